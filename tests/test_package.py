@@ -293,7 +293,7 @@ BRIEF = {
     "TopObjective", "Trace", "accounting_problems", "as_metric", "ball_or_whole", "binomial_upper",
     "certify", "chernoff_upper", "compose", "convex_gap_with_confidence", "epsilon_curve",
     "epsilon_of_mu", "erm_sensitivity", "find", "find_bounds", "fitted_slope", "gaussian_delta",
-    "generalization_gap", "get_loss", "get_mechanism", "gradient_norm_nonconvex",
+    "generalization_gap", "get_mechanism", "gradient_norm_nonconvex",
     "gradient_norm_step_size", "iterate_weights", "load_table", "localized_excess",
     "localized_schedule", "localized_stage_gap", "lookup", "measure_excess", "measure_stability",
     "mu_of", "names", "noise_scale_for", "open_table", "pl_excess", "pl_gap", "pl_horizon",

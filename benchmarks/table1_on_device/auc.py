@@ -11,14 +11,14 @@ __all__ = ["auc_of_many"]
 
 
 def auc_of_many(scores: Any, positive: Any) -> Any:
-    """Return the AUC of each row of scores; 0 for a row that is not finite, which ranks nothing.
+    """Return the AUC of each row of scores; 0 for a row that is not finite.
 
     Parameters
     ----------
     scores : tensor of shape (n_models, n)
         The scores of the same examples by each model.
     positive : tensor of bool, shape (n,)
-        Which examples are positive; both kinds must be there.
+        Which examples are positive; both classes must be present.
 
     Returns
     -------

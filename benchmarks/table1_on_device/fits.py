@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The paper's table of test AUC on a graphics processor: all splits, folds and candidates at once.
+"""The paper's table of test AUC on a GPU: all splits, folds and candidates at once.
 
-The same splits, folds, seeds and sample paths as `comparison.cell` takes on the CPU, so that the
-same models come out, but for rounding: those of pairs are trained in float32. The scaling of each
-split is a factor that its paths multiply every feature by; differences do not see an offset.
+It uses the same splits, folds, seeds and sample paths as `comparison.cell` on the CPU, so the
+models are the same up to rounding (pairs are trained in float32). The scaling of a split is a
+factor of each feature on its paths; an offset cancels in differences.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from pairlearn.experiments.methods.base import Method, Params
 from pairlearn.experiments.methods.pairwise import RecipeMethod, record_steps
 from pairlearn.gpu.draws import draw_indices, draw_keys
 from pairlearn.gpu.paths import Path
-from pairlearn.losses import get_loss
+from pairlearn.losses import LOSSES
 from pairlearn.recipes import STEPS, PairRun, SaddleRun
 from pairlearn.solvers.descent.sweep_gpu import Rule, draw_plan, portions_of, row_of, sweep_paths
 from pairlearn.solvers.two_classes import n_steps_of
@@ -51,12 +51,12 @@ class Seconds:
 
 
 def runs_on_device(method: Method) -> bool:
-    """Tell whether a method takes one pair a step, or is SPAUC with running class means."""
+    """Return whether a method takes one pair a step, or is SPAUC with running class means."""
     if not isinstance(method, RecipeMethod) or method.tuned_once:
         return False
     run = method.published().run
     if isinstance(run, SaddleRun):
-        # Steps that do not depend on how many there will be serve paths of all lengths.
+        # Steps that do not depend on the number of steps serve paths of all lengths.
         return run.moments == "online" and run.steps in ("inverse_sqrt", "inverse_time")
     return isinstance(run, PairRun) and run.pairing.one_pair_a_step and method.tuning == "sweep"
 
@@ -76,17 +76,17 @@ def compare_on_device(
     Parameters
     ----------
     datasets : sequence of Dataset
-        Of two classes; a sparse one is made dense.
+        Data sets of two classes; sparse ones are made dense.
     methods : sequence of Method
-        Such that `runs_on_device` holds for each.
+        Methods that `runs_on_device` accepts.
     device : torch.device
-        Where.
+        Where to train.
     n_splits, seed : int
-        As of `comparison.runner.compare`.
+        As in `comparison.runner.compare`.
     protocol : Protocol, default=HONEST
         Parameters must be chosen inside the training part of each split.
     progress : callable, optional
-        Called with cells done, all cells and a label.
+        Called with the number of finished cells, the total and a label.
 
     Returns
     -------
@@ -151,7 +151,7 @@ class _Table:
         self.scales = torch.stack([self._scale(split) for split in self.splits])
 
     def _scale(self, split: Split) -> Tensor:
-        """Return what takes each feature of the training part to a range of width 2."""
+        """Return the factors that scale the features of the training part to a range of width 2."""
         part = self.X[torch.from_numpy(split.train).to(self.device)]
         width = (part.amax(0) - part.amin(0)).double()
         return torch.where(width > 0, 2.0 / torch.where(width > 0, width, 1.0), 0.0)
@@ -162,7 +162,7 @@ class _Table:
     def auc(self, coef: Tensor, split: int, indices: NDArray[np.int64]) -> Tensor:
         """Return the AUC of models (n_models, d) on these rows."""
         rows = self.rows(indices)
-        # The scores in float64, as on the CPU: the matrix is small.
+        # Scores in float64, as on the CPU: the matrix is small.
         weights = coef.double() * self.scales[split]
         scores = weights @ self.X[rows].double().T
         return auc_of_many(scores, self.positive[rows])
@@ -183,7 +183,7 @@ class _Task:
         self._rules: dict[int, Rule] = {}
 
     def run(self) -> tuple[list[Result], Seconds]:
-        """Return the results of all splits, and how long they took."""
+        """Return the results of all splits, and their time."""
         table, begin = self.table, time.perf_counter()
         params = self._tuned()
         chosen = time.perf_counter()
@@ -210,7 +210,7 @@ class _Task:
         return results, seconds
 
     def _tuned(self) -> list[Params]:
-        """Return the candidate of the highest mean AUC over 5 folds for each split."""
+        """Return the candidate with the highest mean AUC over 5 folds for each split."""
         table, candidates = self.table, self.method.candidates()
         parts, owner = [], []
         jobs: list[tuple[int, NDArray[np.int64], Generator]] = []
@@ -218,10 +218,10 @@ class _Task:
             rng = self.generators[k][0]
             found = folds(len(split.train), 5, y=table.y[split.train], rng=rng)
             if isinstance(self.recipe.run, SaddleRun):
-                # As `cross_validate`: a generator for each fold.
+                # As in `cross_validate`: one generator per fold.
                 generators = [np.random.default_rng(s) for s in rng.integers(2**63, size=5)]
             else:
-                # As the sweep of `RecipeMethod`: one generator goes through all folds.
+                # As in the sweep of `RecipeMethod`: one generator for all folds.
                 generators = [rng] * 5
             for part, generator in zip(found, generators, strict=True):
                 jobs.append((k, split.train[part.train], generator))
@@ -236,11 +236,11 @@ class _Task:
         return [candidates[k] for k in totals.cpu().numpy().argmax(axis=1)]
 
     def _trained(self, params: list[Params]) -> Tensor:
-        """Return the models (n_splits, 1, d) that learn from the whole training parts."""
+        """Return the models (n_splits, 1, d) trained on the whole training parts."""
         jobs = [
             (k, split.train, self.generators[k][1]) for k, split in enumerate(self.table.splits)
         ]
-        # Models on the way are recorded on the CPU, which draws the path in other portions then.
+        # The CPU records intermediate models, and so draws the path in other portions.
         return self._train(jobs, [[one] for one in params], recorded=self.method.records)
 
     def _train(
@@ -250,6 +250,7 @@ class _Task:
         *,
         recorded: bool = False,
     ) -> Tensor:
+        """Return the averages (n_jobs, n_models, d) of pairwise SGD, all trained at once."""
         if isinstance(self.recipe.run, SaddleRun):
             return self._train_saddle(jobs, candidates)
         table, run, device = self.table, self.recipe.run, self.table.device
@@ -270,7 +271,7 @@ class _Task:
             table.X,
             table.labels,
             paths,
-            get_loss(self.recipe.loss if self.method.loss is None else self.method.loss),
+            LOSSES.make(self.recipe.loss if self.method.loss is None else self.method.loss),
             step_sizes=torch.stack(sizes),
             radii=torch.tensor(radii, dtype=torch.float32).to(device),
             scales=table.scales[[k for k, _, _ in jobs]].float(),
@@ -282,6 +283,7 @@ class _Task:
         jobs: Sequence[tuple[int, NDArray[np.int64], Generator]],
         candidates: Sequence[Sequence[Params]],
     ) -> Tensor:
+        """Return the averages (n_jobs, n_models, d) of SPAUC, all trained at once."""
         table, device = self.table, self.table.device
         paths, shares = [], []
         for _, rows, rng in jobs:
@@ -303,7 +305,7 @@ class _Task:
         )
 
     def _rule(self, n_steps: int) -> Rule:
-        """Return step sizes and shares over so many steps, computed once for each number."""
+        """Return step sizes and averaging weights of `n_steps` steps, cached by their number."""
         if n_steps not in self._rules:
             run = self.recipe.run
             assert isinstance(run, PairRun | SaddleRun)

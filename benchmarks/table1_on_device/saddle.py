@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""SPAUC for many step sizes on many paths, in one launch."""
+"""Run SPAUC with many step sizes on many paths, in one launch."""
 
 from __future__ import annotations
 
@@ -29,24 +29,24 @@ def descend_saddle(
     scales: Tensor,
     tile: Tile | None = None,
 ) -> Tensor:
-    """Train all models on their paths, class means estimated on the way and no ball.
+    """Train all models on their paths, without a ball; class means are estimated on the way.
 
     Parameters
     ----------
     X : tensor of float32, shape (n, d)
         Examples, contiguous.
     positive : tensor of bool, shape (n,)
-        Which of them are positive.
+        Which examples are positive.
     paths : sequence of tensors
-        The example of each step, a path each.
+        One per path: the example of each step.
     step_sizes : tensor of float64, shape (n_paths, n_models)
-        Of each model.
+        The step size of each model.
     shape : ndarray
-        What step t = 1, 2, ... multiplies them by, at least as long as the longest path.
+        The factor of the step sizes at step t = 1, 2, ..., at least as long as the longest path.
     shares : sequence of ndarray
-        Of each path: the weights of w_0, ..., w_T in the average.
+        One per path: the weights of w_0, ..., w_T in the average.
     scales : tensor of float64, shape (n_paths, d)
-        Every path sees the features multiplied by its row.
+        Factors of the features, a row for each path.
     tile : Tile, optional
         Models and warps of a program.
 
@@ -57,17 +57,17 @@ def descend_saddle(
     """
     (n_paths, n_models), d, device = step_sizes.shape, X.shape[1], X.device
     counts = [len(path) for path in paths]
-    # The kernel asks for an example two steps ahead.
+    # The kernel loads an example two steps ahead.
     packed = torch.zeros((n_paths, max(counts) + 2), dtype=torch.int32, device=device)
     for row, path in enumerate(paths):
         packed[row, : len(path)] = path
-    # Paths of one length share their weights.
+    # Paths of equal length share their weights.
     rules = {count: row for row, count in enumerate(dict.fromkeys(counts))}
     weights = torch.zeros((len(rules), max(counts) + 1), dtype=torch.float64, device=device)
     for count, share in zip(counts, shares, strict=True):
         weights[rules[count], : count + 1] = torch.from_numpy(share).to(device)
     width = width_of(d)
-    # The class means are the same for all models of a path: programs should have many of them.
+    # The class means are the same for all models of a path, so programs should have many models.
     usual = Tile(2, 1)
     if width > 128:
         usual = Tile(8 if width <= 1024 else 1, min(16, max(4, width // 128)))

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-r"""The step of SPAUC for a tile of step sizes, in Triton: `kernels.saddle.descend_spauc`.
+r"""The step of SPAUC for a tile of step sizes, in Triton: `kernels.steps.saddle.descend_spauc`.
 
 The class means and the share of positives are those of the examples so far, the same for all models
-of a path. Without a projection the first iterates may be far away before they come back, beyond
-what float32 holds, so everything is float64.
+of a path. Without a projection the first iterates may exceed the range of float32 before they come
+back, so everything is float64.
 """
 
 import triton

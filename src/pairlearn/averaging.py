@@ -19,10 +19,12 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
+from pairlearn.register import Part, Register
 from pairlearn.typing import Vector
 from pairlearn.validation import check_count, check_fraction
 
 __all__ = [
+    "AVERAGINGS",
     "Averaging",
     "ByStepSize",
     "DelayedByStepSize",
@@ -42,7 +44,7 @@ class StepSizes(Protocol):
 
 
 @dataclass(frozen=True)
-class Averaging:
+class Averaging(Part):
     """Base class of averaging rules."""
 
     #: Whether a weighted sum of iterates is kept.
@@ -71,6 +73,10 @@ class Averaging:
         return 0.0
 
 
+AVERAGINGS: Register[Averaging] = Register("averaging", Averaging)
+
+
+@AVERAGINGS.add("step_size")
 @dataclass(frozen=True)
 class DelayedByStepSize(Averaging):
     """The paper's average, sum_j eta_j w_{j-2} / sum_j eta_j (Algorithms 1 and 2).
@@ -99,6 +105,7 @@ class DelayedByStepSize(Averaging):
         return float(schedule.step_sizes(n_steps + 1, 1)[0])
 
 
+@AVERAGINGS.add()
 @dataclass(frozen=True)
 class DelayedPastBuffer(Averaging):
     """The average sum_j eta_j w_{j-s-1} / sum_j eta_j, with w_i = w_0 for i < 0.
@@ -144,6 +151,7 @@ class DelayedPastBuffer(Averaging):
         return np.where(step <= horizon, weights, 0.0)
 
 
+@AVERAGINGS.add("undelayed")
 @dataclass(frozen=True)
 class ByStepSize(Averaging):
     """The average sum_j eta_j w_{j-1} / sum_j eta_j of the iterates that steps start from.
@@ -166,6 +174,7 @@ class ByStepSize(Averaging):
         return schedule.step_sizes(first, count)
 
 
+@AVERAGINGS.add("linear")
 @dataclass(frozen=True)
 class DelayedLinear(Averaging):
     """The average sum_j j w_{j-2} / sum_j j, which the strongly convex rates need (Theorem 7b).
@@ -192,6 +201,7 @@ class DelayedLinear(Averaging):
         return float(n_steps + 1)
 
 
+@AVERAGINGS.add("uniform")
 @dataclass(frozen=True)
 class Uniform(Averaging):
     """The plain mean of w_1, ..., w_T.
@@ -219,6 +229,7 @@ class Uniform(Averaging):
         return 1.0
 
 
+@AVERAGINGS.add("tail")
 @dataclass(frozen=True)
 class Tail(Averaging):
     """The plain mean of the last iterates, w_t for t > (1 - fraction) T.
@@ -258,6 +269,7 @@ class Tail(Averaging):
         return 1.0
 
 
+@AVERAGINGS.add("last")
 @dataclass(frozen=True)
 class LastIterate(Averaging):
     """No average: w_T itself.

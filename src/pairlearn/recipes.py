@@ -28,7 +28,7 @@ from numpy.typing import ArrayLike
 
 from pairlearn.averaging import Averaging, DelayedByStepSize, LastIterate, Tail, Uniform
 from pairlearn.domains import Ball, WholeSpace, ball_or_whole
-from pairlearn.losses import PairLoss, get_loss
+from pairlearn.losses import LOSSES, PairLoss
 from pairlearn.pairings import (
     AllPrevious,
     ClassReservoirs,
@@ -304,8 +304,8 @@ class Recipe:
         return None if isinstance(pairing, AllPrevious) else getattr(pairing, "buffer_size", 1)
 
     def _loss(self, loss: str | PairLoss | None) -> PairLoss:
-        chosen = get_loss(self.loss if loss is None else loss)
-        if chosen != get_loss(self.loss) and not self.any_loss:
+        chosen = LOSSES.make(self.loss if loss is None else loss)
+        if chosen != LOSSES.make(self.loss) and not self.any_loss:
             raise ValueError(f"{self.name} is made for the {self.loss} loss, got {chosen!r}.")
         return chosen
 

@@ -14,7 +14,16 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, fields, is_dataclass, replace
 from typing import Any, Generic, Self, TypeVar
 
-__all__ = ["REGISTERS", "Part", "Register", "nearest"]
+__all__ = [
+    "RECORDS",
+    "REGISTERS",
+    "Part",
+    "Record",
+    "Register",
+    "find_type",
+    "nearest",
+    "register_of",
+]
 
 P = TypeVar("P")
 T = TypeVar("T", bound=type)
@@ -106,8 +115,10 @@ class Register(Mapping[str, Callable[..., P]], Generic[P]):
     ----------
     kind : str
         The name of the parameter that takes such parts: "loss", "solver".
-    base : type
+    base : type or union of types
         The base class of the parts; it may be abstract.
+    **traits : str
+        Attributes that tell these parts from other parts of the same base class.
 
     Examples
     --------
@@ -127,9 +138,10 @@ class Register(Mapping[str, Callable[..., P]], Generic[P]):
     >>> _ = REGISTERS.pop("shape")
     """
 
-    def __init__(self, kind: str, base: Any) -> None:
-        self.kind, self.base = kind, base
+    def __init__(self, kind: str, base: Any, /, **traits: str) -> None:
+        self.kind, self.base, self._traits = kind, base, traits
         self._makers: dict[str, Callable[..., P]] = {}
+        self._made: dict[str, type[P]] = {}
         self._types: dict[str, type[P]] = {}
         REGISTERS[kind] = self
 
@@ -167,31 +179,47 @@ class Register(Mapping[str, Callable[..., P]], Generic[P]):
         """
 
         def enter(cls: T) -> T:
-            if not (isinstance(cls, type) and issubclass(cls, self.base) and is_dataclass(cls)):
+            if not (self.takes(cls) and is_dataclass(cls)):
+                traits = "".join(f" with {k} = {v!r}" for k, v in self._traits.items())
                 raise TypeError(
                     f"{getattr(cls, '__name__', cls)!r} must be a dataclass that derives from "
-                    f"{self.base.__name__} to be a {self.kind}."
+                    f"{self._base_name}{traits} to be a {self.kind}."
                 )
-            if self._types.get(cls.__name__, cls) is not cls:
+            if (find_type(cls.__name__) or cls) is not cls:
                 raise ValueError(
-                    f"a {self.kind} of the class name {cls.__name__!r} is already known; rename "
-                    "yours."
+                    f"a part of the class name {cls.__name__!r} is already known; rename yours."
                 )
             if name is not None and name in self._makers:
                 raise ValueError(f"the {self.kind} {name!r} is already known; choose another name.")
             known: Any = cls
             self._types[cls.__name__] = known
             if name is not None:
-                self._makers[name] = make or known
+                self._makers[name], self._made[name] = make or known, known
             return cls
 
         return enter
 
+    def takes(self, cls: Any) -> bool:
+        """Return whether a class is of this kind, by its base class and its traits."""
+        return (
+            isinstance(cls, type)
+            and issubclass(cls, self.base)
+            and all(
+                # A property says something of an object, not of the class.
+                getattr(cls, name) == value or isinstance(getattr(cls, name), property)
+                for name, value in self._traits.items()
+            )
+        )
+
     def discard(self, cls: type) -> None:
         """Remove a class and its names; for tests of custom parts."""
         self._types.pop(cls.__name__, None)
-        for name in [name for name, made in self._makers.items() if made is cls]:
-            del self._makers[name]
+        for name in [name for name, made in self._made.items() if made is cls]:
+            del self._makers[name], self._made[name]
+
+    @property
+    def _base_name(self) -> str:
+        return getattr(self.base, "__name__", self.kind.capitalize())
 
     def make(self, given: Any, *, also: str = "") -> P:
         """Return the part with a given name, or the given part itself.
@@ -209,8 +237,7 @@ class Register(Mapping[str, Callable[..., P]], Generic[P]):
             The part.
         """
         if isinstance(given, self.base):
-            part: P = given
-            return part
+            return given  # type: ignore[no-any-return]
         if isinstance(given, str) and given in self._makers:
             return self._makers[given]()
         names = ", ".join(repr(name) for name in (*filter(None, (also,)), *self._makers))
@@ -218,7 +245,7 @@ class Register(Mapping[str, Callable[..., P]], Generic[P]):
         end = near if "mean" in near else "."
         raise ValueError(
             f"{self.kind} must be {'one of ' if ', ' in names else ''}{names} or a "
-            f"{self.base.__name__}, got {given!r}{end}"
+            f"{self._base_name}, got {given!r}{end}"
         )
 
     def name_of(self, part: P) -> str:
@@ -227,6 +254,23 @@ class Register(Mapping[str, Callable[..., P]], Generic[P]):
             if maker is type(part):
                 return name
         return type(part).__name__
+
+
+class Record:
+    """Base class of records of a fit: dataclasses that a model file carries, such as a choice."""
+
+
+RECORDS: Register[Record] = Register("record", Record)
+
+
+def find_type(name: str) -> type | None:
+    """Return the class of that name that a register knows; None if there is none."""
+    return next((r.types[name] for r in REGISTERS.values() if name in r.types), None)
+
+
+def register_of(cls: Any) -> Register[Any] | None:
+    """Return the register that takes a class; None if it is no part."""
+    return next((register for register in REGISTERS.values() if register.takes(cls)), None)
 
 
 def nearest(name: str, known: Any) -> str:

@@ -9,16 +9,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pairlearn.register import Part, Register
 from pairlearn.typing import Vector
 from pairlearn.validation import check_count
 
-__all__ = ["LinearScore", "MahalanobisScore", "Score"]
+__all__ = ["SCORES", "LinearScore", "MahalanobisScore", "Score"]
 
 PARAMETERIZATIONS = ("full", "diagonal", "low_rank")
 
 
 @dataclass(frozen=True)
-class LinearScore:
+class LinearScore(Part):
     """Difference of linear predictions, s = <w, x - x'>.
 
     Examples
@@ -46,7 +47,7 @@ class LinearScore:
 
 
 @dataclass(frozen=True)
-class MahalanobisScore:
+class MahalanobisScore(Part):
     """Squared Mahalanobis distance, h = (x - x')' W (x - x') with W positive semi-definite.
 
     Parameters
@@ -134,3 +135,7 @@ class MahalanobisScore:
 
 
 Score = LinearScore | MahalanobisScore
+
+SCORES: Register[Score] = Register("score", Score)
+for _one in (LinearScore, MahalanobisScore):
+    SCORES.add()(_one)

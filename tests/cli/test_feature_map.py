@@ -53,7 +53,7 @@ def test_a_stream_of_mapped_rows(ring, tmp_path):
     ("options", "message"),
     [
         (["--problem", "metric", "--feature-map", "auto"], "not for --problem metric"),
-        (["--problem", "entropy", "--feature-map", "auto"], "linear, hats or fourier"),
+        (["--problem", "entropy", "--feature-map", "auto"], "linear, hats, fourier"),
         (["--problem", "ranking", "--feature-map", "hats", "--fit", "stream"], "--fit offline"),
     ],
 )

@@ -89,7 +89,7 @@ def test_curves_and_bounds_that_are_found(files):
     assert predicted.exit_code == 0, predicted.output
     assert run("privacy", "certify", model).exit_code == 0
     auto = run("train", files / "train.csv", *options(files), "--feature-map", "auto")
-    assert "it is linear, hats or fourier" in auto.output
+    assert "it is one of linear, hats, fourier" in auto.output
     (files / "bounds.toml").write_text(wide.replace("true", '"yes"'))
     refused = run("train", files / "train.csv", *options(files))
     assert "must be true or false" in str(refused.exception)

@@ -45,7 +45,7 @@ def test_quick_on_a_shipped_set_writes_a_report(tmp_path):
         (("table1", "--methods", "nothing"), 1, "no method is called 'nothing'"),
         (("table1", "--methods", "logistic"), 1, "none of them was asked for"),
         (("private-mechanisms", "--methods", "ours"), 1, "none of them was asked for"),
-        (("private-add-remove", "--data", "nothing"), 1, "neither data set is at hand"),
+        (("private-add-remove", "--data", "nothing"), 1, "neither data set is available"),
         (("table1", "--data", "nothing"), 1, "no data set is called 'nothing'"),
     ],
 )

@@ -93,7 +93,7 @@ class Undecorated(CoordinatewiseDomain):
     ("domain", "reason"),
     [
         (Growing(), r"must not move coordinates apart.* by 499991, at coordinate -1e\+06 and"),
-        (Turning(), r"must not turn the order around.*at coordinate .* and step size 0"),
+        (Turning(), r"must keep the order.*at coordinate .* and step size 0"),
         (Forgetful(), r"is a projection, but it depends on the step size; set is_projection = F"),
         (Halving(), "is a projection, but it moves a point twice"),
         (NotANumber(), "must give finite numbers, but gives nan, at coordinate"),

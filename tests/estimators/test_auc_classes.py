@@ -14,6 +14,7 @@ from sklearn.datasets import load_digits, load_iris, load_wine
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
 from pairlearn import (
+    SGD,
     AUCClassifier,
     Exact,
     HandTill,
@@ -42,7 +43,7 @@ def same(a, b, X):
     np.testing.assert_array_equal(a.pair_scores(X), b.pair_scores(X))
 
 
-@pytest.mark.parametrize("settings", [{}, {"loss": "squared_hinge", "ridge": 0.1},
+@pytest.mark.parametrize("settings", [{}, {"loss": "squared_hinge", "solver": Exact(0.1)},
                                       {"scaling": None, "class_weight": "balanced"}])  # fmt: skip
 def test_is_what_the_classifier_of_many_classes_is(wine, settings):
     X, y = wine
@@ -133,17 +134,17 @@ def test_a_file_whose_pairs_do_not_fit_its_classes_is_refused(wine):
 
 @pytest.mark.parametrize(("settings", "match"), [
     ({"objective": "push"}, r"objective='push' is for two: .* closed form. Leave objective"),
-    ({"threshold": 0.5}, "threshold=0.5 is for two: more are decided between by"),
-    ({"threshold": "f1"}, "threshold='f1' is for two"),
-    ({"calibrate": "isotonic"}, "calibrate='isotonic' is for two"),
+    ({"decision": 0.5}, "decision=0.5 is for two: more are decided between by"),
+    ({"decision": "f1"}, "decision='f1' is for two"),
+    ({"decision": Threshold(calibration="isotonic")}, r"calibration='isotonic'\) is for two"),
     ({"solver": "sgd"}, 'Use solver="auto", "exact" or "moments"'),
-    ({"step_size": 0.1}, "step_size=0.1 is for two"),
+    ({"solver": SGD(step_size=0.1)}, r"SGD\(step_size=0.1\) is for two"),
     ({"warm_start": True}, "warm_start=True is for two"),
-    ({"buffer_size": 4}, "buffer_size=4 is for two"),
     ({"features": "auto"}, 'Use features="linear", "hats"'),
     ({"loss": "hinge"}, 'Use loss="auto", "square" or "squared_hinge"'),
-    ({"features": "hats", "monotone": {0: 1}}, "is for two"),
-    ({"features": "hats", "max_memory": 1e4}, "moments of 3 classes with .* max_memory=10000"),
+    ({"features": Hats(monotone={0: 1})}, "is for two"),
+    ({"features": "hats", "solver": Exact(max_memory=1e4)},
+     "moments of 3 classes with .* max_memory=10000"),
 ])  # fmt: skip
 def test_parameters_of_two_classes_are_refused(wine, settings, match):
     with pytest.raises(ValueError, match=match):
@@ -164,7 +165,9 @@ def test_solvers_that_are_meant(wine):
 
 def test_searches_storage_and_frames(wine):
     X, y = wine
-    found = GridSearchCV(AUCClassifier(random_state=0), {"ridge": [0.01, 1.0]}, cv=3).fit(X, y)
+    found = GridSearchCV(
+        AUCClassifier(solver="exact", random_state=0), {"solver__ridge": [0.01, 1.0]}, cv=3
+    ).fit(X, y)
     assert found.best_score_ > 0.98
     assert (
         cross_val_score(AUCClassifier(solver=Exact(ridge=1.0)), X, y, scoring="accuracy").mean()
@@ -277,7 +280,7 @@ def test_a_chunk_that_fails_is_learned_by_no_pair(digits):
     np.testing.assert_array_equal(model.coef_, before)
     with pytest.raises(ValueError, match="needs fitted features, got 'hats'"):
         AUCClassifier(features="hats").partial_fit(X, y, classes=np.arange(4))
-    with pytest.raises(ValueError, match="calibrate='isotonic' is for two"):
+    with pytest.raises(ValueError, match=r"calibration='isotonic'\) is for two"):
         AUCClassifier(decision=Threshold(calibration="isotonic")).partial_fit(
             X, y, classes=np.arange(4)
         )

@@ -187,8 +187,8 @@ def test_a_fitted_map_stays_as_it_is():
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"features": "quadratic"}, 'must be "auto", "linear", "hats", "fourier"'),
-        ({"features": 3}, 'must be "auto", "linear", "hats", "fourier"'),
+        ({"features": "quadratic"}, "must be one of 'auto', 'linear', 'hats', 'fourier'"),
+        ({"features": 3}, "must be one of 'auto', 'linear', 'hats', 'fourier'"),
         ({"solver": "moments", "loss": "hinge"}, "all that the square loss needs"),
         ({"solver": "moments", "warm_start": True}, r"Moments\(\) would ignore warm_start"),
         ({"features": Hats(monotone={0: 1}), "solver": "sgd"}, 'solver="moments"'),

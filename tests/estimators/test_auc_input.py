@@ -114,11 +114,11 @@ PARAMETERS = {
     "solver__n_passes": [(bad, "n_passes must be a positive number") for bad in (0, -1.0, np.nan)],
     "loss": [("hinges", "loss must be one of 'hinge'"), (None, "or a PairLoss, got None")],
     "solver__schedule": [
-        ("slow", "schedule must be one of .*'inverse_sqrt'.* or an object, got 'slow'")
+        ("slow", "schedule must be one of .*'inverse_sqrt'.* or a Schedule, got 'slow'")
     ],
     "solver__averaging": [("mean", "averaging must be one of .* got 'mean'")],
     "solver__pairing": [
-        ("all", r"pairing must be one of \['all_previous', .*'previous', .*\].* got 'all'")
+        ("all", "pairing must be one of 'previous', .*'all_previous', .* or a Pairing, got 'all'")
     ],
     "solver__max_memory": [(0, "max_memory must be a positive number")],
     "decision": [

@@ -19,7 +19,7 @@ HATS = Hats(n_knots=6).fit(X[TRAIN])
 
 
 def streamed(chunk, *, sparse=False, **parameters):
-    model = AUCClassifier(solver="moments", random_state=0, **parameters)
+    model = AUCClassifier(**{"solver": "moments", "random_state": 0, **parameters})
     for start in range(0, 5000, chunk):
         rows = slice(start, min(start + chunk, 5000))
         part = scipy.sparse.csr_array(X[rows]) if sparse else X[rows]
@@ -156,7 +156,7 @@ def test_what_a_stream_by_moments_cannot_do_is_refused():
     with pytest.raises(ValueError, match="cannot go on from fit"):
         model.partial_fit(X, LABELS)
     stream = streamed(5000)
-    with pytest.raises(ValueError, match='solver="sgd" .* to forget'):
+    with pytest.raises(ValueError, match=r'solver="sgd" .* to forget'):
         stream.restart_stream()
     with pytest.raises(ValueError, match="monotone functions are for fit"):
         AUCClassifier(features=Hats(monotone={0: 1})).partial_fit(X, LABELS, ["no", "yes"])

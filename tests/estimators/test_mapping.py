@@ -77,7 +77,7 @@ def test_what_is_not_there_is_refused(model):
         fitted(model, features="auto")
     with pytest.raises(ValueError, match="max_memory=1000 bytes"):
         fitted(model, features="hats", max_memory=1000)
-    with pytest.raises(ValueError, match="or a feature map, got 'cubic'"):
+    with pytest.raises(ValueError, match="or a FeatureMap, got 'cubic'"):
         fitted(model, features="cubic")
 
 

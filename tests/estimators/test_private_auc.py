@@ -183,7 +183,7 @@ def test_missing_public_facts_are_errors():
         PrivateAUCClassifier().fit(X, y)
     with pytest.raises(ValueError, match="lower < upper"):
         fitted(X, y, bounds=(1, 1))
-    with pytest.raises(ValueError, match="public arguments are about 2"):
+    with pytest.raises(ValueError, match="public arguments describe 2"):
         fitted(X, y, bounds=([0, 0], [1, 1]))
     with pytest.raises(ValueError, match="levels"):
         fitted(X, y, levels=[1] * 5)

@@ -90,7 +90,7 @@ def test_the_program_audits_and_prints_its_power():
     assert plain["power"] > 1
     assert plain["findings"] == []
     few = audit_estimator(PrivateAUCClassifier(**OPTIONS), **SIZE, n_runs=8)
-    assert "Power: the attacks would have refuted nothing, with so few runs" in few.statement()
+    assert "would have refuted nothing, because there are too few runs" in few.statement()
 
 
 # ----------------------------------------------------------------------------------------- mutants
@@ -200,8 +200,8 @@ def labels_by_type(monkeypatch):
 MUTANTS = {
     "add/remove sensitivity under replace": (halved_sensitivity, "times its sensitivity"),
     "no clipping": (without_clipping, "times its sensitivity"),
-    "a free centring round": (rounds((0.24, 0.04, 0.05, 0.10, 0.78)), "is claimed"),
-    "the whole budget in each round": (rounds((1.0,) * 5), "is claimed"),
+    "a free centring round": (rounds((0.24, 0.04, 0.05, 0.10, 0.78)), "certificate claims"),
+    "the whole budget in each round": (rounds((1.0,) * 5), "certificate claims"),
     "a round that is not listed": (an_unlisted_round, "are listed"),
     "a raw centre": (raw_centre, "differ on the neighbour"),
     "label x 10": (

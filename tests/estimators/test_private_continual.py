@@ -118,7 +118,7 @@ def test_all_releases_have_one_certificate_and_one_price(tmp_path):
     best = roc_auc(y, X @ [1, -1, 0])
     assert aucs[-1] > best - 0.02
     assert model.predict_proba(X[:5]).shape == (5, 2)
-    with pytest.raises(ValueError, match="all 12 releases that were paid for have been made"):
+    with pytest.raises(ValueError, match="all n_releases=12 releases of the budget have been made"):
         model.release()
     model.save(tmp_path / "model.safetensors")
     again = load_model(tmp_path / "model.safetensors")

@@ -159,9 +159,9 @@ def test_codes_have_a_knot_at_each_level():
         (Union(Identity(), Hats()), "quantiles of examples"),
         (Nystroem(4), "Nystroem learns from examples"),
         (Learning(), "Learning learns from examples"),
-        (Unbounded(), "does not know the bounds of mapped features"),
-        (Hats.between([0.0], [1.0]), "made for 1 features, there are 2"),
-        ("auto", 'features must be "linear", "hats", "fourier"'),
+        (Unbounded(), "does not know the bounds of its mapped features"),
+        (Hats.between([0.0], [1.0]), "made for 1 features, but there are 2"),
+        ("auto", "features must be one of 'linear', 'hats', 'fourier'"),
     ],
 )
 def test_maps_that_look_at_examples_are_refused_before_anything_is_paid(features, words):

@@ -118,8 +118,8 @@ def test_checkpoint_only_if_asked_by_name(tmp_path):
     ("change", "message"),
     [
         ({"w": None}, "the saved w is an array of float64 of shape"),
-        ({"w": [[1.0], [2.0, 3.0]]}, "the saved w is no list of numbers"),
-        ({"w": "x"}, "the saved w is no list of numbers"),
+        ({"w": [[1.0], [2.0, 3.0]]}, "the saved w is not a list of numbers"),
+        ({"w": "x"}, "the saved w is not a list of numbers"),
         ({"previous": [1.0]}, "the saved previous is an array of float64 of shape"),
         ({"previous": [float("nan")] * 2}, "the saved previous contains NaN"),
         ({"previous_sign": "x"}, "the saved previous_sign is 'x'"),

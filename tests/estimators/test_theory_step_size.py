@@ -6,7 +6,7 @@ import pytest
 import scipy.sparse
 
 from pairlearn import SGD, AUCClassifier, LinearScore, Problem, Square
-from pairlearn.losses import get_loss
+from pairlearn.losses import LOSSES
 from pairlearn.pairings import FifoBuffer
 from pairlearn.theory import advise_auc
 
@@ -28,7 +28,7 @@ def test_step_size_is_that_of_the_bound(data, loss, sparse):
         loss=loss, solver=SGD(step_size="theory", radius=2.0, n_passes=3), random_state=0
     )
     clf.fit(made, y)
-    problem = Problem(LinearScore(), get_loss(loss))
+    problem = Problem(LinearScore(), LOSSES.make(loss))
     norm = max(float(np.sqrt(row @ row)) for row in X)
     advice = advise_auc(problem, 300, norm_bound=norm, radius=2.0, n_steps=900)
     assert clf.step_size_ == pytest.approx(advice.step_size, rel=1e-12)

@@ -9,7 +9,7 @@ import pytest
 from sklearn.base import clone
 
 from pairlearn import AUCClassifier, EntropyRegressor, MetricLearner, PairwiseRanker
-from pairlearn.estimators.shared.published import Part, publish, published
+from pairlearn.estimators.shared.published import Attribute, publish, published
 from pairlearn.streams.online import OnlineLearner
 
 RNG = np.random.default_rng(0)
@@ -186,7 +186,7 @@ def test_models_that_learn_are_cloned_copied_and_pickled(make):
 
 def test_a_record_is_replaced_and_never_changed():
     class Line:
-        slope_, intercept_ = Part(), Part()
+        slope_, intercept_ = Attribute(), Attribute()
 
     line = Line()
     publish(line, slope_=1.0, intercept_=2.0)

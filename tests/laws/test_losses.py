@@ -22,7 +22,7 @@ from pairlearn import (
     SquaredHinge,
     scalar,
 )
-from pairlearn.losses import LOSSES, GapWeighted, LogLink, Welsch, get_loss
+from pairlearn.losses import LOSSES, GapWeighted, LogLink, Welsch
 
 ALL = [
     Hinge(),
@@ -236,12 +236,12 @@ def test_smoothed_hinge_is_close_to_the_hinge():
 
 def test_names():
     for name, cls in LOSSES.items():
-        assert get_loss(name) == cls()
-    assert get_loss(Hinge(margin=2.0)) == Hinge(margin=2.0)
+        assert LOSSES.make(name) == cls()
+    assert LOSSES.make(Hinge(margin=2.0)) == Hinge(margin=2.0)
     with pytest.raises(ValueError, match=r"loss must be one of 'hinge'.* got 'hinges'"):
-        get_loss("hinges")
+        LOSSES.make("hinges")
     with pytest.raises(ValueError, match="got 3"):
-        get_loss(3)
+        LOSSES.make(3)
 
 
 @pytest.mark.parametrize("bad", [0.0, -1.0, math.nan, math.inf])

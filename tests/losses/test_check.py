@@ -7,8 +7,16 @@ import numpy as np
 import pytest
 
 from pairlearn import AUCClassifier, PairLoss
-from pairlearn.losses import LOSSES, Epanechnikov, GapWeighted, Hinge, Welsch, check_loss, scalar
-from pairlearn.losses.metric import METRIC_LOSSES
+from pairlearn.losses import (
+    LOSSES,
+    METRIC_LOSSES,
+    Epanechnikov,
+    GapWeighted,
+    Hinge,
+    Welsch,
+    check_loss,
+    scalar,
+)
 
 # ruff: noqa: N805
 
@@ -21,7 +29,7 @@ def test_losses_of_margins_and_errors(loss):
     assert check_loss(loss).symmetric
 
 
-@pytest.mark.parametrize("loss", METRIC_LOSSES.values(), ids=repr)
+@pytest.mark.parametrize("loss", [METRIC_LOSSES.make(name) for name in METRIC_LOSSES], ids=repr)
 def test_losses_of_distances(loss):
     # A squared distance does not change its sign with the order of a pair.
     report = check_loss(loss, scores=[0.0, 0.3, 1.0, 2.0, 7.5])

@@ -119,8 +119,8 @@ def test_a_sound_one():
 @pytest.mark.parametrize(
     ("pairing", "message"),
     [
-        (drawing(lambda s, k: uniform(s, k + 1)), "draws 2 steps, asked for 1"),
-        (drawing(lambda s, k: uniform(s, 0)), "draws 0 steps, asked for 1"),
+        (drawing(lambda s, k: uniform(s, k + 1)), "draws 2 steps instead of 1"),
+        (drawing(lambda s, k: uniform(s, 0)), "draws 0 steps instead of 1"),
         (drawing(lambda s, k: [(0, 1)] * k), "return a Plan or a SlotPlan"),
         (drawing(lambda s, k: Plan(np.ones(k), np.zeros(k))), "left is float64 .* int32 or int64"),
         (drawing(lambda s, k: Plan([1] * k, [0] * k)), "left is list of shape"),
@@ -131,10 +131,10 @@ def test_a_sound_one():
         (drawing(lambda s, k: Plan(np.zeros(k, int), -np.ones(k, int))), "right holds -1"),
         (drawing(lambda s, k: Plan(np.zeros(k, int), np.zeros(k + 1, int))), "1 left and 2 right"),
         (drawing(lambda s, k: replace(uniform(s, k), distinct=True)), "leave out distinct=True"),
-        (drawing(global_randomness), "no other source of randomness"),
+        (drawing(global_randomness), "only source of randomness"),
         (drawing(relabel), "changes the labels"),
         (drawing(forgetful_path), "meets the example of the step before at step"),
-        (drawing(same_again, start=note_first), "by another law in pieces"),
+        (drawing(same_again, start=note_first), "changes its law when drawn in pieces"),
     ],
 )
 def test_offline_slips_are_found(pairing, message):

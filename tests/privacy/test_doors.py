@@ -106,7 +106,7 @@ def test_what_is_public_stays_when_a_stream_has_begun(name, value):
 def test_too_many_rows_do_not_invite_another_number():
     X, y = gaussian()
     stream = PrivateAUCStream(100, bounds=(-4, 5)).partial_fit(X, y)
-    with pytest.raises(ValueError, match="needs a pass of its own"):
+    with pytest.raises(ValueError, match="needs a new pass"):
         stream.partial_fit(X, y)
     # What came before is as it was.
     assert stream.release().certificate_.n_examples == 100
@@ -468,7 +468,7 @@ def test_a_file_takes_nothing_that_was_measured(tmp_path):
     X, y = gaussian()
     model = seeded().fit(X, y)
     for measured in ({"training_auc": 0.93}, {"data_fingerprint": "ab"}, {"note": "0.93"}):
-        with pytest.raises(ModelFileError, match="a release of its own"):
+        with pytest.raises(ModelFileError, match="a release without noise"):
             model.save(tmp_path / "m", provenance=measured)
     model.save(tmp_path / "m", provenance={"purpose": "a test"})
     assert PrivateAUCClassifier.load(tmp_path / "m").provenance_["purpose"] == "a test"

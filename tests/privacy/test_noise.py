@@ -50,7 +50,7 @@ def test_noise_is_given_out_once(monkeypatch):
     source._process = -1
     assert source.protect_integers(np.zeros(1, dtype=np.int64), 9)[0] == sum(drawn) - 128
     for copied in (copy.copy, copy.deepcopy, pickle.dumps):
-        with pytest.raises(TypeError, match="not copied or pickled"):
+        with pytest.raises(TypeError, match="cannot be copied or pickled"):
             copied(source)
 
 

@@ -154,7 +154,7 @@ def test_what_cannot_be_kept_is_refused():
             PrivateAUCClassifier(1.0, 1e-3, bounds=search, mechanism=name, ledger=ledger).fit(X, y)
     with pytest.raises(ValueError, match="a stream sees each example once"):
         PrivateAUCStream(60, bounds=search).partial_fit(X, y)
-    with pytest.raises(ValueError, match="whose bounds are known with them"):
+    with pytest.raises(ValueError, match="a code needs exact bounds"):
         PrivateAUCClassifier(bounds="private", levels=[2, 0, 0], ledger=ledger).fit(X, y)
     with pytest.raises(ValueError, match="or a PrivateBounds, got 'public'"):
         PrivateAUCClassifier(bounds="public", ledger=ledger).fit(X, y)

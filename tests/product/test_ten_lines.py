@@ -6,13 +6,14 @@ that the package offers for it, and then trains with it; the result is compared 
 part that does the same, or with the plain reference.
 """
 
+import json
 import math
 from dataclasses import dataclass
 
 import numpy as np
 import pytest
 import scipy.sparse
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.datasets import load_breast_cancer
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -39,15 +40,24 @@ from pairlearn import (
     roc_auc,
     scalar,
 )
+from pairlearn.averaging import Tail
+from pairlearn.cli.program import program
+from pairlearn.cli.running import run
 from pairlearn.domains import CoordinatewiseDomain, check_domain
-from pairlearn.features import FeatureMap, check_features
-from pairlearn.losses import check_loss
-from pairlearn.pairings import Arrival, OnlineSource, Pairing, Plan, check_pairing
+from pairlearn.features import MAPS, FeatureMap, Hats, Identity, Union, check_features
+from pairlearn.losses import LOSSES, check_loss
+from pairlearn.metrics import pair_risk
+from pairlearn.models import load_model
+from pairlearn.pairings import Arrival, FifoBuffer, OnlineSource, Pairing, Plan, check_pairing
 from pairlearn.privacy import check_mechanism
 from pairlearn.privacy.mechanisms.base import Mechanism, PrivateFit
+from pairlearn.privacy.mechanisms.by_name import MECHANISMS
+from pairlearn.privacy.mechanisms.centred import CentredStatistics
 from pairlearn.privacy.release import release_vector
 from pairlearn.reference import average_of, pairwise_sgd
 from pairlearn.schedules import Schedule, check_schedule
+from pairlearn.streams import FORMATS, IteratorReader, add_format, open_reader
+from pairlearn.theory import auc_gradient_change
 
 # ruff: noqa: N805
 
@@ -76,6 +86,40 @@ def literal(plan, project):
         project=project,
         w_start=np.zeros(X.shape[1]),
     )
+
+
+@pytest.fixture
+def entered():
+    """Enter a class into a register, as CONTRIBUTING says, until the end of a test."""
+    taken = []
+
+    def enter(register, name, cls):
+        taken.append((register, cls))
+        register.add(name)(cls)
+
+    yield enter
+    for register, cls in taken:
+        register.discard(cls)
+
+
+@pytest.fixture
+def table(tmp_path, monkeypatch):
+    """A small table as CSV, in the folder where the test then works."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(300, 2))
+    labels = (rows[:, 0] + rows[:, 0] * rows[:, 1] + 0.3 * rng.normal(size=300) > 0.0).astype(int)
+    lines = [f"{a},{b},{label}" for (a, b), label in zip(rows, labels, strict=True)]
+    (tmp_path / "t.csv").write_text("\n".join(["a,b,y", *lines]))
+    return rows, labels
+
+
+def same_after_saving(model, rows):
+    """Save and load a model; return the loaded one, which scores the same bits."""
+    model.save("saved")
+    loaded = load_model("saved")
+    np.testing.assert_array_equal(loaded.decision_function(rows), model.decision_function(rows))
+    return loaded
 
 
 # ------------------------------------------------------------------------------------- a loss
@@ -110,6 +154,82 @@ def test_a_loss():
         solver.start(theirs, X.shape[1]).learn_many(X, Y).average,
     )
     assert AUCClassifier(loss=MyLogistic(), random_state=0).fit(X, LABELS).score(X, LABELS) > 0.99
+
+
+def test_a_loss_by_name_in_the_estimator_the_program_and_the_file(entered, table):
+    rows, labels = table
+    assert run(program, ["train", "t.csv", "--label", "y", "--loss", "my_logistic"]) == 2
+    entered(LOSSES, "my_logistic", MyLogistic)
+    model = AUCClassifier("my_logistic", solver="sgd", random_state=0).fit(rows, labels)
+    assert same_after_saving(model, rows).loss == "my_logistic"
+    model = AUCClassifier(MyLogistic(), solver="sgd", random_state=0).fit(rows, labels)
+    assert same_after_saving(model, rows).loss == MyLogistic()
+    assert run(program, ["train", "t.csv", "--label", "y", "--loss", "my_logistic"]) == 0
+    assert load_model("t.safetensors").loss == "my_logistic"
+    assert run(program, ["predict", "t.safetensors", "t.csv"]) == 0
+
+
+class CubedHinge(PairLoss):
+    """(1 - m)_+^3 of the margin m, summed over pairs by the powers of the scores."""
+
+    never_increases = True
+
+    @scalar
+    def value(score, y, y_partner, _):
+        gap = 1.0 - (score if y > y_partner else -score)
+        return gap**3 if gap > 0.0 else 0.0
+
+    @scalar
+    def derivative(score, y, y_partner, _):
+        sign = 1.0 if y > y_partner else -1.0
+        gap = 1.0 - sign * score
+        return -3.0 * sign * gap**2 if gap > 0.0 else 0.0
+
+    def values(self, margins):
+        return np.maximum(1.0 - margins, 0.0) ** 3
+
+    def slopes(self, margins):
+        return -3.0 * np.maximum(1.0 - margins, 0.0) ** 2
+
+    def slope_bound(self, margin_bound):
+        return 3.0 * (1.0 + margin_bound) ** 2
+
+    def curvature_bound(self, margin_bound):
+        return 6.0 * (1.0 + margin_bound)
+
+    def value_bound(self, margin_bound):
+        return (1.0 + margin_bound) ** 3
+
+    def sums(self, p, q, b):
+        order = np.argsort(-q)
+        q, b = q[order], b[order]
+        reach = np.searchsorted(-q, 1.0 - p)
+        moments = [np.concatenate([[0.0], np.cumsum(b * q**k)])[reach] for k in range(4)]
+        g = 1.0 - p
+        cubes = moments[3] + 3 * g * moments[2] + 3 * g**2 * moments[1] + g**3 * moments[0]
+        return cubes, -3.0 * (moments[2] + 2 * g * moments[1] + g**2 * moments[0])
+
+
+def test_what_a_loss_can_do_is_asked_of_the_loss():
+    loss = CubedHinge()
+    assert (loss.by_sorting, loss.falls(), loss.by_moments) == (True, True, False)
+    assert check_loss(loss).symmetric
+    scores = np.random.default_rng(0).normal(size=40)
+    labels = np.resize([-1.0, 1.0, 1.0], 40)
+    gaps = np.maximum(1.0 - (scores[labels > 0, None] - scores[labels < 0]), 0.0)
+    # A pair counts in either order, among all ordered pairs.
+    assert pair_risk(loss, scores, labels) == pytest.approx(2.0 * (gaps**3).sum() / (40 * 39))
+    problem = Problem(LinearScore(), loss)
+    lipschitz = problem.constants(norm_bound=1.0, radius=1.0).lipschitz
+    assert auc_gradient_change(problem, norm_bound=1.0, radius=1.0) == lipschitz
+
+    class Bent(CubedHinge):
+        @scalar
+        def derivative(score, y, y_partner, _):
+            return 0.0
+
+    # What was known of other functions is not known of these.
+    assert (Bent().by_sorting, Bent().falls(), Bent().never_increases) == (False, False, False)
 
 
 # ---------------------------------------------------------------------------------- a pairing
@@ -257,6 +377,89 @@ def test_a_feature_map():
     same(bent.decision_function(rows), scores - bent.threshold_)
 
 
+def test_a_map_by_name_in_the_estimator_the_program_and_the_file(entered, table):
+    rows, labels = table
+    order = ["train", "t.csv", "--label", "y", "--feature-map", "products"]
+    assert run(program, order) == 2
+    entered(MAPS, "products", Products)
+    for given in ("products", Products()):
+        model = AUCClassifier(features=given, random_state=0).fit(rows, labels)
+        loaded = same_after_saving(model, rows)
+        assert loaded.features == given
+        assert isinstance(loaded.features_, Products)
+    private = PrivateAUCClassifier(50.0, 1e-3, bounds=(-4.0, 4.0), features=Products())
+    with pytest.raises(ValueError, match="does not know the bounds"):
+        private.fit(rows, labels)
+    assert run(program, order) == 0
+    assert isinstance(load_model("t.safetensors").features_, Products)
+    assert run(program, ["predict", "t.safetensors", "t.csv"]) == 0
+
+
+def test_a_clone_of_a_fitted_map_is_fitted():
+    for made in (Products(), Hats(n_knots=3), Union(Identity(), Hats())):
+        fitted = made.fit(X[:, :2])
+        copy = clone(AUCClassifier(features=fitted)).features
+        assert copy.is_fitted
+        np.testing.assert_array_equal(copy.transform(X[:9, :2]), fitted.transform(X[:9, :2]))
+        # With other fields it is another map, which nobody has fitted.
+        assert not Hats(n_knots=3).fit(X[:, :2]).with_params(n_knots=4).is_fitted
+
+
+def test_a_search_reaches_the_fields_of_parts():
+    search = GridSearchCV(
+        AUCClassifier(Hinge(), solver="sgd", step_size=0.1, radius=3.0, n_passes=1, random_state=0),
+        {"loss__margin": [0.5, 4.0]},
+        cv=2,
+        scoring="roc_auc",
+    ).fit(X, LABELS)
+    assert [one["loss__margin"] for one in search.cv_results_["params"]] == [0.5, 4.0]
+    assert search.best_estimator_.loss == Hinge(margin=search.best_params_["loss__margin"])
+    model = AUCClassifier().set_params(loss=Hinge(), loss__margin=3.0, random_state=1)
+    assert (model.loss, model.random_state) == (Hinge(margin=3.0), 1)
+    with pytest.raises(ValueError, match="Hinge has no field 'marginn'; did you mean 'margin'"):
+        model.set_params(loss__marginn=1.0)
+
+
+def test_estimators_show_the_fields_of_parts():
+    model = AUCClassifier(Hinge(margin=2.0), pairing=FifoBuffer(3), features=Hats(5))
+    found = model.get_params()
+    assert (found["loss__margin"], found["pairing__buffer_size"]) == (2.0, 3)
+    assert found["features__n_knots"] == 5
+    private = PrivateAUCClassifier(1.0, 1e-5, mechanism=CentredStatistics(3))
+    assert private.get_params()["mechanism__n_rounds"] == 3
+    assert clone(model).loss == Hinge(margin=2.0)
+    for part in (Hinge(2.0), Ball(2.0), LinearScore(), Tail(0.2), Constant(2.0), ClassSums()):
+        assert part.with_params(**part.get_params()) == part
+
+
+# ----------------------------------------------------------------------------------- a reader
+
+
+def open_json_lines(source, schema, **options):
+    with open(source) as lines:
+        return IteratorReader([json.loads(line) for line in lines], schema, **options)
+
+
+def test_a_reader_in_the_library_the_program_and_with_a_model(table, capsys):
+    rows, labels = table
+    examples = [{"a": a, "b": b, "y": int(y)} for (a, b), y in zip(rows, labels, strict=True)]
+    with open("t.jsonl", "w") as file:
+        file.writelines(json.dumps(example) + "\n" for example in examples)
+    order = ["train", "t.jsonl", "--label", "y", "--format", "json_lines"]
+    assert run(program, order) == 2
+    add_format("json_lines", ".jsonl")(open_json_lines)
+    try:
+        read = np.concatenate([chunk.X for chunk in open_reader("t.jsonl")])
+        np.testing.assert_array_equal(read, np.column_stack([rows, labels]))
+        assert run(program, order) == 0
+        assert run(program, [*order, "--fit", "stream"]) == 0
+        capsys.readouterr()
+        assert run(program, ["evaluate", "t.safetensors", "t.jsonl", "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["auc"] > 0.8
+    finally:
+        del FORMATS["json_lines"]
+
+
 # ------------------------------------------------------------------------------- an estimator
 
 
@@ -350,3 +553,18 @@ def test_a_mechanism():
     exact /= np.linalg.norm(exact)
     found = open_one.fit(rows, labels).coef_[0]
     np.testing.assert_allclose(found / np.linalg.norm(found), exact, atol=1e-3)
+
+
+def test_a_mechanism_by_name_in_the_estimator_the_program_and_the_file(entered, table, capsys):
+    rows, labels = table
+    audit = ["privacy", "audit", "--mechanism", "class_sums", "--runs", "40", "--n", "8", "--json"]
+    assert run(program, audit) == 2
+    entered(MECHANISMS, ClassSums.name, ClassSums)
+    for given in ("class_sums", ClassSums()):
+        model = PrivateAUCClassifier(1.0, 1e-3, bounds=(-4.0, 4.0), mechanism=given)
+        loaded = same_after_saving(model.fit(rows, labels), rows)
+        # The certificate names the mechanism; the file holds nothing else of it.
+        assert (loaded.certificate_.mechanism, loaded.mechanism) == ("class_sums", "class_sums")
+    capsys.readouterr()
+    assert run(program, audit) == 0
+    assert json.loads(capsys.readouterr().out)["passed"]

@@ -59,7 +59,7 @@ class Own:
         (of(lambda _, t: 1.0 / (1.0 + t - t[0])), "differ at step .*: 1.0 and 0.0"),
         (of(lambda _, t: 1.0 / t, is_constant=True), "is_constant, but step 2 is 0.5"),
         (of(lambda _, t: np.float32(1.0)), "one float64 number for each step"),
-        (Own.Unscaled(1.0), r"scaled\(2.0\) does not double step 1: 1.0 in place of 2.0"),
+        (Own.Unscaled(1.0), r"scaled\(2.0\) does not double step 1: 1.0 instead of 2.0"),
         (Own.Short(1.0), "shape .99,.; shape.steps. must return"),
         (Own.Forgets(1.0), "is a Constant; return a Forgets"),
     ],

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 from pairlearn import InverseSqrt, LinearScore, PairwiseSGD, Problem, roc_auc
-from pairlearn.losses import get_loss
+from pairlearn.losses import LOSSES
 from pairlearn.solvers.streams.running_scales import STEP_SIZE, RunningScales
-from pairlearn.streams import named_columns
+from pairlearn.streams import named_parts
 from pairlearn.streams.examples import RefusedExampleWarning
 from pairlearn.streams.named import NamedLearner
 from pairlearn.streams.state import pack, unpack
@@ -41,7 +41,7 @@ def learn(learner, rows, y):
 def reference(X, y, step, loss="hinge", scaling="auto"):
     solver = PairwiseSGD(schedule=InverseSqrt(step))
     scales = None if scaling is None else RunningScales(X.shape[1])
-    stream = solver.start(Problem(LinearScore(), get_loss(loss)), X.shape[1], scales=scales)
+    stream = solver.start(Problem(LinearScore(), LOSSES.make(loss)), X.shape[1], scales=scales)
     return stream.learn_many(X, np.where(y, 1.0, -1.0)).average
 
 
@@ -126,7 +126,7 @@ def test_many_names_are_sparse(data, rng, monkeypatch):
     X, y = data
     expected = None
     for limit in (10_000, 64, 2):
-        monkeypatch.setattr(named_columns, "_DENSE_UP_TO", limit)
+        monkeypatch.setattr(named_parts, "_DENSE_UP_TO", limit)
         chance = np.random.default_rng(5)
         rows = [{"a": float(x[0]), "b": float(x[1]), f"w{chance.integers(300)}": 1.0} for x in X]
         found = learn(NamedLearner(step_size=0.1, radius=0.8), rows, y.tolist()).coefficients

@@ -261,7 +261,7 @@ def test_assumptions_are_checked():
         private_schedule(problem_of(100, smoothness=math.inf))
     with pytest.raises(ValueError, match="at most 2 / smoothness"):
         private_schedule(problem_of(100, smoothness=10.0), step_size=1.0)
-    with pytest.raises(ValueError, match="its own locality"):
+    with pytest.raises(ValueError, match="sets the locality itself"):
         private_nonsmooth_excess(problem_of(100), locality=1.0, constants="paper")
     with pytest.raises(ValueError, match="delta must lie strictly"):
         problem_of(100, delta=0.0)

@@ -10,6 +10,7 @@ import click
 
 from pairlearn.atomic import atomic_open
 from pairlearn.cli.output import emit, json_option
+from pairlearn.cli.shared.names import Named
 
 if TYPE_CHECKING:
     from pairlearn.theory.finite_problems import FiniteProblem
@@ -180,7 +181,8 @@ def excess(
 @click.option("--n", required=True, type=click.IntRange(3), help="Number of examples.")
 @click.option("--norm-bound", required=True, type=float, help="Bound on the norm of an example.")
 @click.option("--radius", required=True, type=float, help="Radius of the ball of the model.")
-@click.option("--loss", default="hinge", show_default=True, help="The pair loss.")
+@click.option("--loss", type=Named("losses.LOSSES"), default="hinge", show_default=True,
+              help="The pair loss.")  # fmt: skip
 @click.option("--setting", default="offline", show_default=True,
               type=click.Choice(["online", "offline"]),
               help="One pass, or draws with replacement.")  # fmt: skip
@@ -202,13 +204,13 @@ def advise(
       pairlearn bounds advise --n 10000 --norm-bound 1 --radius 5
       pairlearn bounds advise --n 10000 --norm-bound 1 --radius 5 --setting online --json
     """
-    from pairlearn.losses import get_loss
+    from pairlearn.losses import LOSSES
     from pairlearn.problem import Problem
     from pairlearn.scores import LinearScore
     from pairlearn.theory.advice import advise_auc
 
     advice = advise_auc(
-        Problem(LinearScore(), get_loss(loss)),
+        Problem(LinearScore(), LOSSES.make(loss)),
         n,
         norm_bound=norm_bound,
         radius=radius,

@@ -10,9 +10,11 @@ from typing import Any
 import click
 
 from pairlearn.cli.output import emit, json_option
+from pairlearn.cli.shared.names import Named
 
 __all__ = ["command"]
 
+_MECHANISMS = "privacy.mechanisms.by_name"
 _SETTINGS = {"help_option_names": ["-h", "--help"]}
 
 
@@ -118,7 +120,9 @@ def certify_command(model: str, delta: float | None, as_json: bool) -> None:
 
 
 @command.command("audit")
-@click.option("--mechanism", default="statistics", show_default=True, help="Name of a mechanism.")
+@click.option("--mechanism", default="statistics", show_default=True,
+              type=Named(f"{_MECHANISMS}.MECHANISMS", f"{_MECHANISMS}.METRIC_MECHANISMS"),
+              help="What to attack.")  # fmt: skip
 @click.option("--epsilon", type=_above_zero(), default=1.0, show_default=True,
               help="The claim to attack.")  # fmt: skip
 @click.option("--delta", type=_above_zero(1), default=1e-3, show_default=True,

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pairlearn.folds import deal, members_of, splits_of
 from pairlearn.validation import check_count, check_fraction, check_generator
 
 __all__ = ["Split", "folds", "random_split", "repeated_folds"]
@@ -84,25 +85,20 @@ def folds(n: int, n_folds: int = 5, *, y: ArrayLike | None = None, rng: Any = No
     check_count("n_folds", n_folds, minimum=2)
     check_count("n", n, minimum=n_folds)
     generator = check_generator(rng)
-    if y is None:
-        order = generator.permutation(n)
-    else:
+    groups = [np.arange(n)]
+    if y is not None:
         labels = np.asarray(y)
         if labels.shape != (n,):
             raise ValueError(f"y must have shape ({n},), got {labels.shape}.")
-        groups = [np.flatnonzero(labels == label) for label in np.unique(labels)]
+        groups = members_of(labels)
         smallest = min(len(group) for group in groups)
         if smallest < n_folds:
             raise ValueError(
                 f"the smallest class has {smallest} examples, fewer than {n_folds} folds; "
                 "use fewer folds or more data."
             )
-        order = np.concatenate([generator.permutation(group) for group in groups])
-    fold_of = np.empty(n, dtype=np.int64)
-    fold_of[order] = np.arange(n) % n_folds
-    return [
-        Split(np.flatnonzero(fold_of != k), np.flatnonzero(fold_of == k)) for k in range(n_folds)
-    ]
+    fold = deal(groups, n, generator, n_folds=n_folds, onward=True)
+    return [Split(*one) for one in splits_of(fold)]
 
 
 def repeated_folds(n: int, n_splits: int, *, n_folds: int = 5, rng: Any = None) -> list[Split]:

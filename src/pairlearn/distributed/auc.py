@@ -22,23 +22,26 @@ from numpy.typing import NDArray
 from pairlearn.distributed.passes import Pass, Passes, scaling_by_passes
 from pairlearn.distributed.statistics.base import Scaled, Statistic, Together
 from pairlearn.distributed.statistics.binned import BinnedScores, ScoreBins, SlopeSums
-from pairlearn.distributed.statistics.bins import score_edges, score_range
-from pairlearn.distributed.statistics.fingerprints import Fingerprints
-from pairlearn.distributed.statistics.histogram import HistogramAUC, ScoreHistogram
+from pairlearn.distributed.statistics.histogram import (
+    HistogramAUC,
+    ScoreHistogram,
+    score_edges,
+    score_range,
+)
 from pairlearn.distributed.statistics.mapped import Mapped, MappedLabelMoments
 from pairlearn.distributed.statistics.moments import LabelledMoments, LabelMoments
-from pairlearn.distributed.statistics.sample import RowSample, SampledRows
+from pairlearn.distributed.statistics.sample import Fingerprints, RowSample, SampledRows
 from pairlearn.distributed.statistics.scales import FeatureScales, Scales
 from pairlearn.estimators.auc.classifier import AUCClassifier
 from pairlearn.estimators.auc.ways.ridge import choose_ridge, is_exact
 from pairlearn.estimators.shared.by_name import is_scaled
-from pairlearn.estimators.shared.choice import Choice
+from pairlearn.estimators.shared.evidence import Choice
 from pairlearn.estimators.shared.maps import as_map, check_named, fit_map, fit_moments, is_linear
 from pairlearn.estimators.shared.rules import DecisionRule
 from pairlearn.estimators.shared.scaling import Scaling, warn_of_outliers
 from pairlearn.estimators.shared.solvers import Exact, Moments
 from pairlearn.features import FeatureMap
-from pairlearn.losses import PairLoss, SmoothedHinge, Square, get_loss
+from pairlearn.losses import LOSSES, PairLoss, SmoothedHinge
 from pairlearn.solvers.closed_form.mapped_moments import MappedMoments
 from pairlearn.solvers.exact.batch import descend
 from pairlearn.solvers.rows import DenseRows
@@ -203,8 +206,8 @@ def train_auc(
             )
         assert choice.ridge is not None
         stopped = False
-        if type(chosen) is Square:
-            v = local.solve(ridge=choice.ridge, margin=chosen.margin)
+        if chosen.by_moments:
+            v = local.solve(ridge=choice.ridge, margin=chosen.parameter)
         else:
             v, _, stopped = descend(
                 search.risk,
@@ -355,7 +358,7 @@ class _Search:
 
 
 def _convex(loss: str | PairLoss) -> PairLoss:
-    chosen = get_loss("squared_hinge" if loss == "auto" else loss)
+    chosen = LOSSES.make("squared_hinge" if loss == "auto" else loss)
     if not (chosen.convex and chosen.opposite_labels_only):
         raise ValueError(
             f"Passes over partitions minimise a convex loss of opposite pairs, got {chosen!r}; use "
@@ -372,8 +375,8 @@ def _square(loss: str | PairLoss, features: str | FeatureMap) -> PairLoss:
             'features="auto" compares maps on data in memory; choose one with '
             'AUCClassifier(features="auto") on a sample, and pass "hats", "fourier" or its map.'
         )
-    chosen = Square() if loss == "auto" else get_loss(loss)
-    if type(chosen) is not Square:
+    chosen = LOSSES.make("square" if loss == "auto" else loss)
+    if not chosen.by_moments:
         raise ValueError(
             f'On a cluster mapped features are fitted with loss="square", got {chosen!r}; use it, '
             'or features="linear".'

@@ -15,7 +15,7 @@ from pairlearn.distributed.statistics.queries import (
 )
 from pairlearn.estimators.ranking.ranker import PairwiseRanker
 from pairlearn.estimators.shared.by_name import is_scaled
-from pairlearn.losses import PairLoss, Square, get_loss
+from pairlearn.losses import LOSSES, PairLoss
 from pairlearn.solvers.exact.batch import descend
 from pairlearn.typing import Vector
 from pairlearn.validation import check_count, check_positive, warn_caller
@@ -76,7 +76,7 @@ def train_ranker(
     >>> ranker.score(X, y, qid=qid)
     1.0
     """
-    chosen = get_loss(loss)
+    chosen = LOSSES.make(loss)
     if not (chosen.convex and chosen.opposite_labels_only and chosen.has_array_form):
         raise ValueError(
             "Ranking on many machines needs a convex loss of opposite pairs with an array form, "
@@ -93,7 +93,7 @@ def train_ranker(
     weights = units.weights
     start = found.solve(ridge, weights, margin=getattr(chosen, "margin", 1.0))
     v, stopped = start, False
-    if type(chosen) is not Square:
+    if not chosen.by_moments:
 
         def risk(v: Vector) -> tuple[float, Vector]:
             statistic = QueryGradient(v, chosen, weights, by_grade=weight_by_grade)

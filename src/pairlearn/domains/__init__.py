@@ -14,8 +14,10 @@ from __future__ import annotations
 from pairlearn.domains.check import check_domain
 from pairlearn.domains.coordinatewise import Box, CoordinatewiseDomain, ElasticNet, NonNegative
 from pairlearn.domains.sets import Ball, PsdBall, PsdCone, PsdSet, WholeSpace, ball_or_whole
+from pairlearn.register import Register
 
 __all__ = [
+    "DOMAINS",
     "Ball",
     "Box",
     "CoordinatewiseDomain",
@@ -31,3 +33,7 @@ __all__ = [
 ]
 
 Domain = WholeSpace | Ball | PsdCone | PsdBall | CoordinatewiseDomain
+
+DOMAINS: Register[Domain] = Register("domain", Domain)
+for _one in (WholeSpace, Ball, PsdCone, PsdBall, Box, NonNegative, ElasticNet):
+    DOMAINS.add()(_one)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A check of a coordinatewise domain before it is trained with."""
+"""Check a coordinatewise domain before training."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ __all__ = ["DomainCheck", "check_domain"]
 
 Array = Vector
 
-#: What rounding may do to a number, relatively.
+#: Allowed relative rounding error.
 _ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
 class DomainCheck:
-    """What `check_domain` has found of a domain that passed."""
+    """The findings of `check_domain` for a domain that passed."""
 
     #: Pairs of a coordinate and a step size that were tried.
     n_points: int
     #: Points that the domain moves.
     n_moved: int
-    #: Whether zero stays zero at every step size, as sparse models need it.
+    #: Whether zero stays zero at every step size, as sparse models need.
     keeps_zero: bool
 
 
@@ -45,30 +45,30 @@ def check_domain(
 ) -> DomainCheck:
     """Check a coordinatewise domain at points of the line.
 
-    Results must be finite and the compiled functions must agree with the Python one. As of every
-    projection and every proximal step of a convex function, a larger coordinate must not end below
-    a smaller one, nor two coordinates further apart than they began. If the domain says that it is
-    a projection, it must not depend on the step size, nor move a point that it has moved.
+    Results must be finite, and the compiled functions must agree with the Python one. As for every
+    projection and proximal step of a convex function, a larger coordinate must not end below a
+    smaller one, and two coordinates must not move apart. A projection must not depend on the step
+    size, and must not move a point twice.
 
     Parameters
     ----------
     domain : CoordinatewiseDomain
         The domain.
     values : sequence of float, optional
-        Coordinates to try; 0, whole and half numbers up to 4, some others and the finite
-        parameters of the domain by default. Add the points at which yours changes its form.
+        Coordinates to try. Default: 0, whole and half numbers up to 4, some others, and the finite
+        parameters of the domain. Add the points at which yours changes its form.
     step_sizes : sequence of float, optional
         Step sizes to try.
 
     Returns
     -------
     DomainCheck
-        What was found.
+        The findings.
 
     Raises
     ------
     ValueError
-        If the domain fails, with the worst point.
+        If the domain fails; the message names the worst point.
 
     Examples
     --------
@@ -107,7 +107,7 @@ def check_domain(
     gaps, apart = np.diff(taken, axis=1), np.diff(line)
     room = _ROUNDING * (1.0 + np.abs(line))
     slack = room[1:] + room[:-1]
-    rule = f"{name} must not turn the order around, but the next coordinate above ends at a gap of"
+    rule = f"{name} must keep the order, but the next coordinate above ends at a gap of"
     refuse(gaps < -slack, rule, gaps)
     rule = f"{name} must not move coordinates apart, but the next one above ends further away by"
     refuse(gaps > apart + slack, rule, gaps - apart)
@@ -137,7 +137,7 @@ def _rows(domain: CoordinatewiseDomain, line: Array, sizes: Array, dtype: Any) -
 
 
 def _refuse(line: Array, sizes: Array, bad: Mask, rule: str, amount: Array) -> None:
-    """Raise with the worst of the bad points, if there is one."""
+    """Raise for the worst of the bad points, if there is one."""
     if bad.any():
         worst = np.where(bad, np.nan_to_num(np.abs(amount), nan=np.inf), -1.0)
         e, k = np.unravel_index(int(np.argmax(worst)), bad.shape)

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-r"""Domains that act on each coordinate by itself: boxes, and proximal steps of penalties.
+r"""Domains that act on each coordinate separately: boxes, and proximal steps of penalties.
 
 A domain is one scalar function of a coordinate v and a step size eta. For a set it is the
-projection. For a penalty r, of which E f + r is minimised, it is the proximal step
+projection. For a penalty r, which is added to the risk, it is the proximal step
 
     argmin over u of  (u - v)^2 / 2 + eta r(u),
 
-taken after every gradient step, also where the pair of the step costs nothing.
+taken after every gradient step, even if the pair of the step costs nothing.
 """
 
 # ruff: noqa: N805
@@ -19,6 +19,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from pairlearn.register import Part
 from pairlearn.scalars import Scalar, scalar
 from pairlearn.typing import Vector
 
@@ -26,15 +27,15 @@ __all__ = ["Box", "CoordinatewiseDomain", "ElasticNet", "NonNegative"]
 
 
 @dataclass(frozen=True)
-class CoordinatewiseDomain:
-    """Base class of domains that act on each coordinate by itself.
+class CoordinatewiseDomain(Part):
+    """Base class of domains that act on each coordinate separately.
 
     Notes
     -----
-    A subclass defines one function decorated with `scalar`, `proximal`, of
-    ``(value, step_size, first, second)``, the last two being its `parameters`. A proximal step
-    that depends on the step size, or that moves a point a second time, says
-    ``is_projection = False``; it needs dense rows. `check_domain` looks whether all is well.
+    A subclass defines one function decorated with `scalar`, `proximal`, of ``(value, step_size,
+    first, second)``; the last two are its `parameters`. If the step depends on the step size, or
+    moves a point a second time, set ``is_projection = False``; such a domain needs dense rows.
+    `check_domain` checks a domain.
 
     Examples
     --------
@@ -54,7 +55,7 @@ class CoordinatewiseDomain:
 
     @property
     def parameters(self) -> tuple[float, float]:
-        """The two numbers handed to `proximal` as its last arguments."""
+        """The two numbers that `proximal` gets as its last arguments."""
         return (0.0, 0.0)
 
     @property
@@ -73,7 +74,7 @@ class CoordinatewiseDomain:
         return np.array(taken, dtype=np.float64).reshape(np.shape(w))
 
     def project(self, w: Vector) -> Vector:
-        """Return the step of size zero: the closest point of a set, `w` itself for a penalty."""
+        """Return the step of size zero: the closest point of a set, or `w` itself for a penalty."""
         return self.step(w, 0.0)
 
 
@@ -146,9 +147,9 @@ class ElasticNet(CoordinatewiseDomain):
 
     Notes
     -----
-    The last iterate (`LastIterate`) has zeros, an average of iterates hardly any. A single gradient
-    can move a coordinate away from zero again; a buffer makes gradients steadier. Every step moves
-    every coordinate, so rows must be dense.
+    The last iterate (`LastIterate`) has zeros; an average of iterates has hardly any. A single
+    gradient can move a coordinate away from zero again; a buffer makes gradients steadier. Every
+    step moves every coordinate, so rows must be dense.
 
     Examples
     --------
@@ -178,7 +179,7 @@ class ElasticNet(CoordinatewiseDomain):
     def proximal(value: float, step_size: float, l1: float, l2: float) -> float:
         """Return the value pulled towards zero."""
         threshold = step_size * l1
-        # As value minus what is within the threshold: without a branch it becomes vector code.
+        # The value minus its part within the threshold: without a branch it becomes vector code.
         return (value - min(max(value, -threshold), threshold)) * (1.0 / (1.0 + step_size * l2))
 
 
@@ -186,7 +187,7 @@ def _number(name: str, value: Any) -> float:
     if np.ndim(value):
         raise TypeError(
             f"{name} must be one number for all coordinates, got {value!r}: a kernel receives two "
-            "numbers of a domain. Scale the features so that one bound serves them all."
+            "numbers of a domain. Scale the features so that one bound suits them all."
         )
     try:
         return float(value)

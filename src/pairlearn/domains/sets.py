@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from pairlearn.register import Part
 from pairlearn.typing import Vector
 from pairlearn.validation import check_count, check_positive
 
@@ -15,7 +16,7 @@ __all__ = ["Ball", "PsdBall", "PsdCone", "PsdSet", "WholeSpace", "ball_or_whole"
 
 
 @dataclass(frozen=True)
-class WholeSpace:
+class WholeSpace(Part):
     """No constraint.
 
     Examples
@@ -40,7 +41,7 @@ class WholeSpace:
 
 
 @dataclass(frozen=True)
-class Ball:
+class Ball(Part):
     """Euclidean ball about the origin, ||w|| <= radius.
 
     Parameters
@@ -71,7 +72,7 @@ class Ball:
 
 
 @dataclass(frozen=True)
-class PsdSet:
+class PsdSet(Part):
     """Base class of sets of positive semi-definite matrices.
 
     `projection` ("exact" or "every") and `period` say when a solver projects; see `PsdCone`.
@@ -90,7 +91,7 @@ class PsdSet:
             )
 
     def project(self, w: Vector) -> Vector:
-        """Return the closest PSD matrix in the shape of `w`: a square matrix, or its rows."""
+        """Return the closest PSD matrix in the shape of `w`: a square matrix, or its flat rows."""
         side = math.isqrt(w.size)
         if side * side != w.size:
             raise ValueError(f"A square matrix is needed, got {w.size} numbers.")
@@ -109,9 +110,10 @@ class PsdCone(PsdSet):
     Parameters
     ----------
     projection : {"exact", "every"}, default="exact"
-        When a solver projects: at each step that can leave the cone (by removing the one negative
-        eigenvalue that a step can cause, without a full eigendecomposition), or every `period`
-        steps by a full eigendecomposition. In between W may have negative eigenvalues.
+        When a solver projects. "exact" projects at each step that can leave the cone: it removes
+        the one negative eigenvalue that a step can cause, without a full eigendecomposition.
+        "every" projects every `period` steps by a full eigendecomposition; in between W may have
+        negative eigenvalues.
     period : int, default=1
         The number of steps between two projections with ``projection="every"``.
 
@@ -137,8 +139,8 @@ class PsdCone(PsdSet):
 class PsdBall(PsdSet):
     """Positive semi-definite matrices of Frobenius norm at most `radius`.
 
-    For a cone and a ball around its apex the projection onto the intersection is the projection
-    onto the cone, then a scaling.
+    The projection is the projection onto the cone, then a scaling, since the ball is centred at the
+    apex of the cone.
 
     Parameters
     ----------
@@ -175,6 +177,6 @@ class PsdBall(PsdSet):
 
 
 def ball_or_whole(radius: float) -> WholeSpace | Ball:
-    """Return the ball of a radius, the whole space if that is infinite."""
+    """Return the ball of a radius, or the whole space if the radius is infinite."""
     check_positive("radius", radius, allow_infinite=True)
     return WholeSpace() if math.isinf(radius) else Ball(radius)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Comparisons of methods on data sets, their statistics and their report.
+"""Compare methods on data sets, with statistics and a report.
 
-A comparison is data sets x splits x methods. Each cell has its own random numbers, is measured on
-its own and is stored as soon as it is done, so a run can be killed and taken up again, and its
-numbers do not depend on the number of worker processes.
+A comparison is data sets x splits x methods. Each cell has its own random numbers, is measured
+separately and is stored as soon as it is done. So a run can be killed and resumed, and its numbers
+do not depend on the number of worker processes.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The league: defaults on every data set of a folder, nothing scaled and nothing tuned by hand.
+"""The league: default settings on every data set of a folder, without scaling or tuning by hand.
 
-Files ``*.libsvm``, ``*.svm`` and, with a label, ``*.csv``, plain or compressed, are data sets. A
-set with several classes gives two tasks, its rarest class and the first half of its classes against
-the others; sets of real targets are left out, and so are test files (``*.t``) and scaled twins of a
-raw set. Each split is 70 % / 30 %, stratified, the same for all methods.
+Data sets are files ``*.libsvm``, ``*.svm`` and, given a label, ``*.csv``, plain or compressed. A
+set with several classes gives two tasks: its rarest class against the others, and the first half of
+its classes against the others. Sets with real targets, test files (``*.t``) and scaled copies of a
+raw set are left out. Each split is 70 % / 30 %, stratified, the same for all methods.
 
 ``pairlearn compare FOLDER`` runs it. ``python -m benchmarks.league`` has more: streams, sparse and
 scaled rows, and sets that ship with scikit-learn.
@@ -31,9 +31,9 @@ __all__ = [
     "tasks_of",
 ]  # fmt: skip
 
-#: A training set has at most so many numbers; longer ones are thinned out, for all methods alike.
+#: A training set has at most this many numbers; larger ones are subsampled for all methods alike.
 MOST_NUMBERS = 4_000_000
-#: A difference of AUC below this is nothing.
+#: Differences in AUC below this count as ties.
 CLEAR = 0.003
 #: Targets with more distinct values than this are not classes.
 MOST_CLASSES = 26
@@ -62,7 +62,7 @@ class Result:
 
 
 def methods() -> dict[str, Callable[[], Any]]:
-    """Return ours and the rivals, as they come; LightGBM if it is installed."""
+    """Return our method and its rivals with default settings; LightGBM if it is installed."""
     from sklearn.ensemble import HistGradientBoostingClassifier
     from sklearn.linear_model import LogisticRegression, LogisticRegressionCV, SGDClassifier
     from sklearn.svm import LinearSVC
@@ -102,7 +102,7 @@ def tasks_of(name: str, X: Any, y: NDArray[Any]) -> Iterator[Task]:
 def read_folders(
     folders: Sequence[Path], *, sparse: bool = False, label: str | None = None
 ) -> Iterator[Task]:
-    """Yield the tasks of all files of some folders; CSV files are read if a label is named."""
+    """Yield the tasks of all files in some folders; CSV files need a label."""
     from pairlearn.data import read_libsvm
 
     patterns = ("*.libsvm*", "*.svm*", *(("*.csv*",) if label is not None else ()))
@@ -141,7 +141,7 @@ def _stem(path: Path) -> str:
 
 
 def probabilities(model: Any, scores: Vector, X: Any, train: tuple[Any, Any]) -> Vector:
-    """Return probabilities of the positive class, by a sigmoid where the model has none."""
+    """Return probabilities of the positive class, by a sigmoid if the model has none."""
     if hasattr(model, "predict_proba"):
         return np.asarray(model.predict_proba(X)[:, 1])
     from sklearn.linear_model import LogisticRegression
@@ -195,7 +195,7 @@ def run_split(
 
 
 def warm_up(which: dict[str, Callable[[], Any]], *, sparse: bool) -> None:
-    """Compile and import outside the clock."""
+    """Compile and import before times are measured."""
     import scipy.sparse
 
     rng = np.random.default_rng(0)
@@ -229,7 +229,7 @@ def _error(values: Vector) -> float:
 
 
 def summary(results: Sequence[Result], ours: str) -> list[str]:
-    """Return the lines that compare ours with each rival."""
+    """Return the lines that compare our method with each rival."""
     names = list(dict.fromkeys(result.method for result in results))
     auc = mean_by_task(results, "auc")
     precision = mean_by_task(results, "average_precision")
@@ -291,7 +291,7 @@ def play(
     scaled: bool = False,
     sparse: bool = False,
 ) -> Iterator[tuple[Task, list[Result]]]:
-    """Yield each task with the results of all methods on all splits, on one thread."""
+    """Yield each task with the results of all methods on all splits, in one thread."""
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
     with threadpool_limits(1):
@@ -308,7 +308,7 @@ def play(
 
 
 def head_line(which: Sequence[str]) -> str:
-    """Return the head of the table of test AUC."""
+    """Return the header of the table of test AUC."""
     return f"{'test AUC':34s}{'n':>7s}{'d':>5s}{'pos':>7s}" + "".join(f"{m:>12s}" for m in which)
 
 

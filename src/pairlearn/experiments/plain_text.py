@@ -11,7 +11,7 @@ __all__ = ["mean_sd", "paragraph", "text_table"]
 
 
 def paragraph(text: str) -> str:
-    """Return a text in lines that fit a terminal."""
+    """Wrap a text to the width of a terminal."""
     return textwrap.fill(text, 100)
 
 
@@ -31,7 +31,7 @@ def text_table(head: Sequence[str], body: Sequence[Sequence[str]], *, gap: str =
 
 
 def mean_sd(mean: float, sd: float, digits: int = 3) -> str:
-    """Return a mean with its standard deviation, which one split does not have.
+    """Return a mean with its standard deviation; a single split has none.
 
     >>> mean_sd(0.93, 0.005), mean_sd(0.93, math.nan)
     ('0.930 +- 0.005', '0.930')

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The numbers that the paper publishes, and ours beside them.
+"""The numbers that the paper publishes, and a comparison of ours with them.
 
 Yang, Lei, Wang, Yang, Ying: "Simple Stochastic and Online Gradient Descent Algorithms for Pairwise
 Learning", NeurIPS 2021, arXiv:2111.12050. Transcribed from the tables of section 6 and of the
-appendix on additional experiments. The plus-minus is the paper's standard deviation over runs; its
-published code takes mean and deviation at different times of the training (the highest mean, the
-lowest deviation), so the deviations are on the small side.
+appendix on additional experiments. The plus-minus is the paper's standard deviation over runs. Its
+published code takes mean and deviation at different times of training (the highest mean, the lowest
+deviation), so the deviations are rather small.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Published:
 
 @dataclass(frozen=True)
 class PublishedTable:
-    """One table of the paper; `where` is its label there, `rows` have one value for each column."""
+    """One table of the paper; `where` is its label there, `rows` have one value per column."""
 
     name: str
     caption: str
@@ -83,8 +83,8 @@ _FULL_BUFFERS = {
 _SPAUC = _row((0.828, 0.031), (0.799, 0.026), (0.932, 0.002), (0.809, 0.008), (0.927, 0.002),
               (0.923, 0.005))  # fmt: skip
 
-#: Every published table by name. `table-dp-time-auc` and `table-dp-time` are the two halves, AUC
-#: and CPU seconds, of one table in the paper.
+#: All published tables by name. `table-dp-time-auc` and `table-dp-time` are the halves of one table
+#: in the paper: AUC and CPU seconds.
 TABLES: dict[str, PublishedTable] = {
     table.name: table
     for table in (
@@ -186,7 +186,7 @@ class Beside:
 
     @property
     def difference(self) -> float:
-        """Ours less the paper's."""
+        """Ours minus the paper's."""
         return round(self.mean, 3) - self.published.mean
 
     @property
@@ -211,7 +211,7 @@ def beside(
 def format_beside(rows: list[Beside], *, judged: bool = True) -> str:
     """Return a plain-text table of our numbers beside the paper's.
 
-    Without `judged` nothing is said about differences: those of parts of the data are no finding.
+    Without `judged`, differences get no verdict: on parts of the data they mean nothing.
 
     >>> rows = beside(published_table("table1"), {("ours", "usps"): (0.93, 0.005)})
     >>> print(format_beside(rows))
@@ -234,7 +234,7 @@ def format_beside(rows: list[Beside], *, judged: bool = True) -> str:
     return text_table(head[:shown], [line[:shown] for line in body], gap=" ")
 
 
-#: Why a published number is not reached.
+#: Known reasons for a number below the published one.
 _REASONS = {
     ("olp", "mnist"): "a reservoir of 200 examples does not stand for 780 features: no step size, "
     "radius, number of passes or average of the iterates that we tried comes above .92 on "
@@ -243,7 +243,7 @@ _REASONS = {
 
 
 def shortfalls(rows: list[Beside]) -> list[str]:
-    """Say which numbers are more than two published standard deviations below, and why.
+    """Return a sentence, with the reason, for each number two published deviations too low.
 
     >>> shortfalls(beside(published_table("table1"), {("ours", "usps"): (0.9, 0.005)}))
     ['ours on usps is more than two published standard deviations below: we do not know why.']

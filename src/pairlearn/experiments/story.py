@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The story of the library in six chapters, on data that ship with scikit-learn.
 
-Each chapter measures something, draws it and ends in a conclusion that is made of its numbers:
-other numbers, another conclusion. ``pairlearn demo`` tells it.
+Each chapter measures something, draws it, and ends in a conclusion computed from its numbers.
+``pairlearn demo`` writes it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _RIVALS = ("ours", "sgd-pair", "olp", "oam", "spauc")
 def tell(
     folder: Path, *, only: Sequence[str] = (), seed: int = 0, say: Callable[[str], None]
 ) -> Path:
-    """Write the report of some chapters, by default of all, and return its page.
+    """Write the report of some chapters, by default of all, and return its path.
 
     Parameters
     ----------
@@ -42,9 +42,9 @@ def tell(
     only : sequence of str
         Names of chapters.
     seed : int
-        Determines all numbers but times.
+        Determines all numbers except times.
     say : callable
-        Receives the conclusion of each chapter as soon as it is there.
+        Receives the conclusion of each chapter as soon as it is ready.
 
     Returns
     -------
@@ -93,6 +93,7 @@ def _halves(
 
 
 def _stream(folder: Path, seed: int) -> Chapter:
+    """Measure the progressive AUC of a stream learned in one pass."""
     from pairlearn import AUCClassifier
     from pairlearn.streams.progressive import ProgressiveAUC
 
@@ -140,6 +141,7 @@ def _compared(folder: Path, seed: int) -> Comparison:
 
 
 def _paper(folder: Path, seed: int) -> Chapter:
+    """Compare the paper's method with its rivals in test AUC and training time."""
     done = _compared(folder, seed)
     auc = {(row.dataset, row.method): row.auc.mean for row in auc_rows(done)}
     cpu = {(row.dataset, row.method): row.cpu_seconds for row in cost_rows(done)}
@@ -180,6 +182,7 @@ def _paper(folder: Path, seed: int) -> Chapter:
 
 
 def _imbalance(folder: Path, seed: int) -> Chapter:
+    """Measure test AUC with fewer and fewer positive training examples."""
     from sklearn.linear_model import LogisticRegression, SGDClassifier
 
     from pairlearn import AUCClassifier
@@ -234,6 +237,7 @@ def _imbalance(folder: Path, seed: int) -> Chapter:
 
 
 def _private(folder: Path, seed: int) -> Chapter:
+    """Measure test AUC without privacy and at several epsilons, with a certificate."""
     from pairlearn import AUCClassifier, PrivateAUCClassifier
     from pairlearn.estimators.private.auc import PrivacyWarning
 
@@ -247,7 +251,7 @@ def _private(folder: Path, seed: int) -> Chapter:
         values["not private"].append(roc_auc(b, plain.decision_function(B)))
         for epsilon in epsilons:
             with warnings.catch_warnings():
-                # A demonstration is seeded, and says so in the certificate.
+                # The demonstration uses seeded noise, and its certificate says so.
                 warnings.simplefilter("ignore", PrivacyWarning)
                 model = PrivateAUCClassifier(
                     epsilon, bounds=(0.0, 16.0), labels=(0, 1), random_state=split
@@ -279,6 +283,7 @@ def _private(folder: Path, seed: int) -> Chapter:
 
 
 def _metric(folder: Path, seed: int) -> Chapter:
+    """Compare nearest neighbours in Euclidean and in learned distance."""
     from sklearn.datasets import load_wine
     from sklearn.neighbors import KNeighborsClassifier
 
@@ -310,6 +315,7 @@ def _metric(folder: Path, seed: int) -> Chapter:
 
 
 def _curved(folder: Path, seed: int) -> Chapter:
+    """Compare linear, piecewise linear and random Fourier features on a disc."""
     from pairlearn import AUCClassifier
 
     rng = np.random.default_rng(seed)

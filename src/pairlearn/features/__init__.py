@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What an example looks like to the score: maps of rows to rows.
+"""Feature maps: the rows that the score sees, computed from the rows of the user.
 
 To write your own, derive from `FeatureMap` and map a block of rows::
 
@@ -11,7 +11,7 @@ To write your own, derive from `FeatureMap` and map a block of rows::
 
 from __future__ import annotations
 
-from pairlearn.features.base import Bounds, FeatureMap
+from pairlearn.features.base import MAPS, Bounds, FeatureMap
 from pairlearn.features.check import check_features
 from pairlearn.features.fourier import RandomFourier
 from pairlearn.features.hats import Hats
@@ -19,7 +19,11 @@ from pairlearn.features.identity import Identity
 from pairlearn.features.nystroem import Nystroem
 from pairlearn.features.union import Union
 
-__all__ = [
-    "Bounds", "FeatureMap", "Hats", "Identity", "Nystroem", "RandomFourier", "Union",
-    "check_features",
-]  # fmt: skip
+__all__ = ["MAPS", "Bounds", "FeatureMap", "Hats", "Identity", "Nystroem", "RandomFourier", "Union",
+           "check_features"]  # fmt: skip
+
+MAPS.add("linear")(Identity)
+MAPS.add("hats")(Hats)
+MAPS.add("fourier")(RandomFourier)
+MAPS.add()(Nystroem)
+MAPS.add()(Union)

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What all feature maps have in common."""
+"""The base class of feature maps, and helpers for blocks of rows.
+
+A map treats each row by itself. Rows are mapped in tiles of fixed size, so that rounding does not
+depend on how rows are cut into blocks.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +15,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from pairlearn.register import Part, Register
 from pairlearn.restored import restored_array, restored_count
 from pairlearn.validation import check_generator, real_array
 
 __all__ = [
+    "MAPS",
     "TILE",
     "Bounds",
     "FeatureMap",
@@ -28,15 +34,15 @@ __all__ = [
 
 Block = NDArray[Any]
 
-#: Rows that a map sees at once. The last block is filled up, so that a product of matrices has the
-#: same shape, and with it the same rounding, however many rows there are.
+#: Number of rows that a map sees at once. The last tile is filled up: matrix products then always
+#: have the same shape, and so the same rounding, for any number of rows.
 TILE = 64
 _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """What is known of all mapped rows, whatever the examples.
+    """Bounds that hold for all mapped rows, whatever the examples.
 
     Parameters
     ----------
@@ -57,19 +63,17 @@ class Bounds:
 
 
 @dataclass(frozen=True)
-class FeatureMap:
+class FeatureMap(Part):
     """Base class of feature maps.
 
-    A map is fitted once, or has nothing to fit, and then never changes: `fit` returns a fitted
-    copy. `transform` maps each row by itself: neither the other rows nor the size of the block
-    matter.
+    A map is fitted once (some need no fit) and then never changes: `fit` returns a fitted copy.
+    `transform` maps each row by itself, regardless of the other rows and of the block size.
 
     Notes
     -----
-    A subclass is a frozen dataclass that defines `mapped`, of a dense block of rows, which returns
-    as many rows. If it learns from data it also defines `learn`, which returns arrays by name; they
-    are then in `learned`. One that knows its `bounds` says so. `check_features` looks whether all
-    is well.
+    A subclass is a frozen dataclass that defines `mapped`, which maps a dense block to the same
+    number of rows. To learn from data, define `learn`, which returns arrays by name; they are then
+    in `learned`. Define `bounds` if they are known. `check_features` checks a map.
 
     Examples
     --------
@@ -81,8 +85,7 @@ class FeatureMap:
     array([[1., 3., 1., 9.]])
     """
 
-    #: Whether a solution in closed form suits the map better than gradient descent: many features
-    #: of which each says little.
+    #: Whether a closed form suits the map better than descent: many features, each says little.
     closed_form: ClassVar[bool] = False
     #: Whether the map asks for signs of coefficients, which only some solvers can keep.
     constrained: ClassVar[bool] = False
@@ -90,7 +93,7 @@ class FeatureMap:
     # --------------------------------------------------------------- what a subclass defines
 
     def learn(self, X: Any, rng: np.random.Generator) -> Mapping[str, Block]:
-        """Return what the map keeps of the examples, arrays by name; nothing by default.
+        """Return the arrays that the map learns from the examples, by name; none by default.
 
         Parameters
         ----------
@@ -102,7 +105,7 @@ class FeatureMap:
         Returns
         -------
         mapping of str to ndarray
-            What is then in `learned`.
+            The content of `learned`.
         """
         return {}
 
@@ -111,8 +114,25 @@ class FeatureMap:
         raise NotImplementedError(f"{type(self).__name__} must define mapped(X).")
 
     def bounds(self) -> Bounds:
-        """Return the range and the norm of mapped rows; infinite unless a map knows better."""
+        """Return the range and the norm of mapped rows; infinite unless a map overrides it."""
         return Bounds()
+
+    def sized(self, n_examples: int, n_features: int, n_rarer: int) -> FeatureMap:
+        """Return what the name of the map stands for, given the size of the data.
+
+        Parameters
+        ----------
+        n_examples, n_features : int
+            The shape of the data.
+        n_rarer : int
+            Examples of the rarer class.
+
+        Returns
+        -------
+        FeatureMap
+            The map itself, unless its size depends on the data.
+        """
+        return self
 
     # ------------------------------------------------------------------------------ fitting
 
@@ -152,15 +172,15 @@ class FeatureMap:
         """Return the number of features of a mapped row; `example` is a block of one row."""
         return int(np.asarray(self.mapped(dense(example, np.dtype(np.float64)))).shape[1])
 
-    #: What `learn` returned.
+    #: The arrays that `learn` returned.
     learned: ClassVar[Mapping[str, Block]] = {}
-    #: Features of a row before and after; 0 before `fit`.
+    #: Number of features of a row before and after the map; 0 before `fit`.
     n_inputs: ClassVar[int] = 0
     n_outputs: ClassVar[int] = 0
 
     @property
     def is_fitted(self) -> bool:
-        """Whether `fit` made this map."""
+        """Whether `fit` returned this map."""
         return self.n_inputs > 0
 
     # ------------------------------------------------------------------------------ mapping
@@ -171,9 +191,9 @@ class FeatureMap:
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n, d)
-            Examples, finite. Sparse ones become dense a few rows at a time, if at all.
+            Examples, finite. Sparse rows become dense a few at a time, if at all.
         dtype : dtype, optional
-            float32 or float64; by default that of `X`.
+            float32 or float64; the type of `X` by default.
 
         Returns
         -------
@@ -208,12 +228,12 @@ class FeatureMap:
     def check_fitted(self) -> None:
         """Raise if the map is not fitted."""
         if not self.is_fitted:
-            raise ValueError(f"{self!r} is not fitted; call fit(X) and use what it returns.")
+            raise ValueError(f"{self!r} is not fitted; call fit(X) and use its result.")
 
     # -------------------------------------------------------------------------------- state
 
     def state(self) -> dict[str, Any]:
-        """Return all that a fitted map is, as plain values and arrays."""
+        """Return the fitted map as plain values and arrays."""
         self.check_fitted()
         return {
             "map": type(self).__name__,
@@ -226,14 +246,14 @@ class FeatureMap:
     def from_state(
         cls, state: Mapping[str, Any], *, known: Sequence[type[FeatureMap]] = ()
     ) -> Self:
-        """Return the fitted map that `state` described.
+        """Return the fitted map of a saved `state`.
 
         Parameters
         ----------
         state : mapping
-            What `state` returned.
+            The result of `state`.
         known : sequence of type, default=()
-            Maps of one's own that a map made of maps may name.
+            Your own maps that a composed map may name.
 
         Returns
         -------
@@ -258,28 +278,28 @@ class FeatureMap:
         return made._fitted(learned, n_inputs, np.zeros((1, n_inputs)))
 
     def check_learned(self, learned: Mapping[str, Block], n_inputs: int) -> None:
-        """Raise if arrays from a file are none that `learn` could have returned.
+        """Raise if `learn` cannot have returned these arrays, which come from a file.
 
-        A map whose arrays reach compiled code must look at their shapes and indices here.
+        A map whose arrays reach compiled code must check their shapes and indices here.
 
         Parameters
         ----------
         learned : mapping of str to ndarray
             The arrays.
         n_inputs : int
-            Features of a row before it is mapped.
+            Number of features of a row before the map.
         """
 
     # -------------------------------------------------------------------------------- graph
 
     def onnx(self, graph: Any, rows: str) -> str:
-        """Add the map to a graph as operators and return the name of the mapped rows.
+        """Add the map to a graph of operators; return the name of the mapped rows.
 
         Parameters
         ----------
         graph : object
-            It has ``constant(array)`` and ``node(operator, inputs, **attributes)``, which return
-            names.
+            An object with ``constant(array)`` and ``node(operator, inputs, **attributes)``, which
+            return names.
         rows : str
             The name of the double matrix of examples.
 
@@ -294,6 +314,9 @@ class FeatureMap:
         )
 
 
+MAPS: Register[FeatureMap] = Register("features", FeatureMap)
+
+
 def as_block(X: Any) -> Any:
     """Return X as a C-contiguous array or a CSR matrix of float32 or float64, two-dimensional."""
     if hasattr(X, "tocsr"):
@@ -306,14 +329,14 @@ def as_block(X: Any) -> Any:
 
 
 def dense(X: Any, dtype: np.dtype[Any]) -> Block:
-    """Return a block as a dense array of a type."""
+    """Return a block as a dense array of the given type."""
     if hasattr(X, "toarray"):
         X = X.toarray()
     return np.ascontiguousarray(X, dtype=dtype)
 
 
 def tiles(X: Any, dtype: np.dtype[Any]) -> Iterator[tuple[slice, Block]]:
-    """Yield the rows of dense blocks of `TILE` rows, the last one filled up with its last row."""
+    """Yield dense tiles of `TILE` rows; the last one is padded with its last row."""
     n = X.shape[0]
     for start in range(0, n, TILE):
         rows = slice(start, min(start + TILE, n))
@@ -324,7 +347,7 @@ def tiles(X: Any, dtype: np.dtype[Any]) -> Iterator[tuple[slice, Block]]:
 
 
 def read_only(array: Block) -> Block:
-    """Return an array as a flat view that cannot be written: kernels see one type of it."""
+    """Return a read-only flat view of an array, so that kernels see one type of array."""
     flat = array.reshape(-1)
     flat.flags.writeable = False
     return flat
@@ -341,7 +364,7 @@ def blocks_of(n: int, size: int) -> Iterator[slice]:
 
 
 def of_known(state: Mapping[str, Any], known: Sequence[type[FeatureMap]]) -> FeatureMap:
-    """Return the fitted map of a state, which must be of one of the known types."""
+    """Return the fitted map of a state; its type must be one of the known types."""
     name = state.get("map") if isinstance(state, Mapping) else None
     for one in known:
         if one.__name__ == name:

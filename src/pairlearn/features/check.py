@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A check of a feature map before it is trained with: rows by themselves, bounds, copies."""
+"""Check a feature map before training: each row by itself, bounds, and copies."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ __all__ = ["FeatureCheck", "check_features"]
 
 @dataclass(frozen=True)
 class FeatureCheck:
-    """What `check_features` has found of a map that passed."""
+    """The findings of `check_features` for a map that passed."""
 
     #: Features of a row before and after.
     n_inputs: int
     n_outputs: int
-    #: The largest Euclidean norm of a mapped row that was seen, and what the map promises.
+    #: The largest norm of a mapped row that was seen, and the bound of the map.
     largest_norm: float
     norm_bound: float
 
@@ -34,10 +34,10 @@ def check_features(
 ) -> FeatureCheck:
     """Check a feature map by mapping examples.
 
-    A fitted map must give finite rows, C-contiguous and of the type asked for, the same ones bit
-    for bit in one block, in small blocks, in another order, in a sparse matrix (up to rounding),
-    after pickling and after `state` and `from_state`; it must not change X, and must keep its
-    bounds also for examples far away.
+    A fitted map must return finite rows, C-contiguous and of the requested type. The rows must be
+    the same bit for bit in one block, in small blocks, in another order, after pickling, and after
+    `state` and `from_state`, and the same up to rounding in a sparse matrix. The map must not
+    change X, and must keep its bounds even for examples far away.
 
     Parameters
     ----------
@@ -51,12 +51,12 @@ def check_features(
     Returns
     -------
     FeatureCheck
-        What was found.
+        The findings.
 
     Raises
     ------
     ValueError
-        If the map fails, with what was wrong.
+        If the map fails; the message names the fault.
 
     Examples
     --------
@@ -97,7 +97,7 @@ def check_features(
     if getattr(sys.modules.get(type(fitted).__module__), type(fitted).__qualname__, None) is type(
         fitted
     ):
-        # A class of an interactive session may have no name that pickle finds.
+        # A class of an interactive session may have a name that pickle cannot find.
         again["pickling"] = pickle.loads(pickle.dumps(fitted))
     for what, other in again.items():
         if not np.array_equal(other.transform(block), whole):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Order statistics and spreads of columns, dense or sparse."""
+"""Order statistics and scales of columns, dense or sparse."""
 
 from __future__ import annotations
 
@@ -8,21 +8,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pairlearn.spreads import scale_of, which_vary
 from pairlearn.typing import Vector
 
 __all__ = ["Column", "columns_of", "sample_of", "spreads_of"]
 
-#: Rows that order statistics are found from.
+#: Order statistics come from a sample of at most this many rows.
 _ROWS = 20_000
-#: The share of the range of a column that its scale is at least: a rare indicator, whose standard
-#: deviation is small, is not blown up.
-_FLOOR = 0.1
-#: A column varies if its standard deviation exceeds this share of its largest value.
-_CONSTANT = 1e-10
 
 
 class Column:
-    """The sorted numbers of a column; zeros of a sparse one are counted, not stored."""
+    """The sorted numbers of a column. Zeros of a sparse column are counted, not stored."""
 
     def __init__(self, values: NDArray[Any], n_zero: int) -> None:
         self._values = np.sort(values.astype(np.float64))
@@ -31,7 +27,7 @@ class Column:
         self.n = len(values) + n_zero
 
     def at(self, ranks: NDArray[np.int64]) -> Vector:
-        """Return the order statistics of these ranks, from 0 to n - 1."""
+        """Return the order statistics at the given ranks, from 0 to n - 1."""
         if not self._n_zero:
             return np.asarray(self._values[ranks])
         above = ranks - self._n_zero
@@ -40,21 +36,21 @@ class Column:
         return np.where(is_zero, 0.0, np.append(self._values, 0.0)[np.where(is_zero, -1, place)])
 
     def levels(self, most: int) -> Vector | None:
-        """Return the different numbers, increasing; None if there are more than `most`."""
+        """Return the distinct numbers, increasing; None if there are more than `most`."""
         found = np.unique(self._values)
         if self._n_zero:
             found = np.union1d(found, [0.0])
         return found if len(found) <= most else None
 
     def knots(self, count: int) -> Vector:
-        """Return the levels if there are at most `count`, else so many quantiles; no two equal."""
+        """Return the levels if there are at most `count`, else `count` quantiles without ties."""
         levels = self.levels(count)
         if levels is not None:
             return levels
         return np.unique(self.at(np.rint(np.linspace(0, self.n - 1, count)).astype(np.int64)))
 
     def middle_ranks(self, knots: Vector) -> Vector:
-        """Return the share of the numbers below each knot, plus half of those at it."""
+        """Return for each knot the share of numbers below it, plus half the share equal to it."""
         found = np.zeros(len(knots))
         found += np.searchsorted(self._values, knots, side="left")
         found += np.searchsorted(self._values, knots, side="right")
@@ -63,7 +59,7 @@ class Column:
 
 
 def sample_of(X: Any, rng: np.random.Generator) -> Any:
-    """Return the rows, or 20,000 of them."""
+    """Return all rows, or a sample of 20,000 rows."""
     n = X.shape[0]
     return X if n <= _ROWS else X[np.sort(rng.choice(n, _ROWS, replace=False))]
 
@@ -80,14 +76,11 @@ def columns_of(X: Any) -> list[Column]:
 
 
 def spreads_of(X: Any) -> tuple[Vector, Vector]:
-    """Return centre and one over the scale of each column; zero for one that does not vary.
-
-    The scale is the standard deviation, but at least a tenth of the range.
-    """
+    """Return centre and one over the scale of each column; zero for one that does not vary."""
     if hasattr(X, "tocsc"):
         n = X.shape[0]
         wide = X.astype(np.float64)
-        # As dense vectors: SciPy returns matrices or arrays, dense or sparse, by version and kind.
+        # As dense vectors: SciPy's result is a dense or sparse matrix or array, by version.
         mean = np.asarray(wide.sum(axis=0), dtype=np.float64).reshape(-1) / n
         square = wide.multiply(wide)
         variance = np.asarray(square.sum(axis=0), dtype=np.float64).reshape(-1) / n - mean**2
@@ -100,11 +93,8 @@ def spreads_of(X: Any) -> tuple[Vector, Vector]:
         variance /= len(X)
         low, high = (f(axis=0).astype(np.float64) for f in (X.min, X.max))
     deviation = np.sqrt(np.maximum(variance, 0.0))
-    threshold = max(_CONSTANT, 8.0 * float(np.finfo(X.dtype).eps))
-    varies = deviation > threshold * np.maximum(np.abs(low), np.abs(high))
-    scale = np.maximum(deviation, _FLOOR * (high - low))
-    factor = np.divide(1.0, scale, out=np.zeros_like(scale), where=varies)
-    return mean, factor
+    scale, varies = scale_of(deviation, low, high), which_vary(deviation, low, high, X.dtype)
+    return mean, np.divide(1.0, scale, out=np.zeros_like(scale), where=varies)
 
 
 def _extreme(X: Any, name: str) -> Vector:

@@ -9,10 +9,11 @@ has norm 1 and <z(x), z(x')> is the mean of cos <w_j, x - x'>, which estimates k
 bias and with a standard deviation of at most (2 h)^(-1/2) (Rahimi, Recht, NeurIPS 2007). The
 Gaussian kernel exp(-gamma ||x - x'||^2) has normal frequencies of variance 2 gamma.
 
-The mixed map spends half of its frequencies on the Gaussian kernel of standardised features, and
-half on sparse frequencies: each touches one to four features, seen through their own distribution
-functions, at scales that differ by a factor of 16. The first sees smooth functions of all features,
-the second steps and interactions of a few. Neither needs a search for a bandwidth.
+The mixed map uses half of its frequencies for the Gaussian kernel of standardised features, and
+half for sparse frequencies. A sparse frequency touches one to four features, after their own
+distribution functions, at scales that differ by a factor of up to 16. The first half fits smooth
+functions of all features, the second half fits steps and interactions of a few. Neither needs a
+bandwidth search.
 """
 
 from __future__ import annotations
@@ -31,19 +32,23 @@ from pairlearn.validation import check_count, check_positive
 
 __all__ = ["LIMIT", "RandomFourier", "median_gamma"]
 
-#: Standardised features are cut off here: an outlier of the future is that far away, and phases
-#: stay within the reach of the reduction to a quarter turn.
+#: Standardised features are clipped here, so that future outliers are not farther away and phases
+#: stay within the range of the kernel's argument reduction.
 LIMIT = 100.0
-#: Knots of a distribution function.
+#: Number of knots of a distribution function.
 _KNOTS = 65
-#: Twice the square root of 3: a uniform number minus 1/2 times this has variance 1.
+#: (u - 1/2) times this has variance 1 for a uniform u.
 _WIDTH = 2.0 * np.sqrt(3.0)
-#: Sparse frequencies touch at most so many features.
+#: Sparse frequencies touch at most this many features.
 _MOST_TOUCHED = 4
-#: Pairs of examples whose distances give the bandwidth.
+#: Number of pairs of examples whose distances give the bandwidth.
 _PAIRS = 2_000
-#: Rows of a sparse block whose phases are held at once.
+#: Number of rows of a sparse block whose phases are in memory at once.
 _ROWS = 1024
+
+#: With fewer examples of the rarer class, a map by name has this many mapped features.
+_RARE = 100
+_RARE_OUTPUTS = 1024
 
 
 @dataclass(frozen=True)
@@ -54,21 +59,21 @@ class RandomFourier(FeatureMap):
     ----------
     n_features : int or "auto", default="auto"
         Number of mapped features, even. "auto" is 512 for fewer than 1,000 examples, 1,024 for
-        fewer than 3,000, else 2,048, but for more than 30,000 examples 1,536 and for more than
-        60,000 again 1,024, since the cost of a closed form is their number times its square.
+        fewer than 3,000, 2,048 up to 30,000, 1,536 up to 60,000, and 1,024 beyond, since a closed
+        form costs the number of examples times the square of this number.
     kind : {"mixed", "gaussian"}, default="mixed"
-        "gaussian" approximates the kernel exp(-gamma ||x - x'||^2) of standardised features;
-        "mixed" does so with half of the frequencies, and the others touch one to four features
-        each, through their distribution functions.
+        "gaussian" approximates the kernel exp(-gamma ||x - x'||^2) of standardised features.
+        "mixed" does so with half of the frequencies; the others touch one to four features each,
+        after their distribution functions.
     gamma : float or "auto", default="auto"
-        Of the Gaussian kernel. "auto" is one over the median squared distance of two examples.
+        The gamma of the Gaussian kernel. "auto" is one over the median squared distance of two
+        examples.
 
     Notes
     -----
-    Features are standardised by the map itself, so that their units do not matter, and cut off at
-    100 standard deviations. Rows are mapped in float32 or float64, as asked for. Rows of a sparse
-    matrix are multiplied as they are; the frequencies are a dense table of the number of features
-    times half of `n_features`.
+    The map standardises features itself, so units do not matter, and clips them at 100 standard
+    deviations. Rows are mapped in float32 or float64, as requested. Sparse rows are multiplied
+    without a dense copy; the frequencies are a dense matrix of shape (d, `n_features` / 2).
 
     References
     ----------
@@ -87,6 +92,11 @@ class RandomFourier(FeatureMap):
     gamma: float | str = "auto"
 
     closed_form: ClassVar[bool] = True
+
+    def sized(self, n_examples: int, n_features: int, n_rarer: int) -> FeatureMap:
+        """Return a map of half the features where one class is rare."""
+        rare = n_rarer < _RARE and n_examples >= 1000
+        return RandomFourier(_RARE_OUTPUTS if rare else "auto")
 
     def __post_init__(self) -> None:
         if self.n_features != "auto":
@@ -130,7 +140,7 @@ class RandomFourier(FeatureMap):
         return found
 
     def check_learned(self, learned: Mapping[str, NDArray[Any]], n_inputs: int) -> None:
-        """Raise unless scales, knots and frequencies belong to each other."""
+        """Raise unless scales, knots and frequencies fit together."""
         names = ["centre", "factor", "frequencies"]
         if self.kind == "mixed":
             names += ["starts", "knots", "values", "sparse_frequencies"]
@@ -172,7 +182,7 @@ class RandomFourier(FeatureMap):
         return out
 
     def fill(self, X: Any, out: NDArray[Any]) -> None:
-        """Write cosines and sines into `out`, those of the dense frequencies first."""
+        """Write cosines and sines into `out`, first those of the dense frequencies."""
         kind = out.dtype
         tables = [np.ascontiguousarray(W, dtype=kind) for W in self._tables()]
         if hasattr(X, "tocsr"):
@@ -189,7 +199,7 @@ class RandomFourier(FeatureMap):
                 start += 2 * W.shape[1]
 
     def _inputs(self, part: int, tile: NDArray[Any], out: NDArray[Any]) -> None:
-        """Fill what the frequencies of a part are multiplied with."""
+        """Fill the factors of the frequencies of a part."""
         from pairlearn.kernels.features import interpolate_rows, standardise
 
         flat, own = read_only(tile), self.learned
@@ -200,7 +210,7 @@ class RandomFourier(FeatureMap):
             interpolate_rows(flat, d, own["starts"], own["knots"], own["values"], out.reshape(-1))
 
     def _waves(self, phases: NDArray[Any], out: NDArray[Any], start: int) -> None:
-        """Fill the columns from `start` on with cosines and sines of as many rows as `out` has."""
+        """Fill the columns from `start` on with the cosines and sines of the phases."""
         from pairlearn.kernels.features import sines_and_cosines_32, sines_and_cosines_64
 
         fill = sines_and_cosines_32 if out.dtype == np.float32 else sines_and_cosines_64
@@ -209,7 +219,7 @@ class RandomFourier(FeatureMap):
         fill(phases.reshape(-1), n, h, scale, width, flat[start:], flat[start + h :])
 
     def _fill_sparse(self, X: Any, tables: list[Vector], out: NDArray[Any]) -> None:
-        """Map sparse rows: what a row of zeros has, plus what its numbers change."""
+        """Map sparse rows: the phases of a row of zeros, plus the changes by its stored numbers."""
         from pairlearn.kernels.features import interpolate_data
 
         own, place = self.learned, 0
@@ -243,7 +253,7 @@ class RandomFourier(FeatureMap):
             place += 2 * W.shape[1]
 
     def bounds(self) -> Bounds:
-        """Return the bounds of a sine times the scale, and the norm 1."""
+        """Return the bounds of a scaled sine, and the norm 1."""
         self.check_fitted()
         size = float(np.sqrt(2.0 / self.n_outputs))
         return Bounds(-size, size, 1.0)
@@ -260,7 +270,7 @@ class RandomFourier(FeatureMap):
         scale = graph.constant(np.array(np.sqrt(2.0 / self.n_outputs)))
         for name, W in zip(inputs, self._tables(), strict=True):
             phases = graph.node("MatMul", [name, graph.constant(W)])
-            # A cosine is a sine a quarter turn ahead: runtimes have cosines in single precision.
+            # A cosine as a shifted sine: ONNX runtimes have cosines in single precision only.
             ahead = graph.node("Add", [phases, graph.constant(np.array(0.5 * np.pi))])
             parts += [graph.node("Sin", [ahead]), graph.node("Sin", [phases])]
         joined = graph.node("Concat", parts, axis=1)
@@ -268,7 +278,7 @@ class RandomFourier(FeatureMap):
         return result
 
     def _distribution_onnx(self, graph: Any, rows: str) -> str:
-        """Add the distribution functions: a start plus jumps times ramps, by one product."""
+        """Add the distribution functions: a start plus jumps times ramps, in one product."""
         starts, knots, values = (self.learned[name] for name in ("starts", "knots", "values"))
         is_last = np.zeros(len(knots), dtype=bool)
         is_last[starts[1:] - 1] = True
@@ -306,7 +316,7 @@ def median_gamma(X: Any, centre: Vector, factor: Vector, rng: np.random.Generato
         gap -= np.clip((b - centre) * factor, -LIMIT, LIMIT)
         squares[rows] = (gap**2).sum(axis=1)
     median = float(np.median(squares)) if len(squares) else 0.0
-    # Half of the examples may be equal; then the mean of the others is what there is.
+    # If most pairs are equal, the median is zero and the mean replaces it.
     if not median > 0.0:
         median = float(squares.mean()) if squares.any() else 1.0
     return 1.0 / median

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
-r"""Piecewise linear functions of each feature: additive models that one can draw.
+r"""Piecewise linear functions of each feature: additive models that can be drawn.
 
-Between the knots t_0 < ... < t_K of a feature stand the ramps
+For the knots t_0 < ... < t_K of a feature, there are the ramps
 
-    r_k(x) = (x - t_(k-1)) / (t_k - t_(k-1)), cut off at 0 and 1,    k = 1, ..., K,
+        r_k(x) = (x - t_(k-1)) / (t_k - t_(k-1)), clipped to [0, 1],    k = 1, ..., K,
 
-and the hats 1 - r_1, r_1 - r_2, ..., r_K, of which at most two are not zero and which add up to 1.
-Both span the continuous functions that are linear between knots and constant beyond them (ramps
-without the constant, which pairs do not see). The coefficient of a ramp is what the function gains
-from one knot to the next: a ridge on them asks for a flat function, and the function is increasing
-exactly if they are not negative.
+and the hats 1 - r_1, r_1 - r_2, ..., r_K, which add up to 1; at most two are not zero. Both span
+the continuous functions that are linear between knots and constant beyond them (ramps without the
+constant, which cancels in pairs). The coefficient of a ramp is the gain of the function from one
+knot to the next. So a ridge on ramps favours flat functions, and the function is increasing exactly
+if no coefficient is negative.
 """
 
 from __future__ import annotations
@@ -29,8 +29,11 @@ from pairlearn.validation import check_count
 
 __all__ = ["Hats"]
 
-#: Rows that are converted to double precision at once.
+#: Number of rows that are converted to double precision at once.
 _ROWS = 1024
+
+#: Hats by name have at most this many mapped features.
+_NAMED_OUTPUTS = 1024
 
 
 @dataclass(frozen=True)
@@ -40,11 +43,10 @@ class Hats(FeatureMap):
     Parameters
     ----------
     n_knots : int, default=16
-        Knots of a feature, at evenly spaced order statistics from the smallest number to the
-        largest. A feature of at most so many levels has a knot at each.
+        Number of knots per feature, at evenly spaced order statistics from the smallest number to
+        the largest. A feature with at most this many levels has a knot at each level.
     knots : sequence of sequences of float, optional
-        The knots of each feature, increasing; then nothing is read from the data, and `n_knots` is
-        not used.
+        The knots of each feature, increasing. They replace `n_knots` and quantiles.
     cumulative : bool, default=True
         Whether a feature of K knots becomes K - 1 ramps, sums of hats, which suit a ridge and
         monotone constraints, or K hats, whose norm is at most 1 for each feature.
@@ -55,8 +57,7 @@ class Hats(FeatureMap):
     Notes
     -----
     A feature with one knot is constant and has no ramp; its hat is 1. The map does not depend on
-    the units of a feature. Time and memory are linear in the block, and sparse blocks are mapped
-    without a dense copy of them.
+    the units of a feature. Time and memory are linear, and sparse blocks need no dense copy.
 
     Examples
     --------
@@ -73,6 +74,10 @@ class Hats(FeatureMap):
     knots: tuple[tuple[float, ...], ...] | None = None
     cumulative: bool = True
     monotone: Mapping[str | int, int] | None = field(default=None, hash=False)
+
+    def sized(self, n_examples: int, n_features: int, n_rarer: int) -> FeatureMap:
+        """Return hats of fewer knots for many features."""
+        return Hats(n_knots=int(np.clip(_NAMED_OUTPUTS // n_features + 1, 2, 16)))
 
     def __post_init__(self) -> None:
         check_count("n_knots", self.n_knots, minimum=2)
@@ -142,7 +147,7 @@ class Hats(FeatureMap):
         lower, upper : sequence of float
             The bounds; nothing is read from data.
         n_knots : int, default=16
-            Knots of each feature.
+            Number of knots per feature.
         cumulative : bool, default=True
             Ramps or hats.
 
@@ -166,7 +171,7 @@ class Hats(FeatureMap):
         return cls(n_knots, knots, cumulative).fit(np.zeros((1, len(knots))))
 
     def learn(self, X: Any, rng: np.random.Generator) -> dict[str, NDArray[Any]]:
-        """Return all knots, one feature after the other, and where those of each start."""
+        """Return the knots of all features in one array, and the start of each feature."""
         if self.knots is not None:
             if len(self.knots) != X.shape[1]:
                 raise ValueError(f"{len(self.knots)} features have knots, X has {X.shape[1]}.")
@@ -202,7 +207,7 @@ class Hats(FeatureMap):
 
     @property
     def owners(self) -> NDArray[np.int64]:
-        """The feature that each column of a mapped row belongs to."""
+        """The feature of each column of a mapped row."""
         counts = np.diff(self.learned["starts"]) - int(self.cumulative)
         return np.repeat(np.arange(self.n_inputs), counts)
 
@@ -224,19 +229,19 @@ class Hats(FeatureMap):
         Returns
         -------
         ndarray
-            One value for each of `knots_of(feature)`; for ramps zero at the first knot.
+            One value for each of `knots_of(feature)`; ramps start from zero at the first knot.
         """
         own = coef[self.owners == feature]
         return np.concatenate([[0.0], np.cumsum(own)]) if self.cumulative else np.asarray(own)
 
     def _ramps(self) -> tuple[Vector, Vector, Vector, Vector]:
-        """Return where the rising and falling ramps of each column begin, and how steep they are.
+        """Return the starts and slopes of the rising and falling ramps of each column.
 
-        A ramp that begins at minus infinity is 1, one that begins at infinity is 0: the first hat
-        of a feature only falls, the last one only rises, and a ramp by itself never falls.
+        A ramp that starts at minus infinity is 1, and one that starts at infinity is 0: the first
+        hat of a feature only falls, the last hat only rises, and a plain ramp never falls.
         """
         knots, starts = self.learned["knots"], self.learned["starts"]
-        # A gap so small that it has no inverse is a step: the ramp is 0 or 1 all the same.
+        # A gap too small to have an inverse is a step: the ramp is still 0 or 1.
         steep = 1.0 / np.maximum(np.append(np.diff(knots), 1.0), np.finfo(np.float64).tiny)
         begins = np.where(_is_at(starts[1:] - 1, len(knots)), np.inf, knots)
         steep[starts[1:] - 1] = 1.0
@@ -282,7 +287,7 @@ class Hats(FeatureMap):
         owners = self.owners.astype(np.uint32)
         begins, steeps, ends, falls = ramps
         for rows in blocks_of(len(X), _ROWS):
-            # In double precision first: numbers that are gathered one by one are not converted so.
+            # Converted first, since the kernel gathers numbers one by one and would convert slowly.
             flat = read_only(X[rows].astype(np.float64, copy=False))
             part = out[rows].reshape(-1)
             if self.cumulative:
@@ -291,13 +296,13 @@ class Hats(FeatureMap):
                 fill_hats(flat, self.n_inputs, owners, begins, steeps, ends, falls, part)
 
     def bounds(self) -> Bounds:
-        """Return 0, 1 and the norm: of hats, at most the square root of the number of features."""
+        """Return 0, 1 and the norm: for hats, at most the square root of the number of features."""
         self.check_fitted()
         count = self.n_outputs if self.cumulative else self.n_inputs
         return Bounds(0.0, 1.0, float(np.sqrt(count)))
 
     def onnx(self, graph: Any, rows: str) -> str:
-        """Add gather, subtract, multiply and cut; hats are differences of ramps."""
+        """Add gather, subtract, multiply and clip; hats are differences of ramps."""
         begins, steeps, ends, falls = self._ramps()
         gathered = graph.node("Gather", [rows, graph.constant(self.owners)], axis=1)
         up = _ramp_onnx(graph, gathered, begins, steeps)

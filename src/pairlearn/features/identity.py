@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The examples as they are."""
+"""The map that leaves examples as they are."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,14 @@ class Identity(FeatureMap):
     --------
     >>> Identity().fit([[1.0, 2.0]]).transform([[3.0, 4.0]])
     array([[3., 4.]])
+    >>> Identity.of(2).n_outputs
+    2
     """
+
+    @classmethod
+    def of(cls, n_features: int) -> Self:
+        """Return the map of rows of this many features, without examples."""
+        return cls()._fitted({}, n_features, np.zeros((1, n_features)))
 
     def mapped(self, X: NDArray[Any]) -> NDArray[Any]:
         """Return the rows."""

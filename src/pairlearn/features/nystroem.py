@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-r"""Nystroem features: the Gaussian kernel as seen from landmarks.
+r"""Nystroem features: the Gaussian kernel, projected on landmarks.
 
 With landmarks c_1, ..., c_m among the examples and K their kernel matrix, z(x) = K^(-1/2) k(x),
-k(x)_j = k(x, c_j), has <z(x), z(x')> = k(x)' K^(-1) k(x'): the kernel projected on the landmarks,
-never more than k(x, x) = 1 on the diagonal (Williams, Seeger, NeurIPS 2000).
+k(x)_j = k(x, c_j), has <z(x), z(x')> = k(x)' K^(-1) k(x'): the kernel projected on the landmarks.
+On the diagonal it is at most k(x, x) = 1 (Williams, Seeger, NeurIPS 2000).
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from pairlearn.validation import check_count, check_positive
 
 __all__ = ["Nystroem"]
 
-#: Directions of the landmarks that weigh less than this share of the largest are left out.
+#: Eigenvalues of the landmarks' kernel matrix below this share of the largest are dropped.
 _SMALLEST = 1e-10
-#: Steps of the search for means.
+#: Number of k-means steps.
 _STEPS = 10
 
 
@@ -37,17 +37,16 @@ class Nystroem(FeatureMap):
     Parameters
     ----------
     n_features : int, default=512
-        Number of landmarks, at most that of the examples.
+        Number of landmarks, at most the number of examples.
     gamma : float or "auto", default="auto"
-        Of the kernel exp(-gamma ||x - x'||^2) of standardised features. "auto" is one over the
-        median squared distance of two examples.
+        The gamma of the kernel exp(-gamma ||x - x'||^2) of standardised features. "auto" is one
+        over the median squared distance of two examples.
     landmarks : {"means", "examples"}, default="means"
-        Whether the landmarks are means of clusters of the examples, or examples drawn at random.
+        Whether the landmarks are cluster means or random examples.
 
     Notes
     -----
-    At equal size better than random Fourier features, at 1.6 times the cost. Features are
-    standardised and cut off as by `RandomFourier`.
+    Features are standardised and clipped as in `RandomFourier`.
 
     References
     ----------
@@ -75,7 +74,7 @@ class Nystroem(FeatureMap):
             raise ValueError(f'landmarks must be "means" or "examples", got {self.landmarks!r}.')
 
     def learn(self, X: Any, rng: np.random.Generator) -> dict[str, NDArray[Any]]:
-        """Return scales, landmarks and what their kernel matrix is divided by."""
+        """Return scales, landmarks and the inverse root of their kernel matrix."""
         sample = sample_of(X, rng)
         centre, factor = spreads_of(sample)
         gamma = self.gamma
@@ -96,7 +95,7 @@ class Nystroem(FeatureMap):
         return found
 
     def check_learned(self, learned: Mapping[str, NDArray[Any]], n_inputs: int) -> None:
-        """Raise unless landmarks and scales belong to each other."""
+        """Raise unless landmarks and scales fit together."""
         names = {"centre", "factor", "points", "gamma", "root"}
         if set(learned) != names or any(learned[k].dtype != np.float64 for k in names):
             raise ValueError(f"a saved Nystroem holds {sorted(names)} in float64.")
@@ -111,7 +110,7 @@ class Nystroem(FeatureMap):
             or len(root) != len(points)
         ):
             raise ValueError(f"the saved arrays are no Nystroem of {n_inputs} features.")
-        # Standardised examples are cut off there, and so are means of them.
+        # Standardised examples are clipped there, and so are their means.
         if (np.abs(points) > LIMIT).any():
             raise ValueError(f"a saved landmark is beyond {LIMIT:g}.")
         check_sane("root of the kernel matrix", root)
@@ -126,7 +125,7 @@ class Nystroem(FeatureMap):
         return np.asarray(_kernel(rows, own["points"], float(own["gamma"][0])) @ own["root"])
 
     def bounds(self) -> Bounds:
-        """Return the norm 1, which no projection of the kernel exceeds."""
+        """Return the norm 1, an upper bound for any projection of the kernel."""
         return Bounds(-1.0, 1.0, 1.0)
 
     def onnx(self, graph: Any, rows: str) -> str:
@@ -152,7 +151,7 @@ class Nystroem(FeatureMap):
 
 
 def _standard(X: NDArray[Any], centre: Vector, factor: Vector) -> Vector:
-    # What is too large for a number is cut off as well.
+    # Values that overflow are clipped as well.
     with np.errstate(over="ignore"):
         return np.clip((X - centre) * factor, -LIMIT, LIMIT)
 
@@ -163,7 +162,7 @@ def _kernel(A: Vector, B: Vector, gamma: float) -> Vector:
 
 
 def _means(sample: Any, points: Vector, centre: Vector, factor: Vector) -> Vector:
-    """Return the means of the examples that are nearest to each point, moved ten times."""
+    """Return the points after ten steps of k-means on the sample."""
     n, kind = min(sample.shape[0], 20 * len(points)), np.dtype(np.float64)
     for _ in range(_STEPS):
         sums, counts = np.zeros_like(points), np.zeros(len(points))

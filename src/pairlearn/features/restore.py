@@ -1,42 +1,36 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A fitted map from its state, which may come from a file: it can name known maps only."""
+"""Restore a fitted map from its state, which may come from a file and names known maps only."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pairlearn.features.base import FeatureMap, of_known
-from pairlearn.features.fourier import RandomFourier
-from pairlearn.features.hats import Hats
-from pairlearn.features.identity import Identity
-from pairlearn.features.nystroem import Nystroem
-from pairlearn.features.union import Union
+from pairlearn.features.base import MAPS, FeatureMap, of_known
 
 __all__ = ["restored_map"]
 
-_MAPS: tuple[type[FeatureMap], ...] = (Hats, Identity, Nystroem, RandomFourier, Union)
-
 
 def restored_map(state: Mapping[str, Any], *, known: Sequence[type[FeatureMap]] = ()) -> FeatureMap:
-    """Return the fitted map that `state()` of a map returned.
+    """Return the fitted map of a saved `state()`.
 
     Parameters
     ----------
     state : mapping
         The state.
     known : sequence of types, optional
-        Maps of one's own that it may name.
+        Further maps that it may name, besides those in `MAPS`.
 
     Returns
     -------
     FeatureMap
-        The map, which maps as the saved one did, bit for bit.
+        The map; it maps bit for bit as the saved one did.
 
     Examples
     --------
+    >>> from pairlearn.features import Hats
     >>> fitted = Hats(n_knots=2).fit([[0.0], [4.0]])
     >>> restored_map(fitted.state()).transform([[1.0]])
     array([[0.25]])
     """
-    return of_known(state, (*_MAPS, *known))
+    return of_known(state, (*known, *MAPS.types.values()))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Several maps side by side."""
+"""Feature maps side by side."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pairlearn.validation import check_generator
 
 __all__ = ["Union"]
 
-#: Rows of each map that are held at once.
+#: Number of rows per map that are in memory at once.
 _ROWS = 1024
 
 
@@ -26,9 +26,9 @@ class Union(FeatureMap):
     Parameters
     ----------
     *given : FeatureMap
-        The maps; one that is fitted already is left as it is.
+        The maps; a fitted one stays as it is.
     maps : sequence of FeatureMap, default=()
-        More of them.
+        Further maps.
 
     Examples
     --------
@@ -50,7 +50,7 @@ class Union(FeatureMap):
 
     @property
     def closed_form(self) -> bool:  # type: ignore[override]
-        """Whether one of the maps has many features of which each says little."""
+        """Whether one of the maps has many features, each of which says little."""
         return any(one.closed_form for one in self.maps)
 
     @property
@@ -104,7 +104,7 @@ class Union(FeatureMap):
     def from_state(
         cls, state: Mapping[str, Any], *, known: Sequence[type[FeatureMap]] = ()
     ) -> Self:
-        """Return the union that `state` described."""
+        """Return the union of a saved `state`."""
         saved = state.get("maps")
         if state.get("map") != cls.__name__ or not isinstance(saved, list) or not saved:
             raise ValueError(f"the saved map is {state.get('map')!r:.60}, not a Union of maps.")
@@ -112,7 +112,7 @@ class Union(FeatureMap):
         return cls(*maps)._joined(maps)
 
     def onnx(self, graph: Any, rows: str) -> str:
-        """Add all maps and put their results side by side."""
+        """Add all maps and concatenate their results."""
         parts = [one.onnx(graph, rows) for one in self.maps]
         joined: str = graph.node("Concat", parts, axis=1)
         return joined

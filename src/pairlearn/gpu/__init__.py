@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Many models on many sample paths at once, on a graphics processor (the extra `torch`).
+"""Train many models on many sample paths at once, on a GPU (the extra `torch`).
 
 As `pairlearn.kernels`: functions of arrays, here of tensors, that know no parts. The modules are
 imported when a device is asked for.

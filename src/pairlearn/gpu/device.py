@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which device is meant, and what is said when it is not there."""
+"""Find the device to train on, and explain why it is missing."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from pairlearn.validation import warn_caller
 
 __all__ = ["DEVICES", "DeviceError", "DeviceWarning", "check_device", "find_device"]
 
-#: What a user may ask for.
+#: The allowed devices.
 DEVICES = ("cpu", "cuda", "auto")
 
 
 class DeviceError(RuntimeError):
-    """A device was asked for that is not to be had."""
+    """The requested device is not available."""
 
 
 class DeviceWarning(UserWarning):
-    """A device was left to choice, and the choice is not the fast one."""
+    """device="auto" found no GPU and uses the CPU."""
 
 
 def check_device(device: str) -> str:
-    """Return the name of a device if there is such a one.
+    """Return the name of a device; refuse an unknown name.
 
     >>> check_device("tpu")
     Traceback (most recent call last):
@@ -36,10 +36,10 @@ def check_device(device: str) -> str:
 
 
 def find_device(device: str) -> Any:
-    """Return the torch device to run on, or None for the kernels of the CPU.
+    """Return the torch device to run on, or None for the CPU kernels.
 
-    "cuda" is refused where it is not to be had; "auto" is the CPU then, and says so. With
-    TRITON_INTERPRET=1 in the environment the same kernels run on the CPU, step by step: for tests.
+    If CUDA is not available, "cuda" raises, and "auto" warns and uses the CPU. With
+    TRITON_INTERPRET=1 in the environment, the same kernels run on the CPU, step by step: for tests.
     """
     if check_device(device) == "cpu":
         return None
@@ -59,12 +59,12 @@ def _interpreted() -> bool:
 
 
 def _trouble() -> str:
-    """Return why there is no device, with the cure; nothing if there is one."""
+    """Return why there is no device, and the cure; empty if there is one."""
     try:
         import torch
         import triton  # noqa: F401
     except ImportError as error:
-        # A build of torch for the CPU comes without Triton.
+        # A CPU build of torch comes without Triton.
         package = '"pairlearn[torch]"' if error.name != "triton" else "triton"
         return (
             f'device="cuda" needs torch and triton, and {error.name} is not installed: '

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The random indices of `pairlearn.kernels.plan`, bit for bit, as tensors.
 
-The generator of the caller gives one key of 64 bits for each portion of a path; SplitMix64 of key
-and counter gives the indices. Tensors have no unsigned integers, so products wrap around as signed
-ones, and a shift to the right must clear the copies of the sign.
+The caller's generator gives one 64-bit key for each portion of a path. SplitMix64 of key and
+counter gives the indices. Tensors have no unsigned integers, so products wrap around as signed
+ones, and a shift to the right must clear the copies of the sign bit.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["ONE_NUMBER", "draw_indices", "draw_keys", "draw_pairs"]
 
 Tensor = Any
 
-#: As in `pairlearn.pairings.pairs`: up to so many examples one number serves both of a pair.
+#: As in `pairlearn.pairings.pairs`: up to this many examples, one number gives both indices.
 ONE_NUMBER = 2**20
 
 _STRIDE = 0x9E3779B97F4A7C15
@@ -31,7 +31,7 @@ def _signed(bits: int) -> int:
 
 
 def draw_keys(rng: np.random.Generator, count: int) -> np.ndarray[Any, Any]:
-    """Return the keys of `count` portions, one draw of the generator each."""
+    """Return the keys of `count` portions, each from one draw of the generator."""
     keys = [rng.integers(0, 2**64, dtype=np.uint64) for _ in range(count)]
     return np.array(keys, dtype=np.uint64).view(np.int64)
 
@@ -39,7 +39,7 @@ def draw_keys(rng: np.random.Generator, count: int) -> np.ndarray[Any, Any]:
 def draw_indices(
     keys: np.ndarray[Any, Any], portions: Sequence[int], n: int, device: Any
 ) -> Tensor:
-    """Return i.i.d. uniform indices below n < 2**32, so many for each key."""
+    """Return i.i.d. uniform indices below n < 2**32; `portions` has the number per key."""
     bits = _bits(keys, portions, device)
     low = _shifted((bits & _LOW) * n, 32)
     return _shifted(_shifted(bits, 32) * n + low, 32)
@@ -48,7 +48,7 @@ def draw_indices(
 def draw_pairs(
     keys: np.ndarray[Any, Any], portions: Sequence[int], n: int, device: Any
 ) -> tuple[Tensor, Tensor]:
-    """Return uniform pairs of distinct indices below n <= 2**20, so many for each key."""
+    """Return uniform pairs of distinct indices below n <= 2**20, `portions` many per key."""
     bits = _bits(keys, portions, device)
     left = _shifted(_shifted(bits, 24) * n, 40)
     right = _shifted(_shifted(bits * n, 24) * (n - 1), 40)
@@ -56,7 +56,7 @@ def draw_pairs(
 
 
 def _bits(keys: np.ndarray[Any, Any], portions: Sequence[int], device: Any) -> Tensor:
-    """Return the 64 random bits of each step: those of the counters 1, 2, ... of each portion."""
+    """Return 64 random bits for each step, from the counters 1, 2, ... of each portion."""
     lengths = torch.tensor(list(portions), device=device)
     ends = torch.cumsum(lengths, 0)
     n_steps = int(sum(portions))

@@ -2,20 +2,20 @@
 r"""The step of pairwise SGD for a tile of models, in Triton.
 
 One program walks one path for a tile of models. Iterates and the sums of the last steps stay in
-registers; the rows of the next pair, and the indices of the one behind it, are asked for before
-the current pair is used. With the larger label first, x = x_first - x_second and m = <w, x>,
+registers. The rows of the next pair, and the indices of the pair after it, are loaded before the
+current pair is used. With the larger label first, x = x_first - x_second and m = <w, x>,
 
     w <- w - eta step l'(m) x,
 
-then back to the ball. The squared norm behind the step is ||w||^2 - 2 move m + move^2 ||x||^2: it
-needs no reduction of its own. What rounding does to it is cleared after every `CHUNK` steps. The
-sums of a launch are added to totals in float64 at its end, so that none of them is long.
+then back to the ball. The squared norm after the step is ||w||^2 - 2 move m + move^2 ||x||^2, which
+needs no extra reduction; it is recomputed every `CHUNK` steps to remove rounding errors. At the end
+of a launch its sums are added to totals in float64, so that no float32 sum is long.
 """
 
 import triton
 import triton.language as tl
 
-#: Losses as numbers.
+#: Numbers of the losses.
 HINGE, SQUARED_HINGE, SQUARE, LOGISTIC = 0, 1, 2, 3
 
 
@@ -96,7 +96,7 @@ def descend_pairs(
             if BALL:
                 norm += move * (2.0 * score + move * tl.sum(difference * difference, 0))
                 shrink = tl.where(norm > radius * radius, radius * tl.rsqrt(norm), 1.0)
-                # An infinite norm would make zeros of the iterate; NaN stays and is seen.
+                # An infinite norm would turn the iterate into zeros; NaN stays visible.
                 shrink = tl.where(norm < float("inf"), shrink, float("nan"))
                 norm = tl.where(norm > radius * radius, radius * radius, norm)
                 w = w * shrink[:, None] + (move * shrink)[:, None] * difference[None, :]
@@ -104,8 +104,8 @@ def descend_pairs(
                 w += move[:, None] * difference[None, :]
             x = next_x
             z = next_z
-    # Addresses that were known before the loop would be kept in registers through it, as many as
-    # the iterates take. Indices are never negative, but that is known only behind the loop.
+    # Addresses known before the loop would occupy registers through it, as many as the iterates.
+    # Indices are never negative, but the compiler learns that only after the loop.
     models += tl.where(i < 0, 1, 0)
     here = (path * n_models + models)[:, None] * d + columns[None, :]
     kept = (models < n_models)[:, None] & inside[None, :]

@@ -15,27 +15,28 @@ __all__ = ["LOSSES", "MOST_FEATURES", "Tile", "descend", "tile_for", "width_of"]
 
 Tensor = Any
 
-#: Losses that the kernel has built in, by the name of their class.
+#: Losses built into the kernel, by class name.
 LOSSES = {"Hinge": 0, "SquaredHinge": 1, "Square": 2, "Logistic": 3}
-#: An iterate and its sum must fit into the registers of one program.
+#: The limit on features: an iterate and its sum must fit in the registers of one program.
 MOST_FEATURES = 8192
-#: Steps of one launch, behind which the sums in float32 are added up in float64, and steps between
-#: two computations of the norm from scratch.
-_LAUNCH, _CHUNK = 8192, 512
+#: Steps per launch; after each launch the float32 sums are added to float64 totals.
+_LAUNCH = 8192
+#: Steps between two computations of the norm from scratch, which remove rounding errors.
+_CHUNK = 512
 
 
 class Tile(NamedTuple):
-    """Models of one program, and the warps that it runs on."""
+    """The models of one program, and the number of its warps."""
 
     models: int
     warps: int
 
 
 def tile_for(d: int) -> Tile:
-    """Return the tile for so many features, best or near best of those tried on an H200.
+    """Return the tile for d features, the best or nearly the best of those tried on an H200.
 
-    A step waits for its own sum, so many small programs hide more of it than few large ones; each
-    has up to 1,024 numbers of an iterate in a warp.
+    A step waits for its own sum, so many small programs hide more latency than few large ones. A
+    warp holds up to 1,024 numbers of an iterate.
 
     >>> tile_for(22), tile_for(780)
     (Tile(models=4, warps=1), Tile(models=2, warps=2))
@@ -47,7 +48,7 @@ def tile_for(d: int) -> Tile:
 
 
 def width_of(d: int) -> int:
-    """Return the columns of a program: a power of two of at least a warp."""
+    """Return the number of columns of a program: a power of two, at least a warp."""
     return max(32, 1 << (d - 1).bit_length())
 
 
@@ -71,15 +72,15 @@ def descend(
     paths : Paths
         The active pairs of each path.
     step_sizes, radii : tensor of float32, shape (n_paths, n_models)
-        Of each model; a radius may be infinite.
+        Step size and radius of each model; a radius may be infinite.
     loss : str
         A key of `LOSSES`.
     margin : float, default=1.0
-        Of the loss; the logistic one has none.
+        The margin of the loss; the logistic loss has none.
     scales : tensor of float32, shape (n_paths, d), optional
-        Every path sees the features multiplied by its row.
+        Factors of the features, a row for each path.
     tile : Tile, optional
-        Models and warps of a program; by default those for this number of features.
+        Models and warps of a program; by default the best for this number of features.
 
     Returns
     -------

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Sample paths on the device: active pairs only, and the share of each iterate in the average.
+"""Sample paths on the device: the active pairs, and the weight of each iterate in the average.
 
-A pair of equal labels changes nothing, so paths keep the active pairs, the larger label first. The
-iterate between two active pairs stands still; its share is the sum over the steps that it stood.
+A pair of equal labels changes nothing, so paths keep the active pairs only, the larger label first.
+Between two active pairs the iterate stands still; its weight is the sum over these steps.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ __all__ = ["Path", "Paths", "pack"]
 
 Tensor = Any
 
-#: A program asks for the indices of two pairs ahead.
+#: Programs load indices this many pairs ahead.
 _AHEAD = 2
 
 
 @dataclass(frozen=True)
 class Path:
-    """The pairs of one path, in rows of the table that all paths share.
+    """The pairs of one path, as rows of the table that all paths share.
 
-    `shares` are the weights of w_0, ..., w_T in the average. `factors` multiply the step sizes of
-    the steps, None for one.
+    `shares` are the weights of w_0, ..., w_T in the average. `factors` multiply the step sizes;
+    None means 1.
     """
 
     left: Tensor
@@ -40,10 +40,10 @@ class Path:
 
 @dataclass(frozen=True)
 class Paths:
-    """Many paths as a kernel takes them.
+    """Many paths in the layout of the kernel.
 
-    `counts` says how many pairs of each are active, `longest` how many there are at most; `last` is
-    the share of the last iterate.
+    `counts` are the numbers of active pairs, `longest` is the largest of them, and `last` is the
+    weight of the last iterate.
     """
 
     first: Tensor
@@ -77,7 +77,7 @@ def pack(paths: Sequence[Path], y: Tensor, *, one_sided: bool = False) -> Paths:
         if id(path.shares) not in known:
             known[id(path.shares)] = torch.from_numpy(np.cumsum(path.shares)).to(device)
         so_far = known[id(path.shares)]
-        # Step t leaves w_{t-1}, and t counts from 1.
+        # Step t = 1, 2, ... leaves w_{t-1}.
         paid = so_far[steps]
         shares[row, :count] = torch.diff(paid, prepend=paid.new_zeros(1)).float()
         last[row] = so_far[-1] - (paid[-1] if count else 0.0)
@@ -88,7 +88,7 @@ def pack(paths: Sequence[Path], y: Tensor, *, one_sided: bool = False) -> Paths:
 
 
 def _active(path: Path, y: Tensor, one_sided: bool) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the steps whose pair is active, and its rows, the larger label first."""
+    """Return the steps with active pairs, and their rows, the larger label first."""
     of_left, of_right = y[path.left], y[path.right]
     active = of_left > of_right if one_sided else of_left != of_right
     steps = torch.nonzero(active)[:, 0]

@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Machine code and nothing else: deterministic functions of arrays, compiled by numba.
 
-A kernel draws no random numbers, allocates nothing (it could not), raises nothing and prints
-nothing; it returns a status that Python turns into a message. Kernels share pieces freely: an edit
-of any file here makes the machine code of all of them anew.
+A kernel draws no random numbers, allocates nothing, raises nothing and prints nothing. It returns a
+status that Python turns into a message. Kernels share pieces freely, so editing any file here
+recompiles all kernels.
 
-- `_native`: how code is compiled and kept on disk, losses by address; `pieces` and `arguments`:
-  what kernels have in common.
-- `plan`, `reservoirs` with `splitmix`: who meets whom.
-- `dense` and `short_rows`, `sparse`: one pair a step; `buffers`, `sparse_buffers`,
-  `passive_aggressive`: a buffer a step; `sweep`: many models; `anchored`, `accelerated`: other
-  steps; `saddle`, `moments`: the square loss by its moments.
-- `mahalanobis` with `eigenpair`, `neighbors`: metric learning; `risk`: all pairs at once.
-- `scales`, `running_scales`: units of features; `order`: how labels follow each other.
+- `_native`: compilation, the cache on disk, and calling losses by address; `arguments`:
+  argument tuples that several kernels take.
+- `plan`, `reservoirs` with `splitmix`: which examples are paired.
+- `steps`: the steps of solvers; `pieces` holds what they share. `dense`, `short_rows`, `sparse`:
+  one pair a step; `buffers`, `sparse_buffers`, `passive_aggressive`: a buffer a step; `sweep`:
+  many models; `anchored`, `accelerated`: other steps; `saddle`, `moments`: the square loss by its
+  moments; `mahalanobis` with `eigenpair`: metric learning.
+- `neighbors`: nearest examples by label; `risk`: all pairs at once.
+- `scales`, `running_scales`: units of features; `order`: the order of labels in a stream.
 - `progressive_auc`: the AUC of a window; `parsing`: text and columns to numbers.
 """

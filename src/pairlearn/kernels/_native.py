@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How kernels are compiled, and how they call a scalar function by its address."""
+"""Compile kernels, cache them on disk, and call scalar functions by address."""
 
 import contextlib
 import hashlib
@@ -13,17 +13,17 @@ from numba.core.caching import CompileResultCacheImpl, FunctionCache
 from numba.core.compiler import Compiler
 from numba.extending import intrinsic
 
-#: Vectorised reductions, with NaN and infinity kept as they are so that divergence is seen.
+#: Allows vectorised sums, but keeps NaN and infinity so that divergence is noticed.
 FASTMATH = frozenset({"reassoc", "contract", "nsz", "arcp"})
 
-#: What a kernel returns, plus 4 times the position in the plan at which it stopped.
+#: The status of a kernel, plus 4 times the position in the plan at which it stopped.
 FINE = 0
 DIVERGED = 1
 LOSS_IS_NAN = 2
 
 
 def _stamp():
-    """Return a hash of all source files of the kernels: of names and contents."""
+    """Return a hash of the names and contents of all kernel source files."""
     folder = Path(__file__).parent
     digest = hashlib.sha256()
     for path in sorted(folder.rglob("*.py")):
@@ -32,30 +32,30 @@ def _stamp():
     return digest.hexdigest()[:16]
 
 
-#: Machine code holds what it inlines from other files, which numba's cache does not look at: an
-#: edit of any of them makes all of it stale.
+#: Machine code contains what it inlines from other files, and numba's cache does not check those.
+#: So an edit of any file makes all cached code stale.
 _STAMP = _stamp()
 
 
 class _StampedNames(CompileResultCacheImpl):
-    """Files of the cache that bear the stamp: code from other sources is under other names."""
+    """Names of cache files that contain the stamp, so code from other sources has other names."""
 
     def get_filename_base(self, fullname, abiflags):
         return f"{fullname}-{_STAMP}.{sys.implementation.cache_tag}{abiflags}"
 
 
 class _Cache(FunctionCache):
-    """The cache on disk of a kernel; it keeps the code of one state of the sources."""
+    """The disk cache of a kernel; it keeps the code of one version of the sources."""
 
     _impl_class = _StampedNames
 
     def save_overload(self, sig, data):
         if _stamp() != _STAMP:
-            return  # edited since this process began: nobody knows what it has read
+            return  # edited since this process started: its version is unknown
         try:
             super().save_overload(sig, data)
         except OSError:
-            return  # a full disk: the code is compiled, the next process compiles it again
+            return  # a full disk: this process has the code, the next one compiles it again
         function = self._impl.filename_base.partition("-")[0]
         for path in Path(self.cache_path).glob(f"{function}-*"):
             if _STAMP not in path.name:
@@ -64,32 +64,31 @@ class _Cache(FunctionCache):
 
 
 def jit(function=None, *, cache=True, **options):
-    """Compile lazily, cache on disk where that is possible, release the GIL.
+    """Compile lazily, cache on disk where possible, release the GIL.
 
-    Machine code cannot allocate, and counts no references: those of the caller outlive the call,
-    and arrays and tuples of arrays go from function to function for nothing. Without a function,
-    return a decorator with these options.
+    Kernels do not allocate or count references: the caller's references outlive the call, and
+    passing arrays and tuples between functions costs nothing. Without a function, return a
+    decorator with these options.
     """
     if function is None:
         return lambda function: jit(function, cache=cache, **options)
     compiled = numba.njit(nogil=True, error_model="numpy", _nrt=False, **options)(function)
     if cache:
-        # RuntimeError: no writable place (a container with an odd user), compile in each process.
+        # RuntimeError: no folder is writable (a container with an odd user); compile per process.
         with contextlib.suppress(RuntimeError):
             compiled._cache = _Cache(function)
     return compiled
 
 
-#: Makes a piece that is written into its callers.
+#: Makes a piece that is inlined into its callers.
 inline = jit(cache=False, forceinline=True)
 
 
 class _Apart(Compiler):
-    """The usual compiler, told that no array that a kernel writes overlaps another argument.
+    """The usual compiler, told that an array that a kernel writes overlaps no other argument.
 
-    Otherwise loops come in two forms, chosen at run time by how close the arrays lie in memory,
-    and a reduction rounds differently in each: the same stream would differ in the last bit from
-    one run to the next.
+    Otherwise loops have two versions, chosen at run time by the distance of the arrays in memory. A
+    reduction rounds differently in each, so runs could differ in their last bits.
     """
 
     def __init__(self, *args, **options):
@@ -98,19 +97,18 @@ class _Apart(Compiler):
 
 
 _LEARNING = {"fastmath": set(FASTMATH), "pipeline_class": _Apart}
-#: Makes a kernel that learns. An array that it writes must not share memory with another argument.
+#: Makes a learning kernel. An array that it writes must not share memory with other arguments.
 kernel = jit(**_LEARNING)
-#: Makes a kernel whose every number is the same wherever it stands: nothing is summed in another
-#: order.
+#: Makes a kernel whose numbers do not depend on their position: sums keep their order.
 elementwise = jit(fastmath={"contract", "nsz"}, pipeline_class=_Apart)
-#: Makes a piece of such kernels, written into them.
+#: Makes an inlined piece of such kernels.
 part = jit(**_LEARNING, cache=False, forceinline=True)
-#: Makes a kernel that computes what is written, step by step, at sizes where x + 1 is x.
+#: Makes a kernel that computes exactly as written, even for sizes where x + 1 equals x.
 as_written = jit(pipeline_class=_Apart)
 
 
 def everywhere(builder, value, n):
-    """Return a vector with the value in all its n lanes."""
+    """Return a vector that holds the value in all n lanes."""
     lane = ir.IntType(32)
     undefined = ir.Constant(ir.VectorType(value.type, n), ir.Undefined)
     one = builder.insert_element(undefined, value, lane(0))
@@ -131,10 +129,9 @@ def call_scalar(typingctx, address, score, y, y_partner, parameter):
 
 @intrinsic
 def stay_apart(typingctx):
-    """Keep the function that begins with this apart from compiled callers.
+    """Mark a function, by its first statement, as never inlined into compiled callers.
 
-    Written into one of them it may be simplified and round differently, so that the same steps
-    would depend on who calls.
+    Inlined, it might be simplified and round differently, so results would depend on the caller.
     """
 
     def codegen(context, builder, signature, args):
@@ -146,7 +143,7 @@ def stay_apart(typingctx):
 
 @intrinsic
 def prefetch(typingctx, array, index):
-    """Ask for the cache line of ``array[index]`` of a flat array: data that is read soon."""
+    """Prefetch the cache line of ``array[index]`` of a flat array."""
 
     def codegen(context, builder, signature, args):
         array_type, _ = signature.args

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Arguments of kernels that go together.
+"""Groups of kernel arguments.
 
-A solver hands over plain tuples, whose types numba knows at once (a named tuple takes it 5 us), and
-a kernel gives the names: ``loss = Loss(*loss)``.
+A solver passes plain tuples, which numba types fast (a named tuple costs 5 us), and a kernel names
+their fields: ``loss = Loss(*loss)``.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ class Csr(NamedTuple):
 class Meetings(NamedTuple):
     """The steps of a `pairings.SlotPlan`: int64 arrays.
 
-    At step t the example ``current[t]`` meets the slots from ``first[t]`` to ``stop[t]``; after it
-    the slots ``edit_slots`` receive ``edit_rows``, from ``edit_offsets[t]`` to
-    ``edit_offsets[t + 1]``.
+    At step t the example ``current[t]`` meets the slots from ``first[t]`` to ``stop[t]``. Then the
+    entries from ``edit_offsets[t]`` to ``edit_offsets[t + 1]`` put ``edit_rows`` into
+    ``edit_slots``.
     """
 
     current: Any
@@ -44,7 +44,7 @@ class Iterate(NamedTuple):
 
 
 class Loss(NamedTuple):
-    """The derivative of a loss by address, and the pairs that it looks at."""
+    """The derivative of a loss by address, and which pairs count."""
 
     address: Any
     parameter: Any

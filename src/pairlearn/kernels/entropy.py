@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The sum of a window over all pairs of errors that are shared between bins.
+"""Sum a window function over all pairs of errors, after sharing the errors between bins.
 
 Arrays
 ------
 u : float64, shape (n,)
     Errors from small to large, in units of a bin.
 bins, counts : float64, shape (2 n,)
-    Modified in place: the places of the bins that hold something, increasing, and what they hold.
+    Modified in place: the positions of the non-empty bins, increasing, and their contents.
 weights : float64, shape (r,)
     The window at distance 0, 1, ... bins; it is zero from r on.
 """
@@ -22,7 +22,7 @@ def share_among_bins(u, bins, counts):
     n = 0
     for i in range(len(u)):
         lower = np.floor(u[i])
-        # The last bin is the upper one of the error before, which is not larger.
+        # The last bin is the upper one of the previous error, which is not larger.
         if n == 0 or bins[n - 1] < lower:
             bins[n] = lower
             counts[n] = 0.0
@@ -53,10 +53,9 @@ def sum_near_bins(bins, counts, weights):
 
 @kernel
 def sum_near_places(counts, weights, n):
-    """Return the same sum for bins 0, ..., n - 1 that follow each other, empty ones included.
+    """Return the same sum for consecutive bins 0, ..., n - 1, empty ones included.
 
-    `counts` has room for as many zeros behind them as there are weights: there is no end to look
-    for, and no place to look up.
+    After the bins, `counts` has one zero per weight, so the loop needs no bounds check.
     """
     total = 0.0
     for i in range(np.uintp(n)):

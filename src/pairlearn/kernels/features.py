@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 r"""Feature maps: ramps and hats, distribution functions, sines and cosines.
 
-Places are unsigned: of a signed one the compiler does not know that it is no index from the end,
-and would scatter what it could store.
+Positions are unsigned. A signed index might count from the end, so the compiler would use scattered
+stores instead of vector stores.
 
-Every number of a row is a function of that row alone, computed by the same operations wherever the
-row stands, so that mapped rows do not depend on how they are cut into blocks.
+Every number of a row depends on that row alone, and is computed by the same operations at any
+position. So mapped rows do not depend on how rows are cut into blocks.
 
 Arrays
 ------
@@ -14,7 +14,7 @@ X : float64 or float32, shape (n * d,)
 data, indices, indptr
     The arrays of a CSR matrix.
 owners : uint32, shape (m,)
-    The feature that each mapped column belongs to.
+    The feature of each mapped column.
 starts : int64, shape (d + 1,)
     Feature k owns the knots, or columns, from ``starts[k]`` to ``starts[k + 1]``.
 out : float64 or float32
@@ -30,7 +30,7 @@ from pairlearn.kernels._native import elementwise
 def fill_ramps(X, d, owners, begins, steeps, out):
     """Fill ramps: column c rises from 0 at ``begins[c]`` to 1, a `steeps` of feature ``owners[c]``.
 
-    One loop over all columns, whichever feature they belong to, becomes vector code.
+    One loop over the columns of all features becomes vector code.
     """
     width = len(owners)
     for i in range(len(X) // d):
@@ -43,7 +43,7 @@ def fill_ramps(X, d, owners, begins, steeps, out):
 
 @elementwise
 def fill_hats(X, d, owners, begins, steeps, ends, falls, out):
-    """Fill hats: a ramp that begins before the knot minus the one that begins at it."""
+    """Fill hats: a ramp that begins before the knot, minus a ramp that begins at the knot."""
     width = len(owners)
     for i in range(len(X) // d):
         source = np.uintp(i * d)
@@ -56,9 +56,10 @@ def fill_hats(X, d, owners, begins, steeps, ends, falls, out):
 
 @elementwise
 def fill_hats_csr(data, indices, indptr, starts, begins, steeps, ends, falls, at_zero, out):
-    """Fill hats, or ramps that end nowhere, of sparse rows; feature k owns columns by `starts`.
+    """Fill hats (or ramps, which do not fall again) of sparse rows.
 
-    `at_zero` holds those of a row of zeros.
+    Feature k owns the columns from ``starts[k]`` to ``starts[k + 1]``; `at_zero` is a mapped row of
+    zeros.
     """
     width = len(at_zero)
     for i in range(len(indptr) - 1):
@@ -75,7 +76,7 @@ def fill_hats_csr(data, indices, indptr, starts, begins, steeps, ends, falls, at
 
 @elementwise
 def standardise(X, centre, factor, limit, out):
-    """Fill (x - centre) * factor, at most `limit` in size."""
+    """Fill (x - centre) * factor, clipped to [-limit, limit]."""
     d = len(centre)
     for i in range(len(X) // d):
         base = i * d
@@ -94,7 +95,7 @@ def interpolate_rows(X, d, starts, knots, values, out):
 
 @elementwise
 def interpolate_data(data, indices, starts, knots, values, at_zero, out):
-    """Fill how far the function of each stored number is from that of zero."""
+    """Fill the function of each stored number minus the function of zero."""
     for p in range(len(data)):
         k = indices[p]
         found = _interpolated(data[p], starts[k], starts[k + 1], knots, values)
@@ -103,6 +104,7 @@ def interpolate_data(data, indices, starts, knots, values, at_zero, out):
 
 @elementwise
 def _interpolated(number, first, end, knots, values):
+    """Return the piecewise linear function with knots from `first` to `end`."""
     x = np.float64(number)
     low = first
     high = end - 1
@@ -120,17 +122,17 @@ def _interpolated(number, first, end, knots, values):
     return values[low] + share * (values[high] - values[low])
 
 
-# Both functions from one reduction to r in [-pi/4, pi/4]: x = q pi/2 + r, with pi/2 in three parts
-# whose leading ones have few digits, so that q times them is exact. The polynomials are those of
-# the Cephes library. A phase beyond the reach of the reduction gives a number from -1 to 1 anyway.
+# Both functions from one reduction to r in [-pi/4, pi/4]: x = q pi/2 + r. pi/2 is split into three
+# parts; the leading ones have few digits, so their product with q is exact. The polynomials are
+# those of the Cephes library. A phase too large for it still gives a number from -1 to 1.
 
 
 @elementwise
 def sines_and_cosines_32(phases, n, h, scale, width, cosines, sines):
     """Fill h cosines and h sines of n rows, times `scale`, in single precision.
 
-    The two arrays begin at the first row's own columns, and a row is `width` numbers further; they
-    are views of one, of which no number belongs to both.
+    The two arrays start at the columns of the first row, and rows are `width` numbers apart. Both
+    are views of one array and share no element.
     """
     one = np.float32(1.0)
     most = np.float32(1.0)

@@ -1,22 +1,22 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Nearest examples of the same label and of other labels, from blocks of squared distances.
 
-Candidates stand in the order of their labels, so that those of one label are neighbours in memory.
-Most candidates are too far to matter: a band of them is compared with the limit at once, and looked
-at one by one only if some are near enough.
+Candidates are sorted by label, so candidates of one label are adjacent in memory. Most are too far
+to matter: a band of them is compared with the limit at once, and inspected one by one only if some
+are near enough.
 
 Arrays
 ------
 distances : float32, shape (m, n)
-    Squared distances of m queries to n candidates, up to a constant for each query. That of a
-    query to itself is set to infinity.
+    Squared distances of m queries to n candidates, up to a constant per query. The distance of a
+    query to itself is infinite.
 own, first, last : int64, shape (m,)
-    The candidate that a query is itself, or -1, and the range of candidates of its label.
+    The candidate that is the query itself, or -1, and the range of candidates of its label.
 same, other, found : int64, shape (m, k), (m, k) and (m, 2)
-    Receive the nearest candidates of the query's own label and of other labels, nearest first, and
-    how many of each there are.
+    Receive the nearest candidates of the query's label and of other labels, nearest first, and
+    their numbers.
 near : two of float32, shape (k,)
-    Scratch: the squared distances of the nearest.
+    Scratch: the squared distances of the nearest candidates.
 """
 
 import numpy as np
@@ -28,7 +28,7 @@ _BAND = 32
 
 @part
 def _put(distance, candidate, values, members):
-    """Insert a candidate into a full sorted list, whose last entry it replaces."""
+    """Insert a candidate into a full sorted list, replacing its last entry."""
     place = len(values) - 1
     while place > 0 and values[place - 1] > distance:
         values[place] = values[place - 1]
@@ -58,8 +58,8 @@ def _scan(row, begin, end, values, members):
 def nearest_of_labels(distances, own, first, last, n_near, same, other, found, near):
     """Find each query's k nearest of its label, and up to k nearest of other labels.
 
-    Of other labels the nearest one always counts, a further one if fewer than `n_near` candidates
-    of any label are nearer.
+    The nearest candidate of other labels always counts. A further one counts if fewer than `n_near`
+    candidates of any label are nearer.
     """
     m, n = distances.shape
     k = same.shape[1]

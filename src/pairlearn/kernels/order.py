@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How labels follow each other."""
+"""Running sums that show whether the labels of a stream are in random order."""
 
 from pairlearn.kernels._native import kernel
 
-#: Places in `sums`.
+#: Positions in `sums`.
 SHIFT, LAST, LOW, HIGH, TOTAL, SQUARES, JUMPS = range(7)
 N_BLOCK, BLOCK_TOTAL, N_MEANS, MEANS, SQUARED_MEANS = range(7, 12)
 N_SUMS = 12
@@ -13,10 +13,10 @@ N_SUMS = 12
 def note_labels(y, block, is_first, sums):
     """Add labels to `sums`, of shape (N_SUMS,).
 
-    They are the first label, about which sums are taken, and the last; the smallest and the
-    largest; the sums of labels, of their squares and of the squared differences of successive
-    ones; and number and sum of the labels of a block that is not full, with number, sum and sum of
-    squares of the means of the full blocks, of `block` labels each.
+    The sums are: the first label, about which sums are taken, and the last; the smallest and the
+    largest; the sums of labels, of squares and of squared differences of successive labels; the
+    count and the sum of labels in the unfinished block; and the count, sum and sum of squares of
+    the means of full blocks of `block` labels.
     """
     if is_first:
         sums[SHIFT] = sums[LAST] = sums[LOW] = sums[HIGH] = y[0]

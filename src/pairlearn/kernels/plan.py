@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Kernels that make a plan: expand a random key to indices, keep the active pairs.
+"""Make plans: expand a random key to indices, and find the active pairs.
 
 Arrays
 ------
 key : uint64
     Drawn by the caller's generator, one per array of indices.
 left, right : int32 or int64, shape (n_steps,)
-    The examples that meet at each step.
+    The examples that are paired at each step.
 active : int32, shape (n_steps + 1,)
     Receives the positions of the steps whose pair can change the parameter.
 """
@@ -33,10 +33,10 @@ def draw_indices(key, n, out):
 def draw_pairs(key, n, left, right):
     """Fill `left` and `right` with uniform pairs of distinct indices below `n` <= 2**20.
 
-    One number u of 64 bits serves both: of u n / 2**64 the whole part is the left index, and the
-    fraction, which is uniform again, gives the right one among the n - 1 others. Both take the
-    upper 40 bits, so that a product fits: the probability of a pair differs from 1/(n (n - 1)) by a
-    share of less than 2**-19.
+    One number u of 64 bits gives both. The whole part of u n / 2**64 is the left index. The
+    fraction is uniform again and gives the right one among the n - 1 others. Both use the upper 40
+    bits, so that a product fits. The probability of a pair differs from 1/(n (n - 1)) by a factor
+    of less than 1 + 2**-19.
     """
     bound = np.uint64(n)
     others = np.uint64(n - 1)
@@ -61,8 +61,8 @@ def skip_own_index(left, right):
 def find_active(left, right, y, one_sided, all_pairs, active):
     """Write the positions of the active pairs to `active`, without a branch; return their number.
 
-    A pair is active when its labels differ (`one_sided`: when the left one is larger), or always.
-    One loop for each case: the condition that holds for all three takes twice as long.
+    A pair is active if its labels differ (`one_sided`: if the left one is larger), or always. There
+    is one loop for each case, since a condition that covers all three takes twice as long.
     """
     count = 0
     if all_pairs:
@@ -82,10 +82,10 @@ def find_active(left, right, y, one_sided, all_pairs, active):
 
 @kernel
 def meet_latest_of_group(left, group, latest, right):
-    """Pair each index with the one of its group drawn last before it, or with itself.
+    """Pair each index with the previous one drawn from its group, or with itself.
 
-    `group` (n,) numbers the group of each example; `latest` holds for each group the index drawn
-    last, -1 for none, and is modified in place.
+    `group` (n,) is the group of each example. `latest` holds the last index drawn from each group,
+    -1 for none, and is modified in place.
     """
     for t in range(len(left)):
         i = left[t]

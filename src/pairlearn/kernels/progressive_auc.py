@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The AUC of the last W examples, kept exact while examples come and go.
+"""The exact AUC of the last W examples, updated as examples enter and leave.
 
-The scores of the window stand in sorted blocks of about sqrt(W) entries, listed in order by a
-directory. An example that comes or goes changes the number of correctly ordered pairs by its
-rank among the other class, which is a sum over the directory and a search in one block.
+The scores of the window are in sorted blocks of about sqrt(W) entries, which a directory lists in
+order. An example that enters or leaves changes the number of correctly ordered pairs by its rank
+among the other class. The rank is a sum over the directory and a search in one block.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ import numpy as np
 
 from pairlearn.kernels._native import inline, jit
 
-# Positions in the vector of integers that belongs to a window.
+# Positions in the integer state of a window.
 HEAD, SIZE, N_POSITIVE, TWICE_WINS, N_BLOCKS, N_FREE = range(6)
 STATE_SIZE = 6
 
 
 @inline
 def _find_block(score, order, n_blocks, keys, sizes):
-    """Place in the directory of the first block whose last key is not below the score."""
+    """Position in the directory of the first block whose last key is not below the score."""
     low, high = 0, n_blocks
     while low < high:
         middle = (low + high) // 2
@@ -46,7 +46,7 @@ def _find_key(score, keys, b, size):
 
 @inline
 def _count(score, wanted, order, state, keys, labels, sizes, positives):
-    """How many entries with label `wanted` lie below the score, and how many are equal to it."""
+    """Return how many entries with label `wanted` lie below the score, and how many equal it."""
     place = _find_block(score, order, state[N_BLOCKS], keys, sizes)
     n_below, positive_below = 0, 0
     for k in range(place):
@@ -81,7 +81,7 @@ def _count(score, wanted, order, state, keys, labels, sizes, positives):
 
 @inline
 def _gain(score, label, order, state, keys, labels, sizes, positives):
-    """Twice the number of pairs in right order (a tie is half) that the example takes part in."""
+    """Twice the number of correctly ordered pairs (a tie is half) with this example."""
     below, equal = _count(score, 1 - label, order, state, keys, labels, sizes, positives)
     if label:
         return 2 * below + equal
@@ -90,6 +90,7 @@ def _gain(score, label, order, state, keys, labels, sizes, positives):
 
 @inline
 def _insert(score, label, order, free, state, keys, labels, sizes, positives):
+    """Insert an example into its block, and split the block if it is full."""
     place = min(
         _find_block(score, order, state[N_BLOCKS], keys, sizes), max(0, state[N_BLOCKS] - 1)
     )
@@ -132,6 +133,7 @@ def _insert(score, label, order, free, state, keys, labels, sizes, positives):
 
 @inline
 def _remove(score, label, order, free, state, keys, labels, sizes, positives):
+    """Remove an example from its block, and free the block if it becomes empty."""
     k = _find_block(score, order, state[N_BLOCKS], keys, sizes)
     while k < state[N_BLOCKS]:
         b = order[k]
@@ -179,7 +181,7 @@ def fill_blocks(n, sorted_keys, sorted_labels, order, free, state, keys, labels,
 
 @inline
 def _pack(order, free, state, keys, labels, sizes, positives, spare_keys, spare_labels):
-    """Fill the blocks anew when splitting has used them up."""
+    """Refill the blocks when splitting has used all of them."""
     n = 0
     for k in range(state[N_BLOCKS]):
         b = order[k]
@@ -195,7 +197,7 @@ def slide(
     scores, classes, ring_scores, ring_labels, order, free, state, keys, labels, sizes, positives,
     spare_keys, spare_labels,
 ):  # fmt: skip
-    """Let examples enter the window one by one, each pushing out the oldest when it is full."""
+    """Let examples enter the window one by one; each pushes out the oldest if it is full."""
     window = len(ring_scores)
     for t in range(len(scores)):
         head = state[HEAD]

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Kernels that run reservoir sampling over a path of examples and record the changed slots.
+"""Run reservoir sampling over a path of examples, and record the changed slots.
 
 Arrays
 ------
 rows : int64, shape (n_steps,)
-    The examples in the order in which they come.
+    The examples in the order of their arrival.
 random : uint64, shape (1,)
-    The state of SplitMix64, modified in place: the sample does not depend on how the path is cut.
+    The state of SplitMix64, modified in place, so the sample does not depend on the chunks.
 slots : int64
-    What each slot holds, modified in place.
+    The content of each slot, modified in place.
 edit_offsets, edit_slots, edit_rows : int64
     Receive the edits after each step, as in `pairings.SlotPlan`.
 """

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-r"""The squared hinge over all opposite pairs, value and gradient in one walk over sorted places.
+r"""The squared hinge over all opposite pairs: value and gradient in one pass over sorted scores.
 
 With u_i = p_i - margin for a positive score p_i and q_j the negative scores, the sum over pairs is
-sum of (q_j - u_i)_+^2. Walking down the sorted places,
+sum of (q_j - u_i)_+^2. On a walk down the sorted u_i and q_j (the places),
 
     count(u) = number of q_j > u,  ramp(u) = sum of (q_j - u)_+,  bowl(u) = sum of (q_j - u)_+^2 / 2
 
-grow by positive terms only: nothing cancels. A walk up gives the same for each q_j.
+grow by positive terms only, so nothing cancels. A walk up gives the same for each q_j.
 """
 
 import numpy as np
@@ -18,9 +18,8 @@ from pairlearn.kernels._native import kernel
 def order_by_buckets(places, order, begins, longest):
     """Fill `order` with the positions of the places from small to large; False if that is slow.
 
-    A counting sort into as many buckets of equal width as `begins` has entries, less one, then
-    insertion within each. Meant for places that are spread over their range; if a bucket has more
-    than `longest` entries, nothing is sorted.
+    A counting sort into ``len(begins) - 1`` buckets of equal width, then insertion within each. It
+    suits places that are spread over their range. If a bucket exceeds `longest`, nothing is sorted.
     """
     n = len(places)
     n_buckets = len(begins) - 1
@@ -46,7 +45,7 @@ def order_by_buckets(places, order, begins, longest):
         position = begins[b]
         order[position] = i
         begins[b] = position + 1
-    # Buckets follow each other: one insertion sort over everything moves nothing far.
+    # Buckets are in order, so one insertion sort over everything moves nothing far.
     for i in range(1, n):
         item = order[i]
         place = places[item]
@@ -62,7 +61,7 @@ def order_by_buckets(places, order, begins, longest):
 def squared_hinge_walk(places, order, positive, weight, gradient):
     """Return the weighted sum of the squared hinge over all pairs; fill its derivatives by score.
 
-    `places` are p_i - margin and q_j, `order` sorts them upward, `positive` says which are which.
+    `places` are p_i - margin and q_j, `order` sorts them upward, `positive` marks the p_i.
     A pair weighs the product of the weights of both, 1 if `weight` is empty.
     """
     n = len(places)

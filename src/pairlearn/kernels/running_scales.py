@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Spreads of columns while rows arrive, and rows in units of them.
+"""Track the spread of columns while rows arrive, and scale rows by it.
 
 Arrays
 ------
@@ -8,13 +8,13 @@ X : float64 or float32, shape (n * d,)
 data, indices, indptr
     The arrays of a CSR matrix.
 before, present : float64, shape (6, d)
-    Moments of the window before and of the present one, which is modified in place: of each column
-    the number of its values, the smallest and the largest, the sums of what exceeds `shift` and of
-    its square, and (dense rows) the sum of squared differences of successive values.
+    Moments of the previous and the current window; the current one is modified in place. For each
+    column: the number of its values, the smallest and the largest, the sums of (value - `shift`)
+    and of its square, and (dense rows) the sum of squared differences of successive values.
 n_rows : float64, shape (2,)
-    Rows in both windows.
+    Number of rows in both windows.
 shift : float64, shape (d,)
-    The first value of each column: sums about it do not cancel.
+    The first value of each column; sums about it do not cancel.
 last : float64, shape (d,)
     The last dense row.
 """
@@ -25,14 +25,14 @@ import numpy as np
 
 from pairlearn.kernels._native import as_written, kernel, part
 
-#: A column varies by at least this, so that coefficients in its units are of a size that can be
-#: squared and summed, and no range is wider.
+#: A column must vary by at least `NARROWEST`, so that squares and sums of coefficients in its units
+#: do not overflow. `_WIDEST` caps its range.
 NARROWEST, _WIDEST = 1e-50, 1e300
 
 
 @kernel
 def note_rows(X, counts, low, high, total, squares, jumps, n_rows, shift, last, is_first):
-    """Add dense rows to the present window, whose moments are arrays of their own."""
+    """Add dense rows to the current window, whose moments are separate arrays."""
     d = np.uintp(len(shift))
     n = np.uintp(len(X)) // d
     if n == 0:
@@ -52,7 +52,7 @@ def note_rows(X, counts, low, high, total, squares, jumps, n_rows, shift, last, 
             lowest, highest = low[k], high[k]
             low[k] = value if value < lowest else lowest
             high[k] = value if value > highest else highest
-            # A zero counts as a value that is not stored, as in sparse rows.
+            # A zero counts as not stored, as in sparse rows.
             stored = 1.0 if value != 0.0 else 0.0
             counts[k] += stored
             excess = stored * (value - shift[k])
@@ -66,7 +66,7 @@ def note_rows(X, counts, low, high, total, squares, jumps, n_rows, shift, last, 
 
 @kernel
 def note_csr(data, indices, begin, stop, n, before, present, n_rows, shift):
-    """Add the stored values from `begin` to `stop`, which are n rows, to the present window."""
+    """Add the stored values from `begin` to `stop`, which are n rows, to the current window."""
     for p in range(begin, stop):
         k = indices[p]
         value = np.float64(data[p])
@@ -106,10 +106,10 @@ def _spread(before, present, n, shift, k):
 
 @part
 def _rarity(before, present, n, table, text):
-    """Return by which power of the share of its stored values a column's spread is enlarged.
+    """Return the power of a column's share of stored values by which its spread is enlarged.
 
     It grows from 0 to 1/2 as the mean share falls from `table` to `text`, see
-    `estimators.scaling`; values that are not stored are zero.
+    `estimators.shared.scaling`. Values that are not stored are zero.
     """
     known, stored = 0.0, 0.0
     for k in range(before.shape[1]):
@@ -124,9 +124,9 @@ def _rarity(before, present, n, table, text):
 
 @kernel
 def revise(before, present, n_rows, shift, rule, scale, centre, new_scale, new_centre):
-    """Look at the spreads; return whether a scale changes, and the sum of scaled variances.
+    """Compute the scales; return whether one changes, and the sum of scaled variances.
 
-    A third number is a column that varies, but by too little to be used; -1 if there is none.
+    The third result is a column that varies too little to be used, or -1.
 
     `rule` is: the share of its range that a scale is at least, the factor by which a spread must
     differ from its scale to change it (1 always changes it), the share of its size by which a
@@ -150,7 +150,7 @@ def revise(before, present, n_rows, shift, rule, scale, centre, new_scale, new_c
         if width < NARROWEST:
             narrow = k
             continue
-        # Squares of extreme values are not numbers; then the range stands for the deviation.
+        # Squares of extreme values overflow; the range then replaces the deviation.
         deviation = width
         if 0.0 < variance < np.inf:
             deviation = min(math.sqrt(variance), width)
@@ -166,16 +166,15 @@ def revise(before, present, n_rows, shift, rule, scale, centre, new_scale, new_c
 
 @as_written
 def follow(new_scale, new_centre, shift, norm, keeps, start, scale, centre, factor, change):
-    """Take over scales; fill `change` with what each coefficient is to be multiplied by.
+    """Take over scales; fill `change` with the factor of each coefficient.
 
-    The sum of values near the largest number is none; the first of them, in `shift`, is a centre
-    too.
+    Where the sum of values overflows, the centre is `shift`, the first value.
 
-    `norm` is the root of the sum of scaled variances. If the function `keeps` as it is, a
-    coefficient is divided by what its column is multiplied by; else it shrinks with the factor of
-    its column where it has started from zero (`start` is 0), and stays as it is where it has
-    started in scaled units (1). One that was given in the units of the user (2) enters the units of
-    its column when that varies.
+    `norm` is the root of the sum of scaled variances. If `keeps`, the learned function is
+    preserved: a coefficient is divided by the factor of its column. Otherwise `start` decides: a
+    coefficient that started from zero (0) shrinks with the factor of its column, and one that
+    started in scaled units (1) stays. One that was given in the user's units (2) is converted once
+    its column varies.
     """
     for k in range(len(scale)):
         before = factor[k]
@@ -198,7 +197,7 @@ def follow(new_scale, new_centre, shift, norm, keeps, start, scale, centre, fact
 def change_units(change, w, weighted_sum, left_iterate, total):
     """Multiply a parameter and its sums by `change`; return its squared norm and their sum.
 
-    Both are infinite or NaN where they are too large for the type of the parameter.
+    Both are infinite or NaN if they overflow the type of the parameter.
     """
     real = w.dtype.type
     norm_squared, sums, totals = real(0.0), real(0.0), 0.0
@@ -217,12 +216,12 @@ def change_units(change, w, weighted_sum, left_iterate, total):
 def least_jump(present, n, shift, floor):
     """Return the least ratio of mean squared jumps to twice the variance, and its column.
 
-    Both are of the n dense rows of the present window. Independent rows have a ratio of about 1,
-    sorted ones of about 0. Columns whose variance is that of a few rare values are left out.
+    Both are of the n dense rows of the current window. The ratio is about 1 for independent rows,
+    and about 0 for sorted ones. Columns whose variance comes from a few rare values are left out.
     """
     least, column = np.inf, -1
     for k in range(present.shape[1]):
-        # Zeros are not among the sums.
+        # The sums leave out zeros.
         zeros = n - present[0, k]
         mean = (present[3, k] - zeros * shift[k]) / n
         square = (present[4, k] + zeros * shift[k] * shift[k]) / n
@@ -237,7 +236,7 @@ def least_jump(present, n, shift, floor):
 
 @kernel
 def scale_within(X, centre, factor, bound, scaled):
-    """Fill `scaled` with (x - centre) * factor, but from -bound to bound."""
+    """Fill `scaled` with (x - centre) * factor, clipped to [-bound, bound]."""
     d = np.uintp(len(centre))
     for i in range(np.uintp(len(X)) // d):
         base = i * d
@@ -249,9 +248,9 @@ def scale_within(X, centre, factor, bound, scaled):
 
 @kernel
 def scale_within_csr(data, indices, centre, factor, bound, scaled):
-    """Fill `scaled` with stored values times their factors, within `bound` of their centres.
+    """Fill `scaled` with stored values times their factors, clipped to `bound` around the centres.
 
-    The rows are not centred: what is not stored stays zero.
+    The rows are not centred: values that are not stored stay zero.
     """
     for p in range(len(data)):
         k = indices[p]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Ranges and spreads of columns, and rows in units of them.
+"""Measure ranges and spreads of columns, and scale rows by them.
 
 Arrays
 ------
@@ -10,15 +10,13 @@ data, indices, indptr
 weight : float64, shape (n,)
     How often each example counts.
 inverse : float64, shape (d,)
-    A power of two for each column, 1 unless its values are so large or small that their squares
-    are not numbers.
+    A power of two for each column: 1, unless squares of its values would overflow or underflow.
 low, high, shift, total, squares : float64, shape (d,)
-    Modified in place: the extremes of each column, a value near which it lies, and the weighted
-    sums of what exceeds that value and of its square. Sums about a value of the column itself do
-    not cancel, however far from zero the column lies.
+    Modified in place: the extremes of each column, a typical value (`shift`), and the weighted sums
+    of (value - shift) and of its square. Sums about a value of the column itself do not cancel.
 atom, votes : float64, shape (d,)
-    Modified in place: the value that more than half of the column has, if there is one, and by how
-    much it leads (the majority vote of Boyer and Moore, for weights).
+    Modified in place: the value of more than half of the column, if there is one, and its lead (the
+    majority vote of Boyer and Moore, with weights).
 """
 
 import numpy as np
@@ -38,8 +36,8 @@ def vote(value, w, k, atom, votes):
 def column_sums(X, weight, inverse, low, high, shift, total, squares):
     """Fill the sums of dense columns in one pass; values are multiplied by `inverse` first.
 
-    Without weights all examples count the same. Four rows at once: the sums are fetched and stored
-    a quarter as often.
+    Without weights all examples count the same. It takes four rows at once, so that sums are loaded
+    and stored a quarter as often.
     """
     d = np.uintp(len(low))
     n = np.uintp(len(X)) // d
@@ -87,7 +85,7 @@ def column_sums(X, weight, inverse, low, high, shift, total, squares):
 
 @kernel
 def column_counts(X, weight, inverse, atom, votes, count):
-    """Fill `count` with the weight of the examples whose value is that of the majority, if any."""
+    """Fill `count` with the total weight of the examples that have the majority value."""
     d = np.uintp(len(atom))
     for k in range(d):
         atom[k] = np.float64(X[k]) * inverse[k]

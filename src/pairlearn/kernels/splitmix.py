@@ -5,13 +5,13 @@ import numpy as np
 
 from pairlearn.kernels._native import part
 
-#: The distance of neighbours in the sequence.
+#: The difference of successive numbers of the sequence.
 STRIDE = np.uint64(0x9E3779B97F4A7C15)
 
 
 @part
 def mixed(z):
-    """Return the random bits that belong to a number."""
+    """Return the random bits of a number."""
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return z ^ (z >> np.uint64(31))

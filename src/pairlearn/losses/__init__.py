@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-r"""What a pair costs: losses of one score and two labels.
+r"""Pair losses: functions of one score and two labels.
 
-A loss is a function of the *margin* m of a pair. For a score s = h_w(x) - h_w(x') it is
-m = s when y > y' and m = -s otherwise, so that the same loss serves AUC (labels -1 and +1) and
-ranking (any real labels), and so that the order in which a pair is met does not matter: the
-paper's f(w; z, z') = l(m) 1[y = 1, y' = -1] is made symmetric, f(w; z, z') + f(w; z', z). The
-empirical risk F_S doubles and the constants stay. ``one_sided=True`` gives the paper's form.
+A loss is a function of the *margin* m of a pair. For a score s = h_w(x) - h_w(x') it is m = s if y
+> y' and m = -s otherwise. So the same loss serves AUC (labels -1 and +1) and ranking (any real
+labels), and the order of a pair does not matter: the paper's f(w; z, z') = l(m) 1[y = 1, y' = -1]
+becomes the symmetric f(w; z, z') + f(w; z', z). The empirical risk F_S doubles and the constants
+stay. ``one_sided=True`` gives the paper's form.
 
-Two more families see other things than a margin: `pairlearn.losses.entropy` (the difference of two
-errors) and `pairlearn.losses.metric` (a squared distance).
+Two more families use something other than a margin: `pairlearn.losses.entropy` (the difference of
+two errors) and `pairlearn.losses.metric` (a squared distance).
 
 To write your own, derive from `PairLoss` and decorate two functions::
 
@@ -27,7 +27,7 @@ To write your own, derive from `PairLoss` and decorate two functions::
 
 from __future__ import annotations
 
-from pairlearn.losses.base import PairLoss
+from pairlearn.losses.base import LOSSES, METRIC_LOSSES, WINDOWS, PairLoss
 from pairlearn.losses.check import check_loss
 from pairlearn.losses.entropy import Epanechnikov, Welsch
 from pairlearn.losses.margin import (
@@ -45,6 +45,8 @@ from pairlearn.scalars import scalar
 
 __all__ = [
     "LOSSES",
+    "METRIC_LOSSES",
+    "WINDOWS",
     "DistanceHinge",
     "DistanceLogistic",
     "Epanechnikov",
@@ -59,26 +61,5 @@ __all__ = [
     "SquaredHinge",
     "Welsch",
     "check_loss",
-    "get_loss",
     "scalar",
 ]
-
-LOSSES: dict[str, type[PairLoss]] = {
-    "hinge": Hinge,
-    "squared_hinge": SquaredHinge,
-    "square": Square,
-    "logistic": Logistic,
-    "exponential": Exponential,
-    "loglink": LogLink,
-    "smoothed_hinge": SmoothedHinge,
-}
-
-
-def get_loss(loss: str | PairLoss) -> PairLoss:
-    """Return a loss given by name, or the loss itself."""
-    if isinstance(loss, PairLoss):
-        return loss
-    if isinstance(loss, str) and loss in LOSSES:
-        return LOSSES[loss]()
-    names = ", ".join(repr(name) for name in LOSSES)
-    raise ValueError(f"loss must be one of {names} or a PairLoss, got {loss!r}.")

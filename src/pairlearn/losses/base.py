@@ -1,34 +1,40 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What every pair loss is: two scalar functions of a score and two labels, and their bounds."""
+"""The base class of pair losses: two scalar functions of a score and two labels, and bounds."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from pairlearn.register import Part, Register
 from pairlearn.scalars import Scalar
 from pairlearn.typing import Vector
 
-__all__ = ["PairLoss", "Vector"]
+__all__ = ["LOSSES", "METRIC_LOSSES", "WINDOWS", "PairLoss", "Vector"]
+
+#: What was known of scalar functions, and is forgotten where a subclass replaces them.
+_FACTS = ("never_increases", "falls", "by_moments", "sums")
 
 
 @dataclass(frozen=True)
-class PairLoss:
+class PairLoss(Part):
     r"""Base class of pair losses.
 
     Parameters
     ----------
     one_sided : bool, default=False
-        Whether only pairs whose first example has the larger label count (the paper's indicator
-        1[y = 1, y' = -1]). By default a pair counts in either order.
+        Whether only pairs whose first example has the larger label count (the paper's indicator 1[y
+        = 1, y' = -1]). By default a pair counts in either order.
 
     Notes
     -----
-    A subclass defines two functions decorated with `scalar`, `value` and `derivative` (with
-    respect to the score), each of ``(score, y, y_partner, parameter)``. It may define
-    `slope_bound`, `curvature_bound` and `value_bound`, the suprema of \|l'\|, \|l''\| and l over
-    \|m\| <= M, from which `Problem` derives Lipschitz and smoothness constants, and `values` and
-    `slopes` in NumPy, if it is a function of the margin alone: metrics are then faster.
+    A subclass defines two functions decorated with `scalar`, `value` and `derivative` (with respect
+    to the score), each of ``(score, y, y_partner, parameter)``. It may define `slope_bound`,
+    `curvature_bound` and `value_bound`, the suprema of \|l'\|, \|l''\| and l over \|m\| <= M, from
+    which `Problem` derives Lipschitz and smoothness constants. A function of the margin alone may
+    also define `values` and `slopes` in NumPy, which make metrics faster. If it also
+    defines `sums`, nothing visits all pairs any more.
 
     Examples
     --------
@@ -47,32 +53,36 @@ class PairLoss:
 
     one_sided: bool = field(default=False, kw_only=True)
 
-    #: What the score of a pair is to the loss: a "margin", a squared "distance" (metric learning),
-    #: or the "difference" of two predictions (error entropy).
+    #: The meaning of the score: a "margin", a squared "distance" (metric learning), or the
+    #: "difference" of two predictions (error entropy).
     kind: ClassVar[str] = "margin"
     #: Whether a pair of equal labels costs nothing, whatever the score.
     opposite_labels_only: ClassVar[bool] = True
     #: Whether the loss is convex in the score.
     convex: ClassVar[bool] = True
-    #: Whether the loss of the margin is known never to increase: its slopes have one sign.
+    #: Whether the loss surely never increases with the margin, so that its slopes have one sign.
     never_increases: ClassVar[bool] = False
+    #: Whether the loss is (`parameter` - m)^2, whose minimum follows from the class moments.
+    by_moments: ClassVar[bool] = False
 
     value: ClassVar[Scalar]
     derivative: ClassVar[Scalar]
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        # Scalar functions of one's own must not inherit the array form of those they replace.
+        # New scalar functions must not inherit the array form of those that they replace.
         for one, many in (("value", "values"), ("derivative", "slopes")):
             if one in vars(cls) and many not in vars(cls):
                 setattr(cls, many, getattr(PairLoss, many))
-        # Nor what was known of it: a promise of privacy may rest on that.
-        if "derivative" in vars(cls) and "never_increases" not in vars(cls):
-            cls.never_increases = False
+        # Nor what was known of them: a promise of privacy may rest on that.
+        if "value" in vars(cls) or "derivative" in vars(cls):
+            for fact in _FACTS:
+                if fact not in vars(cls):
+                    setattr(cls, fact, getattr(PairLoss, fact))
 
     @property
     def parameter(self) -> float:
-        """The number handed to `value` and `derivative` as their fourth argument."""
+        """The number that `value` and `derivative` get as their fourth argument."""
         return 0.0
 
     def values(self, margins: Vector) -> Vector:
@@ -85,9 +95,22 @@ class PairLoss:
 
     @property
     def has_array_form(self) -> bool:
-        """Whether `values` and `slopes` are written out, for a function of the margin alone."""
+        """Whether `values` and `slopes` are defined, for a function of the margin alone."""
         own, base = type(self), PairLoss
         return own.values is not base.values and own.slopes is not base.slopes
+
+    def falls(self, margin_bound: float = math.inf) -> bool:
+        """Return whether the loss never increases over margins of at most `margin_bound`."""
+        return self.never_increases
+
+    @property
+    def by_sorting(self) -> bool:
+        """Whether the loss defines `sums`: it is summed over all pairs without visiting each."""
+        return type(self).sums is not PairLoss.sums
+
+    def sums(self, p: Vector, q: Vector, b: Vector) -> tuple[Vector, Vector]:
+        """Return sum_j b_j l(p_i - q_j) and sum_j b_j l'(p_i - q_j) for each i, in O(n log n)."""
+        raise ValueError(self._unknown("sums", "p, q, b"))
 
     def slope_bound(self, margin_bound: float) -> float:
         """Supremum of the absolute derivative over margins of at most `margin_bound`."""
@@ -101,6 +124,14 @@ class PairLoss:
         """Supremum of the loss over margins of at most `margin_bound`."""
         raise ValueError(self._unknown("value_bound"))
 
-    def _unknown(self, method: str) -> str:
+    def _unknown(self, method: str, takes: str = "margin_bound") -> str:
         name = type(self).__name__
-        return f"{name} does not state its {method}; define {name}.{method}(margin_bound)."
+        return f"{name} does not state its {method}; define {name}.{method}({takes})."
+
+
+#: Losses of a margin, for AUC and ranking.
+LOSSES: Register[PairLoss] = Register("loss", PairLoss, kind="margin")
+#: Losses of a squared distance, for metric learning.
+METRIC_LOSSES: Register[PairLoss] = Register("metric loss", PairLoss, kind="distance")
+#: Losses of the difference of two errors, for entropy regression.
+WINDOWS: Register[PairLoss] = Register("window", PairLoss, kind="difference")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A check of a loss before it is trained with: slopes, compilation, symmetry, bounds."""
+"""Check a loss before training: slopes, compilation, symmetry and bounds."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from pairlearn.validation import check_positive
 
 __all__ = ["LossCheck", "check_loss"]
 
-#: Step of the differences.
+#: Step of the finite differences.
 _STEP = 1e-6
 
 
 @dataclass(frozen=True)
 class LossCheck:
-    """What `check_loss` has found of a loss that passed."""
+    """The findings of `check_loss` for a loss that passed."""
 
     #: Pairs of a score and two labels that were tried.
     n_points: int
-    #: The largest amount by which a slope was outside its two differences, over 1 + its size.
+    #: The largest distance of a slope from its two differences, divided by 1 + its size.
     largest_error: float
     #: Points at which the two one-sided differences disagree: kinks.
     n_kinks: int
@@ -42,19 +42,19 @@ def check_loss(
 ) -> LossCheck:
     r"""Check a pair loss by finite differences.
 
-    At each score and pair of labels the derivative must lie between the differences to the left
+    At each score and pair of labels, the derivative must lie between the differences to the left
     and to the right, (l(s) - l(s - h)) / h and (l(s + h) - l(s)) / h with h = 1e-6, up to the
-    tolerance: it is then the derivative where there is one, and a generalised one at a kink. Values
-    must be finite, the compiled functions and the array form must agree with the Python ones, and
-    slopes must respect `slope_bound` and values `value_bound` if the loss states them.
+    tolerance. So it is the derivative, or a generalised one at a kink. Values must be finite. The
+    compiled functions and the array form must agree with the Python ones. Slopes must respect
+    `slope_bound` and values `value_bound`, if the loss states them.
 
     Parameters
     ----------
     loss : PairLoss
         The loss.
     scores : sequence of float, optional
-        Scores to try; 0, whole and half numbers up to 4 and some others by default. Add the
-        points at which your loss changes its form.
+        Scores to try. Default: 0, whole and half numbers up to 4, and some others. Add the points
+        at which your loss changes its form.
     labels : sequence of (float, float), optional
         Pairs of labels to try. Pairs that the loss does not count (equal labels with
         ``opposite_labels_only``, a smaller first label with ``one_sided``) are left out.
@@ -64,12 +64,12 @@ def check_loss(
     Returns
     -------
     LossCheck
-        What was found.
+        The findings.
 
     Raises
     ------
     ValueError
-        If the loss fails, with the worst point.
+        If the loss fails; the message names the worst point.
 
     Examples
     --------
@@ -140,7 +140,7 @@ def _error_at(loss: PairLoss, s: float, y: float, other: float) -> tuple[float, 
             f"value {value!r}, derivative {slope!r}."
         )
     left, right = _differences(loss, s, y, other)
-    # What rounding does to the differences themselves.
+    # The rounding error of the differences.
     noise = 8.0 * float(np.finfo(float).eps) * abs(value) / _STEP
     outside = max(min(left, right) - slope, slope - max(left, right), 0.0)
     size = 1.0 + abs(slope)
@@ -158,6 +158,7 @@ def _wrong_slope(loss: PairLoss, s: float, y: float, other: float) -> str:
 
 
 def _check_array_form(loss: PairLoss, points: list[tuple[float, float, float]]) -> None:
+    """Refuse `values` and `slopes` that differ from the scalar functions."""
     if not loss.has_array_form:
         return
     signs = np.array([1.0 if y > other else -1.0 for _, y, other in points])

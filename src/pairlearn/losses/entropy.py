@@ -7,8 +7,8 @@ s = <w, x - x'>. Renyi's quadratic entropy with a Parzen window G (section 2.1 o
     H = -log 1/(n^2 gamma) sum_{i,j} G((e_i - e_j)^2 / (2 gamma^2)),
 
 is smallest where the mean over pairs of a constant minus G is smallest. The losses below are
-gamma^2 times that, scaled so that each is r^2/2 near r = 0: step sizes then do not depend on the
-bandwidth, and an infinite bandwidth is least squares on differences.
+gamma^2 times that mean, scaled so that each is r^2/2 near r = 0. So step sizes do not depend on the
+bandwidth, and an infinite bandwidth gives least squares on differences.
 """
 
 # ruff: noqa: N805
@@ -19,13 +19,14 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from pairlearn.losses.base import PairLoss
+from pairlearn.losses.base import WINDOWS, PairLoss
 from pairlearn.scalars import scalar
 from pairlearn.validation import check_positive
 
 __all__ = ["Epanechnikov", "Welsch"]
 
 
+@WINDOWS.add("gaussian")
 @dataclass(frozen=True)
 class Welsch(PairLoss):
     """Gaussian window, l(r) = gamma^2 (1 - exp(-r^2 / (2 gamma^2))) with r = (y - y') - s.
@@ -33,7 +34,7 @@ class Welsch(PairLoss):
     Parameters
     ----------
     bandwidth : float, default=1.0
-        The bandwidth gamma. Errors further apart than about 3 gamma do not pull on each other.
+        The bandwidth gamma. Errors further apart than about 3 gamma hardly attract each other.
     one_sided : bool, default=False
         Whether only pairs whose first example has the larger target count.
 
@@ -82,11 +83,12 @@ class Welsch(PairLoss):
         return self.bandwidth**2
 
 
+@WINDOWS.add("epanechnikov")
 @dataclass(frozen=True)
 class Epanechnikov(Welsch):
     """Parabolic window, l(r) = min(r^2, gamma^2) / 2 with r = (y - y') - s.
 
-    Pairs of errors further apart than the bandwidth do not count at all.
+    Errors further apart than the bandwidth do not count.
 
     Parameters
     ----------

@@ -13,7 +13,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from pairlearn.losses.base import PairLoss, Vector
+from pairlearn.losses import sums
+from pairlearn.losses.base import LOSSES, PairLoss, Vector
 from pairlearn.scalars import scalar
 from pairlearn.validation import check_positive
 
@@ -21,10 +22,11 @@ __all__ = ["Exponential", "Hinge", "LogLink", "Logistic", "SmoothedHinge", "Squa
 
 
 def _miss(margins: Vector) -> Vector:
-    """Return 1 / (1 + exp(m)), the exponent cut where it would overflow."""
+    """Return 1 / (1 + exp(m)), with the exponent clipped to avoid overflow."""
     return np.asarray(1.0 / (1.0 + np.exp(np.minimum(margins, 700.0))))
 
 
+@LOSSES.add("hinge")
 @dataclass(frozen=True)
 class Hinge(PairLoss):
     """Hinge loss, l(m) = (margin - m)_+.
@@ -75,6 +77,10 @@ class Hinge(PairLoss):
         """Return the derivative at each margin."""
         return -(margins < self.margin).astype(np.float64)
 
+    def sums(self, p: Vector, q: Vector, b: Vector) -> tuple[Vector, Vector]:
+        """Return the sums of values and of slopes over the pairs with each of `p`."""
+        return sums.hinge(p, q, b, self.parameter)
+
     def slope_bound(self, margin_bound: float) -> float:
         """Return 1."""
         return 1.0
@@ -88,6 +94,7 @@ class Hinge(PairLoss):
         return self.margin + margin_bound
 
 
+@LOSSES.add("squared_hinge")
 @dataclass(frozen=True)
 class SquaredHinge(Hinge):
     """Squared hinge loss, l(m) = (margin - m)_+^2.
@@ -129,6 +136,10 @@ class SquaredHinge(Hinge):
         """Return the derivative at each margin."""
         return -2.0 * np.maximum(self.margin - margins, 0.0)
 
+    def sums(self, p: Vector, q: Vector, b: Vector) -> tuple[Vector, Vector]:
+        """Return the sums of values and of slopes over the pairs with each of `p`."""
+        return sums.squared_hinge(p, q, b, self.parameter)
+
     def slope_bound(self, margin_bound: float) -> float:
         """Return 2 (margin + M)."""
         return 2.0 * (self.margin + margin_bound)
@@ -139,10 +150,11 @@ class SquaredHinge(Hinge):
 
     def value_bound(self, margin_bound: float) -> float:
         """Return (margin + M)^2."""
-        # A product becomes infinite where a power would raise.
+        # A product overflows to infinity, but a power raises.
         return (self.margin + margin_bound) * (self.margin + margin_bound)
 
 
+@LOSSES.add("square")
 @dataclass(frozen=True)
 class Square(SquaredHinge):
     """Square loss, l(m) = (margin - m)^2.
@@ -159,6 +171,8 @@ class Square(SquaredHinge):
     >>> Square().value(2.0, 1.0, -1.0, 1.0)
     1.0
     """
+
+    by_moments: ClassVar[bool] = True
 
     @scalar
     def value(score: float, y: float, y_partner: float, margin: float) -> float:
@@ -177,11 +191,20 @@ class Square(SquaredHinge):
         """Return the loss of each margin."""
         return (self.margin - margins) ** 2
 
+    def falls(self, margin_bound: float = math.inf) -> bool:
+        """Return whether no margin is beyond that of the loss."""
+        return margin_bound <= self.margin
+
     def slopes(self, margins: Vector) -> Vector:
         """Return the derivative at each margin."""
         return -2.0 * (self.margin - margins)
 
+    def sums(self, p: Vector, q: Vector, b: Vector) -> tuple[Vector, Vector]:
+        """Return the sums of values and of slopes over the pairs with each of `p`."""
+        return sums.square(p, q, b, self.parameter)
 
+
+@LOSSES.add("logistic")
 @dataclass(frozen=True)
 class Logistic(PairLoss):
     """Logistic loss, l(m) = log(1 + exp(-m)).
@@ -238,9 +261,10 @@ class Logistic(PairLoss):
         return margin_bound + math.log1p(math.exp(-margin_bound))
 
 
+@LOSSES.add("exponential")
 @dataclass(frozen=True)
 class Exponential(PairLoss):
-    """Exponential loss, l(m) = exp(-m), with the exponent cut at 700 to stay finite.
+    """Exponential loss, l(m) = exp(-m), with the exponent clipped at 700 to stay finite.
 
     Parameters
     ----------
@@ -275,6 +299,10 @@ class Exponential(PairLoss):
         """Return the derivative at each margin."""
         return -self.values(margins)
 
+    def sums(self, p: Vector, q: Vector, b: Vector) -> tuple[Vector, Vector]:
+        """Return the sums of values and of slopes over the pairs with each of `p`."""
+        return sums.exponential(p, q, b, self.parameter)
+
     def slope_bound(self, margin_bound: float) -> float:
         """Return exp(M)."""
         return math.exp(min(margin_bound, 700.0))
@@ -282,6 +310,7 @@ class Exponential(PairLoss):
     curvature_bound = value_bound = slope_bound
 
 
+@LOSSES.add("loglink")
 @dataclass(frozen=True)
 class LogLink(PairLoss):
     """The paper's non-convex loss of a generalised linear model, l(m) = (1 - sigmoid(m))^2.
@@ -351,6 +380,7 @@ class LogLink(PairLoss):
         return 1.0
 
 
+@LOSSES.add("smoothed_hinge")
 @dataclass(frozen=True)
 class SmoothedHinge(PairLoss):
     """Huberised hinge loss: quadratic over a width h below the margin 1, linear further down.
@@ -409,6 +439,10 @@ class SmoothedHinge(PairLoss):
     def slopes(self, margins: Vector) -> Vector:
         """Return the derivative at each margin."""
         return -np.clip((1.0 - margins) / self.width, 0.0, 1.0)
+
+    def sums(self, p: Vector, q: Vector, b: Vector) -> tuple[Vector, Vector]:
+        """Return the sums of values and of slopes over the pairs with each of `p`."""
+        return sums.smoothed_hinge(p, q, b, self.parameter)
 
     def slope_bound(self, margin_bound: float) -> float:
         """Return 1."""

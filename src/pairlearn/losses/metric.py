@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 r"""Losses of a squared distance h = (x - x')' W (x - x'), for metric learning.
 
-Examples of one label should be near and examples of different labels far. With tau = 1 for equal
-labels and -1 for different ones, the paper writes a loss in two forms: section 1 has
-(1 + tau h)_+, and section 2.1 has l(-tau (h - 1)) with l(t) = (1 - t)_+, that is
-(1 + tau (h - 1))_+. Both are (1 + tau (h - b))_+ with a bias b of 0 or 1: the distance around which
-near and far are told apart. With b = 0 equal pairs pull whatever their distance.
+Examples of one label should be near, and examples of different labels far. With tau = 1 for equal
+labels and -1 for different ones, the paper writes the loss in two forms: section 1 has (1 + tau
+h)_+, and section 2.1 has l(-tau (h - 1)) with l(t) = (1 - t)_+, that is (1 + tau (h - 1))_+. Both
+are (1 + tau (h - b))_+ with a bias b of 0 or 1, the distance that separates near from far. With b =
+0, pairs of equal labels attract at any distance.
 """
 
 # ruff: noqa: N805
@@ -16,12 +16,14 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from pairlearn.losses.base import PairLoss
+from pairlearn.losses.base import METRIC_LOSSES, PairLoss
 from pairlearn.scalars import scalar
 
-__all__ = ["METRIC_LOSSES", "DistanceHinge", "DistanceLogistic", "get_metric_loss"]
+__all__ = ["DistanceHinge", "DistanceLogistic"]
 
 
+@METRIC_LOSSES.add("hinge_no_bias", make=lambda: DistanceHinge(bias=0.0))
+@METRIC_LOSSES.add("hinge")
 @dataclass(frozen=True)
 class DistanceHinge(PairLoss):
     """Hinge loss of a squared distance, (1 + tau (h - b))_+.
@@ -29,7 +31,7 @@ class DistanceHinge(PairLoss):
     Parameters
     ----------
     bias : float, default=1.0
-        The bias b >= 0; 0 is the form of section 1 of the paper, 1 that of section 2.1.
+        The bias b >= 0: 0 for the form of section 1 of the paper, 1 for that of section 2.1.
     one_sided : bool, default=False
         Whether only pairs whose first example has the larger label count.
 
@@ -77,6 +79,7 @@ class DistanceHinge(PairLoss):
         return max(1.0 + self.bias, 1.0 + margin_bound - self.bias)
 
 
+@METRIC_LOSSES.add("logistic")
 @dataclass(frozen=True)
 class DistanceLogistic(DistanceHinge):
     """Logistic loss of a squared distance, log(1 + exp(tau (h - b))).
@@ -120,21 +123,3 @@ class DistanceLogistic(DistanceHinge):
         """Return log(1 + exp(t)) at the largest t, which is b or M - b."""
         t = max(self.bias, margin_bound - self.bias)
         return t + math.log1p(math.exp(-t))
-
-
-#: Names of losses: the hinge of section 2.1, that of section 1, and the logistic loss.
-METRIC_LOSSES: dict[str, DistanceHinge] = {
-    "hinge": DistanceHinge(bias=1.0),
-    "hinge_no_bias": DistanceHinge(bias=0.0),
-    "logistic": DistanceLogistic(bias=1.0),
-}
-
-
-def get_metric_loss(loss: str | PairLoss) -> PairLoss:
-    """Return a loss of a squared distance given by name, or the loss itself."""
-    if isinstance(loss, PairLoss):
-        return loss
-    if isinstance(loss, str) and loss in METRIC_LOSSES:
-        return METRIC_LOSSES[loss]
-    names = ", ".join(repr(name) for name in METRIC_LOSSES)
-    raise ValueError(f"loss must be one of {names} or a PairLoss, got {loss!r}.")

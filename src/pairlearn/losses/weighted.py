@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A loss of graded examples in which a pair weighs as much as its grades differ."""
+"""A loss that weighs a pair by the difference of its grades."""
 
 from __future__ import annotations
 
 import functools
 from dataclasses import dataclass, field
 
-from pairlearn.losses.base import PairLoss
+from pairlearn.losses.base import LOSSES, PairLoss
 from pairlearn.losses.margin import Hinge
 from pairlearn.scalars import GapScalar, Scalar
 
@@ -18,6 +18,7 @@ def _weighted(inner: Scalar) -> GapScalar:
     return GapScalar(inner)
 
 
+@LOSSES.add()
 @dataclass(frozen=True)
 class GapWeighted(PairLoss):
     r"""Another loss times \|y - y'\|, the difference of the labels of a pair.
@@ -25,9 +26,9 @@ class GapWeighted(PairLoss):
     Parameters
     ----------
     base : PairLoss, default=Hinge()
-        The loss to weigh.
+        The loss to be weighted.
     one_sided : bool, default=False
-        That of the base, whatever is given here.
+        Ignored: the value of the base counts.
 
     Examples
     --------

@@ -24,14 +24,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pairlearn.metrics._inputs import Vector, check_scores, is_positive
 from pairlearn.metrics.auc import doubled_ranks
+from pairlearn.metrics.metric import Comparison, Interval, comparison_of, interval_of
 from pairlearn.typing import Mask
 from pairlearn.validation import check_fraction
 
@@ -39,7 +38,6 @@ __all__ = [
     "AUCComparison",
     "AUCInterval",
     "compare_auc",
-    "interval_of",
     "mean_auc_interval",
     "roc_auc_interval",
 ]
@@ -47,60 +45,27 @@ __all__ = [
 Wins = NDArray[np.int64]
 
 
-@dataclass(frozen=True)
-class AUCInterval:
-    """An AUC with its confidence interval.
+class AUCInterval(Interval):
+    """An AUC and what is known about it; the standard error is DeLong's."""
 
-    Parameters
-    ----------
-    auc : float
-        The estimate.
-    low, high : float
-        The confidence interval, within [0, 1].
-    standard_error : float
-        DeLong's standard error; NaN if a class has a single example.
-    confidence : float
-        The level of the interval.
-    """
-
-    auc: float
-    low: float
-    high: float
-    standard_error: float
-    confidence: float
+    @property
+    def auc(self) -> float:
+        """The estimate."""
+        return self.value
 
 
-@dataclass(frozen=True)
-class AUCComparison:
-    """Two AUCs on the same examples, with a test of their difference.
+class AUCComparison(Comparison):
+    """Two AUCs of the same examples, and what is known about their difference."""
 
-    Parameters
-    ----------
-    auc_a, auc_b : float
-        The two estimates.
-    difference : float
-        The difference auc_a - auc_b.
-    standard_error : float
-        Standard error of the difference; NaN if a class has a single example.
-    z : float
-        The ratio difference / standard_error; NaN without a positive standard error.
-    p_value : float
-        Two-sided p-value of equal AUCs.
-    low, high : float
-        Confidence interval of the difference, within [-1, 1].
-    confidence : float
-        The level of the interval.
-    """
+    @property
+    def auc_a(self) -> float:
+        """The estimate of the first scores."""
+        return self.value_a
 
-    auc_a: float
-    auc_b: float
-    difference: float
-    standard_error: float
-    z: float
-    p_value: float
-    low: float
-    high: float
-    confidence: float
+    @property
+    def auc_b(self) -> float:
+        """The estimate of the second scores."""
+        return self.value_b
 
 
 def roc_auc_interval(y: ArrayLike, scores: ArrayLike, *, confidence: float = 0.95) -> AUCInterval:
@@ -144,29 +109,8 @@ def roc_auc_interval(y: ArrayLike, scores: ArrayLike, *, confidence: float = 0.9
     check_fraction("confidence", confidence)
     positive = is_positive(y)
     up, down = _wins(positive, check_scores("scores", scores, len(positive)))
-    auc = _mean(up, down)
-    return interval_of(auc, _standard_error(up, down), min(len(up), len(down)), confidence)
-
-
-def interval_of(auc: float, error: float, k: int, confidence: float) -> AUCInterval:
-    """Return the interval of `roc_auc_interval` for an AUC and its standard error.
-
-    The rarer class has `k` examples.
-    """
-    miss = 1.0 - confidence
-    if auc in (0.0, 1.0):
-        limit = (0.5 * miss) ** (1.0 / k)
-        low, high = (limit, 1.0) if auc == 1.0 else (0.0, 1.0 - limit)
-    elif error > 0.0:
-        logit = math.log(auc) - math.log1p(-auc)
-        half = _quantile(confidence) * error / (auc * (1.0 - auc))
-        low, high = _sigmoid(logit - half), _sigmoid(logit + half)
-    else:
-        half = math.sqrt(math.log(2.0 / miss) / (2.0 * k))
-        low, high = max(auc - half, 0.0), min(auc + half, 1.0)
-    return AUCInterval(
-        auc=auc, low=low, high=high, standard_error=error, confidence=float(confidence)
-    )
+    k = min(len(up), len(down))
+    return interval_of(AUCInterval, _mean(up, down), _standard_error(up, down), k, confidence)
 
 
 def mean_auc_interval(parts: Sequence[AUCInterval]) -> AUCInterval:
@@ -199,13 +143,10 @@ def mean_auc_interval(parts: Sequence[AUCInterval]) -> AUCInterval:
     error = math.sqrt(math.fsum(part.standard_error**2 for part in parts)) / len(parts)
     confidence = parts[0].confidence
     if error > 0.0 and 0.0 < auc < 1.0:
-        logit = math.log(auc) - math.log1p(-auc)
-        half = _quantile(confidence) * error / (auc * (1.0 - auc))
-        low, high = _sigmoid(logit - half), _sigmoid(logit + half)
-    else:
-        low, high = (
-            math.fsum(getattr(part, end) for part in parts) / len(parts) for end in ("low", "high")
-        )
+        return interval_of(AUCInterval, auc, error, 1, confidence)
+    low, high = (
+        math.fsum(getattr(part, end) for part in parts) / len(parts) for end in ("low", "high")
+    )
     return AUCInterval(auc, low, high, error, confidence)
 
 
@@ -253,28 +194,9 @@ def compare_auc(
     up_a, down_a = _wins(positive, check_scores("scores_a", scores_a, n))
     up_b, down_b = _wins(positive, check_scores("scores_b", scores_b, n))
     up, down = up_a - up_b, down_a - down_b
-    difference = _mean(up, down)
-    error = _standard_error(up, down)
-    if error > 0.0:
-        z = difference / error
-        p_value = math.erfc(abs(z) / math.sqrt(2.0))
-        half = _quantile(confidence) * error
-    else:
-        k = min(len(up), len(down))
-        z = math.nan
-        p_value = min(1.0, 2.0 * math.exp(-0.5 * k * difference**2))
-        half = math.sqrt(2.0 * math.log(2.0 / (1.0 - confidence)) / k)
-    return AUCComparison(
-        auc_a=_mean(up_a, down_a),
-        auc_b=_mean(up_b, down_b),
-        difference=difference,
-        standard_error=error,
-        z=z,
-        p_value=p_value,
-        low=max(difference - half, -1.0),
-        high=min(difference + half, 1.0),
-        confidence=float(confidence),
-    )
+    values = _mean(up_a, down_a), _mean(up_b, down_b), _mean(up, down)
+    k = min(len(up), len(down))
+    return comparison_of(AUCComparison, values, _standard_error(up, down), k, confidence)
 
 
 def _wins(positive: Mask, values: Vector) -> tuple[Wins, Wins]:
@@ -296,11 +218,3 @@ def _standard_error(up: Wins, down: Wins) -> float:
     spread_up = float(up.var(ddof=1)) / (2 * len(down)) ** 2 if np.ptp(up) else 0.0
     spread_down = float(down.var(ddof=1)) / (2 * len(up)) ** 2 if np.ptp(down) else 0.0
     return math.sqrt(spread_up / len(up) + spread_down / len(down))
-
-
-def _quantile(confidence: float) -> float:
-    return NormalDist().inv_cdf(0.5 + 0.5 * confidence)
-
-
-def _sigmoid(t: float) -> float:
-    return 1.0 / (1.0 + math.exp(-t)) if t > -700.0 else 0.0

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from pairlearn.metrics._inputs import Vector, check_scores
 from pairlearn.validation import check_positive
 
-__all__ = ["WINDOWS", "error_entropy"]
+__all__ = ["DENSITIES", "error_entropy"]
 
 #: Pairs in a block of the exact sum.
 _BLOCK = 1 << 16
@@ -34,7 +34,7 @@ def _epanechnikov(u: Vector) -> Vector:
 
 
 #: Name -> (window as a density of u = (e - e') / gamma, the |u| beyond which it is negligible).
-WINDOWS: dict[str, tuple[Callable[[Vector], Vector], float]] = {
+DENSITIES: dict[str, tuple[Callable[[Vector], Vector], float]] = {
     "gaussian": (_gaussian, 9.0),
     "epanechnikov": (_epanechnikov, 1.0),
 }
@@ -79,11 +79,11 @@ def error_entropy(
     if len(e) == 0:
         raise ValueError("errors must hold at least one number, got none.")
     gamma = check_positive("bandwidth", bandwidth)
-    if window not in WINDOWS:
-        raise ValueError(f"window must be one of {sorted(WINDOWS)}, got {window!r}.")
+    if window not in DENSITIES:
+        raise ValueError(f"window must be one of {sorted(DENSITIES)}, got {window!r}.")
     if method not in ("auto", "exact", "binned"):
         raise ValueError(f'method must be "auto", "exact" or "binned", got {method!r}.')
-    density, reach = WINDOWS[window]
+    density, reach = DENSITIES[window]
     exact = method == "exact" or (method == "auto" and len(e) <= _MOST_EXACT)
     total = (_exact if exact else _binned)((e - e[0]) / gamma, density, reach)
     return -math.log(total / (len(e) ** 2 * gamma))

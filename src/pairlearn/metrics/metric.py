@@ -32,7 +32,7 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -115,6 +115,10 @@ class Comparison:
     confidence: float
 
 
+AnyInterval = TypeVar("AnyInterval", bound=Interval)
+AnyComparison = TypeVar("AnyComparison", bound=Comparison)
+
+
 @dataclass(frozen=True)
 class Measured:
     """A value with the influence of each example.
@@ -186,26 +190,14 @@ class Sample:
         sums = np.bincount(self.groups, draws)
         return total**2 / float(sums @ sums), most
 
+    @property
+    def n_degrees(self) -> int | None:
+        """Degrees of freedom of Student's distribution; None for the normal one, without groups."""
+        return None if self.groups is None else int(self.groups.max())
+
     def n_terms(self, n_terms: int) -> int:
         """Return the number of independent terms, at most the number of groups."""
         return n_terms if self.groups is None else min(n_terms, int(self.groups.max()) + 1)
-
-    def quantile(self, confidence: float) -> float:
-        """Return the two-sided quantile: normal, or Student's for groups."""
-        level = 0.5 + 0.5 * confidence
-        if self.groups is None:
-            return NormalDist().inv_cdf(level)
-        from scipy.special import stdtrit
-
-        return float(stdtrit(int(self.groups.max()), level))
-
-    def p_value(self, z: float) -> float:
-        """Return the two-sided p-value of a ratio, from the same distribution."""
-        if self.groups is None:
-            return math.erfc(abs(z) / math.sqrt(2.0))
-        from scipy.special import stdtr
-
-        return 2.0 * float(stdtr(int(self.groups.max()), -abs(z)))
 
 
 class Metric(ABC):
@@ -321,9 +313,16 @@ class Metric(ABC):
         check_fraction("confidence", confidence)
         sample = self.checked_sample(y, {"scores": scores}, sample_weight, groups)
         found = self.measure(sample.labels, sample.scores[0], sample.weight)
-        error = sample.standard_error(found.influence)
-        low, high = _limits(found, error, sample, confidence)
-        return Interval(found.value, low, high, error, float(confidence))
+        return interval_of(
+            Interval,
+            found.value,
+            sample.standard_error(found.influence),
+            sample.n_terms(found.n_terms),
+            confidence,
+            bounds=(found.floor, found.ceiling),
+            n_degrees=sample.n_degrees,
+            draws=None if found.draws is None else sample.n_draws(found.draws),
+        )
 
     def compare(
         self,
@@ -359,31 +358,17 @@ class Metric(ABC):
         given = {"scores_a": scores_a, "scores_b": scores_b}
         sample = self.checked_sample(y, given, sample_weight, groups)
         a, b = (self.measure(sample.labels, scores, sample.weight) for scores in sample.scores)
-        difference = a.value - b.value
         influence = a.influence - b.influence
         # equal up to rounding is equal: the ratio of two rounding errors would be a false p-value
         noise = 1e-12 * (np.abs(a.influence).max() + np.abs(b.influence).max())
-        error = sample.standard_error(np.where(np.abs(influence) <= noise, 0.0, influence))
-        width = max(a.ceiling, b.ceiling) - min(a.floor, b.floor)
-        if error > 0.0:
-            z = difference / error
-            p_value = sample.p_value(z)
-            half = sample.quantile(confidence) * error
-        else:
-            k = sample.n_terms(min(a.n_terms, b.n_terms))
-            z = math.nan
-            p_value = min(1.0, 2.0 * math.exp(-0.5 * k * (difference / width) ** 2))
-            half = width * math.sqrt(2.0 * math.log(2.0 / (1.0 - confidence)) / k)
-        return Comparison(
-            value_a=a.value,
-            value_b=b.value,
-            difference=difference,
-            standard_error=error,
-            z=z,
-            p_value=p_value,
-            low=max(difference - half, -width),
-            high=min(difference + half, width),
-            confidence=float(confidence),
+        return comparison_of(
+            Comparison,
+            (a.value, b.value, a.value - b.value),
+            sample.standard_error(np.where(np.abs(influence) <= noise, 0.0, influence)),
+            sample.n_terms(min(a.n_terms, b.n_terms)),
+            confidence,
+            width=max(a.ceiling, b.ceiling) - min(a.floor, b.floor),
+            n_degrees=sample.n_degrees,
         )
 
     def checked_sample(
@@ -443,20 +428,30 @@ class TwoClassMetric(Metric):
         """Return the value and the influences, given the mask of positive examples."""
 
 
-def _limits(
-    found: Measured, error: float, sample: Sample, confidence: float
-) -> tuple[float, float]:
-    """Return the interval: logit if something varies, otherwise bounds for k terms."""
-    width = found.ceiling - found.floor
-    share = (found.value - found.floor) / width
-    k, miss = sample.n_terms(found.n_terms), 1.0 - confidence
-    inside = 0.0 < share < 1.0
-    if found.draws is not None and error >= 0.0:
-        size = sample.n_draws(found.draws)
-        low, high = share_limits(share, error / width, size, sample.quantile(confidence))
+def interval_of(
+    kind: type[AnyInterval],
+    value: float,
+    error: float,
+    k: int,
+    confidence: float,
+    *,
+    bounds: tuple[float, float] = (0.0, 1.0),
+    n_degrees: int | None = None,
+    draws: tuple[float, float] | None = None,
+) -> AnyInterval:
+    """Return an interval: logit where something varies, bounds for k independent terms elsewhere.
+
+    `n_degrees` asks for Student's quantile instead of the normal one. `draws` says that the value
+    is a share of examples, and is the `size` of `share_limits`.
+    """
+    floor, width = bounds[0], bounds[1] - bounds[0]
+    share = (value - floor) / width
+    miss, inside = 1.0 - confidence, 0.0 < share < 1.0
+    if draws is not None and error >= 0.0:
+        low, high = share_limits(share, error / width, draws, _quantile(confidence, n_degrees))
     elif inside and error > 0.0:
         logit = math.log(share) - math.log1p(-share)
-        half = sample.quantile(confidence) * error / width / (share * (1.0 - share))
+        half = _quantile(confidence, n_degrees) * error / width / (share * (1.0 - share))
         low, high = _sigmoid(logit - half), _sigmoid(logit + half)
     elif inside:
         half = math.sqrt(math.log(2.0 / miss) / (2.0 * k))
@@ -464,11 +459,55 @@ def _limits(
     else:
         limit = (0.5 * miss) ** (1.0 / k)
         low, high = (limit, 1.0) if share >= 1.0 else (0.0, 1.0 - limit)
-    # rounding must not push the estimate out of its interval
-    return (
-        min(found.floor + width * low, found.value),
-        max(found.floor + width * high, found.value),
-    )
+    # Rounding must not push the estimate out of its interval.
+    low, high = min(floor + width * low, value), max(floor + width * high, value)
+    return kind(value, low, high, error, float(confidence))
+
+
+def comparison_of(
+    kind: type[AnyComparison],
+    values: tuple[float, float, float],
+    error: float,
+    k: int,
+    confidence: float,
+    *,
+    width: float = 1.0,
+    n_degrees: int | None = None,
+) -> AnyComparison:
+    """Return a paired test of two values, given with their difference.
+
+    It goes by the standard error, or where there is none by Hoeffding's bound for k terms.
+    """
+    difference = values[2]
+    if error > 0.0:
+        z = difference / error
+        p_value = _p_value(z, n_degrees)
+        half = _quantile(confidence, n_degrees) * error
+    else:
+        z = math.nan
+        p_value = min(1.0, 2.0 * math.exp(-0.5 * k * (difference / width) ** 2))
+        half = width * math.sqrt(2.0 * math.log(2.0 / (1.0 - confidence)) / k)
+    low, high = max(difference - half, -width), min(difference + half, width)
+    return kind(*values, error, z, p_value, low, high, float(confidence))
+
+
+def _quantile(confidence: float, n_degrees: int | None) -> float:
+    """Return the two-sided quantile: normal, or Student's."""
+    level = 0.5 + 0.5 * confidence
+    if n_degrees is None:
+        return NormalDist().inv_cdf(level)
+    from scipy.special import stdtrit
+
+    return float(stdtrit(n_degrees, level))
+
+
+def _p_value(z: float, n_degrees: int | None) -> float:
+    """Return the two-sided p-value of a ratio, by the same distribution."""
+    if n_degrees is None:
+        return math.erfc(abs(z) / math.sqrt(2.0))
+    from scipy.special import stdtr
+
+    return 2.0 * float(stdtr(n_degrees, -abs(z)))
 
 
 def share_limits(

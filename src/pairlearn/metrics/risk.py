@@ -13,10 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pairlearn.losses import PairLoss, get_loss
+from pairlearn.losses import LOSSES, PairLoss
 from pairlearn.metrics._blocked import all_pairs_gradient, all_pairs_risk, blocked_sums
 from pairlearn.metrics._inputs import Vector, check_scores
-from pairlearn.metrics._sums import SUMS, Sums
 from pairlearn.typing import Mask
 from pairlearn.validation import check_labels, check_weights
 
@@ -135,8 +134,6 @@ class _Sample:
     scale: float
     #: Whether one class can be summed for each example of the other: two labels, a known form.
     by_class: bool
-    #: The function that sums without visiting single pairs, if there is one.
-    sums: Sums | None
 
     @property
     def orders(self) -> float:
@@ -155,8 +152,8 @@ class _Sample:
 
     def class_sums(self, p: Vector, q: Vector, b: Vector, *, slopes: bool) -> Vector:
         """Return the sum over j of b_j l(p_i - q_j), or of b_j l'(p_i - q_j), for every i."""
-        if self.sums is not None:
-            return self.sums(p, q, b, self.loss.parameter)[int(slopes)]
+        if self.loss.by_sorting:
+            return self.loss.sums(p, q, b)[int(slopes)]
         return blocked_sums(self.loss.slopes if slopes else self.loss.values, p, q, b)
 
 
@@ -164,7 +161,7 @@ def _prepared(
     loss: str | PairLoss, scores: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None
 ) -> _Sample:
     """Check the arguments; drop examples of weight zero and normalise the weights."""
-    loss = get_loss(loss)
+    loss = LOSSES.make(loss)
     values = check_scores("scores", scores)
     n = len(values)
     if n < 2:
@@ -194,5 +191,4 @@ def _prepared(
         upper=upper,
         scale=1.0 / float(weight @ others),
         by_class=by_class,
-        sums=SUMS.get((loss.value, loss.derivative)) if by_class else None,
     )

@@ -16,7 +16,7 @@ import numpy as np
 
 from pairlearn.features import FeatureMap
 from pairlearn.features.restore import restored_map
-from pairlearn.models.parts import decode, encode, own_parts
+from pairlearn.models.parts import decode, encode
 from pairlearn.models.record import ModelFileError, reason
 from pairlearn.typing import Vector
 
@@ -64,8 +64,7 @@ def unpack_map(description: Any, values: Vector) -> FeatureMap:
         state = _state(description, values, rest)
         if rest[0] != len(values):
             raise ValueError(f"{len(values)} numbers are stored, {rest[0]} are described.")
-        known = [one for one in own_parts() if issubclass(one, FeatureMap)]
-        return restored_map(state, known=known)
+        return restored_map(state)
     except (TypeError, KeyError, AttributeError, ValueError, OverflowError) as error:
         raise ModelFileError(f"its feature map cannot be restored: {reason(error)}") from None
 

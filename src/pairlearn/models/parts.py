@@ -2,78 +2,95 @@
 """Turn the parameters of an estimator into plain values, and back.
 
 Numbers, texts and lists stay unchanged. A part (a loss, a schedule, ...) becomes an object
-``{"part": NAME, ...fields}``. NAME is looked up in a table, so a file can name only classes that
-the library knows.
+``{"part": NAME, ...fields}``. NAME is looked up in the registers, so a file can name only classes
+that they know.
 """
 
 from __future__ import annotations
 
+import importlib
 import math
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from pairlearn.models.record import ModelFileError, reason
+from pairlearn.register import REGISTERS, Record, find_type, register_of
 
-__all__ = ["decode", "encode", "own_parts", "register_part"]
+__all__ = ["decode", "encode", "register_part"]
+
+T = TypeVar("T", bound=type)
 
 _KEY = "part"
-_GIVEN: dict[str, type] = {}
 _DTYPES = ("float32", "float64")
+#: Modules that enter parts into registers.
+_ROOMS = (
+    "averaging", "domains", "features", "losses", "pairings", "privacy.mechanisms.by_name",
+    "schedules", "scores", "solvers.top.objectives", "theory.advice", "estimators.shared.rules",
+    "estimators.shared.solvers",
+)  # fmt: skip
 
 
-def _parts() -> dict[str, type]:
-    from pairlearn import averaging, domains, features, losses, pairings, schedules, scores
-
-    table: dict[str, type] = {}
-    for module in (averaging, domains, features, losses, pairings, schedules, scores):
-        for name in module.__all__:
-            value = getattr(module, name)
-            if isinstance(value, type) and is_dataclass(value):
-                table[name] = value
-    return table | _GIVEN
+def _import_rooms() -> None:
+    for room in _ROOMS:
+        importlib.import_module(f"pairlearn.{room}")
 
 
-def register_part(part: type) -> type:
-    """Register your own part, a frozen dataclass, so that model files can store it.
+def _known(name: str) -> type | None:
+    """Return the class of that name in one of the registers."""
+    if find_type(name) is None:
+        _import_rooms()
+    return find_type(name)
 
-    Register it before saving and before loading: the file holds the name and the fields, not the
-    code. It can be used as a decorator.
+
+def register_part(part: T, name: str | None = None) -> T:
+    """Enter a part of your own, a frozen dataclass, into the register of its base class.
+
+    Estimators and the program then take it by `name`, and model files hold it under the name of
+    its class. Call it before saving and before loading: the file holds the name and the fields,
+    not the code. It can be used as a decorator.
 
     Parameters
     ----------
     part : type
         The class; its name must be new.
+    name : str, optional
+        A short name, which must be new too.
+
+    Returns
+    -------
+    type
+        The class.
 
     Examples
     --------
     >>> from dataclasses import dataclass
-    >>> from pairlearn.schedules import Constant
+    >>> from pairlearn.schedules import SCHEDULES, Constant
     >>> @register_part
     ... @dataclass(frozen=True)
     ... class Slow(Constant):
     ...     pass
     >>> decode(encode(Slow(0.5), "schedule"), "schedule")
     Slow(step_size=0.5)
-    >>> _ = _GIVEN.pop("Slow")
+    >>> SCHEDULES.discard(Slow)
     """
-    if not is_dataclass(part):
-        raise ModelFileError(f"{part.__name__} must be a dataclass to be stored; decorate it.")
-    if _parts().get(part.__name__, part) is not part:
-        raise ModelFileError(f"a part named {part.__name__!r} is already known; rename yours.")
-    _GIVEN[part.__name__] = part
-    return part
+    _import_rooms()
+    register = register_of(part)
+    if register is None:
+        raise ModelFileError(
+            f"{part.__name__} is no part; derive it from the base class of one: "
+            f"{', '.join(REGISTERS)}."
+        )
+    try:
+        return register.add(name)(part)
+    except (TypeError, ValueError) as error:
+        raise ModelFileError(str(error)) from None
 
 
-def own_parts() -> tuple[type, ...]:
-    """Return the classes registered with `register_part`."""
-    return tuple(_GIVEN.values())
-
-
-def encode(value: Any, where: str) -> Any:
-    """Return a parameter as plain values.
+def encode(value: Any, where: str, *, nan: bool = False) -> Any:
+    """Return a parameter as plain values; a `Record` of a fit may hold NaN.
 
     >>> from pairlearn.losses import Hinge
     >>> encode(Hinge(margin=2.0), "loss")
@@ -85,20 +102,25 @@ def encode(value: Any, where: str) -> Any:
         return value
     if isinstance(value, float):
         if math.isnan(value):
+            if nan:
+                return {_KEY: "nan"}
             raise ModelFileError(f"{where} is NaN; give it a value before saving.")
         return value if math.isfinite(value) else {_KEY: "infinity" if value > 0 else "-infinity"}
     if isinstance(value, np.ndarray):
         value = value.tolist()
     if isinstance(value, list):
-        return [encode(entry, f"{where}[{k}]") for k, entry in enumerate(value)]
+        return [encode(entry, f"{where}[{k}]", nan=nan) for k, entry in enumerate(value)]
     if isinstance(value, tuple):
-        return {_KEY: "tuple", "items": encode(list(value), where)}
+        return {_KEY: "tuple", "items": encode(list(value), where, nan=nan)}
     if isinstance(value, Mapping):
-        pairs = [[encode(k, where), encode(v, f"{where}[{k!r}]")] for k, v in value.items()]
+        pairs = [
+            [encode(k, where), encode(v, f"{where}[{k!r}]", nan=nan)] for k, v in value.items()
+        ]
         return {_KEY: "mapping", "items": pairs}
     name = type(value).__name__
-    if is_dataclass(value) and _parts().get(name) is type(value):
-        stored = {f.name: encode(getattr(value, f.name), f"{where}.{f.name}")
+    if is_dataclass(value) and _known(name) is type(value):
+        nan = nan or isinstance(value, Record)
+        stored = {f.name: encode(getattr(value, f.name), f"{where}.{f.name}", nan=nan)
                   for f in fields(value)}  # fmt: skip
         return {_KEY: name, **stored}
     try:
@@ -121,8 +143,8 @@ def decode(value: Any, where: str) -> Any:
         return value
     name = value.get(_KEY)
     rest = {k: v for k, v in value.items() if k != _KEY}
-    if name in ("infinity", "-infinity") and not rest:
-        return math.inf if name == "infinity" else -math.inf
+    if name in ("infinity", "-infinity", "nan") and not rest:
+        return float(name)
     if name == "dtype" and rest.get("name") in _DTYPES:
         return np.dtype(rest["name"])
     items = rest.get("items")
@@ -131,7 +153,7 @@ def decode(value: Any, where: str) -> Any:
     try:
         if name == "mapping" and isinstance(items, list):
             return {k: decode(v, where) for k, v in items}
-        part = _parts().get(name) if isinstance(name, str) else None
+        part = _known(name) if isinstance(name, str) else None
         if part is not None:
             return part(**{k: decode(v, where) for k, v in rest.items()})
     except (TypeError, ValueError) as error:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Who meets whom: pairings, lowered to index arrays before a kernel runs.
+"""Which examples are paired: pairings, turned into index arrays before a kernel runs.
 
-A pairing answers twice. Offline, `offline(n, rng, y=...)` returns a source that draws the next
+A pairing has two forms. Offline, `offline(n, rng, y=...)` returns a source that draws the next
 steps from n stored examples (Algorithm 1 and its rivals). Online, `online(rng)` returns a source
-that is told of each arriving chunk and says whom its examples meet and which examples to remember
+that receives the labels of each chunk, and returns the pairs and the examples to remember
 (Algorithm 2 and its rivals). A source may look at labels, never at the parameter.
 """
 
@@ -17,10 +17,19 @@ from pairlearn.pairings.pairs import (
     RandomEarlier,
     RandomPair,
 )
-from pairlearn.pairings.plans import Arrival, OfflineSource, OnlineSource, Pairing, Plan, SlotPlan
+from pairlearn.pairings.plans import (
+    PAIRINGS,
+    Arrival,
+    OfflineSource,
+    OnlineSource,
+    Pairing,
+    Plan,
+    SlotPlan,
+)
 from pairlearn.pairings.queries import PreviousOfQuery
 
 __all__ = [
+    "PAIRINGS",
     "AllPrevious",
     "Arrival",
     "ClassReservoirs",

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from pairlearn.pairings.pairs import PreviousExample
 from pairlearn.pairings.plans import (
     EMPTY,
+    PAIRINGS,
     ZERO_NEGATIVE,
     ZERO_POSITIVE,
     Arrival,
@@ -37,7 +38,7 @@ _NOTHING = np.empty(0, dtype=np.int64)
 
 @dataclass(frozen=True)
 class _Buffer(Pairing):
-    """Base class: a source is a policy that follows the examples one after the other."""
+    """Base class: a source is a policy that follows the examples one by one."""
 
     one_pair_a_step: ClassVar[bool] = False
 
@@ -53,13 +54,14 @@ class _Buffer(Pairing):
         return self._policy(rng)
 
 
+@PAIRINGS.add("fifo")
 @dataclass(frozen=True)
 class FifoBuffer(_Buffer):
     """Each example meets the last s ones, their gradients averaged (remark after Theorem 6).
 
     Parameters
     ----------
-    buffer_size : int
+    buffer_size : int, default=1
         The number s of remembered examples. One is the previous example.
 
     Examples
@@ -68,7 +70,7 @@ class FifoBuffer(_Buffer):
     array([0, 1, 3, 5])
     """
 
-    buffer_size: int
+    buffer_size: int = 1
 
     def __post_init__(self) -> None:
         check_count("buffer_size", self.buffer_size)
@@ -87,11 +89,12 @@ class FifoBuffer(_Buffer):
         return PreviousExample().online(rng) if self.buffer_size == 1 else super().online(rng)
 
 
+@PAIRINGS.add("all_previous")
 @dataclass(frozen=True)
 class AllPrevious(_Buffer):
     """Each example meets all earlier ones, their gradients averaged (Wang et al. 2012).
 
-    Step t costs O(t) and memory grows with the number of steps: for small data.
+    Step t costs O(t), and memory grows with the number of steps: for small data only.
 
     Examples
     --------
@@ -103,18 +106,19 @@ class AllPrevious(_Buffer):
         return _Fifo(None)
 
 
+@PAIRINGS.add("reservoir", make=lambda size=1: ReservoirBuffer(size))
 @dataclass(frozen=True)
 class ReservoirBuffer(_Buffer):
     """Each example meets s draws, with replacement, from all earlier ones (RS-x, Kar et al. 2013).
 
     The first s examples fill the buffer. The next one renews every slot by a uniform draw from
-    these s + 1; from then on the t-th example takes each slot with probability 1/t, slots being
-    independent. So at any time the slots are independent uniform draws from the past.
+    these s + 1 examples. From then on the t-th example takes each slot, independently, with
+    probability 1/t. So at any time the slots are independent uniform draws from the past.
 
     Parameters
     ----------
     buffer_size : int, default=200
-        The number s of slots; 200 is what the authors of OLP recommend.
+        The number s of slots; the authors of OLP recommend 200.
 
     References
     ----------
@@ -137,14 +141,15 @@ class ReservoirBuffer(_Buffer):
         return _Reservoir(self.buffer_size, rng)
 
 
+@PAIRINGS.add("class_reservoirs", make=lambda size=1: ClassReservoirs(size, size))
 @dataclass(frozen=True)
 class ClassReservoirs(_Buffer):
     """Each example meets a sample, without replacement, of the other class (OAM, Zhao et al. 2011).
 
-    Two reservoirs hold uniform samples of the positive and the negative examples so far. An
-    example meets the reservoir of the other class and then enters its own with probability s/N, N
-    being the number of examples of its class so far. As long as the other class has not arrived,
-    steps change nothing. Labels must be -1 and +1.
+    Two reservoirs hold uniform samples of the positive and the negative examples so far. An example
+    meets the reservoir of the other class, then enters its own with probability s/N, where N is the
+    number of examples of its class so far. Steps change nothing until the other class has arrived.
+    Labels must be -1 and +1.
 
     Parameters
     ----------
@@ -152,11 +157,11 @@ class ClassReservoirs(_Buffer):
         The sizes of the reservoirs.
     weighting : {"mean", "oam"}, default="mean"
         "mean" averages the gradients of a step, as all other pairings do. "oam" adds them and
-        multiplies by max(1, N/s), N being the number of examples of the other class so far and s
-        the size of its reservoir: the sum then stands for all N, and grows with them.
+        multiplies by max(1, N/s), where N is the number of examples of the other class so far and s
+        the size of its reservoir. The sum then stands for all N examples, and grows with N.
     zero_filled : bool, default=False
-        Whether unused slots count as examples at the origin. The code released with the paper does
-        so; it trains against examples that do not exist until the reservoirs are full.
+        Whether unused slots count as examples at the origin, as in the code released with the
+        paper. Until the reservoirs are full, it trains against examples that do not exist.
 
     References
     ----------
@@ -205,7 +210,7 @@ class _SlotPath:
 
 
 class _Policy(OnlineSource):
-    """What the slots hold, and how that changes with the examples that come."""
+    """The content of the slots, and how arriving examples change it."""
 
     def __init__(self, slots: Rows) -> None:
         self.slots = slots
@@ -224,11 +229,11 @@ class _Policy(OnlineSource):
         """Return the steps of the next examples."""
         raise TypeError(f"{type(self).__name__} must define follow(rows, labels).")
 
-    #: What the pairing says, and a state cannot change.
+    #: Attributes that the pairing sets, and a saved state cannot change.
     _fixed: ClassVar[tuple[str, ...]] = ()
 
     def check_restored(self, before: Any) -> None:
-        """Refuse slots that cannot have come from examples; kernels trust them."""
+        """Refuse slots that no examples can have produced, since kernels trust them."""
         mine, theirs = vars(self), vars(before)
         for name in self._fixed:
             if not np.array_equal(mine[name], theirs[name]):
@@ -250,7 +255,7 @@ class _Policy(OnlineSource):
         return tuple(before.slots.shape)
 
     def _used(self) -> Mask:
-        """Return which slots hold an example, by the counters."""
+        """Return which slots hold an example, according to the counters."""
         seen = restored_count(vars(self), "_seen")
         return np.arange(len(self.slots)) < seen
 
@@ -259,7 +264,7 @@ class _Policy(OnlineSource):
         return int(np.count_nonzero(self.slots >= 0))
 
     def _renumber(self) -> int:
-        """Call the rows in the slots 0, 1, ... in their order; return their number."""
+        """Renumber the rows in the slots to 0, 1, ... in their order; return their number."""
         used = self.slots >= 0
         count = int(np.count_nonzero(used))
         self.slots[used] = np.arange(count)
@@ -267,7 +272,7 @@ class _Policy(OnlineSource):
 
 
 class _Fifo(_Policy):
-    """A ring of slots, or one slot for each example if there is no size."""
+    """A ring of slots, or one slot per example if there is no size."""
 
     _fixed = ("_size",)
 
@@ -290,7 +295,7 @@ class _Fifo(_Policy):
         first, scale = np.zeros(count, dtype=np.int64), 1.0 / np.maximum(stop, 1)
         edges = np.arange(count + 1)
         plan = SlotPlan(rows, self.slots.copy(), first, stop, edges, taken, rows, scale)
-        # Of several examples that take the same slot the last one stays.
+        # If several examples take the same slot, the last one stays.
         self.slots[taken] = rows
         self._seen += count
         return plan
@@ -307,7 +312,7 @@ class _Reservoir(_Policy):
 
         count, start = len(rows), self.slots.copy()
         offsets = np.zeros(count + 1, dtype=np.int64)
-        # The number of edits is random: a first run counts them, a second one writes them.
+        # The number of edits is random: a first run counts them, a second run writes them.
         scratch = np.empty_like(start)
         before, room = (self._random.copy(), start.copy()), (scratch, offsets)
         n_edits = fill_with_replacement(rows, self._seen, *before, *room, _NOTHING, _NOTHING)
@@ -320,7 +325,7 @@ class _Reservoir(_Policy):
 
 
 class _TwoReservoirs(_Policy):
-    """The positives in the first slots, the negatives in the others."""
+    """Positives in the first slots, negatives in the others."""
 
     _fixed = ("_sizes", "_sums", "_zero_filled")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A check of a pairing before it is trained with: rows in range, laws that no cut changes."""
+"""Check a pairing before training: valid rows, and the same law however draws are cut."""
 
 from __future__ import annotations
 
@@ -22,28 +22,30 @@ __all__ = ["PairingCheck", "check_pairing"]
 #: A step: the row of an example and the rows that it meets.
 Step = tuple[int, tuple[int, ...]]
 
-#: How many paths are drawn in one go, and how many in pieces of these lengths.
-_N_PATHS, _PIECES = 300, [3, 1, 1, 1]
-#: Standard deviations by which a mean may differ between the two. With 48 means, one sound pairing
-#: in a million would be refused.
+#: Number of paths to draw, each in one go and in pieces.
+_N_PATHS = 300
+#: Lengths of the pieces, in steps.
+_PIECES = [3, 1, 1, 1]
+#: Allowed difference of a mean between the two ways, in standard deviations. With 48 means, it
+#: refuses one sound pairing in a million.
 _FAR = 6.0
 
 
 @dataclass(frozen=True)
 class PairingCheck:
-    """What `check_pairing` has found of a pairing that passed."""
+    """The findings of `check_pairing` for a pairing that passed."""
 
     #: Steps of the longest draw.
     n_steps: int
-    #: Steps of it at which an example met itself.
+    #: Steps of that draw at which an example met itself.
     n_repeats: int
     #: The most examples that a step met.
     most_partners: int
-    #: Whether stored examples can be paired only if their labels are known.
+    #: Whether stored examples can be paired only with known labels.
     needs_labels: bool
-    #: Whether draws in pieces give the very pairs of one long draw, and not just the same law.
+    #: Whether draws in pieces give the same pairs as one long draw, not only the same law.
     same_in_pieces: bool
-    #: The most examples that a stream remembered; None if there is no form for a stream.
+    #: The most examples that a stream remembered; None without an online form.
     n_remembered: int | None
 
 
@@ -57,15 +59,15 @@ def check_pairing(
 ) -> PairingCheck:
     """Check a pairing by drawing from it, in one go and in pieces.
 
-    Offline, plans must have the length that was asked for and name existing rows by int32 or int64,
-    a generator with the same seed must give the same pairs, and the law of a step must not depend
-    on how the draws are cut: the means of eight facts about each of the first six steps (who, whom,
-    how many, again, of the same label, ...) over 300 paths agree with those of paths drawn in
-    pieces. A sound pairing fails with a probability of one in a million.
+    Offline, plans must have the requested length and name existing rows by int32 or int64. The same
+    seed must give the same pairs. The law of a step must not depend on how the draws are cut: over
+    300 paths, the means of eight facts about each of the first six steps (who, whom, how many,
+    again, of the same label, ...) must agree with those of paths drawn in pieces. A sound pairing
+    fails with a probability of one in a million.
 
-    On a stream, if the pairing has a form for it, the steps must be the same in one chunk, one by
-    one and in ragged chunks. So an example meets only what came before it and was remembered,
-    whatever is still to come. A copy of the source must go on as the source does.
+    On a stream, if the pairing has an online form, the steps must be the same in one chunk, one by
+    one and in ragged chunks. So an example meets only earlier examples that were remembered,
+    whatever comes later. A copy of the source must continue as the source does.
 
     Parameters
     ----------
@@ -76,19 +78,19 @@ def check_pairing(
     qid : array-like of shape (n,), optional
         The query of each example, for pairs within queries.
     smallest_chunk : int, default=1
-        The smallest chunk that a stream may have: 2 for examples that come as pairs.
+        The smallest chunk of a stream: 2 for examples that come as pairs.
     seed : int, default=0
         Seed of the draws.
 
     Returns
     -------
     PairingCheck
-        What was found.
+        The findings.
 
     Raises
     ------
     ValueError
-        If the pairing fails, with the step at which it shows.
+        If the pairing fails; the message names the step.
 
     Examples
     --------
@@ -117,6 +119,7 @@ def check_pairing(
 
 
 def _check_offline(pairing: Pairing, y: Vector, seed: int) -> tuple[int, int, int, bool, bool]:
+    """Return the first five fields of `PairingCheck`; refuse plans that break a rule."""
     n, name, before = len(y), type(pairing).__name__, y.copy()
 
     def path(cuts: Iterable[int], *entropy: int) -> list[Step]:
@@ -130,8 +133,8 @@ def _check_offline(pairing: Pairing, y: Vector, seed: int) -> tuple[int, int, in
     steps = path(long)
     if steps != path(long):
         raise ValueError(
-            f"{name} draws other pairs from a generator with the same seed; use no other source of "
-            "randomness than rng."
+            f"{name} draws different pairs from the same seed; use rng as the only source of "
+            "randomness."
         )
     whole, pieces = (
         np.array([_facts(path(cuts, k), y) for k in range(_N_PATHS)])
@@ -145,9 +148,9 @@ def _check_offline(pairing: Pairing, y: Vector, seed: int) -> tuple[int, int, in
         t, fact = np.unravel_index(int(np.argmax(apart - _FAR * error)), apart.shape)
         one, other = whole.mean(axis=0)[t, fact], pieces.mean(axis=0)[t, fact]
         raise ValueError(
-            f"{name} draws by another law in pieces: over {_N_PATHS} paths, {_FACTS[fact]} at step "
-            f"{t + 1} is {one:.4g} on average in one draw and {other:.4g} in draws of {_PIECES} "
-            "steps; let the source remember what the next draw depends on."
+            f"{name} changes its law when drawn in pieces: over {_N_PATHS} paths, {_FACTS[fact]} "
+            f"at step {t + 1} is {one:.4g} on average in one draw and {other:.4g} in draws of "
+            f"{_PIECES} steps; let the source remember what the next draw depends on."
         )
     met = [len(partners) for _, partners in steps]
     return (
@@ -162,7 +165,7 @@ def _check_offline(pairing: Pairing, y: Vector, seed: int) -> tuple[int, int, in
 def _needs_labels(pairing: Pairing, n: int, seed: int) -> bool:
     try:
         pairing.offline(n, np.random.default_rng(seed)).draw(1)
-    except Exception:  # Whatever it is, it does not happen with labels.
+    except Exception:  # any error counts, since there is none with labels
         return True
     return False
 
@@ -180,7 +183,7 @@ _FACTS = (
 
 
 def _facts(steps: list[Step], y: Vector) -> Vector:
-    """Return the numbers that `_FACTS` names, for each step."""
+    """Return the numbers named by `_FACTS` for each step."""
     facts, labels = np.zeros((len(steps), len(_FACTS))), y.tolist()
     last: Step = (-1, ())
     for t, (row, partners) in enumerate(steps):
@@ -205,6 +208,7 @@ def _facts(steps: list[Step], y: Vector) -> Vector:
 def _check_online(
     pairing: Pairing, y: Vector, qid: NDArray[Any] | None, smallest: int, seed: int
 ) -> int:
+    """Return the most examples remembered; refuse steps that depend on the chunks."""
     m, name = len(y), type(pairing).__name__
     ragged = [smallest * size for size in (1, 5, 2, 1, 9)]
     cuts = {
@@ -230,13 +234,13 @@ def _described(steps: list[Step], t: int) -> str:
     if t >= len(steps):
         return "missing"
     row, partners = steps[t]
-    return f"(example {row} with {', '.join(map(str, partners)) or 'nobody'})"
+    return f"(example {row} with {', '.join(map(str, partners)) or 'no example'})"
 
 
 def _stream(
     pairing: Pairing, y: Vector, qid: NDArray[Any] | None, sizes: list[int], seed: int
 ) -> tuple[list[Step], int]:
-    """Return the steps of a stream in its own numbers, and how many examples were remembered."""
+    """Return the steps in the row numbers of the stream, and the number of remembered examples."""
     name, source = type(pairing).__name__, pairing.online(np.random.default_rng(seed))
     known, steps, most, begin = np.empty(0, dtype=np.int64), [], 0, 0
     for size in sizes:
@@ -270,7 +274,7 @@ def _stream(
 
 
 def _steps(pairing: Pairing, plan: Plan | SlotPlan, n: int, count: int | None) -> list[Step]:
-    """Return the steps of a plan over n rows, refusing one that a kernel could not run."""
+    """Return the steps of a plan over n rows; refuse a plan that a kernel cannot run."""
     name = type(pairing).__name__
     check_plan(name, plan, n, count)
     if isinstance(plan, Plan):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Pairs that come as pairs: rows 2k and 2k + 1 belong together, or a list says who meets whom."""
+"""Train on given pairs: rows 2k and 2k + 1 form a pair, or a list names the pairs."""
 
 from __future__ import annotations
 
@@ -8,19 +8,28 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pairlearn.pairings.plans import Arrival, Labels, OfflineSource, OnlineSource, Pairing, Plan
+from pairlearn.pairings.plans import (
+    PAIRINGS,
+    Arrival,
+    Labels,
+    OfflineSource,
+    OnlineSource,
+    Pairing,
+    Plan,
+)
 from pairlearn.pairings.sound import check_rows
 from pairlearn.typing import Vector
 
 __all__ = ["GivenPairs", "ListedPairs", "as_rows_of_pairs"]
 
 
+@PAIRINGS.add()
 @dataclass(frozen=True)
 class GivenPairs(Pairing):
-    """Each step meets one of the given pairs, the rows (2k, 2k + 1) for some k.
+    """Each step takes one of the given pairs, the rows (2k, 2k + 1) for some k.
 
-    Offline k is drawn uniformly, independently at each step; on a stream the pairs come in order
-    and nothing is remembered.
+    Offline, k is drawn uniformly and independently at each step. On a stream the pairs come in
+    order and nothing is remembered.
 
     Examples
     --------
@@ -39,9 +48,10 @@ class GivenPairs(Pairing):
         return _AsTheyCome()
 
 
+@PAIRINGS.add()
 @dataclass(frozen=True, eq=False)
 class ListedPairs(Pairing):
-    """Each step meets a pair drawn uniformly from a list of pairs of rows."""
+    """Each step takes a pair drawn uniformly from a list of pairs of rows."""
 
     left: NDArray[np.int64]
     right: NDArray[np.int64]
@@ -61,7 +71,7 @@ class ListedPairs(Pairing):
 
 
 def as_rows_of_pairs(pairs: Vector, y: ArrayLike) -> tuple[Vector, Vector]:
-    """Return pairs (n, 2, d) as 2 n rows, with labels that are equal in similar pairs only.
+    """Return pairs (n, 2, d) as 2 n rows; the labels of a pair are equal if it is similar.
 
     >>> import numpy as np
     >>> as_rows_of_pairs(np.zeros((2, 2, 3)), [1, -1])[1]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Pairings of one pair a step: the previous example, other earlier ones, uniform pairs."""
+"""Pairings with one pair a step: with the previous example, an earlier one, or at random."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.pairings.plans import (
+    PAIRINGS,
     Arrival,
     Indices,
     Labels,
@@ -25,10 +26,12 @@ from pairlearn.restored import restored_array, restored_count
 __all__ = ["FrozenExample", "PreviousExample", "PreviousOpposite", "RandomEarlier", "RandomPair"]
 
 
-#: Up to so many examples 64 random bits are enough for both indices of a pair.
+#: Up to this many examples, 64 random bits are enough for both indices of a pair.
 _ONE_NUMBER = 2**20
 
 
+@PAIRINGS.add("shuffled", make=lambda: PreviousExample("shuffled"))
+@PAIRINGS.add("previous")
 @dataclass(frozen=True)
 class PreviousExample(Pairing):
     """Each example meets the previous one (Algorithms 1 and 2).
@@ -39,10 +42,10 @@ class PreviousExample(Pairing):
     Parameters
     ----------
     order : {"uniform", "shuffled"}, default="uniform"
-        Where the indices i_0, i_1, ... come from: independent and uniform, as in Algorithm 1, or
-        pass after pass in a new random order, so that every example has its turn. One shuffled pass
-        over independent examples is Algorithm 2, and has the smaller bound (see `theory.advise`).
-        A stream has the order in which it arrives.
+        The source of the indices i_0, i_1, ...: independent and uniform, as in Algorithm 1, or a
+        new random order for each pass, so that every example has its turn. One shuffled pass over
+        independent examples is Algorithm 2, and has the smaller bound (see `theory.advise`). A
+        stream keeps its order of arrival.
 
     Examples
     --------
@@ -60,7 +63,7 @@ class PreviousExample(Pairing):
 
     @property
     def has_online_form(self) -> bool:
-        """Whether the pairing can serve a stream, which nobody shuffles."""
+        """Whether the pairing can serve a stream, which cannot be shuffled."""
         return self.order == "uniform"
 
     def offline(self, n: int, rng: np.random.Generator, y: Labels | None = None) -> OfflineSource:
@@ -77,13 +80,14 @@ class PreviousExample(Pairing):
         return _Arrivals()
 
 
+@PAIRINGS.add()
 @dataclass(frozen=True)
 class FrozenExample(Pairing):
-    """Each example meets the first one, for ever.
+    """Each example meets the first one, always.
 
-    One previous example is enough for the paper's proofs only if it changes: here the partner's
-    label and place never average out, and one class never contributes a pair with its own kind of
-    partner. Kept to show what the choice of *which* previous example costs.
+    The paper's proofs need a previous example that changes. Here the partner's label and features
+    never average out, and examples with the partner's label never contribute. It shows what the
+    choice of the *previous* example is worth.
 
     Examples
     --------
@@ -101,12 +105,13 @@ class FrozenExample(Pairing):
         return _FrozenArrivals()
 
 
+@PAIRINGS.add()
 @dataclass(frozen=True)
 class RandomEarlier(Pairing):
     """Step t meets (i_t, i_r) with r uniform among 0, ..., t - 1.
 
-    All earlier indices are stored, so there is no form for a stream; `ReservoirBuffer(1)` has the
-    same law at each step with one stored example, but keeps it for long.
+    All earlier indices are stored, so there is no online form. `ReservoirBuffer(1)` has the same
+    law at each step with one stored example, but keeps that example for many steps.
 
     Examples
     --------
@@ -120,14 +125,14 @@ class RandomEarlier(Pairing):
         return _EarlierPath(n, rng)
 
 
+@PAIRINGS.add("opposite")
 @dataclass(frozen=True)
 class PreviousOpposite(Pairing):
-    """Each example meets the latest one with a different label: no step is lost.
+    """Each example meets the latest one with a different label, so no step is lost.
 
-    Two remembered examples are enough, whatever the labels. Until two labels have been seen an
-    example meets itself, which changes nothing. The pairs are no longer independent of the labels:
-    the risk that is minimised weighs opposite pairs as before, but each example of the rarer class
-    is met many times in a row.
+    Two remembered examples are enough, whatever the labels. Until two labels have been seen, an
+    example meets itself, which changes nothing. The pairs depend on the labels: the risk weighs
+    opposite pairs as before, but each example of the rarer class is met many times in a row.
 
     Examples
     --------
@@ -146,9 +151,10 @@ class PreviousOpposite(Pairing):
         return _OppositeArrivals()
 
 
+@PAIRINGS.add("random")
 @dataclass(frozen=True)
 class RandomPair(Pairing):
-    """Each step meets a uniformly drawn pair of distinct examples (SGD_pair, Lei et al. 2020).
+    """Each step takes a uniformly drawn pair of distinct examples (SGD_pair, Lei et al. 2020).
 
     Examples
     --------
@@ -176,7 +182,7 @@ class _Path:
 
 
 class _ShuffledPath:
-    """Pass after pass in a new random order; the last example of a pass meets the next's first."""
+    """A new random order for each pass; the last example of a pass meets the next pass's first."""
 
     def __init__(self, n: int, rng: np.random.Generator) -> None:
         self._n, self._rng = n, rng
@@ -198,7 +204,7 @@ class _ShuffledPath:
 
 
 class _RemembersOne(OnlineSource):
-    """Remembers one example at most."""
+    """Remembers at most one example."""
 
     def __init__(self) -> None:
         self._n_buffered = 0
@@ -212,7 +218,7 @@ class _RemembersOne(OnlineSource):
 
 
 class _Arrivals(_RemembersOne):
-    """Arrival order, each example paired with the one before it."""
+    """Pairs each arriving example with the one before it."""
 
     def arrive(self, y: Labels) -> Arrival:
         rows = np.arange(self._n_buffered + len(y))
@@ -246,7 +252,7 @@ class _EarlierPath:
     def draw(self, n_steps: int) -> Plan:
         known = self._length
         if known + n_steps > len(self._path):
-            # Grown by doubling, so that many short draws stay linear.
+            # The array doubles when full, so that many short draws stay linear.
             grown = np.empty(max(2 * len(self._path), known + n_steps), dtype=self._path.dtype)
             grown[:known] = self._path[:known]
             self._path = grown
@@ -277,7 +283,9 @@ class _OppositeArrivals(OnlineSource):
     def check_restored(self, before: Any) -> None:
         known = restored_array(vars(self), "_known_y", (None,))
         if len(known) > 2 or (len(known) == 2 and known[0] == known[1]):
-            raise ValueError(f"the saved labels {known[:3].tolist()} are not up to two different.")
+            raise ValueError(
+                f"the saved labels {known[:3].tolist()} must be at most two, each once."
+            )
 
     @property
     def n_remembered(self) -> int:
@@ -293,7 +301,7 @@ class _OppositeArrivals(OnlineSource):
 
 
 def _latest_different(labels: Labels) -> NDArray[np.int64]:
-    """Return for each position the latest earlier one with another label, or itself."""
+    """Return for each position the latest earlier one with another label, or the position."""
     position = np.arange(len(labels))
     changed = np.concatenate([[False], labels[1:] != labels[:-1]])
     latest = np.maximum.accumulate(np.where(changed, position - 1, -1))
@@ -301,13 +309,13 @@ def _latest_different(labels: Labels) -> NDArray[np.int64]:
 
 
 def _two_of(partner: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the last position and, before it, the one with another label, if there is one."""
+    """Return the last position, preceded by the latest one with another label if there is one."""
     last = len(partner) - 1
     return np.array([partner[last], last] if partner[last] != last else [last])
 
 
 class _RandomPairs:
-    """Uniform pairs of distinct indices; a cost that does not grow with n."""
+    """Uniform pairs of distinct indices, at a cost that does not grow with n."""
 
     def __init__(self, n: int, rng: np.random.Generator) -> None:
         self._n, self._rng = n, rng

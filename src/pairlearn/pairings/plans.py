@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a pairing hands to a solver: pairs, or a buffer of slots and how it changes."""
+"""Plans, which a pairing gives to a solver: pairs, or a buffer of slots and its changes."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from pairlearn.register import Part, Register
 from pairlearn.typing import Vector
 
 __all__ = [
     "EMPTY",
+    "PAIRINGS",
     "ZERO_NEGATIVE",
     "ZERO_POSITIVE",
     "Arrival",
@@ -32,22 +34,22 @@ __all__ = [
 Indices = NDArray[np.int32] | NDArray[np.int64]
 Labels = Vector
 
-#: The type of indices that kernels are compiled for first.
+#: The index type that kernels are compiled for first.
 _SHORT = np.dtype(np.int32)
-#: What a slot holds besides the row of an example: nothing, or a zero row with a label.
+#: Contents of a slot other than the row of an example: nothing, or a zero row with a label.
 EMPTY, ZERO_NEGATIVE, ZERO_POSITIVE = -1, -2, -3
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The pairs of some consecutive steps: step t meets (left[t], right[t])."""
+    """The pairs of consecutive steps: step t takes (left[t], right[t])."""
 
     left: Indices
     right: Indices
-    #: Whether it is known that no example meets itself.
+    #: Whether surely no example meets itself.
     distinct: bool = False
 
-    #: Not a list of several partners for each step; see `SlotPlan`.
+    #: There are no lists of partners, unlike in `SlotPlan`.
     offsets: ClassVar[None] = None
 
     def __len__(self) -> int:
@@ -61,7 +63,7 @@ class Plan:
     def steps(self, done: int, count: int, n: int) -> tuple[Indices, Indices]:
         """Return the pairs of `count` steps among n examples, in int32 if n allows.
 
-        Every type of index costs seconds of compilation, of every kernel that it reaches.
+        Each index type costs seconds of compilation for every kernel that receives it.
         """
         left, right = self.left, self.right
         if count < len(left):
@@ -73,17 +75,17 @@ class Plan:
 
 @dataclass(frozen=True)
 class SlotPlan:
-    """The steps of a buffer: at each, one example meets those in a range of slots.
+    """The steps of a buffer: at each step, one example meets the examples in a range of slots.
 
     Step t meets (left[t], q) for the rows q in the slots first[t], ..., stop[t] - 1 and moves
     against scale[t] times the sum of their gradients. After it, for the edits e from
     edit_offsets[t] to edit_offsets[t + 1], slot edit_slots[e] takes row edit_rows[e].
 
-    With a loss of opposite pairs and two labels, the slots in the range must include all occupied
-    ones of the other label: a solver may then keep the slots by label.
+    With a loss of opposite pairs and two labels, the range must include all occupied slots of the
+    other label, so that a solver may sort the slots by label.
 
-    A buffer changes little from step to step, so this is much shorter than a list of all pairs;
-    `right` and `offsets` give that list.
+    A buffer changes little from step to step, so this is much shorter than the list of all pairs,
+    which `right` and `offsets` give.
     """
 
     left: Indices
@@ -99,12 +101,12 @@ class SlotPlan:
         return len(self.left)
 
     def part(self, begin: int, end: int) -> tuple[NDArray[Any], ...]:
-        """Return the steps from `begin` to before `end` as kernels take them, but for `scale`."""
+        """Return the steps from `begin` to before `end` in the kernels' layout, without `scale`."""
         now = slice(begin, end)
         edits = (self.edit_offsets[begin : end + 1], self.edit_slots, self.edit_rows)
         return (self.left[now], self.first[now], self.stop[now], *edits)
 
-    #: A step whose example stands in the buffer too is not counted.
+    #: A buffer may hold the example of the step; such steps are not counted.
     n_repeats: ClassVar[int] = 0
 
     @cached_property
@@ -126,7 +128,7 @@ class SlotPlan:
 
 @dataclass(frozen=True)
 class Arrival:
-    """What an online pairing says of a chunk of m examples that follows a buffer of b.
+    """The answer of an online pairing to a chunk of m examples that follows a buffer of b.
 
     Indices below b are rows of the buffer, the others rows b, ..., b + m - 1 of the chunk. `keep`
     lists the rows that form the next buffer.
@@ -144,14 +146,14 @@ class OfflineSource(Protocol):
 
 
 class OnlineSource:
-    """Pairs arriving examples with remembered ones; the base class of one's own.
+    """Pairs arriving examples with remembered ones; the base class for your own.
 
-    What the next arrival depends on are the attributes. A source that keeps anything but plain
-    values and arrays in them says its `state` itself.
+    The attributes must hold everything that the next arrival depends on. A source with attributes
+    other than plain values and arrays must define `state` and `restore`.
     """
 
     def arrive(self, y: Vector) -> Arrival:
-        """Return the steps that examples with labels `y` cause, and whom to remember."""
+        """Return the steps of arriving examples with labels `y`, and the examples to remember."""
         raise TypeError(f"{type(self).__name__} must define arrive(y).")
 
     def state(self) -> dict[str, Any]:
@@ -159,7 +161,7 @@ class OnlineSource:
         return copy.deepcopy(vars(self))
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go back to a state returned by `state`, also of another source of the same pairing."""
+        """Go back to a state returned by `state`, of this or another source of the same pairing."""
         if state.keys() != vars(self).keys():
             raise ValueError(
                 f"a state with {sorted(state)} is not one of {type(self).__name__}, which has "
@@ -171,27 +173,27 @@ class OnlineSource:
         vars(self).update(vars(candidate))
 
     def check_restored(self, before: Any) -> None:
-        """Raise a ValueError if the attributes, from a file, cannot be those of a source.
+        """Raise a ValueError if no source can have these attributes, which come from a file.
 
-        `before` is the source as it was.
+        `before` is the source before `restore`.
         """
 
     @property
     def n_remembered(self) -> int | None:
-        """Number of examples that it expects in the buffer; None if it does not say."""
+        """Number of examples expected in the buffer; None if unknown."""
         return None
 
 
 @dataclass(frozen=True)
-class Pairing:
+class Pairing(Part):
     """Base class of pairings."""
 
-    #: Whether a step meets one example at most.
+    #: Whether a step meets at most one example.
     one_pair_a_step: ClassVar[bool] = True
 
     @property
     def has_online_form(self) -> bool:
-        """Whether the pairing can serve a stream: whether it defines `online`."""
+        """Whether the pairing can serve a stream, that is, defines `online`."""
         return type(self).online is not Pairing.online
 
     def offline(self, n: int, rng: np.random.Generator, y: Labels | None = None) -> OfflineSource:
@@ -205,10 +207,13 @@ class Pairing:
         )
 
 
+PAIRINGS: Register[Pairing] = Register("pairing", Pairing)
+
+
 def draw_uniform(
     n: int, count: int, rng: np.random.Generator, *, after: Indices | None = None
 ) -> Indices:
-    """Return `count` independent uniform indices below n, behind those in `after`."""
+    """Return `count` independent uniform indices below n, appended to those in `after`."""
     from pairlearn.kernels.plan import draw_indices
 
     dtype: Any = np.int32 if n <= 2**31 else np.int64
@@ -221,7 +226,7 @@ def draw_uniform(
 
 
 def known_labels(pairing: Pairing, y: Vector | None) -> Vector:
-    """Return the labels, which some pairings cannot do without."""
+    """Return the labels; refuse None for a pairing that needs labels."""
     if y is None:
         raise ValueError(f"{type(pairing).__name__} pairs by labels; pass y to offline(n, rng, y).")
     return y

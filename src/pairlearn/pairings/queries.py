@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Pairs within queries: each example meets the previous one of its own query."""
+"""Pair examples within queries: each example meets the previous one of its query."""
 
 from __future__ import annotations
 
@@ -11,7 +11,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pairlearn.pairings.plans import Arrival, Labels, OfflineSource, OnlineSource, Pairing, Plan
+from pairlearn.pairings.plans import (
+    PAIRINGS,
+    Arrival,
+    Labels,
+    OfflineSource,
+    OnlineSource,
+    Pairing,
+    Plan,
+)
 from pairlearn.restored import restored_count
 from pairlearn.typing import Vector
 from pairlearn.validation import check_count
@@ -20,7 +28,7 @@ __all__ = ["GroupedSource", "PreviousOfQuery", "has_pairs", "number_queries"]
 
 
 def number_queries(qid: ArrayLike, n: int) -> NDArray[np.int64]:
-    """Return the queries of n examples as numbers 0, 1, ... in the order of their names."""
+    """Return the queries of n examples as numbers 0, 1, ..., sorted by name."""
     names = np.asarray(qid)
     if names.shape != (n,):
         raise ValueError(
@@ -32,7 +40,7 @@ def number_queries(qid: ArrayLike, n: int) -> NDArray[np.int64]:
 
 
 def has_pairs(query: NDArray[np.int64], grades: Vector) -> bool:
-    """Return whether two examples of one query differ in their grades.
+    """Return whether two examples of one query have different grades.
 
     >>> has_pairs(np.array([0, 1, 0]), np.array([2.0, 1.0, 2.0]))
     False
@@ -41,25 +49,26 @@ def has_pairs(query: NDArray[np.int64], grades: Vector) -> bool:
     return bool(((np.diff(query[order]) == 0) & (np.diff(grades[order]) != 0)).any())
 
 
+@PAIRINGS.add()
 @dataclass(frozen=True, eq=False)
 class PreviousOfQuery(Pairing):
     """Each example meets the previous one of the same query.
 
     Offline, indices i_0, i_1, ... are independent and uniform over all examples, and i_t meets the
-    index of its query that was drawn last before it: given the query of i_t, the pair is a uniform
-    ordered pair of its examples, so that the expected gradient is that of the risk in which a query
-    weighs as much as its share of the examples and all pairs of a query weigh the same. The first
-    draw of each query has no partner; it meets itself, which changes nothing.
+    last index drawn from its query. Given the query, the pair is a uniform ordered pair of its
+    examples. So the expected gradient is that of a risk in which a query weighs as its share of the
+    examples, and all pairs of a query weigh the same. The first draw of each query has no partner;
+    it meets itself, which changes nothing.
 
-    On a stream queries may interleave; one example of each open query is remembered, and when more
-    than `max_open` are, the query that was silent for longest is forgotten.
+    On a stream queries may interleave. One example of each open query is remembered. If there are
+    more than `max_open`, the query that was silent for longest is forgotten.
 
     Parameters
     ----------
     qid : array-like of shape (n,), optional
         The query of each stored example; a stream gives them with each chunk.
     max_open : int, default=10_000
-        How many queries a stream remembers at most.
+        The largest number of queries that a stream remembers.
 
     Examples
     --------
@@ -88,7 +97,7 @@ class PreviousOfQuery(Pairing):
 
 
 class _QueryPath:
-    """An i.i.d. path, each index paired with the one of its query drawn last before it."""
+    """An i.i.d. path; each index is paired with the last one drawn from its query."""
 
     def __init__(self, query: NDArray[np.int64], rng: np.random.Generator) -> None:
         self._query, self._rng = query, rng
@@ -107,7 +116,7 @@ class _QueryPath:
 
 
 class GroupedSource(OnlineSource):
-    """Arrival order, each example paired with the previous one of its query.
+    """Pairs each arriving example with the previous one of its query.
 
     At most `max_open` queries are remembered.
     """
@@ -116,7 +125,7 @@ class GroupedSource(OnlineSource):
         self._max_open = max_open
         #: The open queries, the one that was silent for longest first.
         self._open: OrderedDict[Any, int] = OrderedDict()
-        #: Queries that were forgotten to keep the number of open ones.
+        #: Number of queries that were forgotten because too many were open.
         self.n_forgotten = 0
 
     def state(self) -> dict[str, Any]:
@@ -139,11 +148,11 @@ class GroupedSource(OnlineSource):
         return len(self._open)
 
     def arrive(self, y: Labels) -> Arrival:
-        """Refuse: a chunk without queries cannot be paired within them."""
+        """Refuse a chunk without queries."""
         return self.arrive_grouped(y, None)
 
     def arrive_grouped(self, y: Labels, qid: ArrayLike | None) -> Arrival:
-        """Return the steps that examples of given queries cause, and whom to remember."""
+        """Return the steps of arriving examples of given queries, and the examples to remember."""
         if qid is None:
             raise ValueError("Pairs within queries need qid with every chunk of a stream.")
         names = np.asarray(qid)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Plans that a kernel can run: it does not look whether a row exists, and reads whatever is there.
+"""Check that a kernel can run a plan: kernels do not check that a row exists.
 
-The pairings of this library name existing rows by construction; plans of all others are looked at
-before they reach a kernel, in linear time.
+The pairings of this library name existing rows by construction. All other plans are checked before
+they reach a kernel, in linear time.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _PACKAGE = __name__.partition(".")[0]
 
 
 def is_own(pairing: Pairing) -> bool:
-    """Tell a pairing of this library from one of a user, be it derived from one of ours.
+    """Return whether a pairing belongs to this library; a user's subclass does not.
 
     The type of the pairing decides, not that of its source: a user may ask one of our sources for
     more rows than there are.
@@ -32,13 +32,13 @@ def is_own(pairing: Pairing) -> bool:
 def sound_source(
     pairing: Pairing, n: int, rng: np.random.Generator, y: Vector | None = None
 ) -> OfflineSource:
-    """Return the offline source of a pairing, whose plans a kernel can run on n rows."""
+    """Return the offline source of a pairing; its plans are safe for kernels on n rows."""
     source = pairing.offline(n, rng, y)
     return source if is_own(pairing) else _Checked(type(pairing).__name__, source, n)
 
 
 class _Checked:
-    """A source whose plans are looked at."""
+    """A source that checks its plans."""
 
     def __init__(self, name: str, source: OfflineSource, n: int) -> None:
         self._name, self._source, self._n = name, source, n
@@ -50,13 +50,13 @@ class _Checked:
 
 
 def check_plan(name: str, plan: Any, n: int, count: int | None = None) -> None:
-    """Refuse a plan that a kernel could not run on n rows, or that has not `count` steps."""
+    """Refuse a plan that a kernel cannot run on n rows, or that does not have `count` steps."""
     if not isinstance(plan, Plan | SlotPlan):
         raise ValueError(f"{name} gives {plan!r}; return a Plan or a SlotPlan.")
     check_rows(f"{name}: left", plan.left, 0, n)
     if count is not None and len(plan) != count:
         raise ValueError(
-            f"{name} draws {len(plan)} steps, asked for {count}; a step that meets nobody may name "
+            f"{name} draws {len(plan)} steps instead of {count}; a step without a partner may name "
             "its own row twice."
         )
     if isinstance(plan, SlotPlan):
@@ -70,7 +70,7 @@ def check_plan(name: str, plan: Any, n: int, count: int | None = None) -> None:
 
 
 def check_keep(name: str, keep: Any, n: int) -> None:
-    """Refuse rows to remember that are none of n."""
+    """Refuse rows to remember that do not exist."""
     check_rows(f"{name}: keep", keep, 0, n)
 
 
@@ -87,6 +87,7 @@ def check_rows(what: str, rows: Any, low: int, stop: int) -> None:
 
 
 def _check_slots(name: str, plan: SlotPlan, n: int) -> None:
+    """Refuse a plan of slots with wrong types, indices, lengths, ranges or scales."""
     size, n_steps = len(plan.start), len(plan)
     check_rows(f"{name}: start", plan.start, ZERO_POSITIVE, n)
     check_rows(f"{name}: first", plan.first, 0, size + 1)
@@ -116,8 +117,8 @@ def _check_slots(name: str, plan: SlotPlan, n: int) -> None:
 
 
 def _check_occupied(name: str, plan: SlotPlan) -> None:
-    """Refuse a step that meets an empty slot, which stands for no row."""
-    # The first step that may meet each slot: an edit acts after its own step.
+    """Refuse a step that meets an empty slot."""
+    # The first step that may meet each slot: an edit takes effect after its own step.
     ready = np.where(plan.start == EMPTY, len(plan), 0)
     if not ready.any():
         return
@@ -129,6 +130,6 @@ def _check_occupied(name: str, plan: SlotPlan) -> None:
     if (latest > meets).any():
         t = int(meets[np.argmax(latest > meets)])
         raise ValueError(
-            f"{name}: step {t} meets the slots {plan.first[t]} to {plan.stop[t] - 1}, of which one "
-            "is still empty; let a range hold occupied slots only."
+            f"{name}: step {t} meets the slots {plan.first[t]} to {plan.stop[t] - 1}, but one of "
+            "them is still empty; let a range hold occupied slots only."
         )

@@ -1,32 +1,33 @@
 # SPDX-License-Identifier: BSD-3-Clause
-r"""How good a fixed model is on private examples: AUC and ROC curve with valid intervals.
+r"""Evaluate a fixed model on private examples: AUC and ROC curve with valid intervals.
 
-**AUC.** For n examples with scores s and n_+ positive ones among them let
+**AUC.** For n examples with scores s, n_+ of them positive, let
 
     U = sum over positive i and negative j of sign(s_i - s_j) / 2,
 
-so that U = (AUC - 1/2) n_+ (n - n_+). Released is (U/(n - 1), sqrt(3/4) n_+) with Gaussian noise.
+so that U = (AUC - 1/2) n_+ (n - n_+). The release is (U/(n - 1), sqrt(3/4) n_+) plus Gaussian
+noise.
 
-*Sensitivity 1 (one example replaced).* If the label stays, n_+ does not change; at most n - 1 pairs
+*Sensitivity 1 (one example replaced).* If the label stays, n_+ does not change. At most n - 1 pairs
 hold the example, and each changes by at most 1, from -1/2 to 1/2: |dU|/(n - 1) <= 1. If the label
-flips, every one of the other n - 1 examples is in a pair with it before or after and never in both
-(it is opposite to one of the two labels), each pair of size at most 1/2: |dU|/(n - 1) <= 1/2, and
-n_+ changes by 1: 1/4 + 3/4 = 1. [] Both cases attain it.
+flips, each of the other n - 1 examples forms a pair with it either before or after, never both
+(its label is opposite to one of the two labels). Each pair contributes at most 1/2, so
+|dU|/(n - 1) <= 1/2, and n_+ changes by 1: 1/4 + 3/4 = 1. [] Both cases attain it.
 
 *Interval.* Let X be the noisy U, N the noisy n_+ with variance v = 4/(3 mu^2). N (n - N) + v is
-unbiased for n_+ (n - n_+), with variance (n - 2 n_+)^2 v + 2 v^2, and X has the variance (n -
-1)^2/mu^2 about U. So for the AUC A of these very examples X - (A - 1/2)(N (n - N) + v) has mean 0
-and known variance, and the interval is the set of all A for which it is within z of its standard
-deviations (Fieller's way: no quotient of noisy numbers has to be normal). For the AUC of the
-population the variance A (1 - A)/min(n_+, n - n_+) of an AUC, the largest possible (van Dantzig,
-1951), times (n_+ (n - n_+))^2 is added.
+unbiased for n_+ (n - n_+), with variance (n - 2 n_+)^2 v + 2 v^2, and X has the variance
+(n - 1)^2/mu^2 about U. So for the AUC A of the sample, X - (A - 1/2)(N (n - N) + v) has mean 0 and
+known variance. The interval is the set of all A for which it is within z standard deviations of 0
+(Fieller's method: no quotient of noisy numbers has to be normal). The interval for the population
+adds the largest possible variance of an AUC, A (1 - A)/min(n_+, n - n_+) (van Dantzig, 1951), times
+(n_+ (n - n_+))^2.
 
-**ROC curve.** The scores are counted in bins between public thresholds, for each class: replacing
+**ROC curve.** For each class, the scores are counted in bins between public thresholds. Replacing
 an example moves it from one count to another, so the L2 sensitivity of all counts together is
 sqrt(2). With T_k positives at or above threshold k and P positives in all, T_k - t P has mean 0 for
-the true rate t and the variance s^2 ((1 - t)^2 a + t^2 b), a and b being the numbers of bins above
-and below; P t (1 - t) is added for the sample. The band is the set of rates within z, with z for
-all rates at once (Bonferroni), and is made monotone, which a band that holds everywhere survives.
+the true rate t and variance s^2 ((1 - t)^2 a + t^2 b), with a bins above and b below. P t (1 - t)
+is added for the sample. The band is the set of rates within z, with z for all rates at once
+(Bonferroni). It is then made monotone, which keeps its coverage because true rates are monotone.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ from pairlearn.validation import check_fraction, check_positive
 __all__ = ["PrivateAUC", "PrivateROC", "auc_intervals", "private_roc_auc", "private_roc_curve"]
 
 _SLACK = 1.0 + 1e-9
-#: Rates and areas are tried in steps of this size; an interval is one step wider at each end.
+#: Step of the grid of rates and areas; an interval is one step wider at each end.
 _STEP = 1e-4
 
 
@@ -66,11 +67,11 @@ class PrivateAUC:
     low, high : float
         Interval for the AUC of the population that the examples come from.
     sample_low, sample_high : float
-        Interval for the AUC of these very examples: noise only.
+        Interval for the AUC of the sample itself: noise only.
     confidence : float
         Level of the intervals.
     certificate : Certificate
-        What is promised.
+        The privacy certificate.
     """
 
     auc: float
@@ -95,9 +96,9 @@ class PrivateROC:
     fpr_low, fpr_high, tpr_low, tpr_high : ndarray of shape (k,)
         The band.
     confidence : float
-        Probability with which all rates lie inside.
+        Probability that all rates lie inside.
     certificate : Certificate
-        What is promised.
+        The privacy certificate.
     """
 
     thresholds: Vector
@@ -125,18 +126,18 @@ def private_roc_auc(
 ) -> PrivateAUC:
     """Return the AUC of a fixed model on private examples, with noise and an interval.
 
-    The model must not have been trained on these examples, or its own price on them has to be
-    added (a `ledger` does that).
+    If the model was trained on these examples, the cost of its training adds up with this one; a
+    `ledger` does the sum.
 
     Parameters
     ----------
     y : array-like of shape (n,)
-        Labels; whatever is not the positive one counts as negative.
+        Labels; any label but the positive one counts as negative.
     scores : array-like of shape (n,)
-        Scores of the model, larger for examples that look positive; what is not a number counts
-        as 0.
+        Scores of the model, larger for examples that look positive; a score that is not a number
+        counts as 0.
     epsilon, delta : float
-        The price, for one example replaced; n is public.
+        The privacy cost, for one example replaced; n is public.
     labels : tuple (negative, positive), default=(0, 1)
         The two labels, public.
     confidence : float, default=0.95
@@ -146,7 +147,7 @@ def private_roc_auc(
     random_state : int, optional
         Makes the noise reproducible, hence the result not private.
     ledger : PrivacyLedger, optional
-        A budget shared with other releases, entered before the data are looked at.
+        A budget shared with other releases; it records the cost before the data are read.
 
     Returns
     -------
@@ -199,7 +200,7 @@ def auc_intervals(
         AUC, low and high end for the population, low and high end for the sample.
     """
     if n < 2:
-        # No pair, whatever the noise says.
+        # Fewer than two examples have no pair.
         return 0.5, 0.0, 1.0, 0.0, 1.0
     wins, count = float(noisy[0]) * (n - 1), float(noisy[1]) / math.sqrt(0.75)
     variance = scale**2 / 0.75
@@ -237,24 +238,24 @@ def private_roc_curve(
     Parameters
     ----------
     y : array-like of shape (n,)
-        Labels; whatever is not the positive one counts as negative.
+        Labels; any label but the positive one counts as negative.
     scores : array-like of shape (n,)
-        Scores of the model; what is not a number counts as 0.
+        Scores of the model; a score that is not a number counts as 0.
     thresholds : array-like of shape (k,)
-        Public and increasing, such as ``np.linspace(0.05, 0.95, 19)`` for probabilities; some
-        twenty that fill the bins evenly are best.
+        Public and increasing, such as ``np.linspace(0.05, 0.95, 19)`` for probabilities. About
+        twenty thresholds that fill the bins evenly work best.
     epsilon, delta : float
-        The price, for one example replaced; n is public.
+        The privacy cost, for one example replaced; n is public.
     labels : tuple (negative, positive), default=(0, 1)
         The two labels, public.
     confidence : float, default=0.95
-        Probability with which the whole band holds.
+        Probability that the whole band holds.
     secure : bool, default=True
         Discrete noise on a grid.
     random_state : int, optional
         Makes the noise reproducible, hence the result not private.
     ledger : PrivacyLedger, optional
-        A budget shared with other releases, entered before the data are looked at.
+        A budget shared with other releases; it records the cost before the data are read.
 
     Returns
     -------
@@ -286,7 +287,7 @@ def private_roc_curve(
     exact = np.concatenate(counts).astype(np.float64)
     noisy, certificate = query.release(exact, "counts of scores", math.sqrt(2.0))
     scale = certificate.releases[0].noise_scale
-    # Two classes, at each threshold, each from both sides.
+    # Bonferroni: a two-sided interval for each of two classes at each threshold.
     z = _two_sided(1.0 - (1.0 - confidence) / (2.0 * len(cuts)))
     tpr, fpr = (_rates(part, scale, z) for part in np.split(noisy, 2))
     return PrivateROC(cuts, fpr[0], tpr[0], *fpr[1:], *tpr[1:], confidence, certificate)
@@ -302,7 +303,7 @@ def _rates(counts: Vector, scale: float, z: float) -> tuple[Vector, Vector, Vect
     for k, (count, bins) in enumerate(zip(above, n_above, strict=True)):
         rate = _tried(float(share[k]))
         noise = scale**2 * ((1.0 - rate) ** 2 * bins + rate**2 * (len(counts) - bins))
-        # More examples than were counted would make a sample's share more variable.
+        # An upper bound on the number of examples, for the sampling variance.
         most = max(total + z * scale * math.sqrt(len(counts)), 1.0)
         near = np.abs(count - rate * total) <= z * np.sqrt(noise + most * rate * (1.0 - rate))
         low[k], high[k] = _hull(rate, near)
@@ -314,7 +315,7 @@ def _rates(counts: Vector, scale: float, z: float) -> tuple[Vector, Vector, Vect
 
 @dataclass(frozen=True)
 class _Query:
-    """One question about private examples: its claim, its price and its noise."""
+    """One query on private examples: its privacy claim, its cost and its noise."""
 
     n: int
     epsilon: float
@@ -372,12 +373,12 @@ def _two_sided(confidence: float) -> float:
 
 
 def _tried(estimate: float) -> Vector:
-    """Return the values that are tried: a fine grid, and the estimate between its steps."""
+    """Return the candidate values: a fine grid on [0, 1] and the estimate itself."""
     return np.sort(np.append(np.arange(0.0, 1.0 + _STEP / 2, _STEP), estimate))
 
 
 def _hull(values: Vector, inside: Mask) -> tuple[float, float]:
-    """Return the ends of what is inside, one step further out; everything where nothing is."""
+    """Return the range of the values `inside`, widened by one step; (0, 1) if there are none."""
     places = np.flatnonzero(inside)
     if not len(places):
         return 0.0, 1.0

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
-r"""Where the noise of a private release comes from.
+r"""Sample the secret noise of private releases.
 
-Noise has its own source, the bytes of the operating system, shared with nothing else and with no
-generator in between whose state could be found out. A `NoiseSource` gives
+The noise comes straight from the bytes of the operating system. No generator stands in between,
+so no attacker can reconstruct its state. A `NoiseSource` gives
 
 * by default the *discrete* Gaussian on the integers, sampled exactly (Canonne, Kamath and Steinke,
   2020) with integer arithmetic only, or
 * with ``secure=False``, Gaussian noise in floating point: faster, but the exact set of reachable
   doubles can betray the value under the noise (Mironov, 2012).
 
-A source made with a seed is reproducible and therefore not private; it says so.
+A source with a seed is reproducible, hence not private; its `private` is False.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ from pairlearn.validation import check_count, check_positive
 
 __all__ = ["NoiseSource", "discrete_gaussian"]
 
-# Keeps every intermediate below 2^63 while |X| < 2^13 scale, an event of probability
-# 1 - exp(-2^13) or more for the proposal.
+# Keeps every intermediate value below 2^63 while |X| < 2^13 scale. A proposal satisfies this with
+# probability at least 1 - exp(-2^13).
 _LARGEST_SCALE = 1 << 24
 
 _NOTHING = np.empty(0, dtype=np.int64)
-#: Numbers that are drawn together; see `NoiseSource._discrete`.
+#: `NoiseSource._discrete` draws at least this many values at once.
 _DRAWN_AT_ONCE = 128
 
 
 class _Bits:
-    """Uniform whole numbers from operating-system bytes, or from a seeded generator in tests."""
+    """Uniform integers from operating-system bytes, or from a seeded generator in tests."""
 
     def __init__(self, generator: np.random.Generator | None = None) -> None:
         self._generator = generator
 
     def below(self, bound: int, size: int) -> NDArray[np.int64]:
-        """Return `size` whole numbers, exactly uniform on 0, ..., bound - 1 (bound < 2^63)."""
+        """Return `size` integers, exactly uniform on 0, ..., bound - 1 (bound < 2^63)."""
         if bound & (bound - 1) == 0:
             # A power of two: the last bits of a word are uniform as they are.
             return (self._words(size) & np.uint64(bound - 1)).astype(np.int64)
@@ -59,7 +59,7 @@ class _Bits:
         return result
 
     def below_large(self, bound: int) -> int:
-        """Return one whole number, exactly uniform on 0, ..., bound - 1, of any size."""
+        """Return one integer, exactly uniform on 0, ..., bound - 1, for a bound of any size."""
         n_bits = bound.bit_length()
         while True:
             words: list[int] = self._words(-(-n_bits // 64)).tolist()
@@ -72,14 +72,14 @@ class _Bits:
         if self._generator is not None:
             return self._generator.standard_normal(size)
         half = (size + 1) // 2
-        # 53 bits of each word; the first factor lies in (0, 1], so that its logarithm exists.
+        # Take 53 bits of each word. The radius share lies in (0, 1], so its logarithm exists.
         shares = (self._words(2 * half) >> np.uint64(11)).astype(np.float64) * 2.0**-53
         length = np.sqrt(-2.0 * np.log(shares[:half] + 2.0**-53))
         angle = 2.0 * np.pi * shares[half:]
         return np.concatenate([length * np.cos(angle), length * np.sin(angle)])[:size]
 
     def permutation(self, n: int) -> NDArray[np.int64]:
-        """Return an order of n things, each of the n! as likely: that of keys without ties."""
+        """Return a uniform permutation of n items: the order of n random keys without ties."""
         while True:
             keys = self._words(n)
             order = np.argsort(keys)
@@ -93,11 +93,11 @@ class _Bits:
 
 
 class _KeyedBits(_Bits):
-    """Words that nobody without the key tells from uniform ones: SHAKE-256 of key and counter."""
+    """Pseudorandom words, uniform to anyone without the key: SHAKE-256 of key and counter."""
 
     def __init__(self, key: bytes) -> None:
         super().__init__()
-        # The length of the key stands first, so that no key and counter look like another pair.
+        # The length of the key comes first, so that two different (key, counter) never collide.
         self._key, self._counter = len(key).to_bytes(8, "little") + key, 0
 
     def _words(self, size: int) -> NDArray[np.uint64]:
@@ -111,10 +111,10 @@ _SHARES = np.array([math.factorial(20) // math.factorial(k) for k in range(20, -
 
 
 def _first_failure(size: int, bits: _Bits) -> NDArray[np.int64]:
-    """Sample the first k = 1, 2, ... at which a draw of chance 1/k fails, exactly.
+    """Sample exactly the first k = 1, 2, ... at which a draw with probability 1/k fails.
 
-    It is beyond k with probability 1/k!, so that one number below 20! decides up to k = 20; what is
-    beyond that is drawn one by one.
+    It exceeds k with probability 1/k!, so one uniform integer below 20! decides up to k = 20.
+    Beyond 20 the draws are made one by one.
     """
     drawn = bits.below(math.factorial(20), size)
     first = len(_SHARES) - np.searchsorted(_SHARES, drawn, side="right")
@@ -128,11 +128,11 @@ def _bernoulli_exp_fraction(numerator: NDArray[np.int64], denominator: int, bits
     """Sample Bernoulli(exp(-a/b)) exactly for 0 <= a <= b.
 
     Von Neumann's series: draw A_k ~ Bernoulli(a / (b k)) for k = 1, 2, ... until the first 0; the
-    number of draws is odd with probability exp(-a/b). A draw of A_k is two independent ones, of
-    chances a/b and 1/k.
+    number of draws is odd with probability exp(-a/b). Each A_k is the product of two independent
+    draws, with probabilities a/b and 1/k.
     """
     first = _first_failure(len(numerator), bits)
-    # Where a = b the draws of chance a/b never fail.
+    # Where a = b the draws with probability a/b never fail.
     alive = np.flatnonzero(numerator < denominator)
     k = 1
     while len(alive):
@@ -150,7 +150,7 @@ def _bernoulli_exp(
     """Sample Bernoulli(exp(-(whole + a/b))) exactly, for whole >= 0 and 0 <= a <= b."""
     result = _bernoulli_exp_fraction(numerator, denominator, bits)
     alive = np.flatnonzero(result & (whole > 0))
-    # So many chances of 1/e in a row, as often as there are.
+    # exp(-whole) is the probability that the first `whole` draws of Bernoulli(1/e) all succeed.
     result[alive] = _geometric_exp(len(alive), bits) >= whole[alive]
     return result
 
@@ -158,18 +158,18 @@ def _bernoulli_exp(
 def _geometric_exp(size: int, bits: _Bits) -> NDArray[np.int64]:
     """Sample the number of successes of Bernoulli(1/e) before the first failure.
 
-    The failures of one row of trials part it into independent counts.
+    The failures split one long series of trials into independent counts.
     """
     counts = np.empty(size, dtype=np.int64)
     filled, before = 0, 0
     while filled < size:
-        # A count takes 1 / (1 - 1/e) = 1.58 trials; draw in one go what is likely to be enough.
+        # A count takes 1 / (1 - 1/e) = 1.58 trials on average; 1.7 is usually enough.
         trials = int(1.7 * (size - filled)) + 16
         success = _bernoulli_exp_fraction(np.ones(trials, dtype=np.int64), 1, bits)
         failures = np.flatnonzero(~success)
         lengths = np.diff(failures, prepend=-1) - 1
         lengths[:1] += before
-        # What follows the last failure belongs to the next count.
+        # Successes after the last failure belong to the next count.
         before = trials - 1 - failures[-1] if len(failures) else before + trials
         taken = lengths[: size - filled]
         counts[filled : filled + len(taken)] = taken
@@ -188,9 +188,9 @@ def discrete_gaussian(scale: int, size: int, *, bits: _Bits | None = None) -> ND
     Parameters
     ----------
     scale : int
-        The parameter, a whole number from 1 to 2^24.
+        The parameter, an integer from 1 to 2^24.
     size : int
-        How many values.
+        Number of values.
     bits : optional
         Source of uniform numbers; operating-system bytes by default.
 
@@ -208,7 +208,7 @@ def discrete_gaussian(scale: int, size: int, *, bits: _Bits | None = None) -> ND
     result = np.empty(size, dtype=np.int64)
     filled = 0
     while filled < size:
-        # About two of three proposals survive; draw in one go what is likely to be enough.
+        # About two of three proposals survive; a factor of 1.7 is usually enough.
         batch = int(1.7 * (size - filled)) + 16
         low = source.below(scale, batch)
         low = low[_bernoulli_exp_fraction(low, scale, source)]
@@ -236,11 +236,10 @@ class NoiseSource:
     secure : bool, default=True
         Whether releases must be discrete Gaussian on an integer grid.
     seed : int, optional
-        Makes the noise reproducible by anybody who knows the seed: for tests and simulations, not
-        for private data.
+        Makes the noise reproducible: for tests and simulations, not for private data.
     key : bytes, optional
-        A secret of at least 32 random bytes that decides the noise: for releases that may have to
-        be repeated as they were. One key is for one release.
+        A secret of at least 32 random bytes that determines the noise: for releases that must be
+        repeatable. Use a key for one release only.
 
     Examples
     --------
@@ -252,7 +251,7 @@ class NoiseSource:
 
     @classmethod
     def made_from(cls, seed: Any, *, secure: bool = True) -> NoiseSource:
-        """Return a new source, or the one that an auditor put in the place of a seed."""
+        """Return a new source, or `seed` itself if an auditor passed a source as the seed."""
         return seed if isinstance(seed, NoiseSource) else cls(secure=secure, seed=seed)
 
     def __init__(self, *, secure: bool = True, seed: Any = None, key: bytes | None = None) -> None:
@@ -262,19 +261,19 @@ class NoiseSource:
         if isinstance(seed, np.random.Generator):
             generator = seed
         elif seed is not None:
-            # PCG64DXSM and not the default of NumPy: no stream is shared with other generators.
+            # Not NumPy's default generator: the same seed elsewhere must not give this stream.
             generator = np.random.Generator(np.random.PCG64DXSM(seed))
         if key is not None and (seed is not None or len(key) < 32):
-            raise ValueError("key must be 32 secret bytes or more, and there is no seed beside it.")
+            raise ValueError("key must be at least 32 secret bytes, without a seed.")
         self._bits = _Bits(generator) if key is None else _KeyedBits(key)
         self._origin = "operating-system bytes" if key is None else "SHAKE-256 with a secret key"
-        #: Noise that was drawn and not yet given out, by scale.
+        #: Unused noise by scale.
         self._spare: dict[int, NDArray[np.int64]] = {}
         self._process, self._lock = getpid(), threading.Lock()
 
     @property
     def description(self) -> str:
-        """What a certificate says about the generator."""
+        """The certificate's description of the generator."""
         if not self.private:
             return "seeded by the caller: reproducible, hence not private"
         if self.secure:
@@ -294,16 +293,16 @@ class NoiseSource:
         return noisy
 
     def protect_integers(self, values: NDArray[np.int64], scale: int) -> NDArray[np.int64]:
-        """Return whole numbers plus the discrete Gaussian with the whole number `scale`."""
+        """Return integers plus discrete Gaussian noise with the integer parameter `scale`."""
         noisy: NDArray[np.int64] = values + self._discrete(scale, values.size)
         return noisy
 
     def _discrete(self, scale: int, size: int) -> NDArray[np.int64]:
-        """Return discrete noise, each number once.
+        """Return discrete noise; no value is ever given out twice.
 
-        Drawing costs the same for ten numbers as for a hundred, and the releases of a fit are
-        small and of one scale: so they share a draw. What is left dies with the source, which is
-        that of one fit; neither threads nor a process and its fork get the same numbers.
+        Ten values cost as much to draw as a hundred, and the releases of a fit are small and share
+        one scale. So the source draws a batch and keeps the rest for later calls. The lock and the
+        process check keep threads and forked processes from using the same values.
         """
         with self._lock:
             if getpid() != self._process:
@@ -317,26 +316,27 @@ class NoiseSource:
 
     def __reduce__(self) -> Any:
         raise TypeError(
-            "a source of noise is not copied or pickled: two copies would give out the same noise."
+            "a NoiseSource cannot be copied or pickled: two copies would give the same noise; "
+            "make a new one."
         )
 
     def draw_indices(self, n: int, size: int) -> NDArray[np.int64]:
         """Return secret indices, exactly uniform on 0, ..., n - 1.
 
-        Where the sensitivity is averaged over a random choice of examples, that choice is part of
-        what protects them, so it comes from the source of the noise.
+        Where the accounting averages over a random choice of examples, that choice is part of the
+        protection. So it comes from the source of the noise.
         """
         return self._bits.below(check_count("n", n), check_count("size", size, minimum=0))
 
     def permutation(self, n: int) -> NDArray[np.int64]:
-        """Return a secret order of n rows, each of the n! exactly as likely."""
+        """Return a secret, exactly uniform permutation of n rows."""
         return self._bits.permutation(check_count("n", n, minimum=0))
 
     def accept(self, numerator: int, denominator: int) -> bool:
         """Return True with probability exp(-numerator/denominator), exactly.
 
-        Von Neumann's series in whole numbers of any size, once for each unit of the exponent and
-        once for the rest (Algorithm 1 of Canonne, Kamath and Steinke).
+        Runs von Neumann's series in integers of any size, once for each unit of the exponent and
+        once for the remainder (Algorithm 1 of Canonne, Kamath and Steinke).
         """
         units, rest = divmod(numerator, denominator)
         return all(self._accept_fraction(1, 1) for _ in range(units)) and self._accept_fraction(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-r"""What privacy will cost, before any private data are touched.
+r"""Predict the cost of privacy in AUC, before touching any private data.
 
 The model: within each class the d features are Gaussian with equal variances, the best linear
 score has AUC a, and a share p of the examples is positive. With g = sqrt(2) Phi^{-1}(a) the gap
@@ -13,15 +13,13 @@ between the estimated and the best direction gives the AUC Phi(Phi^{-1}(a) cos t
 expectation is integrated numerically. The one constant c was fitted to simulations of the
 mechanism itself; ``pairlearn reproduce private-planner`` repeats them beside the predictions.
 
-Public bounds that are w times as wide as they need be make the noise max(1, .55 w) times as large:
-the mechanism finds centre and radius by itself only so far. Bounds that are found with a part of
-the budget (`privacy.quartiles`) make it 2.5 + 4 s times as large, whatever w, where
-s = sqrt(2 d L / share) / (n mu) is the noise of a count of L levels as a share of n. Both were
-fitted to simulations (`simulated_auc` with `width` and `search`), within a third; so private bounds
-pay from about five times too wide, if there are enough examples to find them.
+Public bounds that are w times wider than necessary multiply the noise by max(1, .55 w), because
+the mechanism finds centre and radius only roughly. Bounds found with a part of the budget
+(`privacy.quartiles`) multiply it by 2.5 + 4 s for every w, where s = sqrt(2 d L / share) / (n mu)
+is the noise of a count of L levels as a share of n. Both factors were fitted to `simulated_auc`.
 
-Correlated or skewed features, wrong bounds and discrete codes make things better or worse: read
-the plan as an order of magnitude, not as a promise.
+Correlated or skewed features, wrong bounds and discrete codes change the result. Read the plan as
+an order of magnitude, not as a promise.
 """
 
 from __future__ import annotations
@@ -41,11 +39,15 @@ from pairlearn.validation import check_count, check_fraction, check_positive
 
 __all__ = ["PrivacyPlan", "expected_auc", "plan", "simulated_auc"]
 
-# Fitted to `simulated_auc` over the grid of `pairlearn reproduce private-planner`.
+# c of the module, fitted to `simulated_auc` over the grid of `pairlearn reproduce private-planner`.
 _NOISE_CONSTANT = 2.3
-# Factors on the noise: by bounds that are too wide, and by bounds that had to be found.
+# Noise factor for each multiple by which the public bounds are too wide, fitted.
 _WIDE_BOUNDS = 0.55
-_SEARCHED_BOUNDS, _COUNT_NOISE = 2.5, 4.0
+# Noise factor of bounds that the budget had to find, for many examples, fitted.
+_SEARCHED_BOUNDS = 2.5
+# Growth of that factor with the noise of the counts, fitted.
+_COUNT_NOISE = 4.0
+# The search for the smallest useful n stops here: no data set is larger.
 _LARGEST_N = 1 << 40
 
 
@@ -58,7 +60,7 @@ class PrivacyPlan:
     n_examples, n_features : int
         Size of the data.
     epsilon, delta : float
-        The promise.
+        The privacy parameters.
     best_auc : float
         AUC of the best linear score, assumed.
     positives : float
@@ -68,13 +70,13 @@ class PrivacyPlan:
     nonprivate_auc : float
         Expected AUC without noise, at the same n.
     smallest_n : int or None
-        Smallest n at which the loss through privacy is at most `tolerance`.
+        Smallest n at which privacy costs at most `tolerance`.
     tolerance : float
-        The loss of AUC that counts as useful.
+        The largest loss of AUC that is still useful.
     width : float, default=1.0
         How many times wider than necessary the public bounds are, assumed.
     searched_auc : float or None, default=None
-        Expected AUC with bounds that are found with a part of the budget; None if `width` is 1.
+        Expected AUC with bounds found with a part of the budget; None if `width` is 1.
     """
 
     n_examples: int
@@ -92,7 +94,7 @@ class PrivacyPlan:
 
     @property
     def private_bounds_pay(self) -> bool:
-        """Whether bounds found with a part of the budget are expected to beat the public ones."""
+        """Whether the plan expects bounds found with a part of the budget to beat public ones."""
         return self.searched_auc is not None and self.searched_auc > self.private_auc
 
     @property
@@ -127,7 +129,7 @@ class PrivacyPlan:
             return ""
         verdict = "that pays" if self.private_bounds_pay else "that does not pay"
         return (
-            f"Bounds are taken to be {self.width:g} times too wide. Finding better ones with a "
+            f"Assumed: bounds {self.width:g} times too wide. Finding better ones with a "
             f"part of the budget (PrivateBounds): expected AUC {self.searched_auc:.3f}; "
             f"{verdict}.\n"
         )
@@ -161,7 +163,7 @@ def expected_auc(
     width : float, default=1.0
         How many times wider than necessary the public bounds are.
     search : PrivateBounds, optional
-        How bounds are found with a part of the budget; not at all by default.
+        How to find bounds with a part of the budget; by default the bounds are public.
 
     Returns
     -------
@@ -229,10 +231,10 @@ def plan(
     positives : float, default=0.5
         Share of positive examples, a guess.
     tolerance : float, default=0.02
-        The loss of AUC that counts as useful.
+        The largest loss of AUC that is still useful.
     width : float, default=1.0
         How many times wider than necessary the public bounds are, a guess. Above 1 the plan also
-        says whether it pays to find bounds with a part of the budget.
+        says whether finding bounds with a part of the budget pays.
 
     Returns
     -------
@@ -249,8 +251,8 @@ def plan(
 
     if not width >= 1:
         raise ValueError(
-            f"width must be 1 or more, got {width!r}: bounds that cut the data off have another "
-            "price, which the model does not know."
+            f"width must be 1 or more, got {width!r}: the plan does not model bounds that cut "
+            "off data."
         )
 
     def loss(n: int) -> float:
@@ -259,8 +261,8 @@ def plan(
             n, n_features, epsilon=epsilon, delta=delta, width=width, **given
         )
 
-    # From above: at very small n even the score without noise is useless, and the loss is small
-    # again for the wrong reason.
+    # Search from above: at very small n even the score without noise is useless, so the loss is
+    # small for the wrong reason.
     smallest: int | None = None
     high = _LARGEST_N
     if loss(high) <= tolerance:
@@ -275,7 +277,7 @@ def plan(
     private = {"epsilon": epsilon, "delta": delta, **common}
     searched = None
     if width > 1:
-        # The ends of the range do not matter here.
+        # The model uses share and levels of the search only, not its range.
         search = PrivateBounds(0.0, 1.0)
         searched = expected_auc(n_examples, n_features, search=search, **private)
     return PrivacyPlan(
@@ -324,11 +326,11 @@ def simulated_auc(
     best_auc, positives : float
         The model.
     mechanism : Mechanism, optional
-        The default mechanism if not given.
+        The default mechanism if None.
     width : float, default=1.0
-        How many times wider than necessary the public bounds are, not centred on the data.
+        How many times wider than necessary the public bounds are; they are not centred on the data.
     search : bool, default=False
-        Whether bounds are found with a part of the budget, inside those.
+        Whether to find narrower bounds with a part of the budget.
     n_runs : int, default=40
         Number of data sets.
     seed : int, default=0

@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-r"""Feature maps that no private example has touched.
+r"""Build feature maps from public numbers only, for private learners.
 
-A map z = phi(x) that works row by row and is made of public numbers only changes nothing in any
-proof: one example replaced is one mapped row replaced, and what a mechanism needs of rows, bounds
-in each coordinate, is known of mapped ones. What a map learns from examples (knots at their
-quantiles, landmarks among them, a bandwidth from their distances) would be a release without
-noise. So hats stand between public bounds, and random frequencies are drawn without looking, from
-numbers that everybody may know, for features in units of the public bounds.
+A map z = phi(x) that works row by row and uses public numbers only leaves every proof intact:
+replacing one example replaces one mapped row, and the bounds of each mapped coordinate are public.
+Anything a map learns from examples (knots at quantiles, landmarks, a bandwidth from distances)
+would be a release without noise. So hats have knots spaced evenly between the public bounds, and
+random frequencies come from a public seed, for features in units of the public bounds.
 
-Noise grows with the root of the number of mapped features: maps here are small.
+Noise grows with the root of the number of mapped features, so the maps here are small.
 """
 
 from __future__ import annotations
@@ -19,20 +18,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.features import FeatureMap, Hats, Identity, RandomFourier, Union
+from pairlearn.features import MAPS, FeatureMap, Hats, Identity, RandomFourier, Union
 from pairlearn.privacy.mechanisms.base import PublicSetting
 from pairlearn.typing import Vector
 
 __all__ = ["check_public_map", "map_publicly", "mapped_setting"]
 
-_NAMES = ("linear", "hats", "fourier")
-#: Knots of a feature and number of frequencies of the maps that have a name.
-_KNOTS, _FREQUENCIES = 5, 32
-#: Frequencies need not be secret: the same ones each time.
+#: Names of maps that are made of the public bounds.
+_OF_BOUNDS = ("hats", "fourier")
+#: Knots of each feature in the map "hats".
+_KNOTS = 5
+#: Frequencies of the map "fourier"; each gives a sine and a cosine.
+_FREQUENCIES = 32
+#: Frequencies need not be secret, so the seed is fixed.
 _SEED = 20211206
-#: A mapped feature is taken to be spread like a code of so many levels: a ramp is mostly 0 or 1, a
-#: sine has a standard deviation of .7 of its range.
-_LEVELS_OF_A_RAMP, _LEVELS_OF_OTHERS = 2, 5
+#: A ramp is taken to spread like a code of 2 levels: it is mostly 0 or 1.
+_LEVELS_OF_A_RAMP = 2
+#: Other mapped features are taken to spread like a code of 5 levels: the standard deviation of a
+#: sine is 0.7 of its half-range.
+_LEVELS_OF_OTHERS = 5
 
 
 def check_public_map(features: Any) -> None:
@@ -41,20 +45,18 @@ def check_public_map(features: Any) -> None:
     Parameters
     ----------
     features : str or FeatureMap
-        What an estimator was given.
+        The estimator's argument `features`.
     """
-    if isinstance(features, str) and features in _NAMES:
+    if isinstance(features, str) and features in _OF_BOUNDS:
         return
-    if not isinstance(features, FeatureMap):
-        names = ", ".join(f'"{name}"' for name in _NAMES)
-        raise ValueError(f"features must be {names} or a feature map, got {features!r}.")
+    features = MAPS.make(features)
     if isinstance(features, Union):
         for one in features.maps:
             check_public_map(one)
     elif isinstance(features, Hats):
         if features.knots is None:
             raise ValueError(
-                "the knots of these hats are quantiles of examples, which would be a release "
+                "these hats take their knots from quantiles of examples, which would be a release "
                 'without noise; use features="hats", or Hats.between(lower, upper, n_knots=...).'
             )
     elif isinstance(features, RandomFourier):
@@ -63,8 +65,8 @@ def check_public_map(features: Any) -> None:
             raise ValueError(
                 "this map takes its scales, distances or distribution functions from examples, "
                 'which would be a release without noise; use features="fourier", or an unfitted '
-                'RandomFourier(64, "gaussian", gamma=0.1), whose units are then those of the '
-                "public bounds."
+                'RandomFourier(64, "gaussian", gamma=0.1), which works in units of the public '
+                "bounds."
             )
     elif type(features).learn is not FeatureMap.learn:
         raise ValueError(
@@ -74,14 +76,14 @@ def check_public_map(features: Any) -> None:
 
 
 def map_publicly(features: Any, setting: PublicSetting) -> FeatureMap:
-    """Return the map that an argument asks for, made of public numbers.
+    """Return the map that `features` asks for, fitted to public numbers.
 
     Parameters
     ----------
     features : str or FeatureMap
-        "linear", "hats", "fourier" or a map that `check_public_map` lets pass.
+        A name in `MAPS` or a map that `check_public_map` accepts.
     setting : PublicSetting
-        The bounds; they may have been released.
+        The bounds, public or released.
 
     Returns
     -------
@@ -97,12 +99,7 @@ def map_publicly(features: Any, setting: PublicSetting) -> FeatureMap:
     check_public_map(features)
     d = setting.n_features
     if isinstance(features, str):
-        features = {
-            "linear": Identity(),
-            "hats": Hats(knots=_even_knots(setting)),
-            # Two examples of standard units lie about 2 d apart, squared.
-            "fourier": RandomFourier(2 * _FREQUENCIES, "gaussian", gamma=0.5 / d),
-        }[features]
+        features = _named(features, setting)
     if isinstance(features, Union):
         return Union(*(map_publicly(one, setting) for one in features.maps)).fit(np.zeros((1, d)))
     if isinstance(features, RandomFourier):
@@ -113,7 +110,7 @@ def map_publicly(features: Any, setting: PublicSetting) -> FeatureMap:
             "factor": 1.0 / setting.unit,
             "frequencies": rng.standard_normal((d, h)) * np.sqrt(2.0 * gamma),
         }
-        state = Identity().fit(np.zeros((1, d))).state()
+        state = Identity.of(d).state()
         values = {"n_features": 2 * h, "kind": "gaussian", "gamma": gamma}
         return RandomFourier.from_state(
             {**state, "map": "RandomFourier", "fields": values, "learned": learned}
@@ -121,13 +118,13 @@ def map_publicly(features: Any, setting: PublicSetting) -> FeatureMap:
     made: FeatureMap = features if features.is_fitted else features.fit(np.zeros((1, d)))
     if made.n_inputs != d:
         raise ValueError(
-            f"features were made for {made.n_inputs} features, there are {d}; make them for these."
+            f"the map was made for {made.n_inputs} features, but there are {d}; make one for {d}."
         )
     return made
 
 
 def mapped_setting(features: FeatureMap, setting: PublicSetting) -> PublicSetting:
-    """Return the setting of mapped rows: the same promise, with their bounds."""
+    """Return the setting of mapped rows: the same guarantee, with their bounds."""
     if isinstance(features, Identity):
         return setting
     lower, upper, levels = _bounds(features, setting)
@@ -147,6 +144,16 @@ def mapped_setting(features: FeatureMap, setting: PublicSetting) -> PublicSettin
     return replace(made, budget=setting.budget)
 
 
+def _named(name: str, setting: PublicSetting) -> FeatureMap:
+    """Return the map of a name; hats and frequencies are made of the public bounds."""
+    if name == "hats":
+        return Hats(knots=_even_knots(setting))
+    if name == "fourier":
+        # Two examples of standard units lie about 2 d apart, squared.
+        return RandomFourier(2 * _FREQUENCIES, "gaussian", gamma=0.5 / setting.n_features)
+    return MAPS.make(name)
+
+
 def _even_knots(setting: PublicSetting) -> tuple[tuple[float, ...], ...]:
     counts = np.where(setting.levels > 0, np.minimum(setting.levels, _KNOTS), _KNOTS)
     ends = zip(setting.lower, setting.upper, counts, strict=True)
@@ -156,7 +163,7 @@ def _even_knots(setting: PublicSetting) -> tuple[tuple[float, ...], ...]:
 def _bounds(
     features: FeatureMap, setting: PublicSetting
 ) -> tuple[Vector, Vector, NDArray[np.int64]]:
-    """Return the bounds of each mapped feature, and how it is taken to be spread."""
+    """Return lower bound, upper bound and assumed number of levels of each mapped feature."""
     if isinstance(features, Identity):
         return setting.lower, setting.upper, setting.levels
     if isinstance(features, Union):
@@ -166,8 +173,8 @@ def _bounds(
     known = features.bounds()
     if not (np.isfinite(known.lower) and np.isfinite(known.upper)):
         raise ValueError(
-            f"{type(features).__name__} does not know the bounds of mapped features, without which "
-            "there is no sensitivity; let its method bounds() say them."
+            f"{type(features).__name__} does not know the bounds of its mapped features, which the "
+            "sensitivity needs; let its method bounds() return finite ones."
         )
     is_ramp = isinstance(features, Hats) and features.cumulative
     level = _LEVELS_OF_A_RAMP if is_ramp else _LEVELS_OF_OTHERS

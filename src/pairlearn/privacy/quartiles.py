@@ -1,35 +1,35 @@
 # SPDX-License-Identifier: BSD-3-Clause
-r"""Bounds of the features from the private data, for a part of the budget.
+r"""Find bounds of the features from the private data, for a part of the budget.
 
-Noise is in proportion to the width of the bounds, so that bounds much wider than the data drown
-them. Where nobody knows better, the quartiles of each feature are found by bisection inside a
-public range, and the bounds are their middle give or take 2.2 times the distance of the two: three
-standard deviations of a normal feature on either side.
+Noise is proportional to the width of the bounds, so bounds much wider than the data drown the
+signal. Without better public bounds, a noisy bisection inside a public range finds the quartiles of
+each feature. The bounds are their midpoint plus or minus 2.2 times the interquartile range: about
+three standard deviations of a normal feature.
 
-Level l asks, for each of d features and for q = 1/4 and q = 3/4 at present thresholds t, how many
-more examples than a share q lie at or below t: the sum over the records of
+Level l asks, for each of d features and for q = 1/4 and q = 3/4, how many more examples than a
+share q lie at or below the current threshold t. The answer is the sum over the records of
 
     4 \cdot 1[x <= t] - 4 q,    that is  3 or -1  (first quartile)  and  1 or -3  (third).
 
 A noisy sum above 0 says that the quartile lies at or below t. A missing value counts 0 in both.
 
-**Sensitivity (replace one record).** Thresholds are public or made of earlier releases. The two
-thresholds of a feature may stand in either order. The pair of numbers of one record and feature is
-(3, 1), (3, -3), (-1, 1), (-1, -3) or (0, 0), of which (3, -3) needs t_1 >= t_3 and (-1, 1) needs
-t_1 <= t_3, not both unless they are equal, when neither occurs. The largest distance of two of
-them that occur together is that of (3, 1) and (-1, -3), sqrt(32): (3, -3) is 4 from either of these
-and sqrt(18) from (0, 0), (-1, 1) likewise 4 and sqrt(2). A record has d features, so that the sum
-changes by at most sqrt(32 d) in the Euclidean norm.
+**Sensitivity (replace one record).** Thresholds are public or depend on earlier releases only. The
+two thresholds of a feature may stand in either order. One record gives one pair of numbers for each
+feature: (3, 1), (3, -3), (-1, 1), (-1, -3) or (0, 0). The pair (3, -3) needs t_1 > t_3 and (-1, 1)
+needs t_1 < t_3, so they never occur together. The largest distance between pairs that do is
+sqrt(32), from (3, 1) to (-1, -3): (3, -3) is 4 from either of these and sqrt(18) from (0, 0), and
+(-1, 1) is 4 and sqrt(2) away. A record has d features, so the sum changes by at most sqrt(32 d) in
+the Euclidean norm.
 
 **Add or remove one record.** The longest of these pairs is (3, -3), so sqrt(18 d). []
 
-**Users with several records** contribute the mean over their records, which lies in the convex hull
-of the numbers of one record; so the bounds above hold for a user with all records. Means are
-rounded to multiples of 2^-20 before they are summed, which adds half a step for each of the two
-users and 2 d coordinates: 2^-20 sqrt(2 d).
+**Users with several records** contribute the mean over their records. It lies in the convex hull of
+the pairs of one record, so the bounds above hold for a user with all records. Means are rounded to
+multiples of 2^-20 before they are summed. This adds half a step for each of the two users in each
+of 2 d coordinates: 2^-20 sqrt(2 d).
 
-L levels with mu_0 / sqrt(L) each are mu_0-GDP together, and with a learner of mu_1 that works
-within the bounds the composition is adaptive: sqrt(mu_0^2 + mu_1^2).
+L levels with mu_0 / sqrt(L) each are mu_0-GDP together. With a learner of mu_1 that works within
+the bounds the composition is adaptive: sqrt(mu_0^2 + mu_1^2).
 """
 
 from __future__ import annotations
@@ -48,13 +48,19 @@ from pairlearn.validation import check_count, check_fraction
 
 __all__ = ["PrivateBounds", "find_bounds", "quartile_counts", "quartile_sensitivity"]
 
-#: Half-width of the bounds in distances of the quartiles.
+#: Half-width of the bounds in interquartile ranges: three standard deviations of a normal feature.
 _REACH = 2.2
-#: Where no range is known: up to this size, in steps that are even up to the second number and
-#: relative beyond.
-_LARGEST, _EVEN = 1e9, 1e-3
-_LEVELS, _LEVELS_WITHOUT_RANGE, _MOST_LEVELS = 10, 12, 30
-#: Means of users are rounded to this part of 1.
+#: Without a public range the search covers values up to this size.
+_LARGEST = 1e9
+#: Without a public range the steps are even below this size, and relative above it.
+_EVEN = 1e-3
+#: Halvings of a public range: an interval of 1/1024 of it is left.
+_LEVELS = 10
+#: Halvings without a public range, which is wider.
+_LEVELS_WITHOUT_RANGE = 12
+#: Most halvings that leave an interval of positive width in floating point.
+_MOST_LEVELS = 30
+#: Means of users are rounded to multiples of 1 over this number.
 _GRID = float(1 << 20)
 
 
@@ -65,13 +71,13 @@ class PrivateBounds:
     Parameters
     ----------
     lower, upper : float or array-like, optional
-        A public range that is sure to be wide enough, for all features or for each. Without it the
+        A public range that is surely wide enough, for all features or for each. Without it the
         search goes from -1e9 to 1e9 in relative steps: good for numbers of unknown size, coarse for
-        those that lie close together far from 0, such as years.
+        numbers that lie close together far from 0, such as years.
     share : float, default=0.2
-        The part of mu^2 that the search takes.
+        The share of mu^2 that the search spends.
     n_levels : int, optional
-        How often an interval is halved; 10, and 12 without a range.
+        Number of halvings; 10 by default, and 12 without a range.
 
     Examples
     --------
@@ -88,15 +94,15 @@ class PrivateBounds:
         check_fraction("share", self.share)
         if self.n_levels is not None and check_count("n_levels", self.n_levels) > _MOST_LEVELS:
             raise ValueError(
-                f"n_levels must be at most {_MOST_LEVELS}, got {self.n_levels}: an interval "
-                "that is halved more often has no width in floating point."
+                f"n_levels must be at most {_MOST_LEVELS}, got {self.n_levels}: after more "
+                "halvings an interval has no width in floating point."
             )
         if (self.lower is None) != (self.upper is None):
             raise ValueError("PrivateBounds takes lower and upper, or neither; got one of them.")
 
     @property
     def levels(self) -> int:
-        """How often an interval is halved."""
+        """Number of halvings."""
         if self.n_levels is not None:
             return self.n_levels
         return _LEVELS_WITHOUT_RANGE if self.lower is None else _LEVELS
@@ -118,7 +124,7 @@ class PrivateBounds:
         return low, high
 
     def values_at(self, places: Vector, low: Vector, high: Vector) -> Vector:
-        """Return the values at places between 0 and 1 of the search."""
+        """Map positions in [0, 1] to feature values, linearly if there is a public range."""
         if self.lower is not None:
             return low + places * (high - low)
         stretch = math.asinh(_LARGEST / _EVEN)
@@ -129,7 +135,7 @@ class PrivateBounds:
 def quartile_counts(
     rows: Vector, first: Vector, third: Vector, users: NDArray[np.int64] | None = None
 ) -> Vector:
-    """Return the sums of the module: d of the first quartile, then d of the third.
+    """Return the sums of the module: d for the first quartile, then d for the third.
 
     Parameters
     ----------
@@ -138,7 +144,7 @@ def quartile_counts(
     first, third : ndarray of shape (d,)
         The thresholds.
     users : ndarray of int, optional
-        To whom each row belongs, from 0.
+        The user of each row, numbered from 0.
 
     Returns
     -------
@@ -164,13 +170,13 @@ def quartile_counts(
     for b, target in zip(below, (1.0, 3.0), strict=True):
         sums = np.zeros((n_users, rows.shape[1]))
         np.add.at(sums, users, np.where(known, 4.0 * b - target, 0.0))
-        # Whole numbers, so that the order of summation does not matter.
+        # Integers, so that the order of summation does not matter.
         parts.append(np.rint(sums / n_rows * _GRID).sum(axis=0) / _GRID)
     return np.concatenate(parts)
 
 
 def quartile_sensitivity(d: int, neighbours: str, *, users: bool = False) -> float:
-    """Return the largest change of `quartile_counts` in the Euclidean norm, by the module's proof.
+    """Return the Euclidean sensitivity of `quartile_counts` that the module proves.
 
     Examples
     --------
@@ -192,12 +198,12 @@ def find_bounds(
     n_examples: int,
     users: NDArray[np.int64] | None = None,
 ) -> tuple[Vector, Vector, list[Release]]:
-    """Return bounds of each feature and what was released to find them.
+    """Return bounds of each feature and the releases that found them.
 
     Parameters
     ----------
     rows : ndarray of shape (n, d)
-        Examples as they came; NaN is missing.
+        Raw examples; NaN is missing.
     search : PrivateBounds
         The public range and the number of levels.
     searched : ndarray of bool, shape (d,)
@@ -211,7 +217,7 @@ def find_bounds(
     n_examples : int
         The public number that turns sums into shares.
     users : ndarray of int, optional
-        To whom each row belongs, from 0.
+        The user of each row, numbered from 0.
     """
     lower, upper = search.range_of(rows.shape[1])
     d = int(searched.sum())
@@ -236,7 +242,7 @@ def find_bounds(
         shares.append(noisy.reshape(2, d) / (4.0 * n_examples) + [[0.25], [0.75]])
         places = places - step * np.sign(noisy.reshape(2, d))
         step /= 2.0
-    # The last interval is as wide as two of the last steps.
+    # The last interval is two of the last steps wide.
     first, third = _quartiles(np.concatenate(asked), np.concatenate(shares))
     third = np.maximum(third, first + 2.0 * step)
     below = search.values_at(first, low, high)
@@ -248,10 +254,10 @@ def find_bounds(
 
 
 def _quartiles(places: Vector, shares: Vector) -> tuple[Vector, Vector]:
-    """Return the places of the quartiles, given noisy shares below places, one column a feature.
+    """Return the positions of the quartiles from noisy shares below `places`, a column per feature.
 
-    The shares are replaced by the nearest ones that increase (isotonic regression), between 0 and 1
-    at the ends of the range, and what lies between places is read off a straight line.
+    Isotonic regression makes the shares increase from 0 to 1 over the range; between positions they
+    are interpolated linearly.
     """
     first, third = np.empty(places.shape[1]), np.empty(places.shape[1])
     for k in range(places.shape[1]):

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Private examples and labels as numbers, read cell by cell.
+"""Read private examples and labels as numbers, cell by cell.
 
-What one record holds must decide nothing about any other record, and must raise nothing: a type
-that NumPy chooses for a whole column, or an error with a cell in its text, would be a release
-without noise. So each cell is read by itself. One that is no number becomes NaN (which a learner
-puts at the middle of its public bounds), and one that is no public label becomes "another label".
-Errors speak of the form of the arguments only, never of what a cell holds or how many rows came.
+A record must not influence how another record is read, and must not raise an error. A type that
+NumPy chooses for a whole column, or an error that quotes a cell, would be a release without noise.
+So each cell is read by itself. A cell that is not a number becomes NaN (a learner puts NaN at the
+middle of the public bounds). A label that is not public becomes "another label". Errors mention the
+form of the arguments only, never the content of a cell or the number of rows.
 
-Containers that turn every cell into text because of one of them (``np.array([1, 0, "n/a"])``, a
-column of a CSV file) change nobody's record either: the text of a number is read as that number,
-and the text of a public label as that label.
+One text cell makes NumPy or a CSV reader turn the whole column into text, such as
+``np.array([1, 0, "n/a"])``. This changes no other record: the text of a number is read as that
+number, and the text of a public label as that label.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ __all__ = ["check_public_labels", "is_label", "read_labels", "read_numbers", "re
            "read_users"]  # fmt: skip
 
 _NUMERIC = "biuf"
-#: Types of NumPy whose cells are not of one kind: each is looked at.
+#: Array types that can mix kinds of cells; each cell is read by itself.
 _MIXED = "OUSTc"
 
 
 def read_table(X: Any, *, n_features: int | None = None, name: str = "X") -> Vector:
-    """Return examples as a table of numbers, NaN for every cell that is not one.
+    """Return examples as a table of numbers, with NaN for every cell that is not a number.
 
     Parameters
     ----------
     X : array-like of shape (n, d)
-        Examples: an array, a sparse matrix, a data frame or a list of rows. A row of a list that is
-        too short is filled with NaN, one that is too long is cut.
+        Examples: an array, a sparse matrix, a data frame or a list of rows. A short row of a list
+        is filled with NaN; a long one is cut.
     n_features : int, optional
-        The public number of features. Where it is not given, arrays say it by their shape, and of a
-        list of rows it is the most common length.
+        The public number of features. By default the width of an array, or the most common length
+        in a list of rows.
     name : str, default="X"
-        What errors call it.
+        The name that errors use.
 
     Returns
     -------
@@ -73,14 +73,14 @@ def read_table(X: Any, *, n_features: int | None = None, name: str = "X") -> Vec
         )
     if n_features is not None and table.shape[1] != n_features:
         raise ValueError(
-            f"{name} has {table.shape[1]} features, but the public arguments are about "
+            f"{name} has {table.shape[1]} features, but the public arguments describe "
             f"{n_features}; give one bound for each feature."
         )
     return table
 
 
 def read_numbers(name: str, values: Any, n_rows: int | None = None) -> Vector:
-    """Return a column of numbers, one for each row, NaN for every cell that is not one.
+    """Return a column of numbers, with NaN for every cell that is not a number.
 
     Examples
     --------
@@ -92,21 +92,21 @@ def read_numbers(name: str, values: Any, n_rows: int | None = None) -> Vector:
 
 
 def read_labels(values: Any, public: Sequence[Any], n_rows: int | None = None) -> NDArray[np.int64]:
-    """Return the place of each label among the public ones, -1 for any other.
+    """Return the index of each label among the public ones, -1 for any other.
 
     Parameters
     ----------
     values : array-like of shape (n,)
         Labels, one for each row.
     public : sequence
-        The public labels, which must be different.
+        The public labels, all different.
     n_rows : int, optional
-        How many there must be.
+        The required number of labels.
 
     Returns
     -------
     ndarray of shape (n,)
-        Places, from 0.
+        Indices from 0.
 
     Examples
     --------
@@ -128,7 +128,7 @@ def read_labels(values: Any, public: Sequence[Any], n_rows: int | None = None) -
 
 
 def read_users(values: Any, n_rows: int) -> NDArray[np.int64]:
-    """Return the number of the user that each row belongs to, from 0 in the order they come.
+    """Return the user number of each row, from 0 in order of appearance.
 
     Examples
     --------
@@ -143,13 +143,13 @@ def read_users(values: Any, n_rows: int) -> NDArray[np.int64]:
         for row, cell in enumerate(cells):
             try:
                 users[row] = numbers.setdefault(_key(cell), len(numbers))
-            except Exception:  # A name that cannot be compared is a user of its own.
+            except Exception:  # A name that cannot be compared is a separate user.
                 users[row] = numbers.setdefault((object(),), len(numbers))
     return users
 
 
 def is_label(values: Any, label: Any, n_rows: int | None = None) -> Mask:
-    """Return which labels are the given public one.
+    """Return a mask of the labels that equal a public label.
 
     Examples
     --------
@@ -160,7 +160,7 @@ def is_label(values: Any, label: Any, n_rows: int | None = None) -> Mask:
 
 
 def check_public_labels(public: Sequence[Any]) -> dict[Any, int]:
-    """Return the place of each public label by what a cell is compared with.
+    """Return the index of each public label, by the key that cells are compared with.
 
     Examples
     --------
@@ -175,7 +175,7 @@ def check_public_labels(public: Sequence[Any]) -> dict[Any, int]:
     for place, label in enumerate(public):
         forms = {_key(label)}
         if isinstance(label, (bool, np.bool_)):
-            forms.add(str(bool(label)))  # what an array of texts makes of it
+            forms.add(str(bool(label)))  # its text in an array of strings
         for form in forms:
             if form is None or form != form or form in places:
                 raise ValueError(
@@ -189,12 +189,12 @@ def check_public_labels(public: Sequence[Any]) -> dict[Any, int]:
 def _place(cell: Any, places: dict[Any, int]) -> int:
     try:
         return places.get(_key(cell), -1)
-    except Exception:  # A cell of any type, with a hash or a comparison that fails.
+    except Exception:  # The hash or the comparison of a cell may fail.
         return -1
 
 
 def _key(label: Any) -> Any:
-    """Return what labels are compared by: a number, also of a text that holds one, or a text."""
+    """Return the comparison key of a label: a number if it is one or its text is, else the text."""
     if isinstance(label, np.generic):
         label = label.item()
     if isinstance(label, bytes):
@@ -216,17 +216,17 @@ def _is_list(values: Any) -> bool:
 
 
 def _as_array(name: str, values: Any) -> NDArray[Any]:
-    """Return something that is an array already, with holes where it is masked."""
+    """Convert array-likes, except lists, to an array; masked cells become None."""
     if isinstance(values, np.ma.MaskedArray):
-        # Through objects, so that a hole is no number whatever the type.
+        # As objects, so that None fits every type.
         values = np.ma.asarray(values.astype(object)).filled(None)
     elif not hasattr(values, "__array__"):
         raise TypeError(f"{name} must be an array, a data frame or a list, got {type(values)}.")
     array = np.asarray(values)
     if array.dtype.kind not in _NUMERIC + _MIXED:
         raise TypeError(
-            f"{name} has the type {array.dtype}, which is no number; turn it into numbers whose "
-            "bounds are public."
+            f"{name} has the type {array.dtype}, which is not numeric; convert it to numbers with "
+            "public bounds."
         )
     return array
 
@@ -250,16 +250,16 @@ def _column(name: str, values: Any, n_rows: int | None) -> Any:
 
 
 def _numeric_or_none(values: Any) -> NDArray[Any] | None:
-    """Return a list as an array where all of it is numbers, None where it is not."""
+    """Return a list as an array if all of it is numeric, else None."""
     try:
         array = np.asarray(values)
-    except Exception:  # Rows of unequal lengths, cells of any type.
+    except Exception:  # Rows may differ in length, and cells may be of any type.
         return None
     return array if array.dtype.kind in _NUMERIC else None
 
 
 def _numbers(array: NDArray[Any]) -> Vector:
-    # Not `_quietly`, which is not for several threads at once: numbers give no other warnings.
+    # Not `_quietly`, which is not safe across threads; numeric arrays give no other warnings.
     with np.errstate(all="ignore"):
         if array.dtype.kind in _NUMERIC:
             return array.astype(np.float64)
@@ -276,7 +276,7 @@ def _cells(cells: Sequence[Any]) -> Vector:
 def _number(cell: Any) -> float:
     try:
         return float(cell)
-    except Exception:  # Whatever a cell is, it concerns its own record only.
+    except Exception:  # No cell may raise: an error would reveal it.
         return np.nan
 
 
@@ -296,13 +296,13 @@ def _from_rows(rows: Sequence[Any], n_features: int | None) -> Vector:
 def _cells_of(row: Any) -> list[Any]:
     try:
         return [] if isinstance(row, (str, bytes)) else list(row)
-    except Exception:  # Not a row: nothing is known of its features.
+    except Exception:  # Not a row: all its features are missing.
         return []
 
 
 @contextmanager
 def _quietly() -> Iterator[None]:
-    """Let no warning depend on a cell."""
+    """Suppress all warnings, since a warning could reveal a cell."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         yield

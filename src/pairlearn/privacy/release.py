@@ -2,13 +2,13 @@
 r"""Release one vector with Gaussian noise, in floating point or on a grid.
 
 With a secure source the vector is rounded to the grid h Z^p before integer noise is added. The
-released law then depends on the data through whole numbers only, and two rounded vectors are at
-most h sqrt(p) further apart than the vectors themselves (half a step for each of the two and each
+released law then depends on the data through integers only. Two rounded vectors are at most
+h sqrt(p) further apart than the vectors themselves (half a step for each of the two and each
 coordinate). The discrete Gaussian with parameter s = 2^20 h or more has the same log-likelihood
 ratio as the continuous one, linear in the output; see `privacy.mechanisms.sufficient_statistics`.
 
-Rounding *inside* an iterative computation is not covered by a grid: `rounding_drift` bounds it,
-and mechanisms that make many steps add it to their sensitivity.
+The grid does not cover rounding *inside* an iterative computation. `rounding_drift` bounds that
+rounding, and mechanisms with many steps add it to their sensitivity.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ GRID_STEPS = 1 << 20
 
 
 def rounding_drift(n_steps: int, n_features: int, *, radius: float) -> float:
-    r"""Return how far rounding can take two runs of projected gradient descent apart.
+    r"""Bound how far rounding can drive apart two runs of projected gradient descent.
 
     A step computes a score, a slope, the new iterate and its length. With unit roundoff u = 2^-53
     the score of a vector of length r with d entries is off by at most d u r C, hence the new
@@ -62,7 +62,7 @@ def release_vector(
     Parameters
     ----------
     values : ndarray of shape (p,)
-        What must not be seen.
+        The secret values.
     name : str
         Name in the certificate.
     sensitivity : float
@@ -85,7 +85,7 @@ def release_vector(
         return noise.protect(values, scale), Release(name, len(values), sensitivity, scale)
     step = sensitivity / (mu * GRID_STEPS)
     total = sensitivity + step * math.sqrt(len(values))
-    # The whole number of grid steps that is really used.
+    # Round the scale up to an integer number of grid steps.
     scale = math.ceil(total / (mu * step)) * step
     noisy = protect_on_grid(values, scale=scale * (1.0 - 1e-15), step=step, noise=noise)
     return noisy, Release(name, len(values), total, scale)

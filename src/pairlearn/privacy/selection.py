@@ -1,21 +1,20 @@
 # SPDX-License-Identifier: BSD-3-Clause
-r"""Choosing among models on private data, at a price.
+r"""Choose among models by their AUC on private data.
 
-Looking at which of k models has the best AUC on private data is a query like any other. The
-utility of a model with scores s on n held-out examples is its share of correctly ordered pairs,
+Choosing the best of k models on private data costs privacy like any other query. The utility of a
+model with scores s on n held-out examples is its share of correctly ordered pairs,
 
     u = 1/(n (n - 1)) sum over (i, j) with y_i = 1, y_j = -1 of 1[s_i > s_j] + 1[s_i = s_j] / 2,
 
-which ranks models as AUC does. *Sensitivity 1/n*: replacing one example touches its n - 1 pairs;
-with a given partner, the pair is active before and after (same label) or in exactly one of the two
-(label flipped), so each contributes a change of at most 1/(n (n - 1)). []
+which ranks models as AUC does. *Sensitivity 1/n*: replacing one example touches its n - 1 pairs. A
+pair with a given partner is active before and after (same label) or in exactly one of the two
+(label flipped), so it changes u by at most 1/(n (n - 1)). []
 
-*Permute and flip* (McKenna and Sheldon, 2020) looks at the models in a random order and takes the
-first for which a coin of chance exp(-epsilon n (max u - u_c) / 2) shows heads. It is epsilon-DP,
-whatever k, and never worse than the exponential mechanism of the same epsilon. Shares are counted
-in halves of a pair and the coin is thrown in whole numbers, so that no rounding enters the promise.
-The candidates themselves must not depend on the held-out examples, or their own privacy cost on
-them has to be added.
+*Permute and flip* (McKenna and Sheldon, 2020) visits the models in a random order and takes the
+first whose coin, with probability exp(-epsilon n (max u - u_c) / 2), shows heads. It is epsilon-DP
+for every k, and never worse than the exponential mechanism with the same epsilon. Wins are counted
+in half pairs and the coin uses integers, so no rounding affects the guarantee. If the candidates
+depend on the held-out examples, their own privacy cost must be added.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ def pair_utility(scores: ArrayLike, signs: ArrayLike) -> Vector:
     Parameters
     ----------
     scores : array-like of shape (n, k)
-        Scores of k models; what is not a number counts as 0.
+        Scores of k models; a score that is not a number counts as 0.
     signs : array-like of shape (n,)
         +1 for positive examples; any other value is negative.
 
@@ -61,7 +60,7 @@ def pair_utility(scores: ArrayLike, signs: ArrayLike) -> Vector:
 
 
 def _half_wins(table: Vector, signs: ArrayLike) -> NDArray[np.int64]:
-    """Return twice the number of correctly ordered pairs of each model, a whole number."""
+    """Return twice the number of correctly ordered pairs of each model, an integer."""
     from scipy.stats import rankdata
 
     positive = is_label(signs, 1, len(table))
@@ -90,16 +89,16 @@ def select_privately(
     signs : array-like of shape (n,)
         +1 for positive examples; any other value is negative.
     epsilon : float
-        The price, with delta = 0 and one example replaced.
+        The privacy cost, with delta = 0 and one example replaced.
     noise : NoiseSource, optional
         A fresh secret one by default.
     ledger : PrivacyLedger, optional
-        Where the price is entered before the data are looked at.
+        Records the cost before the data are read.
 
     Returns
     -------
     int
-        The number of the chosen model, and nothing else.
+        The index of the chosen model.
 
     Examples
     --------

@@ -1,7 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How far to step: schedules of step sizes."""
+"""Schedules of step sizes."""
 
 from pairlearn.schedules.check import check_schedule
-from pairlearn.schedules.shapes import Constant, InverseSqrt, InverseTime, Schedule, StronglyConvex
+from pairlearn.schedules.shapes import (
+    SCHEDULES,
+    Constant,
+    InverseSqrt,
+    InverseTime,
+    Schedule,
+    StronglyConvex,
+)
 
-__all__ = ["Constant", "InverseSqrt", "InverseTime", "Schedule", "StronglyConvex", "check_schedule"]
+__all__ = ["SCHEDULES", "Constant", "InverseSqrt", "InverseTime", "Schedule", "StronglyConvex",
+           "check_schedule"]  # fmt: skip

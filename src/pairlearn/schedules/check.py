@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A check of a schedule before it is trained with: positive, and the same however it is asked."""
+"""Check a schedule before training: positive steps that do not depend on how they are asked."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["ScheduleCheck", "check_schedule"]
 
 @dataclass(frozen=True)
 class ScheduleCheck:
-    """What `check_schedule` has found of a schedule that passed."""
+    """The findings of `check_schedule` for a schedule that passed."""
 
     #: Steps that were tried.
     n_steps: int
@@ -28,28 +28,27 @@ class ScheduleCheck:
 
 
 def check_schedule(schedule: Schedule, *, n_steps: int = 100_000) -> ScheduleCheck:
-    """Check a schedule before it is trained with.
+    """Check a schedule before training.
 
-    Step sizes must be positive finite float64 numbers, the same however they are asked for (in one
-    go, in pieces, out of order), twice as large in ``scaled(2.0)``, and all equal if the schedule
-    says `is_constant`.
+    Step sizes must be positive finite float64 numbers. They must be the same in one go, in pieces
+    and out of order, twice as large in ``scaled(2.0)``, and all equal if `is_constant`.
 
     Parameters
     ----------
     schedule : Schedule
         The schedule.
     n_steps : int, default=100_000
-        How many steps to try; take as many as a run will have.
+        Number of steps to try; use the length of your run.
 
     Returns
     -------
     ScheduleCheck
-        What was found.
+        The findings.
 
     Raises
     ------
     ValueError
-        If the schedule fails, with the step at which it shows.
+        If the schedule fails; the message names the step.
 
     Examples
     --------
@@ -86,7 +85,7 @@ def check_schedule(schedule: Schedule, *, n_steps: int = 100_000) -> ScheduleChe
         _piece(double, 1, n_steps),
         2.0 * sizes,
         0,
-        f"{name}.scaled(2.0) does not double step {{}}: {{!r}} in place of {{!r}}; step sizes must "
+        f"{name}.scaled(2.0) does not double step {{}}: {{!r}} instead of {{!r}}; step sizes must "
         "be step_size times shape(steps).",
     )
     if schedule.is_constant:
@@ -98,7 +97,7 @@ def check_schedule(schedule: Schedule, *, n_steps: int = 100_000) -> ScheduleChe
 
 
 def _piece(schedule: Schedule, first: int, count: int) -> Vector:
-    """Return `count` step sizes, which must be as many float64 numbers."""
+    """Return `count` step sizes; refuse anything but `count` float64 numbers."""
     sizes = schedule.step_sizes(first, count)
     if not isinstance(sizes, np.ndarray) or sizes.dtype != np.float64 or sizes.shape != (count,):
         found = f"{getattr(sizes, 'dtype', type(sizes))} of shape {np.shape(sizes)}"
@@ -110,7 +109,7 @@ def _piece(schedule: Schedule, first: int, count: int) -> Vector:
 
 
 def _compare(found: Vector, expected: Vector, before: int, message: str) -> None:
-    """Raise with the first step, behind `before` others, that is not as expected."""
+    """Raise for the first step, counted after `before` others, that is not as expected."""
     wrong = np.flatnonzero(~np.isclose(found, expected, rtol=1e-12, atol=0.0))
     if len(wrong):
         at = wrong[0]

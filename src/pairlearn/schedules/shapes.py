@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How far to step: step sizes eta_t for t = 1, 2, ..."""
+"""Shapes of step-size schedules: eta_t for t = 1, 2, ..."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ from typing import ClassVar, Self
 
 import numpy as np
 
+from pairlearn.register import Part, Register
 from pairlearn.typing import Vector
 from pairlearn.validation import check_positive
 
-__all__ = ["Constant", "InverseSqrt", "InverseTime", "Schedule", "StronglyConvex"]
+__all__ = ["SCHEDULES", "Constant", "InverseSqrt", "InverseTime", "Schedule", "StronglyConvex"]
 
 
 @dataclass(frozen=True)
-class Schedule:
+class Schedule(Part):
     """Base class of step-size schedules: the scale eta, `step_size`, times a `shape`."""
 
-    step_size: float
+    step_size: float = 1.0
 
     #: Whether every step size is the same.
     is_constant: ClassVar[bool] = False
@@ -35,17 +36,21 @@ class Schedule:
         return replace(self, step_size=self.step_size * factor)
 
     def shape(self, steps: Vector) -> Vector:
-        """Return eta_t / eta for the steps t = 1, 2, ... in `steps`: what a subclass defines."""
+        """Return eta_t / eta for the given steps t = 1, 2, ...; a subclass must define it."""
         raise TypeError(f"{type(self).__name__} must define shape(steps).")
 
 
+SCHEDULES: Register[Schedule] = Register("schedule", Schedule)
+
+
+@SCHEDULES.add("constant")
 @dataclass(frozen=True)
 class Constant(Schedule):
     """Constant steps, eta_t = eta (Theorems 1, 2 and 6a, with eta of order 1/sqrt(T)).
 
     Parameters
     ----------
-    step_size : float
+    step_size : float, default=1.0
         The step size eta.
 
     Examples
@@ -61,13 +66,14 @@ class Constant(Schedule):
         return np.ones_like(steps)
 
 
+@SCHEDULES.add("inverse_sqrt")
 @dataclass(frozen=True)
 class InverseSqrt(Schedule):
-    """Steps eta_t = eta / sqrt(t), for a horizon that is not known.
+    """Steps eta_t = eta / sqrt(t), for an unknown number of steps.
 
     Parameters
     ----------
-    step_size : float
+    step_size : float, default=1.0
         The first step size, eta.
 
     Examples
@@ -81,13 +87,14 @@ class InverseSqrt(Schedule):
         return 1.0 / np.sqrt(steps)
 
 
+@SCHEDULES.add("inverse_time")
 @dataclass(frozen=True)
 class InverseTime(Schedule):
     """Steps eta_t = eta / (t + offset).
 
     Parameters
     ----------
-    step_size : float
+    step_size : float, default=1.0
         The scale eta.
     offset : float, default=0.0
         Delays the decrease: Theorem 9 needs 2 / (mu (t + offset)) with offset >= 4 L / mu.
@@ -110,6 +117,7 @@ class InverseTime(Schedule):
         return 1.0 / (steps + self.offset)
 
 
+@SCHEDULES.add()
 @dataclass(frozen=True)
 class StronglyConvex(Schedule):
     """Steps eta_t = 2 / (alpha (t + 1)) of Theorem 6b, for alpha-strongly convex risks.
@@ -118,7 +126,7 @@ class StronglyConvex(Schedule):
 
     Parameters
     ----------
-    step_size : float
+    step_size : float, default=1.0
         The reciprocal of the strong-convexity constant, 1 / alpha.
 
     Examples

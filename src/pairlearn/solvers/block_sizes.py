@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Steps in blocks, and what schedule and averaging rule say of the steps of a block."""
+"""Step sizes and averaging weights of a block of steps, as arrays that kernels read.
+
+A run is cut into blocks of `BLOCK` steps. The arrays of a block depend on the step counter alone,
+never on how a stream was cut into chunks.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +18,8 @@ __all__ = ["BLOCK", "BlockSizes"]
 
 #: Steps per block.
 BLOCK = 32768
-#: The arrays of a block are made so many steps at a time: many streams end early, as those of a
-#: grid do, and so many numbers stay in the cache.
+#: The arrays of a block grow by this many steps at a time. Many streams end early (those of a grid
+#: do), and short arrays stay in the cache.
 _AT_ONCE = 4096
 
 _NOTHING = np.empty(0)
@@ -29,7 +33,7 @@ class BlockSizes:
     schedule : Schedule
         The step sizes eta_t.
     averaging : Averaging
-        What is owed to the iterates, by step.
+        The weight that the average gives to each iterate.
     horizon : int or None
         The last step, if it is known.
 
@@ -38,9 +42,9 @@ class BlockSizes:
     block : int
         The number of the block, -1 before the first.
     step_sizes, paid : ndarray
-        eta_t for its first steps, and the sums of what the average owes up to each.
+        eta_t for the first steps of the block, and the cumulated weights of the average.
     lowered : StepSizes
-        The step sizes that were asked for last; others are asked of the schedule.
+        The step sizes that were computed last.
 
     Examples
     --------
@@ -61,7 +65,7 @@ class BlockSizes:
         self._room: tuple[Vector, Vector] = (_NOTHING, _NOTHING)
 
     def open(self, block: int, stop: int) -> None:
-        """Make the arrays of a block, at least to the step `stop` of it."""
+        """Make the arrays of a block, at least up to its step `stop`."""
         known = len(self.paid) if block == self.block else 0
         if known >= stop:
             return
@@ -80,8 +84,8 @@ class BlockSizes:
             self._fill(block, first, known, end, count)
         if not np.isfinite(self.paid[-1]):
             raise DivergenceError(
-                f"Step sizes of about {self.step_sizes[-1]:.3g} have no finite sum, which the "
-                "average needs; take a smaller step_size."
+                f"Step sizes of about {self.step_sizes[-1]:.3g} have an infinite sum, so there "
+                "is no average; take a smaller step_size."
             )
 
     def _fill(self, block: int, first: int, known: int, end: int, count: int) -> None:
@@ -105,7 +109,7 @@ class BlockSizes:
 
 
 class _Lowered:
-    """The step sizes of some steps and the one after them, for rules that weigh by step sizes."""
+    """The step sizes of some steps, computed once, for rules that weigh iterates by step size."""
 
     def __init__(self, schedule: Schedule, first: int, count: int) -> None:
         self._schedule, self._first = schedule, first

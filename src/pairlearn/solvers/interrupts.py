@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Ctrl-C between blocks of steps, never inside one.
 
-Python raises KeyboardInterrupt when a kernel returns, before its steps are counted: iterate and
-counter would not belong together any more. So the signal is held back until a block is complete.
+Python raises KeyboardInterrupt when a kernel returns, before its steps are counted. Iterate and
+counter would then disagree. So the signal waits until a block is complete.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ __all__ = ["deferred_interrupt"]
 
 
 def deferred_interrupt() -> AbstractContextManager[Callable[[], None]]:
-    """Hold Ctrl-C back until the end of the block, then let it do what it would have done.
+    """Delay Ctrl-C until the end of the block, then handle it as usual.
 
-    The block gets a function to call where Ctrl-C may take effect earlier. Only the main thread
-    receives signals; elsewhere, where Ctrl-C is not handled by Python, and inside another such
-    block, which holds it back anyway, nothing is changed.
+    The block gets a function to call where Ctrl-C may take effect earlier. Nothing changes outside
+    the main thread (only it receives signals), where Python does not handle Ctrl-C, and inside
+    another such block.
     """
     return _Deferred()
 
 
 class _Deferred(AbstractContextManager[Callable[[], None]]):
-    """A block and the signals that it has received."""
+    """A block and the signals received in it."""
 
-    #: Whether the main thread is inside a block. To ask for the handler takes far longer.
+    #: Whether the main thread is inside a block. Asking for the handler takes far longer.
     _inside = False
 
     def __init__(self) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Averages for solvers that move at every step and know their number of steps beforehand."""
+"""Average the iterates of solvers that move at every step and know their number of steps."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ def iterate_weights(averaging: Averaging, schedule: Schedule, n_steps: int) -> V
 
 
 class Iterates:
-    """The iterate of such a run and its average so far; kernels change `w` and `weighted_sum`.
+    """The iterate of a run and its average so far; kernels change `w` and `weighted_sum`.
 
-    `n_steps` is the number T of steps that the run will have. A kernel may count its gradients in
-    `counts`, an array of one number; by default a step takes one.
+    `n_steps` is the number T of steps of the run. A kernel may count its gradients in `counts`, an
+    array of one number; by default each step counts as one gradient.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class Iterates:
 
     def advance(self, count: int, take: Callable[[int, int], int]) -> None:
         """Take a block of steps; `take(first, stop)` takes a part of it and returns a status."""
-        # A delayed rule needs the iterate before the last one.
+        # A delayed averaging rule needs the iterate before the last one.
         for first, stop in ((0, count - 1), (count - 1, count)) if self._delayed else ((0, count),):
             if self._delayed and stop == count:
                 self._before = self.w.copy()
@@ -113,7 +113,7 @@ class Iterates:
         return np.asarray(found / total)
 
     def _total(self, t: int) -> float:
-        """Return the weights of w_0, ..., w_t in the average at t, together."""
+        """Return the sum of the weights of w_0, ..., w_t in the average at t."""
         if t == 0:
             return 0.0
         averaging, schedule = self._rule

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Examples as kernels see them: flat dense rows or CSR arrays.
 
-Kernels look at nothing: a row that does not exist is read from wherever it would be. So rows are
-*sound* before they reach one: finite, and with indices that stay inside. That is a linear scan,
-done once for each object (`checked` remembers it), and not at all for rows that are made of sound
-ones. Reading all values from memory is a large part of a single pass, so where another loop reads
-them anyway and its sums tell (`known_finite`), there is no second look.
+Kernels check nothing: they read a row that does not exist from wherever it would be. So rows must
+be *sound* before they reach a kernel: finite, with indices inside the arrays. The check is one
+linear scan per object (`checked` remembers it). Rows made from sound rows skip it. Reading all
+values is a large part of a single pass, so a loop that reads them anyway and whose sums show that
+they are finite marks the rows by `known_finite`.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class DenseRows:
         return self.X.dtype
 
     def made_later(self, maker: Maker) -> LaterRows:
-        """Return the rows that somebody makes of these when they are needed."""
+        """Return rows that `maker` computes from these when they are needed."""
         return _note(LaterRows(self, maker), _INSIDE)
 
     def checked(self) -> DenseRows:
@@ -70,16 +70,21 @@ class DenseRows:
         return self
 
     def known_finite(self) -> DenseRows:
-        """Return the rows themselves, whose values somebody has seen to be finite."""
+        """Return the rows themselves, marked as finite: the caller has checked the values."""
         return _note(self, _FINITE)
 
     def as_differences(self) -> tuple[NDArray[Any], Vector]:
-        """Return flat rows and what their differences are to be multiplied by, empty if nothing."""
+        """Return flat rows and the factors of their differences; empty factors mean 1."""
         return self.flat, _NO_UNITS
 
     @property
+    def matrix(self) -> Any:
+        """The rows as an array of NumPy."""
+        return self.X
+
+    @property
     def flat(self) -> NDArray[Any]:
-        """The rows one after the other; never to be written, so kernels see one type of array."""
+        """The rows one after the other, read-only, so that kernels see one type of array."""
         flat = self.X.reshape(-1)
         flat.flags.writeable = False
         return flat
@@ -88,7 +93,7 @@ class DenseRows:
         """Return the mean row and the mean squared distance of a row from it."""
         with np.errstate(over="ignore", invalid="ignore"):
             mean = self.X.mean(axis=0, dtype=np.float64)
-            if not np.isfinite(mean).all():  # the sum of values near the largest is too large
+            if not np.isfinite(mean).all():  # the sum of large values overflows
                 mean = (self.X / len(self.X)).sum(axis=0, dtype=np.float64)
             return mean, float(((self.X - mean) ** 2).sum(dtype=np.float64) / len(self.X))
 
@@ -106,11 +111,11 @@ class DenseRows:
         return _as_known_as(DenseRows(self.X[rows]), self)
 
     def with_values(self, X: NDArray[Any]) -> DenseRows:
-        """Return rows of the same form with other values, finite where these are."""
+        """Return rows of the same form with other values, which are finite if these are."""
         return _as_known_as(DenseRows(X), self)
 
     def followed_by(self, other: DenseRows) -> DenseRows:
-        """Return these rows with others below them."""
+        """Concatenate these rows and others."""
         return _as_known_as(DenseRows(np.concatenate([self.X, other.X])), self, other)
 
     def scores(self, w: Vector) -> Vector:
@@ -119,21 +124,21 @@ class DenseRows:
 
 
 class Maker(Protocol):
-    """Makes rows of rows, each of one of them, in their type."""
+    """Computes rows from rows, one from each, of the same type."""
 
     def apply(self, rows: DenseRows) -> Any:
-        """Return them."""
+        """Return the computed rows."""
 
     @property
     def units_of_differences(self) -> Vector | None:
-        """What differences of the rows are multiplied by; None if they are not made like that."""
+        """The factors of differences of rows; None if the differences are not simple multiples."""
 
 
 class LaterRows(DenseRows):
-    """Rows that are made of others when somebody asks for the array.
+    """Rows that are computed from others when somebody reads the array.
 
-    One pass of stochastic gradient descent reads the differences of active pairs only, and an array
-    of all rows would be written to memory and read again for it.
+    One pass of SGD reads only the differences of active pairs. Computing all rows would write them
+    to memory and read them again.
     """
 
     source: DenseRows
@@ -150,7 +155,7 @@ class LaterRows(DenseRows):
 
     @property
     def is_made(self) -> bool:
-        """Whether the array is there."""
+        """Whether the array has been computed."""
         return "X" in vars(self)
 
     @property
@@ -164,7 +169,7 @@ class LaterRows(DenseRows):
         return self.source.dtype
 
     def as_differences(self) -> tuple[NDArray[Any], Vector]:
-        """Return rows that need not be these; times the numbers, their differences are the same."""
+        """Return rows and factors whose differences equal those of these rows."""
         units = None if self.is_made else self.maker.units_of_differences
         return super().as_differences() if units is None else (self.source.flat, units)
 
@@ -179,7 +184,7 @@ class CsrRows:
     n_features: int
 
     def __post_init__(self) -> None:
-        # One type each, whatever made the matrix: another one would compile every kernel anew.
+        # One type per array: another type would compile every kernel again.
         indices = np.int32 if self.n_features <= 2**31 else np.int64
         object.__setattr__(self, "indices", _as_indices("indices", self.indices, indices))
         object.__setattr__(self, "indptr", _as_indices("indptr", self.indptr, np.int64))
@@ -197,15 +202,15 @@ class CsrRows:
             _check_compressed(self.data, self.indices, self.indptr, *self.shape)
             _note(self, _INSIDE)
         if not _knows(self, _FINITE):
-            # Solvers need the norms, which are sums of squares of all values; where there are
-            # few values, loading their kernel takes longer than a look of its own.
+            # Solvers need the norms anyway, and a finite sum of squares proves finite values. For
+            # few values, loading the norm kernel takes longer than a separate scan.
             total = np.inf if len(self.data) <= _FEW else float(self.norms.sum())
             vars(self)[_SQUARES] = total if np.isfinite(total) else _check_finite(self.data)
             _note(self, _FINITE)
         return self
 
     def known_finite(self) -> CsrRows:
-        """Return the rows themselves, whose values somebody has seen to be finite."""
+        """Return the rows themselves, marked as finite: the caller has checked the values."""
         return _note(self, _FINITE)
 
     @cached_property
@@ -240,7 +245,7 @@ class CsrRows:
         return _as_known_as(taken, self)
 
     def part(self, rows: slice) -> CsrRows:
-        """Return consecutive rows, whose values are not copied."""
+        """Return consecutive rows without copying their values."""
         indptr = self.indptr[rows.start : rows.stop + 1]
         values = slice(int(indptr[0]), int(indptr[-1]))
         taken = CsrRows(
@@ -249,12 +254,12 @@ class CsrRows:
         return _as_known_as(taken, self)
 
     def with_values(self, data: NDArray[Any], *, finite: bool = True) -> CsrRows:
-        """Return rows of the same form with other values, which may be infinite or not."""
+        """Return rows of the same form with other values; `finite` says whether they are finite."""
         rows = CsrRows(data, self.indices, self.indptr, self.n_features)
         return _as_known_as(rows, self, facts=(_INSIDE, _FINITE) if finite else (_INSIDE,))
 
     def followed_by(self, other: CsrRows) -> CsrRows:
-        """Return these rows with others below them."""
+        """Concatenate these rows and others."""
         joined = CsrRows(
             np.concatenate([self.data, other.data]),
             np.concatenate([self.indices, other.indices]),
@@ -263,25 +268,29 @@ class CsrRows:
         )
         return _as_known_as(joined, self, other)
 
-    def scores(self, w: Vector) -> Vector:
-        """Return w X' for one parameter or for several in rows."""
+    @property
+    def matrix(self) -> Any:
+        """The rows as a CSR array of SciPy, without a copy."""
         import scipy.sparse
 
-        X = scipy.sparse.csr_array((self.data, self.indices, self.indptr), shape=self.shape)
-        return np.asarray((X @ w.T).T, dtype=np.float64)
+        return scipy.sparse.csr_array((self.data, self.indices, self.indptr), shape=self.shape)
+
+    def scores(self, w: Vector) -> Vector:
+        """Return w X' for one parameter or for several in rows."""
+        return np.asarray((self.matrix @ w.T).T, dtype=np.float64)
 
 
 Rows = DenseRows | CsrRows
 R = TypeVar("R", bound=DenseRows | CsrRows)
 
 _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
-#: What is known of rows: a kernel stays inside of their arrays; their values are finite.
+#: Facts known of rows: indices stay inside the arrays; values are finite.
 _INSIDE, _FINITE = "_inside", "_finite"
-#: The sum of squares of all values, where one was taken.
+#: The sum of squares of all values, if it was computed.
 _SQUARES = "_squares"
-#: Squares of values within these bounds are numbers, and so are products of two squares.
+#: Between these bounds, squares and products of two squares neither underflow nor overflow.
 _SMALLEST, _LARGEST = 1e-70, 1e70
-#: Up to so many values NumPy is done before a kernel would be loaded.
+#: Up to this many values, NumPy finishes before a kernel would be loaded.
 _FEW = 200_000
 _NO_UNITS = np.empty(0)
 
@@ -292,12 +301,12 @@ def is_sparse(X: Any) -> bool:
 
 
 def as_rows(X: Any, *, dtype: Any = None, finite: bool | None = False) -> Rows:
-    """Return X as sound rows, copying only when it must: the door before the kernels.
+    """Return X as sound rows for kernels, copied only if necessary.
 
-    float32 and float64 stay what they are, unless `dtype` says otherwise, everything else becomes
-    float64; rows are returned as they are. NaN and infinity are refused, without a look if X is
-    known to be `finite`, and so are complex numbers and sparse arrays that point outside. With
-    ``finite=None`` the caller looks for NaN and infinity, by `checked` or `known_finite`.
+    float32 and float64 are kept unless `dtype` says otherwise; other types become float64. Rows are
+    returned as they are. Complex numbers, sparse arrays that point outside, NaN and infinity are
+    refused. If X is known to be `finite`, the scan for NaN and infinity is skipped. With
+    ``finite=None`` the caller scans, by `checked` or `known_finite`.
     """
     rows: Rows
     if isinstance(X, Rows):
@@ -324,27 +333,27 @@ def as_rows(X: Any, *, dtype: Any = None, finite: bool | None = False) -> Rows:
 
 
 def check_sparse(X: Any) -> None:
-    """Refuse a sparse container whose arrays point outside; SciPy looks when it makes one only.
+    """Refuse a sparse container whose indices point outside its arrays.
 
-    A conversion of such a container would write outside already, so this comes before it.
+    SciPy checks only when it builds a container. Converting a damaged one would write outside.
     """
     kind = getattr(X, "format", None)
     if kind in ("csr", "csc"):
         n, d = X.shape if kind == "csr" else X.shape[::-1]
-        # SciPy allows arrays with room behind the last value.
+        # SciPy allows arrays with spare room after the last value.
         used = slice(X.indptr[-1] if len(X.indptr) else 0)
         _check_compressed(X.data[used], X.indices[used], X.indptr, n, d)
     elif kind in ("bsr", "coo"):
-        # Both are converted by compiled code too; SciPy has a scan of its own for them.
+        # Compiled code converts these formats too; SciPy has its own check for them.
         X.check_format(full_check=True) if kind == "bsr" else _check_coordinates(X)
 
 
 def _check_compressed(
     data: NDArray[Any], indices: NDArray[Any], indptr: NDArray[Any], n: int, d: int
 ) -> None:
-    """Refuse compressed rows (or columns) that a kernel would leave the arrays with.
+    """Refuse compressed rows (or columns) whose indices leave the arrays.
 
-    n of them, with indices from 0 to d - 1.
+    There are n rows, with indices from 0 to d - 1.
     """
     for name, array in (("data", data), ("indices", indices), ("indptr", indptr)):
         if array.ndim != 1 or (name != "data" and array.dtype.kind not in "iu"):
@@ -374,7 +383,7 @@ def _check_compressed(
 
 
 def _check_inside(indices: NDArray[Any], d: int) -> None:
-    # As an unsigned number a negative one is larger than any index: one look instead of two.
+    # As unsigned numbers, negative indices are larger than any valid one: one comparison, not two.
     unsigned = indices.view(indices.dtype.str.replace("i", "u"))
     if len(indices) and unsigned.max() >= d:
         at = int(np.argmax(unsigned >= d))
@@ -396,10 +405,10 @@ def _check_coordinates(X: Any) -> None:
 
 
 def check_squares(rows: R, *, whole: bool = False) -> R:
-    """Return sound rows themselves; refuse values whose squares cannot be multiplied.
+    """Return sound rows themselves; refuse values whose products of squares overflow.
 
-    Steps, distances and moments of unscaled features are made of squares and of products of two. Of
-    a `whole` data set it is refused too that all of these vanish.
+    Steps, distances and moments of unscaled features multiply squares. For a `whole` data set,
+    values whose products all underflow are refused too.
 
     >>> check_squares(DenseRows(np.array([[1.0], [1e200]])))  # doctest: +ELLIPSIS
     Traceback (most recent call last):
@@ -408,7 +417,7 @@ def check_squares(rows: R, *, whole: bool = False) -> R:
     """
     checked = rows.checked()
     values = (checked.data if isinstance(checked, CsrRows) else checked.X).reshape(-1)
-    total = vars(rows).get(_SQUARES)  # where the look for NaN was one of its own, it knows
+    total = vars(rows).get(_SQUARES)  # known if the scan for NaN computed it
     total = _check_finite(values) if total is None else total
     if 1e-30 < total < 1e30 or not len(values):
         return rows
@@ -416,14 +425,14 @@ def check_squares(rows: R, *, whole: bool = False) -> R:
     if largest > _LARGEST or (whole and 0.0 < largest < _SMALLEST):
         rule = f"at most {_LARGEST:g}" if largest > 1.0 else f"not all below {_SMALLEST:g}"
         raise DivergenceError(
-            f"Unscaled features must be {rule}, got {largest:.3g}: products of their squares are "
-            "no numbers. Scale the features (estimators do, unless scaling=None)."
+            f"Unscaled features must be {rule}, got {largest:.3g}: products of their squares "
+            "overflow or vanish. Scale the features (estimators do, unless scaling=None)."
         )
     return rows
 
 
 def mean_pair_distance(rows: Rows) -> float:
-    """Return the mean squared distance of two examples; that from zero where all are equal.
+    """Return the mean squared distance of two examples, or from zero if all are equal.
 
     >>> mean_pair_distance(DenseRows(np.array([[1.0], [-1.0]])))
     2.0
@@ -439,7 +448,7 @@ def mean_pair_distance(rows: Rows) -> float:
 
 
 def _as_known_as(rows: R, *origins: Rows, facts: tuple[str, ...] = (_INSIDE, _FINITE)) -> R:
-    """Return rows of which is known what is known of all those that they are made of."""
+    """Keep only the facts (inside, finite) that hold for all rows that these were made from."""
     for fact in facts:
         for origin in origins:
             if fact not in vars(origin):
@@ -454,13 +463,13 @@ def _knows(rows: Rows, fact: str) -> bool:
 
 
 def _note(rows: R, fact: str) -> R:
-    # The rows are frozen: what they are does not change by having been looked at.
+    # The rows are frozen, but noting a fact does not change their values.
     vars(rows)[fact] = True
     return rows
 
 
 def _as_indices(name: str, array: NDArray[Any], dtype: Any) -> NDArray[Any]:
-    """Return indices in another type, refusing those that it does not hold."""
+    """Return indices in another type; refuse values that it cannot hold."""
     if array.dtype == dtype:
         return array
     if array.dtype.kind not in "iu":

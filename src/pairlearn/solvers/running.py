@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A run in blocks of steps: Ctrl-C, callbacks and clocks between them, the same for all solvers."""
+"""Run a solver in blocks of steps, with Ctrl-C, callbacks and clocks between the blocks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["Callback", "Running", "run_blocks"]
 
 
 class State(Protocol):
-    """What a solver knows of itself between two blocks."""
+    """The numbers that a solver shows between two blocks."""
 
     @property
     def n_steps(self) -> int:
@@ -42,11 +42,11 @@ class State(Protocol):
 
 
 class Running:
-    """A run at rest between two blocks of steps, as a callback sees it.
+    """A paused run between two blocks of steps, as a callback sees it.
 
-    After `step` steps: `n_gradients` so far, `seconds` since the start of the run, callbacks
-    included, and `cpu_seconds` of the steps alone. What takes time is computed when it is asked
-    for, and can be asked for during the call only.
+    After `step` steps: `n_gradients` so far, `seconds` since the start of the run including
+    callbacks, and `cpu_seconds` of the steps alone. The other values are computed on demand, and
+    only during the callback.
     """
 
     def __init__(
@@ -99,11 +99,11 @@ def run_blocks(
     pauses: Sequence[int] = (),
     risk: Callable[[], float] = _no_risk,
 ) -> Trace:
-    """Take steps in blocks of at most `block` until there are `n_steps`, or until Ctrl-C.
+    """Take steps in blocks of at most `block` up to `n_steps`, or until Ctrl-C.
 
-    `advance(count)` takes so many steps and returns at how many of them an example met itself.
-    Callbacks are called after each block, or, with `pauses` (steps, increasing, at which a block
-    ends), at these and at the end; the trace then has no history, whose risks take time.
+    `advance(count)` takes `count` steps and returns how often an example met itself. Callbacks run
+    after each block. With `pauses` (increasing steps at which a block ends) they run only there and
+    at the end, and the trace has no history, since its risks take time.
     """
     stops = (*pauses, n_steps)
     if any(b <= a for a, b in pairwise((0, *pauses))) or stops[-1] < max(stops):
@@ -112,7 +112,7 @@ def run_blocks(
         )
     trace, begin, cpu_seconds = Trace(), time.perf_counter(), 0.0
     try:
-        # Once for the run: to replace a signal handler costs as much as a thousand steps.
+        # Once per run: replacing a signal handler costs as much as a thousand steps.
         with deferred_interrupt() as deliver:
             for stop in stops:
                 while state.n_steps < stop:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a solver returns."""
+"""The result of a solver: `Solution` and the `Trace` of its run."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ __all__ = ["Solution", "Trace"]
 
 @dataclass
 class Trace:
-    """What happened on the way."""
+    """Counts, times and history of a run."""
 
     n_steps: int = 0
-    #: Pairs whose loss was differentiated.
+    #: Number of pairs whose gradient was computed.
     n_gradients: int = 0
     #: Steps at which an example met itself (i_t = i_{t-1}).
     n_repeats: int = 0
     seconds: float = 0.0
-    #: (step, seconds, running pair risk) after each block, with callbacks and without pauses.
+    #: (step, seconds, running pair risk) after each block, if there are callbacks and no pauses.
     history: list[tuple[int, float, float]] = field(default_factory=list)
     #: Whether Ctrl-C ended the run.
     interrupted: bool = False

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which solver runs which score, kinds of loss and domains: one table, checked before a run.
+"""The table of scores, losses and domains that each solver supports, checked before a run.
 
-A kernel never calls the methods of a score or a domain: it has the score built in and receives a
-radius or an address. A part that is not in the table would be ignored, so it is refused.
+A kernel never calls methods of a score or a domain: the score is built in, and a domain is passed
+as a radius or an address. A kernel would ignore a part outside the table, so it is refused.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["TABLE", "Run", "check_parts"]
 
 
 class Run(NamedTuple):
-    """What runs together: a score, kinds of loss and domains."""
+    """A supported combination: a score, kinds of loss and domains."""
 
     score: type
     kinds: tuple[str, ...]
@@ -28,8 +28,8 @@ class Run(NamedTuple):
 _LINEAR = Run(LinearScore, ("margin", "difference"), (WholeSpace, Ball))
 _AUC = _LINEAR._replace(kinds=("margin",))
 
-#: What each solver runs; streams (`PairwiseSGD.start`) run what `PairwiseSGD` does. Solvers without
-#: a loss of their own minimise the square loss or the hinge of margins.
+#: The combinations of each solver; streams (`PairwiseSGD.start`) support those of `PairwiseSGD`.
+#: Solvers without a loss parameter minimise the square loss or the hinge of margins.
 TABLE: dict[str, tuple[Run, ...]] = {
     "PairwiseSGD": (
         _LINEAR._replace(domains=(WholeSpace, Ball, CoordinatewiseDomain)),
@@ -46,7 +46,7 @@ TABLE: dict[str, tuple[Run, ...]] = {
     "ExactSolver": (_AUC._replace(domains=(WholeSpace,)),),
 }
 
-#: What a kernel has built in of each part; a subclass that changes it is another part.
+#: The methods that a kernel has built in; a subclass that changes one is another part.
 _BUILT_IN = {
     LinearScore: ("of_pairs", "n_parameters"),
     MahalanobisScore: ("of_pairs", "n_parameters", "matrix", "parameterization", "rank"),
@@ -67,8 +67,7 @@ _SEEN = {
 def check_parts(solver: str, *, score: Any = None, loss: Any = None, domain: Any = None) -> None:
     """Refuse parts that a solver (its name in `TABLE`) would ignore, before anything is allocated.
 
-    The score is linear by default, the domain the whole space, and the loss that of the solver,
-    which needs no check.
+    By default the score is linear, the domain is the whole space, and the loss is the solver's own.
 
     >>> from pairlearn.losses import DistanceHinge
     >>> check_parts("Sweep", score=LinearScore(), loss=DistanceHinge())
@@ -95,7 +94,7 @@ def check_parts(solver: str, *, score: Any = None, loss: Any = None, domain: Any
 
 
 def _changes(given: type, known: type) -> tuple[str, ...]:
-    """Return what a class changes of a known one: nothing if a kernel stands for both."""
+    """Return the built-in methods that a class changes; none if the kernel stands for both."""
     if given is known:
         return ()
     if not issubclass(given, known):
@@ -104,7 +103,7 @@ def _changes(given: type, known: type) -> tuple[str, ...]:
 
 
 def _method(owner: type, name: str) -> Any:
-    """Return what a class says of a name; a mere default of a field says nothing."""
+    """Return the attribute of a class, or None for a mere default of a field."""
     value = getattr(owner, name, None)
     return value if callable(value) or hasattr(value, "__get__") else None
 
@@ -123,6 +122,7 @@ def _refuse_score(solver: str, score: Any) -> NoReturn:
 
 
 def _refuse_domain(solver: str, run: Run, domain: Any) -> NoReturn:
+    """Raise the error that fits the domain: wrong score, wrong solver, or a changed method."""
     if run.score is MahalanobisScore and not isinstance(domain, PsdSet):
         raise ValueError(
             f"A Mahalanobis score needs a positive semi-definite matrix, got the domain "
@@ -157,6 +157,7 @@ def _refuse_domain(solver: str, run: Run, domain: Any) -> NoReturn:
 
 
 def _refuse_loss(solver: str, run: Run, loss: Any) -> NoReturn:
+    """Raise the error that fits the loss: not a loss, an unknown kind, or the wrong kind."""
     if not isinstance(loss, PairLoss):
         raise TypeError(f"loss must be a PairLoss (an instance, not a class), got {loss!r}.")
     if loss.kind not in _SEEN:

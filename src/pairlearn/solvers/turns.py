@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Who may learn: threads that teach one model take turns.
+"""Threads that teach one model take turns.
 
-A chunk changes a model in many places and kernels let other threads run, so two chunks at once
-would mix. The second thread waits until the first has finished: nothing is lost, and the order of
-the chunks is that in which the threads came.
+A chunk changes a model in many places, and kernels let other threads run, so two chunks at once
+would mix. The second thread waits until the first has finished. Nothing is lost, and chunks are
+learned in the order of arrival.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ Result = TypeVar("Result")
 Model = TypeVar("Model")
 
 
-#: How often this process was forked from another; to ask for its number takes longer than a step.
+#: How often this process was forked; asking for the process id takes longer than a step.
 _forks = 0
 
 
 def _count_fork() -> None:
     global _forks, _making
     _forks += 1
-    # Whoever held it in the parent does not exist here.
+    # The thread that held it in the parent does not exist here.
     _making = threading.Lock()
 
 
@@ -40,7 +40,7 @@ if hasattr(os, "register_at_fork"):
 
 
 class Turns:
-    """A block that one thread at a time is in; a copy of a model gets turns of its own.
+    """A block for one thread at a time; a copy of a model gets its own turns.
 
     >>> turns = Turns()
     >>> with turns, turns:
@@ -72,7 +72,7 @@ class Turns:
         self._lock.release()
 
     def _wait(self) -> None:
-        """Wait for the thread that learns, unless it would be for ever."""
+        """Wait for the thread that learns; raise if the wait would never end."""
         holder = self._holder
         if holder is not None and self._holder_forks != _forks:
             raise RuntimeError(
@@ -87,11 +87,11 @@ class Turns:
         self._lock.acquire()
 
     def __reduce__(self) -> tuple[type[Turns], tuple[()]]:
-        # Neither a copy nor a pickled model waits for threads of the original.
+        # A copied or pickled model does not wait for threads of the original.
         return (Turns, ())
 
 
-#: The turns of models, beside them: no part of what is copied, compared or written to a file.
+#: The turns of models, kept outside them: they are not copied, compared or saved.
 _known: WeakKeyDictionary[Any, Turns] = WeakKeyDictionary()
 _making = threading.Lock()
 
@@ -107,7 +107,7 @@ def _turns_of(model: Any) -> Turns:
 def one_at_a_time(
     method: Callable[Concatenate[Model, Arguments], Result],
 ) -> Callable[Concatenate[Model, Arguments], Result]:
-    """Let threads take turns with this method of a model, and with all others so marked."""
+    """Let threads take turns with this method of a model, and with all methods so decorated."""
 
     @functools.wraps(method)
     def taking_turns(self: Model, /, *args: Arguments.args, **keywords: Arguments.kwargs) -> Result:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Examples of two classes for solvers that see one example a step, or all of them at once."""
+"""Check examples of two classes, for solvers that read single examples or all at once."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["check_finished", "check_two_classes", "dense_two_classes", "draw_pat
 
 
 def check_two_classes(X: Any, y: ArrayLike) -> tuple[Rows, Vector]:
-    """Return rows and labels, refusing labels other than -1 and +1 and a missing class."""
+    """Return rows and labels; refuse labels other than -1 and +1, and a missing class."""
     rows = as_rows(X)
     y = check_labels(y, rows.shape[0])
     kinds = np.unique(y)
@@ -40,12 +40,12 @@ def dense_two_classes(X: Any, y: ArrayLike, name: str) -> tuple[DenseRows, Vecto
 
 
 def n_steps_of(n_passes: float, n: int) -> int:
-    """Return the number of steps of so many passes over n examples."""
+    """Return the number of steps for `n_passes` passes over n examples."""
     return max(math.ceil(check_positive("n_passes", n_passes) * n), 1)
 
 
 def draw_path(n: int, n_steps: int, rng: np.random.Generator, *, order: str) -> NDArray[Any]:
-    """Return the example of each step: "uniform" draws, or pass after pass "shuffled"."""
+    """Return the example of each step: "uniform" draws, or "shuffled" anew for each pass."""
     if order == "uniform":
         return draw_uniform(n, n_steps, rng)
     passes = [rng.permutation(n) for _ in range(math.ceil(n_steps / n))]

@@ -27,7 +27,7 @@ __getattr__, __dir__, __all__ = door(
         "readers.csv": "CsvReader",
         "readers.iterator": "IteratorReader",
         "readers.npy": "NpyReader",
-        "readers.open": "open_reader",
+        "readers.open": "FORMATS add_format open_reader",
         "readers.schema": "Schema",
         "readers.shuffled": "ShuffledReader",
         "readers.svmlight": "SvmlightReader",

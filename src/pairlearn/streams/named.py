@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pairlearn.domains import ball_or_whole
-from pairlearn.losses import PairLoss, get_loss
+from pairlearn.losses import LOSSES, PairLoss
 from pairlearn.problem import Problem
 from pairlearn.schedules import InverseSqrt
 from pairlearn.scores import LinearScore
@@ -43,9 +43,14 @@ from pairlearn.streams.examples import (
     check_label,
     values_of,
 )
-from pairlearn.streams.log_odds import log_odds_line, sums_by_class
-from pairlearn.streams.named_columns import NamedColumns, widened
-from pairlearn.streams.named_state import check_size, check_state
+from pairlearn.streams.named_parts import (
+    NamedColumns,
+    check_size,
+    check_state,
+    log_odds_line,
+    sums_by_class,
+    widened,
+)
 from pairlearn.typing import Vector
 from pairlearn.validation import DivergenceError, check_positive, warn_caller
 
@@ -119,7 +124,7 @@ class NamedLearner:
 
     def _start_empty(self) -> None:
         """Check the parameters and reset the learner."""
-        get_loss(self.loss)
+        LOSSES.make(self.loss)
         if self.step_size != "auto":
             check_positive("step_size", self.step_size)  # type: ignore[arg-type]
         check_positive("radius", self.radius, allow_infinite=True)
@@ -339,7 +344,7 @@ class NamedLearner:
     def _make(self) -> Stream:
         domain = ball_or_whole(self.radius)
         solver = PairwiseSGD(schedule=InverseSqrt(self._scale), domain=domain)
-        problem = Problem(LinearScore(), get_loss(self.loss))
+        problem = Problem(LinearScore(), LOSSES.make(self.loss))
         scales = None if self.scaling is None else RunningScales(self._columns.width)
         return solver.start(problem, self._columns.width, rng=0, scales=scales)
 

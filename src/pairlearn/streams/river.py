@@ -112,4 +112,4 @@ class RiverFeatures(base.Transformer):  # type: ignore[misc]
     def _unit_test_params(cls) -> Any:
         from pairlearn.features import Identity
 
-        yield {"features": Identity().fit(np.zeros((1, 2))), "names": ["x", "y"]}
+        yield {"features": Identity.of(2), "names": ["x", "y"]}

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The theory as code: one function for each statement of the paper that has constants.
+"""The bounds of the paper as code: one function for each statement with constants.
 
 Every bound takes ``constants="corrected"`` (default; proved in ``docs/theory/derivations.md``,
-refuses what the proof does not cover) or ``constants="paper"`` (as printed, warns outside its
-conditions). `advise` says which step size a bound recommends, `measure_stability` and
-`measure_excess` put measurements beside the bounds.
+raises outside its conditions) or ``constants="paper"`` (as printed, warns outside its conditions).
+`advise` returns the step size that a bound recommends. `measure_stability` and `measure_excess`
+compare measurements with the bounds.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the bounds recommend: step size, number of steps, averaging, and what they then promise."""
+"""The step size, number of steps and averaging that the bounds recommend, with their bound."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from pairlearn.averaging import Averaging, DelayedByStepSize, DelayedLinear
 from pairlearn.problem import Problem
+from pairlearn.register import RECORDS, Record
 from pairlearn.schedules import Constant, Schedule, StronglyConvex
 from pairlearn.theory.conventions import ConstantsChoice, check_constants
 from pairlearn.theory.excess import (
@@ -27,9 +28,10 @@ from pairlearn.validation import check_count, check_positive
 __all__ = ["Advice", "advise", "advise_auc"]
 
 
+@RECORDS.add()
 @dataclass(frozen=True)
-class Advice:
-    """What a theorem recommends.
+class Advice(Record):
+    """The recommendation of a theorem.
 
     Parameters
     ----------
@@ -82,10 +84,10 @@ def advise(
     setting : {"offline", "online"}, default="offline"
         "offline": Algorithm 1, examples drawn with replacement (Theorem 2, or Theorem 1 for a
         loss with a kink). "online": Algorithm 2, one pass in order of arrival, or one pass over a
-        shuffled data set (Theorem 6). The bound of one pass is the smaller one.
+        shuffled data set (Theorem 6). One pass has the smaller bound.
     n_steps : int, optional
         Number of steps. Default: n for smooth losses, n^2 for losses with a kink, n - 1 online
-        (the most that n examples allow).
+        (the most steps that n examples allow).
     distance : float, optional
         A bound on \|w_0 - w*\|. Default: the diameter; for a ball and w_0 = 0 half of it.
     gradient_change : float, optional
@@ -169,18 +171,18 @@ def advise_auc(
     n_steps: int | None = None,
     constants: ConstantsChoice = "corrected",
 ) -> Advice:
-    """Return what the bounds recommend for binary labels, a linear score and a ball about w_0 = 0.
+    """Return the recommendation for binary labels, a linear score and a ball about w_0 = 0.
 
-    The constants come from the problem: G and L from bounds on examples and model, the distance
-    to the minimiser is at most the radius, and a replaced example changes a gradient by
-    `auc_gradient_change`.
+    The constants come from the problem: G and L from bounds on examples and model, the radius
+    bounds the distance to the minimiser, and `auc_gradient_change` the effect of a replaced
+    example.
 
     Parameters
     ----------
     problem : Problem
         The score and the loss, which must be convex.
     radius : float
-        Radius of the ball that w lives in; it must be finite.
+        Radius of the ball that contains w; it must be finite.
     setting : {"offline", "online"}, default="offline"
         See `advise`.
     n_steps : int, optional

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What all bounds share: which constants, which step sizes, which average, which sampling.
+"""Common arguments of the bounds: constants, step sizes, averages and sampling.
 
-Two sets of constants. "paper" evaluates a statement of the paper as it stands there; outside the
-conditions that it names, an `AssumptionWarning` is given. "corrected" evaluates the statement that
-is proved in ``docs/theory/derivations.md``; outside its conditions there is no number, a
-`ValueError` is raised. A bound with corrected constants is therefore always a proved one.
+There are two sets of constants. "paper" evaluates a statement as the paper prints it, and gives an
+`AssumptionWarning` outside its conditions. "corrected" evaluates the statement that
+``docs/theory/derivations.md`` proves, and raises a `ValueError` outside its conditions. So a bound
+with corrected constants is always proved.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _RULES = ("step_size", "linear", "uniform", "last")
 
 
 def check_constants(constants: str) -> bool:
-    """Return whether the corrected constants are asked for."""
+    """Return True for the corrected constants and False for the paper's."""
     if constants not in ("paper", "corrected"):
         raise ValueError(f"constants must be 'paper' or 'corrected', got {constants!r}.")
     return constants == "corrected"
@@ -75,7 +75,7 @@ def touch_probability(n: int) -> float:
 def sampling_factor(n: int | None) -> float:
     """Return n / (n - 1), or 1 for a stream of fresh examples (``n=None``).
 
-    Algorithm 1 draws i_t = i_{t-1} with probability 1/n, so that its pairs have the expected loss
+    Algorithm 1 draws i_t = i_{t-1} with probability 1/n, so its pairs have the expected loss
     (1 - 1/n) F_S(w) + (1/n) Q(w), where Q is the mean of f(w; z_i, z_i).
 
     >>> sampling_factor(5), sampling_factor(None)

@@ -22,7 +22,7 @@ __all__ = [
 
 
 class _Shared(TypedDict):
-    """What all bounds that an excess risk is made of take."""
+    """The arguments that the parts of an excess risk share."""
 
     lipschitz: float
     step_size: float
@@ -88,7 +88,7 @@ def excess_smooth(
         L, the Lipschitz constant of its gradient; the step size must be at most 2 / L.
     constants : {"corrected", "paper"}, default="corrected"
         The paper's constants give 8 G^2 T eta/n + D^2/(2 T eta) + 3 G^2 eta/2; the corrected ones
-        use the average's own stability, half of that of the last iterate.
+        use the stability of the average, half of that of the last iterate.
 
     Returns
     -------
@@ -121,7 +121,7 @@ def excess_online(
 ) -> float:
     r"""Return a bound on E[F(average)] - F(w*) for Algorithm 2 on fresh examples.
 
-    Nothing is generalised: the optimisation bound of Theorem 6a is for the population risk. A
+    There is no generalisation term: the bound of Theorem 6a holds for the population risk itself. A
     single pass in random order over n independent examples is such a stream with T = n - 1.
 
     Parameters
@@ -192,8 +192,8 @@ def step_size_smooth(
     0.0307
     """
     check_count("n_steps", n_steps)
-    # The bound is linear in eta apart from D^2 / (2 T eta); the condition on eta is set aside to
-    # read off the slope, hence a smoothness for which eta = 1 is allowed.
+    # The bound is linear in eta apart from D^2 / (2 T eta). Evaluate it at eta = 1 to get the
+    # slope, with a smoothness that allows eta = 1.
     both = _Shared(lipschitz=lipschitz, step_size=1.0, constants=constants)
     at_one = excess_smooth(
         n, n_steps, smoothness=2.0, distance=distance, gradient_change=gradient_change, **both

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Problems whose population risk and minimiser are known exactly.
 
-The examples have finitely many values, so that the risk is a finite sum and nothing is estimated.
+The examples have finitely many values, so the risk is a finite sum and needs no estimate.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class FiniteProblem:
     probabilities : ndarray of shape (m,)
         The probability of each.
     domain : Ball
-        The set that w lives in.
+        The set that contains w.
     minimizer : ndarray of shape (d,)
         A minimiser of the population risk over the domain.
 
@@ -129,8 +129,8 @@ def square_problem(
 ) -> FiniteProblem:
     r"""Return a problem with the square loss whose minimiser has a closed form.
 
-    Examples of label y are y m + s e with m = (shift, 0, ..., 0), s = spread and e one of
-    the 2 d signed unit vectors, each as likely. Then F(w) = [(1 - 2 <w, m>)^2 + 2 s^2 \|w\|^2/d]/2
+    Examples of label y are y m + s e with m = (shift, 0, ..., 0), s = spread and e uniform on the
+    2 d signed unit vectors. Then F(w) = [(1 - 2 <w, m>)^2 + 2 s^2 \|w\|^2/d]/2
     and w* = m d / (s^2 + 2 d \|m\|^2).
 
     Parameters
@@ -138,11 +138,11 @@ def square_problem(
     n_features : int, default=3
         Number of features, d.
     shift : float, default=0.5
-        Half the distance of the class means.
+        Half the distance between the class means.
     spread : float, default=1.0
         Distance of an example from its class mean.
     radius : float, default=1.0
-        Radius of the ball that w lives in; it must contain the minimiser.
+        Radius of the ball that contains w; it must contain the minimiser.
 
     Returns
     -------
@@ -183,12 +183,12 @@ def hinge_problem(
 ) -> FiniteProblem:
     r"""Return a problem with the hinge loss and a known minimiser: two points and noisy labels.
 
-    The first feature is 1 or -1, each as likely, and the label is its sign, flipped with
-    probability q. Of the 2 (d - 1) signed multiples of the other unit vectors, one is added, each
-    as likely. For d = 1, F(w) = [(1-q)^2 (1-2w)_+ + 2q(1-q) + q^2 (1+2w)_+]/2 for \|w\| <= 1, and
+    The first feature is 1 or -1 with equal probability, and the label is its sign, flipped with
+    probability q. One of the 2 (d - 1) signed multiples of the other unit vectors is added, chosen
+    uniformly. For d = 1, F(w) = [(1-q)^2 (1-2w)_+ + 2q(1-q) + q^2 (1+2w)_+]/2 for \|w\| <= 1, and
     w* = 1/2 for q < 1/2. For d > 1 the minimiser is a multiple of the first unit vector, since F
-    is convex and does not change when the sign of another coordinate does. Along it the pairs see
-    the first feature only, so it is again 1/2.
+    is convex and does not change when another coordinate changes its sign. Along that vector the
+    pairs see the first feature only, so the minimiser is again 1/2.
 
     Parameters
     ----------
@@ -199,10 +199,10 @@ def hinge_problem(
     nuisance : float, default=0.5
         Size of the other features.
     radius : float, default=1.0
-        Radius of the ball that w lives in; it must contain the minimiser, 1/2.
+        Radius of the ball that contains w; it must contain the minimiser, 1/2.
     loss : PairLoss, optional
-        Another loss on the same examples. The minimiser is then that of a bounded search along
-        the first coordinate, exact to 1e-10.
+        Another loss on the same examples. A bounded search along the first coordinate then finds
+        the minimiser, to within 1e-10.
 
     Returns
     -------
@@ -250,10 +250,11 @@ def hinge_problem(
 
 
 def _search(problem: FiniteProblem) -> float:
+    """Return the first coordinate of the minimiser, by a bounded search over the ball."""
     from scipy.optimize import minimize_scalar
 
     if not problem.loss.convex:
-        raise ValueError("the minimiser is searched for convex losses only.")
+        raise ValueError(f"the search for a minimiser needs a convex loss, got {problem.loss!r}.")
 
     def risk(first: float) -> float:
         w = np.zeros(problem.n_features)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the parameters of the bounds mean, written once.
+"""The parameters of the bounds, described once.
 
-A function with `documented` describes in its docstring only what is particular to it; the other
-parameters are described here, and completed when the module is imported.
+The docstring of a function with `documented` describes only its special parameters. The decorator
+adds the others from `GLOSSARY` at import.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ __all__ = ["GLOSSARY", "documented"]
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
-#: The meaning of a parameter, by name, or by name and annotation where that says more.
+#: The description of a parameter, by name, or by name and annotation where the type matters.
 GLOSSARY = {
     "averaging": "Which average of the iterates is returned.",
-    "buffer_size": "How many previous examples each example meets.",
-    "constants": "The constants that are proved, or those that the paper prints.",
+    "buffer_size": "Number of previous examples that each example is paired with.",
+    "constants": "The proved constants, or those that the paper prints.",
     "diameter": "D, the diameter of the domain.",
     "distance": r"A bound on \|w_0 - w*\|, at most the diameter D.",
     "failure_probability": "The probability p, over the indices, that the bound fails.",
@@ -58,7 +58,7 @@ _TYPES = {
 
 
 def documented(function: _F) -> _F:
-    """Complete a docstring by the parameters that it leaves out, and by the type of the result.
+    """Add the missing parameters and the type of the result to a docstring.
 
     >>> @documented
     ... def rate(n: int, *, lipschitz: float = 1.0) -> float:
@@ -74,7 +74,7 @@ def documented(function: _F) -> _F:
         for entry in re.split(r"\n(?=\S)", sections.pop(0))[2:]:
             own |= dict.fromkeys(entry.partition(" : ")[0].split(", "), entry)
     parameters = inspect.signature(function).parameters
-    # A dict keeps the order and an entry for several names once.
+    # A dict keeps the order, and keeps an entry for several names once.
     entries = dict.fromkeys(own.get(name) or _entry(p) for name, p in parameters.items())
     if not sections or not sections[0].startswith("Returns\n"):
         result = re.sub(

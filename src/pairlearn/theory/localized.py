@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-r"""Localized learning: stages on disjoint data, each held near the last (Algorithm 4, Theorem 11).
+r"""Localized learning: stages on disjoint data, each near the one before (Algorithm 4, Theorem 11).
 
-Stage k minimises F_k(w) = F_{S_k}(w) + \|w - c\|^2 / (zeta_k n_k), with c the model of the stage
-before, by steps zeta_k n_k / (j + 1) and the linear average. The result is a bound of order
-G D / sqrt(n) for non-smooth losses after a number of steps of order n.
+Stage k minimises F_k(w) = F_{S_k}(w) + \|w - c\|^2 / (zeta_k n_k), where c is the model of the
+stage before, by steps zeta_k n_k / (j + 1) and the linear average. After a number of steps of order
+n, the excess risk is of order G D / sqrt(n) for non-smooth losses.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ __all__ = [
 
 @documented
 def stage_sizes(n: int, *, constants: ConstantsChoice = "corrected") -> tuple[int, ...]:
-    """Return the numbers of examples of the stages.
+    """Return the number of examples of each stage.
 
     Parameters
     ----------
     constants : {"corrected", "paper"}, default="corrected"
         The paper: n / 2^k for k = 1, ..., ceil(log2 n), here rounded down; the last has at most
-        one example, hence no pair. Corrected: stages of fewer than two examples are left out and
-        what remains goes to the first.
+        one example, hence no pair. Corrected: stages of fewer than two examples are left out, and
+        the remaining examples go to the first stage.
 
     Returns
     -------
@@ -93,7 +93,7 @@ def localized_distance(
 ) -> float:
     r"""Return a bound on sqrt(E\|average - minimiser of F_k\|^2) after a stage (Lemma 8).
 
-    The regularised loss is not G-Lipschitz; but along the path \|w - c\| <= G / alpha, so that its
+    The regularised loss is not G-Lipschitz. But along the path \|w - c\| <= G / alpha, so its
     gradients are at most 2 G (derivations, section 8). With l = G + ``self_pair_lipschitz`` for
     the repeated examples, the bound is zeta (l/2 + sqrt(l^2/4 + 12 G^2 n^2/(T + 1))).
 
@@ -126,10 +126,10 @@ def localized_stage_gap(
     Parameters
     ----------
     distance : float
-        A bound on sqrt(E\|c - w\|^2), c being the centre of the stage.
+        A bound on sqrt(E\|c - w\|^2), where c is the centre of the stage.
     constants : {"corrected", "paper"}, default="corrected"
-        distance^2/(zeta n) + 2 G^2 zeta in the paper, which uses the constant of pointwise
-        learning; 4 G^2 zeta for pairs.
+        The paper states distance^2/(zeta n) + 2 G^2 zeta, with the constant of pointwise learning.
+        Corrected: 4 G^2 zeta instead of 2 G^2 zeta, for pairs.
 
     Examples
     --------
@@ -153,9 +153,9 @@ def localized_excess(
 ) -> float:
     r"""Return a bound on E[F(last average)] - F(w*) for Algorithm 4 (Theorem 11).
 
-    Sum over the stages of `localized_stage_gap`, with `localized_distance` of the stage before
-    (and D for the first), plus G times the distance of the last. The paper gives the order
-    G D / sqrt(n) without a constant, so there is one set of constants only.
+    It sums `localized_stage_gap` over the stages, with `localized_distance` of the stage before
+    (D for the first stage), and adds G times the distance of the last stage. The paper gives the
+    order G D / sqrt(n) without a constant, so there is only one set of constants.
 
     Examples
     --------

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Measurements beside the bounds: neighbouring runs side by side, excess risk against n."""
+"""Measure stability and excess risk in simulated runs, and compare them with the bounds."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class StabilityMeasurement:
     Parameters
     ----------
     steps : ndarray of shape (k,)
-        The numbers of steps at which the distance was taken.
+        The numbers of steps at which the distance was measured.
     distances : ndarray of shape (n_runs, k)
         Distance of the two models in each run.
     realized : ndarray of shape (n_runs, k)
@@ -74,7 +74,7 @@ class ExcessMeasurement:
     bounds : ndarray of shape (k,)
         The corrected bound on the mean.
     paper : ndarray of shape (k,)
-        The bound that the paper's constants give, at the step size that they recommend.
+        The bound with the paper's constants, at the step size that they recommend.
     """
 
     sizes: Places
@@ -107,7 +107,7 @@ def run_path(
     """Return all iterates of Algorithm 1 from w_0 = 0 for a given sample and index path.
 
     This is the plain reference. `measure_stability` and `measure_excess` need the models at a few
-    steps only and take them from the compiled solver, which agrees with it.
+    steps only and use the compiled solver, which agrees with it.
 
     Parameters
     ----------
@@ -186,8 +186,8 @@ def measure_stability(
 ) -> StabilityMeasurement:
     """Train on neighbouring data sets with the same indices and return the models' distance.
 
-    In each run a data set and an index path are drawn, one example of the data set is replaced
-    by another draw that differs from it, and both data sets are learned along the same path.
+    Each run draws a data set and an index path, replaces one example of the data set by a different
+    draw, and trains on both data sets along the same path.
 
     Parameters
     ----------
@@ -198,7 +198,7 @@ def measure_stability(
     n_runs : int, default=20
         Number of pairs of runs.
     n_points : int, default=12
-        Number of times at which the distance is taken, evenly spaced on a logarithmic scale.
+        Number of steps at which the distance is measured, evenly spaced on a logarithmic scale.
 
     Examples
     --------
@@ -262,6 +262,7 @@ def _stability_bounds(
     averaging: AverageRule,
     constants: Literal["paper", "corrected"],
 ) -> Vector:
+    """Return the stability bound after each of the given numbers of steps."""
     lipschitz, smoothness, _ = problem.constants
     values = []
     for t in steps.tolist():

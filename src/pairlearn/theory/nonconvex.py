@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 r"""Bounds without convexity: gradient norms and the PL condition (Theorems 3, 8 and 9).
 
-All are for steps without projection. ``gradient_moment`` is alpha_0, with
-E\|grad f(w_j; z_i, z_i')\|^2 <= alpha_0^2 over independent indices i, i'; G always serves.
+All bounds are for steps without projection. ``gradient_moment`` is alpha_0, with
+E\|grad f(w_j; z_i, z_i')\|^2 <= alpha_0^2 over independent indices i, i'; G is always valid.
 With ``n`` given, f(w; z, z) must not depend on w (AUC, metric learning), so that the risk of the
 sampled pairs is (1 - 1/n) F_S plus a constant.
 """
@@ -40,9 +40,9 @@ def gradient_norm_nonconvex(
         F_S(w_0), for a loss that is not negative and, with ``n`` given, zero on pairs (z, z).
     constants : {"corrected", "paper"}, default="corrected"
         The paper states F_S(w_0)/(t eta) + 8 L eta alpha_0^2 for eta <= 1/(2 sqrt(L)). Its proof
-        needs eta <= 1/(2 L) and then gives 6 in the place of 8. No condition is needed in the
-        end: the left side is at most alpha_0^2, which the right side exceeds once
-        eta >= 1/(6 L). Corrected: the smaller of the two, with factors for the sampling.
+        needs eta <= 1/(2 L) and then gives 6 instead of 8. The result needs no condition: the left
+        side is at most alpha_0^2, which the right side exceeds once eta >= 1/(6 L). Corrected: the
+        smaller of the two, with factors for the sampling.
 
     Examples
     --------
@@ -125,8 +125,8 @@ def pl_gap(
     lipschitz : float, optional
         G, the Lipschitz constant of the pair loss. With it any offset of at least 1 is allowed.
     gradient_moment : float, optional
-        alpha_0 in the place of G. Then the steps must be at most 1/(2 L) from the first on, that
-        is, offset >= 4 L / mu' - 1.
+        alpha_0 instead of G. Then all steps must be at most 1/(2 L), that is,
+        offset >= 4 L / mu' - 1.
     offset : float, default=1.0
         Delays the decrease of the steps; the paper's steps have 1.
     constants : {"corrected", "paper"}, default="corrected"
@@ -207,10 +207,10 @@ def pl_stability(
     pl_constant : float
         mu, which sets the steps.
     burn_in : int, optional
-        t_0, the number of steps for which the example is hoped not to be met; the best one if
-        not given.
+        t_0: the bound conditions on the event that the first t_0 steps do not touch the example.
+        By default the best t_0.
     constants : {"corrected", "paper"}, default="corrected"
-        The paper states (4 G^2/(n L)) (T/t_0)^(2L/mu) + B t_0/n, forgetting the draw of i_0.
+        The paper states (4 G^2/(n L)) (T/t_0)^(2L/mu) + B t_0/n and omits the draw of i_0.
         Corrected: (4 G^2/(n L)) ((T+1)/(t_0+1))^(2L/mu) + B (t_0+1)/n, and never above B.
 
     Returns

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-r"""How far the average is from the best risk for convex losses (Theorems 6 and 7).
+r"""Optimisation error of the average for convex losses (Theorems 6 and 7).
 
 The key step of the paper: w_{j-2} does not depend on the pair (i_j, i_{j-1}), and
-f(w_{j-1}; .) differs from f(w_{j-2}; .) by at most G^2 eta_{j-1}. All bounds hold for Algorithm 2
-on a stream of fresh examples with ``n=None`` and the population risk in the place of F_S.
+f(w_{j-1}; .) differs from f(w_{j-2}; .) by at most G^2 eta_{j-1}. With ``n=None`` all bounds hold
+for Algorithm 2 on a stream of fresh examples, with the population risk instead of F_S.
 
 For Algorithm 1 the sampled pairs repeat an example with probability 1/n. The corrected bounds
 account for it (factor n/(n-1), and ``self_pair_gap``/n where f(w; z, z) depends on w).
@@ -69,8 +69,8 @@ def convex_gap(
     distance : float
         A bound on \|w_0 - w\|, at most the diameter.
     buffer_size : int, default=1
-        s, the number of previous examples that each example meets; the average is then that of
-        w_{j-s-1}. The paper gives the order sqrt(s/t), the constant is ours.
+        s, the number of previous examples that each example is paired with; the average is then
+        that of w_{j-s-1}. The paper gives the order sqrt(s/t); the constant is ours.
     constants : {"corrected", "paper"}, default="corrected"
         The paper states [dist^2 + G^2 sum (2 eta_j eta_{j-1} + eta_j^2)] / (2 sum eta_j) with
         eta_0 open (read as eta_1 here). Corrected: eta_0 = 0, and the factor n/(n-1).
@@ -217,8 +217,8 @@ def strongly_convex_gap_with_confidence(
     self_pair_gap : float, optional
         See `strongly_convex_gap`.
     constants : {"corrected", "paper"}, default="corrected"
-        The paper's proof arrives at (28 G^2/alpha + 8 B) log(2/p) / (t + 1), having lost one of
-        two deviation terms. Corrected: [12 G^2/alpha + 16 log(2/p) max(B, 2 G^2/alpha)] / (t + 1),
+        The paper's proof arrives at (28 G^2/alpha + 8 B) log(2/p) / (t + 1) but loses one of two
+        deviation terms. Corrected: [12 G^2/alpha + 16 log(2/p) max(B, 2 G^2/alpha)] / (t + 1),
         and the sampling correction of `strongly_convex_gap`.
 
     Examples

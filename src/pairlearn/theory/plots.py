@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Pictures of measurement and bound on one doubly logarithmic axis, with fitted slopes."""
+"""Plot measurements and bounds on log-log axes, with fitted slopes."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def _line(ax: Any, x: NDArray[Any], y: Vector, label: str, **style: Any) -> None
 
 
 def plot_stability(measurement: StabilityMeasurement, *, ax: Any = None) -> Any:
-    """Draw the distance of neighbouring models over the steps, beside the bounds.
+    """Plot the distance of neighbouring models over the steps, with the bounds.
 
     Parameters
     ----------
     measurement : StabilityMeasurement
-        What `measure_stability` returned.
+        The result of `measure_stability`.
     ax : matplotlib Axes, optional
         Where to draw; a new figure by default.
 
@@ -66,12 +66,12 @@ def plot_stability(measurement: StabilityMeasurement, *, ax: Any = None) -> Any:
 
 
 def plot_excess(measurement: ExcessMeasurement, *, ax: Any = None) -> Any:
-    """Draw the excess risk against the number of examples, beside the bounds.
+    """Plot the excess risk against the number of examples, with the bounds.
 
     Parameters
     ----------
     measurement : ExcessMeasurement
-        What `measure_excess` returned.
+        The result of `measure_excess`.
     ax : matplotlib Axes, optional
         Where to draw; a new figure by default.
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 r"""Private learning of smooth losses: Algorithm 3 (Theorem 10), and one private pass.
 
-Every corrected utility bound is a sum of proved terms over the stages that are really run, with
-their whole numbers of examples and steps. As a function of the scale s of the steps it has the form
+Every corrected utility bound is a sum of proved terms over the actual stages, with their integer
+numbers of examples and steps. As a function of the scale s of the steps it has the form
 a s + b / s, and the schedule takes the best s.
 """
 
@@ -44,7 +44,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class PrivateProblem:
-    """What the private bounds depend on; all of it must be public.
+    """The public constants of the private bounds.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ class PrivateProblem:
     epsilon, delta : float
         The privacy parameters.
     smoothness : float, default=inf
-        L, the Lipschitz constant of the gradient; Algorithm 5 does without.
+        L, the Lipschitz constant of the gradient; Algorithm 5 does not need it.
     self_pair_lipschitz : float, default=0.0
         Lipschitz constant of f(w; z, z); zero for AUC and metric learning.
 
@@ -257,7 +257,7 @@ def private_excess(
     constants : {"corrected", "paper"}, default="corrected"
         The paper's proof: the sum over k of 2^-k 8 D^2/(eta n) + 4^-k 18 log(4/delta) G^2 eta, plus
         4^-K G D. Corrected: generalisation, optimisation and noise of each stage of
-        `private_schedule`, with its whole numbers.
+        `private_schedule`, with its integer sizes.
 
     Examples
     --------
@@ -300,10 +300,10 @@ def private_single_pass_excess(
 ) -> float:
     r"""Return a bound on the excess risk of one pass of Algorithm 2 with noise at its end.
 
-    Not in the paper: each example is in two pairs, so the sensitivity is 4 G eta surely, and
-    fresh examples need no generalisation term (derivations, section 12). The bound is
-    D^2/(2 eta T) + 3 G^2 eta/2 + G sqrt(d) sigma with T = n - 1. For few examples it is below
-    that of Algorithm 3; for many, where the noise of one release is felt, above.
+    This bound is not in the paper. Each example is in two pairs, so the sensitivity is surely at
+    most 4 G eta, and fresh examples need no generalisation term (derivations, section 12). The
+    bound is D^2/(2 eta T) + 3 G^2 eta/2 + G sqrt(d) sigma with T = n - 1. It is below the bound of
+    Algorithm 3 for few examples, and above it for many.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Private learning of losses with a kink: Algorithm 5 (Theorem 12).
 
-Stages as in `pairlearn.theory.localized`, each solved so accurately that its model is close to the
-minimiser, which moves little when an example is replaced; then noise is added.
+The stages are those of `pairlearn.theory.localized`. Each is solved so accurately that its model is
+close to the minimiser, which moves little when an example is replaced. Then noise is added.
 """
 
 from __future__ import annotations
@@ -88,16 +88,16 @@ def private_nonsmooth_schedule(
         corrected bound.
     constants : {"corrected", "paper"}, default="corrected"
         The paper: sigma_k = 4 G zeta_k sqrt(log(2.5/delta)) / epsilon and T_k of the order
-        n_k^2 log(1/delta), evaluated here with the constant 1. The factor sqrt(2) of its own
-        Gaussian lemma is missing. Corrected: T_k = n_k^2 (24 + 64 log(8/delta)) steps reach the
-        accuracy with probability 1 - delta/4 in each of two neighbouring runs, and the analytic
-        Gaussian mechanism has the other half of delta.
+        n_k^2 log(1/delta), evaluated here with the constant 1. It lacks the factor sqrt(2) of its
+        own Gaussian lemma. Corrected: T_k = n_k^2 (24 + 64 log(8/delta)) steps reach the accuracy
+        with probability 1 - delta/4 in each of two neighbouring runs, and the analytic Gaussian
+        mechanism gets the other half of delta.
 
     Returns
     -------
     tuple of PrivateLocalizedStage
-        The stages. The numbers of steps are what a proof needs in advance; a solver that can
-        certify its accuracy needs fewer.
+        The stages. The proof needs these numbers of steps in advance; a solver that certifies its
+        accuracy needs fewer.
 
     Examples
     --------
@@ -148,7 +148,7 @@ def private_nonsmooth_excess(
         zeta; see `private_nonsmooth_schedule`.
     constants : {"corrected", "paper"}, default="corrected"
         The paper: 9 G D (1/sqrt(n) + sqrt(d log(1/delta))/(n epsilon)) + G D/n^2, for its own
-        zeta. Corrected: the sum over the stages that is proved in derivations, section 11.
+        zeta. Corrected: the sum over the stages from derivations, section 11.
 
     Examples
     --------
@@ -159,7 +159,7 @@ def private_nonsmooth_excess(
     if check_constants(constants):
         return _localized_utility(problem, private_nonsmooth_schedule(problem, locality=locality))
     if locality is not None:
-        raise ValueError("the paper's Theorem 12 is for its own locality; leave it out.")
+        raise ValueError("the paper's Theorem 12 sets the locality itself; leave it out.")
     scale = problem.lipschitz * problem.diameter
     private = math.sqrt(problem.n_features * math.log(1.0 / problem.delta))
     private /= problem.n * problem.epsilon

@@ -75,7 +75,7 @@ def binomial_upper(n_trials: int, probability: float, *, failure_probability: fl
     check_count("n_trials", n_trials)
     check_fraction("failure_probability", failure_probability)
     quantile = int(binom.isf(failure_probability, n_trials, probability))
-    # isf is exact up to rounding; the loop makes the promise independent of it.
+    # isf is exact up to rounding; the loop makes the result surely valid.
     while binom.sf(quantile, n_trials, probability) > failure_probability:
         quantile += 1
     return quantile
@@ -106,7 +106,7 @@ def sensitivity_with_confidence(
         How the number of draws of an example, Binomial(t + 1, 1/n), is bounded.
     constants : {"corrected", "paper"}, default="corrected"
         The paper states 4 G eta (t/n + l + sqrt(t l/n)) with l = log(2/p), which is valid only
-        for t/n <= l. Corrected: 2 c eta q, q being the quantile of the number of draws.
+        for t/n <= l. Corrected: 2 c eta q, where q is the quantile of the number of draws.
 
     Returns
     -------
@@ -196,7 +196,7 @@ def sensitivity_single_pass(
 def erm_sensitivity(
     n: int, *, lipschitz: float, strong_convexity: float, gradient_change: float | None = None
 ) -> float:
-    """Return how far the minimiser of a strongly convex pairwise risk moves, 4 G / (alpha n).
+    """Bound how far the minimiser of a strongly convex pairwise risk moves: 4 G / (alpha n).
 
     An example is in 2 (n - 1) of the n (n - 1) ordered pairs; with c the change of a pair
     gradient the bound is 2 c / (alpha n) (proof of Theorem 12, and derivations, section 9).
@@ -221,7 +221,7 @@ def erm_sensitivity(
 def gaussian_privacy_loss(noise_multiplier: float, *, epsilon: float) -> float:
     """Return the exact delta of the Gaussian mechanism with sensitivity 1 (Balle and Wang, 2018).
 
-    delta = Phi(1/(2s) - eps s) - e^eps Phi(-1/(2s) - eps s), s being the noise multiplier.
+    delta = Phi(1/(2s) - eps s) - e^eps Phi(-1/(2s) - eps s), where s is the noise multiplier.
 
     Parameters
     ----------
@@ -267,7 +267,7 @@ def gaussian_noise_scale(
         The privacy parameters.
     sensitivity_is_certain : bool, default=False
         Whether the bound holds surely. Otherwise it holds with probability 1 - delta/2 over the
-        data-independent randomness, and half of delta is spent on that.
+        data-independent randomness, and half of delta pays for that.
     constants : {"corrected", "paper"}, default="corrected"
         The paper: sensitivity sqrt(2 log(2.5/delta)) / epsilon, whose proof needs epsilon <= 1.
         Corrected: the smallest sufficient scale (the analytic Gaussian mechanism), any epsilon.

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How far the model moves when one example is replaced, and what that says of generalisation.
+"""Stability: how far the model moves when one example is replaced, and the generalisation gap.
 
 Step t *touches* an example when it is one of i_t, i_{t-1}. Between touches the two runs apply the
-same map to two points, which does not drive them apart (smooth losses, eta <= 2/L) or only by
-eta^2 in the square (non-smooth losses); a touch drives them apart by at most eta times the change
-of the gradient, ``gradient_change`` (2 G, or G for linear AUC).
+same map to two points. For smooth losses and eta <= 2/L this does not drive the points apart; for
+non-smooth losses it adds at most a multiple of eta^2 to the squared distance. A touch drives them
+apart by at most eta times the change of the gradient, ``gradient_change`` (2 G, or G for linear
+AUC).
 """
 
 from __future__ import annotations
@@ -14,15 +15,6 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pairlearn.losses import (
-    Exponential,
-    Hinge,
-    Logistic,
-    LogLink,
-    SmoothedHinge,
-    Square,
-    SquaredHinge,
-)
 from pairlearn.problem import Problem
 from pairlearn.theory.conventions import (
     AverageRule,
@@ -45,12 +37,10 @@ __all__ = [
     "stability_smooth",
 ]  # fmt: skip
 
-_NEVER_INCREASING = (Hinge, SquaredHinge, Logistic, Exponential, LogLink, SmoothedHinge)
-
 
 @documented
 def auc_gradient_change(problem: Problem, *, norm_bound: float, radius: float = math.inf) -> float:
-    r"""Return how much a pair gradient can change when one of its examples is replaced.
+    r"""Return the largest change of a pair gradient when one of its examples is replaced.
 
     For binary labels, the linear score and a loss that never increases with the margin, it is G
     and not 2 G: the gradients are -a s (x - u) and -b s (x' - u) with a, b in [0, sup\|l'\|], and
@@ -61,12 +51,12 @@ def auc_gradient_change(problem: Problem, *, norm_bound: float, radius: float = 
     problem : Problem
         The score and the loss.
     radius : float, default=inf
-        The radius of the ball that w lives in.
+        The radius of the ball that contains w.
 
     Returns
     -------
     float
-        G for the losses for which it is proved, 2 G for any other. The labels must be binary.
+        G where it is proved, and 2 G for other losses. The labels must be binary.
 
     Examples
     --------
@@ -78,11 +68,8 @@ def auc_gradient_change(problem: Problem, *, norm_bound: float, radius: float = 
     24.0
     """
     lipschitz = problem.constants(norm_bound=norm_bound, radius=radius).lipschitz
-    loss = problem.loss
-    monotone = type(loss) in _NEVER_INCREASING
-    if type(loss) is Square:
-        monotone = problem.score.pair_norm_bound(norm_bound) * radius <= loss.margin
-    return lipschitz if monotone else 2.0 * lipschitz
+    falls = problem.loss.falls(problem.score.pair_norm_bound(norm_bound) * radius)
+    return lipschitz if falls else 2.0 * lipschitz
 
 
 @documented
@@ -149,7 +136,7 @@ def stability_nonsmooth(
     probability = touch_probability(n)
     if not corrected:
         if not isinstance(steps, float):
-            raise ValueError("the paper's Theorem 4 is for one constant step_size, got several.")
+            raise ValueError("the paper's Theorem 4 needs one constant step_size, got several.")
         root = math.sqrt(5.0 * n_steps) + 2.0 * n_steps / n
         return 2.0 * math.sqrt(math.e) * check_positive("lipschitz", lipschitz) * steps * root
     change = _change(lipschitz, gradient_change)
@@ -186,8 +173,8 @@ def stability_smooth(
         L, the Lipschitz constant of its gradient. Steps must be at most 2 / L.
     constants : {"corrected", "paper"}, default="corrected"
         The paper states (4 G / n) sum_j eta_j. Corrected: (2/n - 1/n^2) c sum_j eta_j m_j, where
-        m_j is the weight of w_j, ..., w_t in the average (1 for the last iterate, and about half
-        of it altogether for the paper's average).
+        m_j is the weight of w_j, ..., w_t in the average. It is 1 for the last iterate; for the
+        paper's average the sum is about half as large.
 
     Returns
     -------
@@ -224,7 +211,7 @@ def realized_stability(
     averaging: AverageRule = "step_size",
     gradient_change: float | None = None,
 ) -> Vector:
-    r"""Return, for a given index path, how far the model moves when example i is replaced.
+    r"""Bound how far the model moves when example i is replaced, for a given index path.
 
     The indices do not depend on the data, so this holds surely, for every path and every
     neighbour: no expectation and no failure probability (derivations, section 3).
@@ -243,10 +230,10 @@ def realized_stability(
     Returns
     -------
     ndarray of shape (n,)
-        Smooth losses: c sum_j eta_j m_j over the steps j that touch example i, m_j being the
+        Smooth losses: c sum_j eta_j m_j over the steps j that touch example i, where m_j is the
         weight of w_j, ..., w_T in the average. Non-smooth losses: the average of
         c (sqrt(sum of eta_j^2 over other steps) + sum of eta_j over touching steps), where steps
-        before the first touch do not count. The maximum is the sensitivity of the whole.
+        before the first touch do not count. The maximum over i is the sensitivity of the run.
 
     Examples
     --------
@@ -258,7 +245,7 @@ def realized_stability(
     steps = np.asarray(step_sizes, dtype=np.float64)
     check_count("n", n, minimum=2)
     if path.ndim != 1 or not np.issubdtype(path.dtype, np.integer):
-        raise ValueError("indices must be a vector of whole numbers, i_0, i_1, ..., i_T.")
+        raise ValueError("indices must be a vector of integers, i_0, i_1, ..., i_T.")
     if len(path) != len(steps) + 1:
         raise ValueError(
             f"indices must hold one number more than step_sizes (i_0 comes before the first step), "

@@ -37,7 +37,7 @@ from pairlearn.torch.training import Batch, History, Learner, train
 from pairlearn.typing import Vector
 from pairlearn.validation import check_count, check_fraction, check_generator, check_positive
 
-__all__ = ["LEAST_BATCHES", "RULES", "NeuralEstimator", "all_or_nothing", "deal"]
+__all__ = ["LEAST_BATCHES", "RULES", "NeuralEstimator", "all_or_nothing"]
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -53,17 +53,6 @@ _STREAM_BATCH, _STREAM_HORIZON = 128, 100
 RULES: Mapping[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
 #: An epoch has at least so many batches: of few examples it is several passes.
 LEAST_BATCHES = 16
-
-
-def deal(labels: NDArray[Any], n_folds: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Return a fold for each example, each label dealt evenly."""
-    fold = np.empty(len(labels), dtype=np.int64)
-    offset = 0
-    for label in np.unique(labels):
-        members = np.flatnonzero(labels == label)
-        fold[rng.permutation(members)] = (offset + np.arange(len(members))) % n_folds
-        offset += len(members)
-    return fold
 
 
 def all_or_nothing(

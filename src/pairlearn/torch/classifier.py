@@ -12,7 +12,6 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from pairlearn.estimators.shared.choice import two_classes
 from pairlearn.estimators.shared.decisions import (
     DECISION_ARRAYS,
     ScoreDecisions,
@@ -20,7 +19,7 @@ from pairlearn.estimators.shared.decisions import (
     pack_decision,
     unpack_decision,
 )
-from pairlearn.estimators.shared.examples import validate_data
+from pairlearn.estimators.shared.examples import two_classes, validate_data
 from pairlearn.estimators.shared.published import publish
 from pairlearn.estimators.shared.rules import DecisionRule, as_rule
 from pairlearn.estimators.shared.storage import register_storable
@@ -29,6 +28,7 @@ from pairlearn.estimators.shared.weights import (
     example_weights,
     opposite_pair_weights,
 )
+from pairlearn.folds import deal, members_of, n_folds_of
 from pairlearn.metrics import roc_auc
 from pairlearn.models.provenance import data_fingerprint
 from pairlearn.models.record import ModelFileError, ModelRecord
@@ -36,7 +36,7 @@ from pairlearn.models.registry import ArraySpec
 from pairlearn.solvers.rows import is_sparse
 from pairlearn.solvers.turns import one_at_a_time
 from pairlearn.torch.auc import AUCLoss
-from pairlearn.torch.base import LEAST_BATCHES, RULES, NeuralEstimator, all_or_nothing, deal
+from pairlearn.torch.base import LEAST_BATCHES, RULES, NeuralEstimator, all_or_nothing
 from pairlearn.torch.devices import as_device
 from pairlearn.torch.margins import MarginLoss
 from pairlearn.torch.networks import outputs
@@ -247,14 +247,15 @@ class NeuralAUCClassifier(NeuralEstimator, ScoreDecisions, ClassifierMixin, Base
         scaler = Standardiser.none(X.shape[1]).seen_with(X, counts)
         table = Table(X, scaler, device)
         rarer = int(min(positive.sum(), (~positive).sum()))
-        n_folds = min(max(round(1.0 / self.validation_fraction), 2), rarer // 2)
-        fold = deal(positive, n_folds, rng) if n_folds > 1 else np.full(len(labels), -1)
+        n_folds = n_folds_of(self.validation_fraction, rarer // 2)
+        groups = members_of(positive) if n_folds > 1 else []
+        fold = deal(groups, len(labels), rng, n_folds=n_folds, onward=True)
         count = self._count(len(labels))
         own = weight if len(weight) else np.ones(len(labels))
         networks, history, aucs, offsets = [], [], [], []
         window: list[Window] = []
         for k in range(count):
-            held = np.flatnonzero(fold == (k % n_folds if n_folds > 1 else 0))
+            held = np.flatnonzero(fold == k % n_folds)
             seen = np.flatnonzero(fold != k % n_folds) if len(held) else np.arange(len(labels))
             seed = int(rng.integers(2**31))
             network, told = self._fit_one(

@@ -18,10 +18,11 @@ from pairlearn.estimators.shared.examples import validate_data
 from pairlearn.estimators.shared.published import publish
 from pairlearn.estimators.shared.storage import register_storable
 from pairlearn.estimators.shared.weights import chunk_weights, weigh
+from pairlearn.folds import deal, members_of, n_folds_of
 from pairlearn.metrics import roc_auc
 from pairlearn.models.record import ModelFileError, ModelRecord
 from pairlearn.solvers.turns import one_at_a_time
-from pairlearn.torch.base import LEAST_BATCHES, RULES, NeuralEstimator, all_or_nothing, deal
+from pairlearn.torch.base import LEAST_BATCHES, RULES, NeuralEstimator, all_or_nothing
 from pairlearn.torch.devices import as_device
 from pairlearn.torch.embeddings import ContrastiveLoss, DistanceLoss, EmbeddingLoss
 from pairlearn.torch.memory import EmbeddingMemory
@@ -182,7 +183,8 @@ class EmbeddingLearner(
         scaler = Standardiser.none(X.shape[1]).seen_with(X, weight)
         table, weights_of = Table(X, scaler, device), self._on(device, weight)
         numbers = torch.from_numpy(code.astype(np.int64)).to(device)
-        fold = deal(code, max(round(1.0 / self.validation_fraction), 2), rng)
+        n_folds = n_folds_of(self.validation_fraction, len(code))
+        fold = deal(members_of(code), len(code), rng, n_folds=n_folds, onward=True)
         seen, held = np.flatnonzero(fold), np.flatnonzero(fold == 0)
         held = rng.permutation(held)[:_JUDGED]
         i, j = np.triu_indices(len(held), 1)

@@ -16,11 +16,12 @@ from pairlearn.estimators.shared.examples import validate_data
 from pairlearn.estimators.shared.published import publish
 from pairlearn.estimators.shared.storage import register_storable
 from pairlearn.estimators.shared.weights import chunk_weights, weigh
+from pairlearn.folds import deal, n_folds_of
 from pairlearn.metrics import ndcg, pair_accuracy
 from pairlearn.models.record import ModelFileError, ModelRecord
 from pairlearn.pairings.queries import has_pairs, number_queries
 from pairlearn.solvers.turns import one_at_a_time
-from pairlearn.torch.base import LEAST_BATCHES, RULES, NeuralEstimator, all_or_nothing, deal
+from pairlearn.torch.base import LEAST_BATCHES, RULES, NeuralEstimator, all_or_nothing
 from pairlearn.torch.devices import as_device
 from pairlearn.torch.margins import MarginLoss
 from pairlearn.torch.ranking import RankingLoss
@@ -211,11 +212,10 @@ class NeuralRanker(NeuralEstimator, BaseEstimator):  # type: ignore[misc]
 
     def _split(self, grades: Vector, query: Rows, rng: np.random.Generator) -> tuple[Rows, Rows]:
         """Return the rows to learn from and those to judge by; whole queries, if there are some."""
-        folds = max(round(1.0 / self.validation_fraction), 2)
-        if query.max() > 0:
-            fold = deal(np.zeros(query.max() + 1), folds, rng)[query]
-        else:
-            fold = deal(np.zeros(len(query)), folds, rng)
+        place = query if query.max() > 0 else np.arange(len(query))
+        n = int(place.max()) + 1
+        n_folds = n_folds_of(self.validation_fraction, n)
+        fold = deal([np.arange(n)], n, rng, n_folds=n_folds)[place]
         seen, held = np.flatnonzero(fold), np.flatnonzero(fold == 0)
         if all(has_pairs(query[part], grades[part]) for part in (seen, held)):
             return seen, held

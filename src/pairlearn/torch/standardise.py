@@ -9,14 +9,10 @@ from typing import Any
 import numpy as np
 
 from pairlearn.solvers.rows import is_sparse
+from pairlearn.spreads import scale_of, which_vary
 from pairlearn.typing import Vector
 
 __all__ = ["Standardiser"]
-
-#: The least scale of a column as a share of its range: a rare indicator is not blown up.
-_FLOOR = 0.1
-#: A column varies if its range exceeds this share of its largest value.
-_CONSTANT = 1e-10
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,9 +71,9 @@ class Standardiser:
     def factor(self) -> Vector:
         """One over the scale of each column, zero where it does not vary."""
         width = np.maximum(self.high - self.low, 0.0)
-        varies = width > _CONSTANT * np.maximum(np.abs(self.low), np.abs(self.high))
-        scale = np.maximum(np.sqrt(self.squares / (self.n_seen or 1.0)), _FLOOR * width)
-        return np.divide(1.0, scale, out=np.zeros_like(scale), where=varies & (scale > 0.0))
+        scale = scale_of(np.sqrt(self.squares / (self.n_seen or 1.0)), self.low, self.high)
+        varies = which_vary(width, self.low, self.high) & (scale > 0.0)
+        return np.divide(1.0, scale, out=np.zeros_like(scale), where=varies)
 
     def transform(self, X: Any) -> Vector:
         """Return rows in these units, dense."""

@@ -256,7 +256,7 @@ def test_checkpoints_at_different_steps_are_not_averaged():
 
 def test_curves_are_drawn_where_there_are_checkpoints(tmp_path):
     text, checker = check(write_report(with_checkpoints(), tmp_path))
-    assert "AUC on the way" in text
+    assert "AUC during training" in text
     assert checker.tags.count("svg") == 3
     assert len(read_csv(tmp_path / "figure-curves.csv")) == 3
 

@@ -15,7 +15,7 @@ from pairlearn.privacy.release import release_vector
 
 @pytest.mark.parametrize("name", [*MECHANISMS, *METRIC_MECHANISMS])
 def test_mechanisms_of_the_package(name):
-    mechanism = (MECHANISMS | METRIC_MECHANISMS)[name]()
+    mechanism = {**MECHANISMS, **METRIC_MECHANISMS}[name]()
     report = check_mechanism(mechanism, n_random=6)
     assert report.relations == mechanism.relations
     assert report.n_pairs == 10 * len(mechanism.relations)
@@ -114,7 +114,7 @@ def raised(fit, Z, signs, noise):
             "states noise of 1e\\+06",
         ),
         (changed(twice), "its releases together are"),
-        (changed(one_for_each_class), "let their number depend on the setting only|together are"),
+        (changed(one_for_each_class), "lengths depend on the setting only|together are"),
         (changed(raised), "changes the examples"),
     ],
 )

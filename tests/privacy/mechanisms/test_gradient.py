@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 
 import pairlearn.privacy.mechanisms.clipped_pairs as pairs_module
 from pairlearn.losses import (
+    LOSSES,
     DistanceLogistic,
     Logistic,
     PairLoss,
     SmoothedHinge,
     Square,
     SquaredHinge,
-    get_loss,
     scalar,
 )
 from pairlearn.privacy.audit.attack import audit, release_distances, worst_case_neighbours
@@ -38,7 +38,7 @@ SMOOTH = [
     SmoothedHinge(width=0.3),
     SquaredHinge(margin=2.0),
     Square(),
-    get_loss("exponential"),
+    LOSSES.make("exponential"),
 ]
 
 

@@ -9,16 +9,16 @@ from typing import Any
 
 import click
 
-__all__ = ["PROBLEMS", "ProblemKind", "kind_of"]
+from pairlearn.cli.shared.names import names_in
 
-_MARGINS = ("hinge", "squared_hinge", "square", "logistic", "exponential", "loglink",
-            "smoothed_hinge")  # fmt: skip
+__all__ = ["PROBLEMS", "ProblemKind", "kind_of"]
 
 
 @dataclass(frozen=True)
 class ProblemKind:
-    """One kind of problem by its name on the command line; the default loss stands first.
+    """One kind of problem by its name on the command line.
 
+    Its losses are `special` and those in the register `known`; the first one is the default.
     The estimator is imported when it is needed. `scorer` is its method that says something of each
     row, and `result` what that is called; `loss_parameter` takes the loss, and "auto" stands for
     the radius `free_radius`.
@@ -27,11 +27,17 @@ class ProblemKind:
     name: str
     module: str
     estimator: str
-    losses: tuple[str, ...]
+    known: str
     scorer: str
     result: str
+    special: tuple[str, ...] = ()
     loss_parameter: str = "loss"
     free_radius: str | float = math.inf
+
+    @property
+    def losses(self) -> tuple[str, ...]:
+        """The names of the losses that the estimator takes."""
+        return (*self.special, *(names_in(self.known) if self.known else ()))
 
     def check(self, loss: str | None) -> ProblemKind:
         """Return the kind itself if it has the loss."""
@@ -82,8 +88,8 @@ class ProblemKind:
             return
         if features == "auto":
             raise click.BadParameter(
-                f"--feature-map auto is not for --problem {self.name}; take linear, hats or "
-                "fourier."
+                f"--feature-map auto is not for --problem {self.name}; take one of "
+                f"{', '.join(names_in('features.MAPS'))}."
             )
         if self.name == "classes":
             return
@@ -96,17 +102,16 @@ class ProblemKind:
 PROBLEMS = {
     kind.name: kind
     for kind in (
-        ProblemKind("auc", "auc.classifier", "AUCClassifier", ("auto", *_MARGINS),
-                    "decision_function", "score", free_radius="auto"),
-        ProblemKind("classes", "auc.classifier", "AUCClassifier",
-                    ("auto", "square", "squared_hinge"), "decision_function", "score",
-                    free_radius="auto"),
-        ProblemKind("ranking", "ranking.ranker", "PairwiseRanker", _MARGINS, "predict", "score"),
-        ProblemKind("entropy", "entropy.regressor", "EntropyRegressor",
-                    ("gaussian", "epanechnikov"), "predict", "prediction",
-                    loss_parameter="window"),
-        ProblemKind("metric", "metric.learner", "MetricLearner",
-                    ("hinge", "hinge_no_bias", "logistic"), "transform", "z"),
+        ProblemKind("auc", "auc.classifier", "AUCClassifier", "losses.LOSSES",
+                    "decision_function", "score", ("auto",), free_radius="auto"),
+        ProblemKind("classes", "auc.classifier", "AUCClassifier", "", "decision_function", "score",
+                    ("auto", "square", "squared_hinge"), free_radius="auto"),
+        ProblemKind("ranking", "ranking.ranker", "PairwiseRanker", "losses.LOSSES", "predict",
+                    "score"),
+        ProblemKind("entropy", "entropy.regressor", "EntropyRegressor", "losses.WINDOWS",
+                    "predict", "prediction", loss_parameter="window"),
+        ProblemKind("metric", "metric.learner", "MetricLearner", "losses.METRIC_LOSSES",
+                    "transform", "z"),
     )
 }  # fmt: skip
 

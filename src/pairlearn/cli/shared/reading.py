@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from pairlearn.cli.shared.names import Named
+
 if TYPE_CHECKING:
     from pairlearn.streams.readers.base import Reader
     from pairlearn.streams.readers.schema import Schema
@@ -21,8 +23,6 @@ __all__ = [
 ]  # fmt: skip
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-FORMATS = ("csv", "tsv", "svmlight", "parquet", "arrow", "npy")
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def reading_options(function: F) -> F:
         click.option("--missing", metavar="auto|refuse|indicator|NUMBER",
                      help="What an empty field means: the median or a category of its own "
                           "(auto), a row that cannot be used, a further feature, a number."),
-        click.option("--format", type=click.Choice(FORMATS),
+        click.option("--format", type=Named("streams.FORMATS"),
                      help="By default found from the file."),
         click.option("--delimiter", metavar="CHARACTER",
                      help="Between fields of text; by default found."),

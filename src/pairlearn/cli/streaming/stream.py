@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import click
 
 from pairlearn.cli.output import json_option
+from pairlearn.cli.shared.names import Named
 from pairlearn.cli.shared.reading import number_or_auto
 from pairlearn.cli.stopping import Stopping
 
@@ -192,7 +193,8 @@ def _parsed(line: str) -> dict[str, Any]:
               help="Keep the state here, and go on from it.")  # fmt: skip
 @click.option("--every", type=click.IntRange(1), default=10_000, show_default=True,
               metavar="LINES", help="Lines between two checkpoints.")  # fmt: skip
-@click.option("--loss", default="hinge", show_default=True, help="Pair loss.")
+@click.option("--loss", type=Named("losses.LOSSES"), default="hinge", show_default=True,
+              help="Pair loss.")  # fmt: skip
 @click.option("--step-size", default="auto", show_default=True, metavar="NUMBER|auto",
               help="Scale of the steps.")  # fmt: skip
 @click.option("--window", type=click.IntRange(2), default=10_000, show_default=True,

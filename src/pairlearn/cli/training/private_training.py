@@ -11,6 +11,8 @@ from typing import Any, TypeVar
 
 import click
 
+from pairlearn.cli.shared.names import names_in
+
 __all__ = ["PrivateOptions", "private_options", "refuse_beside_private", "train_privately"]
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -123,7 +125,7 @@ def train_privately(
     if feature_map == "auto":
         raise click.UsageError(
             "--feature-map auto compares AUCs on the data, which would be releases of their own; "
-            "with --private it is linear, hats or fourier."
+            f"with --private it is one of {', '.join(names_in('features.MAPS'))}."
         )
     assert privacy.bounds is not None
     facts = read_facts(privacy.bounds)

@@ -15,6 +15,7 @@ import click
 
 from pairlearn.cli.output import emit, json_option
 from pairlearn.cli.shared.config import config_option
+from pairlearn.cli.shared.names import Named
 from pairlearn.cli.shared.problem_kinds import PROBLEMS
 from pairlearn.cli.shared.reading import (
     Reading,
@@ -56,7 +57,6 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
-_LOSSES = tuple(dict.fromkeys(loss for kind in PROBLEMS.values() for loss in kind.losses))
 #: Bytes of text up to which data are read into memory, and from which the compiled reader is worth
 #: the time that it takes to load.
 _IN_MEMORY, _COMPILED = 500e6, 8e6
@@ -107,13 +107,15 @@ class _Data:
               help="auc: order two classes; classes: tell any number apart; ranking: order grades, "
                    "within queries; entropy: robust regression; metric: distances by "
                    "label.")  # fmt: skip
-@click.option("--loss", type=click.Choice(_LOSSES), metavar="NAME",
-              help="Pair loss (auto; entropy: gaussian; else hinge), see above.")  # fmt: skip
+@click.option("--loss", type=Named("losses.LOSSES", "losses.WINDOWS", "losses.METRIC_LOSSES",
+                                   also=["auto"]),
+              help="Pair loss; by default auto (auc, classes), gaussian (entropy) or hinge. "
+                   "Those that suit a problem are listed if one does not.")  # fmt: skip
 @click.option("--step-size", default="auto", show_default=True, metavar="NUMBER|auto",
               help="Scale of the steps.")  # fmt: skip
 @click.option("--radius", default="auto", show_default=True, metavar="NUMBER|auto",
               help="Radius of the ball the coefficients live in.")  # fmt: skip
-@click.option("--feature-map", type=click.Choice(["linear", "hats", "fourier", "auto"]),
+@click.option("--feature-map", type=Named("features.MAPS", also=["auto"]),
               default="linear", show_default=True,
               help="hats: a curve of each feature; fourier: curves of all together; auto: the "
                    "simplest that is as good, by held-out AUC.")  # fmt: skip
@@ -176,14 +178,6 @@ def command(
     in memory are fitted there, and the AUC on held-out rows is printed; larger ones are read in
     chunks as a stream. A stream that is interrupted, even by kill -9, goes on from its checkpoint
     when the same command is given again, and ends with the same model, bit for bit.
-
-    \b
-    Losses by problem:
-      auc, ranking   hinge, squared_hinge, square, logistic, exponential, loglink, smoothed_hinge;
-                     auc also auto: hinge, or squared_hinge where the exact solver is taken
-      classes        auto, square, squared_hinge
-      entropy        gaussian, epanechnikov
-      metric         hinge, hinge_no_bias, logistic
 
     \b
     Examples:

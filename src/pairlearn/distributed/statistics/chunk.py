@@ -85,9 +85,7 @@ class Chunk:
         rows = self.rows
         if isinstance(rows, DenseRows):
             return rows.X.astype(np.float64, copy=False)
-        import scipy.sparse
-
-        return scipy.sparse.csr_array((rows.data, rows.indices, rows.indptr), shape=rows.shape)
+        return rows.matrix
 
     def blocks(self, height: int | None = None) -> Iterator[tuple[slice, Any]]:
         """Yield consecutive rows as things to multiply: which they are, dense ones in float64.

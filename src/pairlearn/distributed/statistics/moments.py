@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from pairlearn.distributed.statistics.base import State, Statistic
 from pairlearn.distributed.statistics.chunk import Chunk, as_chunk, same_width
-from pairlearn.estimators.shared.choice import two_classes
+from pairlearn.estimators.shared.examples import two_classes
 from pairlearn.solvers.closed_form.moments import ClassMoments
 from pairlearn.typing import Vector
 

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from pairlearn.distributed.statistics.base import State
-from pairlearn.metrics.delong import AUCInterval, interval_of
+from pairlearn.metrics.delong import AUCInterval
+from pairlearn.metrics.metric import interval_of
 from pairlearn.typing import Mask, Vector
 
 __all__ = ["deal", "exact_auc", "quantile_splits", "range_state"]
@@ -179,7 +180,7 @@ def exact_auc(states: Sequence[State], *, confidence: float = 0.95) -> AUCInterv
             ups.variance / (2 * n_negative) ** 2 / n_positive
             + downs.variance / (2 * n_positive) ** 2 / n_negative
         )
-    return interval_of(auc, error, min(n_positive, n_negative), confidence)
+    return interval_of(AUCInterval, auc, error, min(n_positive, n_negative), confidence)
 
 
 class _Spread:
@@ -218,6 +219,4 @@ def _weighted(states: Sequence[State], confidence: float) -> AUCInterval:
             "sample_weight is 0 for every example of one class; the AUC needs weight in both."
         )
     auc = min(float(total / weights.prod()), 1.0)
-    return AUCInterval(
-        auc=auc, low=math.nan, high=math.nan, standard_error=math.nan, confidence=confidence
-    )
+    return AUCInterval(auc, math.nan, math.nan, math.nan, confidence)

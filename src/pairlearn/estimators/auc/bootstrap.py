@@ -30,7 +30,7 @@ from pairlearn.domains import ball_or_whole
 from pairlearn.estimators.auc.classifier import AUCClassifier
 from pairlearn.estimators.auc.ways.ridge import fit_exact
 from pairlearn.estimators.shared.by_name import as_averaging, as_pairing, as_schedule
-from pairlearn.estimators.shared.choice import two_classes
+from pairlearn.estimators.shared.examples import two_classes
 from pairlearn.estimators.shared.scaling import scaled_rows
 from pairlearn.estimators.shared.solvers import SGD
 from pairlearn.features import Identity

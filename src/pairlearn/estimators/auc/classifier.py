@@ -18,9 +18,8 @@ from pairlearn.estimators.auc.shapes import Explanation, explain
 from pairlearn.estimators.auc.streams import AUCStreams
 from pairlearn.estimators.auc.task import Composition, Task
 from pairlearn.estimators.classes.multiclass import MulticlassAUCClassifier
-from pairlearn.estimators.shared.choice import Choice, find_classes
-from pairlearn.estimators.shared.composed import Composed
-from pairlearn.estimators.shared.examples import is_plain, validate_data
+from pairlearn.estimators.shared.evidence import Choice
+from pairlearn.estimators.shared.examples import find_classes, is_plain, validate_data
 from pairlearn.estimators.shared.features_seen import see_features
 from pairlearn.estimators.shared.maps import (
     as_map,
@@ -40,7 +39,7 @@ from pairlearn.estimators.shared.weights import (
     opposite_pair_weights,
 )
 from pairlearn.features import FeatureMap, Hats, Identity
-from pairlearn.losses import PairLoss, get_loss
+from pairlearn.losses import LOSSES, PairLoss
 from pairlearn.models.provenance import data_fingerprint
 from pairlearn.solvers.rows import Rows, as_rows
 from pairlearn.solvers.running import Callback
@@ -53,7 +52,7 @@ from pairlearn.validation import check_generator
 __all__ = ["AUCClassifier"]
 
 
-class AUCClassifier(Composed, AUCStreams, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class AUCClassifier(AUCStreams, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     r"""Classifier that orders the positives before the negatives: it maximises AUC.
 
     Minimises the pair risk of a score that is linear in the features,
@@ -373,7 +372,7 @@ class AUCClassifier(Composed, AUCStreams, ClassifierMixin, BaseEstimator):  # ty
     ) -> tuple[FeatureMap, tuple[Any, Any] | None]:
         """Return the fitted map; if it was chosen, also the evidence and its moments."""
         if is_linear(self.features):
-            return Identity().fit(np.zeros((1, given.shape[1]))), None
+            return Identity.of(given.shape[1]), None
         given.checked()  # else the scaling, which reads every value, looks for NaN on the way
         # Numbers of their own, so that a linear choice is trained as it is by itself.
         draws = copy.deepcopy(rng)
@@ -450,7 +449,7 @@ class AUCClassifier(Composed, AUCStreams, ClassifierMixin, BaseEstimator):  # ty
     ) -> Self:
         """Train one score for each pair of more than two classes."""
         check_closed_form(self, len(classes), parts)
-        features: FeatureMap = Identity().fit(np.zeros((1, given.shape[1])))
+        features: FeatureMap = Identity.of(given.shape[1])
         source = given.checked()
         mapped = not is_linear(self.features)
         if mapped:
@@ -460,7 +459,7 @@ class AUCClassifier(Composed, AUCStreams, ClassifierMixin, BaseEstimator):  # ty
         pairs = MulticlassAUCClassifier(**self._pair_parameters())
         pairs.fit_rows(source, labels, sample_weight, mapped=mapped)
         n, choice = len(labels), pairs.choice_
-        loss = get_loss(pairs.loss_)
+        loss = LOSSES.make(pairs.loss_)
         fitted = Fitted(pairs.coef_, "exact", loss, choice, Trace(n_steps=n, n_gradients=n))
         self._note(fitted, n, data_fingerprint(given, np.searchsorted(classes, labels)))
         if self.verbose:

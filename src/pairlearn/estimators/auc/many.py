@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from pairlearn.estimators.auc.task import Composition
 from pairlearn.estimators.shared.calibration import Sigmoid
-from pairlearn.estimators.shared.choice import Choice
+from pairlearn.estimators.shared.evidence import Choice
 from pairlearn.estimators.shared.maps import as_map, fit_map, is_linear
 from pairlearn.estimators.shared.rules import Threshold, as_rule
 from pairlearn.estimators.shared.solvers import SGD, Moments
 from pairlearn.features import FeatureMap, Identity
-from pairlearn.losses import PairLoss, Square, SquaredHinge, get_loss
+from pairlearn.losses import LOSSES, PairLoss, Square, SquaredHinge
 from pairlearn.solvers.rows import Rows
 from pairlearn.solvers.solution import Trace
 from pairlearn.typing import Labels
@@ -91,7 +91,7 @@ def _loss_name(loss: PairLoss) -> str | None:
 
 def pair_parameters(model: Any) -> dict[str, Any]:
     """Return the parameters of the classifier of the pairs."""
-    loss = "auto" if model.loss == "auto" else _loss_name(get_loss(model.loss))
+    loss = "auto" if model.loss == "auto" else _loss_name(LOSSES.make(model.loss))
     solver = model.solver
     if loss == "auto" and (isinstance(solver, Moments) or solver == "moments"):
         loss = "square"

@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pairlearn.estimators.classes.multiclass import MulticlassAUCClassifier
-from pairlearn.estimators.shared.choice import Choice
 from pairlearn.estimators.shared.decisions import (
     DECISION_ARRAYS,
     ScoreDecisions,
     pack_decision,
     unpack_decision,
 )
+from pairlearn.estimators.shared.evidence import Choice
 from pairlearn.estimators.shared.examples import mapped_product, validate_data
 from pairlearn.estimators.shared.published import publish
 from pairlearn.estimators.shared.storage import Storable
@@ -81,7 +81,7 @@ class AUCPredictions(Storable, ScoreDecisions):
     def features_(self) -> FeatureMap:
         """The fitted map, `Identity` for a linear score."""
         found: FeatureMap | None = self._published().get("features_")
-        return Identity().fit(np.zeros((1, self.n_features_in_))) if found is None else found
+        return Identity.of(self.n_features_in_) if found is None else found
 
     @property
     def pairs_(self) -> MulticlassAUCClassifier:

@@ -180,7 +180,7 @@ class AUCStreams(AUCPredictions):
         given = self.features
         known: FeatureMap | None = None
         if linear:
-            known = Identity().fit(np.zeros((1, n_features)))
+            known = Identity.of(n_features)
         elif isinstance(given, FeatureMap) and given.is_fitted:
             known = given
         elif not solver.maps_rows:
@@ -213,7 +213,7 @@ class AUCStreams(AUCPredictions):
         if isinstance(self.features, str) and self.features == "auto":
             # Too few to choose by: linear, until the choice is made for good.
             if len(y) < FIRST or min(np.count_nonzero(y > 0), np.count_nonzero(y < 0)) < 2:
-                return Identity().fit(np.zeros((1, rows.shape[1])))
+                return Identity.of(rows.shape[1])
             return choose_features(
                 rows,
                 y,
@@ -347,7 +347,7 @@ class AUCStreams(AUCPredictions):
     def _finish_pairs(self, streams: PairStreams) -> None:
         features = self.features
         if not isinstance(features, FeatureMap) or isinstance(features, Identity):
-            features = Identity().fit(np.zeros((1, self.n_features_in_)))
+            features = Identity.of(self.n_features_in_)
         coef, sigmoids = streams.finish(features.n_outputs, sigmoid_of)
         pairs = MulticlassAUCClassifier(**self._pair_parameters())
         pairs.adopt_pairs(streams.classes, coef, sigmoids)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.estimators.auc.ways.ridge import is_cheap, is_exact
-from pairlearn.estimators.shared.choice import Choice
+from pairlearn.estimators.shared.evidence import Choice
 from pairlearn.estimators.shared.solvers import (
     MAPPED_BYTES,
     SGD,
@@ -23,7 +23,7 @@ from pairlearn.estimators.shared.solvers import (
     way_of,
 )
 from pairlearn.features import FeatureMap, Hats
-from pairlearn.losses import PairLoss, Square, get_loss
+from pairlearn.losses import LOSSES, PairLoss
 from pairlearn.solvers.rows import Rows
 from pairlearn.solvers.running import Callback
 from pairlearn.solvers.top.objectives import OBJECTIVES, Objective
@@ -85,7 +85,7 @@ class Composition:
         found = cls(
             OBJECTIVES.make(model.objective),
             None if _is_auto(model.solver) else SOLVERS.make(model.solver, also="auto"),
-            None if _is_auto(model.loss) else get_loss(model.loss),
+            None if _is_auto(model.loss) else LOSSES.make(model.loss),
             model.features,
             asked,
             model.scaling is not None,
@@ -112,7 +112,7 @@ class Composition:
                     'it at its default, or use objective="auc".'
                 )
         by_moments = isinstance(solver, Moments) or bool(self.monotone)
-        if by_moments and self.loss is not None and not isinstance(self.loss, Square):
+        if by_moments and self.loss is not None and not self.loss.by_moments:
             raise ValueError(
                 f"class moments are all that the square loss needs, and no other: got loss="
                 f'{self.loss!r}; use loss="square" or "auto", or solver="exact".'
@@ -137,7 +137,7 @@ class Composition:
     @property
     def suits_moments(self) -> bool:
         """Whether nothing is asked for that class moments would not honour."""
-        closed = self.loss is None or isinstance(self.loss, Square)
+        closed = self.loss is None or self.loss.by_moments
         return self.solver is None and closed and self.objective.over_pairs and not self.asked
 
     def before_mapping(self, features: FeatureMap, n_rows: int, *, linear: bool) -> Solver | None:
@@ -157,7 +157,7 @@ class Composition:
             return SGD()
         if not self.objective.over_pairs:
             return Exact()
-        loss = self.loss or get_loss("squared_hinge")
+        loss = self.loss or LOSSES.make("squared_hinge")
         return Exact() if is_exact(loss) and is_cheap(rows, y, loss) else SGD()
 
     def of_stream(self, *, linear: bool) -> Solver:
@@ -176,9 +176,9 @@ class Composition:
         if self.loss is not None:
             return self.loss
         if isinstance(solver, Moments):
-            return get_loss("square")
+            return LOSSES.make("square")
         by_default = isinstance(solver, SGD) and self.objective.over_pairs
-        return get_loss("hinge" if by_default else "squared_hinge")
+        return LOSSES.make("hinge" if by_default else "squared_hinge")
 
 
 @dataclass(frozen=True)

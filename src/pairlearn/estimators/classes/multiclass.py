@@ -16,6 +16,7 @@ classification problems, Machine Learning 45, 2001.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import combinations
 from typing import Any, ClassVar, Self
 
@@ -28,10 +29,9 @@ from sklearn.utils.validation import check_is_fitted
 from pairlearn.estimators.classes.coupling import couple, find_power, raise_to
 from pairlearn.estimators.shared.by_name import is_scaled
 from pairlearn.estimators.shared.calibration import Sigmoid, fit_sigmoid
-from pairlearn.estimators.shared.choice import Choice, Tried
 from pairlearn.estimators.shared.class_moments import (
     MOST_FEATURES,
-    ClassMoments,
+    ClassSystems,
     check_ridge,
     compact,
     deal_folds,
@@ -39,11 +39,13 @@ from pairlearn.estimators.shared.class_moments import (
     scores_of,
     to_user,
 )
+from pairlearn.estimators.shared.evidence import Candidate, Choice, Tried, best_of
 from pairlearn.estimators.shared.examples import product, validate_data
 from pairlearn.estimators.shared.scaling import Scaling, scaled_rows
 from pairlearn.estimators.shared.storage import Storable, register_storable
 from pairlearn.estimators.shared.threads import threads
 from pairlearn.estimators.shared.weights import chunk_weights, example_weights
+from pairlearn.folds import Fold
 from pairlearn.losses import SquaredHinge
 from pairlearn.metrics import HandTill
 from pairlearn.models.record import ModelFileError, ModelRecord
@@ -54,8 +56,6 @@ from pairlearn.typing import Places, Vector
 from pairlearn.validation import check_fraction, check_generator
 
 __all__ = ["MulticlassAUCClassifier"]
-
-Fold = tuple[Places, Places]
 
 #: With more classes the squared hinge, which is minimised pair by pair, is not worth its time.
 _FEW_CLASSES = 10
@@ -242,9 +242,9 @@ class MulticlassAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type
         n_classes = len(classes)
         tests = [test for _, test in folds]
 
-        def moments_of(fold: Fold) -> ClassMoments:
+        def moments_of(fold: Fold) -> ClassSystems:
             train, _ = fold
-            return ClassMoments.of(rows.take(train), codes[train], n_classes, weight[train])
+            return ClassSystems.of(rows.take(train), codes[train], n_classes, weight[train])
 
         def hinge_of(fold: Fold, start: Vector) -> Vector:
             train, test = fold
@@ -253,25 +253,31 @@ class MulticlassAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type
 
         with threads(self.n_jobs) as run:
             moments = list(run(moments_of, folds))
-        best: Tried | None = None
-        tried = []
-        for ridge in candidates:
-            solved = [found.solve_pairs(ridge) for found in moments]
-            scores = [scores_of(rows.take(t), w) for t, w in zip(tests, solved, strict=True)]
-            value = self._tried(ridge, codes, weight, tests, scores, n_classes)
-            tried.append(value)
-            # Of equals the strongest.
-            if best is None or value.auc > best.auc:
-                best, self.ridge_, out_of_fold, starts = value, ridge, scores, solved
-        assert best is not None
-        coef = ClassMoments.of(rows, codes, n_classes, weight).solve_pairs(self.ridge_)
+
+        def worth(scores: list[Vector]) -> list[float]:
+            metric = HandTill(pairs=True, classes=tuple(range(n_classes)))
+            return [
+                metric(codes[test], one, sample_weight=weight[test])
+                for test, one in zip(tests, scores, strict=True)
+            ]
+
+        def solutions() -> Iterator[Candidate[tuple[list[Vector], list[Vector]]]]:
+            for ridge in candidates:
+                solved = [found.solve_pairs(ridge) for found in moments]
+                scores = [scores_of(rows.take(t), w) for t, w in zip(tests, solved, strict=True)]
+                yield {"ridge": ridge}, (scores, solved), worth(scores)
+
+        best = best_of(solutions())
+        evidence, (out_of_fold, starts) = best.evidence, best.model
+        self.ridge_ = evidence.values["ridge"]
+        coef = ClassSystems.of(rows, codes, n_classes, weight).solve_pairs(self.ridge_)
         self.loss_ = "square"
         if self.loss == "squared_hinge" or (self.loss == "auto" and n_classes <= _FEW_CLASSES):
             with threads(self.n_jobs) as run:
                 hinge = list(run(hinge_of, folds, starts))
-            value = self._tried(self.ridge_, codes, weight, tests, hinge, n_classes)
-            if self.loss == "squared_hinge" or value.auc > best.auc:
-                best, self.loss_, out_of_fold = value, "squared_hinge", hinge
+            value = Tried.of(evidence.values, worth(hinge))
+            if self.loss == "squared_hinge" or value.auc > evidence.auc:
+                evidence, self.loss_, out_of_fold = value, "squared_hinge", hinge
                 coef = self._minimise(rows, codes, weight, coef)
         coef, shift = to_user(coef, scaling, given, rows, basis)
         held = np.concatenate(tests)
@@ -282,7 +288,7 @@ class MulticlassAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type
             coupled = couple(_pair_probabilities(held_scores, sigmoids), n_classes)
             self.power_ = find_power(coupled, codes[held], weight[held])
         sigmoids[:, 1] -= sigmoids[:, 0] * shift
-        self.choice_ = Choice(ridge=self.ridge_, evidence=best, tried=tuple(tried))
+        self.choice_ = Choice(ridge=self.ridge_, evidence=evidence, tried=best.tried)
         self.n_features_in_, self.scaling_ = given.shape[1], scaling
         self.classes_, self.coef_, self.sigmoids_ = classes, coef, sigmoids
         return self
@@ -303,23 +309,6 @@ class MulticlassAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type
             w, _ = objective.minimise(self.ridge_, starts[column], tolerance=1e-7)
             found.append(w)
         return np.array(found)
-
-    @staticmethod
-    def _tried(
-        ridge: float,
-        codes: Places,
-        weight: Vector,
-        tests: list[Places],
-        scores: list[Vector],
-        n_classes: int,
-    ) -> Tried:
-        """Return the M of a candidate over the folds."""
-        metric = HandTill(pairs=True, classes=tuple(range(n_classes)))
-        found = [
-            metric(codes[test], one, sample_weight=weight[test])
-            for test, one in zip(tests, scores, strict=True)
-        ]
-        return Tried.of({"ridge": ridge}, found)
 
     @staticmethod
     def _sigmoids(codes: Places, weight: Vector, scores: Vector) -> Vector:

@@ -9,6 +9,7 @@ examples with each label, give every score, every ridge and every fold in closed
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -26,18 +27,19 @@ from pairlearn.estimators.shared.calibration import (
 )
 from pairlearn.estimators.shared.class_moments import (
     MOST_FEATURES,
-    ClassMoments,
+    ClassSystems,
     check_ridge,
     compact,
-    matrix_of,
     n_unknowns,
     scores_of,
     to_user,
 )
+from pairlearn.estimators.shared.evidence import Candidate, best_of
 from pairlearn.estimators.shared.examples import product, validate_data
 from pairlearn.estimators.shared.scaling import scaled_rows
 from pairlearn.estimators.shared.storage import Storable, register_storable
 from pairlearn.estimators.shared.weights import chunk_weights
+from pairlearn.folds import deal, n_folds_of, splits_of
 from pairlearn.metrics import roc_auc
 from pairlearn.models.registry import ArraySpec
 from pairlearn.solvers.rows import CsrRows, Rows, as_rows
@@ -57,7 +59,7 @@ class _Sums:
 
     @classmethod
     def of(cls, rows: Rows, weight: Vector) -> _Sums:
-        X = matrix_of(rows)
+        X = rows.matrix
         if isinstance(rows, CsrRows):
             second = np.asarray((X.multiply(weight[:, None]).T @ X).todense())
         else:
@@ -71,11 +73,11 @@ class _Sums:
         return _Sums(self.mass + other.mass, self.first + other.first, self.second + other.second)
 
 
-def _moments(without: _Sums, having: _Sums) -> ClassMoments:
+def _moments(without: _Sums, having: _Sums) -> ClassSystems:
     means = np.array([one.first / one.mass for one in (without, having)])
     seconds = np.array([one.second / one.mass for one in (without, having)])
     covariances = seconds - means[:, :, None] * means[:, None, :]
-    return ClassMoments(means, covariances, np.array([without.mass, having.mass]))
+    return ClassSystems(means, covariances, np.array([without.mass, having.mass]))
 
 
 class MultilabelAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -209,9 +211,9 @@ class MultilabelAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type
         scaling, rows = scaled_rows(self.scaling, given, counts)
         rows, basis = compact(rows)
         rng = check_generator(self.random_state)
-        n_folds = min(max(round(1.0 / self.validation_fraction), 2), n)
-        fold = rng.permutation(n) % n_folds
-        parts = [np.flatnonzero(fold == f) for f in range(n_folds)]
+        order = np.argsort(rng.permutation(n))
+        fold = deal([order], n, n_folds=n_folds_of(self.validation_fraction, n))
+        parts = [held for _, held in splits_of(fold)]
         of_all = [_Sums.of(rows.take(part), weight[part]) for part in parts]
         total = _added(of_all)
         found = [
@@ -267,24 +269,21 @@ class MultilabelAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type
         for f in usable:
             train = all_having - having[f]
             held.append((parts[f], _moments(total - of_all[f] - train, train)))
-        best, ridge, scores = -1.0, candidates[0], list[Vector]()
-        if held:
+
+        def solutions() -> Iterator[Candidate[list[Vector]]]:
             for one in candidates:
                 tried = [scores_of(rows.take(t), m.solve_pairs(one))[:, 0] for t, m in held]
-                value = float(
-                    np.mean(
-                        [
-                            roc_auc(has[test], s, sample_weight=weight[test])
-                            for (test, _), s in zip(held, tried, strict=True)
-                        ]
-                    )
-                )
-                # Of equals the strongest.
-                if value > best:
-                    best, ridge, scores = value, one, tried
+                worth = [
+                    roc_auc(has[test], s, sample_weight=weight[test])
+                    for (test, _), s in zip(held, tried, strict=True)
+                ]
+                yield {"ridge": one}, tried, worth
+
+        best = best_of(solutions()) if held else None
+        ridge = best.evidence.values["ridge"] if best else candidates[0]
         coef = _moments(total - all_having, all_having).solve_pairs(ridge)[0]
         index = np.concatenate([test for test, _ in held]) if held else np.arange(len(has))
-        judged = np.concatenate(scores) if held else rows.scores(coef)
+        judged = np.concatenate(best.model) if best else rows.scores(coef)
         criterion = self.threshold if isinstance(self.threshold, str) else THRESHOLDS[0]
         cut = choose_threshold(judged, has[index], weight[index], criterion)
         sigmoid = fit_sigmoid(judged, has[index], weight[index])

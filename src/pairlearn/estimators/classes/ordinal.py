@@ -17,6 +17,7 @@ P. McCullagh, Regression models for ordinal data, Journal of the Royal Statistic
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import combinations
 from typing import Any, ClassVar, Self
 
@@ -29,7 +30,7 @@ from sklearn.utils.validation import check_is_fitted
 from pairlearn.estimators.shared.by_name import is_scaled
 from pairlearn.estimators.shared.class_moments import (
     MOST_FEATURES,
-    ClassMoments,
+    ClassSystems,
     check_ridge,
     compact,
     deal_folds,
@@ -37,6 +38,7 @@ from pairlearn.estimators.shared.class_moments import (
     scores_of,
     to_user,
 )
+from pairlearn.estimators.shared.evidence import Candidate, best_of
 from pairlearn.estimators.shared.examples import product, validate_data
 from pairlearn.estimators.shared.scaling import scaled_rows
 from pairlearn.estimators.shared.storage import Storable, register_storable
@@ -174,30 +176,28 @@ class OrdinalAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type: i
         rows, basis = compact(rows)
         rng = check_generator(self.random_state)
         held = [
-            (test, ClassMoments.of(rows.take(train), codes[train], len(classes), weight[train]))
+            (test, ClassSystems.of(rows.take(train), codes[train], len(classes), weight[train]))
             for train, test in deal_folds(codes, weight, self.validation_fraction, rng)
         ]
-        best = -1.0
-        for ridge in candidates:
-            scores = [
-                scores_of(rows.take(test), moments.solve_order(ridge)[np.newaxis])[:, 0]
-                for test, moments in held
-            ]
-            value = float(
-                np.mean(
-                    [
-                        share_in_order(codes[test], one, weight[test])
-                        for (test, _), one in zip(held, scores, strict=True)
-                    ]
-                )
-            )
-            # Of equals the strongest.
-            if value > best:
-                best, self.ridge_, out_of_fold = value, ridge, scores
-        found = ClassMoments.of(rows, codes, len(classes), weight).solve_order(self.ridge_)
+
+        def solutions() -> Iterator[Candidate[list[Vector]]]:
+            for ridge in candidates:
+                scores = [
+                    scores_of(rows.take(test), moments.solve_order(ridge)[np.newaxis])[:, 0]
+                    for test, moments in held
+                ]
+                worth = [
+                    share_in_order(codes[test], one, weight[test])
+                    for (test, _), one in zip(held, scores, strict=True)
+                ]
+                yield {"ridge": ridge}, scores, worth
+
+        best = best_of(solutions())
+        self.ridge_ = best.evidence.values["ridge"]
+        found = ClassSystems.of(rows, codes, len(classes), weight).solve_order(self.ridge_)
         coef, shift = to_user(found[np.newaxis], scaling, given, rows, basis)
         tests = np.concatenate([test for test, _ in held])
-        slope, cuts = fit_cuts(np.concatenate(out_of_fold), codes[tests], weight[tests])
+        slope, cuts = fit_cuts(np.concatenate(best.model), codes[tests], weight[tests])
         self.classes_, self.coef_ = classes, coef[0]
         self.slope_, self.cuts_ = slope, cuts + slope * float(shift[0])
         return self

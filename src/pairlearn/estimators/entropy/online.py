@@ -10,8 +10,8 @@ import numpy as np
 
 from pairlearn.estimators.entropy.start import locate, start_from
 from pairlearn.estimators.shared.weights import representatives
-from pairlearn.losses import Epanechnikov, PairLoss, Welsch
-from pairlearn.metrics.entropy import error_entropy
+from pairlearn.losses import WINDOWS, PairLoss
+from pairlearn.metrics.entropy import DENSITIES, error_entropy
 from pairlearn.restored import check_sane, restored_array, restored_count, restored_number
 from pairlearn.solvers.descent.stream import Stream
 from pairlearn.solvers.rows import DenseRows, Rows
@@ -261,8 +261,8 @@ def pair_loss(loss: PairLoss, errors: Vector, seed: int) -> float:
     For the windows of this package it is the entropy, which has a fast form; for any other the
     mean loss of 20,000 pairs, the same for every model.
     """
-    if type(loss) in (Welsch, Epanechnikov):
-        kind = "gaussian" if type(loss) is Welsch else "epanechnikov"
+    kind = WINDOWS.name_of(loss)
+    if kind in DENSITIES:
         return error_entropy(errors, loss.parameter, window=kind, method="binned")
     n, rng = len(errors), np.random.default_rng(seed)
     left = rng.integers(0, n, 20_000)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -15,15 +15,13 @@ from sklearn.utils.validation import check_is_fitted
 from pairlearn.averaging import Averaging
 from pairlearn.domains import ball_or_whole
 from pairlearn.estimators.entropy.online import Beginning, OnlineCorrection, scaled_start
+from pairlearn.estimators.entropy.stages import StageTraining, Windows, stage_lengths
 from pairlearn.estimators.entropy.start import INTERCEPTS, check_start, locate, start_from
-from pairlearn.estimators.entropy.training import StageTraining, stage_lengths
-from pairlearn.estimators.entropy.window import Windows
 from pairlearn.estimators.shared.by_name import (
     as_averaging,
     as_schedule,
     auto_steps,
     is_scaled,
-    named,
 )
 from pairlearn.estimators.shared.examples import validate_data
 from pairlearn.estimators.shared.features_seen import rows_and_targets, see_features, seen_features
@@ -39,7 +37,7 @@ from pairlearn.losses import PairLoss
 from pairlearn.metrics.entropy import error_entropy
 from pairlearn.models.record import ModelRecord
 from pairlearn.models.registry import ArraySpec
-from pairlearn.pairings import Pairing, PreviousExample, RandomPair
+from pairlearn.pairings import PAIRINGS, Pairing
 from pairlearn.problem import Problem
 from pairlearn.schedules import Schedule
 from pairlearn.scores import LinearScore
@@ -53,11 +51,6 @@ from pairlearn.validation import check_generator, check_positive
 
 __all__ = ["EntropyRegressor"]
 
-_PAIRINGS: dict[str, Callable[[], Pairing]] = {
-    "previous": PreviousExample,
-    "shuffled": lambda: PreviousExample("shuffled"),
-    "random": RandomPair,
-}
 #: The relative step size of a stream, with steps c / sqrt(t).
 _STREAM_STEP = 1.0
 #: Steps of n_passes="auto", all stages together.
@@ -452,9 +445,7 @@ class EntropyRegressor(MapsFeatures, Storable, RegressorMixin, BaseEstimator):  
         return scaling.from_user(check_start(self.init, len(scaling.factor)))
 
     def _pairing(self) -> Pairing:
-        if isinstance(self.pairing, Pairing):
-            return self.pairing
-        return named("pairing", self.pairing, _PAIRINGS)()
+        return PAIRINGS.make(self.pairing)
 
     def _windows(self) -> Windows:
         return Windows(self.window, self.bandwidth)

@@ -154,10 +154,9 @@ def _least_squares(rows: Rows, y: Vector, weight: Vector, *, rough: bool = False
 
 
 def _least_squares_csr(rows: CsrRows, target: Vector, share: Vector, root: Vector) -> Vector:
-    import scipy.sparse
     from scipy.sparse.linalg import LinearOperator, lsqr
 
-    X = scipy.sparse.csr_array((rows.data, rows.indices, rows.indptr), shape=rows.shape)
+    X = rows.matrix
     mean = np.asarray(share @ X)
     centred = LinearOperator(
         rows.shape,

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,13 +12,12 @@ from sklearn.utils.multiclass import check_classification_targets
 from pairlearn.averaging import Averaging
 from pairlearn.domains import PsdBall, PsdCone
 from pairlearn.estimators.metric.mixin import check_pair_labels, check_pairs
-from pairlearn.estimators.shared.by_name import is_scaled, named
+from pairlearn.estimators.shared.by_name import is_scaled
 from pairlearn.estimators.shared.examples import validate_data
 from pairlearn.estimators.shared.mapping import MapsFeatures
 from pairlearn.features import FeatureMap
-from pairlearn.losses import PairLoss
-from pairlearn.losses.metric import get_metric_loss
-from pairlearn.pairings import GivenPairs, Pairing, PreviousExample, RandomPair
+from pairlearn.losses import METRIC_LOSSES, PairLoss
+from pairlearn.pairings import PAIRINGS, GivenPairs, Pairing, PreviousExample
 from pairlearn.pairings.given import as_rows_of_pairs
 from pairlearn.problem import Problem
 from pairlearn.schedules import Schedule
@@ -29,11 +27,6 @@ from pairlearn.validation import check_positive
 
 __all__ = ["MetricParameters"]
 
-_PAIRINGS: dict[str, Callable[[], Pairing]] = {
-    "previous": PreviousExample,
-    "shuffled": lambda: PreviousExample("shuffled"),
-    "random": RandomPair,
-}
 #: Steps between two projections of projection="auto" in `fit`.
 _PERIOD = 2000
 
@@ -61,8 +54,7 @@ class MetricParameters(MapsFeatures):
 
     def _problem(self) -> Problem:
         is_scaled(self.scaling)
-        loss = get_metric_loss(self.loss)
-        return Problem(self._score(), loss)
+        return Problem(self._score(), METRIC_LOSSES.make(self.loss))
 
     def _score(self) -> MahalanobisScore:
         return MahalanobisScore(self.parameterization, self.rank)
@@ -91,11 +83,9 @@ class MetricParameters(MapsFeatures):
         """Return the pairing, None for near examples."""
         if paired:
             return GivenPairs()
-        if isinstance(self.pairing, Pairing):
-            return self.pairing
-        if self.pairing in ("auto", "neighbors"):
+        if isinstance(self.pairing, str) and self.pairing in ("auto", "neighbors"):
             return None
-        return named("pairing", self.pairing, _PAIRINGS)()
+        return PAIRINGS.make(self.pairing)
 
     def _stream_pairing(self, paired: bool) -> Pairing:
         """Return the pairing of a stream, in which nobody's neighbours are known."""

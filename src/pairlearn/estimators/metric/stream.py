@@ -252,7 +252,7 @@ class MetricStream(MetricParameters):
             self._codes = _checked_codes(state["codes"])
             step_size = check_positive("the saved step_size", state["step_size"])
             paired = bool(state["paired"])
-            self.features_ = Identity().fit(np.zeros((1, self.n_features_in_)))
+            self.features_ = Identity.of(self.n_features_in_)
             waiting = _checked_waiting(state["waiting"], self.n_features_in_)
             self._known = self._checked_known(state.get("known"))
             if state["stream"] is None:

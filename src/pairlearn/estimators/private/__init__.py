@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Private estimators, and the audit of what a user gets."""
+"""Private estimators, and the audit that attacks their public output."""

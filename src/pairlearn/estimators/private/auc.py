@@ -37,9 +37,9 @@ _NO_THRESHOLD = "none: no threshold was released"
 
 def _refusal(what: str, mechanism: str) -> AttributeError:
     return AttributeError(
-        f"{mechanism} releases a direction and no {what}: one found on private examples would be "
-        'a release of its own. Use decision_function, or mechanism="statistics", whose releases '
-        "give it."
+        f"{mechanism} releases a direction and no {what}: finding it on private examples would "
+        'cost more privacy. Use decision_function, or mechanism="statistics", whose releases '
+        "determine it."
     )
 
 
@@ -58,11 +58,11 @@ def _has_log_odds(model: PrivateAUCClassifier) -> bool:
 
 
 class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    r"""Linear AUC maximisation with an (epsilon, delta)-differential-privacy promise.
+    r"""Linear AUC maximisation with (epsilon, delta)-differential privacy.
 
-    Whatever must be known before the data are touched is an argument. Values outside `bounds` are
-    clipped, NaN becomes the middle of the bounds, and a label other than the positive one counts
-    as negative; no message and no attribute depends on the data except through the noise.
+    All public facts are arguments. Values outside `bounds` are clipped, NaN becomes the middle of
+    the bounds, and a label other than the positive one counts as negative. No message and no
+    attribute depends on the data except through the noise.
 
     Parameters
     ----------
@@ -73,9 +73,8 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
         or more gets a warning: at 1/n, publishing one random record would be allowed.
     bounds : tuple (lower, upper), PrivateBounds or "private"
         Public bounds of the features, each a number or one number for each feature. Required.
-        Where nobody knows them, `PrivateBounds` finds some inside a public range with a fifth of
-        the budget, and "private" does so without a range; ask `privacy.planner.plan` whether it
-        pays.
+        If they are unknown, `PrivateBounds` finds some inside a public range with a fifth of the
+        budget, and "private" does so without a range; `privacy.planner.plan` says whether it pays.
     levels : array-like of int, optional
         0 for a continuous feature, k for a code of k equally spaced levels.
     labels : tuple (negative, positive), default=(0, 1)
@@ -85,47 +84,48 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
     neighbours : {"replace", "add_remove"}, default="replace"
         Whether data sets are neighbours if one example is replaced, or added or removed.
     n_examples : int, optional
-        The public number of examples that scales the release and sets the default delta. Needed
-        with neighbours="add_remove", where the number of rows is protected: the largest number
-        that may come, to which the promise is restricted. With "replace" it is the number of rows.
+        The public number of examples that scales the release and sets the default delta. With
+        neighbours="add_remove" the number of rows is secret, so give an upper bound on it; the
+        guarantee covers at most this many rows. With "replace" it is the number of rows.
     public_centre : array-like, optional
         A typical value of each feature known without the data; the middle of the bounds by
         default. A good guess saves budget.
     features : {"linear", "hats", "fourier"} or FeatureMap, default="linear"
-        What the score is linear in: the features, piecewise linear functions of each with 5 knots
-        between its bounds, or 64 random sines and cosines of all. A map of `pairlearn.features` is
-        made of public numbers: one that learned from examples, or would, is refused. Noise grows
-        with the root of the number of mapped features, so curves pay with many examples only.
+        What the score is linear in: the features, piecewise linear functions of each feature with 5
+        knots between its bounds, or 64 random sines and cosines of all. A map of
+        `pairlearn.features` must use public numbers only; a map that learns from examples is
+        refused. Noise grows with the root of the number of mapped features, so nonlinear maps pay
+        with many examples only.
     secure : bool, default=True
-        Discrete noise on a grid, which closes the floating-point gap of the noise. False is faster,
-        gives floating-point noise, and stands in the statement of the certificate.
+        Discrete noise on a grid, which closes the floating-point gap of the noise. False is faster
+        and gives floating-point noise; the certificate says so.
     random_state : int, optional
         Makes the noise reproducible: for simulations only. The certificate then says that the
         model is not private, and a warning is given.
     ledger : PrivacyLedger, optional
-        A budget shared with other releases; the fit is entered before the data are read and
-        refused if it would overspend.
+        A budget shared with other releases. It records the fit before the data are read, and
+        refuses a fit that would overspend.
 
     Attributes
     ----------
     coef_ : ndarray of shape (1, d)
         The score's coefficients for features inside the bounds.
     intercept_ : ndarray of shape (1,)
-        Puts the decision threshold at 0: halfway between the released class means with the
-        default mechanism; with those that release none, the score of the public middle.
+        Puts the decision threshold at 0. The default mechanism puts it halfway between the released
+        class means; a mechanism that releases no threshold puts it at the public middle.
     log_odds_ : ndarray of shape (2,) or None
-        Slope and offset of the log odds of the positive label over `decision_function`, made of
-        the same releases; None where the mechanism gives none.
+        Slope and offset of the log odds of the positive label over `decision_function`, from the
+        same releases; None if the mechanism does not determine them.
     features_ : FeatureMap
         The map; coefficients are those of mapped features.
     classes_ : ndarray of shape (2,)
         The public labels.
     bounds_ : ndarray of shape (2, d)
-        Lower and upper bounds that examples are clipped to: the public ones, or those released.
+        Lower and upper bounds to which examples are clipped, public or released.
     certificate_ : Certificate
-        What is promised, and on which facts it rests.
+        The guarantee and the facts behind it.
     feature_names_in_ : ndarray of str
-        Names of the columns, if X had any: as public as their number, and compared in `predict`.
+        Names of the columns, if X had any. They are public; `predict` compares them.
     n_features_in_ : int
         Number of features.
 
@@ -198,18 +198,18 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
         self.coef_ = arrays["coef"].copy()[None, :]
         self.intercept_ = arrays["intercept"].copy().reshape(1)
         self.log_odds_ = arrays["log_odds"].copy() if "log_odds" in arrays else None
-        self.features_ = Identity().fit(np.zeros((1, len(self.bounds_[0]))))
+        self.features_ = Identity.of(len(self.bounds_[0]))
 
     def _restore_map(self, features: FeatureMap) -> None:
         if features.n_inputs != len(self.bounds_[0]):
             raise ModelFileError(
-                f"its map takes {features.n_inputs} features, and {len(self.bounds_[0])} have "
-                "bounds."
+                f"its map takes {features.n_inputs} features, but its bounds have "
+                f"{len(self.bounds_[0])}."
             )
         self.features_ = features
 
     def _stored_mechanism(self) -> Any:
-        """Return the mechanism that the certificate names; constants of its own are not stored."""
+        """Return the mechanism that the certificate names; the file does not hold its constants."""
         try:
             return get_mechanism(self.certificate_.mechanism).name
         except ValueError as error:
@@ -223,11 +223,10 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
         X : array-like of shape (n, d)
             Examples; NaN and values outside the bounds are allowed.
         y : array-like of shape (n,)
-            Labels; whatever is not the positive label counts as negative.
+            Labels; any label but the positive one counts as negative.
         groups : array-like of shape (n,), optional
-            Whose row each is. The promise is then about a user with all rows, however many; each
-            user counts as much as any other, and the number of users takes the place of n. With
-            mechanism="statistics".
+            The user of each row, for mechanism="statistics". The guarantee then protects a user
+            with all rows. Each user has the same weight, and n is the number of users.
 
         Returns
         -------
@@ -253,20 +252,20 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
         noise: NoiseSource,
         facts: Mapping[str, str],
     ) -> PrivateAUCClassifier:
-        """Learn from moments that are released elsewhere, on many machines say.
+        """Learn from moments that are released elsewhere, for instance on many machines.
 
         Parameters
         ----------
         release_of : callable
-            Takes what is public, returns the `release` of `CentredStatistics.learn`. It is called
-            after the budget was paid.
+            Takes the public setting and returns the `release` of `CentredStatistics.learn`. It is
+            called after the ledger has recorded the cost.
         n_rows, n_features : int
-            The form of the table; with neighbours="add_remove" `n_rows` is not looked at except to
-            be refused if it is more than `n_examples`.
+            The shape of the table. With neighbours="add_remove", `n_rows` is used only to refuse
+            more rows than `n_examples`.
         noise : NoiseSource
-            Where the noise comes from.
+            The source of the noise.
         facts : mapping of str to str
-            What the certificate says of how it was released.
+            Further public facts for the certificate.
 
         Returns
         -------
@@ -287,7 +286,7 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
         if self.features != "linear":
             raise ValueError(
                 f"over partitions scores are linear, got features={self.features!r}; leave it at "
-                '"linear", or map the columns before, by public numbers.'
+                '"linear", or map the columns beforehand with public numbers.'
             )
         setting = self._setting(self._public_number(n_rows), n_features)
         self.features_ = map_publicly(self.features, setting)
@@ -312,7 +311,7 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
         unit: str = "example",
         facts: Mapping[str, str] | None = None,
     ) -> None:
-        """Keep what was released, and nothing else."""
+        """Store the releases, and nothing else of the data."""
         self.certificate_ = certify(
             fit,
             mechanism.name,
@@ -361,8 +360,8 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Return the label of each example: positive where the score is above 0.
 
-        The threshold comes from the releases, at no further price. Mechanisms that release a
-        direction only have none, and then there is no such method.
+        The threshold comes from the releases, at no further cost. Mechanisms that release only a
+        direction have no threshold, and then this method does not exist.
 
         Parameters
         ----------
@@ -381,8 +380,8 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
     def predict_proba(self, X: ArrayLike) -> Vector:
         """Return probabilities of the two labels, increasing in the score.
 
-        They are those of normal scores with the released means, variance and label mean, at no
-        further price. Mechanisms that release a direction only have none, and refuse.
+        They assume normal scores with the released means, variance and label mean, at no further
+        cost. Mechanisms that release only a direction have no probabilities and refuse.
 
         Parameters
         ----------
@@ -397,7 +396,7 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
         check_is_fitted(self, "coef_")
         assert self.log_odds_ is not None
         slope, offset = self.log_odds_
-        with np.errstate(over="ignore"):  # beyond what a probability can tell apart
+        with np.errstate(over="ignore"):  # the probability is 0 or 1 there anyway
             odds = np.clip(slope * self.decision_function(X) + offset, -700.0, 700.0)
         positive = 1.0 / (1.0 + np.exp(-odds))
         return np.column_stack([1.0 - positive, positive])
@@ -409,7 +408,7 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
 
 
 def public_classes(labels: tuple[Any, ...]) -> NDArray[Any]:
-    """Return public labels as an array that keeps what they are."""
+    """Return public labels as an array that keeps their types."""
     classes = np.asarray(labels)
     if classes.shape != (len(labels),) or classes.tolist() != list(labels):
         classes = np.empty(len(labels), dtype=object)

@@ -1,25 +1,26 @@
 # SPDX-License-Identifier: BSD-3-Clause
-r"""Audit a private estimator: attack what its user gets.
+r"""Audit a private estimator: attack its public output.
 
-The estimator is fitted on neighbouring tables (`private_neighbours`), in three ways.
+The audit fits the estimator on neighbouring tables (`private.neighbours`) and attacks in three
+ways.
 
-*Exactly.* A fit is recorded and played back on the neighbour: the noise source gives out the same
-noisy values again. Everything public (fitted attributes, scores and probabilities of new
-examples, the model file, the certificate) must then be the same to the last bit, since noisy values
-are all it may know; what was protected must lie within the stated sensitivity; and the certificate
-must list what was released and add up. This needs no statistics: whatever these neighbours reach is
-found for certain. Of all pairs the one with the largest distance is attacked further.
+*Exactly.* A fit is recorded and replayed on the neighbour: the noise source returns the same noisy
+values again. Everything public (fitted attributes, scores and probabilities of new examples, the
+model file, the certificate) must then be the same to the last bit, since the estimator may know the
+data through noisy values only. Protected values must stay within the stated sensitivity, and the
+certificate must list all releases and add up. This needs no statistics: it surely finds every
+violation that these neighbours expose. The pair with the largest distance is attacked further.
 
-*By its public numbers.* Fitted many times with its own secret noise, as a user would, the estimator
-must not let anyone tell the two tables apart from coefficients, intercept, scores and probabilities
-better than it promises. The statistic is their projection on a direction that is learned on half of
-the runs; the other half bounds epsilon from below (Clopper and Pearson).
+*By its public numbers.* The estimator is fitted many times with its own secret noise, as a user
+would. Nobody must be able to tell the two tables apart by coefficients, intercept, scores and
+probabilities better than the guarantee allows. The statistic is their projection on a direction
+learned on half of the runs; the other half bounds epsilon from below (Clopper and Pearson).
 
-*By its releases.* The same with the log-likelihood ratio of everything that passed the noise, where
-no secret draws are part of the protection; and the noise itself is measured.
+*By its releases.* The same with the log-likelihood ratio of all noisy releases, unless secret draws
+are part of the protection. This attack also measures the noise itself.
 
-An audit can find a broken estimator; it cannot prove one right. It says which violation it would
-have found (`PublicAudit.power`).
+An audit can find a broken estimator; it cannot prove one right. `PublicAudit.power` is the smallest
+violation that it would have found.
 """
 
 from __future__ import annotations
@@ -56,41 +57,43 @@ __all__ = ["PublicAudit", "audit_estimator", "check_estimator_exactly", "public_
 
 PrivateEstimator = PrivateAUCClassifier | PrivateMetricLearner
 
-#: What rounding may add to a distance, relatively.
+#: Relative tolerance for rounding in a distance.
 _ROUNDING = 1e-9
-#: Of the error that is allowed in all, for each of four bounds and for each of two on the noise.
-_EACH_BOUND, _EACH_NOISE = 0.24, 0.02
-#: Runs on each table whose noise is measured.
+#: Share of the total error for each of the four bounds on epsilon and mu.
+_EACH_BOUND = 0.24
+#: Share of the total error for each of the two bounds on the noise, which shows by a wide margin.
+_EACH_NOISE = 0.02
+#: Number of runs on each table that measure the noise.
 _MEASURED_RUNS = 200
 
 
 @dataclass(frozen=True)
 class PublicAudit:
-    """What an audit of an estimator found.
+    """The result of an audit of an estimator.
 
     Parameters
     ----------
     epsilon, delta : float
         The claim.
     findings : tuple of str
-        What the exact check found; any refutes the claim.
+        Violations that the exact check found; any of them refutes the claim.
     n_pairs : int
-        Pairs of tables of the exact check.
+        Number of pairs of tables in the exact check.
     worst : str
         The pair that was attacked.
     largest_share : float
-        Its distance as a share of what the claim allows.
+        Its distance as a share of the distance that the claim allows.
     public : AuditResult
         The attack on public numbers.
     releases : AuditResult or None
-        The attack on the releases, None where secret draws protect them too.
+        The attack on the releases; None if secret draws protect them too.
     noise_upper : float
-        Upper bound on the noise in units of what is stated.
+        Upper bound on the noise as a multiple of the stated noise.
     noise_correlation_lower : float
         Lower bound on the correlation of the noise of successive runs.
     power : float or None
         The smallest epsilon, at `delta`, that the attacks would have refuted in nine of ten cases;
-        None if there were too few runs for any.
+        None if there were too few runs to refute any.
     confidence : float
         A sound estimator passes with this probability or more.
     """
@@ -110,7 +113,7 @@ class PublicAudit:
 
     @property
     def passed(self) -> bool:
-        """Whether nothing was found."""
+        """Whether the audit found no violation."""
         return (
             not self.findings
             and self.public.passed
@@ -128,7 +131,7 @@ class PublicAudit:
             f"Exact check on {self.n_pairs} pairs of tables: "
             + ("nothing found." if not self.findings else ""),
             *(f"  - {finding}" for finding in self.findings),
-            f"Attacked: {self.worst}, {self.largest_share:.3f} of the distance that is allowed.",
+            f"Attacked: {self.worst}, {self.largest_share:.3f} of the allowed distance.",
             f"Public numbers of {n_runs} fits on each table: epsilon is at least "
             f"{self.public.epsilon_lower:.3f}.",
         ]
@@ -137,15 +140,15 @@ class PublicAudit:
                 f"All releases of {self.releases.n_runs} fits: epsilon is at least "
                 f"{self.releases.epsilon_lower:.3f}, mu at least {self.releases.mu_lower:.4f}."
             )
-        lines.append(f"Noise: at most {self.noise_upper:.3f} of what is stated.")
+        lines.append(f"Noise: at most {self.noise_upper:.3f} of the stated noise.")
         if self.noise_correlation_lower > 0.0:
-            lines.append("The noise of successive runs is correlated: it is used again.")
-        power = "nothing, with so few runs"
+            lines.append("The noise of successive runs is correlated: it was reused.")
+        power = "nothing, because there are too few runs"
         if self.power is not None:
             power = f"a true epsilon of {self.power:.3f} or more in nine of ten cases"
         lines.append(
             f"Power: the attacks would have refuted {power}; the exact check finds every violation "
-            "that its tables reach."
+            "that its tables expose."
         )
         lines.append(
             f"A sound estimator is refuted with probability {1 - self.confidence:.2g} or less."
@@ -161,7 +164,7 @@ def audit_estimator(
     n_runs: int = 2_000,
     confidence: float = 0.99,
 ) -> PublicAudit:
-    """Audit a private estimator by what its user gets.
+    """Audit a private estimator by attacks on its public output.
 
     Parameters
     ----------
@@ -170,7 +173,7 @@ def audit_estimator(
     n : int, default=64
         Number of examples of the tables.
     n_features : int, default=4
-        Number of features, where `bounds` do not say it.
+        Number of features, if `bounds` do not determine it.
     n_runs : int, default=2000
         Fits on each of two tables.
     confidence : float, default=0.99
@@ -179,7 +182,7 @@ def audit_estimator(
     Returns
     -------
     PublicAudit
-        What was found.
+        The result.
 
     Examples
     --------
@@ -190,9 +193,9 @@ def audit_estimator(
     check_fraction("confidence", confidence)
     check_count("n_runs", n_runs, minimum=8)
     if estimator.delta is None:
-        raise ValueError("an audit is of one claim; give delta.")
+        raise ValueError("an audit needs one claim, got delta=None; give delta.")
     with warnings.catch_warnings():
-        # Recorded noise is not private, and says so each time.
+        # Recorded noise is not private and gives a warning in each fit.
         warnings.simplefilter("ignore", PrivacyWarning)
         exact = check_estimator_exactly(estimator, n=n, n_features=n_features)
         pair = exact.worst
@@ -231,7 +234,7 @@ def audit_estimator(
 
 @dataclass(frozen=True)
 class ExactCheck:
-    """What the exact check found: findings, the pair with the largest distance, and the claim."""
+    """The result of the exact check: findings, the pair with the largest distance, the claim."""
 
     findings: list[str]
     n_pairs: int
@@ -243,7 +246,7 @@ class ExactCheck:
 def check_estimator_exactly(
     estimator: PrivateEstimator, *, n: int = 64, n_features: int = 4
 ) -> ExactCheck:
-    """Record fits and play them back on neighbouring tables; see the module."""
+    """Record fits and replay them on neighbouring tables; see the module."""
     lower, upper = estimator.public_bounds(estimator.public_width() or n_features)
     if estimator.n_examples is None and estimator.neighbours == "add_remove":
         estimator = clone(estimator).set_params(n_examples=n)
@@ -252,13 +255,13 @@ def check_estimator_exactly(
     )
     findings: list[str] = []
     worst, share, mu = pairs[0], -1.0, None
-    # New examples, of which anyone may ask the scores.
+    # New examples: their scores are public.
     probes = np.linspace(lower, upper, 5)
     for pair in pairs:
         try:
             found, distance, mu = _exact(estimator, pair, probes)
         except Exception as error:  # An error that depends on the data is a release.
-            found, distance = [f"the data raise {type(error).__name__}"], 0.0
+            found, distance = [f"the data cause a {type(error).__name__}"], 0.0
         findings.extend(f"{pair.name}: {finding}." for finding in found)
         if distance > share:
             worst, share = pair, distance
@@ -268,7 +271,7 @@ def check_estimator_exactly(
 def _exact(
     estimator: PrivateEstimator, pair: PublicNeighbours, probes: Vector
 ) -> tuple[list[str], float, float | None]:
-    """Return findings, the distance as a share of the claim, and the mu that is claimed."""
+    """Return the findings, the distance as a share of the claim, and the claimed mu."""
     record = RecordingSource(NoiseSource(secure=estimator.secure, seed=0))
     model = _with_noise(estimator, record).fit(pair.X, pair.y)
     replay = ReplayingSource(record, pair.rows)
@@ -282,14 +285,14 @@ def _exact(
     if differ:
         found.append(f"with the same noisy values {', '.join(differ)} differ on the neighbour")
     certificate = model.certificate_
-    # That recorded noise is not private is as it must be.
+    # Recorded noise can always be reproduced, so that problem does not count.
     problems = accounting_problems(certificate)
     found += [problem.rstrip(".") for problem in problems if "can be reproduced" not in problem]
     if [v.shape for v in record.values] != [v.shape for v in replay.values]:
         return [*found, "other numbers are released on the neighbour"], 0.0, certificate.mu
     stated = [release.dimension for release in certificate.releases]
     if stated != [value.size for value in record.values]:
-        found.append(f"releases of {stated} numbers are listed, and others were made")
+        found.append(f"releases of {stated} numbers are listed, but others were made")
         return found, 0.0, certificate.mu
     distances = [
         float(np.linalg.norm(mine - others)) / scale
@@ -314,7 +317,7 @@ def _exact(
 
 
 def _with_noise(estimator: PrivateEstimator, noise: NoiseSource) -> Any:
-    """Return an unfitted copy that takes its noise from the given source."""
+    """Return an unfitted copy that uses the given noise source."""
     model = clone(estimator)
     model.random_state = noise
     model.ledger = None
@@ -322,7 +325,7 @@ def _with_noise(estimator: PrivateEstimator, noise: NoiseSource) -> Any:
 
 
 def observed(model: Any, probes: Vector) -> dict[str, Any]:
-    """Return everything that is public of a fitted estimator, as plain values to compare."""
+    """Return everything public about a fitted estimator, as plain values to compare."""
     seen: dict[str, Any] = {
         name: _plain(value) for name, value in vars(model).items() if name.endswith("_")
     }
@@ -339,7 +342,7 @@ def observed(model: Any, probes: Vector) -> dict[str, Any]:
 
 
 def _answer(model: Any, name: str, probes: Vector) -> NDArray[Any] | None:
-    """Return what a method says of new examples, None where there is none."""
+    """Return the result of a method on new examples; None if there is no such method."""
     method = getattr(model, name, None)
     return None if method is None else np.asarray(method(probes))
 
@@ -352,7 +355,7 @@ def _plain(value: Any) -> Any:
 
 
 def public_numbers(model: Any, probes: Vector) -> Vector:
-    """Return the public numbers of a fitted estimator that an attack looks at."""
+    """Return the public numbers of a fitted estimator that an attack uses."""
     parts = [
         np.ravel(value)
         for name, value in sorted(vars(model).items())
@@ -381,12 +384,12 @@ def _public_runs(
 
 
 def _projected(tables: tuple[Vector, Vector]) -> tuple[Vector, Vector]:
-    """Return the runs on the direction that tells the first halves apart best."""
+    """Project the runs on the direction that best separates the first halves."""
     half = len(tables[0]) // 2
     ours, theirs = (table[:half] for table in tables)
     centre = 0.5 * (ours.mean(axis=0) + theirs.mean(axis=0))
     spread = np.sqrt(0.5 * (ours.var(axis=0) + theirs.var(axis=0)))
-    # Numbers without noise have no spread: they tell the tables apart at once.
+    # Numbers without noise have no spread; the lower bound lets them separate the tables at once.
     unit = np.maximum(spread, 1e-9 * (1.0 + np.abs(centre)))
     ours, theirs = ((rows - centre) / unit for rows in (ours, theirs))
     covariance = 0.5 * (np.cov(ours.T) + np.cov(theirs.T))
@@ -407,8 +410,8 @@ def _release_runs(
     model = _with_noise(estimator, NoiseSource())
     for world, rows in ((0, pair.rows), (1, back)):
         for run in range(n_runs):
-            # The estimator's own noise is measured; after that, floating-point noise of the same
-            # law is as good for the ratio, and faster.
+            # The first runs measure the estimator's own noise. Later runs use floating-point noise
+            # of the same law, which is as good for the ratio and faster.
             measured = run < _MEASURED_RUNS
             record = RecordingSource(NoiseSource(secure=estimator.secure and measured))
             model.random_state = record

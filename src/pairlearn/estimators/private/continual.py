@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A private linear classifier of a stream that is released again and again."""
+"""A private linear classifier of a stream, released many times for one budget."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ __all__ = ["PrivateAUCContinual"]
 
 
 class PrivateAUCContinual(PrivateRunning):
-    r"""A private classifier of all examples so far, as often as one likes, for one price.
+    r"""A private classifier of all examples so far, released many times for one budget.
 
-    `partial_fit` takes examples as they come, `release` publishes a model of everything since the
-    beginning, up to `n_releases` times. The promise is about all of these models together: sums in
-    a binary tree (`privacy.mechanisms.tree`), of which an example has a part in
-    floor(log2(n_releases)) + 1. When releases are made, and how many examples came between them, is
-    public.
+    `partial_fit` takes the next examples. `release` publishes a model of all examples since the
+    beginning, up to `n_releases` times. The guarantee covers all of these models together: it uses
+    sums in a binary tree (`privacy.mechanisms.tree`), and each example is in
+    floor(log2(n_releases)) + 1 of them. The times of the releases and the numbers of examples
+    between them are public.
 
-    One release of `PrivateAUCStream` or `PrivateAUCClassifier` is better than one of these; many of
-    them, each with its own price, are worse from some ten on. Between releases the estimator holds
-    sums without noise, which are as secret as the data: it is not pickled or copied. `save` writes
-    the last released model and nothing else.
+    For one release, `PrivateAUCStream` and `PrivateAUCClassifier` are better. For more than about
+    ten releases from one budget, this estimator is. Between releases it holds sums without noise,
+    which are as secret as the data, so it cannot be pickled or copied. `save` writes the last
+    released model and nothing else.
 
     Parameters
     ----------
     n_examples : int
-        Public: the largest number of examples that may come in all.
+        Public: the largest total number of examples.
     n_releases : int
         Public: the largest number of releases.
     epsilon : float, default=1.0
@@ -50,14 +50,14 @@ class PrivateAUCContinual(PrivateRunning):
     labels : tuple (negative, positive), default=(0, 1)
         The two labels, public.
     public_centre : array-like, optional
-        A typical value of each feature known without the data; worth more here than elsewhere,
-        since no release is spent on finding one.
+        A typical value of each feature known without the data. It helps more here than elsewhere,
+        since no release is spent on finding it.
     secure : bool, default=True
         Discrete noise; see `PrivateAUCClassifier`.
     random_state : int, optional
         Makes the noise reproducible, hence the model not private.
     ledger : PrivacyLedger, optional
-        A budget shared with other releases; the first release enters the price of all of them.
+        A budget shared with other releases; the first release enters the cost of all of them.
 
     Attributes
     ----------
@@ -81,7 +81,7 @@ class PrivateAUCContinual(PrivateRunning):
     """
 
     _why_no_copy = (
-        "this estimator holds sums without noise and is not pickled or copied; save(path) "
+        "this estimator holds sums without noise and cannot be pickled or copied; save(path) "
         "writes the last released model."
     )
 
@@ -124,7 +124,7 @@ class PrivateAUCContinual(PrivateRunning):
         return TreeStatistics(n_releases=self.n_releases)
 
     def _begin(self, state: SumTree, public: dict[str, Any], d: int) -> None:
-        # One source for all nodes: a seed must not give two of them the same noise.
+        # One source for all nodes, so that a seed does not give two nodes the same noise.
         self._noise = NoiseSource.made_from(self.random_state, secure=self.secure)
         super()._begin(state, public, d)
 

@@ -33,7 +33,7 @@ class PrivateMetricLearner(
     MetricMixin,
     BaseEstimator,  # type: ignore[misc]
 ):
-    r"""Mahalanobis metric with an (epsilon, delta)-differential-privacy promise.
+    r"""Mahalanobis metric learning with (epsilon, delta)-differential privacy.
 
     Learns a positive semi-definite W for the squared distance
     :math:`h_W(x, x') = (x - x')^\top W (x - x')` from the mean of
@@ -41,14 +41,14 @@ class PrivateMetricLearner(
     .. math:: \log(1 + e^{\tau (h_W(x, x') - b)}),
 
     with :math:`\tau = 1` for equal and -1 for different labels, over all pairs, by noisy gradient
-    descent (`privacy.mechanisms.metric_gradient`). It starts from the Euclidean metric in units of
-    the public ranges, and moves the less the more noise there is: with a small budget it stays near
-    that metric.
+    descent (`privacy.mechanisms.metric_gradient`). Descent starts from the Euclidean metric in
+    units of the public ranges. More noise means smaller steps, so with a small budget the metric
+    stays near the Euclidean one.
 
-    Whatever must be known before the data are touched is an argument. Values outside `bounds` are
-    clipped, NaN becomes the middle of the bounds, and an example whose label is not in `labels`
-    takes no part; no message and no attribute depends on the data except through the noise. Time
-    grows as the square of the number of examples.
+    All public facts are arguments. Values outside `bounds` are clipped, NaN becomes the middle of
+    the bounds, and an example whose label is not in `labels` is ignored. No message and no
+    attribute depends on the data except through the noise. Time grows as the square of the number
+    of examples.
 
     Parameters
     ----------
@@ -58,54 +58,54 @@ class PrivateMetricLearner(
         The failure probability; the smaller of 1/(10 n) and n^(-3/2) by default.
     bounds : tuple (lower, upper), PrivateBounds or "private"
         Public bounds of the features, each a number or one number for each feature. Required; see
-        `PrivateAUCClassifier` for bounds that are found with a part of the budget.
+        `PrivateAUCClassifier` for bounds found with a part of the budget.
     levels : array-like of int, optional
         0 for a continuous feature, k for a code of k equally spaced levels.
     labels : tuple, default=(0, 1)
-        All labels, public. Pairs of different labels weigh 1/(K - 1) for K labels, so that near
-        and far pairs balance if classes are of equal size.
+        All labels, public. Pairs of different labels have weight 1/(K - 1) for K labels, so that
+        near and far pairs balance for classes of equal size.
     n_steps : int, default=1
-        Number of noisy gradients; more pay when noise is small.
+        Number of noisy gradients; more than one pays when noise is small.
     clip : float, default=0.8
         Length to which differences of examples are clipped, in units of sqrt(d) standard units.
     bias : float, default=1.0
-        The squared distance b around which near and far are told apart; descent starts where
-        clipped pairs have it.
+        The squared distance b that separates near from far. At the start of descent, clipped pairs
+        have this squared distance.
     neighbours : {"replace", "add_remove"}, default="replace"
         Whether data sets are neighbours if one example is replaced, or added or removed.
     n_examples : int, optional
-        The public number of examples that scales the release and sets the default delta. Needed
-        with neighbours="add_remove", where the number of rows is protected: the largest number
-        that may come, to which the promise is restricted. With "replace" it is the number of rows.
+        The public number of examples that scales the release and sets the default delta. With
+        neighbours="add_remove" the number of rows is secret, so give an upper bound on it; the
+        guarantee covers at most this many rows. With "replace" it is the number of rows.
     secure : bool, default=True
         Discrete noise on a grid; see `PrivateAUCClassifier`.
     random_state : int, optional
         Makes the noise reproducible: for simulations only. The certificate then says that the
         model is not private, and a warning is given.
     ledger : PrivacyLedger, optional
-        A budget shared with other releases; entered before the data are read.
+        A budget shared with other releases; it records the fit before the data are read.
 
     Attributes
     ----------
     components_ : ndarray of shape (d, d)
         L with W = L' L: the map of `transform`, for features inside the bounds.
     certificate_ : Certificate
-        What is promised, and on which facts it rests.
+        The guarantee and the facts behind it.
     bounds_ : ndarray of shape (2, d)
-        Lower and upper bounds that examples are clipped to: the public ones, or those released.
+        Lower and upper bounds to which examples are clipped, public or released.
     features_ : FeatureMap
-        The identity: a private metric is one of the features as they are.
+        The identity: a private metric uses the raw features.
     feature_names_in_ : ndarray of str
-        Names of the columns, if X had any: as public as their number, and compared in `transform`.
+        Names of the columns, if X had any. They are public; `transform` compares them.
     n_features_in_ : int
         Number of features.
 
     Notes
     -----
-    d (d + 1)/2 numbers are released, with noise in proportion to d/(n epsilon): with many features
-    and few examples there is nothing to gain over the Euclidean metric; see the documentation for
-    figures. Neighbours are found among examples: whoever publishes these, or labels predicted from
-    them, publishes more than this metric.
+    The release has d (d + 1)/2 numbers, with noise proportional to d/(n epsilon). With many
+    features and few examples there is nothing to gain over the Euclidean metric. A search for
+    nearest neighbours uses raw examples: publishing them, or labels predicted from them, publishes
+    more than the metric.
 
     Examples
     --------
@@ -173,7 +173,7 @@ class PrivateMetricLearner(
         self.certificate_ = self._certificate_of(record)
         if self.certificate_.mechanism != MetricGradient.name:
             raise ModelFileError(
-                f"a metric is learned by {MetricGradient.name!r}, its certificate names "
+                f"a metric is learned by {MetricGradient.name!r}, but its certificate names "
                 f"{self.certificate_.mechanism[:60]!r}."
             )
         self.bounds = (arrays["lower"].copy(), arrays["upper"].copy())
@@ -189,7 +189,7 @@ class PrivateMetricLearner(
         X : array-like of shape (n, d)
             Examples; NaN and values outside the bounds are allowed.
         y : array-like of shape (n,)
-            Labels; an example with another label than the public ones takes no part.
+            Labels; an example whose label is not public is ignored.
 
         Returns
         -------

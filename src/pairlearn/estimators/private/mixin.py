@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What private estimators share: public arguments, clipping, the budget, and the model file."""
+"""The mixin of private estimators: public arguments, clipping, the budget and the model file."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ __all__ = ["PrivacyWarning", "PrivateMixin", "check_unchanged", "public_facts"]
 
 
 class PrivacyWarning(UserWarning):
-    """The privacy promise is weaker than a reader might think."""
+    """The privacy guarantee is weaker than a reader might think."""
 
 
-#: What a model file may say of its origin beside the certificate: nothing that was measured.
+#: Fields of provenance that a private model file may hold: no field measured on data.
 _PUBLIC_ORIGIN = ("author", "contact", "created", "data", "license", "program", "purpose", "schema")
 
 
 def public_facts(model: Any, setting: PublicSetting, mechanism: str) -> dict[str, Any]:
-    """Return what is public of a stream, as plain values; frozen when it begins."""
+    """Return the public facts of a stream as plain values, to be fixed at its start."""
     return {
         "n_examples": setting.n_examples,
         "epsilon": setting.epsilon,
@@ -57,18 +57,17 @@ def check_unchanged(frozen: dict[str, Any], public: dict[str, Any], owner: str) 
     changed = [name for name, value in frozen.items() if value != public[name]]
     if changed:
         raise ValueError(
-            f"{', '.join(changed)} changed after the stream had begun; its steps were made for "
-            "the first values, and with others the noise would not fit them. Set them back, "
-            f"or begin a new {owner}."
+            f"{', '.join(changed)} changed after the stream had begun, but its steps and noise "
+            f"depend on the first values. Set them back, or begin a new {owner}."
         )
 
 
 class PrivateMixin(Storable):
-    """Adds to an estimator whatever does not depend on what it learns.
+    """The part of a private estimator that does not depend on what it learns.
 
-    It has the parameters `epsilon`, `delta`, `bounds`, `levels`, `neighbours`, `n_examples`,
-    `secure`, `random_state` and `ledger`, and the fitted attributes `certificate_` and
-    `n_features_in_`.
+    The estimator has the parameters `epsilon`, `delta`, `bounds`, `levels`, `neighbours`,
+    `n_examples`, `secure`, `random_state` and `ledger`, and the fitted attributes `certificate_`
+    and `n_features_in_`.
     """
 
     epsilon: float
@@ -83,29 +82,29 @@ class PrivateMixin(Storable):
     certificate_: Certificate
     bounds_: Vector
     n_features_in_: int
-    #: A typical value of each feature, for mechanisms that have a use for it.
+    #: A typical value of each feature, for mechanisms that use it.
     public_centre: ArrayLike | None = None
-    #: What the score is linear in, for estimators that take it.
+    #: The feature map, for estimators that take one.
     features: Any = "linear"
     features_: FeatureMap
-    #: Whether examples come piece by piece and are seen once.
+    #: Whether examples come in chunks and are seen once.
     _is_stream: ClassVar[bool] = False
 
-    # A file holds what was released, what is public, and the certificate. A seed would give the
-    # noise away, and a ledger is a file of its own.
+    # A file holds the releases, the public arguments and the certificate. A seed would reveal the
+    # noise, and a ledger has its own file.
     _not_stored: ClassVar[tuple[str, ...]] = ("random_state", "ledger", "bounds")
 
     def _learn(
         self, mechanism: Mechanism, rows: Vector, y: Vector, groups: Any = None
     ) -> tuple[PrivateFit, PublicSetting, NoiseSource, tuple[str, ...]]:
-        """Check what is public, pay, and learn; return what a certificate is made of."""
+        """Check the public arguments, pay, and learn; return the parts of the certificate."""
         options: dict[str, Any] = {}
         n_units = len(rows)
         if groups is not None:
             if not mechanism.offers_users:
                 raise ValueError(
                     f"{mechanism.name} protects single rows and takes no groups; use the "
-                    "mechanism 'statistics', or make one row of each user's rows."
+                    "mechanism 'statistics', or combine the rows of each user into one."
                 )
             options["users"] = read_users(groups, len(rows))
             n_units = int(options["users"].max(initial=-1)) + 1
@@ -117,18 +116,18 @@ class PrivateMixin(Storable):
         if search is not None:
             if search.lower is None and setting.levels.any():
                 raise ValueError(
-                    "levels says that some features are codes, whose bounds are known with them; "
-                    "give PrivateBounds(lower, upper), exact for those."
+                    "levels says that some features are codes, and a code needs exact bounds; give "
+                    "PrivateBounds(lower, upper) with the exact bounds of the codes."
                 )
-            # Both parts are kept a little below their share, so that rounding does not add up.
+            # Each part stays a little below its share, so that rounding cannot exceed the budget.
             left = setting.mu * math.sqrt(1.0 - search.share) * (1.0 - 1e-12)
             within = replace(setting, budget=left)
         mechanism.check(within, noise)
         if self.features != "linear":
-            # Whatever is to be refused is refused before it is paid for.
+            # Refuse bad arguments before paying.
             mapped_setting(map_publicly(self.features, setting), setting)
         if self.ledger is not None:
-            # Entered before the data are read, so that a failing run is paid for as well.
+            # Pay before reading the data, so that a failing run is paid for as well.
             units = "users" if options else "n"
             name = f"fit of {mechanism.name}, {units} = {setting.n_examples}"
             self.ledger.spend(name, **mechanism.cost(setting), neighbours=setting.neighbours)
@@ -146,7 +145,7 @@ class PrivateMixin(Storable):
         return fit, within, noise, cautions
 
     def _search(self) -> PrivateBounds | None:
-        """Return how bounds are to be found, None where they are public."""
+        """Return how to find bounds; None if they are public."""
         if not isinstance(self.bounds, (str, PrivateBounds)):
             return None
         if isinstance(self.bounds, str) and self.bounds != "private":
@@ -155,8 +154,8 @@ class PrivateMixin(Storable):
             )
         if self._is_stream:
             raise ValueError(
-                "a stream sees each example once, and bounds would have to be found before the "
-                "first; give public bounds, or use PrivateAUCClassifier."
+                "a stream sees each example once, so it cannot search for bounds first; give "
+                "public bounds, or use PrivateAUCClassifier."
             )
         return PrivateBounds() if isinstance(self.bounds, str) else self.bounds
 
@@ -168,11 +167,11 @@ class PrivateMixin(Storable):
         noise: NoiseSource,
         users: NDArray[np.int64] | None = None,
     ) -> tuple[PublicSetting, list[Release]]:
-        """Return the setting with bounds that were found, and what was released for them."""
+        """Return the setting with the bounds found, and the releases that found them."""
         lower, upper, releases = find_bounds(
             rows,
             search,
-            # Codes are spread evenly over a range that is known with them.
+            # The bounds of a code are public, so only continuous features are searched.
             searched=setting.levels == 0,
             mu=mu_of(setting.epsilon, setting.delta) * math.sqrt(search.share) * (1.0 - 1e-12),
             neighbours=setting.neighbours,
@@ -193,7 +192,7 @@ class PrivateMixin(Storable):
         return replace(found, budget=setting.budget), releases
 
     def _further_facts(self, setting: PublicSetting) -> dict[str, str]:
-        """Return public facts of which a certificate says more than usual."""
+        """Return facts that override or extend the usual ones in the certificate."""
         facts = {}
         if not isinstance(self.features_, Identity):
             facts["features"] = (
@@ -212,12 +211,12 @@ class PrivateMixin(Storable):
     def _table(self, X: Any) -> Vector:
         """Return examples as numbers, read cell by cell (`privacy.records`).
 
-        Whether columns have names, and which, is as public as their number.
+        The names of the columns are as public as their number.
         """
         return read_table(X, n_features=self.public_width())
 
     def public_width(self) -> int | None:
-        """Return the number of features where public arguments say it."""
+        """Return the number of features if the public arguments determine it, else None."""
         search = self._search()
         ends: Any = (self.bounds or ()) if search is None else (search.lower, search.upper)
         given = [*ends, self.levels, self.public_centre]
@@ -225,25 +224,24 @@ class PrivateMixin(Storable):
         return widths.pop() if len(widths) == 1 else None
 
     def _public_number(self, n_rows: int) -> int:
-        """Return the number of examples that scales a release: public, whatever the relation."""
+        """Return the public number of examples that scales a release."""
         if self.n_examples is None:
             if self.neighbours == "add_remove":
                 raise ValueError(
-                    'neighbours="add_remove" protects the number of rows, so that it cannot be '
-                    "read from the data; give n_examples, the largest number that you would "
-                    "expect."
+                    'neighbours="add_remove" protects the number of rows, so it cannot be read '
+                    "from the data; give n_examples, the largest number that you expect."
                 )
             return n_rows
         n = check_count("n_examples", self.n_examples)
         if self.neighbours == "replace" and n != n_rows:
             raise ValueError(
                 'neighbours="replace" takes the number of rows (of users, with groups) as public, '
-                f"and n_examples={n} is not that; leave it out."
+                f"but n_examples={n} differs from it; leave it out."
             )
         if n_rows > n:
             raise ValueError(
-                f"there are more rows than n_examples={n} (users, with groups), which the promise "
-                "is about; give a larger public number."
+                f"there are more rows than n_examples={n} (users, with groups), which the "
+                "guarantee covers; give a larger public number."
             )
         return n
 
@@ -252,7 +250,7 @@ class PrivateMixin(Storable):
             warn_caller(caution, PrivacyWarning)
 
     def public_bounds(self, d: int) -> tuple[Vector, Vector]:
-        """Return the public bounds of d features; with private ones, the range they lie in."""
+        """Return the public bounds of d features, or the public range of private bounds."""
         search = self._search()
         if search is not None:
             return search.range_of(d)
@@ -282,10 +280,10 @@ class PrivateMixin(Storable):
         return np.clip(np.where(np.isnan(rows), 0.5 * (lower + upper), rows), lower, upper)
 
     def _setting(self, n: int, d: int) -> PublicSetting:
+        """Return the public setting of n examples with d features."""
         lower, upper = self.public_bounds(d)
         delta = self.delta
         if delta is None:
-            # n = 1 would give no valid delta; there is nothing to learn from it anyway.
             delta = min(1.0 / (10.0 * n), n**-1.5)
         return PublicSetting.make(
             n,
@@ -315,19 +313,19 @@ class PrivateMixin(Storable):
     def _certificate_of(self, record: ModelRecord) -> Certificate:
         """Return the certificate in a model file."""
         if record.certificate is None:
-            raise ModelFileError("a private model comes with a certificate; this file has none.")
+            raise ModelFileError("a private model needs a certificate, but this file has none.")
         try:
             return Certificate.from_dict(record.certificate)
         except (ValueError, TypeError, KeyError) as error:
             raise ModelFileError(f"its certificate cannot be read: {str(error)[:300]}") from None
 
     def _provenance(self, given: dict[str, Any]) -> dict[str, Any]:
-        # What was measured on private data (an AUC, a fingerprint) would be a release of its own.
+        # A value measured on private data (an AUC, a fingerprint) would be a release without noise.
         measured = sorted(str(name) for name in given if name not in _PUBLIC_ORIGIN)
         if measured:
             raise ModelFileError(
-                f"the file of a private model does not take {', '.join(measured)}: whatever was "
-                "measured on private data would be a release of its own; it takes "
+                f"the file of a private model does not take {', '.join(measured)}: a value "
+                "measured on private data would be a release without noise; it takes "
                 f"{', '.join(_PUBLIC_ORIGIN)}."
             )
         return super()._provenance(self._rows_known() | given)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Pairs of tables that differ in one example, as a user would hand them to a private estimator.
+"""Neighbouring tables for the audit of private estimators: pairs that differ in one example.
 
-They are what an auditor tries: examples in the corners of the public bounds and far outside,
-labels turned, unknown, or of another type, cells that are no numbers, and rows that are sorted, so
-that one replaced example moves many others.
+They are adversarial: examples in the corners of the public bounds and far outside, labels that are
+flipped, unknown or of another type, cells that are not numbers, and sorted rows, where one replaced
+example moves many others.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ class PublicNeighbours:
     Parameters
     ----------
     name : str
-        What is special about them.
+        A description of the pair.
     X, y : table and labels
-        The first one, as given to `fit`.
+        The first table, as given to `fit`.
     other, other_y : table and labels
-        The second one.
+        The second table.
     rows : ndarray of int, optional
-        Where each row of the first is in the second one, if they are in different orders; where it
-        is missing from one of them, None, and the order is the same.
+        The index in the second table of each row of the first, if the orders differ. None if the
+        order is the same; one table may then lack a row.
     """
 
     name: str
@@ -55,13 +55,13 @@ def public_neighbours(
     lower, upper : ndarray of shape (d,)
         Public bounds.
     labels : tuple
-        Public labels; the last one is the positive one of two.
+        Public labels; of two labels the last is the positive one.
     n : int
         Number of examples of the larger table.
     neighbours : {"replace", "add_remove"}
         The relation.
     seed : int, default=0
-        Of the random examples.
+        Seed of the random examples.
 
     Returns
     -------
@@ -113,6 +113,8 @@ def public_neighbours(
 
 @dataclass(frozen=True)
 class _Maker:
+    """Makes pairs of tables for fixed bounds, labels, size and relation."""
+
     lower: Vector
     upper: Vector
     labels: tuple[Any, ...]
@@ -122,8 +124,8 @@ class _Maker:
     def pair(
         self, name: str, X: Vector, y: list[Any], row: Any, label: Any, new: Any, new_label: Any
     ) -> PublicNeighbours:
-        """Put an example into the second row, and another in its place or none."""
-        # Not the first row: in a pass, it would have one neighbour only.
+        """Put an example in the second row; the other table has another one there, or none."""
+        # Not the first row: in a single pass the first row is in one pair only.
         place = min(1, self.n - 1)
         X, y = X.copy(), list(y)
         X[place], y[place] = row, label
@@ -136,17 +138,18 @@ class _Maker:
         return PublicNeighbours(name, X, y, other, other_y)
 
     def strange_cell(self, X: Vector, y: list[Any]) -> PublicNeighbours:
-        """Put cells that are no numbers into one row of a list."""
+        """Put cells that are not numbers in one row of a list."""
         pair = self.pair("cells that are no numbers", X, y, self.upper, y[0], self.lower, y[0])
         rows, other = pair.X.tolist(), pair.other.tolist()
         rows[min(1, self.n - 1)] = ["n/a", *([10**400] * len(self.lower))][: len(self.lower)]
         return PublicNeighbours(pair.name, rows, pair.y, other, pair.other_y)
 
     def shifted_rows(self) -> PublicNeighbours:
-        """Let every row move on by one, as when a sorted one goes from the end to the front.
+        """Shift every row by one, as when a replaced row of a sorted table moves to the front.
 
-        A mechanism that takes blocks of rows as they come has a positive example in a corner at
-        the end of each block, and after the move the one of the block before, in the opposite one.
+        In the first table each block of rows ends with a positive example in a corner. After the
+        shift it holds the example of the block before, in the opposite corner. This attacks
+        mechanisms that take blocks of rows in the given order.
         """
         X = np.tile(0.5 * (self.lower + self.upper), (self.n, 1))
         y = [self.labels[0]] * self.n

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What private classifiers of a stream share: one running state, begun once and kept secret."""
+"""The base class of private classifiers of a stream: one secret running state."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ __all__ = ["PrivateRunning"]
 
 
 class PrivateRunning(PrivateAUCClassifier, ABC):
-    """Base class of private classifiers that take examples as they come.
+    """Base class of private classifiers that learn from a stream.
 
-    The state of the mechanism has no noise and is as secret as the data: it is not pickled or
-    copied. What was public when the stream began stays as it was until it ends.
+    The state of the mechanism has no noise and is as secret as the data, so it cannot be pickled or
+    copied. Public arguments must not change between the start and the end of a stream.
     """
 
     #: Whether the release ends the stream.
     _releases_once: ClassVar[bool] = False
-    #: Why an estimator that holds a state is not pickled, and what to do instead.
+    #: The error when an estimator with a state is pickled: the reason and the cure.
     _why_no_copy: ClassVar[str]
-    #: State of the mechanism, None where no stream runs.
+    #: State of the mechanism; None if no stream runs.
     _state: Any = None
-    #: What was public when the stream began: its steps were made for it, and so is its noise.
+    #: The public facts at the start of the stream, which set its steps and its noise.
     _frozen: dict[str, Any] | None = None
     #: Number of features of the stream.
     _width = 0
@@ -47,25 +47,25 @@ class PrivateRunning(PrivateAUCClassifier, ABC):
 
     @abstractmethod
     def _source(self) -> NoiseSource:
-        """Return where the noise of the next release comes from."""
+        """Return the noise source of the next release."""
 
     @abstractmethod
     def _entry(self, setting: PublicSetting) -> str | None:
-        """Return the name of the next release in a ledger, None if it was paid for before."""
+        """Return the name of the next release in a ledger; None if it is already paid for."""
 
     @abstractmethod
     def _released(self, setting: PublicSetting, noise: NoiseSource) -> PrivateFit:
-        """Return what the mechanism releases of the running state."""
+        """Return the mechanism's release of the running state."""
 
     def fit(self, X: ArrayLike, y: ArrayLike, groups: None = None) -> Self:
-        """Forget what came before, learn from one table as `partial_fit` does, and release once.
+        """Start a new stream, learn from one table as `partial_fit` does, and release once.
 
         Parameters
         ----------
         X : array-like of shape (n, d)
             Examples; NaN and values outside the bounds are allowed.
         y : array-like of shape (n,)
-            Labels; whatever is not the positive label counts as negative.
+            Labels; any label but the positive one counts as negative.
         groups : None
             Refused: a stream protects single examples.
 
@@ -83,14 +83,14 @@ class PrivateRunning(PrivateAUCClassifier, ABC):
 
     @one_at_a_time
     def partial_fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Learn from the next examples of the stream; nothing is published.
+        """Learn from the next examples of the stream, without publishing anything.
 
         Parameters
         ----------
         X : array-like of shape (m, d)
             Examples; NaN and values outside the bounds are allowed.
         y : array-like of shape (m,)
-            Labels; whatever is not the positive label counts as negative.
+            Labels; any label but the positive one counts as negative.
 
         Returns
         -------
@@ -133,7 +133,7 @@ class PrivateRunning(PrivateAUCClassifier, ABC):
         return self
 
     def _begun(self, d: int) -> PublicSetting:
-        """Return what is public, as it was at the beginning; the first example makes a state."""
+        """Return the public setting of the stream; start the stream if there is none."""
         setting = self._setting(self._most_examples(), d)
         mechanism = self._learner()
         mechanism.check(setting, NoiseSource(secure=self.secure))
@@ -150,7 +150,7 @@ class PrivateRunning(PrivateAUCClassifier, ABC):
         self._state, self._frozen, self._width = state, public, d
 
     def _forget(self) -> None:
-        """End the stream, and forget what was released."""
+        """End the stream and forget the releases."""
         self._state = self._frozen = None
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)
@@ -168,13 +168,13 @@ class PrivateRunning(PrivateAUCClassifier, ABC):
         name = self._learner().name
         if self.certificate_.mechanism != name:
             raise ModelFileError(
-                f"this model is released by {name!r}, its certificate names "
+                f"this model is released by {name!r}, but its certificate names "
                 f"{self.certificate_.mechanism[:60]!r}."
             )
         return self.mechanism
 
     def _rows_known(self) -> dict[str, Any]:
-        # How many came is known to whoever fed the stream; public is the largest number only.
+        # The actual number of rows is not public, only the largest one.
         return {"rows_at_most": self.certificate_.n_examples}
 
     def __getstate__(self) -> dict[str, Any]:

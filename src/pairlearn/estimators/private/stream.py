@@ -31,24 +31,23 @@ _FORMAT = 1
 
 
 class PrivateAUCStream(PrivateRunning):
-    r"""The private single pass, chunk by chunk.
+    r"""A private classifier that passes once over a stream, chunk by chunk.
 
-    `partial_fit` takes examples as they come, each of them once, and remembers the iterate and the
-    last example; `release` adds noise, keeps the model and forgets the rest. The result does not
-    depend on how the stream was cut. Until the release there is no model: every look at the
-    iterate would be a release of its own, so there is exactly one, at the end;
-    `PrivateAUCContinual` releases many times for one price.
+    `partial_fit` takes the next examples, each once, and remembers the iterate and the last
+    example. `release` adds noise, keeps the model and forgets the rest. The result does not depend
+    on the chunks. There is exactly one release, at the end, because every earlier look at the
+    iterate would be another release; `PrivateAUCContinual` releases many times for one budget.
 
     **A checkpoint of an unfinished stream holds a raw example and an iterate without noise.** It is
-    as secret as the data. Pickling is therefore refused before the release, and `save_checkpoint`
-    writes only if asked by name, to a file that its owner alone may read. Two releases from one
-    checkpoint are two releases: give a `ledger`, in which each is entered. `save` writes a released
-    model and refuses an unfinished stream; the file holds what was released.
+    as secret as the data. So pickling is refused before the release, and `save_checkpoint` writes
+    only with ``holds_raw_example=True``, to a file that only its owner may read. Two releases from
+    one checkpoint both cost privacy: give a `ledger`, which records each. `save` writes a released
+    model and refuses an unfinished stream.
 
     Parameters
     ----------
     n_examples : int
-        Public: the largest number of examples that may come. The step size is made for it.
+        Public: the largest number of examples. It sets the step size.
     epsilon : float, default=1.0
         The privacy parameter.
     delta : float, optional
@@ -94,7 +93,7 @@ class PrivateAUCStream(PrivateRunning):
 
     _releases_once = True
     _why_no_copy = (
-        "an unfinished private stream holds a raw example and is not pickled or copied; "
+        "an unfinished private stream holds a raw example and cannot be pickled or copied; "
         "release it first, or use save_checkpoint(path, holds_raw_example=True)."
     )
 
@@ -159,13 +158,13 @@ class PrivateAUCStream(PrivateRunning):
         path : path
             The file; only its owner may read it.
         holds_raw_example : bool, default=False
-            Must be True: you know that the file is as secret as the data, and that it is not
-            protected by any noise.
+            Must be True: it confirms that you know that the file is as secret as the data, since
+            no noise protects it.
         """
         if holds_raw_example is not True:
             raise ValueError(
                 "a checkpoint of a private stream holds a raw example and an iterate without "
-                "noise, so it is as secret as the data; if you want that, say "
+                "noise, so it is as secret as the data; if you want that, use "
                 "save_checkpoint(path, holds_raw_example=True)."
             )
         if self._state is None:
@@ -187,7 +186,7 @@ class PrivateAUCStream(PrivateRunning):
 
     @one_at_a_time
     def load_checkpoint(self, path: str | os.PathLike[str]) -> PrivateAUCStream:
-        """Go on from a checkpoint, which must have been made with the same public arguments.
+        """Continue from a checkpoint of a stream with the same public arguments.
 
         Parameters
         ----------
@@ -210,7 +209,8 @@ class PrivateAUCStream(PrivateRunning):
         if plain.get("public") != self._public(setting):
             raise ValueError(
                 "the checkpoint was made with other public arguments (n_examples, epsilon, delta, "
-                "bounds, levels, labels, neighbours or constants); its promise would be another."
+                "bounds, levels, labels, neighbours or constants); use the same ones, since the "
+                "guarantee depends on them."
             )
         n_seen = restored_count(plain, "n_seen", maximum=self._most_examples())
         previous = _restored(plain, "previous", len(w)) if n_seen else None
@@ -231,7 +231,7 @@ class PrivateAUCStream(PrivateRunning):
     def _begin(self, state: Pass, public: dict[str, Any], d: int) -> None:
         if hasattr(self, "coef_"):
             raise ValueError(
-                "this stream has been released; a second release would have its own price. Use a "
+                "this stream has been released; a second release would cost more privacy. Use a "
                 "new PrivateAUCStream for new examples."
             )
         super()._begin(state, public, d)
@@ -247,11 +247,11 @@ class PrivateAUCStream(PrivateRunning):
 
 
 def _restored(plain: Mapping[str, Any], name: str, width: int | None) -> Vector:
-    """Return a vector of a checkpoint, which nobody knows who wrote."""
+    """Return a vector of a checkpoint, after checks: the file may come from anyone."""
     try:
         values = np.array(plain.get(name), dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
-        raise ValueError(f"the saved {name} is no list of numbers.") from None
+        raise ValueError(f"the saved {name} is not a list of numbers.") from None
     return restored_array({name: values}, name, (width,))
 
 

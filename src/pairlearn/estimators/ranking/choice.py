@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.averaging import Averaging
+from pairlearn.estimators.shared.evidence import best_of
+from pairlearn.folds import deal, splits_of
 from pairlearn.metrics.ranking import pair_accuracy
 from pairlearn.pairings import Pairing, PreviousExample
 from pairlearn.pairings.queries import PreviousOfQuery, has_pairs
@@ -61,7 +63,7 @@ def choose_step_size(
     shrink = float(np.sqrt(n_choice / n_steps)) if schedule.is_constant else 1.0
     scale = _pair_scale(rows, pairing_of(query, examples.grouped), rng)
     steps = tuple(c / scale for c in _STEPS)
-    accuracy = np.zeros(len(steps))
+    accuracy: list[list[float]] = [[] for _ in steps]
     folds = _folds(query, y, examples.grouped, fraction, rng)
     for train, test in folds:
         solution = Sweep(
@@ -80,10 +82,12 @@ def choose_step_size(
         )
         judged = test if examples.grouped else test[:_JUDGED]
         for model, s in enumerate(rows.take(judged).scores(solution.averages)):
-            if np.isfinite(s).all():
-                accuracy[model] += pair_accuracy(y[judged], s, qid=query[judged])
-    best = int(np.argmax(accuracy))
-    return steps[best], float(accuracy[best] / len(folds))
+            is_sound = np.isfinite(s).all()
+            accuracy[model].append(
+                pair_accuracy(y[judged], s, qid=query[judged]) if is_sound else 0.0
+            )
+    best = best_of(({}, step, found) for step, found in zip(steps, accuracy, strict=True))
+    return best.model, best.evidence.auc
 
 
 def pairing_of(query: Places, grouped: bool) -> Pairing:
@@ -99,15 +103,16 @@ def _folds(
     One part is held out, or several in turn where a part is small; where there is nothing to put
     aside, training examples are judged.
     """
-    group = query if grouped else np.arange(len(query))
-    names = rng.permutation(np.unique(group))
+    names, place = np.unique(query if grouped else np.arange(len(query)), return_inverse=True)
     count = round(fraction * len(names))
-    n_parts = 1 if fraction * len(query) >= _ENOUGH else len(names) // max(count, 1)
-    folds = []
-    for part in range(min(n_parts, _MOST_FOLDS) if count else 0):
-        held = np.isin(group, names[part * count : (part + 1) * count])
-        if all(has_pairs(query[mask], y[mask]) for mask in (held, ~held)):
-            folds.append((np.flatnonzero(~held), np.flatnonzero(held)))
+    size = max(count, 1)
+    n_parts = 1 if fraction * len(query) >= _ENOUGH else min(len(names) // size, _MOST_FOLDS)
+    fold = deal([np.arange(len(names))], len(names), rng, sizes=[size])[place]
+    folds = [
+        split
+        for split in splits_of(fold, n_parts if count else 0)
+        if all(has_pairs(query[part], y[part]) for part in split)
+    ]
     everything = np.arange(len(query))
     return folds or [(everything, everything)]
 
@@ -115,17 +120,10 @@ def _folds(
 def _pair_scale(rows: Rows, pairing: Pairing, rng: np.random.Generator) -> float:
     """Return the mean squared distance of the examples of a pair, from 2000 pairs."""
     plan = pairing.offline(rows.shape[0], rng).draw(2000)
-    total = 0.0
-    left, right = rows.take(np.asarray(plan.left)), rows.take(np.asarray(plan.right))
-    if isinstance(left, DenseRows) and isinstance(right, DenseRows):
-        total = float(((left.X - right.X).astype(np.float64) ** 2).sum())
+    left, right = (rows.take(np.asarray(side)).matrix for side in (plan.left, plan.right))
+    if isinstance(rows, DenseRows):
+        total = float(((left - right).astype(np.float64) ** 2).sum())
     else:
-        import scipy.sparse
-
-        a, b = (
-            scipy.sparse.csr_array((part.data, part.indices, part.indptr), shape=part.shape)  # type: ignore[union-attr]
-            for part in (left, right)
-        )
-        total = float((a - b).power(2).sum())
+        total = float((left - right).power(2).sum())
     n_distinct = max(int(np.count_nonzero(plan.left != plan.right)), 1)
     return total / n_distinct if total > 0 else 1.0

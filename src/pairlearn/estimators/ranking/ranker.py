@@ -24,7 +24,7 @@ from pairlearn.estimators.shared.scaling import scaled_rows
 from pairlearn.estimators.shared.storage import Storable, register_storable
 from pairlearn.estimators.shared.weights import chunk_weights, weigh
 from pairlearn.features import FeatureMap, Identity
-from pairlearn.losses import PairLoss, get_loss
+from pairlearn.losses import LOSSES, PairLoss
 from pairlearn.losses.weighted import GapWeighted
 from pairlearn.metrics.ranking import ndcg, pair_accuracy
 from pairlearn.models.registry import ArraySpec
@@ -313,7 +313,7 @@ class PairwiseRanker(MapsFeatures, Storable, BaseEstimator):  # type: ignore[mis
         """
         self._problem()
         see_features(self, {"n_features": len(w), "feature_names": feature_names})
-        self.features_ = Identity().fit(np.zeros((1, len(w))))
+        self.features_ = Identity.of(len(w))
         self.coef_ = np.asarray(w, dtype=np.float64)
         self.step_size_, self.held_out_accuracy_ = None, None
         self.n_queries_: int | None = n_queries
@@ -532,7 +532,7 @@ class PairwiseRanker(MapsFeatures, Storable, BaseEstimator):  # type: ignore[mis
 
     def _problem(self) -> Problem:
         is_scaled(self.scaling)
-        loss = get_loss(self.loss)
+        loss = LOSSES.make(self.loss)
         if not loss.opposite_labels_only:
             raise ValueError(
                 f"{type(loss).__name__} does not compare the order of labels; a ranking loss has "

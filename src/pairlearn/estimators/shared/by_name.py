@@ -3,61 +3,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
-
 import numpy as np
 
-from pairlearn.averaging import (
-    Averaging,
-    ByStepSize,
-    DelayedByStepSize,
-    DelayedLinear,
-    LastIterate,
-    Tail,
-    Uniform,
-)
-from pairlearn.pairings import (
-    AllPrevious,
-    ClassReservoirs,
-    FifoBuffer,
-    Pairing,
-    PreviousExample,
-    PreviousOpposite,
-    RandomPair,
-    ReservoirBuffer,
-)
-from pairlearn.schedules import Constant, InverseSqrt, InverseTime, Schedule
+from pairlearn.averaging import AVERAGINGS, Averaging
+from pairlearn.pairings import PAIRINGS, Pairing
+from pairlearn.schedules import SCHEDULES, Schedule
 from pairlearn.validation import check_count, check_positive
 
-__all__ = ["as_averaging", "as_pairing", "as_schedule", "auto_steps", "is_scaled", "named"]
+__all__ = ["as_averaging", "as_pairing", "as_schedule", "auto_steps", "is_scaled"]
 
-_T = TypeVar("_T")
-
-_SCHEDULES: dict[str, type[Schedule]] = {
-    "constant": Constant,
-    "inverse_sqrt": InverseSqrt,
-    "inverse_time": InverseTime,
-}
-_AVERAGINGS: dict[str, type[Averaging]] = {
-    "step_size": DelayedByStepSize,
-    "linear": DelayedLinear,
-    "undelayed": ByStepSize,
-    "uniform": Uniform,
-    "tail": Tail,
-    "last": LastIterate,
-}
-
-
-def named(name: str, value: Any, table: Mapping[str, Callable[..., _T]]) -> Callable[..., _T]:
-    """Return the entry of `table` that a parameter names.
-
-    >>> named("kind", "list", {"list": list})()
-    []
-    """
-    if not isinstance(value, str) or value not in table:
-        raise ValueError(f"{name} must be one of {sorted(table)} or an object, got {value!r}.")
-    return table[value]
+#: Names of pairings whose makers take a size.
+_SIZED = ("fifo", "reservoir", "class_reservoirs")
 
 
 def is_scaled(scaling: str | None) -> bool:
@@ -75,16 +31,13 @@ def is_scaled(scaling: str | None) -> bool:
 
 def as_schedule(schedule: str | Schedule, *, default: str) -> Schedule:
     """Return a schedule given by name (with scale 1) or as an object; "auto" is the default."""
-    if isinstance(schedule, Schedule):
-        return schedule
-    return named("schedule", default if schedule == "auto" else schedule, _SCHEDULES)(1.0)
+    asked = isinstance(schedule, str) and schedule == "auto"
+    return SCHEDULES.make(default if asked else schedule)
 
 
 def as_averaging(averaging: str | Averaging) -> Averaging:
     """Return an averaging rule given by name or as an object."""
-    if isinstance(averaging, Averaging):
-        return averaging
-    return named("averaging", averaging, _AVERAGINGS)()
+    return AVERAGINGS.make(averaging)
 
 
 def as_pairing(pairing: str | Pairing, buffer_size: int = 1) -> Pairing:
@@ -93,20 +46,11 @@ def as_pairing(pairing: str | Pairing, buffer_size: int = 1) -> Pairing:
     >>> as_pairing("fifo", 10)
     FifoBuffer(buffer_size=10)
     """
-    if isinstance(pairing, Pairing):
-        return pairing
-    size = check_count("buffer_size", buffer_size)
-    makers: dict[str, Callable[[], Pairing]] = {
-        "previous": PreviousExample,
-        "random": RandomPair,
-        "shuffled": lambda: PreviousExample("shuffled"),
-        "fifo": lambda: FifoBuffer(size),
-        "opposite": PreviousOpposite,
-        "reservoir": lambda: ReservoirBuffer(size),
-        "class_reservoirs": lambda: ClassReservoirs(size, size),
-        "all_previous": AllPrevious,
-    }
-    return named("pairing", pairing, makers)()
+    made = PAIRINGS.make(pairing)
+    if isinstance(pairing, str):
+        size = check_count("buffer_size", buffer_size)
+        return PAIRINGS[pairing](size) if pairing in _SIZED else made
+    return made
 
 
 def auto_steps(n_passes: float | str, n: int, *, budget: int, most_passes: int = 200) -> int:

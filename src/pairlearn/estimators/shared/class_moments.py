@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-r"""Moments of several classes, from which every score of the square loss over pairs follows.
+r"""Closed forms for several classes: the scores that minimise the square loss over pairs.
 
 For classes a and b with means m_a, m_b and covariances C_a, C_b, the mean over pairs of
 (margin - <w, x_b - x_a>)^2 plus ridge ||w||^2 has the minimiser
@@ -11,46 +11,50 @@ One score for all pairs of ordered classes adds the systems up, each with the sh
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 
+from pairlearn.folds import Fold, n_folds_of, stratified
 from pairlearn.solvers.rows import CsrRows, DenseRows, Rows
 from pairlearn.typing import Places, Vector
 
 __all__ = [
     "MOST_FEATURES",
     "RIDGES",
-    "ClassMoments",
+    "ClassSystems",
     "check_ridge",
     "compact",
     "deal_folds",
-    "matrix_of",
     "n_unknowns",
     "scores_of",
     "to_user",
 ]
 
-Folds = list[tuple[Places, Places]]
-
 #: Ridges to choose from, for rows of mean variance 1.
 RIDGES = tuple(10.0**exponent for exponent in range(2, -7, -1))
-#: A class has a covariance matrix, and a score is a system of so many equations.
+#: With more features than this, covariance matrices take too much memory and time.
 MOST_FEATURES = 5_000
 
 
 @dataclass(frozen=True)
-class ClassMoments:
-    """Means, covariances and weights of the classes."""
+class ClassSystems:
+    """The linear systems of any number of classes, from their means, covariances and weights.
+
+    `pairlearn.ClassMoments` learns two classes chunk by chunk and gives the minimiser of least
+    norm where there are several. Here all examples of a fold are at hand, features are scaled, and
+    every ridge is tried: a small share of the trace keeps each system regular.
+    """
 
     means: Vector
     covariances: Vector
     masses: Vector
 
     @classmethod
-    def of(cls, rows: Rows, codes: Places, n_classes: int, weight: Vector) -> ClassMoments:
+    def of(cls, rows: Rows, codes: Places, n_classes: int, weight: Vector) -> ClassSystems:
         """Return the moments of rows whose class has a code; every class has weight."""
         d = rows.shape[1]
         means, covariances = np.empty((n_classes, d)), np.empty((n_classes, d, d))
@@ -59,7 +63,7 @@ class ClassMoments:
             index = np.flatnonzero((codes == k) & (weight > 0.0))
             masses[k] = weight[index].sum()
             share = weight[index] / masses[k]
-            X = matrix_of(rows.take(index))
+            X = rows.take(index).matrix
             means[k] = share @ X
             if isinstance(rows, CsrRows):
                 second = np.asarray((X.multiply(share[:, None]).T @ X).todense())
@@ -71,26 +75,25 @@ class ClassMoments:
 
     def solve_pairs(self, ridge: float) -> Vector:
         """Return the coefficients of all pairs, of shape (n_pairs, n_features)."""
-        found = []
-        for first, second in combinations(range(len(self.means)), 2):
-            step = self.means[second] - self.means[first]
-            matrix = self.covariances[first] + self.covariances[second] + np.outer(step, step)
-            found.append(_solve(matrix, step, ridge))
-        return np.array(found)
+        return np.array([_solve(matrix, step, ridge) for _, matrix, step in self._systems()])
 
     def solve_order(self, ridge: float) -> Vector:
         """Return the coefficients of one score, with margin b - a for a pair of classes a < b."""
         d = self.means.shape[1]
         matrix, right, total = np.zeros((d, d)), np.zeros(d), 0.0
-        for first, second in combinations(range(len(self.means)), 2):
-            step = self.means[second] - self.means[first]
+        for (first, second), of_pair, step in self._systems():
             share = self.masses[first] * self.masses[second]
-            matrix += share * (
-                self.covariances[first] + self.covariances[second] + np.outer(step, step)
-            )
+            matrix += share * of_pair
             right += share * (second - first) * step
             total += share
         return _solve(matrix / total, right / total, ridge)
+
+    def _systems(self) -> Iterator[tuple[tuple[int, int], Vector, Vector]]:
+        """Yield each pair of classes, the matrix of its system and the difference of its means."""
+        for first, second in combinations(range(len(self.means)), 2):
+            step = self.means[second] - self.means[first]
+            matrix = self.covariances[first] + self.covariances[second] + np.outer(step, step)
+            yield (first, second), matrix, step
 
 
 def _solve(matrix: Vector, right: Vector, ridge: float) -> Vector:
@@ -106,21 +109,11 @@ def deal_folds(
     weight: Vector,
     validation_fraction: float,
     rng: np.random.Generator,
-) -> Folds:
+) -> list[Fold]:
     """Return (train, held-out) rows of stratified folds, both with weight in every class."""
     members = [np.flatnonzero((codes == k) & (weight > 0.0)) for k in range(codes.max() + 1)]
-    n_folds = min(max(round(1.0 / validation_fraction), 2), min(map(len, members)))
-    if n_folds < 2:
-        # A class of one example cannot be divided: it is both trained on and scored.
-        everything = np.concatenate(members)
-        return [(everything, everything)]
-    fold = np.full(len(codes), -1)
-    for places in members:
-        fold[rng.permutation(places)] = np.arange(len(places)) % n_folds
-    return [
-        (np.flatnonzero((fold >= 0) & (fold != k)), np.flatnonzero(fold == k))
-        for k in range(n_folds)
-    ]
+    n_folds = n_folds_of(validation_fraction, min(map(len, members)))
+    return stratified(members, n_folds, rng)
 
 
 def check_ridge(ridge: float | str) -> tuple[float, ...]:
@@ -136,18 +129,9 @@ def check_ridge(ridge: float | str) -> tuple[float, ...]:
     return (float(ridge),)
 
 
-def matrix_of(rows: Rows) -> Any:
-    """Return the rows as an array of NumPy or SciPy."""
-    if isinstance(rows, CsrRows):
-        import scipy.sparse
-
-        return scipy.sparse.csr_array((rows.data, rows.indices, rows.indptr), shape=rows.shape)
-    return rows.X
-
-
 def scores_of(rows: Rows, coef: Vector) -> Vector:
     """Return the scores of the rows, with a column for each row of the coefficients."""
-    return np.asarray(matrix_of(rows) @ coef.T, dtype=np.float64)
+    return np.asarray(rows.matrix @ coef.T, dtype=np.float64)
 
 
 def n_unknowns(rows: Rows) -> int:

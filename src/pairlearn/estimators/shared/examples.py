@@ -12,7 +12,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils import validation
+from sklearn.utils.multiclass import check_classification_targets
 
 from pairlearn.features import Identity
 from pairlearn.solvers.closed_form.mapped_moments import score_mapped
@@ -21,11 +23,13 @@ from pairlearn.typing import Vector
 
 __all__ = [
     "check_labels",
+    "find_classes",
     "is_plain",
     "mapped_product",
     "product",
     "refuse_collections",
     "refuse_overflow",
+    "two_classes",
     "validate_data",
 ]
 
@@ -204,3 +208,45 @@ def refuse_overflow(found: Vector, coef: Vector) -> Vector:
             "fit again."
         )
     return found
+
+
+def two_classes(labels: NDArray[Any]) -> NDArray[Any]:
+    """Return the two kinds of labels, sorted, or say why there are not two.
+
+    Examples
+    --------
+    >>> two_classes(np.array([3, 1, 3]))
+    array([1, 3])
+    """
+    classes = find_classes(labels)
+    if len(classes) > 2:
+        raise ValueError(
+            "Only binary classification is supported. The type of the target is multiclass: "
+            f"y has {len(classes)} classes. Use AUCClassifier, or train one classifier per pair of "
+            "classes (sklearn.multiclass.OneVsOneClassifier)."
+        )
+    return classes
+
+
+def find_classes(labels: NDArray[Any]) -> NDArray[Any]:
+    """Return the kinds of labels, sorted; refuse less than two of them, and no kinds at all.
+
+    Examples
+    --------
+    >>> find_classes(np.array(["b", "a", "c"]))
+    array(['a', 'b', 'c'], dtype='<U1')
+    """
+    if labels.dtype.kind in "iuf":
+        # Two numbers are found without sorting all of them.
+        low, high = labels.min(), labels.max()
+        if low != high and ((labels == low) | (labels == high)).all():
+            return np.array([low, high])
+    classes = np.unique(labels)
+    if len(classes) > 2:
+        check_classification_targets(labels)
+    if len(classes) < 2:
+        raise ValueError(
+            f"AUC needs examples of both classes, but y has one class: {classes.tolist()}. "
+            "Add examples of the other class."
+        )
+    return np.asarray(classes)

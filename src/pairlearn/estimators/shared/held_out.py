@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pairlearn.folds import members_of, stratified
 from pairlearn.metrics import AUCInterval, mean_auc_interval, roc_auc_interval
 from pairlearn.typing import Vector
 
@@ -87,15 +88,10 @@ def held_out_auc(
     n_folds = min(_FOLDS, rarer // 2)
     size = X.nnz if hasattr(X, "nnz") else X.size
     rng = np.random.default_rng(seed)
-    fold = np.empty(len(labels), dtype=np.int64)
-    for members in (np.flatnonzero(positive), np.flatnonzero(~positive)):
-        fold[rng.permutation(members)] = np.arange(len(members)) % n_folds
-    wanted = range(n_folds if size <= _ALL_IN_TURN else 1)
-    parts = [np.flatnonzero(fold == k) for k in wanted]
+    in_turn = None if size <= _ALL_IN_TURN else 1
+    splits = stratified(members_of(positive, (True, False)), n_folds, rng, n_held=in_turn)
     scores = []
-    for part in parts:
-        rest = np.ones(len(labels), dtype=bool)
-        rest[part] = False
+    for rest, part in splits:
         with warnings.catch_warnings():
             # the final fit, on all rows, says the same
             warnings.simplefilter("ignore")
@@ -103,8 +99,7 @@ def held_out_auc(
         scores.append(np.asarray(fitted.decision_function(X[part]), dtype=np.float64))
     intervals = [
         roc_auc_interval(positive[part], found, confidence=confidence)
-        for part, found in zip(parts, scores, strict=True)
+        for (_, part), found in zip(splits, scores, strict=True)
     ]
-    return HeldOutAUC(
-        mean_auc_interval(intervals), len(parts), np.concatenate(parts), np.concatenate(scores)
-    )
+    rows = np.concatenate([part for _, part in splits])
+    return HeldOutAUC(mean_auc_interval(intervals), len(splits), rows, np.concatenate(scores))

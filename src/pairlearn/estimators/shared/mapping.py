@@ -10,7 +10,7 @@ import numpy as np
 
 from pairlearn.estimators.shared.examples import mapped_product
 from pairlearn.estimators.shared.maps import as_map, check_named, fit_map, is_linear, map_rows
-from pairlearn.features import FeatureMap, Identity
+from pairlearn.features import MAPS, FeatureMap, Identity
 from pairlearn.solvers.rows import Rows, as_rows
 from pairlearn.typing import Vector
 from pairlearn.validation import check_generator, check_positive
@@ -37,14 +37,14 @@ class MapsFeatures:
         if isinstance(self.features, str) and self.features == "auto":
             raise ValueError(
                 f'features="auto" compares AUCs, which {type(self).__name__} does not have; name '
-                'one: "linear", "hats", "fourier" or a feature map.'
+                f"one of {', '.join(MAPS)}, or pass a feature map."
             )
 
     def _fit_map(self, rows: Rows, rng: Any) -> Rows:
         """Fit the map to training rows and return what they become."""
         self._check_features()
         if is_linear(self.features):
-            self.features_ = Identity().fit(np.zeros((1, rows.shape[1])))
+            self.features_ = Identity.of(rows.shape[1])
             return rows
         # Numbers of their own: the path of a run does not depend on the map.
         balanced = np.resize([-1.0, 1.0], rows.shape[0])
@@ -59,7 +59,7 @@ class MapsFeatures:
         """Return a chunk of a stream as it is learned; its map must be fitted beforehand."""
         self._check_features()
         if is_linear(self.features):
-            self.features_ = Identity().fit(np.zeros((1, rows.shape[1])))
+            self.features_ = Identity.of(rows.shape[1])
             return rows
         if not isinstance(self.features, FeatureMap) or not self.features.is_fitted:
             raise ValueError(

@@ -15,15 +15,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.estimators.shared.choice import (
+from pairlearn.estimators.shared.evidence import (
     MOST_FEATURES,
     Choice,
     FeatureChoice,
     JudgedFeatures,
-    Tried,
+    best_of,
 )
-from pairlearn.features import FeatureMap, Hats, Identity, RandomFourier
-from pairlearn.losses import PairLoss, Square
+from pairlearn.features import MAPS, FeatureMap, Hats, Identity, RandomFourier
+from pairlearn.folds import deal, members_of, n_folds_of
+from pairlearn.losses import PairLoss
 from pairlearn.metrics import compare_auc, roc_auc
 from pairlearn.solvers.closed_form.mapped_moments import (
     MappedMoments,
@@ -45,20 +46,17 @@ __all__ = [
     "ridges_for",
 ]
 
-#: From the simplest on.
-_NAMES = ("linear", "hats", "fourier")
+#: What "auto" tries, from the simplest on.
+_CANDIDATES = ("linear", "hats", "fourier")
 #: Ridges from strong to weak, for features of mean variance 1; in single precision not the last.
 _RIDGES, _WIDE = (1.0, 0.1, 0.01, 1e-3, 1e-4), 512
-#: Mapped features of hats by name are at most so many, by fewer knots; "auto" leaves hats out where
-#: less than so many knots remain.
-_HAT_FEATURES, _FEWEST_KNOTS = 1024, 4
+#: "auto" leaves hats out where fewer knots remain.
+_FEWEST_KNOTS = 4
 #: With fewer examples of the rarer class all folds are held out in turn; then three; then one.
 _FEW, _SOME, _SMALL = 200, 500, 3_000
 #: Where the Fourier map would cost more products than this, a small one is tried first, on so many
 #: examples: if it is behind by more than a standard error, the large one is not made.
 _DEAR, _TRIAL_FEATURES, _TRIAL_ROWS = 1e10, 512, 10_000
-#: With fewer examples of the rarer class the Fourier map has half the features.
-_RARE, _RARE_FEATURES = 100, 1024
 
 
 def is_linear(features: Any) -> bool:
@@ -68,11 +66,8 @@ def is_linear(features: Any) -> bool:
 
 def check_named(features: Any) -> None:
     """Raise unless a parameter is a feature map or names one."""
-    if not isinstance(features, FeatureMap) and features not in ("auto", *_NAMES):
-        raise ValueError(
-            'features must be "auto", "linear", "hats", "fourier" or a feature map, got '
-            f"{features!r}."
-        )
+    if not (isinstance(features, str) and features == "auto"):
+        MAPS.make(features, also="auto")
 
 
 def as_map(features: Any, rows: Rows, y: Vector) -> FeatureMap:
@@ -81,7 +76,7 @@ def as_map(features: Any, rows: Rows, y: Vector) -> FeatureMap:
     Parameters
     ----------
     features : str or FeatureMap
-        "linear", "hats", "fourier" or a map.
+        A name in `MAPS`, or a map.
     rows : DenseRows or CsrRows
         Training examples: how many decides about the size of a map.
     y : ndarray of shape (n,)
@@ -92,16 +87,10 @@ def as_map(features: Any, rows: Rows, y: Vector) -> FeatureMap:
     FeatureMap
         The map.
     """
-    check_named(features)
     if isinstance(features, FeatureMap):
         return features
-    if features == "linear":
-        return Identity()
-    if features == "hats":
-        return Hats(n_knots=int(np.clip(_HAT_FEATURES // rows.shape[1] + 1, 2, 16)))
     rarer = min(int(np.count_nonzero(y > 0)), int(np.count_nonzero(y <= 0)))
-    rare = rarer < _RARE and len(y) >= 1000
-    return RandomFourier(_RARE_FEATURES if rare else "auto")
+    return MAPS.make(features).sized(*rows.shape, rarer)
 
 
 def fit_map(
@@ -140,20 +129,15 @@ def map_rows(features: FeatureMap, rows: Rows, max_memory: float, cure: str) -> 
 # ------------------------------------------------------------------------- held-out examples
 
 
-def deal_folds(
-    y: Vector, fraction: float, rng: np.random.Generator
-) -> tuple[NDArray[np.int64], int]:
+def _deal(y: Vector, fraction: float, rng: np.random.Generator) -> tuple[NDArray[np.int64], int]:
     """Return the fold of each example, dealt within classes, and how many are held out in turn."""
-    members = [np.flatnonzero(y == sign) for sign in (-1.0, 1.0)]
+    members = members_of(y, (-1.0, 1.0))
     rarer = min(map(len, members))
-    n_folds = min(max(round(1.0 / fraction), 2), rarer)
+    n_folds = n_folds_of(fraction, rarer)
     held = n_folds if rarer < _FEW else min(3, n_folds) if rarer < _SOME and len(y) < _SMALL else 1
     if 1 < held < n_folds:
         n_folds = held
-    fold = np.zeros(len(y), dtype=np.int64)
-    for own in members:
-        fold[rng.permutation(own)] = np.arange(len(own)) % max(n_folds, 1)
-    return fold, held
+    return deal(members, len(y), rng, n_folds=n_folds), held
 
 
 class _HeldOut:
@@ -202,10 +186,8 @@ class _HeldOut:
                 aucs[r].append(roc_auc(y[held], scores))
                 # Ranks within a fold: scores of different models are not comparable.
                 self.scores[r, held] = np.unique(scores, return_inverse=True)[1] / len(held)
-        self.tried = tuple(
-            Tried.of({"ridge": ridge}, found) for ridge, found in zip(ridges, aucs, strict=True)
-        )
-        self.best = int(np.argmax([one.auc for one in self.tried]))
+        judged = best_of(({"ridge": ridge}, r, aucs[r]) for r, ridge in enumerate(ridges))
+        self.tried, self.best = judged.tried, judged.model
 
     @property
     def auc(self) -> float:
@@ -285,7 +267,7 @@ def choose_features(
     if d > MOST_FEATURES:
         return FeatureChoice("linear"), fit_map(Identity(), rows, rng), None
     maps = {}
-    for name in _NAMES:
+    for name in _CANDIDATES:
         spec = as_map(name, rows, y)
         if isinstance(spec, Hats) and spec.n_knots < _FEWEST_KNOTS:
             continue
@@ -298,7 +280,7 @@ def choose_features(
         part = np.concatenate(
             [
                 own[: max(_TRIAL_ROWS * len(own) // len(y), _FEW)]
-                for own in (rng.permutation(np.flatnonzero(y == sign)) for sign in (-1.0, 1.0))
+                for own in map(rng.permutation, members_of(y, (-1.0, 1.0)))
             ]
         )
         few = rows.take(part)
@@ -322,7 +304,7 @@ def _judged(
     rng: np.random.Generator,
 ) -> tuple[list[JudgedFeatures], dict[str, _HeldOut]]:
     """Return what each map is worth on the same held-out examples."""
-    fold, n_held = deal_folds(y, validation_fraction, rng)
+    fold, n_held = _deal(y, validation_fraction, rng)
     found = {
         name: _HeldOut(one, rows, y, weight, fold, n_held, ridges_for(one), None)
         for name, one in maps.items()
@@ -405,7 +387,7 @@ def fit_moments(
             f"{48.0 * features.n_outputs**2 / 2**30:.1f} GiB, max_memory={max_memory:g} bytes; use "
             "a map with fewer features, or a larger max_memory."
         )
-    margin = float(loss.margin) if isinstance(loss, Square) else 1.0
+    margin = float(loss.parameter) if loss.by_moments else 1.0
     if len(weight) and not weight.all() and (held_out is None or ridge is not None):
         kept = np.flatnonzero(weight)
         rows, y, weight = rows.take(kept), y[kept], weight[kept]
@@ -415,7 +397,7 @@ def fit_moments(
         w = moments.problem(scaled=scaled).solve(ridge, signs=signs, margin=margin)
         return w, Choice(ridge=ridge)
     if held_out is None:
-        fold, n_held = deal_folds(y, validation_fraction, rng)
+        fold, n_held = _deal(y, validation_fraction, rng)
         held_out = _HeldOut(
             features, rows, y, weight, fold, n_held, ridges_for(features), signs, scaled
         )

@@ -26,7 +26,8 @@ import numpy as np
 
 from pairlearn.estimators.shared.by_name import is_scaled
 from pairlearn.solvers.rows import CsrRows, DenseRows, Rows, check_squares
-from pairlearn.solvers.streams.running_scales import FLOOR, TABLE, TEXT
+from pairlearn.solvers.streams.running_scales import TABLE, TEXT
+from pairlearn.spreads import least_spread, scale_of
 from pairlearn.typing import Mask, Vector
 from pairlearn.validation import warn_caller
 
@@ -41,9 +42,6 @@ __all__ = [
     "warn_of_outliers",
 ]
 
-#: A column varies if its standard deviation exceeds this share of its largest value (and a few
-#: units in the last place of the type of the data).
-_CONSTANT = 1e-10
 #: All but the extremes of a feature are hidden if they span less than this, scaled, in a
 #: sample of so many rows; said if so many of the features are.
 _HIDDEN, _LOOKED_AT, _WORTH_SAYING = 1e-3, 1_000, 0.05
@@ -234,8 +232,7 @@ def is_text(columns: Columns, dtype: Any) -> bool:
 
 
 def _varies(columns: Columns, dtype: Any, inverse: Vector | None = None) -> Mask:
-    threshold = max(_CONSTANT, 8.0 * float(np.finfo(dtype).eps))
-    varies = np.sqrt(columns.variance) > threshold * columns.size
+    varies = np.sqrt(columns.variance) > least_spread(dtype) * columns.size
     if inverse is not None:
         # Coefficients of smaller numbers would be infinite in the units of the user.
         varies &= columns.size > _NEGLIGIBLE * inverse
@@ -274,7 +271,7 @@ def scaling_of(columns: Columns, inverse: Vector, *, dtype: Any, centred: bool) 
     present = np.minimum(columns.present[varies], 0.5)
     power = np.clip(math.log(TABLE / float(present.mean())) / math.log(TABLE / TEXT), 0.0, 1.0)
     spread = deviation[varies] / (2.0 * present) ** (0.5 * power)
-    scale = np.maximum(spread, FLOOR * (columns.high - columns.low)[varies])
+    scale = scale_of(spread, columns.low[varies], columns.high[varies])
     factor[varies] = 1.0 / (scale * np.sqrt(np.mean((deviation[varies] / scale) ** 2)))
     return Scaling(inverse, columns.mean if centred else np.zeros_like(inverse), factor)
 

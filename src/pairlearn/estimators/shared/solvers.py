@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
 from pairlearn.averaging import Averaging
-from pairlearn.estimators.shared.choice import Choice
+from pairlearn.estimators.shared.evidence import Choice
 from pairlearn.losses import PairLoss
 from pairlearn.pairings import Pairing
 from pairlearn.register import Part, Register

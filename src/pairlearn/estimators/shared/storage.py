@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from pairlearn.estimators.shared.composed import Composed
 from pairlearn.features import FeatureMap, Identity
 from pairlearn.models.file import read_model, write_model
 from pairlearn.models.maps import pack_map, unpack_map
@@ -45,7 +46,7 @@ _FACTS = "fitted"
 _COEFFICIENTS = ("coef", "pair_coef", "components")
 
 
-class Storable:
+class Storable(Composed):
     """Adds `save`, `load` and the conversion to and from a `ModelRecord` to an estimator."""
 
     #: Fitted arrays by their name without the trailing underscore.

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One cell of a comparison, computed anywhere: the same task gives the same numbers.
+"""Compute one cell of a comparison; the same task gives the same numbers in any process.
 
 A task carries everything that determines its result. Random numbers come from one `SeedSequence`
-child for each (data set, split, method), found by name and not by order, so neither the number of
-workers nor the other methods of a comparison change them.
+child for each (data set, split, method), derived from the names and not from the order. So neither
+the number of workers nor the other methods of a comparison change them.
 """
 
 from __future__ import annotations
@@ -61,8 +61,7 @@ def _reset_peak() -> bool:
 class Meter:
     """Measures the body of a `with` statement: seconds of this process, all threads, and memory.
 
-    `peak_bytes` is the highest resident memory during the work less that at its start, None where
-    the system does not tell.
+    `peak_bytes` is the peak of resident memory minus that at the start; None if not reported.
     """
 
     cpu_seconds: float
@@ -95,10 +94,10 @@ class Protocol:
     splits : {"random", "folds"}, default="random"
         Independent random splits, or repeated 5-fold cross-validation.
     tuning : {"train", "all"}, default="train"
-        Parameters are chosen on the training part of each split, or once on all examples, test
-        ones included, as the paper's published code does.
+        Whether parameters are chosen on the training part of each split, or once on all examples
+        including test examples, as in the paper's published code.
     test_fraction : float, default=0.2
-        The share of test examples of a random split.
+        The share of test examples in a random split.
     """
 
     scaling: str = "train"
@@ -130,7 +129,7 @@ class ArrayFiles:
         return Path(self.folder) / f"{self.sha256[:16]}-{part}.npy"
 
     def write(self, X: Any, y: Vector) -> None:
-        """Write what is not there yet; each file appears complete or not at all."""
+        """Write the missing files; each file appears complete or not at all."""
         Path(self.folder).mkdir(parents=True, exist_ok=True)
         if hasattr(X, "toarray"):
             csr = X.tocsr()
@@ -164,7 +163,7 @@ class ArrayFiles:
 class Task:
     """One cell, or (split -1) the choice of parameters that many cells share.
 
-    `seed` is that of the whole comparison; without `params` they are chosen on this split.
+    `seed` is that of the whole comparison. Without `params`, they are chosen on this split.
     """
 
     data: ArrayFiles
@@ -197,7 +196,7 @@ class Tuning:
 
 
 def child_seed(seed: int, *names: str | int) -> np.random.SeedSequence:
-    """Return the `SeedSequence` child of a seed that the names lead to."""
+    """Return the `SeedSequence` child of a seed for a sequence of names."""
     key = []
     for name in names:
         digest = hashlib.sha256(repr(name).encode()).digest()
@@ -242,6 +241,7 @@ def run_task(task: Task) -> Result | Tuning:
 
 
 def _fit(task: Task) -> Result:
+    """Tune if needed, fit and test one cell; return its scores, costs and warnings."""
     method = task.method
     X, y, X_test, y_test = _prepared(task.data, task.split, task.seed, task.protocol)
     root = child_seed(task.seed, "method", task.data.name, task.split, method.name)
@@ -311,7 +311,7 @@ def _at_most(method: Method, X: Any, y: Vector, rng: np.random.Generator) -> tup
 
 
 def start_worker() -> None:
-    """Leave Ctrl-C to the parent, and end when it is gone, even if it was killed."""
+    """Leave Ctrl-C to the parent process, and exit when the parent is gone, even if killed."""
     import signal
     from multiprocessing import parent_process
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a model does on its test part beyond one number: ROC, precision and recall, calibration.
+"""The ROC, precision-recall and calibration curves of a model on its test part.
 
-Curves of different splits are averaged at fixed places, so only their values there are kept.
+Curves of different splits are averaged at fixed points, so only their values there are kept.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from pairlearn.typing import Vector
 
 __all__ = ["BINS", "PLACES", "coefficients", "curves_on"]
 
-#: False-positive rates, and recalls, at which curves are kept.
+#: The false-positive rates, and recalls, at which curves are kept.
 PLACES: Vector = np.linspace(0.0, 1.0, 51)
-#: Bins of equal width for predicted probabilities.
+#: Number of equal bins of predicted probabilities.
 BINS = 10
-#: Models with more coefficients keep none.
+#: Models with more coefficients than this store none.
 _MOST_COEFFICIENTS = 200
 
 
@@ -34,7 +34,7 @@ def curves_on(
     scores : ndarray of shape (n,)
         Higher means more positive.
     probabilities : ndarray of shape (n,), optional
-        Of the positive class.
+        Probabilities of the positive class.
 
     Returns
     -------
@@ -50,13 +50,13 @@ def curves_on(
     """
     positive = y > 0
     order = np.argsort(-scores, kind="stable")
-    # Examples of equal score are taken together.
+    # Examples of equal score count as one step.
     last = np.append(np.diff(scores[order]) != 0, True)
     hits = np.cumsum(positive[order])[last]
     taken = np.arange(1, len(y) + 1)[last]
     recall = np.concatenate([[0.0], hits / positive.sum()])
     alarms = np.concatenate([[0.0], (taken - hits) / (~positive).sum()])
-    # At a rate that a vertical step passes, the top of the step.
+    # At the rate of a vertical step, the value is the top of the step.
     roc = np.interp(PLACES, alarms, recall)
     steps = np.searchsorted(alarms, PLACES, side="right") - 1
     roc = np.maximum(roc, recall[steps])
@@ -77,7 +77,7 @@ def _short(values: Any) -> list[float]:
 
 
 def coefficients(model: Any) -> list[float]:
-    """Return the coefficients of a linear model, if it is one and has few; otherwise none."""
+    """Return the coefficients of a linear model with few of them; otherwise an empty list."""
     found = getattr(model, "coef_", getattr(model, "coef", None))
     flat = np.asarray([] if found is None else found, dtype=np.float64).ravel()
     if not len(flat) or len(flat) > _MOST_COEFFICIENTS or not np.isfinite(flat).all():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Curves of the test parts of a comparison, averaged over its splits."""
+"""Average the test curves of a comparison over its splits."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pairlearn.typing import Vector
 
 __all__ = ["Band", "bands", "mean_coefficients"]
 
-#: A bin of probabilities with fewer examples, over all splits, is left out.
+#: A bin of probabilities with fewer examples than this, over all splits, is left out.
 _FEW = 10
 
 
@@ -30,7 +30,7 @@ class Band:
 
 
 def bands(comparison: Comparison, kind: str) -> list[Band]:
-    """Return the bands of a kind of curve ("roc", "precision" or "calibration") that are there."""
+    """Return the available bands of a kind of curve ("roc", "precision" or "calibration")."""
     found = []
     for dataset in comparison.datasets:
         for method in comparison.methods:
@@ -46,7 +46,7 @@ def bands(comparison: Comparison, kind: str) -> list[Band]:
 
 
 def _calibration(dataset: str, method: str, curves: Sequence[dict[str, list[float]]]) -> Band:
-    """Return observed shares against predicted ones, over the examples of all splits."""
+    """Return observed against predicted shares, over the examples of all splits."""
     counts = np.array([curve["counts"] for curve in curves])
     total = counts.sum(axis=0)
     kept = total >= _FEW
@@ -54,8 +54,8 @@ def _calibration(dataset: str, method: str, curves: Sequence[dict[str, list[floa
         (np.array([curve[name] for curve in curves]) * counts).sum(axis=0)[kept] / total[kept]
         for name in ("predicted", "observed")
     )
-    # Splits share examples: the error is that of one test part, of size n. Of a share that is 0 or
-    # 1 among few, Laplace's (k + 1) / (n + 2) knows better than that it has no error.
+    # Splits share examples, so the error is that of one test part of size n. For few examples the
+    # share may be 0 or 1; Laplace's (k + 1) / (n + 2) avoids an error of zero.
     size = total[kept] / len(curves)
     likely = (observed * size + 1.0) / (size + 2.0)
     error = np.sqrt(likely * (1.0 - likely) / (size + 2.0))
@@ -63,7 +63,7 @@ def _calibration(dataset: str, method: str, curves: Sequence[dict[str, list[floa
 
 
 def mean_coefficients(comparison: Comparison, dataset: str, method: str) -> tuple[Vector, Vector]:
-    """Return means over splits of the coefficients of scaled features, and deviations."""
+    """Return the means over splits of the coefficients of scaled features, and deviations."""
     rows = [
         r.curves["coefficients"]
         for r in comparison.values(dataset, method).values()

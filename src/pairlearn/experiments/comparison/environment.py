@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where numbers were made: versions, machine, threads. No names of users or hosts."""
+"""Describe where numbers were made: versions, machine, threads. No user or host names."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PACKAGES = ("pairlearn", "numpy", "scipy", "scikit-learn", "numba", "matplotlib
 
 
 def environment() -> dict[str, str]:
-    """Return what a reader needs to judge timings and to repeat them."""
+    """Return the facts that a reader needs to judge and repeat timings."""
     found = {
         "Python": platform.python_version(),
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A comparison: data sets x splits x methods, in parallel, resumable, deterministic.
+"""Run a comparison: data sets x splits x methods, in parallel, resumable, deterministic.
 
-Cells are ordered by data set, then split, then method, so that methods are timed side by side and
-a slow minute of the machine hits all of them. The parent process alone writes results, each as
-soon as it is there.
+Cells are ordered by data set, then split, then method, so that methods are timed side by side and a
+slow minute affects all of them. Only the parent process writes results, each as soon as it arrives.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ from pairlearn.validation import check_count
 
 __all__ = ["HONEST", "PAPER", "Comparison", "ComparisonError", "Failure", "Protocol", "compare"]
 
-#: Tuned inside each training part, scaled by it, independent random splits.
+#: Scaled and tuned inside each training part, on independent random splits.
 HONEST = Protocol()
 #: As the paper's published code does: scaled and tuned on all examples, repeated 5-fold splits.
 PAPER = Protocol(scaling="paper", splits="folds", tuning="all")
@@ -45,7 +44,7 @@ _THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS
 
 
 class ComparisonError(Exception):
-    """A comparison could not go on; what is done is stored."""
+    """A comparison could not continue; finished cells are stored."""
 
 
 @dataclass(frozen=True)
@@ -59,30 +58,30 @@ class Failure:
 
     @property
     def line(self) -> str:
-        """The failure for a terminal."""
+        """The failure in one line for a terminal."""
         return f"failed: {self.dataset} split {self.split} {self.method}: {self.message}"
 
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """What came out.
+    """The results of a comparison.
 
     Attributes
     ----------
     results : list of Result
-        Ordered by data set, split and method, as asked for.
+        In the requested order of data sets, splits and methods.
     failures : list of Failure
         Cells without a result; another run tries them again.
     datasets, methods : tuple of str
-        Names in the order asked for.
+        Names in the requested order.
     n_splits, seed : int
-        As asked for.
+        As requested.
     protocol : Protocol
-        As asked for.
+        As requested.
     n_computed : int
         Cells that this run computed; the others were in the store.
     feature_names : dict of str to tuple of str
-        Names of the features of a data set, where it has them.
+        Names of the features of a data set, if it has names.
     """
 
     results: list[Result]
@@ -116,16 +115,16 @@ def compare(
     command: str = "",
     progress: Callable[[int, int, str], None] | None = None,
 ) -> Comparison:
-    """Run a comparison, or the rest of one.
+    """Run a comparison, or continue one.
 
     Parameters
     ----------
     datasets : sequence of Dataset
         The data sets.
     methods : sequence of Method
-        The methods; the first one is what the others are compared with.
+        The methods; the others are compared with the first.
     store : str or Path
-        The SQLite file of results. Cells that are there already are not computed again.
+        The SQLite file of results. Cells that it holds are not computed again.
     n_splits : int, default=25
         Splits of each data set.
     seed : int, default=0
@@ -133,16 +132,16 @@ def compare(
     protocol : Protocol, default=HONEST
         How examples are split, scaled and used for tuning.
     workers : int, default=1
-        Processes. The numbers do not depend on it, the times may.
+        Number of processes. It may change the times, never the numbers.
     command : str
-        What was typed, for the record.
+        The command line, for the record.
     progress : callable, optional
-        Called with cells done, cells in all, and the cell just done.
+        Called with the number of finished cells, the total, and the cell just finished.
 
     Returns
     -------
     Comparison
-        All results that were asked for, new and old.
+        All requested results, new and old.
 
     Examples
     --------
@@ -215,7 +214,7 @@ def _key(task: Task) -> str:
 
 
 class _Run:
-    """One run of a comparison: which cells are missing, and getting them done."""
+    """One run of a comparison: finds the missing cells and computes them."""
 
     def __init__(
         self, store: Store, *, workers: int, progress: Callable[[int, int, str], None] | None
@@ -228,7 +227,7 @@ class _Run:
         self.n_computed = 0
 
     def cells(self, cells: list[Task]) -> tuple[list[Result], list[Failure]]:
-        """Return the results of all cells, and what failed."""
+        """Return the results of all cells, and the failures."""
         keys = [_key(task) for task in cells]
         have = self.store.get(keys)
         missing = [task for task, key in zip(cells, keys, strict=True) if key not in have]
@@ -259,7 +258,7 @@ class _Run:
     def _with_shared_params(
         self, missing: list[Task], submit: Callable[[Task], Future[Any]]
     ) -> tuple[list[Task], dict[str, str]]:
-        """Choose once, and hand to every cell, the parameters that splits share."""
+        """Choose the parameters that splits share once, and pass them to every cell."""
         shared: dict[str, Task] = {}
         of_cell: dict[int, str] = {}
         for index, task in enumerate(missing):
@@ -295,10 +294,11 @@ class _Run:
 
     @contextlib.contextmanager
     def _executor(self, n_tasks: int) -> Iterator[Callable[[Task], Future[Any]]]:
+        """Yield a function that submits a task: in this process, or to a pool of workers."""
         if self.workers == 1 or n_tasks == 0:
             yield _run_here
             return
-        # A worker must find one thread per process before it imports its numerical libraries.
+        # Workers must see one thread per process before they import numerical libraries.
         before = {name: os.environ.get(name) for name in _THREAD_VARIABLES}
         os.environ.update(dict.fromkeys(_THREAD_VARIABLES, "1"))
         others = set(active_children())
@@ -308,7 +308,7 @@ class _Run:
         try:
             yield lambda task: pool.submit(run_task, task)
         except BaseException:
-            # The cells under way may take minutes; they are not stored yet and run again.
+            # Running cells may take minutes; they are not stored yet and will run again.
             for process in set(active_children()) - others:
                 process.terminate()
             raise
@@ -323,11 +323,11 @@ class _Run:
     def _outcomes(
         self, tasks: list[Task], submit: Callable[[Task], Future[Any]]
     ) -> Iterator[tuple[Task, Result | Tuning | str]]:
-        """Yield each task with its outcome, or with the error as text, as they come."""
+        """Yield each task with its outcome, or with the error as text, as they finish."""
         todo = iter(tasks)
         pending: dict[Future[Any], Task] = {}
         while True:
-            # A short queue keeps workers busy and lets Ctrl-C stop at once.
+            # A short queue keeps workers busy and lets Ctrl-C take effect at once.
             while len(pending) < (1 if self.workers == 1 else 2 * self.workers):
                 task = next(todo, None)
                 if task is None:
@@ -341,8 +341,8 @@ class _Run:
                     yield task, future.result()
                 except BrokenProcessPool as error:
                     raise ComparisonError(
-                        "a worker process died, perhaps for want of memory; use fewer workers. "
-                        "What is done is stored, and the same command goes on from there."
+                        "a worker process died, perhaps for lack of memory; use fewer workers. "
+                        "Finished cells are stored, and the same command continues from there."
                     ) from error
                 except Exception as error:
                     yield task, f"{type(error).__name__}: {' '.join(str(error).split())}"

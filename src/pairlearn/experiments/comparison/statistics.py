@@ -7,8 +7,8 @@ Bengio (Machine Learning 52, 2003) replaces 1 / J by 1 / J + n_test / n_train:
 
 .. math:: \bar a \pm t_{J-1} \sqrt{(1/J + n_{test}/n_{train})\, s^2}.
 
-It is a good approximation, not a theorem; for 80/20 splits the interval does not shrink below half
-a standard deviation however many splits are run.
+It is a good approximation, not a theorem. For 80/20 splits the interval does not shrink below half
+a standard deviation, however many splits there are.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ __all__ = ["Interval", "holm", "paired_difference", "resampled_mean"]
 class Interval:
     """A mean of n values, one for each split, with its corrected confidence interval.
 
-    `p_value` is of the hypothesis that the mean is zero, by the same corrected t statistic. Of a
-    single value `sd`, `low`, `high` and `p_value` are NaN.
+    `p_value` tests that the mean is zero, by the same corrected t statistic. For a single value,
+    `sd`, `low`, `high` and `p_value` are NaN.
     """
 
     mean: float
@@ -74,7 +74,7 @@ def resampled_mean(
 def paired_difference(
     first: ArrayLike, second: ArrayLike, *, n_train: int, n_test: int, confidence: float = 0.95
 ) -> Interval:
-    """Return the mean of first - second over splits that both have seen, with its interval."""
+    """Return the mean of first - second over the splits that both have, with its interval."""
     a = np.asarray(first, dtype=np.float64)
     b = np.asarray(second, dtype=np.float64)
     if a.shape != b.shape:
@@ -86,7 +86,7 @@ def paired_difference(
 
 
 def holm(p_values: ArrayLike) -> list[float]:
-    """Return Holm's adjusted p-values, which keep the chance of any false alarm below the level.
+    """Return Holm's adjusted p-values, which keep the chance of any false positive at the level.
 
     >>> [round(p, 3) for p in holm([0.01, 0.04, 0.03])]
     [0.03, 0.06, 0.06]

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Results in SQLite, written one by one as they come.
+"""Store results in SQLite, one by one as they arrive.
 
-A result is filed under a key made of everything that determines it, so a run that was killed, or
-that gets more splits or methods, computes only what is missing, and a changed setting never meets
-an old result.
+The key of a result contains everything that determines it. So a run that was killed, or that gets
+more splits or methods, computes only missing cells, and a changed setting never reuses an old one.
 """
 
 from __future__ import annotations
@@ -50,10 +49,10 @@ class StoreError(Exception):
 class Result:
     """One cell of a comparison.
 
-    Seconds are of training alone; `tune_cpu_seconds` are 0 where parameters were chosen once for
-    all splits. `n_gradients` and `state_bytes` are as the method reports, `peak_bytes` is
-    additional memory while training. A checkpoint is [cpu_seconds, n_gradients, test AUC]; `curves`
-    are as in `pairlearn.experiments.comparison.curve_points`.
+    Seconds are for training alone; `tune_cpu_seconds` is 0 if parameters were chosen once for all
+    splits. The method reports `n_gradients` and `state_bytes`; `peak_bytes` is the additional
+    memory while training. A checkpoint is [cpu_seconds, n_gradients, test AUC]; `curves` are as in
+    `pairlearn.experiments.comparison.curve_points`.
     """
 
     dataset: str
@@ -81,7 +80,7 @@ _COUNTS = ("split", "n_train", "n_test")
 
 
 def _plain(text: Any, kind: type) -> Any:
-    """Return what a field holds as JSON, if it is of the kind that was written."""
+    """Return the JSON value of a field; refuse another type than was written."""
     value = json.loads(text)
     if not isinstance(value, kind):
         raise TypeError(f"a field holds {str(text)[:40]!r}, not a {kind.__name__}")
@@ -89,7 +88,7 @@ def _plain(text: Any, kind: type) -> Any:
 
 
 def _check_result(row: Mapping[str, Any]) -> None:
-    """Refuse a result whose fields have other types: SQLite does not."""
+    """Refuse a result whose fields have wrong types, which SQLite allows."""
     for names, kind in ((_TEXTS, str), (_NUMBERS, (int, float)), (_COUNTS, int)):
         for name in names:
             if not isinstance(row[name], kind):
@@ -97,7 +96,7 @@ def _check_result(row: Mapping[str, Any]) -> None:
 
 
 def _said(error: Exception) -> str:
-    """Return what an error says on one line; it may quote the damaged file."""
+    """Return the text of an error on one line; it may quote the damaged file."""
     return " ".join(str(error).split())[:200]
 
 
@@ -116,10 +115,10 @@ def _now() -> str:
 
 
 class Store:
-    """The results of comparisons in one SQLite file, which is made if needed.
+    """The results of comparisons in one SQLite file, created if needed.
 
-    One run at a time writes to a store: the lock is an open transaction on a file beside it, which
-    the operating system releases however the process ends.
+    Only one run at a time writes to a store. The lock is an open transaction on a second file,
+    which the operating system releases however the process ends.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -150,7 +149,7 @@ class Store:
         try:
             version = self._db.execute("PRAGMA user_version").fetchone()[0]
             if version == 1:
-                # what was computed before curves were kept is as good as ever
+                # results computed before curves were stored are still valid
                 with self._db:
                     self._db.execute("ALTER TABLE results ADD COLUMN curves TEXT DEFAULT '{}'")
             elif version not in (0, _VERSION):
@@ -182,7 +181,7 @@ class Store:
         self._lock.close()
 
     def put(self, key: str, result: Result) -> None:
-        """File a result; an earlier failure under the same key is forgotten."""
+        """Store a result; forget an earlier failure of the same key."""
         row = asdict(result)
         for name in _JSON_FIELDS:
             row[name] = json.dumps(row[name])
@@ -194,7 +193,7 @@ class Store:
             self._db.execute("DELETE FROM failures WHERE key = ?", (key,))
 
     def get(self, keys: Iterable[str]) -> dict[str, Result]:
-        """Return the results that are there, by key."""
+        """Return the stored results by key."""
         wanted = set(keys)
         found = {}
         with self._ours():
@@ -214,7 +213,7 @@ class Store:
     def put_tuning(
         self, key: str, *, dataset: str, method: str, params: dict[str, Any], cpu_seconds: float
     ) -> None:
-        """File parameters that were chosen once for a data set."""
+        """Store parameters that were chosen once for a data set."""
         with self._ours(), self._db:
             self._db.execute(
                 "INSERT OR REPLACE INTO tunings VALUES (?, ?, ?, ?, ?, ?)",
@@ -223,14 +222,14 @@ class Store:
             self._db.execute("DELETE FROM failures WHERE key = ?", (key,))
 
     def get_tunings(self, keys: Iterable[str]) -> dict[str, dict[str, Any]]:
-        """Return the parameters that are there, by key."""
+        """Return the stored parameters by key."""
         wanted = set(keys)
         with self._ours():
             rows = self._db.execute("SELECT key, params FROM tunings")
             return {key: _plain(params, dict) for key, params in rows if key in wanted}
 
     def put_failure(self, key: str, *, dataset: str, split: int, method: str, message: str) -> None:
-        """File what went wrong; the cell is tried again by the next run."""
+        """Store a failure; the next run tries the cell again."""
         with self._ours(), self._db:
             self._db.execute(
                 "INSERT OR REPLACE INTO failures VALUES (?, ?, ?, ?, ?, ?)",
@@ -240,7 +239,7 @@ class Store:
     def put_run(
         self, *, command: str, settings: Mapping[str, Any], environment: Mapping[str, Any]
     ) -> None:
-        """File that a run was started, how and where."""
+        """Store the start of a run, its command and its environment."""
         with self._ours(), self._db:
             self._db.execute(
                 "INSERT INTO runs VALUES (?, ?, ?, ?)",
@@ -265,7 +264,7 @@ class Store:
 
     @contextmanager
     def _ours(self) -> Iterator[None]:
-        """Let what a damaged file, or a full disk, causes end in an error that names the cure."""
+        """Turn errors of a damaged file or a full disk into one that names the cure."""
         try:
             yield
         except (sqlite3.Error, ValueError, TypeError, KeyError, RecursionError) as error:

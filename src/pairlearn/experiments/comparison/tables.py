@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The tables of a comparison as data: the program prints them, the report shows them."""
+"""The tables of a comparison as data, for the program and the report."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class DifferenceRow:
 
 @dataclass(frozen=True)
 class CostRow:
-    """What one method costs on one data set: medians over splits."""
+    """The cost of one method on one data set: medians over splits."""
 
     dataset: str
     method: str
@@ -73,7 +73,7 @@ def auc_rows(comparison: Comparison, *, confidence: float = 0.95) -> list[AucRow
                 interval = resampled_mean(
                     [result.auc for result in found], confidence=confidence, **_sizes(found)
                 )
-                # A t interval does not know that an AUC lies between 0 and 1.
+                # A t interval may leave [0, 1], which an AUC cannot.
                 interval = replace(
                     interval,
                     low=float(np.clip(interval.low, 0.0, 1.0)),
@@ -88,8 +88,7 @@ def difference_rows(
 ) -> list[DifferenceRow]:
     """Return paired differences to a baseline, by default the first method, over shared splits.
 
-    Positive differences favour the method over the baseline. p-values are adjusted by Holm's rule
-    over all rows.
+    Positive differences favour the method. p-values are adjusted by Holm's rule over all rows.
     """
     baseline = comparison.methods[0] if baseline is None else baseline
     if baseline not in comparison.methods:
@@ -121,10 +120,10 @@ def difference_rows(
 
 @dataclass(frozen=True)
 class Place:
-    """Where a method stands on a data set.
+    """The rank of a method on a data set.
 
-    `best` marks the highest mean; `tied` a method whose paired difference to the best has an
-    interval that holds zero (with one split nothing is tied).
+    `best` marks the highest mean. `tied` marks a method whose paired difference to the best has an
+    interval that contains zero (with one split nothing is tied).
     """
 
     auc: float
@@ -133,13 +132,13 @@ class Place:
 
 
 def matrix(comparison: Comparison) -> dict[str, dict[str, Place]]:
-    """Return the place of each method on each data set that both have results for."""
+    """Return the place of each method on each data set, if it has results."""
     means: dict[str, dict[str, float]] = {}
     for row in auc_rows(comparison):
         means.setdefault(row.dataset, {})[row.method] = row.auc.mean
     found: dict[str, dict[str, Place]] = {}
     for dataset, by_method in means.items():
-        # of equal means the first method in the order asked for is printed as the best
+        # the first of equal means, in the requested order, counts as the best
         best = max(by_method, key=by_method.__getitem__)
         gaps = {
             row.method: row.difference
@@ -204,7 +203,7 @@ def _median(values: list[float | None] | list[int | None]) -> float | None:
 
 
 def cost_rows(comparison: Comparison) -> list[CostRow]:
-    """Return medians over splits of what training costs, by data set and method."""
+    """Return the median costs of training over splits, by data set and method."""
     rows = []
     for dataset in comparison.datasets:
         for method in comparison.methods:
@@ -228,6 +227,6 @@ def cost_rows(comparison: Comparison) -> list[CostRow]:
 
 
 def paper_rows(comparison: Comparison, *, table: str = "table-rs1") -> list[Beside]:
-    """Return our means beside the paper's, for the methods and data sets that both have."""
+    """Return our means beside the paper's, for methods and data sets that both have."""
     ours = {(row.method, row.dataset): (row.auc.mean, row.auc.sd) for row in auc_rows(comparison)}
     return beside(published_table(table), ours)

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""AUC on the way: curves against time or gradients, and what the paper's reporting makes of them.
+"""AUC during training: curves over time or gradients, reported as the paper does and honestly.
 
-The paper's published code reports, for a method, the highest mean AUC over its recorded times and
-the lowest standard deviation over these times, which need not be the same time. Both, and the
-honest final pair, are computed here from the same checkpoints, so that a reader sees how much the
-reporting alone changes.
+For each method, the paper's published code reports the highest mean AUC over the recorded times,
+and the lowest standard deviation over these times, which may be another time. This module computes
+these, and the honest final pair, from the same checkpoints, to show what the reporting changes.
 """
 
 from __future__ import annotations
@@ -45,8 +44,8 @@ class Trajectory:
 def trajectories(comparison: Comparison) -> list[Trajectory]:
     """Return the trajectories of a comparison, for methods that record checkpoints.
 
-    A `ValueError` says that a method recorded different numbers of checkpoints on different splits,
-    so that there is no common time to average at.
+    Raises `ValueError` if a method recorded different numbers of checkpoints on different splits,
+    since there is then no common time to average at.
     """
     found = []
     for dataset in comparison.datasets:

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a comparison compares: methods that tune themselves and fit, by name in `table`."""
+"""The methods of a comparison: they tune themselves and fit; `table` names them."""

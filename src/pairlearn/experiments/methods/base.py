@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a comparison compares: something that tunes itself and fits.
+"""The base class of methods in a comparison: something that tunes itself and fits.
 
-A method sees training examples only. `tune` chooses parameters, `fit` learns with them; both get
-their own random numbers, so that a result does not depend on how many of them tuning took.
-Methods get their names in `table`.
+A method sees training examples only. `tune` chooses parameters, and `fit` learns with them. Both
+get their own random numbers, so a result does not depend on how many numbers tuning used.
 """
 
 from __future__ import annotations
@@ -31,13 +30,13 @@ Params = dict[str, Any]
 
 
 def powers(first: int, last: int) -> tuple[float, ...]:
-    """Return the powers of ten from 10^first to 10^last, the grids of the paper."""
+    """Return the powers of ten from 10^first to 10^last, as in the paper's grids."""
     return tuple(10.0**k for k in range(first, last + 1))
 
 
 @dataclass(frozen=True, eq=False)
 class Waypoint:
-    """A model on the way: what it had cost when it stood."""
+    """An intermediate model and its cost so far."""
 
     model: Any
     cpu_seconds: float
@@ -46,14 +45,14 @@ class Waypoint:
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """What `Method.fit` returns: a model and the counts that only the method knows.
+    """The result of `Method.fit`: a model and the counts that only the method knows.
 
     Parameters
     ----------
     model : object
         Has `decision_function`, or else `predict_proba`.
     n_gradients : int, optional
-        Gradients of one pair that were computed; None where the notion does not apply.
+        Number of pair gradients that were computed; None if the notion does not apply.
     state_bytes : int, optional
         Bytes that the algorithm keeps while it learns: parameters, averages, buffers.
     waypoints : tuple of Waypoint
@@ -77,24 +76,24 @@ class Method:
 
     Notes
     -----
-    A subclass is a frozen dataclass whose fields are its settings: they go, as JSON, into the key
-    under which a result is stored. It must be picklable.
+    A subclass is a frozen dataclass whose fields are its settings. They become part, as JSON, of
+    the key of a stored result. It must be picklable.
     """
 
     name: str
 
     @property
     def tuned_once(self) -> bool:
-        """Whether parameters are chosen once for each data set and not on every split."""
+        """Whether parameters are chosen once per data set instead of on every split."""
         return False
 
     @property
     def max_tuning_examples(self) -> int | None:
-        """The most examples that tuning may use; None for all."""
+        """The limit on examples for tuning; None for all."""
         return None
 
     def settings(self) -> dict[str, Any]:
-        """Return what identifies the method, ready for JSON."""
+        """Return the settings that identify the method, as JSON values."""
         return {
             "class": type(self).__qualname__,
             **asdict(self),
@@ -105,8 +104,8 @@ class Method:
     def warm_up(self, d: int) -> None:
         """Do what must not be timed, such as compiling.
 
-        It is called in each process before the first cell of data with so many features, since
-        kernels are chosen by their number.
+        It is called in each process before the first cell of data with `d` features, since the
+        kernels depend on that number.
         """
 
     def tune(self, X: Any, y: Vector, rng: np.random.Generator) -> Params:
@@ -148,7 +147,7 @@ def cross_validate(
     *,
     n_folds: int = 5,
 ) -> Params:
-    """Return the candidate of the highest mean AUC over stratified folds; ties go to the first.
+    """Return the candidate with the highest mean AUC over stratified folds; ties go to the first.
 
     A single candidate is returned without fitting. All candidates see the same folds and the same
     random numbers.
@@ -165,7 +164,7 @@ def cross_validate(
             try:
                 fitted = method.fit(X[part.train], y[part.train], params, generator)
             except DivergenceError:
-                # A candidate that diverges ranks nothing.
+                # A candidate that diverges has no ranking.
                 values.append(0.0)
             else:
                 values.append(auc_of(fitted.model, X[part.test], y[part.test]))
@@ -204,7 +203,7 @@ class EstimatorMethod(Method):
     fixed: Mapping[str, Any] = field(default_factory=dict)
 
     def candidates(self) -> list[Params]:
-        """Return every combination of the grid, the first key varying slowest."""
+        """Return every combination of the grid; the first key varies slowest."""
         keys = list(self.grid)
         return [
             dict(zip(keys, values, strict=True))
@@ -212,7 +211,7 @@ class EstimatorMethod(Method):
         ]
 
     def estimator(self) -> type[Any]:
-        """Return the class that the path names."""
+        """Return the class at the import path."""
         module_name, _, class_name = self.path.rpartition(".")
         try:
             return getattr(importlib.import_module(module_name), class_name)  # type: ignore[no-any-return]
@@ -227,7 +226,7 @@ class EstimatorMethod(Method):
         return cross_validate(self, self.candidates(), X, y, rng)
 
     def fit(self, X: Any, y: Vector, params: Mapping[str, Any], rng: np.random.Generator) -> Fitted:
-        """Return the fitted estimator; a `random_state` is drawn where it takes one."""
+        """Return the fitted estimator; `random_state` is drawn if it has one."""
         estimator = self.estimator()(**self.fixed, **params)
         takes = estimator.get_params() if hasattr(estimator, "get_params") else {}
         if takes.get("random_state", 0) is None:
@@ -238,8 +237,8 @@ class EstimatorMethod(Method):
 def parse_estimator(text: str) -> EstimatorMethod:
     """Return the method that a text such as ``path.to.Class {"C": [1, 10]}`` describes.
 
-    It is an optional ``name=``, the import path, and an optional JSON object: lists are tuned over,
-    single values are fixed.
+    The text is an optional ``name=``, the import path, and an optional JSON object. Lists are tuned
+    over; single values are fixed.
 
     >>> method = parse_estimator('knn=sklearn.neighbors.KNeighborsClassifier {"n_neighbors": [5]}')
     >>> method.name, method.candidates()

@@ -2,9 +2,9 @@
 """Published pairwise methods, and this library's estimators, as methods of a comparison.
 
 A published method is a recipe with grids and a way of tuning. The paper's grids are step sizes eta
-and radii from 1e-3 to 1e3 each, chosen by 5-fold cross-validation. Where a step meets one pair, all
+and radii from 1e-3 to 1e3, chosen by 5-fold cross-validation. If a step takes one pair, all
 candidates of a fold are trained on one sample path. A step of a buffer method costs up to 200
-pairs, so these are tuned once for each data set, on at most 5,000 training examples.
+pairs, so buffer methods are tuned once for each data set, on at most 5,000 training examples.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _TUNINGS = ("sweep", "folds", "once")
 
 @dataclass(frozen=True, eq=False)
 class LinearModel:
-    """Coefficients as a model that scores."""
+    """A model given by its coefficients."""
 
     coef: Vector
 
@@ -56,7 +56,7 @@ def record_steps(n_steps: int) -> list[int]:
     >>> record_steps(100)
     [16, 22, 32, 45, 64, 90, 100]
     """
-    # A record just before the last one would say the same twice.
+    # A record just before the last one would repeat it.
     steps = itertools.takewhile(
         lambda step: step < 0.9 * n_steps + 1, (int(2.0 ** (k / 2)) for k in itertools.count(8))
     )
@@ -65,14 +65,14 @@ def record_steps(n_steps: int) -> list[int]:
 
 @dataclass(frozen=True, kw_only=True)
 class RecipeMethod(Method):
-    """A published method as `pairlearn.recipes` has it, or with some of its parts exchanged.
+    """A published method as in `pairlearn.recipes`, or with some of its parts replaced.
 
     `loss`, `steps` (a key of `pairlearn.recipes.STEPS`), `averaging` (a key of `_AVERAGINGS`),
-    `projects` (whether there is a ball) and `n_passes` stand for those of the recipe. Every
-    combination of `step_sizes` and `radii`, of which a recipe uses what it has, is a candidate.
-    `tuning` is by 5-fold cross-validation on every split, with all candidates on one sample path
-    ("sweep") or each on its own ("folds"), or "once" for each data set on at most 5,000 examples.
-    With `records`, models on the way are kept.
+    `projects` (whether there is a ball) and `n_passes` replace those of the recipe. Every
+    combination of `step_sizes` and `radii`, as far as the recipe has them, is a candidate. `tuning`
+    is 5-fold cross-validation on every split, with all candidates on one sample path ("sweep") or
+    each on its own ("folds"), or "once" for each data set on at most 5,000 examples. With
+    `records`, intermediate models are kept.
 
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(60, 2))
@@ -115,7 +115,7 @@ class RecipeMethod(Method):
         return 5_000 if self.tuned_once else None
 
     def published(self) -> Recipe:
-        """Return the recipe, with the parts that were exchanged."""
+        """Return the recipe with the replaced parts."""
         parts = {
             "steps": self.steps,
             "averaging": None if self.averaging is None else _AVERAGINGS[self.averaging],
@@ -125,14 +125,14 @@ class RecipeMethod(Method):
         return RECIPES[self.recipe].varied(**given)
 
     def warm_up(self, d: int) -> None:
-        """Compile the kernels for so many features, and run what else is loaded on first use."""
+        """Compile the kernels for `d` features, and load everything that loads on first use."""
         rng = np.random.default_rng(0)
         X, y = _warm_up_examples(100, d)
         sweeps = self.tuning == "sweep"
         self.fit(X, y, self.tune(X, y, rng) if sweeps else self.candidates()[0], rng)
 
     def candidates(self) -> list[Params]:
-        """Return every combination of what the recipe tunes, the step size varying slowest."""
+        """Return every combination of the recipe's parameters; the step size varies slowest."""
         recipe = self.published()
         grids: dict[str, tuple[float, ...]] = {}
         if recipe.tunes_step_size:
@@ -144,7 +144,7 @@ class RecipeMethod(Method):
         ]
 
     def tune(self, X: Any, y: Vector, rng: np.random.Generator) -> Params:
-        """Return the candidate of the highest mean AUC over 5 stratified folds."""
+        """Return the candidate with the highest mean AUC over 5 stratified folds."""
         candidates = self.candidates()
         if self.tuning != "sweep" or len(candidates) == 1:
             return cross_validate(self, candidates, X, y, rng)
@@ -162,12 +162,12 @@ class RecipeMethod(Method):
             held, signs = X[part.test], y[part.test]
             for index, coef in enumerate(solution.averages):
                 values = held @ coef
-                # A model that diverged ranks nothing.
+                # A model that diverged has no ranking.
                 total[index] += roc_auc(signs, values) if np.isfinite(values).all() else 0.0
         return candidates[int(np.argmax(total))]
 
     def fit(self, X: Any, y: Vector, params: Mapping[str, Any], rng: np.random.Generator) -> Fitted:
-        """Return the model that the recipe finds, with those on the way as waypoints."""
+        """Return the model that the recipe finds, with intermediate models as waypoints."""
         recipe = self.published()
         waypoints: list[Waypoint] = []
 
@@ -188,7 +188,7 @@ class RecipeMethod(Method):
         return Fitted(
             model=waypoints[-1].model if waypoints else LinearModel(solution.average),
             n_gradients=solution.trace.n_gradients,
-            # Iterate, iterate before it, two sums, and the remembered examples.
+            # Iterate, previous iterate, two sums, and the remembered examples.
             state_bytes=None if remembered is None else 8 * X.shape[1] * (4 + remembered),
             waypoints=tuple(waypoints),
         )
@@ -196,10 +196,10 @@ class RecipeMethod(Method):
 
 @dataclass(frozen=True, kw_only=True)
 class AutoMethod(EstimatorMethod):
-    """An estimator of this library as it comes, without tuning from outside."""
+    """An estimator of this library with its defaults, not tuned from outside."""
 
     def warm_up(self, d: int) -> None:
-        """Compile what the estimator uses for few examples, and for many."""
+        """Compile the code that the estimator uses for few examples and for many."""
         for n in (100, 2_500):
             X, y = _warm_up_examples(n, d)
             self.fit(X, y, {}, np.random.default_rng(0))

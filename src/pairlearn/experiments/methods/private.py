@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Private learners as methods of a comparison: the same epsilon in the name and in the proof."""
+"""Private learners as methods of a comparison, with the epsilon of the guarantee in the name."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["PAPER_NOISE", "PRIVATE_LEARNERS", "PrivateMethod"]
 #: Algorithm 3 with the published noise, which is proved for epsilon up to 1 and refuses more.
 PAPER_NOISE = "localized_sgd (paper noise)"
 
-#: The mechanisms that a comparison may have, by name.
+#: The private mechanisms of a comparison, by name.
 PRIVATE_LEARNERS: dict[str, Mechanism] = {
     **{name: get_mechanism(name) for name in MECHANISMS},
     PAPER_NOISE: LocalizedPairSGD("paper"),
@@ -31,9 +31,9 @@ PRIVATE_LEARNERS: dict[str, Mechanism] = {
 
 @dataclass(frozen=True, kw_only=True)
 class PrivateMethod(Method):
-    """A private AUC learner on one of the two data sets whose public bounds are written down.
+    """A private AUC learner on one of the two data sets with known public bounds.
 
-    Features must not be scaled before. `mechanism` is a key of `PRIVATE_LEARNERS`.
+    Features must not be scaled beforehand. `mechanism` is a key of `PRIVATE_LEARNERS`.
     """
 
     facts: str
@@ -43,14 +43,14 @@ class PrivateMethod(Method):
     neighbours: str = "replace"
 
     def warm_up(self, d: int) -> None:
-        """Load and, where there is something to compile, compile."""
+        """Load the mechanism, and compile its kernels if it has any."""
         facts = PUBLIC_FACTS[self.facts]
         rng = np.random.default_rng(0)
         X = rng.uniform(facts.lower, facts.upper, size=(40, len(facts.lower)))
         self.fit(X, np.where(X[:, 0] > np.median(X[:, 0]), 1.0, -1.0), {}, rng)
 
     def fit(self, X: Any, y: Vector, params: Mapping[str, Any], rng: np.random.Generator) -> Fitted:
-        """Return the private model; its noise is seeded, as a simulation must be."""
+        """Return the private model; its noise is seeded, as a simulation needs."""
         from pairlearn.estimators.private.auc import PrivacyWarning, PrivateAUCClassifier
 
         facts = PUBLIC_FACTS[self.facts]
@@ -63,11 +63,11 @@ class PrivateMethod(Method):
             mechanism=PRIVATE_LEARNERS[self.mechanism],
             neighbours=self.neighbours,
             n_examples=len(y),
-            # A simulation, whose seeded noise is not private anyway; the law is the same.
+            # A simulation: seeded noise is not private, but has the same law.
             secure=False,
             random_state=int(rng.integers(2**31 - 1)),
         )
         with warnings.catch_warnings():
-            # That seeded noise and delta = 1/n promise little is said once, beside the table.
+            # A remark beside the table says once that seeded noise and delta = 1/n promise little.
             warnings.simplefilter("ignore", PrivacyWarning)
             return Fitted(model=model.fit(X, y))

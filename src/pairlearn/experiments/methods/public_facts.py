@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is public about the paper's two small data sets: bounds and kinds, from their documentation.
+"""Public bounds and kinds of features of the paper's two small data sets.
 
-Private learners are compared with nothing else known beforehand; nothing was read off the data.
+They come from the documentation of the data, not from the data: private learners know no more.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Every method that has a name: the paper's, its rivals, and pointwise learners beside them."""
+"""All methods by name: the paper's, its rivals, and pointwise learners for comparison."""
 
 from __future__ import annotations
 
@@ -57,12 +57,12 @@ TABLE: dict[str, Method] = {
 }
 
 
-#: Each of them in one line, for readers who do not know the names.
+#: Each method in one line, for readers who do not know the names.
 _EXPLAINED = {
     "ours": "stochastic descent on pairs of an example and the previous one (the paper's Algorithm "
             "1); step size and radius chosen by cross-validation",
-    "ours-auto": "AUCClassifier() as it comes: scales features, chooses its solver and settings on "
-                 "its own",
+    "ours-auto": "AUCClassifier() with its defaults: scales features, chooses its solver and "
+                 "settings itself",
     "sgd-pair": "stochastic descent on pairs drawn anew at each step; tuned like ours",
     "exact": "AUCClassifier(solver=\"exact\"): the minimiser over all pairs, its ridge by "
              "cross-validation",
@@ -83,7 +83,7 @@ _EXPLAINED = {
 
 
 def explain(name: str) -> str:
-    """Return a method in one line; of an estimator by import path, that it is one.
+    """Return a method in one line; for an import path, say that it is an estimator.
 
     Examples
     --------

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The paper's tables and figures, computed again; by name in `targets`."""
+"""Reproduce the paper's tables and figures; `targets` names them."""

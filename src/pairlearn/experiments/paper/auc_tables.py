@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The paper's tables of test AUC, with ours beside them."""
+"""Reproduce the paper's tables of test AUC, with our numbers beside them."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from pairlearn.experiments.report.sections import beside_table, comparison_parts
 __all__ = ["auc_table", "unpublished"]
 
 _REPORTING = (
-    "The published code reports the highest mean AUC over the recorded times and the lowest "
-    "standard deviation over these times, which need not be the same time. The second table holds "
-    "what the same runs reached at the end, with the deviation there. Published tuning also took "
-    "the highest AUC on the way as a candidate's score; here it is the AUC at the end."
+    "The published code reports the highest mean AUC over the recorded times, and the lowest "
+    "standard deviation over these times, which may be another time. The second table holds the "
+    "final AUC of the same runs, with its deviation. Published tuning also scored a candidate by "
+    "its highest AUC during training; here the final AUC counts."
 )
 
 
@@ -66,7 +66,7 @@ def auc_table(name: str, settings: Settings, shelf: Shelf) -> Outcome:
     parts: list[Table | Figure] = []
     if settings.protocol == "paper":
         paths = trajectories(comparison)
-        # A method without records has its end to report.
+        # A method without records reports its end only.
         records = {(path.method, path.dataset): path.as_published for path in paths}
         reported = beside(table, {**ours, **records})
         if reported:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The paper's figures: AUC against CPU time, the cost of sampling, the log-link loss.
 
-The paper's source has no numbers for them, so they are drawn as it draws them and summed up in
+The paper's source has no numbers for them, so they are drawn as in the paper and summarised by
 numbers of our own.
 """
 
@@ -30,7 +30,7 @@ from pairlearn.metrics import pair_risk
 
 __all__ = ["hinge_figure", "loglink_figure", "sampling_figure", "square_figure"]
 
-#: The paper's uniform setting for timing: one ball for all, constant steps, tuned step sizes.
+#: The paper's common setting for timing: one ball for all, constant steps, tuned step sizes.
 _RADIUS = 100.0
 _NEAR = 0.005
 _SAME = (
@@ -43,6 +43,7 @@ _SAME = (
 
 
 def _pairwise(loss: str) -> list[Method]:
+    """Return the methods of the timing figures for a loss."""
     ball: dict[str, Any] = {"radii": (_RADIUS,), "steps": "constant"}
     swept = {**ball, "loss": loss, "n_passes": 20, "tuning": "sweep"}
     buffered = {**ball, "loss": loss, "n_passes": 5, "tuning": "once"}
@@ -97,10 +98,11 @@ def _time_figure(
     settings: Settings,
     shelf: Shelf,
 ) -> Outcome:
+    """Run the timing comparison; return its curves and a table of final AUC and seconds."""
     datasets = shelf.take(sets)
     methods = settings.chosen(methods)
     if not datasets or not methods:
-        return Outcome(name, title, "no data set or no method of it is at hand.", ())
+        return Outcome(name, title, "no data set or no method of it is available.", ())
     comparison = run_comparison(datasets, methods, settings=settings, n_splits=5)
     paths = trajectories(comparison)
     rows = [_summary(path, _best(paths, path.dataset)) for path in paths]
@@ -135,7 +137,7 @@ def _summary(path: Trajectory, best: float) -> list[str | Cell]:
 
 
 def sampling_figure(name: str, settings: Settings, shelf: Shelf) -> Outcome:
-    """Reproduce fig-sampling: what drawing an example and drawing a pair cost."""
+    """Reproduce fig-sampling: the cost of drawing an example and of drawing a pair."""
     title = "CPU time of one draw against the number of examples"
     sizes = (1_000, 10_000, 100_000) if settings.quick else (1_000, 10_000, 100_000, 1_000_000)
     times = measure_sampling(sizes, repeats=2 if settings.quick else 5, seed=settings.seed)
@@ -175,7 +177,7 @@ def loglink_figure(name: str, settings: Settings, shelf: Shelf) -> Outcome:
     methods = _loglink()
     datasets = shelf.take(PAPER_SETS)
     if not datasets:
-        return Outcome(name, title, "no data set is at hand, so nothing was run.", ())
+        return Outcome(name, title, "no data set is available, so nothing was run.", ())
     comparison = run_comparison(datasets, methods, settings=settings, n_splits=5)
     remark = (
         "No ball, eta by 5-fold cross-validation, the plain mean of the iterates, 10 passes. "
@@ -191,7 +193,7 @@ def loglink_figure(name: str, settings: Settings, shelf: Shelf) -> Outcome:
         for method in methods
     }
     figure = Figure(
-        title="Training pair risk on the way",
+        title="Pair risk during training",
         name="risk",
         svg=curves_figure(risks, xlabel="gradients (log)", ylabel="pair risk", name="loglink-risk"),
         csv_columns=["dataset", "method", "n_gradients", "risk"],
@@ -211,7 +213,7 @@ def loglink_figure(name: str, settings: Settings, shelf: Shelf) -> Outcome:
 
 
 def _kept(comparison: Comparison) -> list[Table | Figure]:
-    """Return what a figure's page shows of its comparison, the curves first."""
+    """Return the parts of a comparison that a figure's page shows, the curves first."""
     if not comparison.results:
         return []
     wanted = ("figure-curves", "results", "failures", "warnings")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What every reproduction shares: its settings, its data, its outcome."""
+"""Settings, data and outcomes that all reproductions share."""
 
 from __future__ import annotations
 
@@ -22,13 +22,15 @@ from pairlearn.experiments.report.page import Figure, Part, Table, Text
 
 __all__ = ["Outcome", "Settings", "Shelf", "cost_text", "run_comparison"]
 
-#: With `quick`, at most so many examples of a data set and so many splits.
-QUICK_EXAMPLES, QUICK_SPLITS = 2_000, 2
+#: With `quick`, a data set has at most this many examples ...
+QUICK_EXAMPLES = 2_000
+#: ... and at most this many splits.
+QUICK_SPLITS = 2
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """How to reproduce; `compare` describes what is handed to it.
+    """Settings of a reproduction; `compare` describes most of them.
 
     `quick` takes at most 2,000 examples of each data set and 2 splits: a look, not a result.
     `datasets` are taken instead of the paper's, and only these `methods`.
@@ -46,7 +48,7 @@ class Settings:
     progress: Callable[[int, int, str], None] | None = field(default=None, compare=False)
 
     def splits(self, usual: int) -> int:
-        """Return the number of splits where `usual` is what the table or figure takes."""
+        """Return the number of splits; `usual` is that of the table or figure."""
         if self.n_splits is not None:
             return self.n_splits
         return min(usual, QUICK_SPLITS) if self.quick else usual
@@ -57,12 +59,12 @@ class Settings:
         return {"honest": HONEST, "paper": PAPER}[self.protocol]
 
     def chosen(self, methods: Sequence[Method]) -> list[Method]:
-        """Return the methods that were asked for, of those that a table or figure has."""
+        """Return the requested ones of the methods of a table or figure."""
         return [m for m in methods if not self.methods or m.name in self.methods]
 
 
 class Shelf:
-    """Data sets that were loaded, and one line for each that could not be."""
+    """Loaded data sets, and one line for each that could not be loaded."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -71,7 +73,7 @@ class Shelf:
         self.missing: dict[str, str] = {}
 
     def take(self, names: Sequence[str]) -> list[Dataset]:
-        """Return the data sets of these names (or those of the settings) that can be had."""
+        """Return the available data sets of these names, or those of the settings."""
         found = []
         for name in self._settings.datasets or names:
             if name not in self._loaded and name not in self.missing:
@@ -87,7 +89,7 @@ class Shelf:
 
 
 def _at_most(data: Dataset) -> Dataset:
-    """Return a random part of a large data set, under a digest of its own."""
+    """Return a random part of a large data set, with a digest of its own."""
     if data.n <= QUICK_EXAMPLES:
         return data
     rows = np.sort(np.random.default_rng(0).choice(data.n, QUICK_EXAMPLES, replace=False))
@@ -97,9 +99,9 @@ def _at_most(data: Dataset) -> Dataset:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one reproduction has to say: `text` for the terminal, `parts` for the page.
+    """The outcome of one reproduction: `text` for the terminal, `parts` for the page.
 
-    `seconds` are of wall-clock time, data included; `n_failures` counts cells.
+    `seconds` is wall-clock time including loading; `n_failures` counts cells.
     """
 
     name: str
@@ -119,7 +121,7 @@ class Outcome:
         parts: Sequence[Table | Figure],
         n_failures: int = 0,
     ) -> Outcome:
-        """Return an outcome with a chapter of its own: paragraphs, then tables and figures."""
+        """Return an outcome as a chapter: paragraphs, then tables and figures."""
         heading = Text(
             title=f"{name}: {title.partition(' (tab:')[0]}", paragraphs=tuple(paragraphs)
         )
@@ -165,7 +167,7 @@ def cost_text(comparison: Comparison) -> str:
 
 
 def _renamed(target: str, part: Table | Figure) -> Table | Figure:
-    """Return a part under a name and identifiers of its own on a page of many targets."""
+    """Return a part with a name and identifiers that are unique on a page of many targets."""
     name = f"{target}-{part.name}"
     if isinstance(part, Table):
         return replace(part, name=name)

@@ -2,11 +2,11 @@
 """Private learning on Gaussian models with a known best AUC.
 
 ``pairlearn reproduce private-regimes`` draws data with many features, with few positive examples,
-and in between, and prints the mean AUC of the default with five rounds, with fewer rounds, and of
-the pair mechanisms. It served to see whether a rule on public quantities (n, d, epsilon, delta)
-should choose among them; no such rule is used, see the documentation.
+and in between. It prints the mean AUC of the default with five rounds, with fewer rounds, and of
+the pair mechanisms. It tested whether a rule on public quantities (n, d, epsilon, delta) should
+choose among them; no such rule is used, see the documentation.
 
-``pairlearn reproduce private-planner`` prints simulations beside what the planner predicts.
+``pairlearn reproduce private-planner`` prints simulations beside the planner's predictions.
 """
 
 from __future__ import annotations
@@ -44,8 +44,7 @@ CONTESTANTS: dict[str, Mechanism] = {
 class Regime:
     """A Gaussian model: two classes with equal covariances.
 
-    `positives` is the share of positive examples, `correlation` that of any two features in a
-    class.
+    `positives` is the share of positive examples, `correlation` that of two features in a class.
     """
 
     n_examples: int
@@ -54,7 +53,7 @@ class Regime:
     correlation: float = 0.0
 
 
-#: Balanced and in the middle; many features; five positives in 256; correlated features.
+#: Balanced and typical; many features; five positives in 256; correlated features.
 REGIMES = (
     Regime(256, 8),
     Regime(256, 24),
@@ -115,7 +114,7 @@ def regime_auc(
 
 
 def private_regimes(name: str, settings: Settings, shelf: Shelf) -> Outcome:
-    """Compare numbers of rounds of the default, and two pair mechanisms, on all regimes."""
+    """Compare numbers of rounds of the default, and two pair mechanisms, in all regimes."""
     n_runs = settings.splits(100)
     rows, largest = [], 0.0
     for regime, epsilon in itertools.product(REGIMES, (0.2, 1.0)):
@@ -136,7 +135,7 @@ def private_regimes(name: str, settings: Settings, shelf: Shelf) -> Outcome:
 
 
 def private_planner(name: str, settings: Settings, shelf: Shelf) -> Outcome:
-    """Simulate the default mechanism beside the predictions of the planner."""
+    """Simulate the default mechanism, and print the planner's predictions beside it."""
     n_runs = settings.splits(40)
     rows = []
     for n, d, epsilon, positives in itertools.product(
@@ -164,7 +163,7 @@ def _outcome(
     aucs: list[str],
     rows: Sequence[Sequence[float]],
 ) -> Outcome:
-    """Return an outcome of one table: columns of facts, then columns of AUCs."""
+    """Return an outcome with one table: columns of facts, then columns of AUCs."""
     formats = ["g"] * len(facts) + [".3f"] * len(aucs)
     cells = [[Cell(f"{v:{f}}", v) for v, f in zip(row, formats, strict=True)] for row in rows]
     table = Table(title="Mean AUC", name="auc", note=remark, columns=facts + aucs, rows=cells)

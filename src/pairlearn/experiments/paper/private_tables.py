@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The paper's tables on private learning, with learners of a proven epsilon beside them."""
+"""Reproduce the paper's tables on private learning, beside learners with a proven epsilon."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["private_auc", "private_mechanisms", "private_time"]
 #: Mean and standard deviation by row and column.
 Numbers = dict[str, dict[str, tuple[float, float] | None]]
 
-#: The mechanisms of the paper's tables by the name of their row: its algorithms, then ours.
+#: The mechanisms of the paper's tables by row: its algorithms, then ours.
 _ROWS = {
     "Algorithm 3, exact noise": "localized_sgd",
     "Algorithm 3, paper's noise": PAPER_NOISE,
@@ -34,7 +34,7 @@ _ROWS = {
 }
 _NON_PRIVATE = "non-private"
 _N = 256
-#: More than the paper's 25, since the noise of a single private fit is large and a fit is fast.
+#: More than the paper's 25, since a single private fit is noisy and fast.
 _SPLITS = 100
 
 WHAT_DIFFERS = (
@@ -62,7 +62,7 @@ def private_auc(name: str, settings: Settings, shelf: Shelf) -> Outcome:
     title = f"{table.caption} ({table.where})"
     data = _data(dataset, settings, shelf)
     if data is None:
-        return Outcome(name, title, f"{dataset} is not at hand, so nothing was run.", ())
+        return Outcome(name, title, f"{dataset} is not available, so nothing was run.", ())
     chosen = _chosen(name, settings)
     mechanisms = [row for row in chosen if row != _NON_PRIVATE]
     rows: Numbers = {}
@@ -98,7 +98,7 @@ def private_auc(name: str, settings: Settings, shelf: Shelf) -> Outcome:
 
 
 def _chosen(name: str, settings: Settings) -> list[str]:
-    """Return the rows that were asked for, by the name of the row's mechanism."""
+    """Return the requested rows, by the name of their mechanism."""
     rows = {**_ROWS, _NON_PRIVATE: _NON_PRIVATE}
     if name == "table-dp-time":
         del rows[_NON_PRIVATE]
@@ -113,7 +113,7 @@ def _chosen(name: str, settings: Settings) -> list[str]:
 
 
 def _own_protocol(settings: Settings) -> str:
-    """Say that private tables have one protocol, where another was asked for."""
+    """Return a remark if another protocol was requested: private tables have only one."""
     if settings.protocol == "honest":
         return ""
     return (
@@ -153,7 +153,7 @@ def private_mechanisms(name: str, settings: Settings, shelf: Shelf) -> Outcome:
         parts.append(_grid_table(table, rows, "epsilon", note=remark, prefix=f"{dataset}-"))
         runs.append(run)
     if not runs:
-        return Outcome(name, title, "neither data set is at hand, so nothing was run.", ())
+        return Outcome(name, title, "neither data set is available, so nothing was run.", ())
     return _outcome(name, title, blocks, parts, runs)
 
 
@@ -165,7 +165,7 @@ def _run(
     neighbours: str = "replace",
     n_splits: int = _SPLITS,
 ) -> Comparison:
-    """Run mechanisms at every epsilon of a table; a method is called by both."""
+    """Run mechanisms at every epsilon of a table; a method's name holds both."""
     methods = [
         PrivateMethod(
             name=f"{mechanism} {column}",
@@ -224,7 +224,7 @@ def private_time(name: str, settings: Settings, shelf: Shelf) -> Outcome:
             cell = (cost.cpu_seconds, math.nan)
             seconds.setdefault(f"here: {chosen[cost.method]}", {})[column] = cell
     if not runs:
-        return Outcome(name, title, "neither data set is at hand, so nothing was run.", ())
+        return Outcome(name, title, "neither data set is available, so nothing was run.", ())
     remark = (
         f"{runs[0].n_splits} splits, seed {settings.seed}. Published seconds are of the authors' "
         "machine and Python code; ours are medians on this machine, so their ratio compares "
@@ -253,7 +253,7 @@ def _sized(
     settings: Settings,
     n_splits: int = _SPLITS,
 ) -> Comparison:
-    """Run with n training examples and the rest for testing; bounds are public, not fitted."""
+    """Run with n training examples and test on the rest; bounds are public, not fitted."""
     rules = Protocol(scaling="none", test_fraction=1.0 - n / data.n)
     return run_comparison([data], methods, settings=settings, n_splits=n_splits, protocol=rules)
 
@@ -287,6 +287,7 @@ def _grid(table: PublishedTable, ours: Numbers, *, digits: int = 3) -> str:
 def _grid_table(
     table: PublishedTable, ours: Numbers, what: str, *, note: str, digits: int = 3, prefix: str = ""
 ) -> Table:
+    """Return the table of published rows and ours, one column per published column."""
     lines = _lines(table, ours)
     return Table(
         title="CPU seconds" if what == "seconds" else f"Test AUC by {what}",

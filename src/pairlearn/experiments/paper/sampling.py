@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What drawing an example, and drawing a pair, costs as the number of examples grows.
+"""Measure the cost of drawing an example, and a pair, as the number of examples grows.
 
 The paper's figure on sampling shows that drawing a random pair becomes slower with n than drawing
-one example. That holds for one way to draw a pair, `numpy.random.choice(n, 2, replace=False)`,
-which shuffles all n indices for every pair. Two draws with a shift are as uniform over distinct
-pairs, and their cost does not depend on n. Both are measured here.
+one example. This holds for one way to draw a pair, `numpy.random.choice(n, 2, replace=False)`,
+which shuffles all n indices for every pair. Two draws with a shift are also uniform over distinct
+pairs, and their cost does not depend on n. This module measures both.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ def _generator_choice(n: int, count: int, seed: int) -> None:
 
 
 def _legacy_choice(n: int, count: int, seed: int) -> None:
-    # The legacy interface is the thing measured here.
+    # The legacy interface is what the paper measures.
     legacy = np.random.RandomState(seed)
     for _ in range(count):
         legacy.choice(n, 2, replace=False)
 
 
-#: Ways to draw, by name: (function, how many draws are timed for a given n).
+#: Ways to draw, by name: the function, and the number of timed draws for a given n.
 SCHEMES: dict[str, tuple[Callable[[int, int, int], None], Callable[[int], int]]] = {
     "one example": (_one_example, lambda n: 200_000),
     "pair, two draws with a shift": (_vectorised_pair, lambda n: 200_000),
@@ -67,7 +67,7 @@ SCHEMES: dict[str, tuple[Callable[[int, int, int], None], Callable[[int], int]]]
 
 @dataclass(frozen=True)
 class SamplingTime:
-    """CPU seconds of one draw; the best of the repetitions, which interruptions spoil least."""
+    """CPU seconds of one draw: the best repetition, which interruptions affect least."""
 
     scheme: str
     n: int
@@ -77,7 +77,7 @@ class SamplingTime:
 def measure_sampling(
     sizes: Sequence[int] = (1_000, 10_000, 100_000, 1_000_000), *, repeats: int = 5, seed: int = 0
 ) -> list[SamplingTime]:
-    """Measure every scheme at every size; schemes take turns, and the fastest repeat counts."""
+    """Measure every scheme at every size; schemes take turns, and the fastest repetition counts."""
     check_count("repeats", repeats)
     for n in sizes:
         check_count("sizes", n, minimum=2)

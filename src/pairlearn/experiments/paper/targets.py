@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What `pairlearn reproduce` can do, by name."""
+"""The targets of `pairlearn reproduce`, by name."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ PAPER: dict[str, Callable[[str, Settings, Shelf], Outcome]] = {
     "fig-loglink": loglink_figure,
 }
 
-#: What can be reproduced: also tables of the documentation that the paper does not have.
+#: All targets; some are tables of the documentation that the paper lacks.
 TARGETS = {
     **PAPER,
     "private-mechanisms": private_mechanisms,
@@ -49,7 +49,7 @@ TARGETS = {
 
 
 def reproduce(names: Sequence[str], settings: Settings, shelf: Shelf) -> Iterator[Outcome]:
-    """Yield the outcomes of these targets ("all": the paper's), each as soon as it is there."""
+    """Yield the outcomes of the targets ("all": the paper's), each as soon as it is ready."""
     chosen = list(PAPER) if "all" in names else list(dict.fromkeys(names))
     unknown = [name for name in chosen if name not in TARGETS]
     if unknown:
@@ -65,7 +65,7 @@ def reproduce(names: Sequence[str], settings: Settings, shelf: Shelf) -> Iterato
 def write_reproduction(
     outcomes: Sequence[Outcome], folder: str | Path, *, settings: Settings, shelf: Shelf
 ) -> Path:
-    """Write the page of all outcomes and its CSV files; return the page's path."""
+    """Write the page of all outcomes and its CSV files; return the path of the page."""
     parts: list[Part] = []
     for outcome in outcomes:
         parts += outcome.parts

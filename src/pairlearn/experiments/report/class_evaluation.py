@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A page about one model of many classes on one test set: how well it tells them apart."""
+"""The page of one model of many classes on one test set."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from pairlearn.typing import Places, Vector
 
 __all__ = ["ClassEvidence", "Classwise", "class_measures", "class_page", "classwise"]
 
-#: ROC curves that are drawn, those of the lowest AUC; all classes are in the table.
+#: Number of ROC curves to draw, those of the lowest AUC; the table has all classes.
 _CURVES = 12
-#: No probability is taken for less than this: one example must not make the mean infinite.
+#: Smaller probabilities are raised to this, so that one example cannot make the mean infinite.
 _LEAST = 1e-12
 
 
@@ -43,7 +43,7 @@ class ClassEvidence:
     Parameters
     ----------
     classes : tuple
-        The labels, as the model knows them.
+        The labels of the model.
     codes : ndarray of shape (n,)
         The number of the class of each example.
     probabilities : ndarray of shape (n, n_classes)
@@ -62,19 +62,19 @@ class ClassEvidence:
 
     @property
     def predicted(self) -> Places:
-        """The number of the most probable class."""
+        """The number of the most probable class of each example."""
         return np.asarray(self.probabilities.argmax(axis=1))
 
     @property
     def confusion(self) -> NDArray[np.int64]:
-        """How many examples of each class (rows) are taken for each (columns)."""
+        """Counts of examples by true class (rows) and predicted class (columns)."""
         k = len(self.classes)
         return np.bincount(k * self.codes + self.predicted, minlength=k * k).reshape(k, k)
 
 
 @dataclass(frozen=True)
 class _Mean(Metric):
-    """The mean of one number for each example, which stands in the place of the score."""
+    """The mean of one number per example, passed in place of the scores."""
 
     ceiling: float
     larger_is_better: bool
@@ -93,15 +93,15 @@ class Classwise:
     label: Any
     n_examples: int
     recall: float
-    #: None where the class was never predicted.
+    #: None if the class was never predicted.
     precision: float | None
-    #: None where all examples, or none, are of the class; likewise the calibration error.
+    #: None if all examples, or none, are of the class; likewise the calibration error.
     auc: Measure | None
     calibration_error: float | None
 
 
 def class_measures(evidence: ClassEvidence) -> list[Measure]:
-    """Return the measures of all classes together, with their intervals.
+    """Return the measures over all classes, with their intervals.
 
     >>> codes = np.repeat(np.arange(3), 20)
     >>> p = np.full((60, 3), 0.1)
@@ -127,7 +127,7 @@ def class_measures(evidence: ClassEvidence) -> list[Measure]:
     ]
     found = []
     for name, metric, values in wanted:
-        # Means do not look at the labels; one for all makes a class of one example no obstacle.
+        # Means do not use labels; equal labels allow a class with a single example.
         labels = codes if isinstance(metric, HandTill) else np.zeros(len(codes))
         one = metric.interval(labels, values, confidence=evidence.confidence)
         found.append(Measure(name, one.value, one.low, one.high, metric.larger_is_better))
@@ -135,7 +135,7 @@ def class_measures(evidence: ClassEvidence) -> list[Measure]:
 
 
 def classwise(evidence: ClassEvidence) -> list[Classwise]:
-    """Return what is known of each class against the others."""
+    """Return the measures of each class against the others."""
     confusion, found = evidence.confusion, []
     for k, label in enumerate(evidence.classes):
         is_k, p = evidence.codes == k, evidence.probabilities[:, k]
@@ -164,15 +164,15 @@ def class_page(
     Parameters
     ----------
     evidence : ClassEvidence
-        What the model said.
+        The model's judgement.
     measures : sequence of Measure
-        What `class_measures` found.
+        The result of `class_measures`.
     classes : sequence of Classwise
-        What `classwise` found.
+        The result of `classwise`.
     title : str
         The title of the page.
     facts : mapping
-        What model and data were, by name.
+        Facts about model and data, by name.
 
     Returns
     -------
@@ -203,6 +203,7 @@ def _number(value: float | None) -> Cell:
 
 
 def _class_table(classes: Sequence[Classwise], level: str) -> Table:
+    """Return the table of each class against the others."""
     rows: list[list[str | Cell]] = [
         [
             str(one.label),
@@ -237,6 +238,7 @@ def _confusion_table(evidence: ClassEvidence) -> Table:
 
 
 def _roc_figures(evidence: ClassEvidence, classes: Sequence[Classwise], level: str) -> list[Figure]:
+    """Return the ROC curves, with bands, of the classes with the lowest AUC."""
     known = [(k, one.auc) for k, one in enumerate(classes) if one.auc is not None]
     hardest = sorted(known, key=lambda entry: entry[1].value)[:_CURVES]
     figures = []
@@ -257,7 +259,7 @@ def _roc_figures(evidence: ClassEvidence, classes: Sequence[Classwise], level: s
 
 def _calibration_figure(evidence: ClassEvidence, level: str) -> Figure:
     n, k = evidence.probabilities.shape
-    # Every probability of every class; those of one example depend on each other.
+    # All probabilities of all classes; those of one example depend on each other.
     came_true = (evidence.codes[:, None] == np.arange(k)).astype(int).ravel()
     found = calibration_curve(
         came_true,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A page about one model on one test set: every metric that suits, with intervals, and curves."""
+"""The page of one model on one test set: all metrics with intervals, and curves."""
 
 from __future__ import annotations
 
@@ -32,9 +32,13 @@ __all__ = [
     "thinned",
 ]  # fmt: skip
 
-#: Where the top of the list ends: false positive rates, counts, and shares of all examples.
-_RATES, _COUNTS, _SHARES = (0.05, 0.1), (10, 100), (0.01, 0.05)
-#: Points of a drawn curve, at most.
+#: False positive rates at which the top of the list ends.
+_RATES = (0.05, 0.1)
+#: Numbers of examples at the top of the list.
+_COUNTS = (10, 100)
+#: Shares of all examples at the top of the list.
+_SHARES = (0.01, 0.05)
+#: The limit on points of a drawn curve.
 _POINTS = 400
 _N_BINS = 40
 
@@ -46,13 +50,13 @@ class Evidence:
     Parameters
     ----------
     positive : ndarray of shape (n,)
-        Whether each example is positive; both kinds are there.
+        Whether each example is positive; both classes are present.
     scores : ndarray of shape (n,)
-        Scores; the model says positive above 0.
+        Scores; the model predicts positive above 0.
     probabilities : ndarray of shape (n,) or None
         Probabilities of the positive class, if the model has them.
     costs : tuple of two floats, default=(1.0, 1.0)
-        What a false positive and a false negative cost.
+        The costs of a false positive and of a false negative.
     confidence : float, default=0.95
         The level of all intervals and bands.
     """
@@ -66,7 +70,7 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Measure:
-    """One metric of a model: name, value, interval, and which way is better."""
+    """One metric of a model: name, value, interval, and whether larger is better."""
 
     name: str
     value: float
@@ -75,15 +79,15 @@ class Measure:
     larger_is_better: bool
 
     def plain(self) -> dict[str, Any]:
-        """Return the measure for JSON."""
+        """Return the measure as JSON values."""
         return {"name": self.name, "value": self.value, "low": self.low, "high": self.high}
 
 
 def measures_of(evidence: Evidence) -> list[Measure]:
-    """Return every metric that suits, with its interval.
+    """Return every suitable metric, with its interval.
 
-    Counts of the top of the list appear where there are at least twice as many examples, shares
-    where they hold at least ten, and metrics of probabilities if there are probabilities.
+    A count at the top of the list appears if there are at least twice as many examples, a share if
+    it holds at least ten examples, and metrics of probabilities if there are probabilities.
 
     >>> y = np.arange(40) >= 20
     >>> found = measures_of(Evidence(y, np.arange(40.0), None))
@@ -131,15 +135,15 @@ def evaluation_page(
     Parameters
     ----------
     evidence : Evidence
-        What the model said.
+        The model's judgement.
     measures : sequence of Measure
-        What `measures_of` found.
+        The result of `measures_of`.
     title : str
         The title of the page.
     facts : mapping
-        What model and data were, by name.
+        Facts about model and data, by name.
     thresholds : sequence of mapping
-        Rows of what decisions do, as ``pairlearn evaluate`` prints them.
+        Rows of decisions, as ``pairlearn evaluate`` prints them.
 
     Returns
     -------
@@ -188,6 +192,7 @@ def _cell(value: Any) -> str | Cell:
 
 
 def _curves(evidence: Evidence, level: str) -> list[Figure]:
+    """Return the ROC, precision-recall and calibration curves, and histograms of the scores."""
     y, scores = evidence.positive, evidence.scores
     roc = roc_band(y, scores, confidence=evidence.confidence)
     kept = thinned(roc.fpr + roc.tpr)
@@ -254,7 +259,7 @@ def curve_figure(
 
 
 def thinned(path: Vector) -> Places:
-    """Return the places of at most so many points along a rising path, both ends among them."""
+    """Return the positions of at most `_POINTS` points along a rising path, with both ends."""
     if len(path) <= _POINTS:
         return np.arange(len(path))
     places = np.searchsorted(path, np.linspace(path[0], path[-1], _POINTS))

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Figures as SVG text that takes the colour of the page around it.
+"""Figures as SVG text in the colour of the page around them.
 
-Axes and text are drawn in one marker colour, which becomes ``currentColor``; series have colours
-that are legible on light and dark paper, and a marker each, so that colour is never the only cue.
-The text is the same for the same numbers: no dates, no random identifiers.
+Axes and text are drawn in one marker colour, which becomes ``currentColor``. Each series has a
+colour that is legible on light and dark paper, and a marker, so that colour is never the only cue.
+The same numbers give the same text: no dates, no random identifiers.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = [
 ]  # fmt: skip
 
 _INK = "#010203"
-#: Inches; narrow, so that the text stays legible on a phone.
+#: Inches; narrow, so that text stays legible on a phone.
 _WIDTH = 5.4
 _COLOURS = (
     "#2f81c7", "#d9652b", "#2b9a66", "#a965c9", "#b8860b", "#c2477f", "#5b8a8f", "#8c6d4f",
@@ -41,7 +41,7 @@ def _style(index: int) -> dict[str, str]:
 def new_figure(
     width: float, height: float, *, n_rows: int = 1, n_columns: int = 1
 ) -> tuple[Any, list[Any]]:
-    """Return a figure and its axes, row by row, drawn in the colour of the page."""
+    """Return a figure and its axes, row by row, in the colour of the page."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained")
@@ -59,9 +59,9 @@ def new_figure(
 
 
 def svg_text(figure: Any, *, name: str) -> str:
-    """Return a figure of `new_figure` as an ``<svg>`` element to stand inside a page.
+    """Return a figure of `new_figure` as an ``<svg>`` element for a page.
 
-    `name` is put before every identifier, so that several figures can share one page.
+    `name` prefixes every identifier, so that several figures can share a page.
     """
     import matplotlib
 
@@ -111,6 +111,7 @@ def _intervals(
     label: str,
     zero: bool,
 ) -> str:
+    """Return a figure of intervals in rows, one for each data set and method."""
     figure, (ax,) = new_figure(_WIDTH, 0.7 + 0.27 * max(len(intervals), 2))
     for row, ((_, method), interval) in enumerate(intervals.items()):
         style = _style(methods.index(method))
@@ -124,7 +125,7 @@ def _intervals(
     ax.set_yticks(range(len(intervals)), names)
     ax.set_ylim(len(intervals) - 0.5, -0.5)
     ax.set_xlabel(label)
-    # numbers of four digits and a sign touch each other where there are more
+    # more labels of four digits and a sign would overlap
     ax.locator_params(axis="x", nbins=6)
     return svg_text(figure, name=name)
 
@@ -147,8 +148,8 @@ def curves_figure(
 ) -> str:
     """Draw one curve for each series in one panel for each data set, as the paper's figures do.
 
-    `series` are all series, so that each has the same colour and marker in every figure; by default
-    those of `curves`.
+    `series` are all series, so that each has the same colour and marker in every figure; those of
+    `curves` by default.
     """
     panels = list(dict.fromkeys(panel for panel, _ in curves))
     series = series or list(dict.fromkeys(label for _, label in curves))
@@ -185,7 +186,7 @@ def curves_figure(
         list(handles.values()),
         list(handles),
         loc="outside lower center",
-        # Long names would not fit side by side.
+        # Long names do not fit side by side.
         ncols=min(4 if max(map(len, handles)) < 16 else 2, len(handles)),
         frameon=False,
         fontsize=9,
@@ -207,7 +208,7 @@ def bands_figure(
 ) -> str:
     """Draw curves with bands of one standard deviation, one panel for each data set.
 
-    With `points`, the places of a curve are marked, and bars stand for its bands.
+    With `points`, the points of a curve are marked, and bars replace its bands.
     """
     panels = list(dict.fromkeys(band.dataset for band in bands))
     methods = [label for label in series if any(band.method == label for band in bands)]
@@ -304,7 +305,7 @@ def _log_axis(ax: Any) -> None:
     ax.set_xscale("log")
     low, high = ax.get_xlim()
     span = high / low
-    # On a short axis, powers of ten alone would leave one number or none.
+    # On a short axis, powers of ten alone would give one label or none.
     subs = (1.0, 2.0, 5.0) if span < 15 else (1.0, 3.0) if span < 300 else (1.0,)
     ax.xaxis.set_major_locator(LogLocator(subs=subs, numticks=6))
     ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))

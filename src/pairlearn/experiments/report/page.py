@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """One self-contained HTML page: text, sortable tables and figures, with nothing from elsewhere.
 
-The page carries its own style and one short script that sorts tables; every table and figure has
-its numbers in a CSV file beside the page. It follows the reader's light or dark setting, fits a
-phone (wide tables and figures scroll inside their own frame) and prints in black on white.
+The page contains its style and one short script that sorts tables. Every table and figure has its
+numbers in a CSV file beside the page. It follows the reader's light or dark setting, fits a phone
+(wide tables and figures scroll inside their own frame) and prints in black on white.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["Cell", "Facts", "Figure", "Page", "Part", "Table", "Text", "write_pa
 
 @dataclass(frozen=True)
 class Cell:
-    """What a table shows, and the number it sorts by."""
+    """The text of a table cell, and the number that it sorts by."""
 
     text: str
     value: float | None = None
@@ -34,7 +34,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Text:
-    """A heading and paragraphs; what stands between back quotes is code."""
+    """A heading and paragraphs; text between back quotes is code."""
 
     title: str
     paragraphs: tuple[str, ...]
@@ -52,8 +52,8 @@ class Facts:
 class Table:
     """A sortable table with its CSV file, `name` without its ending; `note` stands below the title.
 
-    A `folded` table is shown only on demand. Without `csv_columns` the CSV holds the numbers, or
-    else the texts, of the table.
+    A `folded` table is shown on demand only. Without `csv_columns`, the CSV holds the numbers of
+    the table, or its texts where there are none.
     """
 
     title: str
@@ -70,7 +70,7 @@ class Table:
 class Figure:
     """An SVG drawing with the CSV of its numbers, `name` without its ending.
 
-    `alt` says what the drawing shows to readers who cannot see it; `note` stands below the title.
+    `alt` describes the drawing to readers who cannot see it; `note` stands below the title.
     """
 
     title: str
@@ -95,7 +95,7 @@ class Page:
     headline: str = ""
 
 
-#: Characters above which a cell wraps.
+#: Cells with more characters than this wrap.
 _LONG = 40
 
 _STYLE = """
@@ -179,7 +179,7 @@ for (const table of document.querySelectorAll("table")) {
 
 
 def write_page(page: Page, folder: str | Path) -> Path:
-    """Write the page and its CSV files into a folder, over older ones; return the page's path."""
+    """Write the page and its CSV files into a folder, replacing older ones; return its path."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     names = [part.name for part in page.parts if isinstance(part, (Table, Figure))]
@@ -205,7 +205,7 @@ def write_page(page: Page, folder: str | Path) -> Path:
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{html.escape(page.title)}</title>\n"
-        # An icon of its own, so that the browser does not ask a server for one.
+        # An empty icon, so that the browser does not ask a server for one.
         '<link rel="icon" href="data:,">\n'
         f"<style>{_STYLE}</style>\n</head>\n<body>\n<header><h1>{html.escape(page.title)}</h1>"
         + (f'<p class="headline">{html.escape(page.headline)}</p>' if page.headline else "")
@@ -220,7 +220,7 @@ def write_page(page: Page, folder: str | Path) -> Path:
 
 
 def _with_code(text: str) -> str:
-    """Return a text for a page; what stands between back quotes is code.
+    """Return a text as HTML; text between back quotes is code.
 
     >>> _with_code("see `a < b` & c")
     'see <code>a &lt; b</code> &amp; c'
@@ -229,6 +229,7 @@ def _with_code(text: str) -> str:
 
 
 def _body(part: Part) -> str:
+    """Return the HTML of a part below its title."""
     if isinstance(part, Text):
         return "".join(f"<p>{_with_code(text)}</p>" for text in part.paragraphs)
     if isinstance(part, Facts):
@@ -255,6 +256,7 @@ def _body(part: Part) -> str:
 
 
 def _table(part: Table) -> str:
+    """Return the HTML of a sortable table."""
     numeric = [
         bool(part.rows)
         and all(isinstance(row[k], Cell) and row[k].value is not None for row in part.rows)  # type: ignore[union-attr]

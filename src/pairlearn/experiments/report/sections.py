@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The report of a comparison: tables, figures, environment, seeds and commands on one page."""
+"""The report of a comparison on one page: tables, figures, environment, seeds and commands."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ __all__ = [
     "write_report",
 ]  # fmt: skip
 
-#: Coefficients that are listed of each data set.
+#: Number of coefficients to list for each data set.
 _LARGEST = 10
 
 _INTERVAL_NOTE = (
@@ -69,8 +69,8 @@ def write_report(
 ) -> Path:
     """Write the page of a comparison and its CSV files into a folder; return the page's path.
 
-    `commands` are what was typed to get there, `baseline` is the method that differences are taken
-    to, by default the first.
+    `commands` are the commands that were run. Differences are taken to the method `baseline`, by
+    default the first.
     """
     page = comparison_page(comparison, commands=commands, baseline=baseline)
     return write_page(page, folder)
@@ -136,6 +136,7 @@ def how_it_was_run(settings: Mapping[str, str], *, commands: Sequence[str]) -> l
 
 
 def _protocol_text(comparison: Comparison) -> str:
+    """Return a sentence about splits, scaling and tuning."""
     protocol = comparison.protocol
     splits = (
         f"Random splits with {protocol.test_fraction:.0%} for testing"
@@ -176,6 +177,7 @@ def _seconds(value: float) -> Cell:
 
 
 def _matrix_table(comparison: Comparison) -> Table:
+    """Return the table of mean test AUC, data sets by methods, with ties marked."""
     places = matrix(comparison)
 
     def cell(place: Place | None) -> Cell:
@@ -187,9 +189,9 @@ def _matrix_table(comparison: Comparison) -> Table:
         title="Test AUC by data set and method",
         name="matrix",
         note=(
-            "Means over splits, the highest of a row in bold. A sign of equality marks a method "
-            "whose difference to the best, taken split by split, has a 95 % interval that holds "
-            "zero: these splits do not tell the two apart."
+            "Means over splits, the highest of a row in bold. An equals sign marks a method whose "
+            "paired difference to the best has a 95 % interval that contains zero: these splits do "
+            "not tell the two apart."
         ),
         columns=["data set", *comparison.methods],
         rows=[
@@ -215,7 +217,7 @@ def _method_table(comparison: Comparison) -> Table:
 
 
 def _band_figures(comparison: Comparison) -> list[Figure]:
-    """Return ROC, precision and recall, and calibration, where results have curves."""
+    """Return ROC, precision-recall and calibration figures for results with curves."""
     figures = []
     for kind, title, xlabel, ylabel, note in (
         ("roc", "ROC curves", "false-positive rate", "recall",
@@ -254,7 +256,7 @@ def _band_figures(comparison: Comparison) -> list[Figure]:
 
 
 def _coefficient_tables(comparison: Comparison) -> list[Table]:
-    """Return the largest coefficients of the first method on sets whose features have names."""
+    """Return the largest coefficients of the first method, for data with feature names."""
     method = comparison.methods[0]
     rows: list[list[str | Cell]] = []
     for dataset, names in comparison.feature_names.items():
@@ -314,6 +316,7 @@ def _auc_figure(comparison: Comparison) -> Figure:
 
 
 def _differences(comparison: Comparison, baseline: str | None) -> list[Table | Figure]:
+    """Return the table and the figure of paired differences; none for a single method."""
     rows = difference_rows(comparison, baseline=baseline)
     if not rows:
         return []
@@ -358,7 +361,7 @@ def _differences(comparison: Comparison, baseline: str | None) -> list[Table | F
 def beside_table(
     rows: Sequence[Beside], *, name: str = "beside-the-paper", judged: bool = True
 ) -> Table:
-    """Return the table of our numbers beside the published ones, as of `format_beside`."""
+    """Return the table of our numbers beside the published ones, as in `format_beside`."""
     verdict = " A row is 'within' if the difference is at most one published standard deviation."
 
     def judge(cells: list[Any], *judgement: Any) -> list[Any]:
@@ -394,9 +397,10 @@ def beside_table(
 
 
 def _trade_off(comparison: Comparison) -> Figure:
+    """Return the figure of mean test AUC against median CPU seconds."""
     auc = {(row.dataset, row.method): row.auc.mean for row in auc_rows(comparison)}
     points = {
-        # A training below the clock's resolution still has a place on a log axis.
+        # A time below the clock's resolution still needs a position on a log axis.
         (row.dataset, row.method): (max(row.all_cpu_seconds, 1e-6), auc[row.dataset, row.method])
         for row in cost_rows(comparison)
     }
@@ -420,7 +424,7 @@ def _trade_off(comparison: Comparison) -> Figure:
 
 
 def curve_figures(comparison: Comparison) -> list[Figure]:
-    """Return the AUC on the way, where methods have recorded it."""
+    """Return the figures of AUC during training, for methods that recorded it."""
     paths = trajectories(comparison)
     if not paths:
         return []
@@ -433,7 +437,7 @@ def curve_figures(comparison: Comparison) -> list[Figure]:
     }
     return [
         Figure(
-            title="AUC on the way",
+            title="AUC during training",
             svg=time_figure(curves, series=comparison.methods, name="curves"),
             name="figure-curves",
             csv_columns=["dataset", "method", "cpu_seconds", "n_gradients", "auc_mean", "auc_sd"],
@@ -451,6 +455,7 @@ def curve_figures(comparison: Comparison) -> list[Figure]:
 
 
 def _cost_table(comparison: Comparison) -> Table:
+    """Return the table of median costs: seconds, gradients, memory."""
     rows = cost_rows(comparison)
     return Table(
         title="What training costs",
@@ -482,6 +487,7 @@ def _cost_table(comparison: Comparison) -> Table:
 
 
 def _all_results(comparison: Comparison) -> Table:
+    """Return the folded table of all cells, one row each."""
     return Table(
         title="Every split",
         name="results",
@@ -508,6 +514,7 @@ def _all_results(comparison: Comparison) -> Table:
 
 
 def _troubles(comparison: Comparison) -> list[Table]:
+    """Return tables of failures and of warnings, if there are any."""
     failed = [(f.dataset, f.method, f.message) for f in comparison.failures]
     warned = [
         (result.dataset, result.method, message)

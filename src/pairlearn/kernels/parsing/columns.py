@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Columns that stand apart in memory, written side by side as rows."""
+"""Gather columns from separate places in memory into rows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numba.extending import intrinsic
 
 from pairlearn.kernels._native import jit
 
-#: Rows and columns of the tiles that are turned in registers.
+#: Rows and columns of a tile, which is transposed in registers.
 _TILE = 4
 
 
@@ -20,11 +20,12 @@ _TILE = 4
 def _turn_tile(typing_context, columns, place, row_bytes):
     """Write four doubles at each of four addresses as columns of a tile; 0 if all are finite.
 
-    `columns` holds the addresses; the tile begins at the address `place`, and `row_bytes` lie from
-    row to row.
+    `columns` holds the addresses. The tile begins at the address `place`, and its rows are
+    `row_bytes` apart.
     """
 
     def generate(context, builder, signature, arguments):
+        """Emit code: load four vectors, transpose them by shuffles, and store them as rows."""
         addresses, place, row_bytes = arguments
         vector = ir.VectorType(ir.DoubleType(), _TILE)
         lanes = ir.VectorType(ir.IntType(32), _TILE)
@@ -36,7 +37,7 @@ def _turn_tile(typing_context, columns, place, row_bytes):
         for k in range(_TILE):
             address = builder.extract_value(addresses, k)
             read.append(builder.load(builder.inttoptr(address, vector.as_pointer()), align=1))
-        # x - x is 0, but NaN where x is not finite, and the sum stays NaN.
+        # x - x is 0 if x is finite and NaN otherwise; the sum stays NaN.
         checks = [builder.fsub(column, column) for column in read]
         check = builder.fadd(builder.fadd(*checks[:2]), builder.fadd(*checks[2:]))
         a, b, c, d = read
@@ -64,7 +65,7 @@ def _double_at(typing_context, address):
 
 @jit
 def _gather_tiles(addresses, place, n, d):
-    """Write whole tiles to the rows that begin at `place`; return 0 if all are finite."""
+    """Write whole tiles to the rows from `place` on; return 0 if all are finite."""
     flaws = 0
     tile = np.uintp(_TILE)
     for i in range(0, n - _TILE + 1, _TILE):
@@ -83,9 +84,9 @@ def _gather_tiles(addresses, place, n, d):
 def gather(addresses, rows):
     """Write the doubles at each address into a column of `rows`; return whether all are finite.
 
-    Row by row: a line of the cache that is read from a column serves the next rows as well, while
-    lines written from several sides would be fetched before they are written. Tiles of four rows
-    and four columns are turned in registers.
+    It works row by row: a cache line read from a column serves the next rows too, and writing
+    columns would fetch each line of `rows` several times. Tiles of four rows and four columns are
+    transposed in registers.
     """
     n, d = rows.shape
     whole_rows = whole_columns = flaws = 0

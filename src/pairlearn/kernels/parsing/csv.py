@@ -48,7 +48,7 @@ from pairlearn.kernels.parsing.records import (
     refuse,
 )
 
-# What a column is for.
+# The role of a column.
 SKIP, NUMBER, EXTRA, HASHED, LEVELS = range(5)
 
 _FNV_START = np.uint64(0xCBF29CE484222325)
@@ -56,11 +56,11 @@ _FNV_PRIME = np.uint64(0x100000001B3)
 
 
 class Columns(NamedTuple):
-    """What the columns of a file are for.
+    """The roles of the columns of a file.
 
-    Column j goes by ``kinds[j]`` to column ``slots[j]`` of an array of `Rows`. ``levels[j]`` is the
-    number of buckets of a hashed column, or the first and last entry of its levels in `hashes`
-    (sorted within a column), `bounds` (of their names in `text`) and `codes`.
+    Column j, of role ``kinds[j]``, goes to column ``slots[j]`` of an array of `Rows`. ``levels[j]``
+    is the number of buckets of a hashed column, or the first and last entry of its levels in
+    `hashes` (sorted within a column), `bounds` (of their names in `text`) and `codes`.
     """
 
     kinds: Any
@@ -84,7 +84,7 @@ class Rows(NamedTuple):
 
 @jit(cache=False)
 def _hash(begin, stop):
-    """FNV-1a with the finaliser of MurmurHash3: fixed for all time, files depend on it."""
+    """FNV-1a with the finaliser of MurmurHash3. It must never change: saved models depend on it."""
     h = _FNV_START
     for p in range(begin, stop):
         h = (h ^ np.uint64(byte_at(p))) * _FNV_PRIME
@@ -95,7 +95,7 @@ def _hash(begin, stop):
 
 @jit(cache=False)
 def _find_level(begin, stop, first, last, columns):
-    """Index within [first, last) of the level equal to the bytes, or -1; hashes are sorted."""
+    """Index within [first, last) of the level with these bytes, or -1; hashes are sorted."""
     hashes, bounds, text = columns.hashes, columns.bounds, columns.text
     h = _hash(begin, stop)
     low, high = first, last
@@ -120,13 +120,12 @@ def _find_level(begin, stop, first, last, columns):
 
 @jit(cache=False)
 def _read_numbers(p, j, n_columns, delimiter, places, row):
-    """Read plain numbers from field j on; return where and at which field that ended.
+    """Read plain numbers from field j on; return the position and the field where reading stopped.
 
-    Also returns whether the record ended; otherwise p is the first byte of a field that needs
-    a closer look. Apart from the rest, and without arrays, so that the loop keeps its variables in
-    registers. `places` is the address of two integers for each column: where its number of the
-    first row goes (0: not a number; odd: single precision), and the distance in bytes from row to
-    row.
+    Also returns whether the record ended. Otherwise p is the first byte of a field that needs a
+    closer look. A separate function without arrays, so that the loop keeps its variables in
+    registers. `places` is the address of two integers for each column: the address of its number in
+    the first row (0: not a number; odd: single precision), and the distance between rows in bytes.
     """
     while j < n_columns:
         place = integer_at(places + 16 * j)
@@ -161,7 +160,7 @@ def _ends_line(p):
 
 @inline
 def _skip_field(p, delimiter):
-    """Return the place of the next delimiter or line end."""
+    """Return the position of the next delimiter or line end."""
     c = byte_at(p)
     while c != delimiter and c != NEWLINE:
         p += 1
@@ -171,10 +170,10 @@ def _skip_field(p, delimiter):
 
 @inline
 def _quoted_field(p, reach, stop_at, one_line):
-    """Return where a quoted field ends, whether it has doubled quotes, and its line ends.
+    """Return the end of a quoted field, whether it has doubled quotes, and its line ends.
 
-    `p` is its first byte, after the quote. If it is not closed before `reach`, or, with `one_line`,
-    before a line end, what is returned lies at or after `reach`.
+    `p` is its first byte, after the quote. If the quote is not closed before `reach`, or, with
+    `one_line`, before a line end, the returned end is at or after `reach`.
     """
     doubled = False
     n_breaks = 0
@@ -201,7 +200,7 @@ def _is_blank(p):
 
 @inline
 def _number_of(begin, stop):
-    """Return a number with blanks around it, whether it is right, and its first and last byte."""
+    """Return a number between blanks, whether it is valid, and its first and last byte."""
     while begin < stop and _is_blank(begin):
         begin += 1
     while begin < stop and _is_blank(stop - 1):
@@ -216,7 +215,7 @@ def _number_of(begin, stop):
 
 @inline
 def _code_of(begin, stop, kind, j, columns):
-    """Return the code of a category, -1 if it is not among the levels."""
+    """Return the code of a category, or -1 if it is not among the levels."""
     first, last = columns.levels[j, 0], columns.levels[j, 1]
     if kind == HASHED:
         return np.int64(_hash(begin, stop) % np.uint64(first))
@@ -226,7 +225,7 @@ def _code_of(begin, stop, kind, j, columns):
 
 @inline
 def _store(begin, stop, quoted, doubled, j, row, base, columns, rows, log):
-    """Put the field of column j where it belongs; return whether it is missing."""
+    """Store the field of column j; return whether it is missing."""
     kind, slot = columns.kinds[j], np.uint64(columns.slots[j])
     if kind == NUMBER or kind == EXTRA:
         value, known, begin, stop = _number_of(begin, stop)
@@ -251,9 +250,9 @@ def _store(begin, stop, quoted, doubled, j, row, base, columns, rows, log):
 def _read_record(p, reach, stop_at, one_line, base, delimiter, places, row, columns, rows, log):
     """Read the fields of a record; see `_quoted_field` for `reach` and `one_line`.
 
-    Returns where it ends (-1: within quotes that are not closed), how many fields and line ends
-    within fields it has, whether a value is missing, and the column where text follows a closing
-    quote (-1: none).
+    Returns where it ends (-1: inside quotes that are not closed), the number of fields, the number
+    of line ends inside fields, whether a value is missing, and the column where text follows a
+    closing quote (-1: none).
     """
     n_columns = len(columns.kinds)
     n_breaks = 0
@@ -292,7 +291,7 @@ def _read_record(p, reach, stop_at, one_line, base, delimiter, places, row, colu
 
 @inline
 def _full(row, row_limit, n_columns, log):
-    """Return what keeps the parser from another record, DONE if nothing does."""
+    """Return the reason why the parser cannot take another record, or DONE."""
     if row >= row_limit:
         return ROWS_FULL
     if log.state[N_DEFERRED] + n_columns > len(log.deferred):
@@ -304,10 +303,10 @@ def _full(row, row_limit, n_columns, log):
 
 @inline
 def _reach(start, limit):
-    """Return the place in the source up to which a quote of the record at `start` may stay open.
+    """Return the position in the source up to which a quote of the record at `start` may stay open.
 
     It is at least `limit` bytes ahead, and the same for all records within `limit` bytes, so that
-    one look ahead decides for all of them.
+    one scan ahead decides for all of them.
     """
     return (start // limit + 2) * limit
 
@@ -316,15 +315,14 @@ def _reach(start, limit):
 def parse_csv(base, end, final, origin, limit, delimiter, places, columns, rows, row_limit, log):
     """Parse records from ``base + state[POSITION]`` up to ``base + end``.
 
-    `places` is the address of what `_read_numbers` needs to know of the columns. An empty field
-    gives NaN or -1 and sets ``has_missing[row]``. The byte at `base` is byte `origin` of the
-    source. A record of more than `limit` bytes, or whose quote stays open for more than that or to
-    the end of the source, is refused up to the end of its first line.
+    `places` is the address of the layout that `_read_numbers` reads. An empty field gives NaN or -1
+    and sets ``has_missing[row]``. The byte at `base` is byte `origin` of the source. A record is
+    refused up to the end of its first line if it has more than `limit` bytes, or if its quote stays
+    open for more than `limit` bytes or to the end of the source.
 
-    Such a record is inside quotes at every line end that it passes, and so is any later one that
-    passes one of them: it stays open as well. Hence `state[OPEN_UNTIL]`: records that would have to
-    be closed by there are read to the end of their line only, and no byte is looked at for every
-    line before it.
+    Such a record is inside quotes at every line end that it passes, and so is any later record that
+    passes one of them: it stays open too. So up to `state[OPEN_UNTIL]` a record is read to the end
+    of its line only, and no byte is scanned again for every line before it.
     """
     columns, rows, log = Columns(*columns), Rows(*rows), Log(*log)
     n_columns = len(columns.kinds)
@@ -368,7 +366,7 @@ def parse_csv(base, end, final, origin, limit, delimiter, places, columns, rows,
             line += 1
             continue
         if is_open or (not final and p + (byte_at(p) == RETURN) >= stop_at):
-            # A record that is cut is read again with what follows.
+            # An incomplete record is read again together with the next bytes.
             status = DONE if is_open or p - record <= limit else LONG_LINE
             state[SCANNED] += stop_at - record
             state[N_DEFERRED] = n_deferred
@@ -376,7 +374,7 @@ def parse_csv(base, end, final, origin, limit, delimiter, places, columns, rows,
             break
         state[SCANNED] += p - record
         if p - record > limit:
-            # As where it comes in pieces and is given up before it is complete.
+            # The same result as if it came in pieces and were given up before it is complete.
             state[N_DEFERRED] = n_deferred
             refuse(log, line, TOO_LONG, 0, record - base)
             p = record

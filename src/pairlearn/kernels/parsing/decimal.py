@@ -4,7 +4,7 @@
 Numbers are read eight digits at a time. A decimal ``w * 10**q`` with ``w <= 2**53`` and
 ``|q| <= 22`` is one exact operation (Clinger, 1990); other values with at most 19 digits use a
 128-bit product (Lemire, "Number parsing at a gigabyte per second", 2021); both give the double
-nearest to the decimal, ties to even, as ``float()`` does. What neither can decide is reported.
+nearest to the decimal, ties to even, as ``float()`` does. Undecided cases are reported.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pairlearn.kernels._native import everywhere, inline, jit
 
 _NEWLINE, _PLUS, _MINUS, _DOT, _ZERO = 10, 43, 45, 46, 48
 _LETTER, _CAPITAL = 101, 69  # e, E
-#: Fields are looked at in so many bytes at once, a parser's memory must reach so far.
+#: Fields are scanned this many bytes at a time, so memory must extend this far past the text.
 LOOK_AHEAD = 32
 
 _ZEROS = np.uint64(0x3030303030303030)
@@ -28,7 +28,7 @@ _PAIRS = np.uint64(0x000000FF000000FF)
 _FIRST = np.uint64(100 + (1000000 << 32))
 _SECOND = np.uint64(1 + (10000 << 32))
 
-_SMALLEST_POWER, _LARGEST_POWER = -300, 290  # farther out, Python decides (subnormal, overflow)
+_SMALLEST_POWER, _LARGEST_POWER = -300, 290  # beyond, Python decides (subnormal, overflow)
 
 
 def _powers_of_five() -> np.ndarray:
@@ -58,7 +58,7 @@ _EXACT_TENS = np.array([10.0**k for k in range(23)], dtype=np.float64)
 
 @intrinsic
 def _word(typing_context, address):
-    """Eight bytes at any address, lowest address in the lowest byte."""
+    """Eight bytes at any address, as a little-endian word."""
 
     def generate(context, builder, signature, arguments):
         pointer = builder.inttoptr(arguments[0], ir.IntType(64).as_pointer())
@@ -78,7 +78,7 @@ def _as_bits(builder, flags):
 
 @intrinsic
 def _equal(typing_context, address, byte):
-    """Which of the bytes at an address equal `byte`: a bit for each, the first one the lowest."""
+    """Which of the bytes at an address equal `byte`: one bit each, the lowest for the first."""
 
     def generate(context, builder, signature, arguments):
         wanted = everywhere(builder, builder.trunc(arguments[1], ir.IntType(8)), LOOK_AHEAD)
@@ -182,7 +182,7 @@ def _as_double(typing_context, bits):
 
 @jit(cache=False)
 def _nearest_double(w, q):
-    """Return the double nearest to w * 10**q, w > 0; (False, 0.0) where it cannot tell."""
+    """Return the double nearest to w * 10**q, w > 0; (False, 0.0) if it cannot decide."""
     if q < _SMALLEST_POWER or q > _LARGEST_POWER:
         return False, 0.0
     zeros = _leading_zeros(w)
@@ -190,7 +190,7 @@ def _nearest_double(w, q):
     k = np.uint64(q - _SMALLEST_POWER)
     high = _high_product(w, _FIVES[k, 0])
     low = w * _FIVES[k, 0]
-    # Of numbers with more digits than a double needs, half have these bits: nothing to guess.
+    # Numbers with many digits skip the test of bits, whose branch would be unpredictable.
     if w_given >= _MANY_DIGITS or (high & np.uint64(0x1FF)) == np.uint64(0x1FF):
         carry = _high_product(w, _FIVES[k, 1])
         low += carry
@@ -221,20 +221,20 @@ def _nearest_double(w, q):
 
 @inline
 def _eight_digits(x):
-    """Return the number of eight digits, less the character 0, the first one in the lowest byte."""
+    """Return the number of eight digits, given minus the character 0, first in the lowest byte."""
     x = x * np.uint64(10) + (x >> np.uint64(8))
     return ((x & _PAIRS) * _FIRST + ((x >> np.uint64(16)) & _PAIRS) * _SECOND) >> np.uint64(32)
 
 
 @inline
 def _digits_of(p, n, point):
-    """Return the number that n <= 19 digits at p make, with a point after the first `point`."""
+    """Return the number of n <= 19 digits at p, with a point after the first `point`."""
     before = (np.uint64(1) << (np.uint64(8) * point)) - np.uint64(1)
     x = ((_word(p) & before) | (_word(p + 1) & ~before)) ^ _ZEROS
     if n <= np.uint64(8):
         w = _eight_digits(x << (np.uint64(64) - np.uint64(8) * n))
     else:
-        # Two halves of a shift: no digits left would be a shift by all 64 bits.
+        # A shift in two halves, since shifting by all 64 bits is undefined.
         second = min(n - np.uint64(8), np.uint64(8))
         third = n - np.uint64(8) - second
         w = _eight_digits(x) * _TENS[second]
@@ -249,8 +249,8 @@ def _digits_of(p, n, point):
 def _look_at(p, size):
     """Return whether `size` bytes at p are a plain decimal; its sign, number of digits, and point.
 
-    Plain is what most files hold: an optional sign, at most 7 digits, and a point with up to 19
-    digits in all. All bytes are seen at once.
+    A plain decimal, the usual case, has an optional sign, at most 7 digits, then a point, and up to
+    19 digits in all. All bytes are examined at once.
     """
     one = np.uint64(1)
     c = byte_at(p)
@@ -272,7 +272,7 @@ def _look_at(p, size):
 
 @inline
 def _first(flags):
-    """Return the place of the first flag, LOOK_AHEAD if there is none."""
+    """Return the position of the first flag, or LOOK_AHEAD."""
     return _trailing_zeros(flags | (np.uint64(1) << np.uint64(LOOK_AHEAD)))
 
 
@@ -280,8 +280,8 @@ def _first(flags):
 def scan_field(p, delimiter):
     """Read a plain decimal that fills the field at p; return its end, whether it is one, its value.
 
-    Where the field ends is known at once: the next field does not wait until this one is converted.
-    What is not plain is left to `scan_scientific` and `scan_number`.
+    The end is known before the conversion, so the next field need not wait for it. Other numbers
+    are left to `scan_scientific` and `scan_number`.
     """
     size = _first(_equal(p, delimiter) | _equal(p, _NEWLINE))
     stop = p + np.int64(size)
@@ -328,10 +328,10 @@ def scan_scientific(p, delimiter):
 
 @inline
 def scan_number(p):
-    """Read a decimal at p; return where it stopped, whether `value` is right, and `value`."""
+    """Read a decimal at p; return where it stopped, whether `value` is valid, and `value`."""
     c = byte_at(p)
     negative = c == _MINUS
-    p += np.int64(negative) | np.int64(c == _PLUS)  # no branch: the sign is a coin toss
+    p += np.int64(negative) | np.int64(c == _PLUS)  # no branch, since signs are unpredictable
     w = np.uint64(0)
     begin = p
     digit = byte_at(p) - _ZERO

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-r"""What the parsers of text share: their state, what they leave to Python, and single bytes.
+r"""State, deferred fields and byte values that all text parsers share.
 
-A parser walks a block of bytes given by its address and fills arrays row by row. What it cannot
-decide on its own (more than 19 significant digits, ``inf``, a level it does not know, a doubled
-quote) it writes on a list of deferred fields for Python to settle one by one, so that the common
-case is fast and no case is wrong.
+A parser walks over a block of bytes, given by its address, and fills arrays row by row. It defers
+fields that it cannot decide (more than 19 significant digits, ``inf``, an unknown level, a doubled
+quote) to Python, so that the common case is fast and every case is right.
 
 The caller owns the memory: at least LOOK_AHEAD bytes of ``\n`` must follow the block, and the
 machine is little-endian.
@@ -16,22 +15,22 @@ from typing import Any, NamedTuple
 
 from pairlearn.kernels._native import inline
 
-# What stopped a parser.
-DONE = 0  # the block is used up, to its last complete record
+# Why a parser stopped.
+DONE = 0  # the block is used up to its last complete record
 ROWS_FULL = 1
 DEFERRED_FULL = 2
 PROBLEMS_FULL = 3
-OPEN_QUOTE = 4  # a quoted field never ends, and its line is not yet complete
-ENTRIES_FULL = 5  # svmlight: no room left for the entries of the next row
+OPEN_QUOTE = 4  # a quoted field does not end, and its line is not yet complete
+ENTRIES_FULL = 5  # svmlight: no room for the entries of the next row
 LONG_LINE = 6  # a line is longer than allowed, and not yet complete
 
-# Positions in the state vector that goes in and out of a parser.
+# Positions in the parser's state vector.
 POSITION, ROW, LINE, N_DEFERRED, N_PROBLEMS, N_MISSING, N_ENTRIES, HIGHEST, STATUS = range(9)
-# CSV: up to where in the source a quote was seen to stay open, and the bytes looked at.
+# CSV: the position up to which a quote stays open, and the number of bytes scanned ahead.
 OPEN_UNTIL, SCANNED = 9, 10
 STATE_SIZE = 11
 
-# Why a row was refused by the parser itself.
+# Why the parser refused a row.
 RAGGED = 1
 TEXT_AFTER_QUOTE = 2
 BAD_ENTRY = 3
@@ -42,8 +41,8 @@ INDEX_TOO_LARGE = 7
 NOT_CLOSED = 8
 TOO_LONG = 9
 
-# A deferred field: row, column (or entry), first byte, byte after the last, and whether the
-# field stood in quotes.
+# A deferred field: row, column (or entry), first byte, byte after the last, and whether it was
+# quoted.
 DEFERRED_WIDTH = 5
 PROBLEM_WIDTH = 4  # line, reason, detail, first byte of the offending field
 
@@ -51,7 +50,7 @@ TAB, NEWLINE, RETURN, SPACE, QUOTE, HASH, ZERO, COLON = 9, 10, 13, 32, 34, 35, 4
 
 
 class Log(NamedTuple):
-    """What a parser reports: int64 arrays of deferred fields, refused rows, and its state."""
+    """The report of a parser: int64 arrays of deferred fields, refused rows, and its state."""
 
     deferred: Any
     problems: Any
@@ -60,7 +59,7 @@ class Log(NamedTuple):
 
 @inline
 def defer(log, row, column, begin, stop, quoted):
-    """Leave a field to Python."""
+    """Defer a field to Python."""
     n = log.state[N_DEFERRED]
     log.deferred[n, 0] = row
     log.deferred[n, 1] = column

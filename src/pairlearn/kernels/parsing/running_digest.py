@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A digest of bytes at the speed of memory, to notice other data, not to resist an attacker.
+"""A digest of bytes at memory speed. It detects changed data; it does not resist attackers.
 
-The inner loop is that of XXH3 (Collet, 2019): of every 64 bytes each of eight lanes takes the
-product of the halves of one word, after a key was mixed in that depends on the place, and another
-word as it is; after a block the lanes are scrambled. All but the products are bijections, and a
-word also goes to a lane unmultiplied, so that one changed word always changes the lanes.
+The inner loop is that of XXH3 (Collet, 2019). From every 64 bytes, each of eight lanes adds the
+product of the two halves of a word, mixed with a key of its position, and another word as it is.
+After a block the lanes are scrambled. All operations but the products are bijections, and every
+word also enters a lane unmultiplied, so one changed word always changes the lanes.
 
-Where the bytes are floating-point numbers the same loop sees whether all are finite: a loop of its
-own for that takes as long as the digest.
+If the bytes are floating-point numbers, the same loop checks whether all are finite. A separate
+loop would take as long as the digest.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from numba.extending import intrinsic
 
 from pairlearn.kernels._native import inline, jit
 
-#: Bytes that are taken at once, in stripes of a word for each lane.
+#: Bytes in a block, which has stripes of one word per lane.
 BLOCK = 1024
 LANES = 8
 _STRIPES = BLOCK // (8 * LANES)
-#: Lanes of a register of 256 bits. Wider ones stop some processors for ten microseconds whenever
-#: they come after other work, and most calls have little to do.
+#: Lanes of a 256-bit register. Wider registers stall some processors for ten microseconds after
+#: other work, and most calls are short.
 _TOGETHER = 4
-#: Stripes of one turn of the inner loop.
+#: Stripes per turn of the inner loop.
 _AT_ONCE = 2
 _ALL = (1 << 64) - 1
 _FACTOR = 0x9E3779B185EBCA87
 
 
 def _keys(n):
-    """Return n fixed words that look random: the sequence of SplitMix64 from 0."""
+    """Return n fixed words that look random: SplitMix64 from 0."""
     found = []
     for k in range(1, n + 1):
         z = k * 0x9E3779B97F4A7C15 & _ALL
@@ -44,23 +44,24 @@ def _keys(n):
     return found
 
 
-#: Of the words of a block, and of the lanes after it.
+#: Keys of the words of a block, and of the lanes after it.
 _KEYS = _keys(LANES * (_STRIPES + 1))
 
 
 def _blocks_of(number):
-    """Return what takes n blocks at one address into the lanes at another.
+    """Return a function that adds n blocks at one address to the lanes at another.
 
-    It returns 0, or NaN if a number of that type in the blocks is infinite or NaN; without a type
-    it does not look.
+    It returns 0, or NaN if the blocks hold a number of that type that is not finite. Without a type
+    it does not check.
     """
 
     def generate(context, builder, signature, arguments):
+        """Emit code of the loop over blocks: keys, products, scrambling, and the finite check."""
         address, n, lanes = arguments
         size = address.type
         vector = ir.VectorType(ir.IntType(64), _TOGETHER)
         groups = range(LANES // _TOGETHER)
-        # In a table: with constants in one long loop all products are formed before all sums.
+        # Keys in a table: as constants, they make the compiler form all products before all sums.
         words = ir.Constant(ir.ArrayType(ir.IntType(64), len(_KEYS)), _KEYS)
         table = cgutils.global_constant(builder.module, "running_digest.keys", words)
         keys = builder.ptrtoint(table, size)
@@ -90,7 +91,7 @@ def _blocks_of(number):
             return builder.mul(builder.xor(total, key), same(_FACTOR))
 
         def look_at(group, words):
-            """Add 0 times the numbers: infinity and NaN make that NaN."""
+            """Add 0 times the numbers, which is NaN for infinity and NaN."""
             together = {"flags": ["contract"]}
             product = builder.fmul(builder.bitcast(words, zeros.type), zeros, **together)
             change(looks[group], lambda look: builder.fadd(look, product, **together))
@@ -150,7 +151,7 @@ def _copy(typing_context, target, source, size):
 
 @inline
 def _take_blocks(address, n, lanes, width):
-    """Take n blocks into the lanes; return 0, or NaN if a number of that width is not finite."""
+    """Add n blocks to the lanes; return 0, or NaN if a number of that width is not finite."""
     if width == 8:
         return _of_doubles(address, n, lanes)
     if width == 4:
@@ -160,11 +161,10 @@ def _take_blocks(address, n, lanes, width):
 
 @jit
 def digest_bytes(address, size, state, held, width):
-    """Take the bytes at an address into the state at another.
+    """Add the bytes at an address to the state at another.
 
-    A state is eight words, the lanes, and a block, of which `held` bytes wait for the others.
-    Return whether the bytes are known to be finite numbers of that width (4 or 8, or 0 for other
-    bytes), as far as they fill blocks.
+    A state is eight words, the lanes, and an unfinished block with `held` bytes. Return whether the
+    bytes that fill blocks are known to be finite numbers of that width (4 or 8; 0 for other bytes).
     """
     known = width > 0 and held % width == 0
     rest = state + 8 * LANES

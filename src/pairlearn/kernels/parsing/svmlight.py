@@ -42,7 +42,7 @@ from pairlearn.kernels.parsing.records import (
     refuse,
 )
 
-#: A number of so many digits fits into 64 bits.
+#: A number of at most this many digits fits in 64 bits.
 _DIGITS = 18
 
 
@@ -84,7 +84,7 @@ def _skip_line(p):
 
 @inline
 def _read_integer(p):
-    """Return where digits end, and the number that they make."""
+    """Return the end of the digits, and their number."""
     number = np.int64(0)
     digit = byte_at(p) - ZERO
     while digit >= 0 and digit <= 9:
@@ -96,7 +96,7 @@ def _read_integer(p):
 
 @inline
 def _read_value(begin):
-    """Read a number up to the next white space or comment; return its end, if it is right, it."""
+    """Read a number up to white space or a comment; return its end, whether it is valid, and it."""
     p, known, value = scan_number(begin)
     if known and _ends_token(p):
         return p, True, value
@@ -108,7 +108,7 @@ def _read_value(begin):
 
 @inline
 def _read_query(p):
-    """Read ``qid:q`` at its q; return where it ends, and q or -1 if it is not a number."""
+    """Read ``qid:q`` from its q on; return its end, and q, or -1 if it is not a number."""
     if byte_at(p + 3) != COLON:
         return p, np.int64(-1)
     begin = p + 4
@@ -125,7 +125,7 @@ def _is_query(p):
 
 @inline
 def _flaw(width, index, previous, n_features):
-    """Return why the index of an entry is refused, 0 if it is not."""
+    """Return why the index of an entry is refused, or 0."""
     if width > _DIGITS or index >= n_features:
         return INDEX_TOO_LARGE
     if index < 0:
@@ -139,7 +139,7 @@ def _flaw(width, index, previous, n_features):
 def _read_line(p, base, offset, n_features, rows, row, line, n_entries, log):
     """Read the label and the entries of a line, or refuse it.
 
-    Returns where that ended, the number of entries so far, the last index, and a status.
+    Returns where reading stopped, the number of entries so far, the last index, and a status.
     """
     room, deferred_room = min(len(rows.data), len(rows.indices)), len(log.deferred)
     previous = np.int64(-1)
@@ -194,9 +194,9 @@ def _read_line(p, base, offset, n_features, rows, row, line, n_entries, log):
 def parse_svmlight(base, end, final, limit, offset, n_features, rows, row_limit, entry_limit, log):
     """Parse lines ``label [qid:q] index:value ... [# comment]`` into the arrays of a CSR matrix.
 
-    `offset` is subtracted from each index (1 where the file counts from one). A chunk is full
-    with `row_limit` rows or once it holds `entry_limit` entries; a line that does not fit into
-    `data` is left for the next call (ENTRIES_FULL), one of more than `limit` bytes is refused.
+    `offset` is subtracted from each index (1 if the file counts from one). A chunk is full with
+    `row_limit` rows or once it holds `entry_limit` entries. A line that does not fit into `data` is
+    left for the next call (ENTRIES_FULL). A line of more than `limit` bytes is refused.
     """
     rows, log = Rows(*rows), Log(*log)
     state = log.state
@@ -225,7 +225,7 @@ def parse_svmlight(base, end, final, limit, offset, n_features, rows, row_limit,
             else:
                 refuse(log, line, TOO_LONG, 0, record - base)
         if status != DONE or (p >= stop_at and not final):
-            # A line that is cut, or does not fit, is read again.
+            # A line that is incomplete or does not fit is read again.
             state[N_DEFERRED], state[N_PROBLEMS] = n_deferred, n_problems
             p = record
             break

@@ -38,7 +38,7 @@ def descend_accelerated(
     """Take all steps w_t = Proj(w_{t-1} + m v - eta g), v = w_{t-1} - w_{t-2}; return a status.
 
     The gradient g is taken at w_{t-1} + ahead v: ahead is 0 for the heavy ball, m for Nesterov.
-    Given scores of a snapshot, the pair's slope there is taken off and the full gradient added.
+    Given scores of a snapshot, the pair's slope there is subtracted and the full gradient added.
     """
     d = np.uintp(len(w))
     reduced = len(snapshot_scores) > 0
@@ -74,7 +74,7 @@ def descend_accelerated(
         if not norm_squared < np.inf:
             return DIVERGED + 4 * np.int64(t)
         if norm_squared > radius * radius:
-            # The velocity is what w really moved by.
+            # The velocity is the actual move of w.
             shrink = radius / math.sqrt(norm_squared)
             for k in range(d):
                 velocity[k] += (shrink - 1.0) * w[k]

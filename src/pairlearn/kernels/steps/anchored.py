@@ -6,7 +6,7 @@ r"""Pairwise SGD on f + (alpha / 2) ||w - c||^2: every step also pulls w to the 
 Arrays (``real`` is the type of dense data; sparse rows have float64)
 ------
 left, right : integer, shape (n_steps,)
-    Who meets whom.
+    The examples that are paired at each step.
 step_sizes, pulls, shares : float64, shape (n_steps,)
     eta_t, eta_t alpha, and the weight of w_{t-1} in the average.
 anchor, w, average : real, shape (d,)
@@ -94,7 +94,7 @@ def descend_anchored_csr(
     all_pairs,
     counts,
 ):
-    """Take all steps on CSR rows, in O(d) each: the anchor is dense; return a status."""
+    """Take all steps on CSR rows, in O(d) each since the anchor is dense; return a status."""
     d = np.uintp(len(w))
     rows = Csr(data, indices, indptr)
     for t in range(len(left)):

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
 r"""Pairwise SGD for the linear score with a buffer, on dense rows.
 
-The rows of the buffer are copied to the columns of an array with one line for each feature, so
-that scores and gradients of neighbouring slots are found together. A step needs the scores of the
+The rows of the buffer are copied to the columns of an array with one line per feature, so that
+scores and gradients of neighbouring slots are computed together. A step needs the scores of the
 slots that it meets, their slopes l_q, and
 
     sum_q l_q (x - x_q) = (sum_q l_q) x - sum_q l_q x_q:
 
-the slopes are summed before the current row is touched, once.
+the slopes are summed first, so the current row is used only once.
 
-If there are two labels, only opposite pairs count and a plan meets everyone in the buffer who has
-the other label (all pairings here do), columns are kept by label: `by_label` with a `pivot` between
-the labels. A step then looks at the columns of the other label only. Otherwise the column of slot q
-is q, and a step looks at the range of its plan.
+Columns are sorted by label (`by_label`, with a `pivot` between the labels) if there are two labels,
+only opposite pairs count, and a plan meets every example of the other label in the buffer, as all
+pairings here do. A step then reads the columns of the other label only. Otherwise the column of
+slot q is q, and a step reads the range of its plan.
 
 Arrays (besides those of the dense kernel and of `Meetings`)
 ------
@@ -23,7 +23,7 @@ scores, slopes : real, shape (n_slots,)
 counts : int64, shape (1,)
     Increased by the number of evaluated pairs.
 proximal : tuple
-    As in `kernels.coordinatewise`; the address is 0 where the domain has a radius only.
+    As in `kernels.steps.coordinatewise`; the address is 0 if the domain has a radius only.
 """
 
 from typing import Any, NamedTuple
@@ -46,9 +46,9 @@ class Slots(NamedTuple):
     buffer : real, shape (d * n_slots,)
         Feature k of the row in column q at k * n_slots + q.
     labels, weights : float64, shape (n_slots,)
-        Of the examples in the columns.
+        Labels and weights of the examples in the columns.
     place, owner : int64, shape (n_slots,); sizes : int64, shape (2,)
-        By label only: the column of each slot (-1: none), the slot of each column, and the number
+        Only by label: the column of each slot (-1: none), the slot of each column, and the number
         of columns of the lower and of the higher label.
     """
 
@@ -80,8 +80,8 @@ def _move(source, target, d, slots):
 def _position(slot, label, d, slots):
     """Return the column for an example that takes a slot: the slot itself, or one by its label.
 
-    By label, the columns of labels below the pivot stand at the beginning and the others at the
-    end, without gaps: sizes[0] and sizes[1] of them.
+    By label, the sizes[0] columns below the pivot stand at the beginning and the sizes[1] others at
+    the end, without gaps.
     """
     if not slots.by_label:
         return np.uintp(slot)
@@ -109,7 +109,7 @@ def _position(slot, label, d, slots):
 
 @part
 def _put(X, y, example_weight, row, slot, d, slots):
-    """Copy an example to a slot; rows below 0 are zeros."""
+    """Copy an example to a slot; negative rows are zeros."""
     n_slots = np.uintp(len(slots.labels))
     label = label_of(row, y)
     column = _position(slot, label, d, slots)
@@ -127,7 +127,7 @@ def _put(X, y, example_weight, row, slot, d, slots):
 
 @kernel
 def load_slots(X, y, example_weight, start, d, slots):
-    """Copy the examples that stand in the slots at the start of a plan (-1: none)."""
+    """Copy the examples in the slots at the start of a plan (-1: none)."""
     for slot in range(len(start)):
         if start[slot] != -1:
             _put(X, y, example_weight, start[slot], slot, np.uintp(d), Slots(*slots))
@@ -138,7 +138,7 @@ def _met(first, stop, label, slots):
     """Return the range of columns that an example meets."""
     if not slots.by_label:
         return np.uintp(first), np.uintp(stop)
-    # Everyone of the other label, which stands together.
+    # All examples of the other label, which are adjacent.
     if label < slots.pivot:
         n_slots = np.uintp(len(slots.labels))
         return n_slots - np.uintp(slots.sizes[1]), n_slots
@@ -147,7 +147,7 @@ def _met(first, stop, label, slots):
 
 @part
 def _fill_scores(X, row, w, buffer, n_slots, low, high, scores):
-    """Find the scores of the pairs of a row with the columns from `low` to `high`."""
+    """Compute the scores of the pairs of a row with the columns from `low` to `high`."""
     one, two, three, four = np.uintp(1), np.uintp(2), np.uintp(3), np.uintp(4)
     d = np.uintp(len(w))
     whole = d // four * four
@@ -185,7 +185,7 @@ def _fill_hinge_slopes(y_i, labels, scores, begin, end, loss, slopes):
     unit = real(1.0)
     both = zero if loss.one_sided else unit
     pull = real(0.0)
-    # Numbers instead of truth values: the loop has no branch and becomes vector code.
+    # Numbers instead of booleans: the loop has no branch and becomes vector code.
     n_met = real(0.0)
     n_violated = real(0.0)
     for q in range(begin, end):
@@ -202,7 +202,7 @@ def _fill_hinge_slopes(y_i, labels, scores, begin, end, loss, slopes):
 
 @part
 def _fill_slopes(y_i, labels, scores, begin, end, loss, slopes):
-    """As for the hinge, by the address of the loss; -1 moving pairs if a slope is NaN."""
+    """Fill the slopes of any loss, by address; return -1 moving pairs if a slope is NaN."""
     real = scores.dtype.type
     pull = real(0.0)
     n_moving = np.int64(0)
@@ -234,7 +234,7 @@ def _weigh(weights, begin, end, slopes):
 
 @part
 def _update(X, row, k, step, pull, gradient, owed, w, weighted_sum):
-    """Pay and move coordinate k; return its square."""
+    """Add the weight owed to coordinate k to the sum, and move it; return its square."""
     w_k = w[k]
     weighted_sum[k] += owed * w_k
     w_k -= step * (pull * X[row + k] - gradient)
@@ -244,7 +244,7 @@ def _update(X, row, k, step, pull, gradient, owed, w, weighted_sum):
 
 @part
 def _step(X, row, step, pull, owed, w, weighted_sum, buffer, n_slots, low, high, slopes):
-    """Pay what w is owed and move it along the pairs of a row; return ||w||^2."""
+    """Add the weight owed to w to the sum, and move w along a row's pairs; return ||w||^2."""
     real = X.dtype.type
     one, two, three, four = np.uintp(1), np.uintp(2), np.uintp(3), np.uintp(4)
     d = np.uintp(len(w))
@@ -311,7 +311,7 @@ def descend_slots(
         if t == n_steps - 1:
             copy(w, iterate.left_iterate)
         begin, end = _met(meetings.first[t], meetings.stop[t], y[i], slots)
-        # Whole groups of slots; those outside the range get slope zero.
+        # Whole groups of slots; slots outside the range get slope zero.
         low = begin // group * group
         high = (end + group - one) // group * group
         _fill_scores(X, row, w, slots.buffer, n_slots, low, high, scores)

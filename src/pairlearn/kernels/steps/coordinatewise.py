@@ -3,8 +3,8 @@ r"""Pairwise SGD for the linear score in a coordinatewise domain: a proximal ste
 
     w_t = prox(w_{t-1} - eta_t l' (x - x'), eta_t), coordinate by coordinate
 
-On CSR rows a step that projects costs O(nnz): the other coordinates stay where they are, in the
-domain, and what each is owed for the average is paid when it moves (`since`) or in the end.
+On CSR rows a projecting step costs O(nnz): the other coordinates stay where they are, inside the
+domain. The averaging weight owed to a coordinate is added when it moves (`since`) or at the end.
 
 Arrays (besides those of the dense kernel, whose arguments they take in the same order)
 ------
@@ -12,7 +12,7 @@ proximal : (step_sizes, address, first, second, every_step)
     The domain: eta_t without the weights of the pair, its function (of a row for dense rows, of a
     number for sparse ones), its parameters, and whether it acts at steps without a gradient too.
 since : float64, shape (d,)
-    Scratch: the value of `paid` up to which each coordinate has been paid.
+    Scratch: the value of `paid` up to which the weighted sum holds each coordinate.
 """
 
 import numpy as np
@@ -23,7 +23,7 @@ from numba.extending import intrinsic
 from pairlearn.kernels._native import DIVERGED, FINE, LOSS_IS_NAN, call_scalar, kernel, part
 from pairlearn.kernels.steps.dense import AHEAD, NEAR, ask_for_row
 
-#: What a kernel returns if the domain has made a coordinate that is not a number.
+#: The status if the domain made a coordinate NaN or infinite.
 DOMAIN_IS_NAN = 3
 
 
@@ -51,7 +51,7 @@ def take_proximal(w, t, proximal):
 
 @part
 def ended(w, t):
-    """Return the status after step t: whether the domain has left numbers."""
+    """Return the status after step t: whether the coordinates are still finite."""
     total = 0.0
     for k in range(len(w)):
         total += 0.0 * w[k]
@@ -135,7 +135,7 @@ def descend_coordinatewise(
 
 @part
 def _pay(data, indices, indptr, row, factor, paid, w, weighted_sum, since):
-    """Pay the coordinates of a row, add a multiple of it to them; return their sum of squares."""
+    """Pay the coordinates of a row and add a multiple of the row; return their sum of squares."""
     total = 0.0
     for q in range(np.uintp(indptr[row]), np.uintp(indptr[row + np.uintp(1)])):
         k = np.uintp(indices[q])
@@ -202,7 +202,7 @@ def descend_coordinatewise_csr(
             return LOSS_IS_NAN + 4 * np.int64(t)
         step = step_sizes[t] * slope
         base = paid[t]
-        # A coordinate of both rows is paid once and projected when both have moved it.
+        # A coordinate of both rows is paid once, and projected after both moves.
         total = _pay(data, indices, indptr, i, -step, base, w, weighted_sum, since)
         total += _pay(data, indices, indptr, j, step, base, w, weighted_sum, since)
         if not total < np.inf:

@@ -6,25 +6,24 @@ Arrays (``real`` is float64 or float32, the type of the data)
 X : real, shape (n * d,)
     Examples, row after row.
 unit : float64, shape (d,) or (0,)
-    What the difference of two rows is multiplied by, if anything: rows in other units than those
-    they are stored in.
+    The factors of the difference of two rows, if rows are stored in other units.
 y : float64, shape (n,)
     Labels.
 left, right, step_sizes, paid : shape (n_steps,)
-    The plan: who meets whom, eta_t (times the weights of the pair), and the running sum of the
-    averaging weights owed up to and including step t.
+    The plan: the paired examples, eta_t (times the weights of the pair), and the cumulated
+    averaging weights up to and including step t.
 active : int32
     The positions of the steps to take.
 w, weighted_sum, left_iterate : real, shape (d,)
-    Modified in place: the iterate, the weighted sum of the iterates that were left, and the
-    iterate before the last pair of the call.
+    Modified in place: the iterate, the weighted sum of earlier iterates, and the iterate before the
+    last pair of the call.
 difference : real, shape (d,)
     Scratch: x - x' of the current pair.
 state : float64, shape (1,)
-    Modified in place: the value of `paid` up to which the current iterate has been paid.
+    Modified in place: the value of `paid` up to which the sum holds the current iterate.
 
-`paid` and `state` make the owed-weight average: w stands still between updates, so the sum is
-touched only when w is about to change, with everything that w is owed since it was reached.
+w stands still between updates. So the average is lazy: only when w is about to change is it added
+to the sum, with all the weight that it is owed (`paid` minus `state`).
 """
 
 import numpy as np
@@ -41,17 +40,16 @@ from pairlearn.kernels._native import (
 )
 from pairlearn.kernels.steps.pieces import copy, is_active, keep_in_ball
 
-#: The address that stands for the hinge loss with `parameter` as its margin, which is written out
-#: in the kernel: the call would cost a fifth of a step on short rows.
+#: The address that stands for the hinge loss with margin `parameter`. The kernel has it built in,
+#: since a call would cost a fifth of a step on short rows.
 HINGE = 0
-#: How many pairs ahead rows are asked for.
+#: Rows are prefetched this many pairs ahead.
 AHEAD = 6
-#: Examples of fewer bytes than this stay in the second-level cache, with room for the rest: nothing
-#: is asked for.
+#: Examples of fewer bytes than this stay in the second-level cache and are not prefetched.
 NEAR = 1 << 20
 
-#: What learning one example returns besides the status of a step: it holds NaN or infinity, or it
-#: makes no active pair.
+#: Values that learning one example returns instead of the status of a step: the example holds NaN
+#: or infinity, or it makes no active pair.
 NOT_FINITE, INACTIVE = -1, -2
 
 
@@ -62,7 +60,7 @@ def ask_for_row(X, start, d):
     prefetched = min(d, np.uintp(8) * line)
     for k in range(np.uintp(0), prefetched, line):
         prefetch(X, start + k)
-    # A row that starts within a line ends in one more.
+    # A row that starts inside a cache line ends in one more.
     prefetch(X, start + prefetched - np.uintp(1))
 
 
@@ -94,7 +92,7 @@ def descend(
     in_units = len(unit) > 0
     base = state[0]
     p = 0
-    # The last pair comes apart from the others: the iterate before it is kept.
+    # The last pair is taken separately: the iterate before it is kept.
     for last in range(2):
         stop = n_active - 1 + last
         if last:
@@ -153,8 +151,8 @@ def descend(
 def take_in(x, label, turn, rows, labels, pair, one_sided, all_pairs, left_iterate, kept):
     """Write an example over the row `turn` of two; return FINE if it makes an active pair.
 
-    `pair` becomes the plan in which it meets the other row. `left_iterate`, which the step
-    overwrites, is copied to the beginning of `kept`.
+    `pair` becomes the plan that pairs it with the other row. The step overwrites `left_iterate`, so
+    it is copied to the beginning of `kept`.
     """
     d = np.uintp(len(x))
     place = np.uintp(turn) * d
@@ -178,8 +176,7 @@ def take_in(x, label, turn, rows, labels, pair, one_sided, all_pairs, left_itera
 def step_of(pair, step_sizes, paid, position):
     """Return a plan of one step: left, right, active, step size and owed weight.
 
-    The number of its steps is the length of an array: for one that is written there a kernel would
-    be compiled by itself.
+    The number of steps is the length of an array: a literal would compile another kernel.
     """
     now = slice(position, position + 1)
     return pair[0:1], pair[1:2], pair[2:3], step_sizes[now], paid[now]
@@ -187,7 +184,7 @@ def step_of(pair, step_sizes, paid, position):
 
 @part
 def undo(w, left_iterate, kept):
-    """Undo a step that failed, but for the weighted sum."""
+    """Undo a failed step, except for the weighted sum."""
     for k in range(np.uintp(len(w))):
         w[k] = left_iterate[k]
         left_iterate[k] = kept[k]
@@ -216,11 +213,11 @@ def meet_previous(
     one_sided,
     all_pairs,
 ):
-    """Learn one example, which meets the previous one; return a status, or why there is no step.
+    """Learn one example, paired with the previous one; return a status, or why there is no step.
 
     Two rows take turns: `rows`, shape (2 * d,), holds the previous example in the other row, and
     `labels` its label. `pair`, int32, shape (3,), and `kept`, shape (2 * d,), are scratch; the last
-    entry of `pair` is 0. Nothing but these has changed if the example is not learned.
+    entry of `pair` is 0. If the example is not learned, nothing else changes.
     """
     status = take_in(x, label, turn, rows, labels, pair, one_sided, all_pairs, left_iterate, kept)
     if status != FINE:

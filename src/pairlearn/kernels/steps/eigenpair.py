@@ -24,8 +24,8 @@ forward pivots delta of T_k, and -m' >= m^2 (Jensen) gives 1 / m(mu) >= a + mu. 
 entry, d_{k+1} = a + mu, is a lower bound (Gauss-Radau), and if it is >= gamma at
 mu = tolerance, no eigenvalue of A is below -tolerance. (c) k = d: nothing is left unseen.
 
-The basis is orthogonalised in full, so that (c) is reached in exact arithmetic and in practice;
-each iteration costs O(d^2), and the number of iterations is far below d as a rule.
+The basis is orthogonalised in full, so (c) holds in exact arithmetic and in practice. Each
+iteration costs O(d^2), and usually far fewer than d iterations are needed.
 """
 
 import math
@@ -34,7 +34,7 @@ import numpy as np
 
 from pairlearn.kernels._native import kernel, part
 
-#: Residuals and negative eigenvalues below this share of the size of W - c v v' are nothing.
+#: Residuals and negative eigenvalues below these shares of the size of W - c v v' count as zero.
 RESIDUAL = 1e-12
 NOTHING = 1e-13
 
@@ -67,7 +67,7 @@ def _root(alpha, beta, k, mu, pivot, change, gamma, size):
 
 @part
 def _fill_coefficients(alpha, beta, k, mu, s):
-    """Fill s with (T_k + mu I)^{-1} e_1 up to a factor; return its length."""
+    """Fill s with a multiple of (T_k + mu I)^{-1} e_1; return its length."""
     # Backward pivots, then forward products.
     s[k - 1] = alpha[k - 1] + mu
     for j in range(k - 2, -1, -1):
@@ -82,7 +82,7 @@ def _fill_coefficients(alpha, beta, k, mu, s):
 
 @part
 def _lower_bound(alpha, beta_k, beta, k, forward, nothing):
-    """Return the Gauss-Radau bound of d_1: one more entry, for what has not been seen."""
+    """Return the Gauss-Radau bound of d_1, with one more entry for the unseen part."""
     last = beta_k * beta_k / forward + 0.5 * nothing
     pivot = alpha[k - 1] + nothing - beta_k * beta_k / last
     for j in range(k - 2, -1, -1):
@@ -161,13 +161,13 @@ def negative_eigenpair(W, v, Wv, norm_squared, c, d, basis, alpha, beta, s, q, c
         beta_k = _orthogonalise(q, basis, np.uintp(k), d)
         complete = k == n or beta_k <= 1e-15 * size
         beta[k - 1] = 0.0 if complete else beta_k
-        # Forward pivot of T_k + nothing / 2, kept positive against rounding.
+        # The forward pivot of T_k + nothing / 2, kept positive despite rounding.
         shifted = alpha[k - 1] + 0.5 * nothing
         forward = shifted if k == 1 else shifted - beta[k - 2] * beta[k - 2] / forward
         forward = max(forward, 0.25 * nothing)
         pivot, change = _top_pivot(alpha, beta, k, mu)
-        # Once there is a root, later ones differ from it by the square of the residual: it may
-        # have converged to the last bit when the vector has not.
+        # Successive roots differ by the square of the residual, so the root may have converged to
+        # the last bit before the vector has.
         found = found or pivot < gamma
         if found:
             mu = _root(alpha, beta, k, mu, pivot, change, gamma, size)

@@ -9,24 +9,24 @@ A = W - c v v'. On the hyperplane orthogonal to v, x' A x = x' W x >= 0; a subsp
 negative definite meets that hyperplane in 0 only, hence has dimension at most 1. So
 P(A) = A - lambda q q' for the one negative eigenpair, if there is one.
 
-It is found in the Krylov space of v (`kernels.eigenpair`).
+The eigenpair lies in the Krylov space of v (`kernels.steps.eigenpair`).
 
-**Often nothing need be computed**: a lower bound of the least eigenvalue is carried along, and a
-step with c ||v||^2 below it is a plain subtraction.
+**Often no eigenpair is needed**: the kernel keeps a lower bound of the least eigenvalue, and a step
+with c ||v||^2 below it is a plain subtraction.
 
 Arrays (float64)
 ------
 X : shape (n * d,)
     Examples, row after row.
 y, left, right, step_sizes, paid, active
-    As in `kernels.dense`.
+    As in `kernels.steps.dense`.
 w, weighted_sum, left_iterate : shape (d * d,), (d,) or (d * r,)
     Modified in place: W (symmetric), its diagonal, or L with W = L L', row after row.
 state : shape (2,)
-    Modified in place: the value of `paid` up to which the iterate has been paid, and a lower bound
-    of the least eigenvalue.
+    Modified in place: the value of `paid` up to which the sum holds the iterate, and a lower
+    bound of the least eigenvalue.
 counts : int64, shape (2,)
-    Modified in place: how often the eigenvalue was looked for, and the iterations this took.
+    Modified in place: the number of searches for the eigenvalue, and of their iterations.
 """
 
 import math
@@ -61,10 +61,10 @@ def descend_full(
 ):
     """Take the active steps for a full matrix; `scratch` has d * d + 6 d entries.
 
-    With `exact` every pulling step is projected onto the PSD cone; without it the caller
-    projects from time to time (`descend_free` is faster then, if there is no ball). The ball is a
-    scaling, after the cone: for a cone and a ball around its apex the projection onto the
-    intersection is one after the other.
+    With `exact`, every pulling step is projected onto the PSD cone. Otherwise the caller projects
+    from time to time (without a ball, `descend_free` is then faster). The ball is a scaling after
+    the cone: for a ball around the apex of a cone, projecting onto the cone and then onto the ball
+    gives the projection onto the intersection.
     """
     size = len(w)
     d = np.int64(math.sqrt(size) + 0.5)
@@ -117,13 +117,13 @@ def descend_full(
         length = math.sqrt(abs(c))
         for a in range(d):
             v[a] *= length
-        # Products of two numbers do not depend on their order: W stays symmetric to the bit.
+        # Products do not depend on the order of their factors: W stays exactly symmetric.
         if mu > 0.0:
             length = math.sqrt(mu)
             for a in range(d):
                 q[a] *= length
         if owed != 0.0:
-            # Apart from the step: before the tail of a tail average there is nothing to pay.
+            # A separate loop: before the tail of a tail average there is nothing to add.
             for a in range(size):
                 weighted_sum[a] += owed * w[a]
         frobenius = 0.0
@@ -177,10 +177,10 @@ def descend_free(
 ):
     """Take the active steps for a full matrix without a constraint, four at a time.
 
-    Between two projections W moves by W <- W - c v v' only, so that the score of a pair changes by
-    -c (v'u)^2 when another one, u, is stepped on. The scores of four pairs are found in one sweep
-    over W, corrected for the steps among them, and the four steps made in another: the same
-    iterates as one by one, up to rounding, for half of the traffic. `scratch` has 4 d entries,
+    Between two projections W moves only by W <- W - c v v'. So a step on v changes the score of
+    another pair u by -c (v'u)^2. One sweep over W gives the scores of four pairs, which are
+    corrected for the steps among them; another sweep makes the four steps. The iterates are those
+    of single steps up to rounding, for half of the memory traffic. `scratch` has 4 d entries;
     `radius` is not used.
     """
     size = len(w)
@@ -192,7 +192,7 @@ def descend_free(
     base = state[0]
     begin = 0
     while begin < n_active:
-        # The last step is made alone: it leaves the iterate that averaging asks for.
+        # The last step is made alone: it leaves the iterate that averaging needs.
         m = min(4, max(n_active - 1 - begin, 1))
         if begin == n_active - 1:
             copy(w, left_iterate)
@@ -220,7 +220,7 @@ def descend_free(
             s1 += t1 * v1[a]
             s2 += t2 * v2[a]
             s3 += t3 * v3[a]
-        # What each step adds to W, and the share of it that the average is owed.
+        # The change of W by each step, and the share of it that the average is owed.
         c0 = 0.0
         c1 = 0.0
         c2 = 0.0
@@ -249,7 +249,7 @@ def descend_free(
             pay = paid[t] - base
             base = paid[t]
             owed += pay
-            # The iterate that is paid holds the steps before this one.
+            # The iterate added here holds the steps before this one.
             e0 += pay * c0
             e1 += pay * c1
             e2 += pay * c2

@@ -3,19 +3,19 @@ r"""OPAUC (Gao et al. 2013): the square loss against the whole other class by it
 
 For a positive example x, with c and Gamma the mean and the covariance of the negatives so far, the
 mean over them of the half square loss (1 - <w, x - x'>)^2 / 2 has the gradient
-(x - c) (<w, x - c> - 1) + Gamma w; and the same for a negative one with both signs changed.
+(x - c) (<w, x - c> - 1) + Gamma w; a negative example has both signs changed.
 
 Arrays
 ------
 X, y, path, step_sizes, shares, w, average
     As in the saddle kernels.
 means : float64, shape (2, d); counts : float64, shape (2,)
-    Of positives and negatives so far, modified in place.
+    Means and counts of positives and negatives so far, modified in place.
 scatters : float64, shape (2, d, d)
     Sums of (x - mean)(x - mean)' so far, modified in place.
 sketches : float64, shape (2, d, r); sums : float64, shape (2, r); normals : shape (n_steps, r)
-    Sums of x g' and of g over the examples so far, g being a row of independent normal numbers of
-    variance 1/r: (Z - c h')(Z - c h')' estimates the scatter without bias, in O(d r).
+    Sums of x g' and of g over the examples so far, where g is a row of independent normal numbers
+    of variance 1/r. (Z - c h')(Z - c h')' estimates the scatter without bias, in O(d r).
 """
 
 import numpy as np

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Passive-aggressive updates with the examples of a buffer, one after the other (OAM_seq).
 
-Arrays are those of the buffer kernel; `held` (int64, one for each slot) holds the rows in the slots
-and is modified in place, `shares` the weight of w_{t-1} in the average.
+Arrays are those of the buffer kernel. `held` (int64, one per slot) holds the rows in the slots and
+is modified in place; `shares` is the weight of w_{t-1} in the average.
 """
 
 import numpy as np
@@ -14,7 +14,7 @@ from pairlearn.kernels.steps.pieces import keep_in_ball, squared_norm
 
 @part
 def _meet(X, a, b, sign, cap, w):
-    """Meet a partner: with D = sign (x - x'), <w, D> < 1 moves w by min(cap, loss / ||D||^2) D."""
+    """Pair x with x': with D = sign (x - x'), <w, D> < 1 moves w by min(cap, loss / ||D||^2) D."""
     d = np.uintp(len(w))
     score = 0.0
     square = 0.0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What steps of different kernels have in common."""
+"""Pieces that several step kernels share."""
 
 import math
 
@@ -46,7 +46,7 @@ def squared_norm(w):
 
 @part
 def bounds(rows, i):
-    """Return where a CSR row begins and ends."""
+    """Return the begin and the end of a CSR row."""
     i = np.uintp(i)
     return np.uintp(rows.indptr[i]), np.uintp(rows.indptr[i + np.uintp(1)])
 

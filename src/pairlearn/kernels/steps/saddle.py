@@ -10,8 +10,8 @@ path : integer, shape (n_steps,)
 step_sizes, shares : float64, shape (n_steps,)
     eta_t, and the weight of w_{t-1} in the average.
 means : float64, shape (2, d); counts : float64, shape (2,)
-    The means and the numbers of positives and negatives: given, or if `online` of the steps so
-    far and modified in place.
+    The means and counts of positives and negatives: given, or, if `online`, of the steps so far and
+    modified in place.
 w, average : float64, shape (d,)
     Modified in place.
 """
@@ -72,9 +72,9 @@ def descend_solam(
     r"""Take the steps of SOLAM (Ying, Wen and Lyu 2016); return a status.
 
     `others` holds a, b and alpha, modified in place; a and b stay within `bound`, alpha within
-    twice that. With s = <w, x>, the function is
-    (1 - p)(s - a)^2 - 2 (1 + alpha)(1 - p) s for y = 1, p (s - b)^2 + 2 (1 + alpha) p s for y = -1,
-    minus p (1 - p) alpha^2: descent in w, a, b and ascent in alpha.
+    twice that. With s = <w, x>, the function is (1 - p)(s - a)^2 - 2 (1 + alpha)(1 - p) s for y =
+    1, p (s - b)^2 + 2 (1 + alpha) p s for y = -1, minus p (1 - p) alpha^2: descent in w, a, b and
+    ascent in alpha.
     """
     d = np.uintp(len(w))
     for t in range(len(path)):

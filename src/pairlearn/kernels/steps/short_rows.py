@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Pairwise SGD with the hinge on short rows of doubles: iterate and sum stay in registers.
 
-A row of 8 to 64 numbers is one to eight vectors of eight. The last one ends where the row ends; the
-lanes that it shares with the one before are zero in it. Otherwise the loop is that of
+A row of 8 to 64 numbers is one to eight vectors of eight. The last vector ends where the row ends;
+the lanes that it shares with the vector before are zero in it. Otherwise the loop is that of
 `pairlearn.kernels.steps.dense.descend`, which takes all other rows and losses.
 
-Whether a pair moves the iterate is a coin toss to the processor unless the classes are far apart,
-and to guess wrong costs as much as a step. So every pair moves it, by a mask: up to two fifths less
-time than rows in memory where classes overlap, about the same where they do not. Only on the sphere
-of the ball a guess is better, since there each move waits for a square root as well; the numbers
-are the same, bit for bit.
+Unless the classes are far apart, the processor cannot predict whether a pair moves the iterate, and
+a wrong guess costs as much as a step. So every pair moves it, by a mask. This saves time where
+classes overlap and costs little where they do not. On the sphere of the ball a branch is better,
+since each move also waits for a square root. The numbers are the same, bit for bit.
 """
 
 import math
@@ -62,7 +61,7 @@ def _shuffled(builder, value, lanes):
 
 
 def _pointers(context, builder, array_type, array, start, d, n):
-    """Return where the vectors of the row of d numbers at `start` begin."""
+    """Return the addresses of the vectors of the row of d numbers at `start`."""
     data = context.make_array(array_type)(context, builder, array).data
     size = ir.IntType(64)
     places = [builder.add(start, size(LANES * k)) for k in range(n - 1)]
@@ -72,7 +71,7 @@ def _pointers(context, builder, array_type, array, start, d, n):
 
 @intrinsic
 def _load(typing_context, array, start, d, n_vectors):
-    """Return a row; the length of the tuple `n_vectors` tells how many vectors it takes."""
+    """Return a row; the length of the tuple `n_vectors` is its number of vectors."""
 
     def generate(context, builder, signature, arguments):
         array, start, d, _ = arguments
@@ -96,7 +95,7 @@ def _store(typing_context, array, d, row):
         parts = _split(builder, row)
         start = ir.IntType(64)(0)
         pointers = _pointers(context, builder, signature.args[0], array, start, d, len(parts))
-        # The last one first: its shared lanes are those of the one before.
+        # The last vector first, since the one before holds the right values of the shared lanes.
         for pointer, part in reversed(list(zip(pointers, parts, strict=True))):
             builder.store(part, pointer, align=8)
         return context.get_dummy_value()
@@ -154,7 +153,7 @@ def _dot(typing_context, a, b):
 
 @intrinsic
 def _number(typing_context, lanes):
-    """Return the number that stands in all lanes."""
+    """Return the number that all lanes hold."""
 
     def generate(context, builder, signature, arguments):
         [lanes] = _split(builder, arguments[0])
@@ -208,8 +207,8 @@ def descend_short(
 ):
     """Take the active steps of a plan as `descend` does with the address HINGE.
 
-    The arguments are the same, so that a solver need not know which of the two it calls; in place
-    of scratch space there is a tuple, whose length is the number of vectors of a row.
+    The arguments are the same, so a solver can call either. Instead of scratch space there is a
+    tuple whose length is the number of vectors per row.
     """
     stay_apart()
     d = np.uintp(len(w))
@@ -252,7 +251,7 @@ def descend_short(
             iterate = _moved_below(score, margin, iterate, _multiple(step_sizes[t], x))
         norm_squared = _number(_dot(iterate, iterate))
         on_sphere = not norm_squared < radius_squared
-        # Rounding may place the projected iterate outside: it is projected when it was moved.
+        # Rounding may leave the projected iterate outside, so it is projected only after a move.
         if on_sphere and _number(score) < margin:
             if not norm_squared < np.inf:
                 _store(w, d, iterate)
@@ -297,6 +296,6 @@ def meet_short(
         left_iterate, n_vectors, state, radius, slope_address, margin,
     )  # fmt: skip
     if status != FINE:
-        # The sum is stored in the end only.
+        # The sum is stored at the end only.
         undo(w, left_iterate, kept)
     return status

@@ -4,19 +4,19 @@ r"""Pairwise SGD for the linear score on CSR rows: O(nnz) a step, projection and
 The iterate is w = s v with a scalar s, so that the projection onto a ball changes s alone, and
 ||v||^2 follows from the scores: an update by -a x changes it by -2 a <v, x> + a^2 ||x||^2.
 
-The weighted sum A of the iterates is kept in two ways. While the ball is not hit, s = 1 and the
-current iterate stays unpaid: it is owed all weights since `base`, and each update by -a D adds
-a (paid_t - base) D to A, which undoes what the earlier iterates were not. From the first hit on, to
-the end of the call, the sum is found backward. With w_{g+1} = r_g (w_g - a_g D_g) for the g-th
-gradient step (r_g the factor of the projection) and o_g the weight owed to w_g,
+The weighted sum A of the iterates is computed in two ways. While the ball is not hit, s = 1 and the
+current iterate is not added: it is owed all weights since `base`. Each update by -a D adds a
+(paid_t - base) D to A, which corrects for the earlier iterates. From the first hit to the end of
+the call, the sum is computed backward. With w_{g+1} = r_g (w_g - a_g D_g) for the g-th gradient
+step (r_g the factor of the projection) and o_g the weight owed to w_g,
 
     sum_g o_g w_g = (o_0 + W_0) w_0 - sum_g a_g W_g D_g,
     W_g = r_g (o_{g+1} + W_{g+1}),  W of the last step = 0.
 
-All terms of W are positive: nothing cancels, however often the ball is hit. Either way A receives
-multiples of D = x - x', and these are collected as one coefficient per example: A costs O(1) a step
-and one pass over the examples in the end (`add_rows`). A dense pass over the features happens at
-most a few times per call.
+All terms of W are positive, so nothing cancels, however often the ball is hit. Either way A
+receives multiples of D = x - x', which are collected as one coefficient per example: A costs O(1) a
+step and one pass over the examples at the end (`add_rows`). A dense pass over the features happens
+at most a few times per call.
 
 Arrays
 ------
@@ -31,8 +31,8 @@ v, weighted_sum : float64, shape (d,)
 state : float64, shape (2,)
     Modified in place: `base` as in the dense kernel, and ||w||^2.
 start : float64, shape (d,); moves, ratios, owed : float64 and gradient_steps : int32
-    Scratch: the iterate at the first hit, and a_g, r_g, o_g and the plan position of each
-    gradient step after it, as many as there are active steps.
+    Scratch: the iterate at the first hit, and a_g, r_g, o_g and the plan position of each gradient
+    step after it, one entry per active step.
 """
 
 import math
@@ -51,18 +51,18 @@ from pairlearn.kernels._native import (
 from pairlearn.kernels.arguments import Csr
 from pairlearn.kernels.steps.pieces import add_multiple, bounds
 
-#: v is rescaled when s falls below the smallest scale, before ||v||^2 can overflow, and s starts
-#: again from the largest: rescaling is a dense pass, so it should be rare.
+#: v is rescaled when s falls below the smallest scale, before ||v||^2 can overflow. s then starts
+#: from the largest scale, since rescaling is a dense pass and should be rare.
 SMALLEST_SCALE = 1e-140
 LARGEST_SCALE = 1e140
-#: How many pairs ahead rows are asked for, and how many entries of a row at the most.
+#: Rows are prefetched this many pairs ahead, up to this many entries of each.
 AHEAD = 3
 ASKED = 512
 
 
 @part
 def _dot(rows, i, v):
-    """Return <x, v> of a row, in four chains of additions."""
+    """Return <x, v> of a row, in four independent sums."""
     data, indices = rows.data, rows.indices
     first, last = bounds(rows, i)
     n_whole = first + (last - first) // np.uintp(4) * np.uintp(4)
@@ -128,7 +128,7 @@ def _move(rows, i, j, step, v):
 
 @part
 def _pay_backward(left, right, moves, ratios, owed, gradient_steps, n_recorded, coefficients):
-    """Put the recorded steps into the coefficients; return the multiple of w_0 in the sum."""
+    """Add the recorded steps to the coefficients; return the factor of w_0 in the sum."""
     suffix = 0.0
     next_owed = 0.0
     for g in range(n_recorded - 1, -1, -1):
@@ -228,7 +228,7 @@ def descend_csr(
                         norm_squared += v[k] * v[k]
                     scale = LARGEST_SCALE
             else:
-                # The first hit: pay everything owed to the iterates so far, then start afresh.
+                # The first hit: add the weight owed to all iterates so far, then start afresh.
                 unpaid = paid[t] - base
                 for k in range(d):
                     weighted_sum[k] += unpaid * v[k]

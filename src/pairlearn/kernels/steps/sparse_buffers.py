@@ -2,8 +2,8 @@
 """Pairwise SGD for the linear score with a buffer, on CSR rows.
 
 A step costs the non-zeros of the rows that it meets, and O(d) when it moves w, for the projection
-and the average. Arrays are those of the other kernels; `held` (int64) holds the row in each slot
-and is modified in place, -2 and -3 standing for zero rows of label -1 and +1.
+and the average. Arrays are those of the other kernels. `held` (int64) holds the row in each slot
+and is modified in place; -2 and -3 are zero rows of label -1 and +1.
 """
 
 import numpy as np
@@ -24,7 +24,7 @@ from pairlearn.kernels.steps.pieces import (
 
 @part
 def _fill_slopes(rows, y, example_weight, i, begin, end, held, w, step_size, loss, slopes, counts):
-    """Fill what the slots from `begin` to `end` move w by; return whether w moves, -1 for NaN."""
+    """Fill the moves of w by the slots from `begin` to `end`; return if w moves, -1 for NaN."""
     own = dot(rows, i, w)
     n_moving = np.int64(0)
     for q in range(begin, end):

@@ -4,12 +4,12 @@ r"""Many models on one sample path: a grid of step sizes and radii trained toget
 Two kernels give the same results as separate runs. `descend_models` keeps the parameters as a
 (d, M) array and runs the inner loop over models; it is for few features. For many features the
 steps are taken in blocks of K pairs with differences D (K, d): the products P = D W and G = D D'
-come from matrix multiplication, `descend_block` finds in K x M numbers how every model moves,
+come from matrix multiplication, `descend_block` computes in K x M numbers how every model moves,
 
     w_t = shrinkage_t w_0 + sum_{g < t} gamma_{g,t} D_g,
 
-and two more products bring that back to W and to the weighted sums. The coefficients of the sums
-are found backward, as in the sparse kernel: all terms positive, nothing cancels.
+and two more products update W and the weighted sums. The coefficients of the sums are computed
+backward, as in the sparse kernel: all terms are positive, so nothing cancels.
 
 Arrays
 ------
@@ -18,9 +18,9 @@ multipliers, radii : float64, shape (M,)
 W, weighted_sum : real, shape (d, M)
     Modified in place.
 base : float64, shape (M,)
-    Modified in place: `paid` up to which each model's iterate is paid.
+    Modified in place: `paid` up to which the sum holds each model's iterate.
 diverged : uint8, shape (M,)
-    Modified in place: set for a model whose iterate stopped being finite; it stands still then.
+    Modified in place: set for a model whose iterate is no longer finite, and which then stops.
 """
 
 import math
@@ -56,8 +56,8 @@ def descend_models(
 ):
     """Take the active steps for all models; the last five arguments are scratch of length M.
 
-    `shrink` must be ones on entry. A projection is not applied at once but with the next update,
-    so that it costs no pass of its own; it is applied before returning.
+    `shrink` must be ones on entry. A projection is applied together with the next update, so it
+    costs no separate pass, or before returning.
     """
     real = X.dtype.type
     d = np.uintp(W.shape[0])

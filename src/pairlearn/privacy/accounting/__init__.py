@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What privacy costs: exact accounting, the ledger that adds up, the certificate that tells."""
+"""The cost of privacy: exact accounting, the ledger of all releases, the certificate of a fit."""

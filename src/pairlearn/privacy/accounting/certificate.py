@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a private fit promises, in a form that a person and a program can read."""
+"""The privacy certificate of a fit: its guarantee and the facts behind it, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 __all__ = ["COMPOSITIONS", "NEIGHBOURS", "Certificate", "Release"]
 
-#: The neighbouring relations, and what each protects.
+#: The neighbouring relations and the change that each protects against.
 NEIGHBOURS = {
     "replace": "one example replaced by another (the number of examples is public)",
     "add_remove": "one example added or removed (the number n that scales the release is a "
@@ -29,9 +29,9 @@ class Release:
     Parameters
     ----------
     name : str
-        What was released.
+        Name of the quantity.
     dimension : int
-        How many numbers.
+        Number of coordinates.
     sensitivity : float
         Proved bound on the L2 distance between neighbouring data sets, rounding included.
     noise_scale : float
@@ -56,7 +56,7 @@ class Release:
 
 @dataclass(frozen=True)
 class Certificate:
-    """The promise of one private fit and the facts it rests on.
+    """The privacy guarantee of one fit and the facts behind it.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ class Certificate:
     neighbours : str
         The neighbouring relation, a key of `NEIGHBOURS`.
     epsilon, delta : float
-        The differential-privacy promise.
+        The differential-privacy guarantee.
     n_examples, n_features : int
         Public sizes.
     releases : tuple of Release
@@ -77,19 +77,20 @@ class Certificate:
     secure : bool
         Whether the noise was discrete, on a grid, with rounding counted in the sensitivity.
     mu : float or None
-        Gaussian-DP parameter of all releases together, or None where the accounting is of another
-        kind and (epsilon, delta) is all that is claimed.
+        Gaussian-DP parameter of all releases together; None if the accounting is not Gaussian and
+        claims (epsilon, delta) only.
     public : mapping of str to str
-        What was taken as public knowledge.
+        Facts taken as public knowledge.
     accounting : str
         The argument from noise to (epsilon, delta).
     warnings : tuple of str
-        What the reader should know.
+        Warnings to the reader.
     composition : {"adaptive", "disjoint", "mixture"}, default="adaptive"
-        How the releases add up: by the squares of their mu; as the largest mu, since an example
-        takes part in one of them; or as an average over secret draws, without a mu.
+        How the releases add up. "adaptive": the squares of their mu add up. "disjoint": the largest
+        mu counts, since each example takes part in one release. "mixture": an average over secret
+        draws, without a mu.
     unit : {"example", "user"}, default="example"
-        What is protected: one example, or a user with all examples.
+        The protected unit: one example, or a user with all examples.
 
     Examples
     --------
@@ -129,8 +130,8 @@ class Certificate:
         Returns
         -------
         float
-            epsilon(delta). Where only one point is known, a delta of at least that point gives
-            the certified epsilon and a smaller one infinity.
+            epsilon(delta). Without a mu, a delta of at least the certified one gives the certified
+            epsilon, and a smaller delta gives infinity.
         """
         if self.mu is None:
             return self.epsilon if delta >= self.delta else float("inf")
@@ -163,13 +164,13 @@ class Certificate:
     def events(self) -> Any:
         """Return the releases as an event of the package dp-accounting, for another accountant.
 
-        It is a composition of Gaussian events, each with noise in units of its sensitivity; of
-        disjoint stages the one that costs most, since an example takes part in one of them.
+        It is a composition of Gaussian events, each with noise in units of its sensitivity. For
+        disjoint stages it holds the most expensive one only, since each example is in one stage.
 
         Returns
         -------
         dp_accounting.DpEvent
-            The event; compose it with those of other releases under the same relation.
+            The event; compose it with events of other releases under the same relation.
         """
         import dp_accounting
 
@@ -190,7 +191,7 @@ class Certificate:
         return self.mu
 
     def statement(self) -> str:
-        """Return a few lines that say what is promised, to whom, and under which assumptions."""
+        """Return a few lines of text: the guarantee, the protected unit and the assumptions."""
         relation = NEIGHBOURS[self.neighbours]
         if self.unit == "user":
             relation = relation.replace("one example", "one user with all examples")
@@ -245,7 +246,7 @@ class Certificate:
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Certificate:
-        """Return the certificate that `to_dict` described."""
+        """Return the certificate from the dictionary that `to_dict` made."""
         values = dict(plain)
         version = values.pop("format", None)
         if version != _FORMAT:

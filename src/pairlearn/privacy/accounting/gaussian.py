@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-r"""How much privacy Gaussian noise buys: exact accounting.
+r"""Exact privacy accounting of Gaussian noise.
 
 A randomised map M is *mu-Gaussian-DP* if telling M(S) from M(S') is never easier than telling
-N(0, 1) from N(mu, 1) (Dong, Roth and Su, 2022). Three facts are used, all of them equalities:
+N(0, 1) from N(mu, 1) (Dong, Roth and Su, 2022). The accounting uses three facts, all equalities:
 
 * f(S) + N(0, s^2 I) with L2 sensitivity D is (D / s)-Gaussian-DP;
 * mu-Gaussian-DP is (epsilon, delta)-DP exactly for
@@ -32,7 +32,7 @@ __all__ = [
     "mixture_noise_scale", "mu_of", "noise_scale_for", "touch_distribution",
 ]  # fmt: skip
 
-# A solved-for budget is made smaller by this factor, so that rounding errs to the safe side.
+# A computed budget shrinks by this relative amount, so that rounding errs on the safe side.
 _SAFETY = 1e-12
 
 
@@ -212,9 +212,9 @@ def touch_distribution(
     weights : sequence of int
         The weights a_1, ..., a_T, whole numbers of at least 0.
     largest : int, optional
-        Values of H of at least this are put together in the last cell, whose probability is then
-        that of ``H >= largest``: give it the sensitivity infinity in `mixture_delta`. By default
-        nothing is put together.
+        Merge all values of H of at least `largest` into the last cell, which then has the
+        probability of ``H >= largest``; give it the sensitivity infinity in `mixture_delta`. By
+        default no values are merged.
 
     Returns
     -------
@@ -237,7 +237,7 @@ def touch_distribution(
     state[:, 0] = 1.0 - hit, hit
     reach = 0
     for weight in steps:
-        # Moving on by `weight` is done for all but the event (other, other).
+        # H grows by `weight` except in the event (other, other).
         both = state[0, : reach + 1] + state[1, : reach + 1]
         still = state[0, : reach + 1] * (1.0 - hit)
         from_touched = state[1, : reach + 1] * (1.0 - hit)
@@ -270,7 +270,7 @@ def mixture_delta(
             = E_i( P[A_i(S) + noise in O | i] - e^epsilon P[A_i(S') + noise in O | i] )
             <= E_i delta_{D_i / s}(epsilon),
 
-    where delta_mu is `gaussian_delta`. No part of delta is set aside for a large D_i.
+    where delta_mu is `gaussian_delta`. The lemma reserves no part of delta for a large D_i.
 
     Parameters
     ----------

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A budget that several private fits share, and that refuses to be overspent.
+"""The privacy ledger: a budget that several private fits share and cannot overspend.
 
 A copy of a ledger would be a second budget for the same data. So there are no copies: `copy`,
-`sklearn.clone` and pickling inside one process give the same ledger back, and in another process a
-ledger that lives in memory refuses to be spent from. `PrivacyLedger.open` keeps one in a file that
-processes share.
+`sklearn.clone` and pickling inside one process return the same ledger. In another process a ledger
+in memory refuses every spend. `PrivacyLedger.open` keeps a ledger in a file that processes share.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ __all__ = ["BudgetExceededError", "PrivacyLedger"]
 
 _FORMAT = 2
 
-#: The ledgers of this process by their identity, so that a pickle finds the one it came from.
+#: The ledgers of this process by identity; unpickling looks up the original here.
 _living: weakref.WeakValueDictionary[str, PrivacyLedger] = weakref.WeakValueDictionary()
 
 
@@ -35,10 +34,10 @@ class BudgetExceededError(RuntimeError):
 
 
 class _Entries(Protocol):
-    """Where the entries of a ledger are kept."""
+    """The store of a ledger's entries."""
 
     def alone(self) -> contextlib.AbstractContextManager[None]:
-        """Let nobody else read and enter inside the block."""
+        """Hold a lock: nobody else can read and enter inside the block."""
         ...
 
     def read(self) -> list[Spend]:
@@ -46,7 +45,7 @@ class _Entries(Protocol):
         ...
 
     def enter(self, entry: Spend) -> None:
-        """Keep one more."""
+        """Store one more entry."""
         ...
 
 
@@ -62,8 +61,8 @@ class _Memory:
     def alone(self) -> Iterator[None]:
         if os.getpid() != self._process:
             raise RuntimeError(
-                "this ledger lives in the memory of another process, where spends of this one "
-                "would not be seen; share one in a file: PrivacyLedger.open(path, epsilon=..., "
+                "this ledger lives in the memory of another process, which would not see a spend "
+                "from here; share a ledger through a file: PrivacyLedger.open(path, epsilon=..., "
                 "delta=...)."
             )
         with self._lock:
@@ -81,21 +80,21 @@ class PrivacyLedger:
 
     Gaussian releases compose exactly (squares of mu add up). Entries known only as
     (epsilon_i, delta_i) are added by basic composition: the total at `delta` is
-    sum epsilon_i + epsilon(mu, delta - sum delta_i). An entry under adding and removing counts
-    twice in a ledger about replacement (`Spend.under`); the reverse is refused.
+    sum epsilon_i + epsilon(mu, delta - sum delta_i). An "add_remove" entry counts twice in a
+    "replace" ledger (`Spend.under`); the reverse is refused.
 
     There is one budget, so there are no copies: `copy.deepcopy`, `sklearn.base.clone` and a pickle
-    that comes back to its process give the same ledger, and in another process it refuses to be
-    spent from. `PrivacyLedger.open` shares one between processes through a file.
+    loaded in the same process return the same ledger. In another process it refuses every spend.
+    `PrivacyLedger.open` shares a ledger between processes through a file.
 
     Parameters
     ----------
     epsilon, delta : float
         The budget.
     neighbours : {"replace", "add_remove"}, default="replace"
-        The relation that the budget is about.
+        The neighbouring relation of the budget.
     data : str, default=""
-        Which data the budget is about, in your words; two data sets need two ledgers.
+        A description of the data, in your words; two data sets need two ledgers.
 
     Examples
     --------
@@ -129,10 +128,10 @@ class PrivacyLedger:
         neighbours: str | None = None,
         data: str | None = None,
     ) -> Self:
-        """Return the ledger in a file, which processes share.
+        """Open a ledger in a file that processes share, or create it.
 
-        A file that is not there is made, and then needs `epsilon` and `delta`; of one that is
-        there whatever is given must agree.
+        A new file needs `epsilon` and `delta`. For an existing file, every given argument must
+        agree with it.
 
         Parameters
         ----------
@@ -141,15 +140,15 @@ class PrivacyLedger:
         epsilon, delta : float, optional
             The budget.
         neighbours : {"replace", "add_remove"}, optional
-            The relation that the budget is about; "replace" for a new file.
+            The neighbouring relation of the budget; "replace" for a new file.
         data : str, optional
-            Which data the budget is about, in your words.
+            A description of the data, in your words.
 
         Returns
         -------
         PrivacyLedger
-            The ledger; each spend is on the disk before `spend` returns. Copies and pickles of it,
-            in whatever process, are the same ledger: they hold the path.
+            The ledger; each spend is on disk before `spend` returns. Copies and pickles, in any
+            process, are the same ledger: they hold the path.
         """
         given = {"epsilon": epsilon, "delta": delta, "neighbours": neighbours, "data": data}
         file = LedgerFile.open(path, {k: v for k, v in given.items() if v is not None})
@@ -169,12 +168,12 @@ class PrivacyLedger:
 
     @property
     def neighbours(self) -> str:
-        """The relation that the budget is about."""
+        """The neighbouring relation of the budget."""
         return self._budget.neighbours
 
     @property
     def data(self) -> str:
-        """Which data the budget is about."""
+        """The description of the data."""
         return self._budget.data
 
     @property
@@ -184,12 +183,12 @@ class PrivacyLedger:
 
     @property
     def spent_epsilon(self) -> float:
-        """The epsilon of everything so far, at the ledger's delta."""
+        """The epsilon of all entries together, at the ledger's delta."""
         return self._total(self._entries.read())
 
     @property
     def remaining_mu(self) -> float:
-        """The largest Gaussian-DP parameter that may still be spent in one go."""
+        """The largest Gaussian-DP parameter that one more spend may have."""
         return self._remaining(self._entries.read())
 
     def _remaining(self, entries: Sequence[Spend]) -> float:
@@ -222,14 +221,14 @@ class PrivacyLedger:
         epsilon, delta : float, optional
             The (epsilon, delta) of a release that has no mu.
         neighbours : {"replace", "add_remove"}, default="replace"
-            The relation under which these hold.
+            The relation under which mu, or (epsilon, delta), holds.
         """
         entry = Spend(str(purpose), float(mu), float(epsilon), float(delta), neighbours)
         entry.under(self.neighbours)
         with self._entries.alone():
             entries = self._entries.read()
             total = self._total([*entries, entry])
-            # mu_of and epsilon_of_mu err to the safe side by 1e-12 each.
+            # mu_of and epsilon_of_mu err on the safe side by 1e-12 each.
             if not total <= self.epsilon * (1 + 1e-9):
                 raise BudgetExceededError(
                     f"{purpose!r} would bring the total to epsilon = {total:.4g} at delta = "
@@ -259,7 +258,7 @@ class PrivacyLedger:
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> PrivacyLedger:
-        """Return a new ledger with the entries that `to_dict` described, if it is not overspent."""
+        """Return a new ledger from the dictionary that `to_dict` made; refuse an overspent one."""
         version = plain.get("format")
         if version not in (1, _FORMAT):
             raise ValueError(f"the ledger has format {version!r}; this version reads {_FORMAT}.")
@@ -290,7 +289,7 @@ class PrivacyLedger:
 
 
 def _found_again(identity: str, plain: dict[str, Any]) -> PrivacyLedger:
-    """Return the ledger of this process that was pickled, or one that can be read only."""
+    """Unpickle: return the original ledger of this process, or else a read-only copy."""
     found = _living.get(identity)
     if found is not None:
         return found

@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A privacy budget in a file, which processes share.
+"""A privacy ledger in a file that processes share.
 
-The file is text, one JSON object in a line: what the budget is, and then one line for each spend
-with its time. A line ends with the digest of itself and of all lines before it. Lines are never
-changed or taken away by this library, and one that somebody else has changed is noticed. A spend
-holds a lock of the system, reads the file, decides, and puts the longer file in the place of the
-old one in one step; a process that is killed on the way leaves the old one or the new one. It
-returns when the entry is on the disk, and only then is anything computed from the data: what is
-released is entered.
+The file holds one JSON object per line: first the budget, then each spend with its time. Each line
+ends with a digest of itself and of all lines before it, so a change by another program is noticed.
+This library only appends. A spend takes a file lock, reads the file, decides, and replaces the file
+atomically by the longer one; a killed process leaves the old file or the new one. The spend returns
+when the entry is on disk. Only then does a fit read the data, so every release has its entry.
 """
 
 from __future__ import annotations
@@ -30,23 +28,23 @@ from pairlearn.privacy.accounting.spend import Budget, Spend
 __all__ = ["LedgerFile", "LedgerFileError"]
 
 _FORMAT = "pairlearn privacy ledger 1"
-#: Seconds to wait for another process that is spending, which takes milliseconds.
+#: Seconds to wait for the lock; a spend takes milliseconds.
 _PATIENCE = 60.0
 
 
 class LedgerFileError(ValueError):
-    """A file is no ledger, or one that was changed by somebody else."""
+    """A file is not a ledger, or another program changed it."""
 
 
 class LedgerFile:
-    """The entries of a ledger in a file; `PrivacyLedger.open` makes a ledger of it.
+    """The entries of a ledger in a file; `PrivacyLedger.open` wraps it in a ledger.
 
     Parameters
     ----------
     path : Path
         The file.
     budget : Budget
-        What it says of the budget.
+        The budget in the file.
 
     Examples
     --------
@@ -64,14 +62,14 @@ class LedgerFile:
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], given: dict[str, Any]) -> LedgerFile:
-        """Return the file at `path`, made if it is not there; see `PrivacyLedger.open`.
+        """Open the file at `path`, or create it; see `PrivacyLedger.open`.
 
         Parameters
         ----------
         path : path
             The file.
         given : dict
-            What is known of the budget: it makes a new file, and must agree with an old one.
+            Fields of the budget: they define a new file and must agree with an existing one.
         """
         place = Path(os.path.abspath(path))
         with _held(place):
@@ -91,13 +89,13 @@ class LedgerFile:
             if facts[name] != value:
                 raise LedgerFileError(
                     f"the ledger at {place} has {name} = {facts[name]!r}, not {value!r}; open it "
-                    "without that argument, or use a file of its own for another budget."
+                    "without that argument, or use another file for another budget."
                 )
         return cls(place, budget)
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
-        """Let no other process read and enter inside the block."""
+        """Hold a lock: no other process can read and enter inside the block."""
         with _held(self.path):
             yield
 
@@ -105,11 +103,11 @@ class LedgerFile:
         """Return the entries that the file holds now."""
         budget, entries = _parse(self.path)
         if budget != self.budget:
-            raise LedgerFileError(f"another ledger has taken the place of the one at {self.path}.")
+            raise LedgerFileError(f"another ledger has replaced the one at {self.path}.")
         return entries
 
     def enter(self, entry: Spend) -> None:
-        """Put one more entry on the disk."""
+        """Write one more entry to disk."""
         before = self.path.read_bytes()
         line = _line(asdict(replace(entry, time=_now())), hashlib.sha256(before))
         atomic_write(self.path, before + line)
@@ -117,7 +115,7 @@ class LedgerFile:
 
 @contextlib.contextmanager
 def _held(path: Path) -> Iterator[None]:
-    """Hold the file, after whoever holds it now."""
+    """Lock the file, waiting for the current holder."""
     last = time.monotonic() + _PATIENCE
     with contextlib.ExitStack() as stack:
         while True:
@@ -135,7 +133,7 @@ def _held(path: Path) -> Iterator[None]:
 
 
 def _parse(path: Path) -> tuple[Budget, list[Spend]]:
-    """Return the budget and the entries of a file, or say which line is not what it was."""
+    """Return the budget and the entries of a file; raise if a digest does not match."""
     lines = path.read_bytes().splitlines(keepends=True)
     try:
         header = json.loads(lines[0])
@@ -143,7 +141,7 @@ def _parse(path: Path) -> tuple[Budget, list[Spend]]:
             raise ValueError("format")
         budget = Budget(*(header[name] for name in ("epsilon", "delta", "neighbours", "data")))
     except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError):
-        raise LedgerFileError(f"{path} is no ledger that this version reads ({_FORMAT}).") from None
+        raise LedgerFileError(f"{path} is not a ledger of the format {_FORMAT!r}.") from None
     entries, before = [], hashlib.sha256()
     for number, line in enumerate(lines, start=1):
         try:
@@ -155,15 +153,15 @@ def _parse(path: Path) -> tuple[Budget, list[Spend]]:
                 entries.append(Spend(**plain))
         except (ValueError, KeyError, TypeError, RecursionError):
             raise LedgerFileError(
-                f"line {number} of the ledger {path}, or one before it, was changed by somebody "
-                "else; restore the file from a copy."
+                f"another program changed line {number} of the ledger {path}, or an earlier line; "
+                "restore the file from a copy."
             ) from None
         before.update(line)
     return budget, entries
 
 
 def _line(values: dict[str, Any], before: Any) -> bytes:
-    """Return a line, given the digest so far of those before it."""
+    """Return a line with its digest, given the digest of the lines before it."""
     state = before.copy()
     state.update(json.dumps(values, allow_nan=False).encode())
     plain = {**values, "digest": state.hexdigest()}

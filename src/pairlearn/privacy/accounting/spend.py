@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a ledger is about, and one entry of it."""
+"""The budget of a privacy ledger, and one entry of it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Budget", "Spend", "check_relation"]
 
 
 def check_relation(neighbours: str) -> str:
-    """Return the name of a neighbouring relation, or say which there are."""
+    """Return the name of a neighbouring relation; raise if it is unknown."""
     if neighbours not in NEIGHBOURS:
         names = ", ".join(repr(name) for name in NEIGHBOURS)
         raise ValueError(f"neighbours must be one of {names}, got {neighbours!r}.")
@@ -27,7 +27,7 @@ class Spend:
     Parameters
     ----------
     purpose : str
-        What the budget was used for.
+        What the spend paid for.
     mu : float
         Gaussian-DP parameter, or 0 for an entry known only as (epsilon, delta).
     epsilon, delta : float
@@ -35,7 +35,7 @@ class Spend:
     neighbours : str, default="replace"
         The neighbouring relation under which these numbers hold.
     time : str, default=""
-        When it was entered, where a file keeps it.
+        Time of entry, in a ledger file.
 
     Examples
     --------
@@ -62,12 +62,12 @@ class Spend:
             )
 
     def under(self, neighbours: str) -> Spend:
-        """Return what the entry costs under another relation.
+        """Return the entry with its cost under another relation.
 
-        Replacing an example is removing one and adding another: two steps between neighbours, so
-        that mu doubles (Dong, Roth and Su, 2022) and (epsilon, delta) becomes
-        (2 epsilon, (1 + e^epsilon) delta). The other way round nothing follows: a promise about
-        replacement takes the number of examples as public.
+        Replacing an example is removing one and adding another: two steps between neighbours. So
+        mu doubles (Dong, Roth and Su, 2022) and (epsilon, delta) becomes
+        (2 epsilon, (1 + e^epsilon) delta). Nothing follows in the other direction, because a
+        guarantee about replacement takes the number of examples as public.
         """
         if neighbours == self.neighbours:
             return self
@@ -89,16 +89,16 @@ class Spend:
 
 @dataclass(frozen=True)
 class Budget:
-    """What may be spent, and on which data.
+    """The budget of a ledger, and the data it covers.
 
     Parameters
     ----------
     epsilon, delta : float
         The budget.
     neighbours : {"replace", "add_remove"}, default="replace"
-        The relation that it is about.
+        The neighbouring relation.
     data : str, default=""
-        Which data it is about, in the user's words.
+        A description of the data, in the user's words.
 
     Examples
     --------

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-r"""How often a run of Algorithm 1 touches one example: the law, for runs of any length.
+r"""The law of how often a run of Algorithm 1 touches one example, for runs of any length.
 
 Indices i_0, ..., i_T are uniform on n examples and step t uses the pair (i_t, i_{t-1}). The average
 of w_{j-2} over j = 1, ..., T holds T - t - 1 iterates that step t has influenced, so a change c eta
@@ -7,18 +7,17 @@ in each step that touches example k moves the average by at most c eta H with
 
     H = (1/T) sum_t (T - t - 1)_+ 1[i_t = k or i_{t-1} = k].
 
-`touch_distribution` computes the law of H exactly, in time T^2 and more. Here steps are put
-together in blocks of equal length, and each gets the largest weight of its block: the result is
-the exact law of a variable that is never smaller than H and, with 128 blocks, about a hundredth
-larger.
-Within a block the number of touched steps follows a chain with two states ("the last index was k"
-or not) whose generating function is a power of
+`touch_distribution` computes the law of H exactly, in time T^2 and more. This module groups the
+steps in blocks of equal length and gives each step the largest weight of its block. The result is
+the exact law of a variable that is never smaller than H and, with 128 blocks, about one percent
+larger. Within a block the number of touched steps follows a chain with two states ("the last index
+was k" or not) whose generating function is a power of
 
     [ 1 - 1/n    z/n ]
     [ z (1-1/n)  z/n ],
 
 found by repeated squaring. All terms are positive, so nothing cancels. Powers of z beyond a cap
-are dropped; the dropped probability is put on the value infinity.
+are dropped, and their probability goes to the value infinity.
 """
 
 from __future__ import annotations
@@ -34,8 +33,9 @@ from pairlearn.validation import check_count
 
 __all__ = ["touch_law", "touch_noise"]
 
+# Blocks of steps: more are slower, fewer overestimate H by more than a percent.
 _N_BLOCKS = 128
-# Dropped probability must be this far below every delta that is of use.
+# Largest dropped probability, far below every useful delta.
 _LARGEST_LOSS = 1e-18
 
 
@@ -122,15 +122,15 @@ def touch_law(n: int, n_steps: int) -> tuple[Vector, Vector]:
     law, lost = _cells(n, n_steps)
     width = math.ceil(n_steps / _N_BLOCKS) / n_steps
     values = np.append(np.arange(len(law)) * width, np.inf)
-    # Every probability is a sum of products of at most n_steps factors, each rounded; a smaller
-    # loss is rounding, and the true one is known from the size of the last cells.
+    # Every probability is a sum of products of at most n_steps rounded factors. A loss below that
+    # is rounding, and `_cells` has shown that the true loss is below _LARGEST_LOSS.
     rounding = n_steps * 1e-15
     return values, np.append(law * (1.0 + rounding), lost if lost > rounding else _LARGEST_LOSS)
 
 
 @lru_cache(maxsize=1024)
 def touch_noise(n: int, n_steps: int, epsilon: float, delta: float, rounding: float = 0.0) -> float:
-    r"""Return the noise of an average of w_{j-2}, for steps that move it by at most 1 per touch.
+    r"""Return the noise that protects the average of w_{j-2} if each touched step moves by 1.
 
     Solves E delta(epsilon, H / s) = delta for s (the mixture lemma, `mixture_noise_scale`).
 
@@ -139,9 +139,9 @@ def touch_noise(n: int, n_steps: int, epsilon: float, delta: float, rounding: fl
     n, n_steps : int
         Number of examples and of steps.
     epsilon, delta : float
-        The promise to keep.
+        The guarantee to keep.
     rounding : float, default=0.0
-        Added to every sensitivity but 0: if no step touches the example, two runs are the same.
+        Added to every positive sensitivity; if no step touches the example, the runs are equal.
 
     Examples
     --------

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Check the accounting of a certificate from what it says itself.
+"""Recompute the accounting of a certificate from its own numbers.
 
-Each way of adding up releases (`Certificate.composition`) is done again here, from sensitivities
-and noise to (epsilon, delta). That the sensitivities are right is what the lemmas prove and the
-audit attacks; a certificate cannot show it.
+Each way of adding up releases (`Certificate.composition`) is repeated here, from sensitivities and
+noise to (epsilon, delta). A certificate cannot show that its sensitivities are right: the lemmas
+prove them and the audit attacks them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _ROUNDING = 1e-9
 
 
 def accounting_problems(certificate: Certificate) -> list[str]:
-    """Return what is wrong with a certificate by itself; nothing if it adds up.
+    """Return the errors in the accounting of a certificate; an empty list if it adds up.
 
     Parameters
     ----------
@@ -40,39 +40,41 @@ def accounting_problems(certificate: Certificate) -> list[str]:
         return found + _mixture(certificate)
     if certificate.mu is None:
         found.append(
-            f"releases that add up as {certificate.composition!r} have a mu, and none is stated."
+            f"a certificate with composition {certificate.composition!r} must state a mu, but "
+            "states none."
         )
         return found
     mus = [0.0, *(release.mu for release in certificate.releases)]
     if certificate.composition == "disjoint":
-        total, together = max(mus), "of which an example takes part in one"
+        total, together = max(mus), "(the largest of disjoint stages)"
     else:
         total, together = compose(mus), "together"
     if not total <= certificate.mu * (1 + _ROUNDING):
         found.append(
-            f"the releases have mu = {total:.6g} {together}, {certificate.mu:.6g} is claimed."
+            f"the releases have mu = {total:.6g} {together}, but the certificate claims "
+            f"{certificate.mu:.6g}."
         )
     epsilon = epsilon_of_mu(certificate.mu, certificate.delta)
     if not epsilon <= certificate.epsilon * (1 + 1e-6) + _ROUNDING:
         found.append(
-            f"mu = {certificate.mu:.6g} means epsilon = {epsilon:.6g} at this delta, "
-            f"{certificate.epsilon:.6g} is claimed."
+            f"mu = {certificate.mu:.6g} means epsilon = {epsilon:.6g} at this delta, but the "
+            f"certificate claims {certificate.epsilon:.6g}."
         )
     return found
 
 
 def _mixture(certificate: Certificate) -> list[str]:
-    """Check each stage of Algorithm 3 against the exact noise for its numbers.
+    """Return the stages of Algorithm 3 whose noise is below the exact noise they need.
 
-    A stage of n examples makes T = ceil(n log(4/delta)) steps, and the listed sensitivity, that of
-    the worst draw, is c eta (T - 1)(T - 2)/(2 T) with c eta the change of one touched step.
+    A stage of n examples makes T = ceil(n log(4/delta)) steps. Its listed sensitivity is that of
+    the worst draw, c eta (T - 1)(T - 2)/(2 T), with c eta the change of one touched step.
     """
     found = []
     sizes = stage_sizes(certificate.n_examples)
     if len(sizes) != len(certificate.releases):
         return [
-            f"{certificate.n_examples} examples make {len(sizes)} stages, "
-            f"{len(certificate.releases)} are listed."
+            f"{certificate.n_examples} examples make {len(sizes)} stages, but the certificate "
+            f"lists {len(certificate.releases)}."
         ]
     passes = math.log(4.0 / certificate.delta)
     for size, release in zip(sizes, certificate.releases, strict=True):
@@ -81,6 +83,6 @@ def _mixture(certificate: Certificate) -> list[str]:
         needed = unit * touch_noise(size, n_steps, certificate.epsilon, certificate.delta)
         if not release.noise_scale >= needed * (1 - 1e-4):
             found.append(
-                f"{release.name} has noise {release.noise_scale:.6g}, and needs {needed:.6g}."
+                f"{release.name} has noise {release.noise_scale:.6g}, but needs {needed:.6g}."
             )
     return found

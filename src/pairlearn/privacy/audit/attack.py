@@ -3,25 +3,25 @@ r"""Attack a mechanism and bound its epsilon from below.
 
 An auditor who knows everything but the noise runs a mechanism many times on two neighbouring data
 sets S and S' and tries to tell the runs apart. If a test accepts runs on S with probability p and
-runs on S' with probability p', then (epsilon, delta)-DP forces p <= e^epsilon p' + delta, so
+runs on S' with probability p', then (epsilon, delta)-DP implies p <= e^epsilon p' + delta, so
 
     epsilon >= log((p - delta) / p'),
 
-and mu-Gaussian-DP forces mu >= Phi^{-1}(p) - Phi^{-1}(p'). Threshold and side of the test are
-chosen on one half of the runs and the two probabilities are bounded on the other half (Clopper
-and Pearson), so the bound holds with the stated confidence, whatever the mechanism.
+and mu-Gaussian-DP implies mu >= Phi^{-1}(p) - Phi^{-1}(p'). One half of the runs chooses the
+threshold and the side of the test, and the other half bounds the two probabilities (Clopper and
+Pearson). So the bound holds with the stated confidence for every mechanism.
 
-The test statistic is the exact log-likelihood ratio of *everything* that the mechanism released:
-each run is recorded, and then the mechanism is run on the other data set with the recorded outputs
-put in the place of its noisy values. Where the mechanism also keeps its choice of examples secret,
-a likelihood ratio given that choice would be an unfair attack; the statistic is then the
-projection of a release on the line between its means on the two data sets.
+The test statistic is the exact log-likelihood ratio of *all* releases. Each run is recorded and
+then replayed on the other data set, with the recorded outputs in place of fresh noisy values. If
+the mechanism also keeps its choice of examples secret, a likelihood ratio given that choice would
+be an unfair attack. The statistic is then the projection of a release on the line between its means
+on the two data sets.
 
-Besides, the noise itself is measured (`NoiseCheck`): a mechanism that adds less than it states, or
-the same twice, is refuted even if no attack profits from it.
+The audit also measures the noise itself (`NoiseCheck`). It refutes a mechanism that adds less noise
+than it states, or the same noise twice, even if no attack profits from that.
 
 `release_distances` compares the exact distance between the two data sets at each release with the
-claimed sensitivity: a deterministic check, stronger than any audit where it applies.
+claimed sensitivity. This check is deterministic and, where it applies, stronger than any audit.
 
 An audit can find a broken mechanism; it cannot prove one right.
 """
@@ -55,13 +55,13 @@ __all__ = [
     "log_likelihood_ratio", "release_distances", "smallest_violation", "worst_case_neighbours",
 ]  # fmt: skip
 
-#: Makes the noise source of a run, given its number.
+#: Makes the noise source of run number i.
 SourceMaker = Callable[[int], NoiseSource]
 
 
 @dataclass(frozen=True)
 class AuditResult:
-    """What an audit found.
+    """The result of an audit.
 
     Parameters
     ----------
@@ -76,9 +76,9 @@ class AuditResult:
     n_runs : int
         Runs on each data set.
     confidence : float
-        Probability with which each of the bounds holds; those on the noise are surer still.
+        Probability with which each bound on epsilon and mu holds; bounds on the noise are surer.
     noise_upper : float, default=inf
-        Upper bound on the noise in units of what the mechanism states.
+        Upper bound on the noise as a multiple of the stated noise.
     noise_correlation_lower : float, default=0.0
         Lower bound on the correlation of the noise of successive runs.
 
@@ -100,7 +100,7 @@ class AuditResult:
 
     @property
     def passed(self) -> bool:
-        """Whether the claim survived and the noise is what it should be."""
+        """Whether the claim survived and the noise is as stated."""
         return (
             self.epsilon_lower <= self.epsilon
             and (self.mu is None or self.mu_lower <= self.mu)
@@ -133,7 +133,7 @@ class AuditResult:
         if self.noise_correlation_lower > 0.0:
             text += (
                 " The noise of successive runs is correlated (at least "
-                f"{self.noise_correlation_lower:.3f}): a seed is used again."
+                f"{self.noise_correlation_lower:.3f}): a seed was reused."
             )
         return text
 
@@ -153,8 +153,8 @@ def _lower_bounds(
 ) -> tuple[Vector, Vector]:
     """Return bounds on epsilon and mu for the four sides of each threshold.
 
-    `above` and `other` count, out of n, the runs at or above a threshold on the two data sets; the
-    two Clopper-Pearson bounds of a pair of counts share `error`.
+    `above` and `other` count the runs at or above a threshold on the two data sets, n runs each.
+    The two Clopper-Pearson bounds of a pair of counts share `error`.
     """
     from scipy.special import ndtri
 
@@ -175,8 +175,8 @@ def _lower_bounds(
 def _smooth_counts(values: Vector, thresholds: Vector) -> Vector:
     """Return the expected counts at or above the thresholds under a fitted normal law.
 
-    Choosing a threshold by the raw counts of one half would favour lucky extremes, which fail on
-    the other half. The bound is valid for any choice that does not look at the other half.
+    Raw counts of one half would favour lucky extreme thresholds, which fail on the other half. The
+    bound is valid for any choice that does not look at the other half.
     """
     from scipy.special import ndtr
 
@@ -249,10 +249,10 @@ def audit_statistics(
 def smallest_violation(
     mu: float, delta: float, *, n_runs: int, confidence: float, chance: float = 0.9
 ) -> float:
-    """Return the smallest Gaussian-DP parameter that an audit of `mu` would refute.
+    """Return the smallest true Gaussian-DP parameter at which an audit refutes the claim `mu`.
 
-    That is, with probability `chance` or a little more, if its test statistic is the best one;
-    infinity if there are too few runs for any.
+    The audit refutes with probability at least `chance`, given the best test statistic. The result
+    is infinity if there are too few runs to refute any.
 
     Parameters
     ----------
@@ -261,11 +261,11 @@ def smallest_violation(
     delta : float
         The failure probability of the claim.
     n_runs : int
-        Runs on each data set, of which half choose the test.
+        Runs on each data set; half of them choose the test.
     confidence : float
         Probability with which each bound holds.
     chance : float, default=0.9
-        Probability with which the violation is found.
+        Probability that the audit finds the violation.
 
     Examples
     --------
@@ -279,7 +279,7 @@ def smallest_violation(
 
     n = n_runs - n_runs // 2
     epsilon = epsilon_of_mu(mu, delta)
-    # Both counts unlucky at once by so much has the probability 1 - chance for each of them.
+    # Both counts are at most this many standard deviations unlucky with probability `chance`.
     unlucky = float(ndtri(math.sqrt(chance)))
 
     def found(true_mu: float) -> bool:
@@ -289,7 +289,7 @@ def smallest_violation(
         above = np.clip(n * shares[0] - unlucky * spread[0], 0, n)
         other = np.clip(n * shares[1] + unlucky * spread[1], 0, n)
         epsilons, mus = _lower_bounds(above, other, n, delta=delta, error=1.0 - confidence)
-        # The first side, and the third after turning the two round, see the same by symmetry.
+        # By symmetry the fourth side sees the same as the first.
         return bool(epsilons[0].max() > epsilon or mus[0].max() > mu)
 
     low, high = mu, 2.0 * mu + 1.0
@@ -319,7 +319,7 @@ def audit(
     mechanism : Mechanism
         The mechanism.
     setting : PublicSetting
-        What is public, and the claim.
+        The public facts and the claim.
     n_runs : int, default=10000
         Runs on each data set.
     confidence : float, default=0.95
@@ -327,13 +327,13 @@ def audit(
     neighbours : Neighbours, optional
         The two data sets; `worst_case_neighbours` by default.
     make_source : callable, optional
-        Makes the noise source of run number i; fresh secret sources by default. Tests put broken
-        sources here.
+        Makes the noise source of run number i; fresh secret sources by default. Tests pass broken
+        sources.
 
     Returns
     -------
     AuditResult
-        Lower bounds on epsilon and mu, and what the noise was like.
+        Lower bounds on epsilon and mu, and bounds on the noise.
     """
     pair = neighbours or worst_case_neighbours(setting, label_is_worst=mechanism.label_is_worst)
     maker: SourceMaker = make_source or (lambda _: NoiseSource(secure=False))
@@ -348,8 +348,8 @@ def audit(
         mu=None if claimed is None else setting.mu,
         confidence=confidence,
     )
-    # Broken noise shows by a wide margin; at the confidence of the attack, one sound audit in ten
-    # would be refuted by these two bounds alone.
+    # Broken noise shows by a wide margin. At the confidence of the attack these two bounds alone
+    # would refute one sound audit in ten.
     sure = 1.0 - 0.01 * (1.0 - confidence)
     return replace(
         result,
@@ -395,7 +395,7 @@ def _projections(
     """Return a test statistic that does not use secret draws, and the claimed mu.
 
     It is the projection of one release on the difference of its means over the two data sets. The
-    release and the direction are chosen on the first half of the runs, as thresholds are.
+    first half of the runs chooses the release and the direction, as it chooses thresholds.
     """
     outputs: list[list[Vector]] = [[], []]
     scales: list[float] = []
@@ -423,9 +423,9 @@ def _projections(
 
 
 def log_likelihood_ratio(record: RecordingSource, replay: ReplayingSource) -> float:
-    """Return the log-likelihood ratio of a recorded run, its own data against those of the replay.
+    """Return the log-likelihood ratio of a recorded run: its own data against the replay's.
 
-    All releases enter, each Gaussian about what it was to protect.
+    It sums over all releases, each a Gaussian around its protected value.
     """
     releases = zip(record.outputs, record.values, replay.values, record.scales, strict=True)
     return sum(_log_ratio(*release) for release in releases)

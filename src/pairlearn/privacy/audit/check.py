@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A check of a mechanism before it is trusted with data: replayed on adversarial neighbours.
+"""Check a mechanism on adversarial neighbours before you trust it with data.
 
-A run is recorded and then played back on a neighbouring data set: the source gives out the same
-noisy values again. Whatever leaves the mechanism must then be the same to the last bit, because all
-it may know of the data are those values; and the distance between what was to be protected in the
-two runs must not exceed the stated sensitivity. Both are exact, with no statistics: a slip that
-these neighbours reach is found for certain. Like an audit, it cannot prove a mechanism right.
+A run is recorded and then replayed on a neighbouring data set: the noise source returns the same
+noisy values again. The result must then be the same to the last bit, because a mechanism may know
+the data through those values only. And the distance between the protected values of the two runs
+must not exceed the stated sensitivity. Both checks are exact, without statistics: they surely find
+every error that these neighbours expose. Like an audit, they cannot prove a mechanism right.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ from pairlearn.validation import check_count
 
 __all__ = ["MechanismCheck", "check_mechanism"]
 
-#: What rounding may add to a distance, relatively.
+#: Relative tolerance for rounding in a distance.
 _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
 class MechanismCheck:
-    """What `check_mechanism` has found of a mechanism that passed."""
+    """The report of `check_mechanism` on a mechanism that passed."""
 
-    #: Pairs of neighbouring data sets on which it was run.
+    #: Number of pairs of neighbouring data sets.
     n_pairs: int
-    #: The neighbouring relations that it was tried for.
+    #: The neighbouring relations checked.
     relations: tuple[str, ...]
-    #: The most releases of a run.
+    #: The largest number of releases in a run.
     n_releases: int
-    #: The largest distance between neighbours, as a share of the stated sensitivity: a small one
-    #: says that the bound, or these neighbours, could be better.
+    #: The largest distance between neighbours, as a share of the stated sensitivity. A small share
+    #: means that the bound is loose or that these neighbours are not the worst.
     largest_share: float
 
 
@@ -53,22 +53,25 @@ def check_mechanism(
 ) -> MechanismCheck:
     """Check a private learner on neighbouring data sets.
 
-    For each relation that the mechanism says it is proved for it is run on the worst neighbours
-    that the bounds allow, on one class, on constant columns and on random examples, of which one is
-    replaced, turned round, relabelled, or left out. Each run must go through; the same seed must
-    give the same result; every release must be listed, with the noise that was used; with the
-    outputs of the run played back on the neighbour, what is released must stay the same and each
-    protected value within its stated sensitivity, all of them together within mu; and the
-    certificate must state the promise in full. Where the mechanism offers discrete noise, a part of
-    the runs uses it.
+    For each of its relations the mechanism runs on the worst neighbours that the bounds allow, on
+    one class, on constant columns and on random examples. One example is replaced, reflected,
+    relabelled or left out. The check requires that
+
+    - each run completes, and the same seed gives the same result;
+    - the fit lists every release, with the noise that was used;
+    - with the outputs replayed on the neighbour, the result stays the same, each protected value
+      stays within its stated sensitivity, and all of them together stay within mu;
+    - the certificate states the full guarantee.
+
+    If the mechanism offers discrete noise, some runs use it.
 
     Parameters
     ----------
     mechanism : Mechanism
         The mechanism.
     setting : PublicSetting, optional
-        What is public; 16 examples of two features between -1 and 1, epsilon 1 and delta 0.001 by
-        default. Its relation is exchanged for each of those of the mechanism.
+        The public facts; by default 16 examples of two features between -1 and 1, epsilon 1 and
+        delta 0.001. Each relation of the mechanism replaces its relation in turn.
     n_random : int, default=12
         Random pairs of data sets to try for each relation.
     seed : int, default=0
@@ -77,12 +80,12 @@ def check_mechanism(
     Returns
     -------
     MechanismCheck
-        What was found.
+        The report.
 
     Raises
     ------
     ValueError
-        If the mechanism fails, with the release and the neighbours at which it shows.
+        If the mechanism fails; the message names the release and the neighbours.
 
     Examples
     --------
@@ -114,7 +117,7 @@ def check_mechanism(
 
 
 def _neighbours(setting: PublicSetting, n_random: int, seed: int) -> list[tuple[str, Neighbours]]:
-    """Return neighbouring data sets, each with what is special about it."""
+    """Return pairs of neighbouring data sets, each with a description."""
     n, d = setting.n_examples, setting.n_features
     low, high = setting.to_standard(np.stack([setting.lower, setting.upper]))
     middle = 0.5 * (low + high)
@@ -144,7 +147,7 @@ def _neighbours(setting: PublicSetting, n_random: int, seed: int) -> list[tuple[
 
 @dataclass(frozen=True)
 class _Run:
-    """A mechanism on a pair of data sets."""
+    """One run of a mechanism on a pair of data sets."""
 
     mechanism: Mechanism
     setting: PublicSetting
@@ -169,15 +172,15 @@ class _Run:
             other = fit
         if [v.shape for v in replay.values] != [v.shape for v in record.values]:
             self._fail(
-                f"releases {len(replay.values)} values in place of {len(record.values)}, or of "
-                "other lengths, on a neighbour",
-                "let their number depend on the setting only",
+                f"releases {len(replay.values)} values on a neighbour instead of "
+                f"{len(record.values)}, or values of other lengths",
+                "let their number and lengths depend on the setting only",
             )
         if not _same(fit, other):
             self._fail(
-                "lets the data out past the noise: with the same noisy values its result differs "
-                "on a neighbour",
-                "compute everything from what noise.protect gave and the setting",
+                "leaks data past the noise: with the same noisy values its result differs on a "
+                "neighbour",
+                "compute everything from the results of noise.protect and the setting",
             )
         return self._check_distances(fit, record, replay)
 
@@ -209,21 +212,22 @@ class _Run:
         for release, scale in zip(fit.releases, record.scales, strict=True):
             if not (release.sensitivity >= 0.0 and 0.0 < release.noise_scale < math.inf):
                 self._fail(f"lists {release}", "state a sensitivity and a positive noise scale")
-            # Discrete noise is used in units of a grid that the release does not state.
+            # Discrete noise is in units of a grid that the release does not state.
             if not self.secure and not math.isclose(scale, release.noise_scale, rel_tol=_ROUNDING):
                 self._fail(
-                    f"states noise of {release.noise_scale:g} for {release.name!r} and uses "
+                    f"states noise of {release.noise_scale:g} for {release.name!r} but uses "
                     f"{scale:g}",
-                    "state what is used",
+                    "state the noise that it uses",
                 )
         self._check_promise(fit, record)
 
     def _check_promise(self, fit: PrivateFit, noise: NoiseSource) -> None:
+        """Check the claimed mu, the cost and the certificate against the setting."""
         setting, cost = self.setting, self.mechanism.cost(self.setting)
         if set(cost) not in ({"mu"}, {"epsilon", "delta"}):
             self._fail(f"costs {cost}", 'let cost return {"mu": ...}, or epsilon and delta')
         if fit.mu is not None:
-            # A release of several on disjoint examples may use all of mu, but none more.
+            # Releases on disjoint examples may each use all of mu, but not more.
             largest = max((release.mu for release in fit.releases), default=0.0)
             slack = 1.0 + _ROUNDING
             if not largest <= fit.mu * slack or not fit.mu <= setting.mu * slack:
@@ -233,7 +237,7 @@ class _Run:
                     "calibrate the noise to setting.mu and compose all releases",
                 )
             if not fit.mu <= cost.get("mu", math.inf) * slack:
-                self._fail(f"costs {cost}, less than mu = {fit.mu:g}", "let cost state all of it")
+                self._fail(f"costs {cost}, less than mu = {fit.mu:g}", "let cost return all of it")
         certificate = certify(fit, self.mechanism.name, setting=setting, noise=noise)
         promise = (certificate.epsilon, certificate.delta, certificate.neighbours)
         if (
@@ -251,6 +255,7 @@ class _Run:
     def _check_distances(
         self, fit: PrivateFit, record: RecordingSource, replay: ReplayingSource
     ) -> list[float]:
+        """Return the distance of each release as a share of its sensitivity; raise above 1."""
         shares, total = [], 0.0
         for mine, theirs, scale, release in zip(
             record.values, replay.values, record.scales, fit.releases, strict=True
@@ -260,7 +265,7 @@ class _Run:
                 self._fail(
                     f"states the sensitivity {release.sensitivity:g} for {release.name!r}, but two "
                     f"neighbours are {distance * release.noise_scale:g} apart",
-                    "clip what one example can add, or state more",
+                    "clip the contribution of one example, or state a larger sensitivity",
                 )
             shares.append(float(distance / release.mu) if release.mu else 0.0)
             total = math.hypot(total, distance)

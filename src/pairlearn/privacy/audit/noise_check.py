@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
-r"""Measure the noise of a mechanism: as strong as it states, and fresh each time.
+r"""Check that the noise of a mechanism is as strong as stated, and fresh in each run.
 
-A recorded run shows what was to be protected, what came out and the stated scale. The residuals
-z = (output - value) / scale should be independent standard normal. Two things are bounded:
+A recorded run holds the protected values, the outputs and the stated scale. The residuals
+z = (output - value) / scale should be independent standard normal. Two quantities are bounded:
 
     level        the sum of N squared residuals has the chi-square law with N degrees of freedom,
                  so sigma <= sqrt(sum z^2 / chi2_error(N)) with confidence 1 - error, in units of
-                 what is stated;
+                 the stated noise;
     correlation  the mean product of the residuals of successive runs is normal with variance 1 / N
-                 if the noise is fresh; if a seed is used again it is 1.
+                 if the noise is fresh; it is 1 if a seed is reused.
 
-An attack on the outputs misses quiet noise where a proof is far from tight, as with secret draws;
-this does not depend on the proof.
+An attack on the outputs misses weak noise where a proof is far from tight, as with secret draws.
+This check does not depend on the proof.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ["NoiseCheck"]
 
 
 class NoiseCheck:
-    """Residuals of many runs, summed as they come.
+    """Running sums of the residuals of many runs.
 
     Examples
     --------

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Run a mechanism on two neighbouring data sets with the same noise and the same draws.
 
-The tools of the audit and of the tests: worst-case neighbours, a noise source that writes down a
-run, and one that plays it back on the other data set.
+The audit and the tests use these tools: worst-case neighbours, a noise source that records a run,
+and one that replays it on the other data set.
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ def worst_case_neighbours(setting: PublicSetting, *, label_is_worst: bool = Fals
     """Return neighbours that are as far apart as the public bounds allow.
 
     All examples are negative and in the middle of the bounds, except for a positive one in a
-    corner. Replacement moves it to the opposite corner: every pair with it is active and turns
-    round. For add or remove it is the one that is missing.
+    corner. Replacement moves it to the opposite corner: every pair with it is active and reverses.
+    For "add_remove" the second data set lacks it.
 
     Parameters
     ----------
     setting : PublicSetting
-        What is public.
+        The public facts.
     label_is_worst : bool, default=False
-        Whether replacement makes it negative where it stands instead: a metric does not tell
-        opposite corners apart, and each of its pairs turns from far to near.
+        Whether replacement changes its label instead. A metric does not tell opposite corners
+        apart, but a changed label turns each of its pairs from far to near.
 
     Returns
     -------
@@ -68,7 +68,7 @@ def worst_case_neighbours(setting: PublicSetting, *, label_is_worst: bool = Fals
     n = setting.n_examples
     Z = np.zeros((n, setting.n_features))
     signs = -np.ones(n)
-    # Not the first row: in a pass, it would have one neighbour only.
+    # Not the first row: in a single pass the first row is in one pair only.
     place = min(1, n - 1)
     Z[place] = setting.to_standard(setting.upper[None, :])[0]
     signs[place] = 1.0
@@ -83,12 +83,12 @@ def worst_case_neighbours(setting: PublicSetting, *, label_is_worst: bool = Fals
 
 
 class RecordingSource(NoiseSource):
-    """A source that writes down what it was asked to protect and what it gave out.
+    """A noise source that records the values it protects and its outputs.
 
     Parameters
     ----------
     inner : NoiseSource
-        Where the noise comes from.
+        The source of the noise.
     """
 
     def __init__(self, inner: NoiseSource) -> None:
@@ -129,16 +129,16 @@ class RecordingSource(NoiseSource):
 
 
 class ReplayingSource(NoiseSource):
-    """A source that gives out the outputs of an earlier run.
+    """A noise source that returns the outputs of an earlier run.
 
     Parameters
     ----------
     record : RecordingSource
         The earlier run.
     rows : ndarray of int, optional
-        Where each row of the earlier run is now, if the two data sets are in different orders. A
-        secret order of the rows is then played back for the same examples; it is as likely as the
-        one that was recorded, so this is a matching of the two laws and not a favour.
+        The new index of each row of the earlier run, if the two data sets are in different orders.
+        A secret order is then replayed for the same examples. It is as likely as the recorded one,
+        so this couples the two laws fairly.
     """
 
     def __init__(self, record: RecordingSource, rows: NDArray[np.int64] | None = None) -> None:
@@ -172,10 +172,10 @@ class ReplayingSource(NoiseSource):
 def release_distances(
     mechanism: Mechanism, neighbours: Neighbours, *, setting: PublicSetting, noise: NoiseSource
 ) -> list[tuple[float, float]]:
-    """Return, for each release of one run, the distance between neighbours and its bound.
+    """Return the distance between neighbours and its claimed bound, for each release of one run.
 
-    Both are in units of the noise: distance / scale, and sensitivity / scale as claimed in the
-    fit's releases. The first must never exceed the second.
+    Both are in units of the noise: distance / scale, and sensitivity / scale from the fit's
+    releases. The distance must never exceed the bound.
 
     Parameters
     ----------
@@ -184,7 +184,7 @@ def release_distances(
     neighbours : Neighbours
         Two data sets.
     setting : PublicSetting
-        What is public.
+        The public facts.
     noise : NoiseSource
         The noise of the run.
 

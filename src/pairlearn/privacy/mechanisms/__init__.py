@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Private learners: one file each, what they share in `base`, found by name in `by_name`."""
+"""Private learners: one file each, on the common `base`, and a table of names in `by_name`."""

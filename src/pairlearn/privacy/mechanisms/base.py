@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What every private learner has in common.
+"""The base class of private learners, their input and their output.
 
-A `Mechanism` sees three things: examples in standard coordinates, labels as signs (of a metric, as
-numbers), and a `PublicSetting`. Whatever it decides (radii, step sizes, budget shares) may depend
-on the setting and on its own earlier noisy releases, never on the raw data. It returns a
-`PrivateFit`, from which `certify` makes the certificate.
+A `Mechanism` gets examples in standard coordinates, labels as signs (for a metric, as numbers), and
+a `PublicSetting`. Its choices (radii, step sizes, budget shares) may depend on the setting and on
+its own earlier noisy releases, never on the raw data. It returns a `PrivateFit`; `certify` makes
+the certificate from it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from pairlearn.privacy.accounting.certificate import NEIGHBOURS, Certificate, Release
 from pairlearn.privacy.accounting.gaussian import compose, mu_of
 from pairlearn.privacy.noise import NoiseSource
+from pairlearn.register import Part
 from pairlearn.typing import Vector
 from pairlearn.validation import check_count, check_fraction, check_positive
 
@@ -28,7 +29,7 @@ __all__ = ["Mechanism", "PrivateFit", "PublicSetting", "certify", "relative_slac
 #: Factor on every proved sensitivity that absorbs floating-point rounding.
 relative_slack = 1.0 + 1e-9
 
-# A public range is taken to reach three standard deviations either side of its middle.
+# A public range is assumed to reach three standard deviations on either side of its middle.
 _RANGE_IN_DEVIATIONS = 3.0
 
 
@@ -45,14 +46,14 @@ class PublicSetting:
     levels : ndarray of int
         0 for a continuous feature, k for a code of k equally spaced levels.
     epsilon, delta : float
-        The promise to keep.
+        The guarantee to keep.
     neighbours : str
         "replace" or "add_remove".
     centre : ndarray, optional
         Public guess of a typical value of each feature; the middle of the range by default.
     budget : float, optional
-        The Gaussian-DP parameter that is left to the learner, where a part of that of
-        (epsilon, delta) was spent before; all of it by default.
+        The Gaussian-DP parameter left to the learner if an earlier release spent a part of it; by
+        default all of it.
 
     Examples
     --------
@@ -85,7 +86,7 @@ class PublicSetting:
         neighbours: str = "replace",
         centre: ArrayLike | None = None,
     ) -> PublicSetting:
-        """Check and collect public facts; all errors come from these facts alone.
+        """Check and collect public facts; errors depend on these facts only.
 
         The parameters are those of the class, as array-likes; features are continuous by default.
         """
@@ -135,7 +136,7 @@ class PublicSetting:
 
     @property
     def mu(self) -> float:
-        """The Gaussian-DP budget: that of (epsilon, delta), or what is left of it."""
+        """The Gaussian-DP budget: that of (epsilon, delta), or the rest of it."""
         return mu_of(self.epsilon, self.delta) if self.budget is None else self.budget
 
     @property
@@ -145,10 +146,10 @@ class PublicSetting:
 
     @property
     def unit(self) -> Vector:
-        """One standard unit of each feature: its standard deviation as far as one can guess.
+        """One standard unit of each feature: a guess of its standard deviation.
 
-        A third of the half-range for a continuous feature; the deviation of a uniform choice
-        among k equally spaced levels, sqrt((k + 1) / (3 (k - 1))) half-ranges, for a code.
+        For a continuous feature it is a third of the half-range. For a code of k levels it is the
+        deviation of a uniform choice among them, sqrt((k + 1) / (3 (k - 1))) half-ranges.
         """
         k = np.maximum(self.levels, 2)
         coded = np.sqrt((k + 1.0) / (3.0 * (k - 1.0)))
@@ -165,7 +166,7 @@ class PublicSetting:
         return start
 
     def clipped(self, X: ArrayLike) -> Vector:
-        """Return examples within the bounds, NaN at the middle; each row by itself."""
+        """Clip examples to the bounds, with NaN at the middle; each row by itself."""
         rows = np.asarray(X, dtype=np.float64)
         missing = np.isnan(rows)
         if missing.any():
@@ -184,19 +185,19 @@ class PublicSetting:
 
 @dataclass(frozen=True)
 class PrivateFit:
-    """What a mechanism releases.
+    """The result of a mechanism: everything it releases.
 
     Parameters
     ----------
     direction : ndarray
         The linear score in standard coordinates, or the rows of a metric's matrix W.
     threshold : float or None
-        Score above which an example is called positive, or squared distance above which a pair
-        counts as far; None if nothing was released from which it could be known.
+        Score above which an example counts as positive, or squared distance above which a pair
+        counts as far; None if the releases do not determine it.
     releases : tuple of Release
         Every noisy quantity taken from the data.
     mu : float or None
-        Gaussian-DP parameter of all of them, None if only (epsilon, delta) is claimed.
+        Gaussian-DP parameter of all releases; None if the claim is (epsilon, delta) only.
     accounting : str
         The argument from noise to (epsilon, delta).
     secure : bool
@@ -207,7 +208,7 @@ class PrivateFit:
         How the releases add up; see `Certificate`.
     log_odds : (float, float) or None
         Slope and offset of the log odds of the positive label as a function of the score minus
-        the threshold, where releases give them.
+        the threshold; None if the releases do not determine them.
 
     Examples
     --------
@@ -227,7 +228,7 @@ class PrivateFit:
 
     @classmethod
     def of_one(cls, direction: Vector, release: Release, noise: NoiseSource) -> PrivateFit:
-        """Return what one release gives."""
+        """Return the fit of one release."""
         how = "one Gaussian release, converted exactly"
         return cls(direction, None, (release,), release.mu, how, noise.secure)
 
@@ -240,13 +241,13 @@ class PrivateFit:
         threshold: float | None = None,
         log_odds: tuple[float, float] | None = None,
     ) -> PrivateFit:
-        """Return what releases give of which each may depend on those before."""
+        """Return the fit of several releases, each of which may depend on earlier ones."""
         how = "adaptive composition of Gaussian-DP, converted exactly"
         mu = compose(release.mu for release in releases)
         return cls(direction, threshold, tuple(releases), mu, how, noise.secure, log_odds=log_odds)
 
     def after(self, releases: list[Release]) -> PrivateFit:
-        """Return the same with releases that came before it, and that it may depend on."""
+        """Return the same fit with the earlier releases that it may depend on."""
         both = [*releases, *self.releases]
         how = "adaptive composition of Gaussian-DP, converted exactly"
         mu = compose(release.mu for release in both)
@@ -256,40 +257,41 @@ class PrivateFit:
     def of_stages(
         cls, direction: Vector, releases: list[Release], noise: NoiseSource
     ) -> PrivateFit:
-        """Return what releases give whose examples are disjoint."""
+        """Return the fit of releases on disjoint sets of examples."""
         how = "disjoint stages, each with the whole budget of the Gaussian mechanism"
         mu = max((release.mu for release in releases), default=0.0)
         return cls(direction, None, tuple(releases), mu, how, noise.secure, composition="disjoint")
 
 
-class Mechanism(ABC):
+@dataclass(frozen=True)
+class Mechanism(Part, ABC):
     """Base class of private learners of a linear score or of a metric.
 
-    A subclass sets `name`, states the proof of its sensitivity in its docstring, and implements
-    `fit`. It must not raise on account of the data, must run through on one class or constant
-    columns, and must take noise from the given source only.
+    A subclass sets `name`, proves its sensitivity in its docstring, and implements `fit`. It must
+    not raise because of the data, must work on one class and on constant columns, and must take
+    noise from the given source only.
     """
 
-    name: str
+    name: ClassVar[str]
 
     #: What `PrivateFit.direction` holds: a linear "score", or the rows of the matrix of a "metric".
-    learns: str = "score"
-    #: Whether an auditor gets furthest by changing a label, and not the features, of an example.
-    label_is_worst: bool = False
+    learns: ClassVar[str] = "score"
+    #: Whether the worst change of an example is its label and not its features; an audit uses it.
+    label_is_worst: ClassVar[bool] = False
     #: The neighbouring relations for which the sensitivity is proved.
-    relations: tuple[str, ...] = ("replace", "add_remove")
-    #: Why a relation that is not among them has no proof.
-    missing_relation: str = ""
+    relations: ClassVar[tuple[str, ...]] = ("replace", "add_remove")
+    #: Why the other relations have no proof.
+    missing_relation: ClassVar[str] = ""
     #: Whether noise on an integer grid is available.
-    offers_secure: bool = True
+    offers_secure: ClassVar[bool] = True
     #: Whether `fit` takes `users`, to protect all rows of a user together.
-    offers_users: bool = False
-    #: Whether its price is one mu, within `setting.mu`, whose square adds up with those of other
-    #: releases in one certificate.
-    composes: bool = True
-    #: Whether secret random choices of examples are part of the protection. An auditor must then
-    #: not look at them.
-    secret_draws: bool = False
+    offers_users: ClassVar[bool] = False
+    #: Whether its cost is one mu within `setting.mu`, which composes with other releases in one
+    #: certificate.
+    composes: ClassVar[bool] = True
+    #: Whether secret random choices of examples are part of the protection, so that an auditor must
+    #: not see them.
+    secret_draws: ClassVar[bool] = False
 
     @abstractmethod
     def fit(
@@ -304,29 +306,29 @@ class Mechanism(ABC):
         signs : ndarray of shape (n,)
             +1 for a positive example and -1 for any other.
         setting : PublicSetting
-            What is public.
+            The public facts.
         noise : NoiseSource
             The only source of randomness that protects the data.
 
         Returns
         -------
         PrivateFit
-            What is released.
+            Everything that is released.
         """
 
     def cost(self, setting: PublicSetting) -> dict[str, float]:
-        """Return what a fit costs, as keyword arguments of `PrivacyLedger.spend`.
+        """Return the cost of a fit, as keyword arguments of `PrivacyLedger.spend`.
 
-        They are ``mu``, or ``epsilon`` and ``delta`` where no mu is claimed.
+        They are ``mu``, or ``epsilon`` and ``delta`` if the mechanism claims no mu.
         """
         return {"mu": setting.mu}
 
     def check(self, setting: PublicSetting, noise: NoiseSource) -> None:
-        """Refuse a setting outside of what is proved."""
+        """Refuse a setting that the proof does not cover."""
         if setting.budget is not None and not self.composes:
             raise ValueError(
-                f"{self.name} takes the whole budget for each of its stages and does not add up "
-                "with other releases; give public bounds, or use the mechanism 'statistics'."
+                f"{self.name} spends the whole budget in each stage and cannot share it with other "
+                "releases; give public bounds, or use the mechanism 'statistics'."
             )
         if setting.neighbours not in self.relations:
             raise ValueError(
@@ -355,19 +357,19 @@ def certify(
     Parameters
     ----------
     fit : PrivateFit
-        What was released.
+        The fit.
     mechanism : str
         Name of the mechanism.
     setting : PublicSetting
-        What was public.
+        The public facts.
     noise : NoiseSource
-        Where the noise came from.
+        The source of the noise.
     public : mapping, optional
         Further public facts.
     warnings : tuple of str, optional
-        What the reader should know.
+        Warnings to the reader.
     unit : {"example", "user"}, default="example"
-        What is protected.
+        The protected unit.
     """
     facts = {
         f"number of {unit}s": (

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The mechanisms by name."""
+"""The mechanisms by name, for estimators and the program."""
 
 from __future__ import annotations
 
@@ -14,22 +14,21 @@ from pairlearn.privacy.mechanisms.localized_hinge import LocalizedHinge
 from pairlearn.privacy.mechanisms.localized_sgd import LocalizedPairSGD
 from pairlearn.privacy.mechanisms.metric_gradient import MetricGradient
 from pairlearn.privacy.mechanisms.single_pass import SinglePass
+from pairlearn.register import Register
 
 __all__ = ["MECHANISMS", "METRIC_MECHANISMS", "get_mechanism"]
 
 #: Learners of a linear score.
-MECHANISMS: dict[str, type[Mechanism]] = {
-    "statistics": CentredStatistics,
-    "all_pairs": AllPairsGradient,
-    "single_pass": SinglePass,
-    "output_perturbation": OutputPerturbation,
-    "localized_gradient": LocalizedGradient,
-    "localized_sgd": LocalizedPairSGD,
-    "localized_nonsmooth": LocalizedHinge,
-}
-
+MECHANISMS: Register[Mechanism] = Register("mechanism", Mechanism, learns="score")
 #: Learners of a metric.
-METRIC_MECHANISMS: dict[str, type[Mechanism]] = {"metric_gradient": MetricGradient}
+METRIC_MECHANISMS: Register[Mechanism] = Register("metric mechanism", Mechanism, learns="metric")
+
+for _one in (
+    CentredStatistics, AllPairsGradient, SinglePass, OutputPerturbation, LocalizedGradient,
+    LocalizedPairSGD, LocalizedHinge,
+):  # fmt: skip
+    MECHANISMS.add(_one.name)(_one)
+METRIC_MECHANISMS.add(MetricGradient.name)(MetricGradient)
 
 
 def get_mechanism(mechanism: str | Mechanism, *, learns: str | None = "score") -> Mechanism:
@@ -49,16 +48,12 @@ def get_mechanism(mechanism: str | Mechanism, *, learns: str | None = "score") -
     >>> get_mechanism("metric_gradient", learns=None).learns
     'metric'
     """
-    tables = {"score": MECHANISMS, "metric": METRIC_MECHANISMS}
-    known = MECHANISMS | METRIC_MECHANISMS if learns is None else tables[learns]
-    if isinstance(mechanism, Mechanism):
-        if learns not in (None, mechanism.learns):
-            raise ValueError(
-                f"{mechanism.name} learns a {mechanism.learns}; a mechanism that learns a "
-                f"{learns} is needed."
-            )
-        return mechanism
-    if isinstance(mechanism, str) and mechanism in known:
-        return known[mechanism]()
-    names = ", ".join(repr(name) for name in known)
-    raise ValueError(f"mechanism must be one of {names} or a Mechanism, got {mechanism!r}.")
+    if learns is None and isinstance(mechanism, str):
+        learns = "metric" if mechanism in METRIC_MECHANISMS else "score"
+    register = METRIC_MECHANISMS if learns == "metric" else MECHANISMS
+    found = register.make(mechanism)
+    if learns not in (None, found.learns):
+        raise ValueError(
+            f"{found.name} learns a {found.learns}; a mechanism that learns a {learns} is needed."
+        )
+    return found

@@ -2,10 +2,10 @@
 r"""The default private AUC learner: centred sufficient statistics in a few rounds.
 
 The noise of a release about a point c grows with the radius R that holds the data, so it pays to
-find the centre first. Each round releases moments (`statistics.release_moments`) about the present
-centre with a share of the budget, and from what was released chooses the next centre and radius.
-Five rounds with shares 3, 4, 5, 10 and 78 per cent of mu^2 compose to mu exactly (adaptive
-composition of Gaussian-DP), whatever the choices in between.
+find the centre first. Each round spends a share of the budget: it releases moments
+(`sufficient_statistics.release_moments`) about the current centre and chooses the next centre and
+radius from the releases so far. Five rounds with shares 3, 4, 5, 10 and 78 per cent of mu^2 compose
+to mu exactly (adaptive composition of Gaussian-DP), whatever the choices in between.
 
 Everything after the releases is post-processing. With D_k = A_k - m g_k C_k, where A_k, C_k are
 the released means of y v and v in round k, m the released label mean (all rounds together) and
@@ -14,25 +14,25 @@ direction is (S + lambda I)^{-1} D, with S the released covariance, shrunk towar
 the identity by the known size of its noise, and lambda from the known noise of D and S.
 
 *A belief about rare classes.* With few positive examples the estimate D of Cov(x, y) is mostly
-noise. Suppose, before seeing anything, that the two class means scatter about the public middle
+noise. Assume a priori that the two class means scatter about the public middle
 with standard deviation tau in each coordinate. For labels of mean m, Cov(x, y) = h (mu_+ - mu_-)
 with h = (1 - m^2)/2, and given the centre c = (1 + m)/2 mu_+ + (1 - m)/2 mu_- of all examples
 
     E[mu_+ - mu_- | c] = 2 m c / (1 + m^2),     Var[mu_+ - mu_- | c] = 2 tau^2 / (1 + m^2)
 
-in each coordinate: the rare class is expected nearer to the middle than the bulk is. So D is drawn
-towards a careful part of that, D_0 = kappa h m^3 c, by the weight that Bayes' rule gives it,
+in each coordinate: the rare class is expected nearer to the middle than the bulk is. So D is shrunk
+towards a cautious part of that, D_0 = kappa h m^3 c, with the weight from Bayes' rule,
 
     D <- w D + (1 - w) D_0,    w = V_0 / (V_0 + V),    V_0 = 2 h^2 tau^2 / (1 + m^2),
 
-where V is the variance of the noise in D plus that of the sample, R^2 (tr/d)(1 - m^2)/n. All of it
-is made of releases and public numbers, turns round with the labels, and does nothing where classes
-are balanced and examples are many. Where the rare class lies beyond the bulk, as seen from the
-middle, the belief is wrong and costs accuracy, never privacy; ``rare_class_belief=False`` leaves
-it out.
+where V is the variance of the noise in D plus that of the sample, R^2 (tr/d)(1 - m^2)/n. The belief
+uses releases and public numbers only. It changes sign with the labels, and has no effect if the
+classes are balanced or the examples many. If the rare class lies beyond the bulk, as seen from the
+middle, the belief is wrong and costs accuracy, never privacy; ``rare_class_belief=False`` turns it
+off.
 
-The constants below were fixed by simulation on several data sets and Gaussian models and are not
-adjusted to anything at run time.
+Simulations on several data sets and Gaussian models fixed the constants below. They do not change
+at run time.
 """
 
 from __future__ import annotations
@@ -52,36 +52,54 @@ from pairlearn.typing import Vector
 
 __all__ = ["CentredStatistics", "first_radius", "solve_moments"]
 
-# (share of mu^2, weight b of the mean). The last weight is a factor of |label mean|.
+# By number of rounds: (share of mu^2, weight b of the mean) of each round. The weight of the last
+# round is multiplied by |label mean|.
 _ROUNDS = {
     1: ((1.0, 1.2),),
     2: ((0.15, 2.0), (0.85, 1.2)),
     3: ((0.06, 2.0), (0.16, 1.5), (0.78, 1.2)),
     5: ((0.03, 2.0), (0.04, 2.0), (0.05, 2.0), (0.10, 1.2), (0.78, 1.2)),
 }
+# Lower bound on the weight of the mean in the last round.
 _SMALLEST_LAST_WEIGHT = 0.3
-# Radii in units of sqrt(d) standard units, or of the estimated length of a record.
+# Radius of the first round, in units of sqrt(d) standard units.
 _FIRST_RADIUS = 1.3
+# The same if the user gave a public centre.
 _FIRST_RADIUS_WITH_CENTRE = 0.8
-_MIDDLE_RADIUS, _LAST_RADIUS = 1.1, 0.85
-_SMALLEST_RADIUS, _LARGEST_RADIUS = 0.1, 1.5
-_EXPECTED_LENGTH, _LENGTH_DEVIATION, _SMALLEST_LENGTH = 0.75, 0.25, 0.5
-# A priori the label mean is 0 give or take this much.
+# Radius of a middle round, in units of the estimated length of a record.
+_MIDDLE_RADIUS = 1.1
+# Radius of the last round, in the same unit.
+_LAST_RADIUS = 0.85
+# Bounds on every radius, in units of sqrt(d) standard units.
+_SMALLEST_RADIUS = 0.1
+_LARGEST_RADIUS = 1.5
+# A priori mean of the length of a record, in units of sqrt(d) standard units.
+_EXPECTED_LENGTH = 0.75
+# A priori standard deviation of that length, in the same unit.
+_LENGTH_DEVIATION = 0.25
+# Lower bound on the estimated length, in the same unit.
+_SMALLEST_LENGTH = 0.5
+# A priori standard deviation of the label mean about 0.
 _LABEL_DEVIATION = 0.3
+# Bound on the size of the estimated label mean, so that both classes keep some weight.
 _LARGEST_LABEL_MEAN = 0.98
 # Bias by clipping in the earlier rounds, as a share of the radius.
 _CLIPPING_BIAS = 0.05
-# The signal is taken to be at least this share of its noise.
+# Lower bound on the estimated signal, as a share of its noise.
 _SMALLEST_SIGNAL = 0.2
-# Of what the releases say, at least so much of the distance of classes and of the variance stays.
-_LEAST_APART, _LEAST_WITHIN = 0.1, 0.05
-# The belief about rare classes: kappa and tau, in standard units.
-_BELIEF_SHARE, _BELIEF_SPREAD = 0.2, 0.5
+# Lower bound on the corrected distance between the classes, as a share of the released one.
+_LEAST_APART = 0.1
+# Lower bound on the variance within a class, as a share of the mean released variance.
+_LEAST_WITHIN = 0.05
+# kappa of the belief about rare classes.
+_BELIEF_SHARE = 0.2
+# tau of the belief about rare classes, in standard units.
+_BELIEF_SPREAD = 0.5
 
 
 @dataclass(frozen=True)
 class _Beliefs:
-    """What the releases so far say about the label mean, the centre and the length of a record."""
+    """Estimates of the label mean, the centre and the length of a record from the releases."""
 
     label: float
     centre: Vector
@@ -100,12 +118,12 @@ class CentredStatistics(Mechanism):
     Parameters
     ----------
     n_rounds : {5, 3, 2, 1}, default=5
-        Number of rounds. ``pairlearn reproduce private-regimes`` compares them: five are best or
-        close to it in every regime tried, fewer can pay with a good public centre.
+        Number of rounds. Fewer rounds can pay with a good public centre; ``pairlearn reproduce
+        private-regimes`` compares them.
     rare_class_belief : bool, default=True
         Whether to expect the mean of a rare class nearer to the public middle (or the public
-        centre) than the bulk of the examples, with the weight that the noise leaves to it; see the
-        module. Post-processing: the promise is the same.
+        centre) than the bulk of the examples; see the module. This is post-processing and leaves
+        the guarantee as it is.
 
     Examples
     --------
@@ -141,8 +159,8 @@ class CentredStatistics(Mechanism):
     ) -> PrivateFit:
         """Learn privately; see `Mechanism.fit`.
 
-        `users` says to whom each row belongs, from 0; ``setting.n_examples`` is then their number,
-        and the promise is about a user with all rows.
+        `users` holds the user of each row, numbered from 0. ``setting.n_examples`` is then the
+        number of users, and the guarantee protects a user with all rows.
         """
         if users is not None:
             order = np.argsort(users, kind="stable")
@@ -161,7 +179,7 @@ class CentredStatistics(Mechanism):
     def learn(
         self, release: Callable[..., Moments], *, setting: PublicSetting, noise: NoiseSource
     ) -> PrivateFit:
-        """Learn from releases, wherever the examples are.
+        """Learn from releases alone; the examples may be anywhere.
 
         Parameters
         ----------
@@ -169,14 +187,14 @@ class CentredStatistics(Mechanism):
             Takes ``centre``, ``radius``, ``weights``, ``mu`` and ``name`` as `release_moments`
             does, and returns the released moments of all examples.
         setting : PublicSetting
-            What is public.
+            The public facts.
         noise : NoiseSource
-            Where the noise of the releases comes from.
+            The source of the noise in the releases.
 
         Returns
         -------
         PrivateFit
-            What is released.
+            Everything that is released.
         """
         self.check(setting, noise)
         start = setting.standard_centre
@@ -216,7 +234,7 @@ def solve_moments(
 ) -> tuple[Vector, float, tuple[float, float]]:
     """Return direction, threshold and log odds of n examples, by post-processing of releases.
 
-    The last of the releases must hold second moments; `start` is the public middle.
+    The last release must hold second moments; `start` is the public middle.
     """
     beliefs = _update(moments, start)
     last, spread = moments[-1], _spread(moments, beliefs.label)
@@ -245,12 +263,12 @@ def _weights(mean: float, last: bool, neighbours: str) -> Weights:
     """Return the weights of a round: free ones for replacement, small ones for add or remove."""
     if neighbours == "replace":
         return Weights.free(mean, second_moments=last)
-    # Here every part lengthens T(z): the dimension-free ones get little.
+    # Here every part adds to the length of T(z), so the scalar parts get small weights.
     return Weights(mean, 0.5 * min(1.0, mean), 0.3, 0.25 * (1 + mean**2) if last else 0.0)
 
 
 def _update(moments: list[Moments], start: Vector) -> _Beliefs:
-    """Pool all rounds so far."""
+    """Pool the releases of all rounds so far into estimates."""
     d = len(start)
     root = math.sqrt(d)
     label_precision = np.array([(m.weights.label / m.deviation) ** 2 for m in moments])
@@ -281,19 +299,19 @@ def _update(moments: list[Moments], start: Vector) -> _Beliefs:
 
 
 def _shrink_of(moments: list[Moments], k: int, label: float) -> float:
-    """Return the James-Stein factor of the mean of round k, 1 in the first."""
+    """Return the James-Stein factor of the mean of round k; 1 in the first round."""
     if not k:
         return 1.0
     m = moments[k]
     noise = len(m.mean) * (m.deviation / m.weights.mean) ** 2
     shrink = max(0.0, 1.0 - noise / max(float(m.mean @ m.mean), 1e-300))
-    # The rarer a class, the smaller the signal beside the error of the centre: then an
-    # unbiased centre matters more than a quiet one.
+    # The rarer a class, the smaller the signal relative to the error of the centre. Then low bias
+    # of the centre matters more than low noise.
     return shrink + (1.0 - shrink) * label**4
 
 
 def _covariance(moments: list[Moments], label: float) -> tuple[Vector, float]:
-    """Return Cov(x, y) in standard coordinates, all rounds together, and its noise variance."""
+    """Return Cov(x, y) in standard coordinates from all rounds, and its noise variance."""
     d = len(moments[-1].mean)
     total = np.zeros(d)
     precision = 0.0
@@ -315,7 +333,7 @@ def _drawn_to_belief(
     per_feature: float,
     n: int,
 ) -> tuple[Vector, float]:
-    """Return Cov(x, y) and its noise variance, drawn towards what is believed of a rare class."""
+    """Return Cov(x, y) and its noise variance, shrunk towards the belief about rare classes."""
     m = beliefs.label
     h = 0.5 * (1.0 - m**2)
     expected = _BELIEF_SHARE * h * m**3 * (beliefs.centre - start)
@@ -326,7 +344,7 @@ def _drawn_to_belief(
 
 
 def _spread(moments: list[Moments], label: float) -> Vector:
-    """Return the covariance of v in the last round, as it was released."""
+    """Return the released covariance of v in the last round."""
     last = moments[-1]
     assert last.second is not None
     centre = _shrink_of(moments, len(moments) - 1, label) * last.mean
@@ -367,12 +385,12 @@ def _log_odds(
 ) -> tuple[float, float]:  # fmt: skip
     r"""Return slope and offset of the log odds over the score minus the threshold.
 
-    With normal scores of one variance s^2 in both classes and means Delta apart, the log odds have
-    the slope Delta / s^2. Delta = w . Cov(x, y) / h, less what the noise in Cov(x, y) adds to it on
-    average because w was made from it, variance tr((S + lambda I)^{-1}), and
-    s^2 = w' (S - Cov Cov' / (1 - m^2)) w. Clipping has shortened both; by how much is told by the
-    released length of a record beside the root of tr S. The offset makes the mean probability of
-    normal scores with the released mean and variance the released share of positives.
+    If scores are normal with variance s^2 in both classes and means Delta apart, the log odds have
+    the slope Delta / s^2. Delta = w . Cov(x, y) / h minus a bias: w depends on Cov(x, y), so the
+    noise in it adds variance tr((S + lambda I)^{-1}) on average. And
+    s^2 = w' (S - Cov Cov' / (1 - m^2)) w. Clipping has shortened both; the released length of a
+    record, compared with the root of tr S, tells by how much. The offset makes the mean probability
+    of normal scores with the released mean and variance equal to the released share of positives.
     """
     label = beliefs.label
     total = float(direction @ covariance)
@@ -380,7 +398,7 @@ def _log_odds(
     apart = max(total - noise, _LEAST_APART * total) / (0.5 * (1.0 - label**2))
     trace = max(float(np.trace(shrunk)), 1e-3)
     scores = last.radius**2 * float(direction @ shrunk @ direction)
-    # Noise may leave nothing: some of the mean variance is always there.
+    # Noise may make the variance 0 or negative, so it keeps a share of the mean variance.
     usual = last.radius**2 * trace / len(direction) * float(direction @ direction)
     least = max(_LEAST_WITHIN * usual, 1e-300)
     clipped = max(1.0, beliefs.length / (last.radius * math.sqrt(trace)))
@@ -398,6 +416,6 @@ def _log_odds(
 
 @lru_cache(maxsize=1)
 def _normal_nodes() -> tuple[Vector, Vector]:
-    """Return places and weights of a mean over the standard normal law."""
+    """Return nodes and weights of a quadrature over the standard normal law."""
     nodes, weights = np.polynomial.hermite_e.hermegauss(41)
     return nodes, weights / weights.sum()

@@ -8,8 +8,8 @@ For examples x_1, ..., x_n with labels the risk is
 
 with a convex smooth l, by default the logistic l(m) = log(1 + e^-m). Clipping a *pair* to length C
 keeps the loss convex and, for \|l''\| <= k, (k C^2)-smooth (it is the same loss at another input),
-and does not depend on where the origin is. Margins at w are at most C \|w\| in absolute value, so
-the slopes that occur are at most s = `PairLoss.slope_bound` (C \|w\|).
+and does not depend on the origin. Margins at w are at most C \|w\| in absolute value, so slopes are
+at most s = `PairLoss.slope_bound` (C \|w\|).
 
 **Pair lemma.** With slopes \|l'\| <= s, of either sign, replacing one example changes the gradient
 of F_S by at most 2 C s / n.
@@ -23,8 +23,8 @@ exactly one of y, y'): a change of at most C s. Sum over n - 1 partners and divi
 With a public n and at most n rows, adding or removing one example changes the gradient by at most
 C s / n: at most n - 1 pairs come or go.
 
-Clipping per *example*, as for losses that are sums over examples, would not give a bound: an
-example also sits in the terms of all others.
+Clipping each *example*, as for losses that are sums over examples, would not give a bound: an
+example is also in the terms of all others.
 """
 
 from __future__ import annotations
@@ -32,16 +32,17 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.losses import Logistic, PairLoss, get_loss
+from pairlearn.losses import LOSSES, Logistic, PairLoss
 from pairlearn.typing import Vector
 
 __all__ = ["PairGradient", "average_of_descent", "check_slopes", "check_smooth", "clip_rows",
            "last_of_descent"]  # fmt: skip
 
-# Differences are stored whole up to this many numbers, and made again in chunks beyond.
+# All differences are stored if they take at most this many numbers (128 MiB); more are recomputed
+# in chunks.
 _STORED_NUMBERS = 1 << 24
 
-# A loss that is steeper than this in second order has a kink for all practical purposes.
+# A loss with a larger curvature has a kink for all practical purposes.
 _LARGEST_CURVATURE = 1e6
 
 
@@ -59,9 +60,9 @@ def clip_rows(V: Vector, radius: float) -> Vector:
 
 
 def check_smooth(loss: str | PairLoss, margin: float) -> PairLoss:
-    """Return a loss that gradient descent over pairs can use, or say why it cannot.
+    """Return the loss if gradient descent over pairs can use it; raise otherwise.
 
-    It must be convex, of pairs with opposite labels, and smooth over margins of at most `margin`,
+    It must be convex, act on opposite labels, and be smooth over margins of at most `margin`,
     which may be infinite.
 
     Examples
@@ -73,7 +74,7 @@ def check_smooth(loss: str | PairLoss, margin: float) -> PairLoss:
         ...
     ValueError: loss must be convex and smooth ..., got Hinge(...): its slope jumps or ...
     """
-    chosen = get_loss(loss)
+    chosen = LOSSES.make(loss)
     wanted = f"loss must be convex and smooth and act on opposite labels, got {chosen!r}"
     if not chosen.convex:
         raise ValueError(f"{wanted}: it is not convex, so descent may end anywhere.")
@@ -89,9 +90,9 @@ def check_smooth(loss: str | PairLoss, margin: float) -> PairLoss:
 
 
 def check_slopes(loss: PairLoss, margin: float) -> None:
-    """Refuse a loss of one's own whose slopes are not what it says, which noise is made for.
+    """Refuse a user's loss whose slopes exceed its `slope_bound`, which sets the noise.
 
-    They are looked at over 2,001 margins; the losses of this library are proved.
+    The check samples 2,001 margins; the losses of this library are proved.
     """
     bound = loss.slope_bound(margin)
     if type(loss).__module__.startswith("pairlearn."):
@@ -100,12 +101,12 @@ def check_slopes(loss: PairLoss, margin: float) -> None:
     if not np.abs(slopes).max() <= bound * (1.0 + 1e-9):
         raise ValueError(
             f"{loss!r} says that its slopes are at most {bound:g} over margins up to {margin:g}, "
-            f"and has one of {np.abs(slopes).max():g}; correct its slope_bound, which noise is "
-            "made for."
+            f"but has a slope of {np.abs(slopes).max():g}; correct its slope_bound, which sets the "
+            "noise."
         )
     if loss.never_increases and not slopes.max() <= 0.0:
         raise ValueError(
-            f"{loss!r} says that it never increases, and has a slope of {slopes.max():g}; leave "
+            f"{loss!r} says that it never increases, but has a slope of {slopes.max():g}; leave "
             "never_increases at False."
         )
 
@@ -123,12 +124,12 @@ def average_of_descent(
     """Run projected SGD on given pairs and return a weighted average of its iterates.
 
     Step t is w_t = Proj(w_{t-1} - eta l'(w_{t-1} . v) v) if t is active and w_t = w_{t-1} if not.
-    Rows of `pairs` are the differences v, from the negative to the positive example; `active` says
-    which of the T steps they are, from 0; `shares` are the weights of w_0, ..., w_T; `start` is
-    w_0, inside the ball of the given radius.
+    Rows of `pairs` are the differences v, from the negative to the positive example; `active` holds
+    the index of the step of each pair, from 0; `shares` are the weights of w_0, ..., w_T; `start`
+    is w_0, inside the ball of the given radius.
     """
     paid = np.concatenate([[0.0], np.cumsum(shares)])
-    # An iterate stands still over inactive steps and collects their shares.
+    # An iterate stays the same over inactive steps and collects their shares.
     ends = np.concatenate([[0.0], paid[active + 1]])
     average, w = _descend(pairs, np.diff(ends), start, step_size, radius, loss)
     return average + float(paid[-1] - ends[-1]) * w
@@ -149,7 +150,7 @@ def _descend(
 
     n_pairs, d = pairs.shape
     w, average = start.copy(), np.zeros(d)
-    # The kernel takes differences of rows: every pair meets a row of zeros.
+    # The kernel takes differences of rows, so every difference is paired with a row of zeros.
     rows = np.concatenate([pairs, np.zeros((1, d))]).ravel()
     labels = np.ones(n_pairs + 1)
     labels[-1] = -1.0
@@ -188,7 +189,7 @@ class PairGradient:
     radius : float
         The clipping radius C.
     n_examples : int, optional
-        The public n of the formula where it is not the number of rows: these may be fewer.
+        The public n of the formula, at least the number of rows; by default that number.
     loss : PairLoss, default=Logistic()
         The loss.
 

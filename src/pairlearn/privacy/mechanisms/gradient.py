@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Private learners that use gradients over all pairs.
 
-They treat the pair loss as it is and do not rely on moments, so they carry over to any convex
-smooth loss of a clipped pair: `AllPairsGradient` takes any of them, and
-`privacy.mechanisms.metric_gradient` does the same for a metric. For linear AUC the mechanism of
-`privacy.mechanisms.centred` needs less noise; these are the generic alternatives and the rivals in
-the paper's tables. A step costs time proportional to the number of pairs.
+They work on the pair loss itself and not on moments, so they apply to any convex smooth loss of a
+clipped pair: `AllPairsGradient` takes any such loss, and `privacy.mechanisms.metric_gradient` does
+the same for a metric. For linear AUC the mechanism of `privacy.mechanisms.centred` needs less
+noise; these are the generic alternatives and the baselines of the paper's tables. A step takes time
+proportional to the number of pairs.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = ["AllPairsGradient", "LocalizedGradient", "OutputPerturbation"]
 class AllPairsGradient(Mechanism):
     r"""Noisy gradient descent on the pair risk of a convex smooth loss.
 
-    Each step releases the gradient of F_S (`privacy.mechanisms.clipped_pairs`) at the present
+    Each step releases the gradient of F_S (`privacy.mechanisms.clipped_pairs`) at the current
     iterate with Gaussian noise.
 
     *Sensitivity.* Margins at w_t are at most C \|w_t\|, so slopes are at most
@@ -43,10 +43,10 @@ class AllPairsGradient(Mechanism):
     2 C s_t / n. T steps with mu / sqrt(T) each compose to mu. If one example is added or removed,
     among at most n, then n - 1 pairs or fewer come or go and the sensitivity is C s_t / n.
 
-    The proof uses the slope bound alone. That the loss is convex and smooth is what the step size
-    rests on; other losses are refused, because descent with a fixed step may then end anywhere. At
-    w = 0 all pairs have the same slope, which cancels between signal and noise: with one step the
-    loss makes no difference.
+    The proof uses the slope bound alone. The step size needs a convex and smooth loss; other losses
+    are refused, because descent with a fixed step may then end anywhere. At w = 0 all pairs have
+    the same slope, which cancels between signal and noise: with one step the loss makes no
+    difference.
 
     Parameters
     ----------
@@ -56,14 +56,14 @@ class AllPairsGradient(Mechanism):
     clip : float, default=0.8
         Clipping radius C in units of sqrt(d) standard units.
     step : float, default=16.0
-        Step size in units of 1/(4 k C^2), k being the largest curvature of the loss (1/4 for the
+        Step size in units of 1/(4 k C^2), where k is the largest curvature of the loss (1/4 for the
         logistic loss, hence 1/C^2); the risk is (k C^2/4) n/(n-1)-smooth.
     loss : str or PairLoss, default="logistic"
         "logistic", "smoothed_hinge", "squared_hinge", "square", "exponential" (with a finite
-        `radius`), or a convex smooth loss of your own. The promise rests on its `slope_bound`.
+        `radius`), or your own convex smooth loss. The guarantee relies on its `slope_bound`.
     radius : float, default=inf
         Iterates are projected on a ball of this radius in units of 1/C, which is post-processing:
-        margins stay within it. Of use over many steps with a loss whose slope grows with the
+        margins stay within it. This helps over many steps with a loss whose slope grows with the
         margin, since noise grows with the slope.
 
     Examples
@@ -124,10 +124,10 @@ class AllPairsGradient(Mechanism):
 class LocalizedGradient(LocalizedMechanism):
     r"""Localized full-gradient descent with output noise: DPEGD of Xue et al. (2021), corrected.
 
-    Stage k takes n_k = floor(n / 2^k) examples of its own (the first stage also gets the
-    remainder), runs T_k = n_k steps of projected gradient descent on their pair risk from the last
-    centre with step size 4^-k step, averages, and adds Gaussian noise. Stages stop when fewer than
-    two examples are left.
+    Stage k takes n_k = floor(n / 2^k) examples that no other stage sees (the first stage also gets
+    the remainder). It runs T_k = n_k steps of projected gradient descent on their pair risk from
+    the last centre with step size 4^-k step, averages, and adds Gaussian noise. Stages stop when
+    fewer than two examples are left.
 
     *Sensitivity.* Let S, S' differ in one example of stage k. The loss of a pair is convex and
     (C^2/4)-smooth, and so is the average over pairs; for a step eta <= 8/C^2 a gradient step on
@@ -138,11 +138,10 @@ class LocalizedGradient(LocalizedMechanism):
     C s eta (T + 1) / n_k. A replaced example lies in one stage only and later stages see the
     noisy centre alone, so each stage may spend the whole budget.
 
-    Rows are dealt to the stages in a secret order that does not depend on the data, so that the law
-    of the result depends on which examples there are and not on how they were sorted: one that is
-    replaced may then change the order of all others (as when rows are sorted by label), and still
-    a single row differs between two runs with matching orders. The mixture over orders keeps the
-    promise (lemma 3).
+    Rows are dealt to the stages in a secret order that does not depend on the data. So the law of
+    the result depends on the set of examples and not on their order. A replaced example may change
+    the order of all others (as in rows sorted by label), and still a single row differs between two
+    runs with matching orders. The mixture over orders keeps the guarantee (lemma 3).
 
     The released code of the published method has no Lipschitz constant in its noise; here the
     constant is proved and the noise is that of the analytic Gaussian mechanism.
@@ -174,8 +173,8 @@ class LocalizedGradient(LocalizedMechanism):
         check_positive("radius", self.radius)
         if not 0 < self.step <= 32:
             raise ValueError(
-                f"step must lie in (0, 32], got {self.step}: beyond, a gradient step is not "
-                "proved to be non-expansive."
+                f"step must lie in (0, 32], got {self.step}: a larger gradient step is not proved "
+                "to be non-expansive."
             )
 
     def fit(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the localized mechanisms share: stages, each of which sees a block of rows of its own."""
+"""The base class of localized mechanisms: stages that see disjoint blocks of rows."""
 
 from __future__ import annotations
 

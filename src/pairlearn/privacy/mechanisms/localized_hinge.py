@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Private localized learning of a loss with a kink: the paper's Algorithm 5, without its gap."""
+"""Private localized learning with the hinge loss: the paper's Algorithm 5, with its gap closed."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from pairlearn.validation import check_positive
 
 __all__ = ["LARGEST_N", "HingeStage", "LocalizedHinge"]
 
-#: More examples than this are refused: the first stage alone takes minutes beyond.
+#: Largest number of examples: beyond it the first stage alone takes minutes.
 LARGEST_N = 1024
-# Error of the inner solver as a share of the sensitivity; twice that is added to it.
+# Error of the inner solver as a share of the sensitivity; the sensitivity grows by twice that.
 _TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True)
 class HingeStage:
-    """One stage of Algorithm 5; all of it is public.
+    """The public constants of one stage of Algorithm 5.
 
     Parameters
     ----------
@@ -40,13 +40,13 @@ class HingeStage:
     target_gap : float
         The accuracy C^2 zeta_k / n_k that the algorithm asks for.
     width : float
-        h, over which the hinge is rounded off inside the solver.
+        h, the width over which the solver rounds off the hinge.
     smoothness : float
         Smoothness of the rounded objective.
     n_steps : int
         Steps of the solver.
     sensitivity : float
-        Bound on the change of the solver's result, its error included.
+        Bound on the change of the solver's result, including its error.
     """
 
     n_examples: int
@@ -95,22 +95,22 @@ class HingeStage:
 class LocalizedHinge(LocalizedMechanism):
     r"""Localized regularised risk minimisation with the hinge loss, and noise on each centre.
 
-    Stage k has n_k = floor(n / 2^k) examples of its own (the first also gets the remainder) and,
-    with zeta_k = zeta / 4^k, the objective
+    Stage k has n_k = floor(n / 2^k) examples that no other stage sees (the first also gets the
+    remainder) and, with zeta_k = zeta / 4^k, the objective
 
         F_k(w) = F_{S_k}(w) + (alpha_k / 2) \|w - c\|^2,    alpha_k = 2 / (zeta_k n_k),
 
     where F_{S_k} is the mean over ordered pairs of the hinge loss of the clipped pair, and c the
-    projected noisy centre of the stage before. The paper runs stochastic gradient descent and
-    needs, with high probability and in *both* of two neighbouring runs, a gap of at most
-    C^2 zeta_k / n_k, which a run cannot check; a horizon that guarantees it has
-    n_k^2 (24 + 64 log(8/delta)) steps. A deterministic solver is cheaper and needs no probability.
+    projected noisy centre of the stage before. The paper runs stochastic gradient descent. Its
+    proof needs a gap of at most C^2 zeta_k / n_k, with high probability and in *both* of two
+    neighbouring runs. A run cannot check that; n_k^2 (24 + 64 log(8/delta)) steps would guarantee
+    it. A deterministic solver is cheaper and needs no probability.
 
     *Inner solver.* Replace the hinge by l_h, equal to it except for a parabola over a width h
     below the margin: l_h <= hinge <= l_h + h/2, slopes in [-1, 0], curvature at most 1/h. At most
     n^2/4 of n (n - 1) ordered pairs are active, total weight a = n/(4 (n - 1)), so the rounded
     objective F_h is L-smooth with L = C^2 a/h + alpha, and differs from F by at most a h/2. With
-    h = (C^2 zeta/n)/a the difference is half of the gap that is asked for. Nesterov's method for
+    h = (C^2 zeta/n)/a the difference is half of the required gap. Nesterov's method for
     alpha-strongly convex functions, started at c, has after t steps (q = sqrt(alpha/L))
 
         F_h(w_t) - F_h(w*) <= (1 - q)^t (F_h(c) - F_h(w*) + (alpha/2) \|c - w*\|^2).
@@ -118,8 +118,8 @@ class LocalizedHinge(LocalizedMechanism):
     At the minimiser alpha \|w* - c\| = \|grad F_{S,h}(w*)\| <= C a, and
     F_h(c) - F_h(w*) <= C a \|c - w*\|, so the bracket is at most (3/2)(C a)^2/alpha and
     \|w_t - w*\| <= sqrt(3) (C a/alpha) (1 - q)^{t/2}. The number of steps, fixed in advance, makes
-    this 1e-6 of the sensitivity below; since L/alpha = a^2 n^2/2 + 1, about 6 n_k steps do. The gap
-    that the paper asks for then holds surely.
+    this 1e-6 of the sensitivity below; since L/alpha = a^2 n^2/2 + 1, about 6 n_k steps suffice.
+    The gap that the paper requires then holds surely.
 
     *Sensitivity.* Let w*, v* minimise F_h for S and S', which differ in one example of the stage.
     By strong convexity
@@ -133,15 +133,13 @@ class LocalizedHinge(LocalizedMechanism):
     probability is spent. Noise is that of the analytic Gaussian mechanism; the published one lacks
     a factor sqrt 2. A replaced example lies in one stage, so each stage may spend the whole budget.
 
-    Rows are dealt to the stages in a secret order that does not depend on the data, so that the law
-    of the result depends on which examples there are and not on how they were sorted: one that is
-    replaced may then change the order of all others (as when rows are sorted by label), and still
-    a single row differs between two runs with matching orders. The mixture over orders keeps the
-    promise (lemma 3).
+    Rows are dealt to the stages in a secret order that does not depend on the data. So the law of
+    the result depends on the set of examples and not on their order. A replaced example may change
+    the order of all others (as in rows sorted by label), and still a single row differs between two
+    runs with matching orders. The mixture over orders keeps the guarantee (lemma 3).
 
-    *Cost.* Stage k takes about 6 n_k steps of n_k^2 d / 4 operations: some 0.1 s for n = 256, 0.5 s
-    for 512 and 5 s for 1024 with ten features. Larger n is refused; there,
-    ``LocalizedPairSGD(loss=SmoothedHinge(width))`` is the practical way.
+    *Cost.* Stage k takes about 6 n_k steps of n_k^2 d / 4 operations. More than `LARGEST_N`
+    examples are refused; use ``LocalizedPairSGD(loss=SmoothedHinge(width))`` for them.
 
     Parameters
     ----------
@@ -170,13 +168,12 @@ class LocalizedHinge(LocalizedMechanism):
         check_positive("locality", self.locality)
 
     def check(self, setting: PublicSetting, noise: NoiseSource) -> None:
-        """Refuse a setting outside of what is proved or affordable; see `Mechanism.check`."""
+        """Refuse a setting that is not proved or not affordable; see `Mechanism.check`."""
         super().check(setting, noise)
         if setting.n_examples > LARGEST_N:
             raise ValueError(
-                f"localized_nonsmooth solves each stage to a proved accuracy, which takes work in "
-                f"proportion to n^3 d, and accepts at most {LARGEST_N} examples, got "
-                f"{setting.n_examples}. Use a smooth loss: "
+                f"localized_nonsmooth accepts at most {LARGEST_N} examples, got "
+                f"{setting.n_examples}: its work grows like n^3 d. Use a smooth loss: "
                 "LocalizedPairSGD(loss=SmoothedHinge(0.5)), or the mechanism 'statistics'."
             )
 

@@ -54,11 +54,12 @@ class PairBounds:
 class LocalizedPairSGD(LocalizedMechanism):
     r"""Stages of pairwise SGD on disjoint examples, each followed by noise (Algorithm 3).
 
-    Stage k has n_k = floor(n / 2^k) examples of its own (the first also gets the remainder; stages
-    of fewer than two are left out), draws T_k + 1 indices with T_k = ceil(n_k log(4/delta)), makes
-    T_k steps of size eta_k = eta / 4^k from the last centre on the pairs (i_t, i_{t-1}), each
-    followed by projection on a ball of radius r, averages w_{j-2} over j = 1, ..., T_k, adds
-    Gaussian noise and projects: the last is post-processing and keeps the next stage in the ball.
+    Stage k has n_k = floor(n / 2^k) examples that no other stage sees (the first also gets the
+    remainder; stages of fewer than two are left out). It draws T_k + 1 indices with
+    T_k = ceil(n_k log(4/delta)) and makes T_k steps of size eta_k = eta / 4^k from the last centre
+    on the pairs (i_t, i_{t-1}), each followed by projection on a ball of radius r. It averages
+    w_{j-2} over j = 1, ..., T_k, adds Gaussian noise and projects. This projection is
+    post-processing and keeps the next stage in the ball.
 
     *Sensitivity given the indices.* Let S, S' differ in one example of stage k. A step that does
     not touch it is the same map in both runs; the loss is convex and L-smooth with
@@ -68,9 +69,8 @@ class LocalizedPairSGD(LocalizedMechanism):
     that slopes have one sign, and examples lie in the public box, hence in a ball of radius B,
     then also c <= 2 B s: with the partner u fixed both gradients are points of the convex hull of
     0 and s (ball - u), whose diameter is 2 B s; if the label changes, one of them is 0. Without
-    clipping this is G. A slope that may change its sign would put them on both sides of 0. The
-    step t influences T_k - t - 1 of the averaged iterates, so the
-    two averages are at most
+    clipping this is G. (If the slope could change its sign, they could lie on both sides of 0.)
+    Step t influences T_k - t - 1 of the averaged iterates, so the two averages are at most
 
         D = c eta_k (1/T_k) sum_t (T_k - t - 1)_+ 1[step t touches the example]
 
@@ -79,30 +79,28 @@ class LocalizedPairSGD(LocalizedMechanism):
     *calibration="exact"*: the indices are drawn independently of the data from the secret source
     and never shown, so by the mixture lemma noise s is (epsilon, delta)-DP if E delta(epsilon, D/s)
     <= delta. The law of the sum is computed exactly for the whole numbers n_k and T_k
-    (`privacy.accounting.touches`). Nothing of delta is set aside, and every epsilon is allowed.
+    (`privacy.accounting.touches`). No part of delta is reserved, and every epsilon is allowed.
 
     *calibration="paper"*: the published sigma_k = 12 G eta_k log(4/delta) sqrt(2 log(2.5/delta)) /
     epsilon. Its proof needs epsilon <= 1, so larger values are refused. The tail bound behind the
-    12 holds for T_k <= n_k log(4/delta) only, which rounding up breaks; the formula is compared
-    with the exact noise at each stage, and refused should it be smaller.
+    12 holds for T_k <= n_k log(4/delta) only, which rounding up breaks. So each stage compares the
+    formula with the exact noise and refuses it if it is smaller.
 
     A replaced example lies in one stage, and later stages see that stage's noisy centre only, so
     every stage may spend all of (epsilon, delta).
 
-    Rows are dealt to the stages in a secret order that does not depend on the data, so that the law
-    of the result depends on which examples there are and not on how they were sorted: one that is
-    replaced may then change the order of all others (as when rows are sorted by label), and still
-    a single row differs between two runs with matching orders. The mixture over orders keeps the
-    promise (lemma 3).
+    Rows are dealt to the stages in a secret order that does not depend on the data. So the law of
+    the result depends on the set of examples and not on their order. A replaced example may change
+    the order of all others (as in rows sorted by label), and still a single row differs between two
+    runs with matching orders. The mixture over orders keeps the guarantee (lemma 3).
 
     With few examples this mechanism is close to chance: sampling with replacement, halving the
-    data and averaging each cost signal. It is here because it is the paper's; the default is
-    another one.
+    data and averaging each cost signal. It is here to reproduce the paper and is not the default.
 
     Parameters
     ----------
     calibration : {"exact", "paper"}, default="exact"
-        Which noise.
+        Which noise to use; see above.
     loss : PairLoss, default=Logistic()
         A smooth convex loss, such as ``Logistic()`` or ``SmoothedHinge(width)``.
     clip : float or None, default=0.8
@@ -112,7 +110,7 @@ class LocalizedPairSGD(LocalizedMechanism):
     step : float, optional
         eta in units of D/G = 2 r/G. By default the paper's
         min(log(4/delta)/sqrt(n), epsilon/(12 log(4/delta) sqrt(2 d log(2.5/delta)))), or with
-        exact noise min(2/(3 sqrt(n) log(4/delta)), G/(sqrt(d) nu)), nu being the noise of the
+        exact noise min(2/(3 sqrt(n) log(4/delta)), G/(sqrt(d) nu)), where nu is the noise of the
         first stage for a step of 1. In any case eta <= 8/L.
 
     Examples
@@ -173,7 +171,7 @@ class LocalizedPairSGD(LocalizedMechanism):
         return {"epsilon": setting.epsilon, "delta": setting.delta}
 
     def check(self, setting: PublicSetting, noise: NoiseSource) -> None:
-        """Refuse a setting outside of what is proved; see `Mechanism.check`."""
+        """Refuse a setting that the proof does not cover; see `Mechanism.check`."""
         super().check(setting, noise)
         if self.calibration == "paper" and setting.epsilon > 1:
             raise ValueError(
@@ -213,7 +211,7 @@ class LocalizedPairSGD(LocalizedMechanism):
                 drift += grid * math.sqrt(d)
             else:
                 noisy = noise.protect(average, scale)
-            # All steps touched: what holds whatever the draw.
+            # The worst draw, in which every step touches the example.
             surely = worst * (n_steps - 1) * (n_steps - 2) / (2.0 * n_steps) + drift
             releases.append(Release(f"average of stage {k}", d, surely, scale))
             centre = ball_or_whole(bounds.radius).project(noisy)
@@ -231,6 +229,7 @@ class LocalizedPairSGD(LocalizedMechanism):
     def _step_size(
         self, bounds: PairBounds, sizes: tuple[int, ...], setting: PublicSetting
     ) -> float:
+        """Return eta: `step`, or the default of the calibration, and at most 8/L."""
         if not sizes:
             return 0.0
         n, d = setting.n_examples, setting.n_features

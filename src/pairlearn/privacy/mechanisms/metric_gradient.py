@@ -1,27 +1,27 @@
 # SPDX-License-Identifier: BSD-3-Clause
-r"""Private metric learning: noisy gradient descent over all pairs on a Mahalanobis metric.
+r"""Learn a Mahalanobis metric privately, by noisy gradient descent over all pairs.
 
 With h_W(v) = v' W v, tau = 1 for equal and -1 for different labels, the risk is
 
     F_S(W) = 2/(n (n - 1)) sum over i < j of  a_ij log(1 + exp(tau_ij (h_W(v_ij) - b))),
     v_ij = clip_C(x_i - x_j),   a_ij = 1 for equal and a for different labels, 0 < a <= 1.
 
-All pairs count, those of equal and those of different labels; a pair with an unknown label costs
-nothing. The gradient of one pair is k v v' with k = tau a_ij sigmoid(tau (h - b)): positive
-semi-definite for equal labels and negative semi-definite for different ones.
+Pairs of equal and of different labels count; a pair with an unknown label costs nothing. The
+gradient of one pair is k v v' with k = tau a_ij sigmoid(tau (h - b)): positive semi-definite for
+equal labels and negative semi-definite for different ones.
 
 **Lengths.** Let W be PSD with eigenvalues in [p, q]. Over \|v\| <= C and in the Frobenius norm, the
 gradient of a pair of equal labels is at most
 
     E = C^2 sigmoid(q C^2 - b),
 
-because u sigmoid(q u - b) grows with u = \|v\|^2, and that of a pair of different labels at most
+because u sigmoid(q u - b) grows with u = \|v\|^2. That of a pair of different labels is at most
 
     D = a max over u <= C^2 of u sigmoid(b - p u)
       = a C^2 sigmoid(b - p C^2)   if p C^2 <= 1 + omega,   a omega / p   if not,
 
-omega being the solution of omega e^omega = e^(b - 1): the derivative of u sigmoid(b - p u) is
-positive exactly where p u sigmoid(p u - b) < 1, that is for p u < 1 + omega.
+where omega solves omega e^omega = e^(b - 1): the derivative of u sigmoid(b - p u) is positive
+exactly where p u sigmoid(p u - b) < 1, that is for p u < 1 + omega.
 
 **Pair lemma for metrics.** Replacing one example changes the gradient of F_S in the Frobenius norm
 by at most 2 c / n with c = max(E + D, sqrt(2) E, sqrt(2) D).
@@ -66,10 +66,12 @@ from pairlearn.validation import check_count, check_positive
 
 __all__ = ["MetricGradient", "MetricPairGradient", "PairLengths", "from_upper", "to_upper"]
 
-# Pairs are handled in chunks of about this many numbers, and kept up to the second one.
-_CHUNK_NUMBERS, _STORED_NUMBERS = 1 << 20, 1 << 24
+# Pairs are processed in chunks of about this many numbers, to bound the memory.
+_CHUNK_NUMBERS = 1 << 20
+# All pairs are kept between steps if they take at most this many numbers (128 MiB).
+_STORED_NUMBERS = 1 << 24
 
-# Finding the places takes longer than using them.
+# Cached: computing the indices takes longer than using them.
 _triangle = lru_cache(maxsize=1)(np.triu_indices)
 
 
@@ -140,13 +142,13 @@ class PairLengths:
 
     @property
     def change(self) -> float:
-        """By how much one pair's gradient can change if one of its examples is replaced."""
+        """The largest change of a pair's gradient if one of its examples is replaced."""
         root = math.sqrt(2.0)
         return max(self.equal + self.different, root * self.equal, root * self.different)
 
     @property
     def largest(self) -> float:
-        """The larger of the two: what a pair that comes or goes can change."""
+        """The largest change by a pair that comes or goes: the larger of the two bounds."""
         return max(self.equal, self.different)
 
 
@@ -162,11 +164,11 @@ class MetricPairGradient:
     radius : float
         The clipping radius C.
     bias : float, default=1.0
-        The squared distance b around which near and far are told apart.
+        The squared distance b that separates near from far.
     different_weight : float, default=1.0
         The weight a of pairs with different labels.
     n_examples : int, optional
-        The public n of the formula where it is not the number of rows: these may be fewer.
+        The public n of the formula, at least the number of rows; by default that number.
 
     Examples
     --------
@@ -198,13 +200,13 @@ class MetricPairGradient:
         return [self._pairs(*chunk) for chunk in self._chunks()]
 
     def _chunks(self) -> list[tuple[int, int]]:
-        """Return ranges of examples, each to meet all later ones."""
+        """Return ranges of examples; a chunk pairs a range with all later examples."""
         n, d = self._Z.shape
         size = max(1, _CHUNK_NUMBERS // max(1, n * d))
         return [(start, min(start + size, n)) for start in range(0, n, size)]
 
     def _pairs(self, start: int, stop: int) -> tuple[Vector, Vector]:
-        """Return clipped differences to later examples, and tau times the weight, 0 if unknown."""
+        """Return clipped differences to later examples, and tau times the weight (0 if unknown)."""
         n = len(self._Z)
         i, j = np.nonzero(np.arange(start, n)[None, :] > np.arange(start, stop)[:, None])
         i, j = i + start, j + start
@@ -239,16 +241,17 @@ class MetricGradient(Mechanism):
     a vector of the same length. T steps with mu / sqrt(T) each compose to mu. If one example is
     added or removed, among at most n, the sensitivity is 2 max(E, D) / n.
 
-    *Rounding.* Each run adds m pairs in a chunk and k chunks, and computes h to within some d
-    roundings of b + C^2 \|W\|: its gradient is off by at most
-    (m + k + (4 d + 32) (1 + b + C^2 \|W\|)) 2^-53 max(E, D), and twice that is added.
+    *Rounding.* A run sums m pairs in a chunk and k chunks, and computes h to within about d
+    roundings of b + C^2 \|W\|. Its gradient is off by at most
+    (m + k + (4 d + 32) (1 + b + C^2 \|W\|)) 2^-53 max(E, D), and the sensitivity grows by twice
+    that.
 
-    *Step size.* Nothing is read from the data. At the start, with pairs of length C in all
-    directions and as many examples in each of K = 1 + 1/a classes, a step of 2 K d b/C^4 times the
-    gradient would change W by as much, relatively, as equal and different pairs differ in their
-    spread. This, times `step`, is shared among the steps. It is cut down so that the noise of all
-    steps, whose largest eigenvalue is near sqrt(2 d) times its standard deviation, stays below
-    `noise_limit` times the eigenvalue b/C^2 that W starts with: with little budget the metric stays
+    *Step size.* It does not depend on the data. Suppose pairs have length C in all directions and
+    K = 1 + 1/a classes have equally many examples. At the start, a step of 2 K d b/C^4 times the
+    gradient would then change W, relatively, by the difference in spread of equal and different
+    pairs. This length times `step` is divided among the steps. It is reduced so that the noise of
+    all steps, with largest eigenvalue near sqrt(2 d) times its standard deviation, stays below
+    `noise_limit` times b/C^2, the first eigenvalue of W. So with a small budget the metric stays
     near the Euclidean one instead of becoming noise.
 
     Parameters
@@ -259,7 +262,7 @@ class MetricGradient(Mechanism):
     clip : float, default=0.8
         Clipping radius C in units of sqrt(d) standard units.
     bias : float, default=1.0
-        The squared distance b around which near and far are told apart.
+        The squared distance b that separates near from far.
     different_weight : float, default=1.0
         The weight a of pairs with different labels, at most 1; 1/(K - 1) balances K classes.
     step : float, default=2.0
@@ -296,8 +299,8 @@ class MetricGradient(Mechanism):
     ) -> PrivateFit:
         """Learn privately; see `Mechanism.fit`.
 
-        Equal numbers in `signs` are equal labels, NaN an unknown one; `direction` of the result
-        holds the rows of W.
+        Equal numbers in `signs` are equal labels; NaN is an unknown label. `direction` of the
+        result holds the rows of W.
         """
         self.check(setting, noise)
         n, d = setting.n_examples, setting.n_features
@@ -327,7 +330,7 @@ class MetricGradient(Mechanism):
             W, radius=radius, bias=self.bias, different_weight=self.different_weight
         )
         moved = lengths.change if setting.neighbours == "replace" else lengths.largest
-        # One chunk has at most as many pairs as numbers, or those of one example.
+        # A chunk has at most _CHUNK_NUMBERS pairs, or else the n - 1 pairs of one example.
         terms = float(max(_CHUNK_NUMBERS, n) + n)
         terms += (4.0 * d + 32.0) * (1.0 + self.bias + radius**2 * float(np.linalg.norm(W)))
         return 2.0 * moved / n * relative_slack + 2.0 * terms * 2.0**-53 * lengths.largest
@@ -336,6 +339,6 @@ class MetricGradient(Mechanism):
         """Return the step size, given the noise of one step with the whole budget."""
         n_classes = 1.0 + 1.0 / self.different_weight
         wanted = self.step * 2.0 * n_classes * d * self.bias / radius**4
-        # T steps with sqrt(T) times this noise each add up to T times it.
+        # T steps, each with sqrt(T) times this noise, add up to T times it.
         allowed = self.noise_limit * self.bias / radius**2 / (math.sqrt(2.0 * d) * unit_noise)
         return min(wanted, allowed) / self.n_steps

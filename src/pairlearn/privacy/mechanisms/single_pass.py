@@ -52,22 +52,22 @@ class SinglePass(Mechanism):
     radius r.
 
     *Sensitivity.* An example is in at most two pairs, its own step and the next one. Any other step
-    is the same map in both runs and, the loss being convex and (C^2/4)-smooth and the step at most
-    8/C^2, does not increase their distance. A touched step adds at most eta times the difference
-    of two gradients at the same point: 2 C s if the label stays, C s if it changes (the pair is
-    then active in one run only), s = sigmoid(C r). Hence \|w - w'\| <= 4 C s eta for the last
-    iterate, with no failure probability. If the replaced example also moves to another place, as in
-    rows that are sorted, it is removed here and added there, 2 C s eta each (below). An average of
-    iterates has less signal for the same worst case, so the last iterate it is.
+    is the same map in both runs. It does not increase their distance, because the loss is convex
+    and (C^2/4)-smooth and the step is at most 8/C^2. A touched step adds at most eta times the
+    difference of two gradients at the same point: 2 C s if the label stays, C s if it changes (the
+    pair is then active in one run only), s = sigmoid(C r). Hence \|w - w'\| <= 4 C s eta for the
+    last iterate, with no failure probability. If the replaced example also moves to another row, as
+    in sorted data, it is removed here and added there, 2 C s eta each (below). An average of
+    iterates has less signal for the same worst case, so the last iterate is released.
 
-    *Adding or removing z between p and q* puts the pairs (z, p), (q, z) in the place of (q, p). Of
-    three labels in a circle an even number of neighbours differ: of the three pairs none or two
-    are active. One active step moves the iterate by at most C s eta, so two runs that start
-    together are at most 2 C s eta apart after these pairs, and not further afterwards. (At either
-    end one pair comes or goes.) The step size depends on the public n, not on the number of rows.
+    *Adding or removing z between p and q* replaces the pair (q, p) by (z, p) and (q, z), or the
+    reverse. Three labels in a circle have an even number of unequal neighbours, so none or two of
+    the three pairs are active. One active step moves the iterate by at most C s eta. So two runs
+    that start together are at most 2 C s eta apart after these pairs, and not further afterwards.
+    (At either end one pair comes or goes.) The step size depends on the public n, not on the number
+    of rows.
 
-    `begin`, `learn` and `finish` do the same piece by piece, for streams; whatever the pieces, the
-    steps are the same.
+    `begin`, `learn` and `finish` take the same steps piece by piece, for streams.
 
     Parameters
     ----------
@@ -76,8 +76,8 @@ class SinglePass(Mechanism):
     radius : float, default=0.5
         Radius r of the domain in units of 1/C.
     step : float, default=4.0
-        Step size in units of r/(C n): so many times the pass could cross the radius if every pair
-        were active and had slope and length at their bounds.
+        Step size in units of r/(C n). It is the number of times that the pass could cross the
+        radius if every pair were active, with slope and length at their bounds.
 
     Examples
     --------
@@ -97,7 +97,7 @@ class SinglePass(Mechanism):
         check_positive("step", self.step)
         if self.step * self.radius > 8:
             raise ValueError(
-                f"step * radius must be at most 8, got {self.step * self.radius:g}: beyond, a "
+                f"step * radius must be at most 8, got {self.step * self.radius:g}: a larger "
                 "gradient step is not proved to be non-expansive for every n."
             )
 
@@ -120,9 +120,9 @@ class SinglePass(Mechanism):
             return
         if state.n_seen + len(Z) > setting.n_examples:
             raise ValueError(
-                f"there are more rows than the public number {setting.n_examples} that the step "
-                "size was made for; none of these was used. Release what came before them; another "
-                "number needs a pass of its own."
+                f"there are more rows than the public number {setting.n_examples} that sets the "
+                "step size; none of the new rows was used. Release the earlier rows; another "
+                "number needs a new pass."
             )
         clip, ball, step_size = self._scales(setting)
         state.n_seen += len(Z)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-r"""One noisy release of centred sufficient statistics.
+r"""Release centred sufficient statistics once, with noise.
 
 For the square loss, the linear score that maximises AUC is w = Cov(x)^{-1} Cov(x, y) up to scale
-(labels y = -1, +1), so first and second moments are all one needs. About a public point c with a
-public radius R, put v = clip((x - c) / R) into the unit ball; a record contributes
+(labels y = -1, +1), so first and second moments suffice. With a public centre c and a public radius
+R, let v = clip((x - c) / R) to the unit ball. A record contributes
 
     T(z) = ( y v,  b v,  k y,  r \|v\|,  sqrt(q) v v^T )
 
@@ -39,10 +39,10 @@ beyond what the two means cost.
 **Add or remove one record.** The release changes by one T(z), of length at most
 sqrt(1 + b^2 + k^2 + r^2 + q).
 
-**Users with several records.** A user contributes the mean of T over his or her records, however
-many. Means lie in the convex hull of the values of T, whose diameter is the largest distance of two
-of these values, and whose longest point is the longest of them. So replacing (adding, removing) a
-user with all records changes the release by no more than replacing (adding, removing) one record.
+**Users with several records.** A user contributes the mean of T over all their records. Means lie
+in the convex hull of the values of T. Its diameter is the largest distance between two values, and
+its longest point is the longest value. So replacing (adding, removing) a user with all records
+changes the release by no more than replacing (adding, removing) one record.
 """
 
 from __future__ import annotations
@@ -65,8 +65,9 @@ from pairlearn.validation import check_positive
 __all__ = ["Grid", "Moments", "Weights", "clip_to_ball", "n_statistics", "record_statistics",
            "release_moments", "summed_on_grid"]  # fmt: skip
 
-# secure=True: the noise is this many grid steps wide, and so many numbers are handled at a time.
+# Standard deviation of discrete noise, in grid steps: rounding then adds little to the sensitivity.
 _GRID_STEPS = 1 << 20
+# Statistics on the grid are computed in chunks of about this many numbers, to bound the memory.
 _CHUNK_NUMBERS = 1 << 22
 
 
@@ -101,8 +102,8 @@ class Weights:
             check_positive(name, getattr(self, name))
         if not 0 <= self.second <= (1 + self.mean**2) / 2 * (1 + 1e-12):
             raise ValueError(
-                f"second must lie in [0, (1 + mean^2) / 2], got {self.second}: the sensitivity "
-                "is not proved beyond."
+                f"second must lie in [0, (1 + mean^2) / 2], got {self.second}: beyond it the "
+                "sensitivity is not proved."
             )
 
     @classmethod
@@ -150,9 +151,9 @@ class Moments:
     weights : Weights
         The weights: noise in `mean` is deviation / weights.mean, and so on.
     centre, radius : ndarray, float
-        Where v was measured.
+        c and R of v.
     release : Release
-        What goes into the certificate.
+        The entry in the certificate.
     """
 
     label_mean: Vector
@@ -215,7 +216,7 @@ def clip_to_ball(V: Vector) -> tuple[Vector, Vector]:
 
 
 def record_statistics(V: Vector, signs: Vector, *, weights: Weights) -> Vector:
-    """Return T(z) of each record, clipped here, as the rows of a matrix.
+    """Clip the records and return T(z) of each as a row.
 
     A row is y v, b v, k y, r times length and, if released, sqrt(q) v v^T.
     """
@@ -265,13 +266,14 @@ def release_moments(
     neighbours : str
         The neighbouring relation.
     noise : NoiseSource
-        Floating-point Gaussian, or discrete if the source is secure: then each record's statistics
-        are rounded to a grid before they are summed, and sensitivity grows by the grid step times
-        the root of the number of statistics (half a step per record and coordinate, two records).
+        Floating-point Gaussian, or discrete if the source is secure. Discrete noise needs each
+        record's statistics rounded to a grid before the sum. The sensitivity then grows by the grid
+        step times the root of the number of statistics (half a step per record and coordinate, two
+        records).
     name : str
         Name in the certificate.
     users : ndarray of int, optional
-        To whom each row belongs, in increasing order; each row is a user of its own by default.
+        The user of each row, in increasing order; by default each row is a separate user.
     """
     d = Z.shape[1]
     mu = check_positive("mu", mu)
@@ -298,16 +300,16 @@ def release_moments(
 
 @dataclass(frozen=True)
 class Grid:
-    """The steps that a record's statistics are rounded to, and the noise that fits them.
+    """The grid that a record's statistics are rounded to, and its noise.
 
     Parameters
     ----------
     step : float
         Width of a step.
     scale : float
-        Standard deviation of the noise, a whole number of steps.
+        Standard deviation of the noise, an integer number of steps.
     sensitivity : float
-        That of the lemma and of rounding.
+        The sensitivity of the lemma plus rounding.
     """
 
     step: float
@@ -331,7 +333,7 @@ class Grid:
 
 
 def n_statistics(d: int, weights: Weights) -> int:
-    """Return how many numbers a record contributes."""
+    """Return the number of statistics of a record."""
     return 2 * d + 2 + (d * (d + 1) // 2 if weights.second else 0)
 
 
@@ -343,7 +345,7 @@ def summed_on_grid(
     step: float,
     users: NDArray[np.int64] | None = None,
 ) -> NDArray[np.int64]:
-    """Return the sum of the statistics, in whole steps, rounded record by record."""
+    """Return the sum of the statistics in grid steps, rounded record by record."""
     size = n_statistics(V.shape[1], weights)
     total = np.zeros(size, dtype=np.int64)
     for part in _parts(len(V), users, max(1, _CHUNK_NUMBERS // size)):
@@ -372,7 +374,7 @@ def _parts(n: int, users: NDArray[np.int64] | None, chunk: int) -> list[slice]:
 
 
 def _means_of_users(records: Vector, users: NDArray[np.int64]) -> Vector:
-    """Return the mean row of each user; rows of a user are neighbours."""
+    """Return the mean row of each user; the rows of a user must be adjacent."""
     starts = np.flatnonzero(np.diff(users, prepend=-1))
     counts = np.diff(starts, append=len(users))
     means: Vector = np.add.reduceat(records, starts, axis=0) / counts[:, None]

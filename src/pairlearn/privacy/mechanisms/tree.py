@@ -1,26 +1,26 @@
 # SPDX-License-Identifier: BSD-3-Clause
-r"""A stream that is released again and again, for one price: sums in a binary tree.
+r"""Release a stream up to T times for one budget: noisy sums in a binary tree.
 
-The statistics of `sufficient_statistics` are sums over records about a public centre. Cut the
-stream where it is released, T times at most. Interval t is leaf t of a binary tree whose nodes hold
-the sums of the leaves below them. Each node gets noise once, when its last leaf is there, and the
-sum of everything up to release t is that of the nodes that t has as binary digits, at most
-K = floor(log2 T) + 1 of them (Dwork, Naor, Pitassi and Rothblum, 2010; Chan, Shi and Song, 2011).
+The statistics of `sufficient_statistics` are sums over records about a public centre. The releases,
+at most T, cut the stream into intervals. Interval t is leaf t of a binary tree whose nodes hold the
+sums of the leaves below them. Each node gets noise once, when its last leaf is complete. The sum up
+to release t is the sum of the nodes for the ones in the binary digits of t, at most
+K = floor(log2 T) + 1 nodes (Dwork, Naor, Pitassi and Rothblum, 2010; Chan, Shi and Song, 2011).
 
 **Sensitivity (replace one record).** The record is in one interval, so in one node of each of K
 levels, and the statistics of no other node change. With D the sensitivity of the statistics, all
 noisy nodes together, as one long vector, change by at most sqrt(K) D. With noise of standard
-deviation s in each they are mu-GDP, mu = sqrt(K) D / s, whatever was published in between: each
-node is protected given those before it, a record has a part in K of them, and so the composition
-is adaptive. The certificate lists a level as one release of sensitivity D, of which one record
-touches one node. []
+deviation s in each node they are mu-GDP, mu = sqrt(K) D / s. This holds whatever was published in
+between: each node is protected given the earlier ones, and a record is in K nodes, so the
+composition is adaptive. The certificate lists each level as one release of sensitivity D, because a
+record touches one node of it. []
 
-How many records an interval holds is public: it is the same on both sides of a replacement. That is
-why there is no version for adding and removing.
+The number of records in an interval is public: a replacement does not change it. So there is no
+version for adding and removing.
 
-The price of going on: release t has sqrt(K k) times the noise of one release of the whole budget,
-k the number of ones among the binary digits of t. Releasing T times from scratch would have sqrt(T)
-times, and the centre would have to be paid for each time.
+The cost of many releases: release t has sqrt(K k) times the noise of a single release with the
+whole budget, where k counts the ones among the binary digits of t. T releases from scratch would
+have sqrt(T) times that noise, and each would have to pay for its centre.
 """
 
 from __future__ import annotations
@@ -52,14 +52,14 @@ Sums = NDArray[np.int64]
 
 @dataclass
 class SumTree:
-    """A tree in the making. `leaf` and `sums` are secret, `noisy` was released.
+    """The state of a growing tree. `leaf` and `sums` are secret; `noisy` was released.
 
     Parameters
     ----------
     leaf : ndarray of int
         Sum of the statistics since the last release, in steps of the grid.
     sums, noisy : dict of int to ndarray
-        The nodes that make up what came before, by level, without and with noise.
+        The nodes that cover all earlier intervals, by level, without and with noise.
     n_seen : int
         Number of records.
     n_released : int
@@ -73,7 +73,7 @@ class SumTree:
     n_released: int = 0
 
     def close_leaf(self) -> tuple[int, Sums]:
-        """End the interval; return the level of the node that is now complete, and its sum."""
+        """End the interval; return the level of the completed node, and its sum."""
         self.n_released += 1
         level = (self.n_released & -self.n_released).bit_length() - 1
         total = self.leaf.copy()
@@ -88,14 +88,14 @@ class SumTree:
 class TreeStatistics(Mechanism):
     """Sufficient statistics about the public centre, released up to `n_releases` times.
 
-    Sensitivity: the module's, with that of `sufficient_statistics` for one node.
+    The module proves the sensitivity, and `sufficient_statistics` that of one node.
 
     Parameters
     ----------
     n_releases : int, default=32
         The largest number of releases.
     mean_weight : float, default=0.6
-        Weight b of the mean of the features beside that of their product with the label.
+        Weight b of the mean of the features; their product with the label has weight 1.
     rare_class_belief : bool, default=True
         As for `CentredStatistics`.
 
@@ -112,8 +112,8 @@ class TreeStatistics(Mechanism):
     name = "tree_statistics"
     relations = ("replace",)
     missing_relation = (
-        "The number of records between two releases is public here, which adding or removing one "
-        "would change."
+        "The number of records between two releases is public here, and adding or removing a "
+        "record would change it."
     )
 
     def __post_init__(self) -> None:
@@ -122,7 +122,7 @@ class TreeStatistics(Mechanism):
 
     @property
     def n_levels(self) -> int:
-        """The number K of nodes that a record has a part in."""
+        """The number K of nodes that contain a record."""
         return self.n_releases.bit_length()
 
     @property
@@ -140,26 +140,26 @@ class TreeStatistics(Mechanism):
         return SumTree(np.zeros(n_statistics(setting.n_features, self.weights), dtype=np.int64))
 
     def learn(self, state: SumTree, Z: Vector, signs: Vector, *, setting: PublicSetting) -> None:
-        """Add records, in standard coordinates, to the present interval; `state` is changed."""
+        """Add records, in standard coordinates, to the current interval; changes `state`."""
         if state.n_seen + len(Z) > setting.n_examples:
             raise ValueError(
-                f"there are more rows than the public number {setting.n_examples} that the promise "
-                "is about; none of these was used. Begin again with a larger number."
+                f"there are more rows than the public number {setting.n_examples} that the "
+                "guarantee covers; none of the new rows was used. Begin again with a larger number."
             )
         V = (Z - setting.standard_centre) / first_radius(setting)
         state.leaf += summed_on_grid(V, signs, weights=self.weights, step=self.grid(setting).step)
         state.n_seen += len(Z)
 
     def release(self, state: SumTree, *, setting: PublicSetting, noise: NoiseSource) -> PrivateFit:
-        """Return what is known of all records so far; `state` begins a new interval."""
+        """Release a model of all records so far; `state` begins a new interval."""
         if state.n_released >= self.n_releases:
             raise ValueError(
-                f"all {self.n_releases} releases that were paid for have been made; begin again "
-                "with a larger n_releases and a budget of its own."
+                f"all n_releases={self.n_releases} releases of the budget have been made; begin "
+                "again with a larger n_releases and a new budget."
             )
         grid = self.grid(setting)
         level, total = state.close_leaf()
-        # The scale is a whole number of steps, so that the two kinds of noise have one law.
+        # The scale is an integer number of steps, so both kinds of noise have the same scale.
         steps = round(grid.scale / grid.step)
         if noise.secure:
             noisy = np.asarray(noise.protect_integers(total, steps) * grid.step, np.float64)
@@ -183,7 +183,7 @@ class TreeStatistics(Mechanism):
         return PrivateFit.of_several(direction, releases, noise, threshold, log_odds)
 
     def listed(self, setting: PublicSetting) -> list[Release]:
-        """Return what the certificate says of all releases, made and to come: the levels."""
+        """Return the certificate's releases, past and future: one for each level of the tree."""
         grid = self.grid(setting)
         size = n_statistics(setting.n_features, self.weights)
         listed = []

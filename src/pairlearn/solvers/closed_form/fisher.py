@@ -7,8 +7,8 @@ The direction is C^{-1} (mean of the positives - mean of the negatives), with
 
 S the covariance within the classes and a the share that minimises the expected error of C (Ledoit
 and Wolf, *A well-conditioned estimator for large-dimensional covariance matrices*, 2004). Every
-example counts the same in S, so that a rare class hardly takes part: where a pair loss learns the
-spread of a handful of positives, this takes that of all.
+example has the same weight in S, so a rare class contributes little. A pair loss instead estimates
+the spread from a handful of positives.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def with_fisher(
 ) -> Vector:
     """Return (1 - share) w + share f, f Fisher's discriminant with scores as spread as those of w.
 
-    The spread is that over the rows. Coefficients of zero take no share.
+    The spread of scores is measured over the rows. Where w is zero, the result is zero too.
 
     Examples
     --------

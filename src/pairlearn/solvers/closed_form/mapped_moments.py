@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 r"""The square loss on mapped features: one pass over blocks, then any ridge in closed form.
 
-The class moments of mapped rows are all that the square loss over opposite pairs looks at
-(`solvers.moments`). They add up: blocks, chunks of a stream and machines merge, and the moments
-without a fold are a difference. So the rows are mapped once, a block at a time, whatever number of
-ridges and folds is tried, and memory is that of two tables of m x m.
+The square loss over opposite pairs depends on the class moments of the mapped rows only
+(`solvers.closed_form.moments`). Moments add up: those of blocks, chunks and machines merge, and the
+moments without a fold are a difference. So rows are mapped once, a block at a time, for any number
+of ridges and folds. Memory is two m x m matrices.
 
 With u the difference of the class means, C the sum of the class covariances and D a diagonal that
 gives features the mean variance 1, the minimiser for ridge l is w = D v,
@@ -24,18 +24,17 @@ from pairlearn.features import FeatureMap
 from pairlearn.restored import restored_array
 from pairlearn.solvers.closed_form.moments import ClassMoments
 from pairlearn.solvers.rows import CsrRows, Rows, as_rows
+from pairlearn.spreads import scale_of, which_vary
 from pairlearn.typing import Vector
 from pairlearn.validation import check_labels, check_weights
 
 __all__ = ["MappedMoments", "RidgeProblem", "block_of", "score_mapped"]
 
-#: Rows that are mapped at once.
+#: Number of rows that are mapped at once.
 BLOCK = 4096
-#: With more features than this, of bounded norm, products are in single precision and their sums
-#: in double: the ridge is far above what rounding does.
+#: With more features than this, of bounded norm, products are in single precision and their sums in
+#: double: the ridge is much larger than the rounding errors.
 _SINGLE = 512
-#: Scales of features without bounds: as those of the estimators' own scaling.
-_FLOOR, _CONSTANT = 0.1, 1e-10
 
 
 def block_of(rows: Rows, start: int, stop: int) -> Any:
@@ -56,7 +55,7 @@ def score_mapped(
 ) -> Vector:
     """Return the scores of rows, a block at a time, for one model or for several in columns.
 
-    What is too large for a number becomes infinity, or NaN where two of these meet.
+    A score that overflows is infinite, or NaN where two infinities cancel.
     """
     n = rows.shape[0]
     scores = np.empty((n, *coef.shape[1:]))
@@ -70,7 +69,7 @@ def score_mapped(
 
 
 def _fill_above(matrix: Vector) -> None:
-    """Make a matrix symmetric whose upper half is not there, tile by tile."""
+    """Copy the lower half of a matrix to its upper half, tile by tile."""
     m, side = len(matrix), 128
     for i in range(0, m, side):
         tile = slice(i, i + side)
@@ -104,12 +103,12 @@ class MappedMoments:
         self.moments = ClassMoments(m)
         self._bounded = features.bounds().is_finite
         self._type = np.dtype(np.float32 if self._bounded and m > _SINGLE else np.float64)
-        #: The smallest and the largest value of each mapped feature, where bounds are not known.
+        #: The smallest and the largest value of each mapped feature, where bounds are unknown.
         self.low, self.high = np.full(m, np.inf), np.full(m, -np.inf)
 
     @property
     def n_examples(self) -> float:
-        """Examples seen, by weight."""
+        """The total weight of the examples seen."""
         return float(self.moments.counts.sum())
 
     def add(self, X: Any, y: ArrayLike, *, example_weight: ArrayLike | None = None) -> Self:
@@ -153,12 +152,12 @@ class MappedMoments:
     def _add_bounded(self, rows: Rows, y: Vector, weight: Vector | None) -> None:
         """Add rows of bounded norm, class by class: sums about one point, then means.
 
-        The point is near the mean, so that subtracting the mean later loses nothing.
+        The point is near the mean, so subtracting the mean later loses no precision.
         """
         from scipy.linalg.blas import dsyrk, ssyrk
 
         m, single = self.features.n_outputs, self._type == np.float32
-        # Half of a symmetric matrix is enough until the end.
+        # The lower half of a symmetric matrix is enough until the end.
         half = np.zeros((m, m), dtype=self._type, order="F")
         origin: NDArray[Any] | None = None
         for kind, sign in enumerate((1.0, -1.0)):
@@ -199,16 +198,17 @@ class MappedMoments:
         return self
 
     def without(self, other: MappedMoments) -> MappedMoments:
-        """Return the moments without those of a part; the range stays that of all."""
+        """Return the moments without those of a part; the ranges stay those of all examples."""
         rest = MappedMoments(self.features)
         rest.moments = self.moments.without(other.moments)
         rest.low, rest.high = self.low, self.high
         return rest
 
     def problem(self, *, scaled: bool = True, rough: bool = False) -> RidgeProblem:
-        """Return what remains to be solved, for any ridge; `rough` for comparisons only.
+        """Return the ridge problem, to be solved for any ridge.
 
-        Unless `scaled`, the ridge is about the features as they are.
+        `rough` allows single precision, which is enough for comparisons. Unless `scaled`, the ridge
+        applies to the features as they are.
         """
         counts, means = self.moments.counts, self.moments.means
         C, u = self.moments.covariance, self.moments.difference
@@ -235,10 +235,10 @@ class MappedMoments:
             typical = float(variance.mean())
             return np.full(len(mean), 1.0 / np.sqrt(typical) if typical > 0.0 else 1.0)
         deviation = np.sqrt(variance)
-        varies = deviation > _CONSTANT * np.maximum(np.abs(self.low), np.abs(self.high))
+        varies = which_vary(deviation, self.low, self.high)
         if not varies.any():
             return np.zeros(len(mean))
-        size = np.maximum(deviation, _FLOOR * (self.high - self.low))
+        size = scale_of(deviation, self.low, self.high)
         typical = float(np.sqrt(np.mean((deviation[varies] / size[varies]) ** 2)))
         found: Vector = np.divide(1.0, size * typical, out=np.zeros_like(size), where=varies)
         return found
@@ -259,7 +259,7 @@ class MappedMoments:
         return self.problem().solve(ridge)
 
     def state(self) -> dict[str, Any]:
-        """Return map and moments as plain values and arrays."""
+        """Return the map and the moments as plain values and arrays."""
         return {
             "features": self.features.state(),
             "counts": self.moments.counts.copy(),
@@ -271,7 +271,7 @@ class MappedMoments:
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any], features: FeatureMap) -> MappedMoments:
-        """Return the moments that `state` described, of a map that was restored before."""
+        """Return the moments of a saved `state`, for a map that was restored before."""
         made = cls(features)
         m = features.n_outputs
         counts = restored_array(state, "counts", (2,))
@@ -296,7 +296,7 @@ class RidgeProblem:
     u : ndarray of shape (m,)
         The difference of the class means.
     scale : ndarray of shape (m,)
-        What features were multiplied with.
+        The factor of each feature.
     rough : bool, default=False
         Whether single precision is enough.
     """

@@ -5,7 +5,7 @@ The mean over opposite pairs of (m - <w, x - x'>)^2 is
 
     (m - <w, u>)^2 + w' C w,   u = mean_+ - mean_-,   C = cov_+ + cov_-,
 
-so class means and covariances are all there is to know, and the minimiser with ridge l ||w||^2
+so the loss depends on class means and covariances only, and the minimiser with ridge l ||w||^2
 solves (C + u u' + l I) w = m u.
 """
 
@@ -45,14 +45,14 @@ from pairlearn.validation import (
 
 __all__ = ["OPAUC", "ClassMoments", "solve_square_auc"]
 
-#: Covariances of more features than this are refused: they would not fit in memory.
+#: Covariances of more features than this are refused, since they would not fit in memory.
 _MOST_FEATURES = 10_000
-#: Rows that the origin of the moments is found from.
+#: Number of first rows whose mean becomes the origin of the moments.
 _FIRST_ROWS = 1_000
 
 
 class ClassMoments:
-    """Numbers, means and scatter matrices of the two classes, from chunks in any order.
+    """Counts, means and scatter matrices of the two classes, from chunks in any order.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ class ClassMoments:
                 f"Covariances of {d} features need {8 * d * d / 2**30:.0f} GiB; use pairwise SGD, "
                 f"or OPAUC with a sketch, for more than {_MOST_FEATURES}."
             )
-        #: Numbers of positives and negatives.
+        #: Counts of positives and negatives.
         self.counts = np.zeros(2)
         #: Their means, in this order.
         self.means = np.zeros((2, d))
@@ -91,7 +91,7 @@ class ClassMoments:
         y : array-like of shape (m,)
             Labels.
         example_weight : array-like of shape (m,), optional
-            How often each example counts; any numbers of at least 0.
+            How often each example counts; at least 0, not necessarily whole.
 
         Returns
         -------
@@ -124,12 +124,12 @@ class ClassMoments:
         return self
 
     def state(self) -> dict[str, Vector]:
-        """Return the arrays that `from_state` makes the same moments of."""
+        """Return the arrays from which `from_state` rebuilds the moments."""
         return {"counts": self.counts, "means": self.means, "scatters": self.scatters}
 
     @classmethod
     def from_state(cls, state: Mapping[str, Vector]) -> Self:
-        """Return the moments whose `state` this was."""
+        """Return the moments of a saved `state`."""
         d = np.shape(state["means"])[-1]
         moments = cls(d)
         moments.counts = restored_array(state, "counts", (2,))
@@ -138,7 +138,7 @@ class ClassMoments:
         return moments
 
     def scaled(self, weights: Vector) -> ClassMoments:
-        """Return the moments of columns that are multiplied by weights.
+        """Return the moments of features that are multiplied by weights.
 
         Parameters
         ----------
@@ -168,14 +168,14 @@ class ClassMoments:
         return self
 
     def without(self, other: ClassMoments) -> ClassMoments:
-        """Return the moments of the examples that are not among those of `other`, a part of these.
+        """Return the moments without the examples of `other`, which must be among these.
 
-        Folds of held-out examples need no second pass over the others.
+        So the moments of all folds but one need no second pass over the examples.
 
         Parameters
         ----------
         other : ClassMoments
-            The moments of some of these examples.
+            The moments of a part of these examples.
 
         Returns
         -------
@@ -196,7 +196,7 @@ class ClassMoments:
         return rest
 
     def add_class(self, kind: int, count: float, mean: Vector, scatter: Vector) -> None:
-        """Add `count` examples of one class, 0 for positives, of which these are the moments."""
+        """Add `count` examples of one class (0: positives) with this mean and scatter matrix."""
         if count == 0:
             return
         total = self.counts[kind] + count
@@ -208,7 +208,7 @@ class ClassMoments:
 
     @property
     def difference(self) -> Vector:
-        """The mean of the positives minus that of the negatives, u."""
+        """The mean of the positives minus the mean of the negatives, u."""
         return np.asarray(self.means[0] - self.means[1])
 
     @property
@@ -266,8 +266,8 @@ def _moments_of(
 ) -> list[tuple[float, Vector, Vector]]:
     """Return number, mean and scatter of the positives and of the negatives.
 
-    The products are taken about a point near the mean, so that subtracting the mean later loses
-    nothing, and for one class only: the other one is the rest.
+    The products are taken about a point near the mean, so subtracting the mean later loses no
+    precision. They are computed for one class only; the other class is the rest.
     """
     n, d = rows.shape
     rarer = 0 if 2 * int(np.count_nonzero(positive)) <= n else 1
@@ -276,8 +276,7 @@ def _moments_of(
     if isinstance(rows, CsrRows):
         import scipy.sparse
 
-        X = scipy.sparse.csr_array((rows.data, rows.indices, rows.indptr), shape=(n, d))
-        Z, origin = X.astype(np.float64), np.zeros(d)
+        Z, origin = rows.matrix.astype(np.float64), np.zeros(d)
         if weight is not None:
             root = scipy.sparse.dia_array((np.sqrt(weight)[None], [0]), shape=(n, n)).tocsr()
             rooted = root @ Z
@@ -307,8 +306,8 @@ def _moments_of(
 def solve_square_auc(X: Any, y: ArrayLike, *, ridge: float = 0.0, margin: float = 1.0) -> Vector:
     r"""Return the minimiser of the square loss over opposite pairs, in closed form.
 
-    The minimiser of 1/(n+ n-) sum over opposite pairs of (m - <w, x+ - x->)^2 + ridge ||w||^2,
-    with O(n d^2) operations and no pass over pairs.
+    Minimises 1/(n+ n-) sum over opposite pairs of (m - <w, x+ - x->)^2 + ridge ||w||^2 in O(n d^2)
+    operations, without visiting pairs.
 
     Parameters
     ----------
@@ -347,7 +346,7 @@ class OPAUC:
         The weight l of (l / 2) ||w||^2.
     rank : int, optional
         Sketch the covariances with this many random directions: O(d rank) time and memory instead
-        of O(d^2), for many features. The estimate is unbiased, its error falls as 1/sqrt(rank).
+        of O(d^2), for many features. The estimate is unbiased; its error falls as 1/sqrt(rank).
     domain : WholeSpace or Ball, default=WholeSpace()
         Where w may live; the original has no constraint.
     averaging : Averaging, default=LastIterate()
@@ -402,12 +401,12 @@ class OPAUC:
         rng : int or numpy.random.Generator, optional
             Source of the orders and of the sketch.
         callbacks, pauses : sequence
-            As of `SPAUC.solve`.
+            As in `SPAUC.solve`.
 
         Returns
         -------
         Solution
-            Average, last iterate and trace; a gradient is one example here, not a pair. Ctrl-C
+            Average, last iterate and trace. Gradients are counted per example, not per pair. Ctrl-C
             ends the run early, with a warning.
         """
         from pairlearn.kernels.steps.moments import descend_moments, descend_sketch
@@ -416,7 +415,7 @@ class OPAUC:
         rows, y = dense_two_classes(X, y, "OPAUC")
         n, d = rows.shape
         if self.rank is None and d > _MOST_FEATURES:
-            raise ValueError(f"{d} features are too many for covariances; give a rank.")
+            raise ValueError(f"{d} features need too much memory for covariances; give a rank.")
         generator = check_generator(rng)
         n_steps = n_steps_of(n_passes, n)
         path = draw_path(n, n_steps, generator, order="shuffled")
@@ -434,6 +433,6 @@ class OPAUC:
             normals = generator.standard_normal((now.stop - now.start, rank)) / np.sqrt(rank)
             return descend_sketch(*shared, means, counts, kept, sums, normals, *ends)  # type: ignore[no-any-return]
 
-        # A sketch in short blocks, so that the normal numbers stay in the cache.
+        # Short blocks keep the random directions of a sketch in the cache.
         block = BLOCK if rank is None else _FIRST_ROWS
         return run.run(take, callbacks=callbacks, pauses=pauses, block=block)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-r"""Momentum and variance reduction for pairwise SGD: beyond the paper, no theorem here.
+r"""Momentum and variance reduction for pairwise SGD; the paper's theorems do not cover them.
 
 Momentum adds a share of the last move to the next one. Variance reduction (SVRG) replaces the
-gradient of a pair by its difference from that at a snapshot, plus the exact gradient of the pair
-risk at the snapshot, which costs O(n log n) for most losses: the noise fades as w comes near.
-`python -m benchmarks --only rivals` shows what they bring.
+gradient of a pair by its difference from the pair's gradient at a snapshot, plus the exact gradient
+of the pair risk at the snapshot. The exact gradient costs O(n log n) for most losses. The noise
+vanishes as w approaches the snapshot. `python -m benchmarks --only rivals` compares the solvers.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ __all__ = ["MomentumSGD", "VarianceReducedSGD"]
 
 
 class _Accelerated:
-    """The loop of both: periods of steps, each around a snapshot if there are any."""
+    """The loop of both solvers: periods of steps, each around a snapshot if there are snapshots."""
 
     pairing: Pairing = RandomPair()
     schedule: Schedule
@@ -50,8 +50,8 @@ class _Accelerated:
     ) -> Solution:
         """Run on stored examples with labels -1 and +1, for `n_passes` times n steps.
 
-        With snapshots these are rounded up to whole epochs, the average is over the last epoch, and
-        an active pair counts two gradients; the exact ones are not counted.
+        With snapshots, the steps are rounded up to whole epochs, the average is over the last
+        epoch, and an active pair counts as two gradients. Exact gradients are not counted.
         """
         from pairlearn.kernels.steps.accelerated import descend_accelerated
 
@@ -104,7 +104,7 @@ class MomentumSGD(_Accelerated):
     nesterov : bool, default=False
         Whether the gradient is taken where momentum leads (Nesterov) or here (heavy ball).
     pairing : Pairing, default=PreviousExample()
-        Who meets whom; one pair a step.
+        How examples are paired, one pair a step.
     schedule : Schedule, default=Constant(0.01)
         The step sizes.
     domain : WholeSpace or Ball, default=WholeSpace()
@@ -155,8 +155,8 @@ class VarianceReducedSGD(_Accelerated):
 
     Notes
     -----
-    Pairs are drawn uniformly among distinct examples, so that the pair's gradient at the snapshot
-    has the exact gradient as its mean.
+    Pairs are drawn uniformly among distinct examples, so the mean of the pair gradient at the
+    snapshot is the exact gradient.
 
     References
     ----------

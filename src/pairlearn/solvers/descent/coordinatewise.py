@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The running state of pairwise SGD in a coordinatewise domain."""
+"""The state of pairwise SGD whose domain acts on each coordinate separately."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pairlearn.validation import DivergenceError
 
 __all__ = ["CoordinatewiseDescent"]
 
-#: A row that meets itself, which costs nothing.
+#: A row that is paired with itself; its gradient is zero.
 _ITSELF = Plan(np.zeros(1, dtype=np.int32), np.zeros(1, dtype=np.int32))
 
 
@@ -65,7 +65,7 @@ class CoordinatewiseDescent(Descent):
             self.advance(DenseRows(row), np.zeros(1), _ITSELF)
 
     def _fail(self, status: int) -> None:
-        # A NaN that the domain made reaches the loss before the kernel ends.
+        # A NaN from the domain reaches the loss before the kernel stops.
         if status & 3 == 3 or (status & 3 == 2 and not np.isfinite(self.w).all()):
             raise DivergenceError(
                 f"{self._domain!r} returned NaN or infinity by step "

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The running state of pairwise SGD: what Algorithms 1 and 2 carry from step to step.
+"""The state of pairwise SGD between steps (Algorithms 1 and 2).
 
-Steps are counted in *blocks* of fixed length. Step sizes and owed weights are lowered to arrays
-once per block, and the weighted sum is flushed to float64 at its end. A block depends on the step
-counter alone, never on how the steps were handed over, so that a stream gives the same bits
-whatever the sizes of its chunks.
+Steps are counted in *blocks* of fixed length. Each block computes its step sizes and averaging
+weights once, as arrays, and adds its weighted sum to the float64 total at its end. Blocks depend on
+the step counter alone, so a stream gives the same bits for chunks of any sizes.
 """
 
 from __future__ import annotations
@@ -24,40 +23,38 @@ from pairlearn.pairings.plans import Indices
 from pairlearn.problem import Problem
 from pairlearn.schedules import Schedule
 from pairlearn.solvers.block_sizes import BLOCK, BlockSizes
-from pairlearn.solvers.descent.step_kernels import (
-    KERNELS,
-    dense_kernel,
-    finding_kernel,
-    meeting_kernel,
-)
 from pairlearn.solvers.rows import CsrRows, DenseRows, Rows
 from pairlearn.solvers.support import check_parts
 from pairlearn.typing import Vector
 from pairlearn.validation import DivergenceError, check_vector
 
-__all__ = ["Descent", "PairPlan", "Parts", "Turn"]
+__all__ = ["KERNELS", "Descent", "PairPlan", "Parts", "Turn", "dense_kernel"]
 
+#: The kernels in use. A model holds the place of a kernel here and not the kernel itself. Kernels
+#: are imported when the first place is asked for, since numba comes with them.
+KERNELS: list[Any] = []
 #: Labels that are looked at one by one, and those that do not stay in the cache.
 _FEW, _MANY = 32, 1 << 15
 #: Buffers of this size or more are kept by label; in smaller ones moving columns costs too much.
 BY_LABEL_FROM = 64
 
 NO_WEIGHTS = np.empty(0)
-#: What `kernels.dense.meet_previous` returns besides the status of a step; importing it here would
-#: import numba.
+#: Values that `kernels.steps.dense.meet_previous` returns instead of the status of a step.
+#: Importing them from there would import numba.
 _NOT_FINITE, _INACTIVE = -1, -2
-#: Addresses, which mean nothing in another process, and scratch space.
+#: Attributes that hold addresses, which mean nothing in another process.
 _ADDRESSES = {
     "_kernel", "_meeting", "_finding",
     "_address", "_dense_address", "_pair_address", "_proximal_address",
 }  # fmt: skip
+#: Attributes that hold scratch space.
 _ROOM = {"_room", "_other_left", "_sum_before", "_kept", "_active", "_scratch", "_slots", "_signs"}
 _NOT_COPIED = frozenset({*_ADDRESSES, *_ROOM, "_sizes"})
 
 
 @dataclass(frozen=True)
 class Parts:
-    """The parts of a pairwise learner that a descent needs; refused if it would ignore one."""
+    """The parts of a pairwise learner that a descent needs, checked against the solver."""
 
     problem: Problem
     schedule: Schedule
@@ -72,9 +69,8 @@ class Parts:
 class Descent:
     """The iterate, its weighted sum and the step counter.
 
-    The iterate has the `dtype` of dense data, float64 for sparse data. It starts at the projection
-    of `w_start`, zero by default. Averaging rules that must know it get the number of steps as
-    `horizon`.
+    The iterate has the `dtype` of dense data, and float64 for sparse data. It starts at the
+    projection of `w_start`, zero by default. `horizon` is the number of steps, if known.
     """
 
     def __init__(
@@ -100,23 +96,23 @@ class Descent:
         self.w: NDArray[Any] = start.astype(dtype)
         self.weighted_sum: NDArray[Any] = np.zeros_like(self.w)
         self.left_iterate: NDArray[Any] = self.w.copy()
-        #: The part of the weighted sum that belongs to finished blocks.
+        #: The weighted sum of the finished blocks.
         self.total = np.zeros(n_features)
         at_start = parts.averaging.at_start(parts.schedule)
-        #: `paid` up to which the current iterate is paid (it is owed paid[now] - base), and, for
-        #: sparse rows, the squared norm of the iterate.
+        #: The value of `paid` up to which the weighted sum holds the current iterate (the iterate
+        #: is still owed paid[now] - base), and, for sparse rows, the squared norm of the iterate.
         self.state = np.array([-at_start, 0.0])
-        #: The averaging weight of w_0 and of finished blocks.
+        #: The averaging weights of w_0 and of the finished blocks, summed.
         self.weight = at_start
         self.n_steps = 0
-        #: Number of evaluated pairs.
+        #: Number of pairs whose gradient was computed.
         self.n_gradients = 0
         self.position = 0
         self._moved_last = False
-        #: Whether `left_iterate` is the one before the last pair. Sparse steps of a run with a
-        #: known end keep it only there.
+        #: Whether `left_iterate` is the iterate before the last pair. A sparse run whose end is
+        #: known stores it at the end only.
         self._kept_left = True
-        #: Sparse rows whose multiples the weighted sum still lacks, and the multiples.
+        #: Sparse rows that are not yet added to the weighted sum, and their factors.
         self._pending_rows: CsrRows | None = None
         self._coefficients: Vector = NO_WEIGHTS
         loss = parts.problem.loss
@@ -127,24 +123,24 @@ class Descent:
         self._all_pairs = not loss.opposite_labels_only
 
     def _prepare(self) -> None:
-        """Make scratch space and look up machine code: what a copy needs anew."""
+        """Make scratch space and look up machine code; a copy of the object does this again."""
         loss = self.parts.problem.loss
         self._address = loss.derivative.address
-        #: The dense kernels have the hinge built in, under an address that no function has.
+        #: The dense kernels have a built-in hinge, marked by an address that no function has.
         self._dense_address = 0 if type(loss) is Hinge else self._address
         self._pair_address = self._dense_address
         size, dtype, hinge = len(self.w), self.w.dtype, type(loss) is Hinge
         self._kernel, self._room = dense_kernel(size, dtype, hinge=hinge)
-        self._meeting = meeting_kernel(size, dtype, hinge=hinge)
-        self._finding = finding_kernel()
+        self._meeting = _meeting_kernel(size, dtype, hinge=hinge)
+        self._finding = _finding_kernel()
         self._other_left, self._sum_before = np.empty_like(self.w), np.empty_like(self.w)
         self._kept = np.empty(2 * len(self.w), self.w.dtype)
         self._sizes = BlockSizes(self.parts.schedule, self.parts.averaging, self.horizon)
         self._active = np.empty(BLOCK + 1, dtype=np.int32)
         self._scratch: tuple[NDArray[Any], ...] = ()
-        #: Labels and the same in a byte each, see `keep_signs`.
+        #: The labels, and the same labels as bytes, see `keep_signs`.
         self._signs: tuple[Any, Any] = (None, None)
-        #: How the columns of a buffer are kept, and the columns.
+        #: The layout of the buffer's columns, and the columns.
         self._slots: Any = ()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -160,10 +156,9 @@ class Descent:
         return self.parts.domain.project(w)
 
     def keep_signs(self, y: Vector) -> None:
-        """Keep many labels -1 and +1 as bytes too, before steps among them in random order.
+        """Store many labels -1 and +1 as bytes too, before steps in random order.
 
-        Which pairs are active is looked up between the rows of others, which leave no room for
-        eight bytes each in the cache.
+        The search for active pairs reads labels at random places. As bytes they stay in the cache.
         """
         if len(y) > _MANY and not self._all_pairs and bool((np.abs(y) == 1.0).all()):
             self._signs = (y, y.astype(np.int8))
@@ -190,13 +185,13 @@ class Descent:
         first, sizes = self.position, self._sizes
         if first >= len(sizes.paid) or sizes.block != self.n_steps // BLOCK:
             self._open_block(first + 1)
-        # The kernel copies the iterate to `left_iterate`; with that and the two arrays set aside
-        # a step that fails can be undone.
+        # The kernel copies the iterate to `left_iterate`. This copy and the two arrays saved below
+        # are enough to undo a step that fails.
         left_before, sum_before = self.left_iterate, self._sum_before
         self.left_iterate, self._other_left = self._other_left, left_before
         sum_before[:] = self.weighted_sum
         now = slice(first, first + 1)
-        # Arguments one by one: to join tuples takes as long as the step.
+        # Arguments one by one: joining tuples takes as long as the step.
         status = KERNELS[self._kernel](
             flat, NO_WEIGHTS, y, plan.left, plan.right, sizes.step_sizes[now], sizes.paid[now],
             plan.active, 1, self.w, self.weighted_sum, self.left_iterate, self._room, self.state,
@@ -216,15 +211,15 @@ class Descent:
         return type(self) is Descent
 
     def meet(self, x: NDArray[Any], label: float, turn: Turn, at: int) -> bool:
-        """Learn an example that meets the previous one, all in one call of a kernel.
+        """Learn an example that is paired with the previous one, in one kernel call.
 
-        It is written over the row `at` of `turn`, whose other row is the previous example. Return
-        whether its numbers are finite; nothing is learned otherwise, nor by a step that fails.
+        The example overwrites the row `at` of `turn`; the other row is the previous example. Return
+        whether its numbers are finite. An example that is not finite or fails changes nothing.
         """
         first, sizes = self.position, self._sizes
         if first >= len(sizes.paid) or sizes.block != self.n_steps // BLOCK:
             self._open_block(first + 1)
-        # Arguments one by one: to join tuples takes as long as the step.
+        # Arguments one by one: joining tuples takes as long as the step.
         status = KERNELS[self._meeting](
             x, label, at, turn.flat, turn.y, turn.pair, sizes.step_sizes, sizes.paid, first, self.w,
             self.weighted_sum, self.left_iterate, self._room, self.state, self._kept, self._radius,
@@ -260,16 +255,16 @@ class Descent:
         self.stand_still(1)
 
     def ignores(self, y: Vector) -> bool:
-        """Whether steps between successive labels are known to change nothing.
+        """Return True if steps between successive labels surely change nothing.
 
-        Of many labels it is not known: some two of them differ, and to look takes time.
+        Many labels almost surely differ and take time to compare: the answer is then False.
         """
         if self._all_pairs or len(y) > _FEW or not self.meets_alone:
             return False
         return len(set(y.tolist())) == 1
 
     def stand_still(self, n_steps: int) -> None:
-        """Take steps whose pairs are inactive: time passes, and the iterate gathers weight."""
+        """Take steps whose pairs are inactive: only counter and averaging weight grow."""
         done = 0
         while done < n_steps:
             count = min(n_steps - done, BLOCK - self.position)
@@ -281,6 +276,7 @@ class Descent:
     def _take_pairs(
         self, rows: Rows, y: Vector, plan: Plan, done: int, count: int, example_weight: Vector
     ) -> None:
+        """Take `count` steps of a plan of pairs, beginning with its step `done`."""
         left, right = plan.steps(done, count, rows.shape[0])
         now = slice(self.position, self.position + count)
         step_sizes = self._sizes.step_sizes[now]
@@ -298,7 +294,7 @@ class Descent:
             self._fail(status)
 
     def _find_active(self, left: Indices, right: Indices, labels: NDArray[Any]) -> int:
-        """Write the steps whose pairs are active to `_active`; return their number."""
+        """Write the steps with active pairs to `_active`; return their number."""
         rule = (self._one_sided, self._all_pairs)
         return int(KERNELS[self._finding](left, right, labels, *rule, self._active))
 
@@ -315,7 +311,7 @@ class Descent:
 
         self._collect_from(rows)
         if self.position == 0 or self.n_steps == 0:
-            # Rounding errors of the running norm do not outlive a block.
+            # A new norm for each block: rounding errors do not add up over blocks.
             self.state[1] = self.w @ self.w
         self._kept_left = (
             self.horizon is None or self.n_steps + now.stop - now.start == self.horizon
@@ -327,12 +323,13 @@ class Descent:
         return int(descend_csr(*matrix, *pairs, *sums, self.state, self._radius, *loss, *kept))
 
     def _proximal(self, now: slice) -> tuple[Any, ...]:
-        """Return the proximal step of the domain as `kernels.coordinatewise` has it: none."""
+        """Return the arguments of the domain's proximal step for a kernel; here there is none."""
         return (NO_WEIGHTS, 0, 0.0, 0.0, False)
 
     def _take_slots(
         self, rows: Rows, y: Vector, plan: SlotPlan, done: int, count: int, example_weight: Vector
     ) -> None:
+        """Take `count` steps of a plan with a buffer, beginning with its step `done`."""
         from pairlearn.kernels.steps.buffers import descend_slots
         from pairlearn.kernels.steps.sparse_buffers import descend_slots_csr
 
@@ -368,12 +365,12 @@ class Descent:
     def _load(
         self, flat: NDArray[Any], y: Vector, plan: SlotPlan, example_weight: Vector
     ) -> tuple[Any, ...]:
-        """Return the buffer at the start of a plan, as the kernel wants it."""
+        """Return the buffer at the start of a plan, in the kernel's layout."""
         from pairlearn.kernels.steps.buffers import GROUP, load_slots
 
         low, high = float(y.min()), float(y.max())
-        # The order of the columns depends on the past. A stream must not depend on where it was
-        # cut, so it keeps them in the order of the slots.
+        # The order of sorted columns depends on the past, and a stream must not depend on its
+        # chunks. So a stream keeps the order of the slots.
         by_label = (
             not self._all_pairs
             and self.horizon is not None
@@ -396,7 +393,7 @@ class Descent:
         return slots
 
     def _open_block(self, stop: int) -> None:
-        """Make the arrays of the current block, at least to `stop`."""
+        """Make the arrays of the current block, at least up to `stop`."""
         self._sizes.open(self.n_steps // BLOCK, stop)
 
     def _count(self, count: int) -> None:
@@ -440,7 +437,7 @@ class Descent:
         early = averaging.paid_early(self._sizes.lowered, self.n_steps)
         last = averaging.owed_to_last(self.n_steps)
         paid = float(self._sizes.paid[self.position - 1]) if self.position else 0.0
-        # If it was not kept (an interrupted run) the current iterate is at most one step away.
+        # An interrupted run did not keep it; the current iterate is then at most one step away.
         before_last = self.left_iterate if self._moved_last and self._kept_left else w
         weighted: Vector = self.total + self.weighted_sum
         weighted += (paid - float(self.state[0]) + last) * w
@@ -451,7 +448,7 @@ class Descent:
     # ----------------------------------------------------------------------- changes of units
 
     def rescale(self, change: Vector) -> None:
-        """Change the parameter for columns that are divided by the numbers `change` from now on."""
+        """Change the parameter for columns that are divided by `change` from now on."""
         from pairlearn.kernels.running_scales import change_units
 
         self.settle()
@@ -512,7 +509,7 @@ class Descent:
             self._pending_rows, self._coefficients = rows, np.zeros(rows.shape[0])
 
     def settle(self) -> None:
-        """Add what sparse steps have left to add to the weighted sum."""
+        """Add the pending sparse rows to the weighted sum."""
         rows = self._pending_rows
         if rows is not None:
             from pairlearn.kernels.steps.sparse import add_rows
@@ -523,7 +520,7 @@ class Descent:
 
 @dataclass(frozen=True)
 class PairPlan:
-    """A plan of one step, kept so that learning one example allocates nothing."""
+    """A plan of one step, reused so that learning one example allocates nothing."""
 
     left: NDArray[np.int32]
     right: NDArray[np.int32]
@@ -531,13 +528,13 @@ class PairPlan:
 
     @classmethod
     def between(cls, left: int, right: int) -> PairPlan:
-        """Return the plan in which two rows meet."""
+        """Return the plan of one step that pairs two rows."""
         make = [np.array([value], dtype=np.int32) for value in (left, right, 0)]
         return cls(*make)
 
 
 class Turn:
-    """Two rows that take turns as current and previous example, one after the other.
+    """Two rows that take turns as the current and the previous example.
 
     Parameters
     ----------
@@ -553,3 +550,50 @@ class Turn:
         self.flat, self.y = X.reshape(-1), y
         #: Scratch: the plan of one step.
         self.pair = np.zeros(3, dtype=np.int32)
+
+
+def _place_of(kernel: Any) -> int:
+    """Return the place of a kernel, for a model to hold.
+
+    What walks over the objects that a model holds, as River does to measure its memory, would be
+    led into the compiler.
+    """
+    if kernel not in KERNELS:
+        KERNELS.append(kernel)
+    return KERNELS.index(kernel)
+
+
+def dense_kernel(d: int, dtype: Any, *, hinge: bool) -> tuple[int, Any]:
+    """Return the place of the kernel for dense rows of d numbers, and its scratch space."""
+    if _in_registers(d, dtype, hinge=hinge):
+        from pairlearn.kernels.steps.short_rows import LANES, descend_short
+
+        return _place_of(descend_short), (0,) * -(-d // LANES)
+    from pairlearn.kernels.steps.dense import descend
+
+    return _place_of(descend), np.empty(d, dtype=dtype)
+
+
+def _meeting_kernel(d: int, dtype: Any, *, hinge: bool) -> int:
+    """Return the place of the kernel that learns one example as `dense_kernel` would."""
+    if _in_registers(d, dtype, hinge=hinge):
+        from pairlearn.kernels.steps.short_rows import meet_short
+
+        return _place_of(meet_short)
+    from pairlearn.kernels.steps.dense import meet_previous
+
+    return _place_of(meet_previous)
+
+
+def _finding_kernel() -> int:
+    """Return the place of the kernel that finds the active pairs of a plan."""
+    from pairlearn.kernels.plan import find_active
+
+    return _place_of(find_active)
+
+
+def _in_registers(d: int, dtype: Any, *, hinge: bool) -> bool:
+    """Tell whether iterate and rows of d numbers stay in registers."""
+    from pairlearn.kernels.steps.short_rows import LONGEST, SHORTEST
+
+    return hinge and dtype == np.float64 and SHORTEST <= d <= LONGEST

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-r"""Localized SGD (Algorithm 4): stages on disjoint data, each held near the last.
+r"""Localized SGD (Algorithm 4): stages on disjoint data, each close to the result before it.
 
 Stage k runs Algorithm 1 on its own examples and the objective
 F_{S_k}(w) + ||w - c||^2 / (zeta_k n_k), c being the result of the stage before, with steps
@@ -65,7 +65,7 @@ class LocalizedStage:
 
 
 def stage_sizes(n: int) -> tuple[int, ...]:
-    """Return floor(n / 2^k) for k = 1, 2, ... while at least 2, what remains in the first.
+    """Return floor(n / 2^k) for k = 1, 2, ... while at least 2; the first also gets the rest.
 
     >>> stage_sizes(20), stage_sizes(3), stage_sizes(1)
     ((13, 5, 2), (3,), ())
@@ -80,14 +80,14 @@ def localized_stages(
 ) -> tuple[LocalizedStage, ...]:
     """Return the stages for n >= 4 examples: n_k = floor(n / 2^k), zeta / 2^k, T_k = n_passes n_k.
 
-    The paper's n / 2^k need not be whole and ends with stages that have no pair. Sizes are rounded
-    down, stages of fewer than two examples are left out, and what remains goes to the first.
-    Theorem 11 takes the locality zeta = D / (G sqrt(n)).
+    The paper's n / 2^k need not be whole, and its last stages have no pair. Here sizes are rounded
+    down, stages of fewer than two examples are left out, and the first stage gets the remaining
+    examples. Theorem 11 takes the locality zeta = D / (G sqrt(n)).
     """
     if check_count("n", n) < 4:
         raise ValueError(
             f"Localized SGD halves the data and needs at least 4 examples, got {n}; "
-            "use PairwiseSGD for so few."
+            "use PairwiseSGD for fewer."
         )
     check_positive("locality", locality)
     check_positive("n_passes", n_passes)
@@ -104,12 +104,12 @@ class LocalizedSGD:
     Parameters
     ----------
     radius : float
-        Radius of the ball; the paper's D is twice as large.
+        Radius of the ball; the paper's D is its diameter.
     locality : float, optional
-        zeta. By default D / (G sqrt(n)) of Theorem 11, with G from the loss, the radius and the
+        zeta. The default is D / (G sqrt(n)) of Theorem 11, with G from the loss, the radius and the
         largest norm of an example.
     n_passes : float, default=1.0
-        Steps of a stage in units of its number of examples.
+        Steps of a stage, as a multiple of its number of examples.
 
     Notes
     -----

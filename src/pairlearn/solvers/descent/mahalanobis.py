@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The running state of pairwise SGD on a Mahalanobis matrix."""
+"""The state of pairwise SGD on a Mahalanobis matrix: full, diagonal or low-rank."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class MahalanobisDescent(Descent):
     """W, its diagonal or its factor, the weighted sum and the step counter.
 
     A matrix is always kept in float64, whatever the `dtype`. It starts at the projection of
-    `w_start`, flat or as a matrix; zero by default, which a low-rank factor cannot leave.
+    `w_start` (flat or a matrix), which is zero by default. A low-rank factor cannot leave zero.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class MahalanobisDescent(Descent):
             w_start = np.asarray(w_start, dtype=np.float64).ravel()
         super().__init__(parts, n_parameters, w_start=w_start, horizon=horizon)
         self.n_features = d = n_features
-        #: How often a negative eigenvalue was looked for, and iterations that this took.
+        #: Number of searches for a negative eigenvalue, and their iterations.
         self.counts = np.zeros(2, dtype=np.int64)
         rank = score.rank or 0
         sizes = {"full": d * d + 6 * d, "diagonal": d, "low_rank": d + rank}
@@ -59,7 +59,7 @@ class MahalanobisDescent(Descent):
             self.state[1] = self._least_eigenvalue()
 
     def _least_eigenvalue(self) -> float:
-        """Return a lower bound of the least eigenvalue, which a pulling step may use up."""
+        """Return a lower bound of the least eigenvalue, by which a pulling step may lower it."""
         d = self.n_features
         return max(float(np.linalg.eigvalsh(self.w.reshape(d, d))[0]), 0.0)
 
@@ -75,7 +75,7 @@ class MahalanobisDescent(Descent):
         return w if norm <= radius else w * (radius / norm)
 
     def rescale(self, change: Vector) -> None:
-        """Change the parameter for columns that are divided by the numbers `change` from now on."""
+        """Change the parameter for columns that are divided by `change` from now on."""
         with np.errstate(over="ignore", invalid="ignore"):
             for vector in (self.w, self.weighted_sum, self.left_iterate, self.total):
                 self._score.in_units(vector, change)
@@ -101,6 +101,7 @@ class MahalanobisDescent(Descent):
     def _take_pairs(
         self, rows: Rows, y: Vector, plan: Plan, done: int, count: int, example_weight: Vector
     ) -> None:
+        """Take `count` steps of a plan of pairs; project every `period` steps if asked."""
         if not isinstance(rows, DenseRows):
             raise ValueError("A Mahalanobis score needs dense rows; pass X.toarray().")
         left, right = plan.steps(done, count, rows.shape[0])
@@ -119,7 +120,7 @@ class MahalanobisDescent(Descent):
             return
         period, begin = self._domain.period, 0
         while begin < count:
-            # Steps are counted from the start of the run, so that chunks do not show.
+            # Steps are counted from the start of the run, so that chunks make no difference.
             end = min(begin + period - (self.n_steps + begin) % period, count)
             first, last = np.searchsorted(active, [begin, end])
             self._call(pairs, active[first:last])
@@ -140,7 +141,7 @@ class MahalanobisDescent(Descent):
         )
 
     def _project_at(self, paid: float, *, moved: bool) -> None:
-        """Project the iterate at the end of a step, after paying the one that is left."""
+        """Project the iterate at the end of a step, after adding the old iterate to the average."""
         if not moved:
             self.left_iterate[:] = self.w
         self.weighted_sum += (paid - self.state[0]) * self.w
@@ -148,6 +149,7 @@ class MahalanobisDescent(Descent):
         self.w[:] = self._domain.project(self.w)
 
     def _call(self, pairs: tuple[NDArray[Any], ...], active: NDArray[np.int32]) -> None:
+        """Run the kernel of the parameterization on the active pairs; raise if it fails."""
         from pairlearn.kernels.steps import mahalanobis
 
         iterates = (self.w, self.weighted_sum, self.left_iterate, self.state)

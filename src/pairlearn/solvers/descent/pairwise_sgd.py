@@ -38,7 +38,7 @@ from pairlearn.validation import (
 __all__ = ["PairwiseSGD"]
 
 _NO_WEIGHTS = np.empty(0)
-#: How many pairs of a block the running risk is estimated from.
+#: Number of pairs of a block from which the running risk is estimated.
 _RISK_PAIRS = 1024
 
 
@@ -53,13 +53,12 @@ class PairwiseSGD:
     Parameters
     ----------
     pairing : Pairing, default=PreviousExample()
-        Who meets whom.
+        How examples are paired.
     schedule : Schedule, default=Constant(0.1)
         The step sizes.
     domain : Domain, default=WholeSpace()
         Where the parameter may live: `WholeSpace`, `Ball` or a `CoordinatewiseDomain` (`Box`,
-        `NonNegative`, `ElasticNet`, one of your own), `PsdCone` or `PsdBall` for a Mahalanobis
-        score.
+        `NonNegative`, `ElasticNet`, or your own); for a Mahalanobis score `PsdCone` or `PsdBall`.
     averaging : Averaging, default=DelayedByStepSize()
         Which average of the iterates is returned.
 
@@ -116,7 +115,7 @@ class PairwiseSGD:
         n_steps : int, optional
             The number T of steps.
         n_passes : float, optional
-            The number of steps in units of n. Give one of `n_steps` and `n_passes`.
+            The number of steps as a multiple of n. Give one of `n_steps` and `n_passes`.
         rng : int or numpy.random.Generator, optional
             Source of the indices.
         w_start : array-like of shape (d,), optional
@@ -125,16 +124,16 @@ class PairwiseSGD:
             The gradient of a pair is multiplied by the weights of both of its examples.
         callbacks : sequence of callable
             Each is called between blocks of steps with a `Running`: `step`, `seconds`,
-            `n_gradients`, and computed when asked for `risk`, `average` and `w`.
+            `n_gradients`, and on demand `risk`, `average` and `w`.
         pauses : sequence of int
-            Steps at which callbacks are called, and at the end, instead of after every block. A
-            block ends there, so the indices are drawn in other portions: another path.
+            Steps at which callbacks are called, besides the end, instead of after every block. A
+            block ends at each pause, so the random indices and the path differ.
 
         Returns
         -------
         Solution
-            The average, the last iterate and the trace. Ctrl-C ends the run early, with a
-            warning, and returns what there is.
+            The average, the last iterate and the trace. Ctrl-C ends the run early, with a warning,
+            and returns the result so far.
         """
         parts = self._parts(problem)
         rows = as_rows(X)
@@ -193,14 +192,15 @@ class PairwiseSGD:
         dtype : dtype, default=float64
             Type of the iterate on dense chunks; sparse chunks need float64.
         w_start : array-like of shape (n_features,), optional
-            The starting point, zero by default; with scales that know of it (``start="given"``) in
-            the units of the examples.
+            The starting point, zero by default. With scales of ``start="given"`` it is in the units
+            of the examples.
         n_before : int, default=0
-            How many examples `w_start` was learned from. Step sizes and average go on as after so
-            many steps that left it where it is, so that a few examples do not undo it.
+            The number of examples that `w_start` was learned from. Step sizes and average
+            continue as after `n_before` steps, so a few new examples do not undo `w_start`.
         scales : RunningScales, optional
-            Finds the scales of the columns on the way; the parameter lives in scaled units, `w` and
-            `average` are in those of the examples. None is the algorithm of the paper.
+            Estimates the scales of the columns while examples arrive. The parameter lives in
+            scaled units; `w` and `average` are in the units of the examples. None is the
+            paper's algorithm.
 
         Returns
         -------
@@ -230,7 +230,7 @@ def _running_risk(
     """Return the mean pair loss at w over up to `_RISK_PAIRS` steps of a plan."""
     loss = problem.loss
     current = plan.left[:_RISK_PAIRS]
-    # Of a buffer, one example earlier than the current one stands for those that it met.
+    # For a buffer, one random earlier example stands for all examples in it.
     earlier = plan.left[np.maximum(np.arange(len(plan)) - 1, 0)]
     other = (earlier if isinstance(plan, SlotPlan) else plan.right)[: len(current)]
     scores = problem.score.of_pairs(
@@ -247,7 +247,7 @@ def _running_risk(
 
 
 def _descent_for(parts: Parts, n_features: int, **keywords: Any) -> Descent:
-    """Return the running state that score and domain need, before the first step."""
+    """Return the initial state for the score and the domain."""
     if isinstance(parts.problem.score, MahalanobisScore):
         return MahalanobisDescent(parts, n_features, **keywords)
     if isinstance(parts.domain, CoordinatewiseDomain):

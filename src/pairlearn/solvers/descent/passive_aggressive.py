@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-r"""Passive-aggressive updates: the hinge loss met one buffered example at a time (OAM_seq).
+r"""Passive-aggressive updates with the hinge loss, one buffered example at a time (OAM_seq).
 
 Each pair moves w to the minimiser of ||v - w||^2 / 2 + cap l(<v, D>), D = y (x - x'), which is
 w + min(cap, l / ||D||^2) D: never beyond the margin, whatever the cap.
@@ -96,7 +96,7 @@ class PassiveAggressive:
         rng : int or numpy.random.Generator, optional
             Source of the indices.
         callbacks, pauses : sequence
-            As of `PairwiseSGD.solve`; there is no risk.
+            As in `PairwiseSGD.solve`; there is no risk.
 
         Returns
         -------
@@ -114,6 +114,7 @@ class PassiveAggressive:
         run = Iterates(self.averaging, self.schedule, n_steps, d, counts)
 
         def advance(count: int) -> int:
+            """Take `count` steps; return the number of steps that pair an example with itself."""
             plan, done = source.draw(count), run.n_steps
             if not isinstance(plan, SlotPlan):
                 raise ValueError(

@@ -7,8 +7,8 @@ With p the share of positives, the pair risk of the square loss equals (up to th
     min over w, a, b, max over alpha of  E (1 - p)(<w,x> - a)^2 [y = 1] + p (<w,x> - b)^2 [y = -1]
         + 2 (1 + alpha)(p <w,x> [y = -1] - (1 - p) <w,x> [y = 1]) - p (1 - p) alpha^2,
 
-in which examples come one at a time. SOLAM descends in w, a, b and ascends in alpha. SPAUC puts
-in the best a, b, alpha, which are known once the class means are.
+in which examples come one at a time. SOLAM descends in w, a, b and ascends in alpha. SPAUC inserts
+the best a, b and alpha, which follow from the class means.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from pairlearn.validation import check_generator
 
 __all__ = ["SOLAM", "SPAUC"]
 
-#: A kernel and what it receives before and behind the iterate.
+#: A kernel, and its arguments before and after the iterate.
 Kernel = tuple[Callable[..., int], tuple[Any, ...], tuple[Any, ...]]
 
 
 @dataclass(frozen=True)
 class _Saddle:
-    """What both solvers share: their parts and the way along the path."""
+    """The parts and the loop that both solvers share."""
 
     schedule: Schedule = field(default_factory=lambda: InverseSqrt(0.1))
     domain: WholeSpace | Ball = field(default_factory=WholeSpace)
@@ -63,9 +63,9 @@ class _Saddle:
     ) -> Solution:
         """Run on examples drawn uniformly, with labels -1 and +1, for `n_passes` times n steps.
 
-        `callbacks` and `pauses` are as of `PairwiseSGD.solve`; there is no risk, and pauses do not
-        change the path. A gradient is one example here, not a pair. Ctrl-C ends the run early,
-        with a warning.
+        `callbacks` and `pauses` are as in `PairwiseSGD.solve`, but there is no risk, and pauses do
+        not change the path. Gradients are counted per example, not per pair. Ctrl-C ends the run
+        early, with a warning.
         """
         name = type(self).__name__
         check_parts(name, domain=self.domain)
@@ -99,9 +99,9 @@ class SPAUC(_Saddle):
     averaging : Averaging, default=Uniform()
         Which average of the iterates is returned.
     moments : {"online", "known"}, default="online"
-        Class means and the share of positives: running means over the examples of the steps so
-        far, or those of all of X, computed before the first step (as the code released with the
-        paper does, outside its clock).
+        Class means and the share of positives. "online" uses running means over the steps so far.
+        "known" computes them from all of X before the first step, as the code released with the
+        paper does (outside its clock).
 
     References
     ----------
@@ -135,12 +135,12 @@ class SOLAM(_Saddle):
     schedule : Schedule, default=InverseSqrt(0.1)
         The step sizes.
     domain : WholeSpace or Ball, default=WholeSpace()
-        Where w may live. With a ball of radius R, a and b are kept within R max||x|| and alpha
-        within twice that, as in the original.
+        Where w may live. With a ball of radius R, a and b stay within R max||x|| and alpha within
+        twice that, as in the original.
     averaging : Averaging, default=ByStepSize()
         Which average of the iterates is returned; the original weighs them by step sizes.
     moments : {"online", "known"}, default="online"
-        The share of positives: of the steps so far, or of all of X. Class means are not needed.
+        The share of positives: of the steps so far, or of all of X. Class means are not used.
 
     References
     ----------

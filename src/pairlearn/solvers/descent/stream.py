@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A running stream: the paper's Algorithm 2, whoever the arriving example meets."""
+"""Pairwise SGD on a stream: the paper's Algorithm 2, with any online pairing.
+
+A chunk that fails leaves the stream as it was. Results do not depend on the sizes of the chunks.
+"""
 
 from __future__ import annotations
 
@@ -24,13 +27,13 @@ from pairlearn.validation import check_labels, check_weights, real_array
 
 __all__ = ["Stream"]
 
-#: Copying so many numbers takes less time than a step of its own.
+#: Copying this many numbers takes less time than a separate step.
 _SMALL = 1 << 15
 _NO_WEIGHTS = np.empty(0)
 _NOT_FINITE = "The example contains NaN or infinity; skip it or impute the values."
-#: The order of a chunk of a usual size.
+#: The row order of a chunk, made once for chunks of up to this size.
 _ORDER = np.arange(1 << 14, dtype=np.int32)
-#: What a stream keeps of its arrays beside them.
+#: Attributes that are views of other attributes.
 _VIEWS = frozenset(
     (
         "_turn_rows",
@@ -45,7 +48,7 @@ _VIEWS = frozenset(
 
 
 class Stream:
-    """Algorithm 2: each arriving example meets remembered ones, by default the previous one.
+    """Algorithm 2: each new example is paired with remembered ones, by default the previous one.
 
     Made by `PairwiseSGD.start`. Feeding a stream in chunks of any sizes gives the same result,
     bit for bit on dense rows. Memory is the parameter and the remembered examples.
@@ -67,14 +70,14 @@ class Stream:
         scales: RunningScales | None = None,
     ) -> None:
         self._descent = descent
-        #: Scales of the columns; None where examples are taken as they are.
+        #: Scales of the columns, or None to take examples as they are.
         self.scales = scales
         self._learning = Turns()
         self._meets_previous = type(pairing) is PreviousExample and pairing.has_online_form
         self._pairing_name = type(pairing).__name__
-        #: Whether plans are looked at: not those of this library, unless a state was restored.
+        #: Whether to check plans: those of foreign pairings, and all after a state was restored.
         self._looks = not is_own(pairing)
-        #: Says who meets whom; None where each example meets the previous one.
+        #: Decides who is paired with whom; None pairs each example with the previous one.
         self.source: OnlineSource | None = None
         if not self._meets_previous:
             self.source = pairing.online(rng)
@@ -90,8 +93,7 @@ class Stream:
         self._buffer_weight = _NO_WEIGHTS
         #: Number of examples received.
         self.n_examples = 0
-        # Two rows that take turns as current and previous example of `learn_one`, as they came and
-        # as they are learned from.
+        # Two rows that take turns as current and previous example of `learn_one`, raw and scaled.
         d = descent.n_features
         self._turns = DenseRows(np.zeros((2, d), dtype=descent.w.dtype))
         self._seen = self._turns if scales is None else DenseRows(np.zeros_like(self._turns.X))
@@ -106,13 +108,13 @@ class Stream:
         self._seen_flat = self._seen.flat
         self._turn_dtype, self._turn_shape = self._turns.X.dtype, self._turns.X.shape[1:]
         self._both = Turn(self._turns.X, self._turn_y)
-        #: Whether an example is learned by one call of a kernel.
+        #: Whether one kernel call learns an example.
         self._meets_alone = (
             self._meets_previous and self.scales is None and self._descent.meets_alone
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        # A copy of a view would be an array of its own.
+        # Copying a view would make it an array of its own.
         return {name: value for name, value in self.__dict__.items() if name not in _VIEWS}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -127,7 +129,7 @@ class Stream:
 
     @property
     def scaled_average(self) -> Vector:
-        """The average in the units of scaled features; the same as `average` without scales."""
+        """The average in the units of scaled features; equals `average` without scales."""
         with self._learning:
             return self._descent.average
 
@@ -162,7 +164,7 @@ class Stream:
                 raise ValueError(f"x must have shape ({descent.n_features},), got {x.shape}.")
             if self._turn >= 0 and self._meets_alone:
                 if x.dtype is not self._turn_dtype or not x.flags.carray:
-                    # Every kind of array costs seconds of compilation.
+                    # Each new array type costs seconds of compilation.
                     x = np.array(x, dtype=self._turn_dtype)
                 if not descent.meet(x, float(y), self._both, 1 - self._turn):
                     raise ValueError(_NOT_FINITE)
@@ -172,7 +174,7 @@ class Stream:
             if not self._meets_previous or not (self._turn >= 0 or self._take_turns()):
                 self._learn_many(x[np.newaxis], np.array([y], dtype=np.float64), None, None)
                 return self
-            # The other row holds the example before the previous one, which nobody needs any more.
+            # The other row holds the example before the previous one, which is no longer needed.
             turn = 1 - self._turn if self._turn >= 0 else 0
             row = self._turn_rows[turn]
             row[:] = x
@@ -214,9 +216,9 @@ class Stream:
     ) -> Stream:
         """Learn from a chunk of examples, in the order of its rows; return the stream itself.
 
-        A pair weighs the product of both `example_weight`; once given they are always needed. `qid`
-        names the query of each example, for a pairing within queries. A chunk that fails leaves the
-        stream as it was. Threads that teach one stream take turns.
+        A pair weighs the product of both `example_weight`; give weights for every chunk or for
+        none. `qid` names the query of each example, for a pairing within queries. A chunk that
+        fails leaves the stream as it was. Threads that teach one stream take turns.
         """
         with self._learning:
             self._learn_many(X, y, example_weight, qid)
@@ -229,10 +231,10 @@ class Stream:
         weight: Vector,
         qid: ArrayLike | None = None,
     ) -> Stream:
-        """Learn from a chunk as `learn_many` does, whose labels and weights were looked at.
+        """Learn from a chunk as `learn_many` does; its labels and weights are already checked.
 
-        Both are finite and one for each row, weights are at least 0; without any, `weight` is
-        empty.
+        Labels and weights are finite, one for each row, and weights are at least 0. An empty
+        `weight` means no weights.
         """
         with self._learning:
             self._check_kind(rows.checked())
@@ -263,6 +265,7 @@ class Stream:
         weight: Vector,
         qid: ArrayLike | None,
     ) -> None:
+        """Learn from checked rows; if this fails, restore the state and raise."""
         descent, m = self._descent, rows.shape[0]
         if m == 0:
             return
@@ -295,7 +298,7 @@ class Stream:
     def state(self) -> dict[str, Any]:
         """Return a copy of everything that the next step depends on, as plain values and arrays.
 
-        It is for `restore` of this stream, or of another one that was started with the same parts.
+        Pass it to `restore` of this stream, or of another one started with the same parts.
         """
         with self._learning:
             return self._state()
@@ -313,12 +316,13 @@ class Stream:
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go back to a state returned by `state`; one that no stream can have is refused."""
+        """Go back to a state returned by `state`; refuse a state that no stream can have."""
         with self._learning:
             self._restore(state)
             self._looks = True
 
     def _restore(self, state: Mapping[str, Any]) -> None:
+        """Validate a state and go back to it."""
         buffer, y, weight = self._checked_buffer(state)
         saved = state["descent"]
         n_steps = restored_count(saved, "n_steps")
@@ -371,14 +375,15 @@ class Stream:
         if not isinstance(buffer, Rows) or buffer.shape != (len(y), d):
             raise ValueError(
                 f"the state remembers examples of shape {getattr(buffer, 'shape', None)} with "
-                f"{len(y)} labels, the stream has {d} features; start it as that one was."
+                f"{len(y)} labels, the stream has {d} features; start it with the same parts."
             )
         dtype = buffer.X.dtype if isinstance(buffer, DenseRows) else self._descent.w.dtype
         if dtype != self._descent.w.dtype:
-            raise ValueError(f"the state remembers examples of {dtype}, the stream has another.")
+            raise ValueError(f"the saved examples are {dtype}; start the stream with that dtype.")
         return buffer, y, weight
 
     def _meet(self, rows: Any, y: Vector, weight: Vector, qid: ArrayLike | None) -> None:
+        """Take the steps of a chunk and remember the examples that the pairing keeps."""
         descent = self._descent
         self._check_queries(qid)
         if self.source is not None:
@@ -400,11 +405,11 @@ class Stream:
             joined_y = np.concatenate([self._buffer_y, y])
             joined_weight = np.concatenate([self._buffer_weight, weight])
             if plan is None and isinstance(rows, DenseRows) and rows.X.size > _SMALL:
-                # Only the first pair crosses the border of the chunk: the chunk is not copied.
+                # Only the first pair crosses the border of the chunk, so the chunk is not copied.
                 border = self._buffer.followed_by(rows.take(np.array([0])))  # type: ignore[arg-type]
                 descent.advance(border, joined_y, _in_order(2), joined_weight)
             else:
-                # What a restored state remembers has not been looked at.
+                # Remembered examples of a restored state are not yet checked.
                 rows, y = as_rows(self._buffer.followed_by(rows)), joined_y
                 weight = joined_weight
         if plan is None:
@@ -426,9 +431,9 @@ class Stream:
         weight: Vector,
         qid: ArrayLike | None,
     ) -> None:
-        """Take the steps of a chunk in which each example meets the previous one, on scaled rows.
+        """Pair each example of a chunk with the previous one, on scaled rows.
 
-        While scales settle a chunk has dozens of parts, and what each costs is paid as often.
+        While scales settle, a chunk has dozens of parts, so the cost per part matters.
         """
         assert self.scales is not None
         self._check_queries(qid)
@@ -465,7 +470,7 @@ class Stream:
         plan: Plan | SlotPlan | None,
         keep: NDArray[np.int64] | None,
     ) -> None:
-        """Take the steps of a chunk on scaled rows; examples are remembered as they came."""
+        """Take the steps of a chunk on scaled rows; remember the examples unscaled."""
         assert self.scales is not None
         buffer, b = self._buffer, 0
         if buffer is not None:
@@ -504,6 +509,6 @@ class Stream:
 
 
 def _in_order(m: int) -> Plan:
-    """Return the plan in which each of m rows meets the one before it."""
+    """Return the plan that pairs each of m rows with the one before it."""
     order = _ORDER if m <= len(_ORDER) else np.arange(m, dtype=np.int32)
     return Plan(order[1:m], order[: m - 1])

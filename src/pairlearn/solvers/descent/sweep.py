@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Many models on one sample path: a grid of step sizes and radii for little more than one run."""
+"""Train many models on one sample path: a grid of step sizes and radii for about one run.
+
+All models read the same pairs, so a block of pairs becomes one matrix product over all models.
+"""
 
 from __future__ import annotations
 
@@ -35,9 +38,9 @@ from pairlearn.validation import (
 
 __all__ = ["Sweep", "SweepSolution"]
 
-#: From this many features on, blocks of pairs and matrix products are faster.
+#: With at least this many features, blocks of pairs and matrix products are faster.
 _MANY_FEATURES = 64
-#: Pairs per block of the matrix form.
+#: Number of pairs per block of the matrix form.
 _PAIRS = 64
 
 _NO_WEIGHTS = np.empty(0)
@@ -60,25 +63,25 @@ class SweepSolution:
 class Sweep:
     """Pairwise SGD for several step sizes and radii at once.
 
-    All models see the same examples in the same order, so that they differ by their
-    hyper-parameters alone; each equals the model that `PairwiseSGD` finds on that path.
+    All models see the same examples in the same order, so they differ by their hyper-parameters
+    alone. Each equals the model that `PairwiseSGD` finds on that path.
 
     Parameters
     ----------
     step_sizes : sequence of float
-        The scale of the schedule of each model.
+        One per model: the factor of the schedule.
     radii : sequence of float
-        The radius of each model's ball, infinity for none; as many as there are step sizes.
+        One per step size: the radius of the model's ball, infinity for none.
     pairing : Pairing, default=PreviousExample()
-        Who meets whom, one pair at a step.
+        How examples are paired, one pair at a step.
     schedule : Schedule, default=Constant(1.0)
         The shape of the step sizes; its own scale is multiplied by each of `step_sizes`.
     averaging : Averaging, default=DelayedByStepSize()
         Which average of the iterates is returned.
     device : {"cpu", "cuda", "auto"}, default="cpu"
-        Where to train: "cuda" needs the extra `torch` and takes dense rows in float32, margin
-        losses of this library (hinge, squared hinge, square, logistic) and the same path as the
-        CPU; "auto" takes it where it is to be had, and says if not.
+        Where to train. "cuda" needs the extra `torch`; it takes dense rows in float32 and margin
+        losses of this library (hinge, squared hinge, square, logistic), on the same path as the
+        CPU. "auto" uses CUDA where it is available, and says so if it is not.
 
     Examples
     --------
@@ -175,7 +178,7 @@ class Sweep:
         rng: np.random.Generator,
         example_weight: Vector,
     ) -> SweepSolution:
-        """Train all models on a graphics processor."""
+        """Train all models on a GPU."""
         if not isinstance(rows, DenseRows):
             raise ValueError(
                 f'device="{self.device}" takes dense rows; pass X.toarray(), or use device="cpu".'
@@ -209,7 +212,7 @@ class Sweep:
         return SweepSolution(found, last, np.isnan(found).any(axis=1), n_gradients)
 
     def _solve_apart(self, problem: Problem, rows: CsrRows, y: Vector, **how: Any) -> SweepSolution:
-        """Train the models one by one on the same path: sparse rows have nothing to share."""
+        """Train the models one by one on the same path: sparse rows share no work."""
         models: list[Solution | None] = []
         for step_size, radius in zip(self.step_sizes, self.radii, strict=True):
             solver = PairwiseSGD(
@@ -273,7 +276,7 @@ class _Run:
         active = self._active[:n_active]
         self._moved_last = bool(n_active) and int(active[-1]) == count - 1
         self.n_gradients += n_active
-        # The last pair is taken alone when the iterate before it will be needed.
+        # The last pair is taken alone if the iterate before it will be needed.
         apart = self._moved_last and first + count - 1 == self.horizon
         take = self._by_rows if self.by_rows else self._by_blocks
         take(plan, steps, paid, active[: n_active - apart])
@@ -297,6 +300,7 @@ class _Run:
     def _by_blocks(
         self, plan: Plan, steps: Vector, paid: Vector, active: NDArray[np.int32]
     ) -> None:
+        """Take the active pairs in blocks: matrix products score and move all models at once."""
         from pairlearn.kernels.steps.sweep import descend_block
 
         n_models, X = self.n_models, self.rows.X
@@ -306,7 +310,7 @@ class _Run:
             left, right = plan.left[position], plan.right[position]
             D = X[left] - X[right]
             k = len(position)
-            # The rows of `moves` are first the ends, then the sums of each model.
+            # Rows of `moves`: first the last iterates, then the weighted sums, one per model.
             moves, shrinkage = np.empty((2 * n_models, k)), np.empty((n_models, 2))
             labels = (self.y[left], self.y[right])
             norms = np.einsum("md,md->m", self.W, self.W)

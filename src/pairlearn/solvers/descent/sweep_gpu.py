@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The parts of a sweep as the kernels of `pairlearn.gpu` take them."""
+"""Translate the parts of a sweep to the arguments of the kernels in `pairlearn.gpu`."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 
 from pairlearn.averaging import Averaging
 from pairlearn.gpu.draws import ONE_NUMBER, draw_indices, draw_keys, draw_pairs
-from pairlearn.gpu.pairs import LOSSES, MOST_FEATURES, descend
+from pairlearn.gpu.pairs import LOSSES as BUILT_IN
+from pairlearn.gpu.pairs import MOST_FEATURES, descend
 from pairlearn.gpu.paths import Path, pack
-from pairlearn.losses import Hinge, Logistic, PairLoss, Square, SquaredHinge
+from pairlearn.losses import LOSSES, PairLoss
 from pairlearn.pairings import Pairing, Plan, PreviousExample, RandomPair
 from pairlearn.pairings.sound import sound_source
 from pairlearn.schedules import Schedule
@@ -31,7 +32,6 @@ __all__ = [
 ]  # fmt: skip
 
 Tensor = Any
-_BUILT_IN = (Hinge, SquaredHinge, Square, Logistic)
 
 
 def check_built_in(loss: PairLoss) -> None:
@@ -43,15 +43,16 @@ def check_built_in(loss: PairLoss) -> None:
         ...
     ValueError: Exponential(one_sided=False) is not built into the device's kernel, ...
     """
-    if type(loss) not in _BUILT_IN:
+    name = type(loss).__name__
+    if name not in BUILT_IN or LOSSES.types[name] is not type(loss):
         raise ValueError(
-            f"{loss!r} is not built into the device's kernel, which has {', '.join(LOSSES)}; use "
+            f"{loss!r} is not built into the device's kernel, which has {', '.join(BUILT_IN)}; use "
             'device="cpu", which runs any loss.'
         )
 
 
 def check_width(d: int) -> None:
-    """Refuse rows whose iterates do not fit into the registers of one program."""
+    """Refuse rows whose iterates do not fit in the registers of one GPU program."""
     if d > MOST_FEATURES:
         raise ValueError(
             f"X has {d:,} features, and the device's kernel takes at most {MOST_FEATURES:,}; use "
@@ -61,9 +62,9 @@ def check_width(d: int) -> None:
 
 @dataclass(frozen=True)
 class Rule:
-    """Schedule and averaging over a number of steps: what the kernel sees of them.
+    """Schedule and averaging over a number of steps, as the kernel reads them.
 
-    The step size at step t is `scale` times `factors[t - 1]` (one, if None) times that of the
+    The step size at step t is `scale` times `factors[t - 1]` (1 if None) times the step size of the
     model; `shares` are the weights of w_0, ..., w_T.
     """
 
@@ -81,7 +82,7 @@ class Rule:
 
 
 def portions_of(n_steps: int, pauses: Sequence[int] = ()) -> list[int]:
-    """Return the portions in which solvers draw a path: a key of the generator for each.
+    """Return the portions in which solvers draw a path; each has its own generator key.
 
     >>> portions_of(70_000), portions_of(100, (30,))
     ([32768, 32768, 4464], [30, 70])
@@ -102,7 +103,7 @@ def draw_plan(
     y: Vector,
     device: Any,
 ) -> tuple[Tensor, Tensor]:
-    """Return left and right of each step, the very pairs that the pairing draws on the CPU."""
+    """Return the left and right example of each step, the same pairs as on the CPU."""
     if type(pairing) is PreviousExample:
         keys = draw_keys(rng, 1 + len(portions))
         path = draw_indices(keys, [1, *portions], n, device)
@@ -121,7 +122,7 @@ def draw_plan(
 
 
 def row_of(values: Sequence[float], rule: Rule, device: Any) -> Tensor:
-    """Return the step sizes of the models of one path."""
+    """Return the step sizes of the models on one path."""
     return torch.tensor([rule.scale * value for value in values], dtype=torch.float32).to(device)
 
 
@@ -137,8 +138,8 @@ def sweep_paths(
 ) -> tuple[Tensor, Tensor, int]:
     """Train all models on their paths.
 
-    Returns averages (float64), last iterates and the number of gradients on the longest path; a
-    model that diverged has NaN for its average.
+    Returns averages (float64), last iterates and the number of gradients on the longest path. A
+    model that diverged has a NaN average.
     """
     check_built_in(loss)
     packed = pack(paths, y, one_sided=loss.one_sided)
@@ -170,7 +171,7 @@ def sweep_resamples(
     n_steps: int,
     device: Any,
 ) -> Vector:
-    """Return the average on each resample: rows of X that were drawn, on a path of its own."""
+    """Return the average on each resample: drawn rows of X, on their own path."""
     check_width(X.shape[1])
     rule = Rule.of(schedule, averaging, n_steps)
     factors = None if rule.factors is None else torch.from_numpy(rule.factors).to(device)

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-r"""Exact minimisers of the pair risk for data in memory: closed form, and L-BFGS.
+r"""Minimise the exact pair risk for data in memory, by closed form, L-BFGS or Newton's method.
 
-All minimise the mean of l(<w, x+ - x->) over opposite pairs plus ridge ||w||^2. The mean over
-opposite pairs is the empirical risk F_S times n (n - 1) / (2 n+ n-) for a symmetric loss. Gradients
-are exact and, for the squared and smoothed hinge, O(n log n) by sorting the scores.
+All minimise the mean of l(<w, x+ - x->) over opposite pairs plus ridge ||w||^2. For a symmetric
+loss, the mean over opposite pairs is the empirical risk F_S times n (n - 1) / (2 n+ n-). Gradients
+are exact. For the squared and smoothed hinge they cost O(n log n), by sorting the scores.
 
-The square loss has a closed form. Its matrix also preconditions L-BFGS for the other losses: in
-the coordinates in which it is the identity a few iterations are enough.
+The square loss has a closed form. Its matrix also preconditions L-BFGS for the other losses: a few
+iterations suffice in the coordinates in which that matrix is the identity.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pairlearn.losses import PairLoss, Square, SquaredHinge, get_loss
+from pairlearn.losses import LOSSES, PairLoss, SquaredHinge
 from pairlearn.metrics import pair_risk, pair_risk_gradient
 from pairlearn.solvers.closed_form.moments import ClassMoments
 from pairlearn.solvers.exact.newton import SquaredHingeNewton
@@ -38,10 +38,10 @@ ScoreLoss = Callable[[Vector], tuple[float, Vector]]
 
 #: With more features than this the closed form is not used as a preconditioner.
 _MOST_PRECONDITIONED = 1_000
-#: With at most so many features the squared hinge is left to Newton's method: one iteration is then
-#: as cheap as a few of L-BFGS.
+#: With at most this many features, Newton's method minimises the squared hinge: one Newton
+#: iteration then costs as much as a few of L-BFGS.
 _NEWTON = 32
-#: A bucket of more places than this is left to a general sort.
+#: Buckets with more entries than this are sorted by a general sort.
 _LONGEST_BUCKET = 64
 
 
@@ -58,9 +58,9 @@ class ExactSolver:
     ridge : float, default=0.0
         The weight of ||w||^2.
     tolerance : float, default=1e-9
-        Stop when an iteration lowers the objective by less than this share of it.
+        Stop when an iteration lowers the objective by less than this share.
     max_iterations : int, default=200
-        Most iterations.
+        The limit on iterations.
 
     Examples
     --------
@@ -82,7 +82,7 @@ class ExactSolver:
             raise ValueError(f"ridge must be at least 0, got {self.ridge!r}.")
         check_positive("tolerance", self.tolerance)
         check_count("max_iterations", self.max_iterations)
-        loss = get_loss(self.loss)
+        loss = LOSSES.make(self.loss)
         check_parts("ExactSolver", loss=loss)
         if not (loss.convex and loss.opposite_labels_only):
             raise ValueError(
@@ -112,20 +112,20 @@ class ExactSolver:
         y : array-like of shape (n,)
             Labels -1 and +1.
         w_start : array-like of shape (d,), optional
-            Where the search starts; by default at the minimiser for the square loss.
+            Start of the search; the minimiser for the square loss by default.
         example_weight : array-like of shape (n,), optional
             A pair weighs the product of the weights of its two examples.
 
         Returns
         -------
         Solution
-            The minimiser, as both average and last iterate. The trace counts evaluations of the
-            risk as steps and all opposite pairs of each as gradients.
+            The minimiser, as both average and last iterate. The trace counts an evaluation of the
+            risk as a step, and every opposite pair in it as a gradient.
         """
         begin = time.perf_counter()
         rows, y = check_two_classes(X, y)
         weight = None if example_weight is None else check_weights(example_weight, len(y))
-        objective = PairObjective(rows, y, get_loss(self.loss), weight)
+        objective = PairObjective(rows, y, LOSSES.make(self.loss), weight)
         w, n_evaluations = objective.minimise(
             self.ridge,
             None if w_start is None else np.asarray(w_start, dtype=np.float64),
@@ -139,7 +139,7 @@ class ExactSolver:
 
 
 class PairObjective:
-    """The mean loss over opposite pairs of one data set, to be minimised for any ridge.
+    """The mean loss over opposite pairs of one data set, which is minimised for any ridge.
 
     Parameters
     ----------
@@ -165,7 +165,7 @@ class PairObjective:
     @cached_property
     def _moments(self) -> ClassMoments | None:
         d = self._rows.shape[1]
-        if type(self._loss) is not Square and d > _MOST_PRECONDITIONED:
+        if not self._loss.by_moments and d > _MOST_PRECONDITIONED:
             return None
         return ClassMoments(d).add(self._rows, self._y, example_weight=self._weight)
 
@@ -193,18 +193,18 @@ class PairObjective:
         tolerance: float = 1e-9,
         max_iterations: int = 200,
     ) -> tuple[Vector, int]:
-        """Return the minimiser of the mean loss plus ridge ||w||^2, and what it took.
+        """Return the minimiser of the mean loss plus ridge ||w||^2, and the number of evaluations.
 
         Parameters
         ----------
         ridge : float
             The weight of ||w||^2.
         w_start : ndarray of shape (d,), optional
-            Where the search starts; by default at the minimiser for the square loss.
+            Start of the search; the minimiser for the square loss by default.
         tolerance : float, default=1e-9
-            Stop when an iteration lowers the objective by less than this share of it.
+            Stop when an iteration lowers the objective by less than this share.
         max_iterations : int, default=200
-            Most iterations.
+            The limit on iterations.
 
         Returns
         -------
@@ -213,9 +213,9 @@ class PairObjective:
         n_evaluations : int
             How often the risk was evaluated.
         """
-        if type(self._loss) is Square:
+        if self._loss.by_moments:
             assert self._moments is not None
-            return self._moments.solve(ridge=ridge, margin=self._loss.margin), 1
+            return self._moments.solve(ridge=ridge, margin=self._loss.parameter), 1
         if self._newton is not None:
             w, n_evaluations = self._newton.minimise(
                 ridge, w_start, tolerance=tolerance, max_iterations=max_iterations
@@ -247,7 +247,7 @@ class PairObjective:
         )
 
     def _risk(self, w: Vector, ridge: float) -> tuple[float, Vector]:
-        """Return what is minimised besides ridge ||w||^2, and its gradient."""
+        """Return the objective without ridge ||w||^2, and its gradient."""
         value, slopes = self._mean(self._products.scores(w))
         return value, self._products.combine(slopes)
 
@@ -268,25 +268,25 @@ def descend(
     risk : callable
         From w to the mean loss over opposite pairs and its gradient.
     w_start : ndarray of shape (d,)
-        Where the search starts.
+        Start of the search.
     scatter : ndarray of shape (d, d), optional
-        The mean of v v' over differences v of pairs, half the Hessian of the square loss; none for
-        the coordinates of w.
+        The mean of v v' over differences v of pairs, half the Hessian of the square loss. None
+        searches in the coordinates of w.
     ridge : float
         The weight of ||w||^2.
     tolerance : float
-        Stop when an iteration lowers the objective by less than this share of it.
+        Stop when an iteration lowers the objective by less than this share.
     max_iterations : int
-        Most iterations.
+        The limit on iterations.
 
     Returns
     -------
     w : ndarray of shape (d,)
         The minimiser.
     n_evaluations : int
-        How often the risk was evaluated.
+        The number of evaluations of the risk.
     stopped : bool
-        Whether the iterations did not suffice.
+        Whether the search reached `max_iterations`.
     """
     from scipy import linalg
     from scipy.optimize import minimize
@@ -305,8 +305,8 @@ def descend(
         )
 
     n_evaluations = 0
-    # SciPy asks for the value, then for the gradient, each with a copy of the point of its own: it
-    # need not be copied once more, as ``jac=True`` would.
+    # SciPy asks for the value and then for the gradient, each at its own copy of the point.
+    # ``jac=True`` would copy the point once more.
     latest: tuple[Vector, Vector] = (w_start, w_start)
 
     def objective(v: Vector) -> float:
@@ -367,7 +367,7 @@ def pair_mean(loss: PairLoss, positive: Mask, weight: Vector | None = None) -> S
 
 
 class _SquaredHingeMean:
-    """The squared hinge by one sort and two walks."""
+    """The squared hinge in one sort and two passes."""
 
     def __init__(self, positive: Mask, margin: float, weight: Vector | None) -> None:
         n = len(positive)
@@ -402,7 +402,7 @@ class _Products:
             )
         else:
             self._X = rows.X.astype(np.float64, copy=False)
-        # SciPy makes a matrix anew for every product from the left.
+        # SciPy builds a new matrix for every product from the left.
         self._transposed = self._X.T
 
     def scores(self, w: Vector) -> Vector:
@@ -417,7 +417,7 @@ def _lower(scatter: Vector, ridge: float) -> Vector:
     from scipy import linalg
 
     d = len(scatter)
-    # Directions without variance have no gradient either; they only must not blow up.
+    # Directions without variance have zero gradient; the term only keeps them finite.
     floor = 1e-10 * max(float(np.trace(scatter)) / d, float(np.finfo(float).tiny))
     matrix = scatter.copy()
     matrix.flat[:: d + 1] += ridge + floor

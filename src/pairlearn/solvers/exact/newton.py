@@ -11,7 +11,7 @@ negatives that a positive meets are a suffix, and so the value, the gradient and
 
     2 sum over active pairs of a_i b_j (x_i - x_j)(x_i - x_j)' + 2 ridge I
 
-come from suffix sums: O(n log n + n d^2) for what visits n+ n- pairs.
+come from suffix sums in O(n log n + n d^2), without visiting n+ n- pairs.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ from pairlearn.validation import DivergenceError
 
 __all__ = ["SquaredHingeNewton"]
 
-#: Most halvings of a step.
+#: The limit on halvings of a step.
 _MOST_HALVINGS = 30
-#: The share of the decrease that the slope promises which a step must reach.
+#: A step must bring at least this share of the decrease that the slope predicts (Armijo).
 _ENOUGH = 1e-4
 
 
 class SquaredHingeNewton:
-    """Minimises the ridge-penalised squared hinge of one data set, for any number of ridges.
+    """Minimises the squared hinge plus a ridge on one data set, for any number of ridges.
 
     Parameters
     ----------
     X : ndarray of shape (n, d)
         Examples in double precision.
     positive : ndarray of bool of shape (n,)
-        Which of them are positive; there are both.
+        Which examples are positive; both classes are present.
     weight : ndarray of shape (n,), optional
         Weights of the examples; a pair weighs the product of both.
     margin : float, default=1.0
@@ -90,9 +90,9 @@ class SquaredHingeNewton:
         w_start : ndarray of shape (d,), optional
             The starting point, zero by default.
         tolerance : float, default=1e-9
-            Stop when an iteration promises or brings less than this share of the objective.
+            Stop when an iteration predicts or brings less than this share of the objective.
         max_iterations : int, default=50
-            Most Newton steps.
+            The limit on Newton steps.
 
         Returns
         -------
@@ -107,6 +107,7 @@ class SquaredHingeNewton:
     def _minimise(
         self, ridge: float, w_start: Vector | None, tolerance: float, max_iterations: int
     ) -> tuple[Vector, int]:
+        """Return the minimiser and the number of Newton steps, with a backtracking line search."""
         from scipy import linalg
 
         d = self._P.shape[1]
@@ -122,7 +123,7 @@ class SquaredHingeNewton:
                 raise DivergenceError(
                     "The squares of features overflow; scale the features (StandardScaler)."
                 )
-            # Directions without curvature have no gradient either; they only must not blow up.
+            # Directions without curvature have zero gradient; the term only keeps them finite.
             hessian.flat[:: d + 1] += 2.0 * ridge + 1e-10 * max(trace / d, 1e-300)
             step = -linalg.solve(hessian, gradient, assume_a="pos", check_finite=False)
             promise = float(gradient @ step)
@@ -148,13 +149,13 @@ class SquaredHingeNewton:
     def _evaluate(
         self, p: Vector, q: Vector
     ) -> tuple[float, tuple[Vector, Vector], tuple[Any, Any, Any]]:
-        """Return the mean loss, its derivatives by score, and the places of the active pairs."""
+        """Return the mean loss, its derivatives by score, and the positions of the active pairs."""
         a, b, u = self._a, self._b, p - self._margin
         order = np.argsort(q)
         sorted_q, sorted_b = q[order], b[order]
         first = np.searchsorted(sorted_q, u, side="right")
         count = _suffix(sorted_b)[first]
-        # Sums about the middle of the scores, so that large scores do not cancel.
+        # Sums about the middle of the scores, so that large scores lose no precision.
         middle = float(sorted_q[len(q) // 2])
         centred, gap = sorted_q - middle, middle - u
         ramp = count * gap + _suffix(sorted_b * centred)[first]
@@ -178,14 +179,14 @@ class SquaredHingeNewton:
 
 
 def _suffix(values: Vector) -> Vector:
-    """Return the sums from each place to the end, and 0 after it."""
+    """Return the sums from each position to the end, followed by 0."""
     sums = np.zeros(len(values) + 1)
     np.cumsum(values[::-1], out=sums[-2::-1])
     return sums
 
 
 def _prefix(values: Vector) -> Vector:
-    """Return 0 and the sums from the beginning to each place."""
+    """Return 0 followed by the sums from the start to each position."""
     sums = np.zeros(len(values) + 1)
     np.cumsum(values, out=sums[1:])
     return sums

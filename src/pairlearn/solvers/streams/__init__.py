@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a stream needs besides a solver: running scales, and a watch on the order."""
+"""Running scales and a check of the order, for streams."""

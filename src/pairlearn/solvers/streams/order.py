@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
-r"""Whether a stream comes in an order of its own: sorted, in blocks, with a trend.
+r"""Warn if a stream is not in random order: sorted, in blocks, or with a trend.
 
-Algorithm 2 pairs an example with the one before it. In an independent order two neighbours differ
-by as much as any two examples; sorted by label, hardly any pair has opposite labels and nothing is
-learned, and sorted by a feature that matters, neighbours do not differ in it. Two numbers tell:
+Algorithm 2 pairs an example with the one before it. In a random order, two neighbours differ as
+much as any two examples. If rows are sorted by label, hardly any pair has opposite labels and the
+model learns nothing. Sorted by a feature, neighbours hardly differ in it. Two ratios detect it:
 
-- the sum of squared differences of successive labels over what an independent order would give,
-  2 n var(y) (von Neumann's ratio). For two classes it is the share of opposite pairs over
-  2 p (1 - p).
-- 32 times the variance of the means of blocks of 32 labels over the variance of the labels, which
-  is about 1 in an independent order and sees a slow trend too.
+- the sum of squared differences of successive labels, divided by its expectation in a random order,
+  2 n var(y) (von Neumann's ratio). For two classes it is the share of opposite pairs divided by 2 p
+  (1 - p).
+- 32 times the variance of the means of blocks of 32 labels, divided by the variance of the labels.
+  It is about 1 in a random order, and detects a slow trend too.
 
-The first of them is looked at for features too: rows that are sorted by one of them say nothing
-about it, and their scale of it is not that of other rows.
+The first ratio is also computed for features: rows sorted by a feature teach nothing about it, and
+give it a wrong scale.
 """
 
 from __future__ import annotations
@@ -28,33 +28,40 @@ from pairlearn.validation import warn_caller
 
 __all__ = ["OrderWarning", "OrderWatch"]
 
-#: Labels in a block.
+#: Number of labels in a block.
 _BLOCK = 32
-#: The sums of `kernels.order`; importing its constant here would import numba.
+#: Number of sums in `kernels.order`; importing its constant here would import numba.
 _N_SUMS = 12
-#: Fewest and most labels that wait to be looked at together.
-_FEWEST, _MOST = 128, 4096
-#: Less than this share of the differences of an independent order is too little, if that would
-#: have given so many differences of the largest size.
-_SHARE, _EXPECTED = 0.25, 16.0
-#: Less than this share of the differences of a feature means that rows are sorted by it.
+#: The first look waits for this many labels.
+_FEWEST = 128
+#: Later looks wait for an eighth of all labels so far, but at most for this many.
+_MOST = 4096
+#: Warn if labels differ by less than this share of a random order's differences ...
+_SHARE = 0.25
+#: ... once a random order would have given this many differences of the largest size.
+_EXPECTED = 16.0
+#: Rows are sorted by a feature if its ratio is below this.
 _SORTED = 0.05
-#: Fewest blocks that are compared, and the ratio of variances that is too much: with m blocks
-#: max(3, 1 + 12 / sqrt(m)), which an independent order exceeds less than once in 10^5 looks.
-_BLOCKS, _RATIO, _SPREAD = 8, 3.0, 12.0
+#: The variance of block means is compared from this many blocks on.
+_BLOCKS = 8
+#: With m blocks, a ratio of variances above max(_RATIO, 1 + _SPREAD / sqrt(m)) warns. A random
+#: order exceeds it less than once in 10^5 looks.
+_RATIO = 3.0
+#: See `_RATIO`: allows for the noise of few blocks.
+_SPREAD = 12.0
 
 
 class OrderWarning(UserWarning):
-    """The order of the examples depends on their labels, which a stream learns little from."""
+    """The order of the examples depends on their labels, so a stream learns little from it."""
 
 
 class OrderWatch:
-    """Watches the labels of a stream, and warns once if their order is not an independent one.
+    """Watches the labels of a stream, and warns once if their order is not random.
 
     Parameters
     ----------
     cure : str, default=""
-        What else the user can do besides shuffling.
+        A further remedy besides shuffling, for the warning.
 
     Examples
     --------
@@ -74,7 +81,7 @@ class OrderWatch:
         self._waiting: list[Vector] = []
         self._n_waiting = 0
         self._n, self._next = 0, 64
-        #: As `kernels.order` has them.
+        #: The sums that `kernels.order` updates.
         self._sums = np.zeros(_N_SUMS)
         self._within = np.zeros(2)
 
@@ -85,9 +92,9 @@ class OrderWatch:
         *,
         scales: RunningScales | None = None,
     ) -> None:
-        """Look at the labels of the next examples; with queries, at their order within these.
+        """Look at the labels of the next examples; with queries, at their order within a query.
 
-        `scales` have seen the dense rows of the examples.
+        `scales` have already seen the dense rows of these examples.
         """
         if self.has_warned or not len(y):
             return
@@ -95,9 +102,9 @@ class OrderWatch:
             self._note_queries(y, qid)
             return
         self._n_waiting += len(y)
-        # Later ones wait for more: a look takes longer than a chunk of a thousand is learned in.
+        # Later labels wait for more: a look takes longer than learning a chunk of a thousand.
         if self._n_waiting < min(max(_FEWEST, self._n // 8), _MOST):
-            # A copy: whoever gave the array may use it again for the next chunk.
+            # A copy: the caller may reuse the array for the next chunk.
             self._waiting.append(y.copy())
             return
         labels = np.concatenate((*self._waiting, y)) if self._waiting else y
@@ -108,7 +115,7 @@ class OrderWatch:
         from pairlearn.kernels.order import note_labels
 
         labels = np.ascontiguousarray(y).view()
-        labels.flags.writeable = False  # one type of array, whoever gave it
+        labels.flags.writeable = False  # kernels see one type of array
         note_labels(labels, _BLOCK, self._n == 0, self._sums)
         self._n += len(y)
         if self._n >= self._next:
@@ -135,7 +142,7 @@ class OrderWatch:
             self._warn(share, "successive examples")
 
     def _note_queries(self, y: Vector, qid: NDArray[np.int64]) -> None:
-        """Compare the differences of neighbours of a query with those of any two of its rows."""
+        """Compare neighbours within a query with any two rows of that query."""
         order = np.argsort(qid, kind="stable")
         grades, query = y[order].astype(np.float64), qid[order]
         begins = np.flatnonzero(np.concatenate([[True], query[1:] != query[:-1]]))
@@ -158,8 +165,8 @@ class OrderWatch:
         self.has_warned = True
         warn_caller(
             f"the order of the examples depends on their labels: labels of {which} differ by "
-            f"{share:.0%} of what an independent order would give (100%), or have a trend. A "
-            "stream pairs neighbours and learns little from such data; shuffle the rows (readers "
+            f"{share:.0%} of the difference in a random order, or have a trend. A stream pairs "
+            "neighbours and learns little from such data; shuffle the rows (readers "
             f"have shuffle_buffer=){self.cure}.",
             OrderWarning,
         )
@@ -167,8 +174,8 @@ class OrderWatch:
     def _warn_of_feature(self, ratio: float, column: int) -> None:
         self.has_warned = True
         warn_caller(
-            f"successive examples differ in feature {column} by {ratio:.1%} of what an independent "
-            "order would give, as if they were sorted by it; shuffle the rows (readers have "
-            "shuffle_buffer=), or leave the feature out if it counts them.",
+            f"successive examples differ in feature {column} by {ratio:.1%} of the difference in a "
+            "random order, as if sorted by it; shuffle the rows (readers have shuffle_buffer=), or "
+            "drop the feature if it is a row number.",
             OrderWarning,
         )

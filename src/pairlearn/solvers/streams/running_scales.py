@@ -1,28 +1,23 @@
 # SPDX-License-Identifier: BSD-3-Clause
-r"""Scales of features that are found while examples arrive, so that units do not matter.
+r"""Estimate the scales of features while examples arrive, so that units do not matter.
 
-The scale of column k is s_k = max(std_k, range_k / 10), as for stored examples, of the latest
-examples: those noted in a window and in the one before it. Rows are centred (dense ones), divided
-by their scales and by one number that makes the variances of all columns add up to 1, so that two
-examples are at a mean squared distance of 2, however many columns there are. Scaled values beyond
-10 standard deviations are cut off there: an outlier, or a column whose unit has changed, cannot
-ruin the model before its scale has followed.
+The scale of column k is s_k = max(std_k, range_k / 10), as for stored examples. It comes from the
+latest examples: those noted in the current window and in the one before. Dense rows are centred.
+All rows are divided by their scales, and by one number that makes the variances of all columns add
+up to 1. So two examples are at a mean squared distance of 2 for any number of columns. Values
+beyond 10 scales are clipped: an outlier, or a column whose unit has changed, cannot ruin the model
+before its scale has followed.
 
-Scales are looked at when certain examples arrive, so that they do not depend on how a stream is
-cut: the 2nd, 3rd, ..., each about a quarter later than the one before, up to the 1024th, and then
-after windows of 1024 to 8192 examples, of which the first eighth is noted. Up to the 1024th example
-scales always follow. Later ones change only where a spread differs from
-its scale by more than a factor of 2, and then the parameter is divided by what the columns are
-multiplied by: the function that was learned stays as it is.
+Scales are updated at fixed example counts, so they do not depend on how a stream is cut into
+chunks. Updates come at the 2nd, 3rd, ... example, each about a quarter later than the last, up to
+the 1024th. Then they come after windows of 1024 to 8192 examples, and only the first eighth of a
+window is noted. Up to the 1024th example scales always follow. Later a scale changes only if the
+spread differs from it by more than a factor of 2. The parameter is then divided by the factor of
+the columns, which preserves the learned function.
 
-Among the first examples this would preserve mistakes: a scale from two close values is far too
-small, and steps in its unit far too long. There a coefficient in scaled units shrinks with the
-factor of its column, and does not grow. Measured on 42 data sets in one pass (as
-``python -m benchmarks.league --streams`` does), this is better than
-to preserve the function (AUC .848 against .773), to preserve the coefficient in scaled units
-(.837), to rescale it as if the scale had been known from the start (.840), and than the normalised
-updates of Ross, Mineiro and Langford (.837). On streams whose scales drift, or with outliers,
-preserving the function is the most robust rule for later changes.
+Among the first examples, preserving the function would preserve mistakes: a scale from two close
+values is far too small, and its steps are far too long. So a coefficient in scaled units shrinks
+with the factor of its column, and never grows.
 
 References
 ----------
@@ -41,51 +36,48 @@ from numpy.typing import NDArray
 
 from pairlearn.restored import restored_array, restored_count, restored_number
 from pairlearn.solvers.rows import CsrRows, DenseRows, Rows
+from pairlearn.spreads import FLOOR, least_spread
 from pairlearn.typing import Vector
 from pairlearn.validation import check_count, warn_caller
 
-__all__ = ["FLOOR", "STEP_SIZE", "TABLE", "TEXT", "RunningScales"]
+__all__ = ["STEP_SIZE", "TABLE", "TEXT", "RunningScales"]
 
-#: A step size c for steps c / sqrt(t) on a margin loss in these units. On 42 data sets in one pass
-#: the mean AUC is .840 with 1, .848 with 3 and .842 with 10.
+#: The step size c of steps c / sqrt(t) on a margin loss in these units.
 STEP_SIZE = 3.0
-#: The share of the range of a column that its scale is at least.
-FLOOR = 0.1
 #: Mean shares of present values between those of a table and those of text.
 TABLE, TEXT = 0.1, 0.03
-#: A column varies by more than this share of its largest value, by the bytes of a number: a few
-#: units in the last place.
-_THRESHOLDS = {4: 8.0 * float(np.finfo(np.float32).eps), 8: 1e-10}
 #: Scaled values are cut off beyond so many scales.
 _BOUND = 10.0
-#: Examples up to which scales always follow, and those in the shortest window after them.
+#: Scales always follow up to this many examples; later windows have at least as many.
 _WINDOW = 1024
-#: A later scale changes if the spread differs from it by this factor.
+#: A later scale changes only if the spread differs from it by more than this factor.
 _SLACK = 2.0
-#: A later window has at least one example for so many columns: looking at all of them takes time.
+#: A later window has at least one example per this many columns, since an update reads them all.
 _SHARE = 8
-#: Of a later window only the first of so many parts is noted, which takes time too.
+#: Only the first part of a later window is noted, to save time: one part in this many.
 _NOTED = 8
-#: Fewer rows do not tell whether they are sorted.
+#: With fewer rows than this, their order is not judged.
 _FEW = 64
 #: Rows of the table: the moments of two windows, and five vectors.
 _ROWS = 17
-#: Numbers that are scaled at once, to stay in the cache, and the least number of rows.
-_NUMBERS, _LEAST_ROWS = 1 << 17, 256
-#: Where the parameter starts, see `RunningScales`.
+#: Rows are scaled in parts of about this many numbers, which stay in the cache ...
+_NUMBERS = 1 << 17
+#: ... but of at least this many rows.
+_LEAST_ROWS = 256
+#: The allowed starts of the parameter, see `RunningScales`.
 _STARTS = ("zero", "scaled", "given")
 
 
 @functools.cache
 def _kernels() -> Any:
-    """Return the loops; numba is imported with them, and a look at all modules takes its time."""
+    """Return the module of kernels. It imports numba, so it is imported on first use."""
     from pairlearn.kernels import running_scales
 
     return running_scales
 
 
 class _Known(Protocol):
-    """Scales that stored examples have."""
+    """Scales of stored examples."""
 
     @property
     def user_centre(self) -> Vector: ...
@@ -102,10 +94,10 @@ class RunningScales:
     n_features : int
         Number of columns.
     start : {"zero", "scaled", "given"}, default="zero"
-        What the parameter starts from: zero, a point in scaled units, or one in the units of the
-        user, whose function then stays as it is.
+        Where the parameter starts: at zero, at a point in scaled units, or at a point in the user's
+        units, whose function is preserved.
     together : int, default=1
-        So many consecutive rows are always seen in the same scales: 2 for given pairs.
+        This many consecutive rows always get the same scales: 2 for given pairs.
 
     Examples
     --------
@@ -123,26 +115,26 @@ class RunningScales:
         self.start, self.together = start, check_count("together", together)
         #: Examples received.
         self.n_seen = 0
-        #: The number of the example at whose arrival the scales are looked at next, and the one
-        #: from which on examples up to there are not noted.
+        #: The number of the example that triggers the next update, and the first example before it
+        #: that is no longer noted.
         self._next = self._unnoted = 1 + together
         self._n_rows = np.zeros(2)
         self._bound = _BOUND
         self._name_rows(np.zeros((_ROWS, n_features)))
 
     def _name_rows(self, table: Vector) -> None:
-        """Give names to the rows of the table, in which a column stands for a feature."""
+        """Name the rows of the table. Each column of the table is a feature."""
         self._table = table
         self._before, self._present = table[:6], table[6:12]
         self._present_rows = tuple(self._present)
-        #: s_k, 0 as long as column k has not varied, and `factor` what rows are multiplied by.
+        #: s_k, or 0 while column k has not varied; `factor` is what rows are multiplied by.
         self._shift, self._last, self._scale, self._centre, self.factor = table[12:]
         self._found_rows = tuple(np.empty((2, table.shape[1])))
         self._has_warned = False
         self._seen: NDArray[Any] = np.empty(0)
 
     def __getstate__(self) -> dict[str, Any]:
-        # A copy of a view would be an array of its own.
+        # Copying a view would make it an array of its own.
         return self.state()
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -150,14 +142,14 @@ class RunningScales:
 
     @classmethod
     def known(cls, scaling: _Known) -> RunningScales:
-        """Return scales that stored examples had; the parameter starts in the user's units."""
+        """Return scales known from stored examples; the parameter starts in the user's units."""
         weights = scaling.weights
         scales = cls(len(weights), start="given")
         scales.n_seen = _WINDOW
         scales._look_again_later()
         varies = weights > 0.0
         n = max(int(np.count_nonzero(varies)), 1)
-        # Stored columns have a mean variance of 1, those of a stream a sum of 1.
+        # The variances of stored columns have mean 1, those of a stream add up to 1.
         scales.factor[:] = weights / math.sqrt(n)
         scales._scale[varies] = 1.0 / weights[varies]
         scales._centre[:] = scaling.user_centre
@@ -171,29 +163,29 @@ class RunningScales:
 
     @property
     def unit(self) -> Vector:
-        """Coefficients of scaled columns times this are those of the user's columns."""
+        """The factor that turns coefficients of scaled columns into those of the user's columns."""
         if self.start == "given":
-            # What has not varied yet keeps the coefficient that it started from.
+            # A column that has not varied keeps its initial coefficient.
             return np.where(self.factor == 0.0, 1.0, self.factor)
         return np.asarray(self.factor)
 
     def take(self, rows: Rows) -> Self:
-        """Take in rows that nothing is learned from; return the scales themselves."""
+        """Note rows without learning from them; return the scales themselves."""
         for _ in self.segments(rows):
             pass
         return self
 
     def going_on(self) -> RunningScales:
-        """Return these scales for another stream, which starts from given coefficients."""
+        """Return these scales for another stream that starts from given coefficients."""
         return RunningScales.from_state({**self.state(), "start": "given"}, self.n_features)
 
     # --------------------------------------------------------------------------- arriving
 
     def segments(self, rows: Rows) -> Iterator[tuple[slice, Vector | None]]:
-        """Take in rows; yield parts of them that are seen in the same scales.
+        """Note rows; yield the parts that share the same scales.
 
-        With each part comes what the parameter is to be multiplied by before it, if anything. The
-        scales are those of the part while it is yielded. Parts are small enough for the cache.
+        Each part comes with the factor of the parameter before it, or None. While a part is
+        yielded, the scales are those of that part. Parts are small enough for the cache.
         """
         (m, d), first, done = rows.shape, 0, 0
         longest = max(_LEAST_ROWS, _NUMBERS // d) * self.together
@@ -215,7 +207,7 @@ class RunningScales:
             if self.n_seen < self._next:
                 continue
             if self._look(rows):
-                # The latest row begins the next part.
+                # The latest row starts the next part.
                 if done - 1 > first:
                     yield slice(first, done - 1), change
                 first, change = done - 1, self._follow()
@@ -225,11 +217,11 @@ class RunningScales:
 
     @property
     def is_due(self) -> bool:
-        """Whether the scales are looked at when the next example arrives."""
+        """Whether the next example triggers an update."""
         return self.n_seen + 1 == self._next
 
     def note(self, row: NDArray[Any]) -> None:
-        """Take in one dense row, at which scales are not looked at."""
+        """Note one dense row that does not trigger an update."""
         if self.n_seen < self._unnoted:
             self._note_flat(row)
         self.n_seen += 1
@@ -244,24 +236,24 @@ class RunningScales:
         _kernels().note_rows(flat, *self._present_rows, *rest)
 
     def _look(self, rows: Rows) -> bool:
-        """Find the scales of the latest examples; return whether they differ from those in use."""
+        """Compute the scales of the latest examples; return whether they must change."""
         values = rows.data if isinstance(rows, CsrRows) else rows.X
         slack = 1.0 if self.n_seen <= _WINDOW else _SLACK
-        rule = (FLOOR, slack, _THRESHOLDS[values.itemsize], TABLE, TEXT)
+        rule = (FLOOR, slack, least_spread(values.dtype), TABLE, TEXT)
         sums = (self._before, self._present, self._n_rows, self._shift)
         found = _kernels().revise(*sums, rule, self._scale, self._centre, *self._found_rows)
         changes, self._total, narrow = found
         if narrow >= 0 and not self._has_warned:
             self._has_warned = True
             warn_caller(
-                f"feature {narrow} varies by less than {_kernels().NARROWEST:g}, which no scale "
-                "helps: it counts as constant. Give it in a smaller unit.",
+                f"feature {narrow} varies by less than {_kernels().NARROWEST:g}, too little "
+                "for any scale, and counts as constant; give it in a smaller unit.",
                 UserWarning,
             )
         return bool(changes) and self._total > 0.0
 
     def _follow(self) -> Vector:
-        """Take over the scales found; return what the parameter is to be multiplied by."""
+        """Take over the computed scales; return the factor of the parameter."""
         norm, change = math.sqrt(self._total), np.empty(self.n_features)
         keeps = self.n_seen > _WINDOW or self.start == "given"
         rule = (norm, keeps, _STARTS.index(self.start))
@@ -285,15 +277,15 @@ class RunningScales:
         self._next, self._unnoted = self._begins(n + length), n + length // _NOTED
 
     def _begins(self, n: int) -> int:
-        """Return the first example from the n-th on that begins a group."""
+        """Return the first example from the n-th on that starts a group."""
         return n + (1 - n) % self.together
 
     def least_jump(self) -> tuple[float, int]:
-        """Return the least ratio of squared jumps between successive rows to twice the variance.
+        """Return the smallest ratio of squared jumps between successive rows to twice the variance.
 
-        With it comes its column. Both are of the dense rows of the latest window: about 1 in an
-        independent order, about 0 where the rows are sorted by that column. Infinity means that
-        there are too few rows.
+        Return its column too. The ratio covers the dense rows of the latest window. It is about 1
+        in a random order, and about 0 if the rows are sorted by that column. Infinity means too few
+        rows.
         """
         for window, n in ((self._present, self._n_rows[1]), (self._before, self._n_rows[0])):
             if n >= _FEW:
@@ -304,9 +296,9 @@ class RunningScales:
     # --------------------------------------------------------------------------- scaling
 
     def apply(self, rows: Rows, buffer: Rows | None = None) -> Rows:
-        """Return sound rows scaled, behind those of a buffer, in their storage and type.
+        """Return sound rows scaled, after those of a buffer, in the same storage and type.
 
-        Dense ones are overwritten by the next call.
+        The next call overwrites the dense rows.
         """
         if isinstance(rows, CsrRows):
             if isinstance(buffer, CsrRows):
@@ -323,7 +315,7 @@ class RunningScales:
         return rows.with_values(seen.reshape(n, d))
 
     def apply_flat(self, flat: NDArray[Any]) -> DenseRows:
-        """Return rows that are given one after the other, scaled as `apply` does."""
+        """Return flat rows, scaled as `apply` does."""
         seen = self._room(len(flat), flat.dtype)
         self.apply_to(flat, seen)
         return DenseRows(seen.reshape(-1, len(self.factor)))
@@ -334,7 +326,7 @@ class RunningScales:
         return self._seen[:size]
 
     def apply_to(self, flat: NDArray[Any], scaled: NDArray[Any]) -> None:
-        """Write flat dense rows into others, scaled."""
+        """Write flat dense rows, scaled, to `scaled`."""
         _kernels().scale_within(flat, self._centre, self.factor, self._bound, scaled)
 
     # --------------------------------------------------------------------------- state
@@ -343,7 +335,7 @@ class RunningScales:
         """Return a copy of everything that the next example depends on."""
         table = self._table.copy()
         if np.count_nonzero(np.isfinite(table)) < table.size:
-            # Squares of extreme values; a range stands for them, see `kernels.running_scales`.
+            # Squares of extreme values overflow; the kernel uses the range instead.
             np.nan_to_num(table, copy=False)
         return {
             "start": self.start,
@@ -358,7 +350,7 @@ class RunningScales:
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any], n_features: int) -> RunningScales:
-        """Return the scales that `state` described; those that cannot be are refused."""
+        """Return the scales of a saved `state`; refuse a state that no stream can have."""
         table = restored_array(state, "table", (_ROWS, n_features))
         n_rows = restored_array(state, "n_rows", (2,))
         if (n_rows < 0.0).any() or (table[[14, 16]] < 0.0).any():
@@ -377,7 +369,7 @@ class RunningScales:
 
     @staticmethod
     def widened(state: Mapping[str, Any], n_features: int) -> dict[str, Any]:
-        """Return the state with further columns, which have been zero all the time."""
+        """Return the state with added columns that have always been zero."""
         more = n_features - state["table"].shape[1]
         return {**state, "table": np.pad(state["table"], ((0, 0), (0, more)))}
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 r"""Objectives for the top of the list, as smooth functions of the scores with exact gradients.
 
-With a_i and b_j the weights of positives and negatives, each class's adding up to 1, and l a loss
-that falls with the margin, negative j costs L_j = sum_i a_i l(s_i - s_j), and all pairs cost
-sum_j b_j L_j. The negatives with the highest scores have the largest L_j, so what is asked of the
-top of the list is asked of the largest L_j:
+With a_i and b_j the weights of positives and negatives, each class adding up to 1, and l a loss
+that falls with the margin, negative j costs L_j = sum_i a_i l(s_i - s_j), and all pairs cost sum_j
+b_j L_j. The negatives with the highest scores have the largest L_j, so objectives for the top of
+the list emphasise the largest L_j:
 
 - **push**: (sum_j b_j L_j^p)^(1/p), the p-norm push (Rudin 2009, there for the exponential loss and
   without the root, which makes the ridge mean the same for every p);
@@ -13,25 +13,24 @@ top of the list is asked of the largest L_j:
       max of (sum_j b_j u_j (L_j - tau u_j / 2)) / alpha
       over 0 <= u_j <= 1 with sum_j b_j u_j = alpha,
 
-  a conditional value at risk, smoothed by tau so that its gradient does not jump when two negatives
-  change places (Zhu et al. 2022 use the same formulation). The maximiser is
-  u_j = clip((L_j - c) / tau, 0, 1). With `min_tpr` = beta the positives are weighed likewise, the
-  worst share 1 - beta of them counts (the two-way partial AUC), and u and v maximise in turn.
+  a conditional value at risk, smoothed by tau so that its gradient does not jump when two
+  negatives swap places (Zhu et al. 2022 use the same formulation). The maximiser is u_j =
+  clip((L_j - c) / tau, 0, 1). With `min_tpr` = beta, only the worst share 1 - beta of the
+  positives counts, by weights v alike (the two-way partial AUC); u and v are maximised in turn.
 
 Both are convex in the scores, and L_j, its slope and the gradient at the positives, which is a sum
 of l' with weights dF/dL_j, come from sorted sums: O(n log n).
 
-- **average precision**: sum_i a_i T_i / (T_i + F_i), where T_i and F_i are the weights of positives
-  and negatives at or above s_i, softly counted (Brown et al. 2020; Qi et al. 2021 descend a like
-  surrogate stochastically). The soft step rises from 0 to 1 over [-1, 1] in two parabolas,
+- **average precision**: sum_i a_i T_i / (T_i + F_i), where T_i and F_i are soft counts of the
+  weights of positives and negatives at or above s_i (Brown et al. 2020; Qi et al. 2021 descend a
+  similar surrogate stochastically). The soft step rises from 0 to 1 over [-1, 1] in two parabolas,
 
       S(x) = ((x + 1)_+^2 - 2 x_+^2 + (x - 1)_+^2) / 2,
 
-  so that sums of it are sorted sums as well. It is not convex: unless it is told where, the search
-  starts from the minimiser of the pair loss. On the data sets that were looked at, all starts led
-  to the same minimum but for very sharp ones (scores with a standard deviation of 16), so that a
-  path of ridges may go on from the last one. A few dozen positives do not determine it: a ridge
-  may pull towards the minimiser of the pair loss (`TopObjective`'s `anchor`) instead of zero.
+  so its sums are sorted sums as well. It is not convex: by default the search starts from the
+  minimiser of the pair loss, and a path of ridges continues from the last one. A few dozen
+  positives do not determine the solution: a ridge may pull towards the minimiser of the pair loss
+  (`TopObjective`'s `anchor`) instead of zero.
 
 References
 ----------
@@ -56,7 +55,6 @@ import numpy as np
 
 from pairlearn.losses import PairLoss
 from pairlearn.metrics import AveragePrecision, Metric, PartialAUC
-from pairlearn.metrics._sums import SUMS
 from pairlearn.register import Part, Register
 from pairlearn.solvers.exact.batch import PairObjective, ScoreLoss
 from pairlearn.solvers.rows import Rows
@@ -81,10 +79,12 @@ _STRONG, _MILD = 8.0, 2.0
 _FEW_POSITIVES = 20
 #: How soft the edge of the worst negatives is, in units of the loss.
 _SOFTNESS = 0.1
-#: The standard deviation of the scores from which soft counts start, in widths of half a step.
+#: Initial standard deviation of the scores for soft counts, in units of half a soft step.
 _SHARPNESS = 4.0
-#: Rounds of u and v; each raises the same bounded function.
-_ROUNDS, _SETTLED = 200, 1e-13
+#: The limit on alternations of u and v; each raises the same bounded function.
+_ROUNDS = 200
+#: Alternation stops when no v_i changes by more than this.
+_SETTLED = 1e-13
 
 
 class Objective(Part, ABC):
@@ -115,7 +115,7 @@ class Objective(Part, ABC):
 
     def check_loss(self, loss: PairLoss) -> None:
         """Refuse a loss that the objective cannot use."""
-        smooth = loss.never_increases and math.isfinite(loss.curvature_bound(1.0))
+        smooth = loss.falls() and math.isfinite(loss.curvature_bound(1.0))
         if not smooth:
             raise ValueError(
                 f"{self!r} needs a smooth loss that never increases with the margin, got {loss!r}; "
@@ -216,7 +216,7 @@ class Push(Objective):
             largest = float(costs.max())
             if largest == 0.0:
                 return 0.0, np.zeros(len(scores))
-            # In units of the largest, powers neither overflow nor vanish together.
+            # Divided by the largest, powers neither overflow nor vanish.
             shares = costs / largest
             mean = float(sums.b @ shares**p)
             value = largest * mean ** (1.0 / p)
@@ -236,9 +236,9 @@ class PartialArea(Objective):
     max_fpr : float, default=0.1
         The share of negatives, those of the highest scores, that counts.
     min_tpr : float, default=0.0
-        The share of positives, those of the highest scores, that does not.
+        The share of positives that does not count: those with the highest scores.
     softness : float, default=0.1
-        Over what difference of losses an example passes from counting to not counting.
+        The range of losses over which an example passes from counting to not counting.
     """
 
     max_fpr: float = 0.1
@@ -266,6 +266,7 @@ class PartialArea(Objective):
         alpha, gamma = self.max_fpr, 1.0 - self.min_tpr
 
         def evaluate(scores: Vector) -> tuple[float, Vector]:
+            """Return the value and its derivatives by score."""
             v = np.full(len(a), gamma)
             if gamma == 1.0:
                 costs, slopes = sums.of_negatives(scores, a)
@@ -296,7 +297,7 @@ class SmoothPrecision(Objective):
     """One minus the average precision, with soft counts."""
 
     convex = False
-    # Stronger ones shrink the scores until soft counts are blind, all in the same direction.
+    # Stronger ridges shrink the scores below the soft step, so they all give one direction.
     strongest_ridge = 0
 
     def check_data(self, y: Vector) -> None:
@@ -310,18 +311,19 @@ class SmoothPrecision(Objective):
             )
 
     def of_scores(self, loss: PairLoss, positive: Mask, weight: Vector | None) -> ScoreLoss:
-        """Return one minus the soft average precision; the loss serves for the start alone."""
+        """Return one minus the soft average precision; the loss is for the start only."""
         w = np.ones(len(positive)) if weight is None else weight
         own, other = w[positive], w[~positive]
         share = own / own.sum()
         positives, negatives = np.flatnonzero(positive), np.flatnonzero(~positive)
 
         def evaluate(scores: Vector) -> tuple[float, Vector]:
+            """Return the value and its derivatives by score."""
             p, q = scores[positive], scores[~positive]
             up, down = np.argsort(p), np.argsort(q)
             p, q, v, b, a = p[up], q[down], own[up], other[down], share[up]
             among = _SoftCounts(p, p)
-            # An example is at its own place with all its weight, not half of it.
+            # An example counts at its own place with its full weight, not half of it.
             true, true_slopes = among(v)
             false, false_slopes = _SoftCounts(p, q)(b)
             true = true + 0.5 * v
@@ -329,7 +331,7 @@ class SmoothPrecision(Objective):
             value = float(a @ (true / accepted))
             by_true, by_false = a * false / accepted**2, a * true / accepted**2
             gradient = np.empty(len(scores))
-            # S' is even: what moves a count moves it as much from either side.
+            # S' is even: a pair changes the counts of both sides equally.
             gradient[negatives[down]] = b * _SoftCounts(q, p).slopes(by_false)
             gradient[positives[up]] = (
                 by_true * true_slopes - by_false * false_slopes - v * among.slopes(by_true)
@@ -340,7 +342,7 @@ class SmoothPrecision(Objective):
 
 
 class TopObjective(PairObjective):
-    """An objective for the top of the list on one data set, to be minimised for any ridge.
+    """An objective for the top of the list on one data set, minimised for any ridge.
 
     Parameters
     ----------
@@ -355,9 +357,9 @@ class TopObjective(PairObjective):
     objective : Objective
         What is minimised.
     anchor : ndarray of shape (d,), optional
-        The minimiser for all pairs with some ridge, multiplied so that soft counts see places: the
-        ridge is then the weight of the squared distance to it, in place of that to zero, and the
-        search starts there.
+        The minimiser over all pairs with some ridge, rescaled so that soft counts resolve
+        single positions. The ridge then weighs the squared distance to the anchor instead of to
+        zero, and the search starts there.
 
     Examples
     --------
@@ -396,10 +398,9 @@ class TopObjective(PairObjective):
     def minimise(
         self, ridge: float, w_start: Vector | None = None, **settings: Any
     ) -> tuple[Vector, int]:
-        """Return the minimiser, and how often the objective and the pair loss were evaluated.
+        """Return the minimiser, and the number of evaluations of objective and pair loss.
 
-        The search starts from the anchor or, without one, from the minimiser of the pair loss,
-        unless a start is given.
+        By default the search starts from the anchor, or else from the minimiser of the pair loss.
         """
         n_before = 0
         if w_start is None:
@@ -415,12 +416,12 @@ class TopObjective(PairObjective):
         value, slope = super()._risk(w, ridge)
         if self.anchor is None:
             return value, slope
-        # ||w - anchor||^2 without the ||w||^2 that is added for all.
+        # ||w - anchor||^2 without ||w||^2, which the caller adds.
         value += ridge * float((self.anchor - 2.0 * w) @ self.anchor)
         return value, slope - (2.0 * ridge) * self.anchor
 
     def _sharpened(self, w: Vector) -> Vector:
-        """Return w times what lets soft counts see places, where steps would be too wide."""
+        """Rescale w so that soft counts resolve single positions."""
         spread = float(self._products.scores(w).std())
         return w * (_SHARPNESS / spread if spread > 0.0 else 1.0)
 
@@ -454,41 +455,34 @@ def worst_share(costs: Vector, weights: Vector, share: float, softness: float) -
 
 
 class _Sums:
-    """Sums of a loss over one class for each example of the other, with any weights."""
+    """Sums of a loss over one class for each example of the other class, for given weights."""
 
     def __init__(self, loss: PairLoss, positive: Mask, weight: Vector | None) -> None:
-        by_sorting = SUMS.get((loss.value, loss.derivative))
-        self._sums, self._parameter = by_sorting or partial(_visit_pairs, loss), loss.parameter
+        self._sums = loss.sums if loss.by_sorting else partial(_visit_pairs, loss)
         self._positive = positive
         w = np.ones(len(positive)) if weight is None else weight
         self.a, self.b = (w[members] / w[members].sum() for members in (positive, ~positive))
 
     def of_negatives(self, scores: Vector, a: Vector) -> tuple[Vector, Vector]:
         """Return sum_i a_i l(s_i - s_j) and sum_i a_i l'(s_i - s_j) for each negative j."""
-        # l(p - q) = l((-q) - (-p)): seen from the negatives, the classes change places.
+        # l(p - q) = l((-q) - (-p)): with negated scores, the classes swap roles.
         kept = a > 0.0
-        return self._sums(
-            -scores[~self._positive], -scores[self._positive][kept], a[kept], self._parameter
-        )
+        return self._sums(-scores[~self._positive], -scores[self._positive][kept], a[kept])
 
     def of_positives(self, scores: Vector, b: Vector) -> tuple[Vector, Vector]:
         """Return sum_j b_j l(s_i - s_j) and sum_j b_j l'(s_i - s_j) for each positive i."""
         kept = b > 0.0
-        return self._sums(
-            scores[self._positive], scores[~self._positive][kept], b[kept], self._parameter
-        )
+        return self._sums(scores[self._positive], scores[~self._positive][kept], b[kept])
 
     def gradient(self, scores: Vector, a: Vector, b: Vector, slopes: Vector) -> Vector:
-        """Return the derivatives of sum_ij a_i b_j l(s_i - s_j), a and b being constants."""
+        """Return the derivatives of sum_ij a_i b_j l(s_i - s_j) for constant a and b."""
         gradient = np.empty(len(scores))
         gradient[~self._positive] = -b * slopes
         gradient[self._positive] = a * self.of_positives(scores, b)[1]
         return gradient
 
 
-def _visit_pairs(
-    loss: PairLoss, p: Vector, q: Vector, b: Vector, _: float
-) -> tuple[Vector, Vector]:
+def _visit_pairs(loss: PairLoss, p: Vector, q: Vector, b: Vector) -> tuple[Vector, Vector]:
     """Return sum_j b_j l(p_i - q_j) and sum_j b_j l'(p_i - q_j) for each i, pair by pair."""
     values, slopes = np.empty(len(p)), np.empty(len(p))
     size = max(_PAIRS_AT_ONCE // max(len(q), 1), 1)
@@ -501,12 +495,12 @@ def _visit_pairs(
 
 
 class _SoftCounts:
-    """Soft counts of points about each place, both sorted, with any weights of the points.
+    """Soft counts of weighted points at each place, both sorted.
 
-    The step S(q - p) and its slope are parabolas and lines on either side of p, over a length of 1
-    each. Sums over such a window are differences of running sums. Numbers are measured from the
-    left end of their cell [k, k + 1), of which a window meets three, so that they round on the
-    scale of the window however large the scores.
+    The step S(q - p) is a parabola on either side of p, over a length of 1 each; its slope is
+    linear. Sums over this window are differences of cumulated sums. Numbers are measured from the
+    left end of their cell [k, k + 1), and a window meets three cells. So rounding errors are
+    relative to the window, however large the scores are.
     """
 
     def __init__(self, places: Vector, points: Vector) -> None:
@@ -522,7 +516,7 @@ class _SoftCounts:
                 np.searchsorted(points, places + 1.0),
             ]
         )
-        # Where scores are so large that a step of 1 is lost in rounding, ends must not cross.
+        # If scores are so large that rounding swallows a step of 1, ends must not cross.
         self._ends = np.maximum.accumulate(ends, axis=0)
 
     def __call__(self, weights: Vector) -> tuple[Vector, Vector]:
@@ -547,7 +541,7 @@ class _SoftCounts:
         return np.maximum(slopes, 0.0)
 
     def _sums(self, terms: Vector) -> Vector:
-        """Return the sums of the terms of all points before each end."""
+        """Return, for each end, the sum of the terms of all points before it."""
         sums = np.zeros(len(terms) + 1)
         np.cumsum(terms, out=sums[1:])
         return sums[self._ends]

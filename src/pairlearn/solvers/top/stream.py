@@ -1,22 +1,20 @@
 # SPDX-License-Identifier: BSD-3-Clause
-r"""The top of the list by stochastic gradient descent, on stored examples and on streams.
+r"""Learn the top of the list by stochastic gradient descent, on stored examples and streams.
 
-An objective for the top of the list is not a mean over pairs: which negatives count depends on
-where all others stand. Examples are taken in batches of a fixed size, and a step is taken along the
-gradient of the objective on a batch together with a uniform sample of the past of each class (a
-reservoir), all scored by the present coefficients. The quantile of the scores of negatives that the
-partial AUC needs, the costs whose powers the push adds up, and the ranks of average precision are
-those of that sample: never stale, in bounded memory, and close to those of the population where the
-sample is large. The published stochastic methods keep running averages for the same purpose, which
-are of former coefficients and, for average precision, one for each positive example.
+An objective for the top of the list is not a mean over pairs: which negatives count depends on the
+scores of all others. So examples come in batches of fixed size, and a step follows the gradient of
+the objective on a batch plus a uniform sample of each class's past (a reservoir), all scored by the
+current coefficients. The sample gives the quantile of negative scores for the partial AUC, the
+costs for the push, and the ranks for average precision. It is never stale, has bounded memory, and
+a large sample is close to the population. Published stochastic methods keep running averages
+instead, which belong to former coefficients and may need one number per positive.
 
-Features are divided by their running deviation (at least a tenth of the running range), times
-sqrt(d), so that units do not matter; steps are step_size / sqrt(sum of squared norms of gradients)
-(AdaGrad-Norm), so that the size of the objective does not matter either; the result is the average
-of the iterates with weights that grow polynomially. An objective that is not convex first learns
-all pairs.
+Features are divided by their running deviation (at least a tenth of the running range) times
+sqrt(d), so units do not matter. Steps are step_size / sqrt(sum of squared gradient norms)
+(AdaGrad-Norm), so the scale of the objective does not matter either. The result averages the
+iterates with polynomially growing weights. A non-convex objective first learns all pairs.
 
-All that happens depends on the number of examples, never on how they were cut into chunks.
+Everything depends on the count of examples, never on how they were cut into chunks.
 
 References
 ----------
@@ -41,19 +39,18 @@ from pairlearn.restored import restored_array, restored_count, restored_number
 from pairlearn.solvers.rows import CsrRows, Rows
 from pairlearn.solvers.solution import Solution, Trace
 from pairlearn.solvers.top.objectives import Objective, Push
+from pairlearn.spreads import scale_of, which_vary
 from pairlearn.typing import Mask, Places, Vector
 from pairlearn.validation import DivergenceError, check_count, check_positive
 
 __all__ = ["TopStream", "solve_top"]
 
-#: Batches that learn all pairs before an objective that is not convex.
+#: A non-convex objective learns all pairs in its first batches: this many.
 _WARM_UP = 50
-#: The spread of the scores with which such an objective begins, in widths of half a soft step.
+#: The initial spread of the scores for such an objective, in units of half a soft step.
 _SHARPNESS = 4.0
-#: Iterate t has a weight that grows as t to this power.
+#: The weight of iterate t grows as t to this power.
 _GROWTH = 3.0
-#: A feature is divided by at least this share of its range.
-_FLOOR = 0.1
 
 
 class TopStream:
@@ -68,17 +65,17 @@ class TopStream:
     n_features : int
         The number of features.
     step_size : float, default=1.0
-        The scale of the steps, in units of scaled coefficients.
+        The scale of the steps, in units of the scaled coefficients.
     radius : float, default=inf
-        Radius of the ball that scaled coefficients live in.
+        Radius of the ball of scaled coefficients.
     is_scaled : bool, default=True
         Whether features are divided by their running deviation.
     batch_size : int, default=64
-        Examples of a step.
+        Number of new examples per step.
     memory : int, default=512
-        Examples of each class that are kept.
+        Number of past examples to keep per class.
     seed : int, default=0
-        Decides which examples are kept.
+        Seed of the choice of examples to keep.
 
     Examples
     --------
@@ -116,7 +113,7 @@ class TopStream:
         self.seed = check_count("seed", seed, minimum=0)
         self.n_examples = self.n_batches = self.n_pairs = 0
         self.average = np.zeros(n_features)
-        #: Scaled coefficients, and the sum of the squared norms of gradients.
+        #: Scaled coefficients, and the sum of squared gradient norms.
         self._v, self._squares = np.zeros(n_features), 0.0
         self._n_averaged = 0
         self._mean, self._spread = np.zeros(n_features), np.zeros(n_features)
@@ -137,13 +134,13 @@ class TopStream:
         y : ndarray of shape (m,)
             Labels -1 and +1.
         weight : ndarray of shape (m,) or (0,)
-            Weights, none if all are equal.
+            Weights; empty if all are equal.
 
         Returns
         -------
         ndarray of shape (m,)
-            The scores that the examples had before, by the average. A chunk that would make
-            numbers overflow is refused and not learned.
+            The examples' scores by the average before this chunk. A chunk that makes numbers
+            overflow is refused and not learned.
         """
         before = self.state()
         with np.errstate(over="ignore", invalid="ignore"):
@@ -173,7 +170,7 @@ class TopStream:
         return scores
 
     def _take(self, batch: _Kept) -> None:
-        """Take a step, then let the batch join the sample of the past."""
+        """Take a step, then add the batch to the sample of the past."""
         self._see_units(batch.X)
         kept = [one for one in (batch, *self._kept) if len(one)]
         X = _stack([one.X for one in kept])
@@ -182,19 +179,20 @@ class TopStream:
         if weight[positive].sum() > 0.0 and weight[~positive].sum() > 0.0:
             self._step(X, positive, weight)
         self.n_batches += 1
-        # Numbers that depend on the place of the batch alone.
+        # Random numbers that depend only on the number of the batch.
         draws = np.random.default_rng((self.seed, self.n_batches)).random(len(batch))
         for k, reservoir in enumerate(self._kept):
             self._join(reservoir, batch, np.flatnonzero(batch.positive == bool(k)), draws, k)
 
     def _step(self, X: Any, positive: Mask, weight: Vector) -> None:
+        """Take one AdaGrad-Norm step on examples, and update the average of the iterates."""
         objective = self.objective
         warm = not objective.convex and self.n_batches < _WARM_UP
         factor = self._factor()
         coef = self._v * factor
         scores = np.asarray(X @ coef)
         if not objective.convex and self.n_batches == _WARM_UP:
-            # Where soft steps are wide compared with the scores, counts tell nothing of places.
+            # If soft steps are wide compared with the scores, soft counts carry no information.
             spread = float(scores.std())
             gain = _SHARPNESS / spread if spread > 0.0 else 1.0
             self._v, scores = self._v * gain, scores * gain
@@ -202,7 +200,7 @@ class TopStream:
         shown = Push(1.0) if warm else objective
         slopes = shown.of_scores(self.loss, positive, weight)(scores - float(scores.mean()))[1]
         gradient = np.asarray(X.T @ slopes)
-        # The slopes add up to zero: only differences count.
+        # In exact arithmetic the slopes add up to zero: only differences count.
         gradient = (gradient - float(slopes.sum()) * self._mean) * factor
         self._squares += float(gradient @ gradient)
         if self._squares > 0.0:
@@ -217,7 +215,7 @@ class TopStream:
         self.n_pairs += n_positive * (len(positive) - n_positive)
 
     def _see_units(self, X: Any) -> None:
-        """Let mean, deviation and range know of a batch, each as one sum over it."""
+        """Update mean, deviation and range of the features with a batch."""
         n, before = X.shape[0], self.n_batches * self.batch_size
         mean = np.asarray(X.mean(axis=0)).ravel()
         if isinstance(X, np.ndarray):
@@ -234,16 +232,13 @@ class TopStream:
         self._high = np.maximum(self._high, high) if before else high
 
     def _factor(self) -> Vector:
-        """Return what a feature is multiplied by."""
+        """Return the factor of each feature."""
         if not self.is_scaled:
             return np.ones(self.n_features)
         seen = (self.n_batches + 1) * self.batch_size
         deviation = np.sqrt(self._spread / seen)
-        scale = np.maximum(deviation, _FLOOR * (self._high - self._low))
-        scale = math.sqrt(self.n_features) * scale
-        # A feature that does not vary beyond rounding says nothing.
-        size = np.maximum(np.abs(self._low), np.abs(self._high))
-        varies = deviation > 1e-10 * size
+        scale = math.sqrt(self.n_features) * scale_of(deviation, self._low, self._high)
+        varies = which_vary(deviation, self._low, self._high)
         return np.divide(1.0, scale, out=np.zeros(self.n_features), where=varies)
 
     def _join(self, reservoir: _Kept, batch: _Kept, members: Places, draws: Vector, k: int) -> None:
@@ -259,9 +254,9 @@ class TopStream:
         reservoir.replace(places, batch)
 
     def window(self) -> tuple[Vector, Mask, Vector]:
-        """Return scores of the sample of the past by the present average, labels and weights.
+        """Return the scores of the sample by the current average, with labels and weights.
 
-        Each example stands for as many as were seen of its class.
+        Weights are multiplied by the number of examples seen per example kept, for each class.
         """
         parts = []
         for kept, seen in zip(self._kept, self._seen.tolist(), strict=True):
@@ -293,7 +288,7 @@ class TopStream:
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state of a stream made alike."""
+        """Continue from a saved `state` of a stream with the same parameters."""
         d = self.n_features
         self.n_examples = restored_count(state, "n_examples")
         self.n_batches = restored_count(state, "n_batches", maximum=self.n_examples)
@@ -329,7 +324,7 @@ class _Kept:
         self.weight = np.append(self.weight, weight)
 
     def replace(self, places: Mapping[int, int], batch: _Kept) -> None:
-        """Put rows of a batch into slots, the new ones at the end."""
+        """Put rows of a batch into slots; new slots are appended."""
         if not places:
             return
         size = max(len(self), 1 + max(places))
@@ -353,7 +348,7 @@ class _Kept:
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any], d: int, most: int) -> _Kept:
-        """Return the examples saved by `state`, at most so many."""
+        """Return the examples saved by `state`, at most `most` of them."""
         kept = cls()
         kept.positive = restored_array(state, "positive", (None,), ("bool",))
         n = len(kept.positive)
@@ -391,7 +386,7 @@ def solve_top(
     is_scaled: bool = True,
     rng: np.random.Generator,
 ) -> Solution:
-    """Return what `TopStream` learns from stored examples, in a new order in each pass.
+    """Return what `TopStream` learns from stored examples, shuffled anew for each pass.
 
     Parameters
     ----------
@@ -404,13 +399,13 @@ def solve_top(
     y : ndarray of shape (n,)
         Labels -1 and +1, both present.
     n_passes : float
-        Examples to learn, in units of n.
+        Number of examples to learn, as a multiple of n.
     step_size, radius, is_scaled
-        As of `TopStream`.
+        As in `TopStream`.
     weight : ndarray of shape (n,), optional
         Weights of the examples.
     rng : Generator
-        Decides on the orders.
+        Source of the orders.
 
     Returns
     -------
@@ -421,7 +416,7 @@ def solve_top(
     seed = int(rng.integers(2**31))
     stream = TopStream(
         objective, loss, rows.shape[1], step_size=step_size, radius=radius, is_scaled=is_scaled,
-        # A few examples still make a few batches in a pass.
+        # Even a few examples make a few batches per pass.
         batch_size=max(2, min(64, n // 4)), seed=seed,
     )  # fmt: skip
     left = max(round(n_passes * n), stream.batch_size)

@@ -5,27 +5,24 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pairlearn.streams.readers.base import Reader, ReadError
 from pairlearn.streams.readers.byte_source import HEAD, ByteSource, sniff
 from pairlearn.streams.readers.schema import Schema
 
-__all__ = ["FORMATS", "find_format", "open_reader"]
+__all__ = ["FORMATS", "add_format", "find_format", "open_reader"]
 
-FORMATS = ("csv", "tsv", "svmlight", "parquet", "arrow", "npy")
+Opener = Callable[..., Reader]
+F = TypeVar("F", bound=Opener)
+
+#: What opens each format; see `add_format`.
+FORMATS: dict[str, Opener] = {}
+#: The format that the end of a name tells.
+_SUFFIXES: dict[str, str] = {}
 _COMPRESSIONS = (".gz", ".xz", ".bz2", ".zst")
-_SUFFIXES = {
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".tab": "tsv",
-    ".svm": "svmlight",
-    ".svmlight": "svmlight",
-    ".libsvm": "svmlight",
-    ".t": "svmlight",
-}
 _WORKBOOK = "is a workbook of a spreadsheet; save the sheet as CSV and read that"
 _JSON = "is JSON; write its rows as CSV or Parquet (`pairlearn stream` learns from JSON lines)"
 #: Common formats that no reader supports, by file suffix.
@@ -37,6 +34,85 @@ _FOREIGN = {
 #: A line of svmlight: a label, and features with their indices.
 _SVMLIGHT = re.compile(r"\S+(?:\s+(?:qid|\d+):\S+)+\s*(?:#.*)?")
 _MARKS = {"\t": "tsv", ",": "csv", ";": "csv", "|": "csv"}
+
+
+def add_format(name: str, *suffixes: str) -> Callable[[F], F]:
+    """Return a decorator that makes a format known to `open_reader` and to the program.
+
+    Parameters
+    ----------
+    name : str
+        What the format is called, as in ``--format NAME``; it must be new.
+    *suffixes : str
+        Ends of names that tell the format, such as ".jsonl".
+
+    Returns
+    -------
+    callable
+        The decorator of a function that takes the source, the schema, `strict` and other options
+        by keyword, and returns a reader.
+
+    Examples
+    --------
+    >>> import json
+    >>> from pairlearn.streams import IteratorReader
+    >>> @add_format("json lines", ".jsonl")
+    ... def open_json_lines(source, schema, **options):
+    ...     with open(source) as lines:
+    ...         return IteratorReader([json.loads(line) for line in lines], schema, **options)
+    >>> del FORMATS["json lines"], _SUFFIXES[".jsonl"]
+    """
+
+    def enter(opener: F) -> F:
+        if name in FORMATS:
+            raise ValueError(f"the format {name!r} is already known; choose another name.")
+        FORMATS[name] = opener
+        _SUFFIXES.update(dict.fromkeys(suffixes, name))
+        return opener
+
+    return enter
+
+
+@add_format("csv", ".csv")
+def _open_csv(source: Any, schema: Schema, **options: Any) -> Reader:
+    from pairlearn.streams.readers.csv import CsvReader
+
+    return CsvReader(source, schema, **options)
+
+
+@add_format("tsv", ".tsv", ".tab")
+def _open_tsv(source: Any, schema: Schema, **options: Any) -> Reader:
+    return _open_csv(source, schema, **{"delimiter": "\t", **options})
+
+
+@add_format("svmlight", ".svm", ".svmlight", ".libsvm", ".t")
+def _open_svmlight(source: Any, schema: Schema, **options: Any) -> Reader:
+    from pairlearn.streams.readers.svmlight import SvmlightReader
+
+    if schema.text_labels:
+        raise ReadError("labels of svmlight files are numbers; give classes as numbers.")
+    classes = None if schema.classes is None else tuple(float(c) for c in schema.classes)
+    return SvmlightReader(
+        source, classes=classes, dtype=schema.dtype, qid=schema.qid is not None, **options
+    )
+
+
+@add_format("arrow")
+@add_format("parquet")
+def _open_arrow(source: Any, schema: Schema, **options: Any) -> Reader:
+    from pairlearn.streams.readers.arrow import ArrowReader
+
+    return ArrowReader(source, schema, **options)
+
+
+@add_format("npy")
+def _open_npy(source: Any, schema: Schema, **options: Any) -> Reader:
+    from pairlearn.streams.readers.npy import NpyReader
+
+    many = source if isinstance(source, (list, tuple)) else [source]
+    if len(many) > 1 or isinstance(schema.label, str):
+        raise ReadError(f"{many[0]} is read alone, and its label is a column number.")
+    return NpyReader(many[0], label=schema.label, dtype=schema.dtype, **options)
 
 
 def find_format(source: str | os.PathLike[str]) -> str:
@@ -108,8 +184,9 @@ def open_reader(
         Columns, label, categories, missing values. svmlight and npy files have no names. An
         svmlight reader uses only `classes`, `dtype` and whether there is a `qid`; an npy reader
         uses `label` as a column number, and `dtype`.
-    format : {"csv", "tsv", "svmlight", "parquet", "arrow", "npy"}, optional
-        By default found from the first bytes and the name.
+    format : str, optional
+        A name in `FORMATS`: "csv", "tsv", "svmlight", "parquet", "arrow", "npy", or one that
+        `add_format` made known. By default found from the first bytes and the name.
     chunk_rows : int, optional
         Rows in a chunk.
     strict : bool, default False
@@ -137,60 +214,19 @@ def open_reader(
     >>> chunk.y
     array([0., 1.])
     """
-    reader = _plain_reader(
-        source, schema, format=format, chunk_rows=chunk_rows, strict=strict, **options
+    many: Sequence[Any] = source if isinstance(source, (list, tuple)) else [source]
+    if not many:
+        raise ReadError("there is no file to read; name at least one.")
+    chosen = find_format(many[0]) if format is None else format
+    if chosen not in FORMATS:
+        raise ReadError(f"format must be one of {', '.join(FORMATS)}, got {chosen!r}.")
+    if chunk_rows is not None:
+        options["chunk_rows"] = chunk_rows
+    reader = FORMATS[chosen](
+        source, Schema() if schema is None else schema, strict=strict, **options
     )
     if shuffle_buffer is None:
         return reader
     from pairlearn.streams.readers.shuffled import ShuffledReader
 
     return ShuffledReader(reader, buffer_rows=shuffle_buffer, seed=seed)
-
-
-def _plain_reader(
-    source: Any,
-    schema: Schema | None,
-    *,
-    format: str | None,
-    chunk_rows: int | None,
-    strict: bool,
-    **options: Any,
-) -> Reader:
-    """Return the reader of rows in file order."""
-    schema = Schema() if schema is None else schema
-    many: Sequence[Any] = source if isinstance(source, (list, tuple)) else [source]
-    if not many:
-        raise ReadError("there is no file to read; name at least one.")
-    chosen = find_format(many[0]) if format is None else format
-    if chosen in ("csv", "tsv"):
-        from pairlearn.streams.readers.csv import CsvReader
-
-        if chosen == "tsv":
-            options.setdefault("delimiter", "\t")
-        return CsvReader(source, schema, chunk_rows=chunk_rows, strict=strict, **options)
-    if chosen in ("parquet", "arrow"):
-        from pairlearn.streams.readers.arrow import ArrowReader
-
-        return ArrowReader(source, schema, chunk_rows=chunk_rows, strict=strict, **options)
-    if chosen == "svmlight":
-        from pairlearn.streams.readers.svmlight import SvmlightReader
-
-        if schema.text_labels:
-            raise ReadError("labels of svmlight files are numbers; give classes as numbers.")
-        classes = None if schema.classes is None else tuple(float(c) for c in schema.classes)
-        if chunk_rows is not None:
-            options["chunk_rows"] = chunk_rows
-        return SvmlightReader(
-            source, classes=classes, dtype=schema.dtype, qid=schema.qid is not None,
-            strict=strict, **options,
-        )  # fmt: skip
-    if chosen == "npy":
-        from pairlearn.streams.readers.npy import NpyReader
-
-        if len(many) > 1 or isinstance(schema.label, str):
-            raise ReadError(f"{many[0]} is read alone, and its label is a column number.")
-        return NpyReader(
-            many[0], label=schema.label, dtype=schema.dtype, chunk_rows=chunk_rows,
-            strict=strict, **options,
-        )  # fmt: skip
-    raise ReadError(f"format must be one of {', '.join(FORMATS)}, got {chosen!r}.")

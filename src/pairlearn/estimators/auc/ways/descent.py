@@ -10,17 +10,17 @@ from typing import Any
 import numpy as np
 
 from pairlearn.domains import ball_or_whole
-from pairlearn.estimators.auc.task import Before, Task
-from pairlearn.estimators.auc.ways.grid import OnlineGrid, relative_to
-from pairlearn.estimators.shared.by_name import as_averaging, as_pairing, as_schedule, auto_steps
-from pairlearn.estimators.shared.choice import (
-    Choice,
+from pairlearn.estimators.auc.step_choice import (
     advice_for,
     choose,
     opposite_scale,
     relative_radii,
     relative_steps,
 )
+from pairlearn.estimators.auc.task import Before, Task
+from pairlearn.estimators.auc.ways.grid import OnlineGrid, relative_to
+from pairlearn.estimators.shared.by_name import as_averaging, as_pairing, as_schedule, auto_steps
+from pairlearn.estimators.shared.evidence import Choice
 from pairlearn.estimators.shared.maps import map_rows
 from pairlearn.estimators.shared.order import RESERVOIRS, watch_order
 from pairlearn.estimators.shared.solvers import SGD, Fitted

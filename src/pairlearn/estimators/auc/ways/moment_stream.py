@@ -24,7 +24,6 @@ from pairlearn.estimators.shared.maps import ridges_for
 from pairlearn.features import FeatureMap
 from pairlearn.features.restore import restored_map
 from pairlearn.metrics import roc_auc
-from pairlearn.models.parts import own_parts
 from pairlearn.restored import restored_array, restored_count
 from pairlearn.solvers.closed_form.mapped_moments import MappedMoments, score_mapped
 from pairlearn.solvers.rows import CsrRows, DenseRows, Rows
@@ -246,8 +245,7 @@ class MomentStream:
 
 
 def _map_of(state: Any, n_features: int) -> FeatureMap:
-    known = [one for one in own_parts() if issubclass(one, FeatureMap)]
-    features = restored_map(state, known=known)
+    features = restored_map(state)
     if features.n_inputs != n_features:
         raise ValueError(f"the saved map takes {features.n_inputs} features, not {n_features}.")
     return features

@@ -104,7 +104,7 @@ class MomentsStream:
         """Return what predictions are made of, found now; note the ridge at the model."""
         found = self._stream.finish()
         if found is None:
-            features: FeatureMap = Identity().fit(np.zeros((1, self._n_features)))
+            features: FeatureMap = Identity.of(self._n_features)
             coef = np.zeros(self._n_features)
             model.ridge_, model.held_out_auc_ = None, None
         else:

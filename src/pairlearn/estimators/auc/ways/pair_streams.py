@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.estimators.shared.calibration import Sigmoid
-from pairlearn.estimators.shared.class_moments import matrix_of
 from pairlearn.solvers.rows import Rows
 from pairlearn.typing import Vector
 
@@ -99,7 +98,7 @@ class PairStreams:
             index = np.flatnonzero((labels == pair[0]) | (labels == pair[1]))
             if len(index):
                 scores[index, column] = learner.score_and_learn(
-                    matrix_of(rows.take(index)),
+                    rows.take(index).matrix,
                     labels[index],
                     pair,
                     weight[index] if len(weight) else None,

@@ -23,15 +23,16 @@ Mapped features gained nothing by it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from pairlearn.estimators.shared.choice import Choice, Tried
+from pairlearn.estimators.shared.evidence import Best, Candidate, Choice, best_of
 from pairlearn.estimators.shared.threads import threads
-from pairlearn.losses import PairLoss, SmoothedHinge, Square, SquaredHinge
+from pairlearn.folds import members_of, n_folds_of, stratified
+from pairlearn.losses import PairLoss
 from pairlearn.metrics import AveragePrecision, roc_auc
 from pairlearn.solvers.closed_form.fisher import with_fisher
 from pairlearn.solvers.exact.batch import ExactSolver, PairObjective
@@ -128,7 +129,8 @@ def is_cheap(rows: Rows, y: Vector, loss: PairLoss) -> bool:
 
 
 def _visits_pairs(loss: PairLoss) -> bool:
-    return not isinstance(loss, SquaredHinge | Square | SmoothedHinge)
+    """Whether a fit costs as much as the pairs are many; so does a curvature without a bound."""
+    return not (loss.by_sorting and loss.curvature_bound(1.0) == loss.curvature_bound(100.0))
 
 
 def fit_exact(
@@ -240,7 +242,7 @@ def choose_ridge(
     cap = _PRECISION_CAP if by_precision else _CAP
     if _visits_pairs(loss):
         cap = _ALL_PAIRS_CAP
-    members = [np.flatnonzero(y == sign) for sign in (-1.0, 1.0)]
+    members = members_of(y, (-1.0, 1.0))
     kept = np.concatenate([rng.permutation(some)[:cap] for some in members])
     part, part_y = rows.take(kept), y[kept]
     # The share of positives, which precision depends on, stays what it is.
@@ -252,7 +254,16 @@ def choose_ridge(
     if shares is not None:
         part_weight = shares if part_weight is None else shares * part_weight
     effort = _effort(rows)
-    folds = _folds(part_y, max(round(1.0 / validation_fraction), 2), effort.many, rng)
+    # Few examples are dealt anew several times; of many, two folds are enough.
+    groups = members_of(part_y, (-1.0, 1.0))
+    rarer = min(map(len, groups))
+    folds = stratified(
+        groups,
+        n_folds_of(validation_fraction, rarer),
+        rng,
+        n_held=2 if rarer >= effort.many else None,
+        n_repeats=_REPEATS if rarer < _FEW else 1,
+    )
     trained = [
         (part.take(k), part_y[k], loss, None if part_weight is None else part_weight[k])
         for k, _ in folds
@@ -279,9 +290,9 @@ def choose_ridge(
     with threads(n_jobs) as run:
         if not objective.convex:
             pairs = [_ALL.on(*one) for one in trained]
-            begun = _best(_path(pairs, _ridges(d), measure, effort, run))
+            begun = best_of(_path(pairs, _ridges(d), measure, effort, run))
             begun = _mixed(begun, mixtures, trained, by_auc, n_errors=0.0)
-            anchors[:] = begun.models
+            anchors[:] = begun.model
         found = []
         for top in objective.candidates:
             objectives = [top.on(*one, w) for one, w in zip(trained, anchors, strict=True)]
@@ -289,7 +300,7 @@ def choose_ridge(
             values = {"power": float(top.power)} if isinstance(top, Push) else {}
             if begun is not None:
                 values["anchor_ridge"] = begun.evidence.values["ridge"]
-            best = _best(_path(objectives, ridges, measure, effort, run, values))
+            best = best_of(_path(objectives, ridges, measure, effort, run, values))
             if top.over_pairs:
                 best = _mixed(best, mixtures, trained, by_auc, n_errors=1.0)
             found.append((best, top))
@@ -302,40 +313,12 @@ def choose_ridge(
         anchor_ridge=None if begun is None else begun.evidence.values["ridge"],
         fisher=(best if begun is None else begun).evidence.values.get("fisher", 0.0),
     )
-    return choice, np.mean(best.models, axis=0)
+    return choice, np.mean(best.model, axis=0)
 
 
-#: A candidate of a search, the models of the folds, and their worth on what was held out.
-_Candidate = tuple[dict[str, float], list[Vector], list[float]]
-
-
-@dataclass(frozen=True)
-class _Best:
-    """The best of some candidates, the models of its folds, and all that was tried."""
-
-    evidence: Tried
-    models: list[Vector]
-    tried: list[Tried]
-
-
-def _best(candidates: Iterable[_Candidate], n_errors: float = 0.0) -> _Best:
-    """Return the best candidate, of equals the first.
-
-    Another than the first must be better than it by some standard errors of that over the folds.
-    """
-    tried: list[Tried] = []
-    first, best = None, None
-    for values, models, worth in candidates:
-        tried.append(Tried.of(values, worth))
-        if first is None or best is None:
-            first, best = np.array(worth), (tried[-1], models)
-            continue
-        gain = Tried.of({}, (worth - first).tolist())
-        is_clear = n_errors == 0.0 or gain.auc > n_errors * gain.standard_error
-        if is_clear and tried[-1].auc > best[0].auc:
-            best = tried[-1], models
-    assert best is not None
-    return _Best(*best, tried)
+#: A candidate with the models of the folds.
+_Candidate = Candidate[list[Vector]]
+_Best = Best[list[Vector]]
 
 
 def _suits_fisher(rows: Rows, y: Vector) -> bool:
@@ -358,19 +341,19 @@ def _mixed(
         return best
     others = [
         with_fisher(w, 1.0, _dense(rows), y, weight)
-        for w, (rows, y, _, weight) in zip(best.models, trained, strict=True)
+        for w, (rows, y, _, weight) in zip(best.model, trained, strict=True)
     ]
 
     def mixtures() -> Iterator[_Candidate]:
         for share in shares:
             models = [
-                (1.0 - share) * w + share * f for w, f in zip(best.models, others, strict=True)
+                (1.0 - share) * w + share * f for w, f in zip(best.model, others, strict=True)
             ]
             worth = [measure(w, k) for k, w in enumerate(models)]
             yield {**best.evidence.values, "fisher": share}, models, worth
 
-    found = _best(mixtures(), n_errors)
-    return replace(found, tried=[*best.tried, *found.tried])
+    found = best_of(mixtures(), n_errors)
+    return replace(found, tried=(*best.tried, *found.tried))
 
 
 def _path(
@@ -404,28 +387,6 @@ def _path(
 
 def _effort(rows: Rows) -> _Effort:
     return _TEXT if isinstance(rows, CsrRows) and rows.shape[1] >= _MANY_COLUMNS else _NUMBERS
-
-
-def _folds(y: Vector, n_folds: int, many: int, rng: np.random.Generator) -> list[tuple[Any, Any]]:
-    """Return (train, held-out) positions of stratified folds, dealt anew when there are few.
-
-    From `many` examples of the rarer class on, two of the folds are enough.
-    """
-    members = [np.flatnonzero(y == sign) for sign in (-1.0, 1.0)]
-    rarer = min(map(len, members))
-    if rarer == 1:
-        # A class of one example cannot be divided: it is both trained on and scored.
-        everything = np.arange(len(y))
-        return [(everything, everything)]
-    n_folds = min(n_folds, rarer)
-    folds = []
-    for _ in range(_REPEATS if rarer < _FEW else 1):
-        fold = np.empty(len(y), dtype=np.int64)
-        for places in members:
-            fold[rng.permutation(places)] = np.arange(len(places)) % n_folds
-        for k in range(min(2, n_folds) if rarer >= many else n_folds):
-            folds.append((np.flatnonzero(fold != k), np.flatnonzero(fold == k)))
-    return folds
 
 
 def _ready(rows: Rows) -> Rows:

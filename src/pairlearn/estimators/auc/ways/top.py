@@ -13,9 +13,9 @@ import numpy as np
 from pairlearn.estimators.auc.task import Before, Task
 from pairlearn.estimators.auc.ways.descent import mapped_chunk
 from pairlearn.estimators.shared.by_name import auto_steps
-from pairlearn.estimators.shared.choice import Choice, Tried
 from pairlearn.estimators.shared.class_moments import deal_folds
 from pairlearn.estimators.shared.decisions import Undecided
+from pairlearn.estimators.shared.evidence import Choice, best_of
 from pairlearn.estimators.shared.solvers import SGD, Fitted
 from pairlearn.features import Identity
 from pairlearn.restored import restored_count
@@ -80,17 +80,19 @@ class TopDescent:
                 folds = folds[:1]
             draws = task.rng.spawn(1)[0]
             metric = task.objective.metric
-            tried = []
-            for step in _STEPS:
+
+            def worth(step: float) -> list[float]:
                 values = []
                 for train, test in folds:
                     # Every step size sees the same path.
                     w, _ = solve(train, step, copy.deepcopy(draws))
                     scores = rows.take(test).scores(w)
                     values.append(metric(y[test] > 0, scores, sample_weight=shares[test]))
-                tried.append(Tried.of({"step_size": step}, values))
-            best = max(tried, key=lambda one: one.auc)
-            choice = Choice(best.values["step_size"], bound, evidence=best, tried=tuple(tried))
+                return values
+
+            best = best_of(({"step_size": step}, None, worth(step)) for step in _STEPS)
+            step_size = best.evidence.values["step_size"]
+            choice = Choice(step_size, bound, evidence=best.evidence, tried=best.tried)
         assert choice.step_size is not None
         w, trace = solve(np.arange(len(y)), choice.step_size, task.rng)
         task.tell(f"batches, step size {choice.step_size:g}", choice)

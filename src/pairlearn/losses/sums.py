@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-r"""Sum a margin loss over one class, for every example of the other, without visiting pairs.
+r"""Sums of a margin loss over one class, for every example of the other, without visiting pairs.
 
-A `Sums` function takes thresholds p_i, points q_j with weights b_j > 0 and the parameter of a loss
-l, and returns sum_j b_j l(p_i - q_j) and sum_j b_j l'(p_i - q_j) for every i.
+Each function takes thresholds p_i, points q_j with weights b_j > 0 and the parameter of a loss l,
+and returns sum_j b_j l(p_i - q_j) and sum_j b_j l'(p_i - q_j) for every i.
 
-For losses made of lines and parabolas let u = p - margin. As u descends, the point q_j comes
+Losses made of straight lines and parabolas. Let u = p - margin; as u descends, the point q_j comes
 into reach at u = q_j. Then
 
     count(u) = sum of b_j over q_j > u,
@@ -12,32 +12,27 @@ into reach at u = q_j. Then
     bowl(u)  = sum of b_j (q_j - u)_+^2 / 2  = integral of ramp from u upward,
 
 and the sum of the loss is ramp (hinge) or 2 bowl (squared hinge). Walking down the sorted places
-adds only positive terms, so nothing cancels, whatever the spread of the scores. A prefix-sum
+adds positive terms only, so nothing cancels, whatever the spread of the scores. A prefix-sum
 formula such as (margin - p) B + sum b q would lose all digits of a small loss of large scores.
 The Huberised hinge is (g - width)_+ + min(g_+, width)^2 / (2 width) for the gap g = q - u: a hinge,
-and a near part that depends only on points within `width` of u.
+and a near part in which only points within `width` of u differ from each other.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 
-from pairlearn.losses import Exponential, Hinge, SmoothedHinge, Square, SquaredHinge
-from pairlearn.metrics._inputs import Vector
+from pairlearn.typing import Vector
 
-__all__ = ["SUMS", "Sums"]
+__all__ = ["exponential", "hinge", "smoothed_hinge", "square", "squared_hinge"]
 
-#: Thresholds p, points q, weights b of the points, parameter -> sum_j b_j l(p_i - q_j) and
-#: sum_j b_j l'(p_i - q_j) for every i.
-Sums = Callable[[Vector, Vector, Vector, float], tuple[Vector, Vector]]
 
 #: The exponent at which `pairlearn.losses.Exponential` is cut.
 _EXPONENT_CUT = 700.0
 
-#: The least width, in the unit of `_rescaled` (the largest score is about 1).
+#: In the unit of `_rescaled`, in which the largest score is about 1.
 _SMALLEST_WIDTH = 2.0**-80
 
 
@@ -50,7 +45,7 @@ def walk_down(thresholds: Vector, points: Vector, weights: Vector) -> tuple[Vect
     """
     n = len(thresholds)
     places = np.concatenate((thresholds, points))
-    # thresholds come before equal points: a point counts only strictly above u
+    # Thresholds come first among equals: a point counts only strictly above u.
     order = np.argsort(-places, kind="stable")
     places = places[order]
     count = np.cumsum(np.concatenate((np.zeros(n), weights))[order])
@@ -68,9 +63,9 @@ def near_moments(
 ) -> tuple[Vector, Vector]:
     """Return the sums of b_j min(g, width) and b_j min(g, width)^2 for the gaps g = (q_j - u)_+.
 
-    Points are measured from the left end of their cell of length `width`. A window (u, u + width]
-    meets two cells, and prefix sums of such short lengths have rounding errors on the scale of the
-    width, however large the scores.
+    Points are counted from the left end of their cell of length `width`: a window (u, u + width]
+    meets two cells, and prefix sums of such short lengths round on the scale of the width, however
+    large the scores.
 
     >>> near_moments(np.array([1.0]), np.array([1.0, 2.0, 4.0]), np.ones(3), 2.0)
     (array([3.]), array([5.]))
@@ -89,7 +84,7 @@ def near_moments(
     middle = np.searchsorted(cell, cell_u, side="right")
     stop = np.minimum(
         np.searchsorted(points, thresholds + width, side="right"),
-        # rounding must not let in a point of a third cell
+        # Rounding must not let a point of a third cell in.
         np.searchsorted(cell, cell_u + 1.0, side="right"),
     )
     stop = np.maximum(stop, start)
@@ -120,7 +115,7 @@ def squared_hinge(p: Vector, q: Vector, b: Vector, margin: float) -> tuple[Vecto
 def smoothed_hinge(p: Vector, q: Vector, b: Vector, width: float) -> tuple[Vector, Vector]:
     """Return the sums of the Huberised hinge of margin 1 and of its derivative."""
     p, q, (margin, width), unit = _rescaled(p, q, 1.0, width)
-    # a width far below the resolution of the scores only needs to stay positive
+    # A width far below the resolution of the scores only needs to stay positive.
     width = max(width, _SMALLEST_WIDTH)
     u = p - margin
     _, far, _ = walk_down(u + width, q, b)
@@ -144,7 +139,7 @@ def exponential(p: Vector, q: Vector, b: Vector, _: float) -> tuple[Vector, Vect
     if top - float(p.min()) <= _EXPONENT_CUT:
         total = np.exp(top - p) * float(b @ np.exp(q - top))
         return total, -total
-    # some pairs are cut: sum the others via logarithms, in the order of q
+    # Some pairs are cut: sum the others in the logarithm, in order of q.
     order = np.argsort(q, kind="stable")
     q, b = q[order], b[order]
     logs = np.concatenate(([-np.inf], np.logaddexp.accumulate(np.log(b) + q)))
@@ -154,23 +149,13 @@ def exponential(p: Vector, q: Vector, b: Vector, _: float) -> tuple[Vector, Vect
     return total, -total
 
 
-#: By the pair of scalar functions, so that a subclass that replaces one is not confused.
-SUMS: dict[tuple[object, object], Sums] = {
-    (Hinge.value, Hinge.derivative): hinge,
-    (SquaredHinge.value, SquaredHinge.derivative): squared_hinge,
-    (Square.value, Square.derivative): square,
-    (SmoothedHinge.value, SmoothedHinge.derivative): smoothed_hinge,
-    (Exponential.value, Exponential.derivative): exponential,
-}
-
-
 def _rescaled(
     p: Vector, q: Vector, *lengths: float
 ) -> tuple[Vector, Vector, tuple[float, ...], float]:
-    """Centre and rescale scores and lengths so that squares stay finite.
+    """Return scores and lengths in a unit that keeps squares finite, about a common centre.
 
-    The unit is a power of two, and scores are centred only if their common offset exceeds their
-    spread. So neither step rounds, and ties stay ties.
+    The unit is a power of two, and the scores are centred only where their common offset exceeds
+    their spread, so that neither step rounds: ties stay ties.
     """
     largest = max(float(np.abs(p).max()), float(np.abs(q).max()), *lengths)
     exponent = math.frexp(largest)[1] - 1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How the classifier chooses: what it takes as data, and its step size and radius.
+"""The step size and the radius of stochastic gradient descent, by held-out AUC or by theory.
 
 A grid of models is trained on one sample path (`solvers.sweep`) on a part of the training data and
 scored by AUC on the rest. The grid is relative to the data: with v the mean squared distance of two
@@ -12,186 +12,38 @@ the largest norm of a row, which stands for the bound B of the theorems.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.utils.multiclass import check_classification_targets
 
 from pairlearn.averaging import Averaging, DelayedByStepSize
+from pairlearn.estimators.shared.evidence import Choice, best_of
+from pairlearn.folds import Fold, deal, members_of, n_folds_of, splits_of
 from pairlearn.metrics import roc_auc
 from pairlearn.pairings import Pairing, PreviousExample
 from pairlearn.problem import Problem
 from pairlearn.schedules import Constant, Schedule
 from pairlearn.solvers.descent.sweep import Sweep
 from pairlearn.solvers.rows import Rows
-from pairlearn.solvers.top.objectives import Objective
 from pairlearn.typing import Vector
 
 if TYPE_CHECKING:
-    from pairlearn.theory.advice import Advice
+    from pairlearn.theory import Advice
 
-__all__ = [
-    "MOST_FEATURES",
-    "Choice",
-    "FeatureChoice",
-    "JudgedFeatures",
-    "Tried",
-    "advice_for",
-    "choose",
-    "find_classes",
-    "hold_out",
-    "opposite_scale",
-    "relative_radii",
-    "relative_steps",
-    "two_classes",
-]
+__all__ = ["advice_for", "choose", "opposite_scale", "relative_radii", "relative_steps"]
 
-
-def two_classes(labels: NDArray[Any]) -> NDArray[Any]:
-    """Return the two kinds of labels, sorted, or say why there are not two.
-
-    Examples
-    --------
-    >>> two_classes(np.array([3, 1, 3]))
-    array([1, 3])
-    """
-    classes = find_classes(labels)
-    if len(classes) > 2:
-        raise ValueError(
-            "Only binary classification is supported. The type of the target is multiclass: "
-            f"y has {len(classes)} classes. Use AUCClassifier, or train one classifier per pair of "
-            "classes (sklearn.multiclass.OneVsOneClassifier)."
-        )
-    return classes
-
-
-def find_classes(labels: NDArray[Any]) -> NDArray[Any]:
-    """Return the kinds of labels, sorted; refuse less than two of them, and no kinds at all.
-
-    Examples
-    --------
-    >>> find_classes(np.array(["b", "a", "c"]))
-    array(['a', 'b', 'c'], dtype='<U1')
-    """
-    if labels.dtype.kind in "iuf":
-        # Two numbers are found without sorting all of them.
-        low, high = labels.min(), labels.max()
-        if low != high and ((labels == low) | (labels == high)).all():
-            return np.array([low, high])
-    classes = np.unique(labels)
-    if len(classes) > 2:
-        check_classification_targets(labels)
-    if len(classes) < 2:
-        raise ValueError(
-            f"AUC needs examples of both classes, but y has one class: {classes.tolist()}. "
-            "Add examples of the other class."
-        )
-    return np.asarray(classes)
-
-
-#: Above so many features a closed form is no cheap judge, and "auto" is linear.
-MOST_FEATURES = 2_000
 #: Relative step sizes c, half a decade apart.
 _STEPS = tuple(10.0**exponent for exponent in np.arange(-3.0, 1.0, 0.5))
 #: Relative radii rho.
 _RADII = (3.0, 10.0, 30.0, np.inf)
-#: At most so many examples of each class are used to train the grid, and so many to score it.
-_TRAIN_CAP, _SCORE_CAP = 10_000, 1_000
-#: At most so many active pairs are used to train the grid.
+#: The most examples of a class that train the grid.
+_TRAIN_CAP = 10_000
+#: The most examples of a class that score the grid.
+_SCORE_CAP = 1_000
+#: The most active pairs that train the grid.
 _PAIR_CAP = 25_000
 #: With fewer held-out examples of the rarer class than this, the folds take turns.
 _ENOUGH = 200
-
-
-@dataclass(frozen=True)
-class Tried:
-    """One candidate and what it was worth on held-out examples."""
-
-    #: What was tried, by name.
-    values: dict[str, float]
-    #: Mean AUC over the folds.
-    auc: float
-    #: Its standard error over the folds; NaN for a single one.
-    standard_error: float
-    n_folds: int
-
-    @classmethod
-    def of(cls, values: dict[str, float], aucs: Sequence[float]) -> Tried:
-        """Return the candidate with the AUC that it reached on each fold."""
-        n = len(aucs)
-        error = float(np.std(aucs, ddof=1) / np.sqrt(n)) if n > 1 else math.nan
-        return cls(values, float(np.mean(aucs)), error, n)
-
-
-@dataclass(frozen=True)
-class JudgedFeatures:
-    """A candidate and what it was worth on held-out examples."""
-
-    #: "linear", "hats" or "fourier".
-    name: str
-    #: Mean AUC over the folds, with the best ridge.
-    auc: float
-    #: Standard error of its difference to the best candidate; 0 for that one.
-    standard_error: float
-    ridge: float
-    #: Number of mapped features.
-    n_features: int
-
-
-@dataclass(frozen=True)
-class FeatureChoice:
-    """Which features a fit chose, and on what evidence."""
-
-    name: str
-    #: All candidates, from the simplest on; none where the number of features left no choice. One
-    #: that was behind on a part of the examples is left out.
-    judged: tuple[JudgedFeatures, ...] = ()
-
-    @property
-    def reason(self) -> str:
-        """Why, for a person."""
-        if not self.judged:
-            return f"{self.name}: more than {MOST_FEATURES:,} features, others were not tried"
-        told = ", ".join(f"{one.name} {one.auc:.4f}" for one in self.judged)
-        best = max(self.judged, key=lambda one: one.auc)
-        if best is self.judged[0]:
-            return f"{self.name} is the simplest and has the best held-out AUC ({told})"
-        if best.name == self.name:
-            return f"{self.name} has the best held-out AUC ({told}), by more than a standard error"
-        own = next(one for one in self.judged if one.name == self.name)
-        return (
-            f"{self.name} is the simplest within a standard error ({own.standard_error:.4f}) of "
-            f"{best.name} by held-out AUC ({told})"
-        )
-
-
-@dataclass(frozen=True)
-class Choice:
-    """What a fit chose, and on what evidence."""
-
-    step_size: float | None = None
-    radius: float = np.inf
-    ridge: float | None = None
-    #: The chosen candidate; None where nothing was to be chosen.
-    evidence: Tried | None = None
-    #: All candidates, in the order in which they were tried.
-    tried: tuple[Tried, ...] = ()
-    #: Which features were chosen, and why; None where they were given.
-    features: FeatureChoice | None = None
-    #: What an exact fit minimised for the top of the list; None for the mean over all pairs.
-    top: Objective | None = None
-    #: The ridge of the minimiser for all pairs that the model is pulled towards, where it is.
-    anchor_ridge: float | None = None
-    #: The share of Fisher's discriminant in the coefficients, or in those that they are pulled to.
-    fisher: float = 0.0
-
-    @property
-    def auc(self) -> float | None:
-        """The held-out AUC of the chosen candidate."""
-        return None if self.evidence is None else self.evidence.auc
 
 
 def opposite_scale(rows: Rows, y: Vector, rng: np.random.Generator) -> float:
@@ -263,7 +115,7 @@ def choose(
         The best model's step size and radius, and its held-out AUC.
     """
     grid = [(step, radius) for step in step_sizes for radius in radii]
-    folds = hold_out(y, validation_fraction, rng)
+    folds = _hold_out(y, validation_fraction, rng)
     aucs: list[list[float]] = [[] for _ in grid]
     n_active = n_steps * 2.0 * float(np.mean(y > 0)) * float(np.mean(y < 0))
     shrink = 1.0
@@ -291,42 +143,24 @@ def choose(
         for model, model_scores in enumerate(scores):
             lost = solution.diverged[model] or not np.isfinite(model_scores).all()
             aucs[model].append(0.0 if lost else roc_auc(y[held], model_scores))
-    tried = tuple(
-        Tried.of({"step_size": step, "radius": radius}, found)
+    best = best_of(
+        ({"step_size": step, "radius": radius}, (step, radius), found)
         for (step, radius), found in zip(grid, aucs, strict=True)
     )
-    chosen = max(tried, key=lambda one: one.auc)
-    step, radius = chosen.values["step_size"], chosen.values["radius"]
-    return Choice(step, radius, evidence=chosen, tried=tried)
+    return Choice(*best.model, evidence=best.evidence, tried=best.tried)
 
 
-def hold_out(
-    y: Vector, fraction: float, rng: np.random.Generator
-) -> list[tuple[NDArray[Any], NDArray[Any]]]:
+def _hold_out(y: Vector, fraction: float, rng: np.random.Generator) -> list[Fold]:
     """Return (train, held-out) index pairs: one, or all in turn when the rarer class is small."""
-    members = [rng.permutation(np.flatnonzero(y == label)) for label in (-1.0, 1.0)]
+    members = [rng.permutation(own) for own in members_of(y, (-1.0, 1.0))]
     # Case-control sampling leaves the distribution of opposite pairs as it is.
     members = [m[: _TRAIN_CAP + _SCORE_CAP] for m in members]
     sizes = [min(max(round(fraction * len(m)), 1), _SCORE_CAP) for m in members]
-    rarer = min(len(m) for m in members)
-    n_folds = 1 if min(sizes) >= _ENOUGH else min(max(round(1.0 / fraction), 2), rarer)
-    if rarer == 1:
-        # A class of one example cannot be divided: it is both trained on and scored.
-        everything = np.concatenate(members)
-        return [(everything, everything)]
-    folds = []
-    for fold in range(n_folds):
-        train, held = [], []
-        for m, size in zip(members, sizes, strict=True):
-            if n_folds == 1:
-                out = np.zeros(len(m), dtype=bool)
-                out[:size] = True
-            else:
-                out = np.arange(len(m)) % n_folds == fold
-            held.append(m[out])
-            train.append(m[~out])
-        folds.append((np.concatenate(train), np.concatenate(held)))
-    return folds
+    everything = np.concatenate(members)
+    if min(sizes) >= _ENOUGH:
+        return splits_of(deal(members, len(y), sizes=sizes), 1, everything)
+    n_folds = n_folds_of(fraction, min(map(len, members)))
+    return splits_of(deal(members, len(y), n_folds=n_folds), among=everything)
 
 
 def advice_for(
@@ -365,7 +199,7 @@ def advice_for(
     Advice
         The step size, and the bound on the expected excess risk.
     """
-    from pairlearn.theory.advice import advise_auc
+    from pairlearn.theory import advise_auc
 
     if radius is None or math.isinf(radius):
         raise ValueError(

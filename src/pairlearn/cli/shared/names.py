@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Choices whose names stand in the registers, which are imported when somebody asks for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import click
+
+__all__ = ["Named", "names_in"]
+
+
+def names_in(place: str) -> tuple[str, ...]:
+    """Return the names that a register knows.
+
+    >>> names_in("losses.WINDOWS")
+    ('gaussian', 'epanechnikov')
+    """
+    import importlib
+
+    module, _, register = place.rpartition(".")
+    return tuple(getattr(importlib.import_module(f"pairlearn.{module}"), register))
+
+
+class Named(click.Choice[str]):
+    """A choice among the names in registers, and some others.
+
+    Parameters
+    ----------
+    *places : str
+        The registers, such as "losses.LOSSES".
+    also : iterable of str
+        Further names.
+    """
+
+    def __init__(self, *places: str, also: Iterable[str] = ()) -> None:
+        self._places, self._also = places, tuple(also)
+        super().__init__(())
+
+    @property
+    def choices(self) -> Any:
+        """The names, each once."""
+        known = [name for place in self._places for name in names_in(place)]
+        return tuple(dict.fromkeys([*self._also, *known]))
+
+    @choices.setter
+    def choices(self, _: Any) -> None:
+        """Take nothing: the names stand in the registers."""

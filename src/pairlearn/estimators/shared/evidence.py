@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a fit chose and on what evidence: the candidates, and what each was worth held out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import numpy as np
+
+from pairlearn.register import RECORDS, Record
+from pairlearn.solvers.top.objectives import Objective
+
+__all__ = [
+    "MOST_FEATURES",
+    "Best",
+    "Candidate",
+    "Choice",
+    "FeatureChoice",
+    "JudgedFeatures",
+    "Tried",
+    "best_of",
+]
+
+Model = TypeVar("Model")
+#: What is tried by name, anything that was made with it, and its worth on each fold.
+Candidate = tuple[dict[str, float], Model, Sequence[float]]
+
+#: With more features than this, a closed form is too slow to compare maps, and "auto" is linear.
+MOST_FEATURES = 2_000
+
+
+@RECORDS.add()
+@dataclass(frozen=True)
+class Tried(Record):
+    """One candidate and what it was worth on held-out examples."""
+
+    #: What was tried, by name.
+    values: dict[str, float]
+    #: Mean AUC over the folds.
+    auc: float
+    #: Its standard error over the folds; NaN for a single one.
+    standard_error: float
+    n_folds: int
+
+    @classmethod
+    def of(cls, values: dict[str, float], aucs: Sequence[float]) -> Tried:
+        """Return the candidate with the AUC that it reached on each fold."""
+        n = len(aucs)
+        error = float(np.std(aucs, ddof=1) / np.sqrt(n)) if n > 1 else math.nan
+        return cls(values, float(np.mean(aucs)), error, n)
+
+
+@dataclass(frozen=True)
+class Best(Generic[Model]):
+    """The best of some candidates, what was made with it on the folds, and all that was tried."""
+
+    evidence: Tried
+    model: Model
+    tried: tuple[Tried, ...]
+
+
+def best_of(candidates: Iterable[Candidate[Model]], n_errors: float = 0.0) -> Best[Model]:
+    """Return the candidate with the best mean over the folds; of equals the first.
+
+    Any other than the first must be better than the first by `n_errors` standard errors of their
+    difference over the folds.
+
+    >>> best_of([({"ridge": 1.0}, "a", [0.7, 0.8]), ({"ridge": 0.1}, "b", [0.8, 0.9])]).model
+    'b'
+    """
+    tried: list[Tried] = []
+    first, best = None, None
+    for values, model, worth in candidates:
+        tried.append(Tried.of(values, worth))
+        if first is None or best is None:
+            first, best = np.array(worth), (tried[-1], model)
+            continue
+        gain = Tried.of({}, (worth - first).tolist())
+        is_clear = n_errors == 0.0 or gain.auc > n_errors * gain.standard_error
+        if is_clear and tried[-1].auc > best[0].auc:
+            best = tried[-1], model
+    if best is None:
+        raise ValueError("there are no candidates to choose from; give at least one.")
+    return Best(*best, tuple(tried))
+
+
+@RECORDS.add()
+@dataclass(frozen=True)
+class JudgedFeatures(Record):
+    """A candidate and what it was worth on held-out examples."""
+
+    #: "linear", "hats" or "fourier".
+    name: str
+    #: Mean AUC over the folds, with the best ridge.
+    auc: float
+    #: Standard error of its difference to the best candidate; 0 for that one.
+    standard_error: float
+    ridge: float
+    #: Number of mapped features.
+    n_features: int
+
+
+@RECORDS.add()
+@dataclass(frozen=True)
+class FeatureChoice(Record):
+    """Which features a fit chose, and on what evidence."""
+
+    name: str
+    #: All candidates, from the simplest on; none where the number of features left no choice. One
+    #: that was behind on a part of the examples is left out.
+    judged: tuple[JudgedFeatures, ...] = ()
+
+    @property
+    def reason(self) -> str:
+        """Why, for a person."""
+        if not self.judged:
+            return f"{self.name}: more than {MOST_FEATURES:,} features, others were not tried"
+        told = ", ".join(f"{one.name} {one.auc:.4f}" for one in self.judged)
+        best = max(self.judged, key=lambda one: one.auc)
+        if best is self.judged[0]:
+            return f"{self.name} is the simplest and has the best held-out AUC ({told})"
+        if best.name == self.name:
+            return f"{self.name} has the best held-out AUC ({told}), by more than a standard error"
+        own = next(one for one in self.judged if one.name == self.name)
+        return (
+            f"{self.name} is the simplest within a standard error ({own.standard_error:.4f}) of "
+            f"{best.name} by held-out AUC ({told})"
+        )
+
+
+@RECORDS.add()
+@dataclass(frozen=True)
+class Choice(Record):
+    """What a fit chose, and on what evidence."""
+
+    step_size: float | None = None
+    radius: float = np.inf
+    ridge: float | None = None
+    #: The chosen candidate; None where nothing was to be chosen.
+    evidence: Tried | None = None
+    #: All candidates, in the order in which they were tried.
+    tried: tuple[Tried, ...] = ()
+    #: Which features were chosen, and why; None where they were given.
+    features: FeatureChoice | None = None
+    #: What an exact fit minimised for the top of the list; None for the mean over all pairs.
+    top: Objective | None = None
+    #: The ridge of the minimiser for all pairs that the model is pulled towards, where it is.
+    anchor_ridge: float | None = None
+    #: The share of Fisher's discriminant in the coefficients, or in those that they are pulled to.
+    fisher: float = 0.0
+
+    @property
+    def auc(self) -> float | None:
+        """The held-out AUC of the chosen candidate."""
+        return None if self.evidence is None else self.evidence.auc

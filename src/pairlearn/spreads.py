@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The rule of scale: the unit of a column is its standard deviation, at least a tenth of its range.
+
+The floor keeps a rare indicator, whose standard deviation is small, from being blown up.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pairlearn.typing import Mask, Vector
+
+__all__ = ["FLOOR", "least_spread", "scale_of", "which_vary"]
+
+#: The least scale of a column, as a share of its range.
+FLOOR = 0.1
+
+
+def scale_of(deviation: Vector, low: Vector, high: Vector) -> Vector:
+    """Return the scale of columns from their standard deviations and extremes.
+
+    >>> scale_of(np.array([0.5, 0.01]), np.zeros(2), np.ones(2))
+    array([0.5, 0.1])
+    """
+    return np.maximum(deviation, FLOOR * (high - low))
+
+
+def least_spread(dtype: Any) -> float:
+    """Return the least spread of a column that varies, as a share of its largest value.
+
+    It is a few units in the last place of the type, and 1e-10 for double precision.
+    """
+    return max(1e-10, 8.0 * float(np.finfo(dtype).eps))
+
+
+def which_vary(spread: Vector, low: Vector, high: Vector, dtype: Any = np.float64) -> Mask:
+    """Return which columns vary beyond rounding.
+
+    >>> which_vary(np.array([1e-12, 1e-3]), np.ones(2), np.ones(2))
+    array([False,  True])
+    """
+    return np.asarray(spread > least_spread(dtype) * np.maximum(np.abs(low), np.abs(high)))

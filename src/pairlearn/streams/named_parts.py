@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a learner of named examples is made of: columns of names, probabilities, a checked state.
+
+`NamedColumns` gives each name a column and makes rows of dicts, whose names may come and go.
+`log_odds_line` describes the scores of each class by number, mean and common variance: the
+logarithm of the odds of two normal classes of one variance is linear in the score. `check_state`
+looks at a saved learner before anything of its size is made.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairlearn.restored import check_sane, restored_array, restored_count, restored_number
+from pairlearn.solvers.rows import CsrRows, DenseRows, Rows
+from pairlearn.streams.examples import LARGEST
+from pairlearn.typing import Vector
+from pairlearn.validation import check_positive
+
+__all__ = ["NamedColumns", "check_size", "check_state", "log_odds_line", "sums_by_class", "widened"]
+
+#: Up to so many features examples are rows of a dense array, beyond that sparse rows.
+_DENSE_UP_TO = 512
+#: Layouts of an example that are remembered.
+_LAYOUTS = 1024
+_NONE = np.empty(0, dtype=np.int32)
+
+
+class NamedColumns:
+    """A column for each name, in order of appearance.
+
+    Parameters
+    ----------
+    names : sequence
+        The names that have a column.
+    width : int, default=1
+        How wide rows are, at least.
+
+    Examples
+    --------
+    >>> columns = NamedColumns()
+    >>> columns.rows([{"a": 1.0}, {"b": 2.0, "a": 3.0}], np.array([1.0, 2.0, 3.0])).X
+    array([[1., 0.],
+           [3., 2.]])
+    >>> columns.names
+    ('a', 'b')
+    """
+
+    def __init__(self, names: Sequence[Any] = (), width: int = 1) -> None:
+        #: The column of each name.
+        self.index: dict[Any, int] = {name: k for k, name in enumerate(names)}
+        self._layouts: dict[tuple[Any, ...], NDArray[np.int32]] = {}
+        self._set_width(width)
+
+    @property
+    def names(self) -> tuple[Any, ...]:
+        """The names, by column."""
+        return tuple(self.index)
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether rows are those of a dense array."""
+        return self.width <= _DENSE_UP_TO
+
+    def rows(self, examples: list[dict[Any, float]], flat: Vector) -> Rows:
+        """Return examples as rows; `flat` has all of their values one after the other."""
+        columns = np.concatenate([_NONE, *map(self._layout, map(tuple, examples))])
+        counts = np.array(list(map(len, examples)), dtype=np.intp)
+        self._make_room()
+        if not self.is_dense:
+            return CsrRows(flat, columns, np.concatenate([[0], np.cumsum(counts)]), self.width)
+        X = np.zeros((len(examples), self.width))
+        X[np.repeat(np.arange(len(examples)), counts), columns] = flat
+        return DenseRows(X)
+
+    def rows_alike(self, names: tuple[Any, ...], m: int, flat: Vector) -> Rows:
+        """Return m examples with the same names as rows."""
+        layout, n = self._layout(names), len(names)
+        self._make_room()
+        if not self.is_dense:
+            return CsrRows(flat, np.tile(layout, m), n * np.arange(m + 1), self.width)
+        if n == self.width and (layout == self._in_order).all():
+            return DenseRows(flat.reshape(m, n))
+        X = np.zeros((m, self.width))
+        X[:, layout] = flat.reshape(m, n)
+        return DenseRows(X)
+
+    def _layout(self, names: tuple[Any, ...]) -> NDArray[np.int32]:
+        found = self._layouts.get(names)
+        if found is None:
+            index = self.index
+            columns = [index.setdefault(name, len(index)) for name in names]
+            found = np.array(columns, dtype=np.int32)
+            if len(self._layouts) >= _LAYOUTS:
+                # where names vary freely there would be one for each example
+                self._layouts.clear()
+            self._layouts[names] = found
+        return found
+
+    def _make_room(self) -> None:
+        needed = len(self.index)
+        if needed > self.width:
+            # Dense rows are as wide as they must be; sparse rows do not mind.
+            self._set_width(needed if needed <= _DENSE_UP_TO else 1 << needed.bit_length())
+
+    def _set_width(self, width: int) -> None:
+        #: How wide rows are.
+        self.width = width
+        self._in_order = np.arange(width, dtype=np.int32)
+
+
+def widened(rows: Rows, width: int) -> Rows:
+    """Return rows of so many columns, of the kind that this width asks for."""
+    if isinstance(rows, CsrRows):
+        return CsrRows(rows.data, rows.indices, rows.indptr, width)
+    if width <= _DENSE_UP_TO:
+        return DenseRows(np.pad(rows.X, ((0, 0), (0, width - rows.X.shape[1]))))
+    kept = rows.X != 0
+    indptr = np.concatenate([[0], np.cumsum(kept.sum(axis=1))])
+    return CsrRows(rows.X[kept], np.nonzero(kept)[1].astype(np.int32), indptr, width)
+
+
+def sums_by_class(scores: Vector, y: Vector) -> Vector:
+    """Return number, sum and sum of squares of the scores of each class, negative first."""
+    positive = y > 0
+    classes = (scores[~positive], scores[positive])
+    return np.array([(len(some), some.sum(), some @ some) for some in classes])
+
+
+def log_odds_line(sums: Vector) -> tuple[float, float]:
+    """Return slope and intercept of the logarithm of the odds, by the score.
+
+    >>> log_odds_line(np.array([[2.0, -2.0, 2.5], [2.0, 2.0, 2.5]]))
+    (8.0, 0.0)
+    """
+    (n0, s0, q0), (n1, s1, q1) = sums.tolist()
+    prior = math.log((n1 + 1.0) / (n0 + 1.0))
+    if n0 <= 0 or n1 <= 0:
+        return 0.0, prior
+    low, high = s0 / n0, s1 / n1
+    # a product that overflows is infinite, where a power would raise
+    variance = max(q0 - n0 * (low * low) + q1 - n1 * (high * high), 0.0) / (n0 + n1)
+    gap = high - low
+    if gap <= 0:
+        return 0.0, prior
+    # With hardly any spread the odds would be infinite.
+    spread = max(variance, 1e-3 * gap * gap)
+    slope = gap / spread if spread > 0 else math.inf
+    intercept = prior - slope * (high + low) / 2
+    # scores so small that their squares are nothing tell nothing
+    return (slope, intercept) if math.isfinite(slope + intercept) else (0.0, prior)
+
+
+def check_state(state: Mapping[str, Any], *, most_waiting: int) -> None:
+    """Refuse a state that no `NamedLearner` can have; `most_waiting` examples wait in one."""
+    index, waiting, labels = state["index"], state["waiting"], state["labels"]
+    if not isinstance(index, list) or len(set(index)) != len(index):
+        raise ValueError("the saved names are not a list of different ones.")
+    if not (isinstance(waiting, list) and isinstance(labels, list)):
+        raise ValueError("the saved examples that wait are not lists.")
+    if len(waiting) != len(labels) or not all(isinstance(x, Mapping) for x in waiting):
+        raise ValueError(
+            f"{len(labels)} saved labels and {len(waiting)} saved examples do not belong together."
+        )
+    if not all(label in (1.0, -1.0) for label in labels):
+        raise ValueError("the saved labels are not 1 and -1.")
+    restored_count(state, "room", minimum=-(2**62), maximum=most_waiting)
+    capacity = restored_count(state, "capacity", minimum=max(1, len(index)))
+    coef, origin = (restored_array(state, name, (capacity,)) for name in ("coef", "origin"))
+    check_size(coef)
+    with np.errstate(over="ignore", invalid="ignore"):
+        check_sane("score of the origin", coef @ origin)
+    if restored_count(state, "by_name") > len(index):
+        raise ValueError(f"the saved coefficients name more than {len(index)} features.")
+    moments = restored_array(state, "moments", (2, 3))
+    if (moments[:, [0, 2]] < 0.0).any():
+        raise ValueError("the saved moments have negative numbers or squares of scores.")
+    n_taken = restored_count(state, "n_taken")
+    restored_count(state, "n_refused", maximum=n_taken)
+    scale = restored_number(state, "scale", low=0.0, high=np.finfo(np.float64).max)
+    if state["stream"] is not None:
+        check_positive("the saved scale", scale)
+        # In units of the scales, which are at most twice the largest value: a column that is
+        # constant shows nothing in the user's.
+        w = restored_array(state["stream"]["descent"], "w", (capacity,))
+        check_size(w, 2.0 * LARGEST**2)
+
+
+def check_size(saved: Vector, largest: float = LARGEST) -> None:
+    """Refuse coefficients of a file that learning would not have let pass."""
+    if np.abs(saved).max() > largest:
+        raise ValueError(f"a saved coefficient is beyond {largest:g}.")
