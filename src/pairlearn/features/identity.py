@@ -29,7 +29,7 @@ class Identity(FeatureMap):
     @classmethod
     def of(cls, n_features: int) -> Self:
         """Return the map of rows of this many features, without examples."""
-        return cls()._fitted({}, n_features, np.zeros((1, n_features)))
+        return cls()._fitted({}, n_features, np.broadcast_to(0.0, (1, n_features)))
 
     def mapped(self, X: NDArray[Any]) -> NDArray[Any]:
         """Return the rows."""
