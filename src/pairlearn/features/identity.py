@@ -31,6 +31,9 @@ class Identity(FeatureMap):
         """Return the map of rows of this many features, without examples."""
         return cls()._fitted({}, n_features, np.broadcast_to(0.0, (1, n_features)))
 
+    def _width(self, example: Any) -> int:
+        return int(example.shape[1])  # without a row in memory: a damaged state may name any width
+
     def mapped(self, X: NDArray[Any]) -> NDArray[Any]:
         """Return the rows."""
         return X

@@ -333,9 +333,8 @@ class AUCStreams(AUCPredictions):
         learner._known_scales = getattr(self.pairs_, "scaling_", None)
 
     def _sigmoid(self) -> Sigmoid:
-        found = self._calibrator
-        assert isinstance(found, Sigmoid)
-        return found
+        assert isinstance(self._calibrator, Sigmoid)
+        return self._calibrator
 
     def _adopt_pairs(self, streams: PairStreams) -> None:
         """Take over streams; their model is found when somebody asks for it."""
