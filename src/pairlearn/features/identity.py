@@ -29,10 +29,10 @@ class Identity(FeatureMap):
     @classmethod
     def of(cls, n_features: int) -> Self:
         """Return the map of rows of this many features, without examples."""
-        return cls()._fitted({}, n_features, np.broadcast_to(0.0, (1, n_features)))
+        return cls()._fitted({}, n_features, None)
 
     def _width(self, example: Any) -> int:
-        return int(example.shape[1])  # without a row in memory: a damaged state may name any width
+        return self.n_inputs
 
     def mapped(self, X: NDArray[Any]) -> NDArray[Any]:
         """Return the rows."""

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,19 +19,18 @@ class ProblemKind:
 
     Its losses are `special` and those in the register `known`; the first one is the default.
     The estimator is imported when it is needed. `scorer` is its method that says something of each
-    row, and `result` what that is called; `loss_parameter` takes the loss, and "auto" stands for
-    the radius `free_radius`.
+    row, and `result` what that is called; `loss_parameter` takes the loss. `solver` is the class
+    that holds step size and radius.
     """
 
     name: str
-    module: str
     estimator: str
     known: str
     scorer: str
     result: str
     special: tuple[str, ...] = ()
     loss_parameter: str = "loss"
-    free_radius: str | float = math.inf
+    solver: str = "SGD"
 
     @property
     def losses(self) -> tuple[str, ...]:
@@ -55,7 +53,6 @@ class ProblemKind:
         radius: float | str,
         seed: int,
         features: str = "linear",
-        n_passes: int | None = None,
     ) -> Any:
         """Return an estimator that is not fitted."""
         import importlib
@@ -64,22 +61,15 @@ class ProblemKind:
 
         self.check(loss)
         import_scikit_learn()
-        make = getattr(importlib.import_module(f"pairlearn.estimators.{self.module}"),
-                       self.estimator)  # fmt: skip
-        steps: dict[str, Any] = {
-            "step_size": step_size, "radius": self.free_radius if radius == "auto" else radius,
-            **({} if n_passes is None else {"n_passes": n_passes}),
-        }  # fmt: skip
-        if self.estimator == "AUCClassifier":
-            from pairlearn.estimators.shared.solvers import SGD
-
-            solver = SGD(**steps)
-            steps = {} if solver == SGD() else {"solver": solver}
-        return make(
+        door = importlib.import_module("pairlearn.estimators")
+        settings: dict[str, Any] = {}
+        if self.estimator != "AUCClassifier" or not step_size == radius == "auto":
+            settings["solver"] = getattr(door, self.solver)(step_size=step_size, radius=radius)
+        return getattr(door, self.estimator)(
             **{self.loss_parameter: loss or self.losses[0]},
+            **settings,
             random_state=seed,
             **({} if features == "linear" else {"features": features}),
-            **steps,
         )
 
     def check_features(self, features: str, *, is_stream: bool) -> None:
@@ -102,16 +92,15 @@ class ProblemKind:
 PROBLEMS = {
     kind.name: kind
     for kind in (
-        ProblemKind("auc", "auc.classifier", "AUCClassifier", "losses.LOSSES",
-                    "decision_function", "score", ("auto",), free_radius="auto"),
-        ProblemKind("classes", "auc.classifier", "AUCClassifier", "", "decision_function", "score",
-                    ("auto", "square", "squared_hinge"), free_radius="auto"),
-        ProblemKind("ranking", "ranking.ranker", "PairwiseRanker", "losses.LOSSES", "predict",
-                    "score"),
-        ProblemKind("entropy", "entropy.regressor", "EntropyRegressor", "losses.WINDOWS",
-                    "predict", "prediction", loss_parameter="window"),
-        ProblemKind("metric", "metric.learner", "MetricLearner", "losses.METRIC_LOSSES",
-                    "transform", "z"),
+        ProblemKind("auc", "AUCClassifier", "losses.LOSSES", "decision_function", "score",
+                    ("auto",)),
+        ProblemKind("classes", "AUCClassifier", "", "decision_function", "score",
+                    ("auto", "square", "squared_hinge")),
+        ProblemKind("ranking", "PairwiseRanker", "losses.LOSSES", "predict", "score"),
+        ProblemKind("entropy", "EntropyRegressor", "losses.WINDOWS", "predict", "prediction",
+                    loss_parameter="window"),
+        ProblemKind("metric", "MetricLearner", "losses.METRIC_LOSSES", "transform", "z",
+                    solver="MetricSGD"),
     )
 }  # fmt: skip
 

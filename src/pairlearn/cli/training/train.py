@@ -227,7 +227,7 @@ def command(
     if found.plan is not None and not as_json:
         rows = None if found.table is None else len(found.table.y)
         click.echo("\n".join([*decided_lines(found.plan, rows), ""]))
-    model = kind.make(loss, *sizes, seed, feature_map, passes if how == "offline" else None)
+    model = kind.make(loss, *sizes, seed, feature_map)
     from pairlearn.models import write_model
 
     # From the end of the data on a signal waits: the model is written, the checkpoint removed.
@@ -235,7 +235,7 @@ def command(
         if how == "offline":
             try:
                 with stop.opened():
-                    record, facts = _offline(model, found, seed)
+                    record, facts = _offline(model, found, passes, seed)
             except KeyboardInterrupt:
                 click.echo("pairlearn: interrupted; nothing was written", err=True)
                 raise click.exceptions.Exit(stop.status) from None
@@ -509,10 +509,15 @@ def _drawer(bar: Progress, total: int | None) -> Callable[[Any, Any], None]:
     return draw
 
 
-def _offline(model: Any, found: _Data, seed: int) -> tuple[ModelRecord, dict[str, Any]]:
+def _offline(
+    model: Any, found: _Data, passes: int | None, seed: int
+) -> tuple[ModelRecord, dict[str, Any]]:
     from pairlearn.cli.training.fitted import facts_of_fit
 
     X, y, qid, n_refused = _in_memory(found)
+    if passes is not None:
+        solver = "sgd" if model.solver == "auto" else model.solver
+        model.set_params(solver=solver, solver__n_passes=passes)
     with warnings.catch_warnings():
         warnings.showwarning = _show
         warnings.simplefilter("always")
