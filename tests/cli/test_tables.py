@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pairlearn import load_model, roc_auc
+from pairlearn import SGD, load_model, roc_auc
 from pairlearn.cli.program import program
 from pairlearn.cli.running import run
 
@@ -215,10 +215,10 @@ def test_options_from_a_file(tmp_path, capsys):
     )
     call(capsys, "train", file, "--config", "train.toml", "--seed", 3)
     model = load_model("m")
-    assert (model.step_size, model.loss) == (0.5, "hinge")
+    assert (model.solver, model.loss) == (SGD(step_size=0.5), "hinge")
     assert "site=north" not in model.feature_names_in_
     call(capsys, "train", file, "--config", "train.toml", "--output", "n", "--step-size", "auto")
-    assert load_model("n").step_size == "auto"
+    assert load_model("n").solver == "auto"
     for text, message in (
         ("labels = 3", "there is no option 'labels'"),
         ("label = ", "is not TOML"),
