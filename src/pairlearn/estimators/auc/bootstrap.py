@@ -28,7 +28,7 @@ from numpy.typing import ArrayLike, NDArray
 from pairlearn.averaging import Averaging
 from pairlearn.domains import ball_or_whole
 from pairlearn.estimators.auc.classifier import AUCClassifier
-from pairlearn.estimators.auc.ways.ridge import fit_exact
+from pairlearn.estimators.auc.ways.exact import fit_exact
 from pairlearn.estimators.shared.by_name import as_averaging, as_pairing, as_schedule
 from pairlearn.estimators.shared.examples import two_classes
 from pairlearn.estimators.shared.scaling import scaled_rows
@@ -51,9 +51,11 @@ __all__ = ["Bootstrap", "bootstrap"]
 
 Generators = list[np.random.Generator]
 
-#: Paths that a device holds at once, and scores that are held at once.
-_PATHS, _SCORES = 128, 20_000_000
-#: A standard deviation of fewer replicates says little.
+#: Replicates that a device trains at once.
+_PATHS = 128
+#: Scores of replicates that are held at once: 160 MB.
+_SCORES = 20_000_000
+#: The fewest replicates: a standard deviation of fewer says little.
 _FEWEST = 20
 
 
@@ -82,10 +84,12 @@ class Bootstrap:
 
     Examples
     --------
+    >>> from pairlearn import Exact
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(200, 2))
     >>> y = X[:, 0] + rng.normal(size=200) > 0
-    >>> found = bootstrap(AUCClassifier(ridge=0.01, random_state=0), X, y, n=50, random_state=0)
+    >>> model = AUCClassifier(solver=Exact(ridge=0.01), random_state=0)
+    >>> found = bootstrap(model, X, y, n=50, random_state=0)
     >>> found.contrast([1.0, -1.0]).low > 0.0
     True
     """
@@ -182,10 +186,12 @@ def bootstrap(
 
     Examples
     --------
+    >>> from pairlearn import Exact
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(300, 2))
     >>> y = X[:, 0] + rng.normal(size=300) > 0
-    >>> found = bootstrap(AUCClassifier(ridge=0.01, random_state=0), X, y, n=100, random_state=0)
+    >>> model = AUCClassifier(solver=Exact(ridge=0.01), random_state=0)
+    >>> found = bootstrap(model, X, y, n=100, random_state=0)
     >>> bool(found.low[0] > 0.0), bool(found.low[1] < 0.0 < found.high[1])
     (True, True)
     >>> found.auc.low < 0.85 < found.auc.high
@@ -209,9 +215,10 @@ def bootstrap(
             'features="linear".'
         )
     signs = np.where(np.asarray(y) == fitted.classes_[1], 1.0, -1.0)
-    bare = None if fitted.step_size == "theory" else fitted.scaling
-    given = as_rows(np.asarray(X, dtype=fitted.dtype))
-    scaling, rows = scaled_rows(bare, given)
+    by_theory = getattr(fitted.solver, "step_size", None) == "theory"
+    kind = X.dtype if getattr(X, "dtype", None) == np.float32 else np.float64
+    given = as_rows(np.asarray(X, dtype=kind))
+    scaling, rows = scaled_rows(None if by_theory else fitted.scaling, given)
     assert isinstance(rows, DenseRows)
     generators = check_generator(random_state).spawn(n)
     drawn = [_resample(signs, generator) for generator in generators]

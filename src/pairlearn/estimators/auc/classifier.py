@@ -13,14 +13,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from pairlearn.estimators.auc.many import check_closed_form, map_for, pair_parameters
+from pairlearn.estimators.auc.many import fit_pairs
 from pairlearn.estimators.auc.shapes import Explanation, explain
 from pairlearn.estimators.auc.streams import AUCStreams
-from pairlearn.estimators.auc.task import Composition, Task
-from pairlearn.estimators.classes.multiclass import MulticlassAUCClassifier
+from pairlearn.estimators.auc.task import Task
 from pairlearn.estimators.shared.evidence import Choice
-from pairlearn.estimators.shared.examples import find_classes, is_plain, validate_data
-from pairlearn.estimators.shared.features_seen import see_features
+from pairlearn.estimators.shared.examples import find_classes
+from pairlearn.estimators.shared.features_seen import rows_and_labels, see_features
 from pairlearn.estimators.shared.maps import (
     as_map,
     choose_features,
@@ -39,7 +38,7 @@ from pairlearn.estimators.shared.weights import (
     opposite_pair_weights,
 )
 from pairlearn.features import FeatureMap, Hats, Identity
-from pairlearn.losses import LOSSES, PairLoss
+from pairlearn.losses import PairLoss
 from pairlearn.models.provenance import data_fingerprint
 from pairlearn.solvers.rows import Rows, as_rows
 from pairlearn.solvers.running import Callback
@@ -238,10 +237,11 @@ class AUCClassifier(AUCStreams, ClassifierMixin, BaseEstimator):  # type: ignore
             The fitted classifier.
         """
         parts = self._composition()
-        given, labels = self._examples(X, y, reset=True, minimum=2, finite=None)
+        given, labels = rows_and_labels(self, X, y, reset=True, minimum=2, finite=None)
         classes = find_classes(labels)
         if len(classes) > 2:
-            return self._fit_pairs(parts, given, labels, classes, sample_weight)
+            fit_pairs(self, parts, given, labels, classes, sample_weight)
+            return self
         y = np.where(labels == classes[1], 1.0, -1.0)
         rng = check_generator(self.random_state)
         weight = example_weights(sample_weight, self.class_weight, labels)
@@ -346,27 +346,6 @@ class AUCClassifier(AUCStreams, ClassifierMixin, BaseEstimator):  # type: ignore
 
     # ------------------------------------------------------------------- steps of a fit
 
-    def _examples(
-        self, X: Any, y: Any, *, reset: bool, minimum: int, finite: bool | None = False
-    ) -> tuple[Rows, Labels]:
-        """Return rows and labels; whether they are finite is left to others if `finite` is None."""
-        if is_plain(self, X, y, reset=reset, minimum=minimum, dtype=None):
-            rows = as_rows(X, finite=finite)
-            self.n_features_in_ = X.shape[1]
-            return rows, y
-        X, y = validate_data(
-            self,
-            X,
-            y,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            order="C",
-            reset=reset,
-            ensure_min_samples=minimum,
-            ensure_all_finite=finite is not None,
-        )
-        return as_rows(X, finite=None if finite is None else True), np.asarray(y)
-
     def _features_for(
         self, given: Rows, y: Vector, weight: Vector, rng: np.random.Generator
     ) -> tuple[FeatureMap, tuple[Any, Any] | None]:
@@ -408,17 +387,6 @@ class AUCClassifier(AUCStreams, ClassifierMixin, BaseEstimator):  # type: ignore
         scaling, rows = scaled_rows(None if bare else "auto", given, counts, mapped=not linear)
         return rows, scaling
 
-    def _note(self, fitted: Fitted, n_examples: int, fingerprint: str | None) -> None:
-        """Note how the coefficients of a fit were found; a stream begins anew."""
-        choice, trace = fitted.choice, fitted.trace
-        self.solver_, self.loss_, self.choice_ = fitted.solver, fitted.loss, choice
-        self.trace_, self.advice_ = trace, fitted.advice
-        self.step_size_, self.radius_ = choice.step_size, choice.radius
-        self.ridge_, self.held_out_auc_ = choice.ridge, choice.auc
-        self.n_steps_, self.n_gradients_ = trace.n_steps, trace.n_gradients
-        self.n_examples_, self.data_fingerprint_ = n_examples, fingerprint
-        self._stream, self._restarted, self._known_scales = None, False, None
-
     def _warm_start(self, n_features: int, scaling: Scaling | None) -> Vector | None:
         """Return the coefficients of the previous fit in the units of this one."""
         if not (self.warm_start and hasattr(self, "coef_")):
@@ -429,49 +397,6 @@ class AUCClassifier(AUCStreams, ClassifierMixin, BaseEstimator):  # type: ignore
                 f"warm_start: X has {n_features} features, the model has {len(start)}."
             )
         return start if scaling is None else scaling.from_user(start)
-
-    def _pair_parameters(self) -> dict[str, Any]:
-        return pair_parameters(self)
-
-    def _fit_pairs(
-        self,
-        parts: Composition,
-        given: Rows,
-        labels: Labels,
-        classes: Labels,
-        sample_weight: ArrayLike | None,
-    ) -> Self:
-        """Train one score for each pair of more than two classes."""
-        check_closed_form(self, len(classes), parts)
-        features: FeatureMap = Identity.of(given.shape[1])
-        source = given.checked()
-        mapped = not is_linear(self.features)
-        if mapped:
-            features = map_for(self, given, labels, classes, self._max_memory)
-            cure = "use a map with fewer features, or a larger max_memory."
-            source = as_rows(map_rows(features, given, self._max_memory, cure), finite=True)
-        pairs = MulticlassAUCClassifier(**self._pair_parameters())
-        pairs.fit_rows(source, labels, sample_weight, mapped=mapped)
-        n, choice = len(labels), pairs.choice_
-        loss = LOSSES.make(pairs.loss_)
-        fitted = Fitted(pairs.coef_, "exact", loss, choice, Trace(n_steps=n, n_gradients=n))
-        self._note(fitted, n, data_fingerprint(given, np.searchsorted(classes, labels)))
-        if self.verbose:
-            print(
-                f"{len(pairs.coef_)} pairs of classes, {type(loss).__name__}, ridge "
-                f"{choice.ridge:g}, held-out M {choice.auc:.4f}",
-                file=sys.stderr,
-            )
-        publish(
-            self,
-            coef_=pairs.coef_,
-            classes_=pairs.classes_,
-            features_=features,
-            pairs_=pairs,
-            _decision=None,
-            **{DEFERRED: ()},
-        )
-        return self
 
 
 register_storable(AUCClassifier)

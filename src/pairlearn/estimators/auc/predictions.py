@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pairlearn.estimators.auc.many import pair_parameters
 from pairlearn.estimators.classes.multiclass import MulticlassAUCClassifier
 from pairlearn.estimators.shared.decisions import (
     DECISION_ARRAYS,
@@ -72,10 +73,6 @@ class AUCPredictions(Storable, ScoreDecisions):
         "sigmoids": ArraySpec(("n_pairs", 2), required=False),
         "power": ArraySpec((), required=False, low=0.0),
     }
-
-    def _pair_parameters(self) -> dict[str, Any]:
-        """Return the parameters of the classifier of the pairs."""
-        raise NotImplementedError
 
     @property
     def features_(self) -> FeatureMap:
@@ -210,7 +207,7 @@ class AUCPredictions(Storable, ScoreDecisions):
                 parameters={k: v for k, v in record.parameters.items() if k == "classes_dtype"},
                 feature_names=None,
             )
-        ).set_params(**self._pair_parameters())
+        ).set_params(**pair_parameters(self))
         publish(self, coef_=pairs.coef_, pairs_=pairs, _decision=None)
 
 

@@ -13,16 +13,22 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from pairlearn.estimators.auc.many import check_decisions_between, hand_over, sigmoid_of
+from pairlearn.estimators.auc.many import (
+    check_decisions_between,
+    hand_over,
+    pair_parameters,
+    sigmoid_of,
+)
 from pairlearn.estimators.auc.predictions import AUCPredictions
 from pairlearn.estimators.auc.task import Before, Composition, Task
 from pairlearn.estimators.auc.ways.moment_stream import FIRST
 from pairlearn.estimators.auc.ways.pair_streams import PairStreams
 from pairlearn.estimators.classes.multiclass import MulticlassAUCClassifier
 from pairlearn.estimators.shared.by_name import is_scaled
-from pairlearn.estimators.shared.features_seen import see_features, seen_features
+from pairlearn.estimators.shared.examples import check_known, known_classes
+from pairlearn.estimators.shared.features_seen import rows_and_labels, see_features, seen_features
 from pairlearn.estimators.shared.maps import (
     as_map,
     check_named,
@@ -32,7 +38,7 @@ from pairlearn.estimators.shared.maps import (
 )
 from pairlearn.estimators.shared.published import DEFERRED, publish
 from pairlearn.estimators.shared.rules import as_rule
-from pairlearn.estimators.shared.solvers import MAPPED_BYTES, Moments, Solver
+from pairlearn.estimators.shared.solvers import MAPPED_BYTES, Fitted, Moments, Solver
 from pairlearn.estimators.shared.weights import example_weights
 from pairlearn.features import FeatureMap, Identity
 from pairlearn.restored import restored_count
@@ -67,10 +73,16 @@ class AUCStreams(AUCPredictions):
         check_named(self.features)
         return Composition.of(self)
 
-    def _examples(
-        self, X: Any, y: Any, *, reset: bool, minimum: int, finite: bool | None = False
-    ) -> tuple[Rows, Labels]:
-        raise NotImplementedError
+    def _note(self, fitted: Fitted, n_examples: int, fingerprint: str | None) -> None:
+        """Note how the coefficients of a fit were found; a stream begins anew."""
+        choice, trace = fitted.choice, fitted.trace
+        self.solver_, self.loss_, self.choice_ = fitted.solver, fitted.loss, choice
+        self.trace_, self.advice_ = trace, fitted.advice
+        self.step_size_, self.radius_ = choice.step_size, choice.radius
+        self.ridge_, self.held_out_auc_ = choice.ridge, choice.auc
+        self.n_steps_, self.n_gradients_ = trace.n_steps, trace.n_gradients
+        self.n_examples_, self.data_fingerprint_ = n_examples, fingerprint
+        self._stream, self._restarted, self._known_scales = None, False, None
 
     def partial_fit(
         self,
@@ -143,7 +155,7 @@ class AUCStreams(AUCPredictions):
         """Check a chunk, let the stream learn it, and publish what is known then."""
         stream = self._stream
         parts = None if stream is not None else self._composition()
-        known = _known_classes(classes, None if first else self.classes_)
+        known = known_classes(classes, None if first else self.classes_)
         if self.class_weight == "balanced":
             raise ValueError(
                 "class_weight='balanced' needs all labels at once; pass a dict to partial_fit."
@@ -151,14 +163,14 @@ class AUCStreams(AUCPredictions):
         if len(known) > 2 and parts is not None:
             check_decisions_between(self, len(known), parts)
             parts.of_stream(linear=is_linear(self.features))
-        rows, labels = self._examples(X, y, reset=first, minimum=1, finite=finite)
+        rows, labels = rows_and_labels(self, X, y, reset=first, minimum=1, finite=finite)
         if len(known) > 2:
-            _check_labels(labels, known)
+            check_known(labels, known)
             weight = example_weights(sample_weight, self.class_weight, labels)
             return self._learn_pairs(rows, labels, known, weight, first=first)
         is_positive, is_negative = labels == known[1], labels == known[0]
         if np.count_nonzero(is_positive) + np.count_nonzero(is_negative) < len(labels):
-            _check_labels(labels, known)
+            check_known(labels, known)
         weight = example_weights(sample_weight, self.class_weight, labels)
         if stream is None:
             assert parts is not None
@@ -349,48 +361,6 @@ class AUCStreams(AUCPredictions):
         if not isinstance(features, FeatureMap) or isinstance(features, Identity):
             features = Identity.of(self.n_features_in_)
         coef, sigmoids = streams.finish(features.n_outputs, sigmoid_of)
-        pairs = MulticlassAUCClassifier(**self._pair_parameters())
+        pairs = MulticlassAUCClassifier(**pair_parameters(self))
         pairs.adopt_pairs(streams.classes, coef, sigmoids)
         publish(self, coef_=coef, features_=features, pairs_=pairs, **{DEFERRED: ()})
-
-
-def _known_classes(classes: Any, before: NDArray[Any] | None) -> NDArray[Any]:
-    """Return the labels of the stream, refusing others than those of the model."""
-    if before is not None and (classes is None or _are(classes, before)):
-        return before
-    known = _distinct(classes)
-    if len(known) < 2:
-        raise ValueError(f"classes must hold two labels, got {known.tolist()}.")
-    if before is not None and not np.array_equal(known, before):
-        raise ValueError(
-            f"classes={known.tolist()} differ from those of the model, {before.tolist()}."
-        )
-    return known
-
-
-def _check_labels(labels: Labels, known: Labels) -> None:
-    unknown = np.setdiff1d(labels, known)
-    if len(unknown):
-        raise ValueError(
-            f"y contains {unknown.tolist()}, which is not in classes={known.tolist()}."
-        )
-
-
-def _distinct(classes: Any) -> NDArray[Any]:
-    """Return different labels in their order.
-
-    >>> _distinct(["b", "a", "b"]).tolist()
-    ['a', 'b']
-    """
-    labels = np.asarray(classes)
-    if labels.shape == (2,) and labels.dtype.kind in "iufU" and labels[0] < labels[1]:
-        return labels.copy()  # as they come from most callers; NumPy would take long to see it
-    return np.unique(labels)
-
-
-def _are(classes: Any, known: NDArray[Any]) -> bool:
-    """Tell whether classes are the known ones in their order."""
-    if type(classes) is list:
-        # A stream is told its classes with every chunk: no array is made of them each time.
-        return bool(classes == known.tolist())
-    return np.array_equal(classes, known)

@@ -22,9 +22,11 @@ from pairlearn.solvers.rows import as_rows, check_sparse, is_sparse
 from pairlearn.typing import Vector
 
 __all__ = [
+    "check_known",
     "check_labels",
     "find_classes",
     "is_plain",
+    "known_classes",
     "mapped_product",
     "product",
     "refuse_collections",
@@ -250,3 +252,47 @@ def find_classes(labels: NDArray[Any]) -> NDArray[Any]:
             "Add examples of the other class."
         )
     return np.asarray(classes)
+
+
+def known_classes(classes: Any, before: NDArray[Any] | None) -> NDArray[Any]:
+    """Return the labels of the stream, refusing others than those of the model."""
+    if before is not None and (classes is None or _are(classes, before)):
+        return before
+    known = _distinct(classes)
+    if len(known) < 2:
+        raise ValueError(f"classes must hold two labels, got {known.tolist()}.")
+    if before is not None and not np.array_equal(known, before):
+        raise ValueError(
+            f"classes={known.tolist()} differ from those of the model, {before.tolist()}."
+        )
+    return known
+
+
+def check_known(labels: NDArray[Any], known: NDArray[Any]) -> None:
+    """Refuse labels that are not among those of the stream."""
+    unknown = np.setdiff1d(labels, known)
+    if len(unknown):
+        raise ValueError(
+            f"y contains {unknown.tolist()}, which is not in classes={known.tolist()}; "
+            "leave these examples out, or name all labels in the first call."
+        )
+
+
+def _distinct(classes: Any) -> NDArray[Any]:
+    """Return different labels in their order.
+
+    >>> _distinct(["b", "a", "b"]).tolist()
+    ['a', 'b']
+    """
+    labels = np.asarray(classes)
+    if labels.shape == (2,) and labels.dtype.kind in "iufU" and labels[0] < labels[1]:
+        return labels.copy()  # as they come from most callers; NumPy would take long to see it
+    return np.unique(labels)
+
+
+def _are(classes: Any, known: NDArray[Any]) -> bool:
+    """Tell whether classes are the known ones in their order."""
+    if type(classes) is list:
+        # A stream is told its classes with every chunk: no array is made of them each time.
+        return bool(classes == known.tolist())
+    return np.array_equal(classes, known)

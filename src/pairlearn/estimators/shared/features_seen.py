@@ -14,13 +14,14 @@ from sklearn.utils import validation
 
 from pairlearn.estimators.shared.examples import is_plain, validate_data
 from pairlearn.solvers.rows import Rows, as_rows
-from pairlearn.typing import Vector
+from pairlearn.typing import Labels, Vector
 from pairlearn.validation import check_count, check_labels
 
 __all__ = [
     "check_columns",
     "column_names",
     "restored_columns",
+    "rows_and_labels",
     "rows_and_targets",
     "see_columns",
     "see_features",
@@ -29,6 +30,26 @@ __all__ = [
 
 #: Usual types of targets, all of whose values are numbers of float64.
 _NUMBERS = (np.dtype(np.float64), np.dtype(np.int64), np.dtype(np.float32), np.dtype(np.int32))
+#: The rows that estimators take, for scikit-learn.
+_KINDS: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": "C"}
+
+
+def rows_and_labels(
+    model: Any, X: Any, y: Any, *, reset: bool, minimum: int, finite: bool | None = False
+) -> tuple[Rows, Labels]:
+    """Return at least `minimum` examples and their labels, checked by scikit-learn.
+
+    `finite` says whether X is known to be finite; if it is None, the caller looks for NaN itself.
+    """
+    if is_plain(model, X, y, reset=reset, minimum=minimum, dtype=None):
+        rows = as_rows(X, finite=finite)
+        model.n_features_in_ = X.shape[1]
+        return rows, y
+    X, y = validate_data(
+        model, X, y, **_KINDS, reset=reset, ensure_min_samples=minimum,
+        ensure_all_finite=finite is not None,
+    )  # fmt: skip
+    return as_rows(X, finite=None if finite is None else True), np.asarray(y)
 
 
 def rows_and_targets(
@@ -41,9 +62,8 @@ def rows_and_targets(
             rows = as_rows(X)
             model.n_features_in_ = rows.shape[1]
             return rows, np.ascontiguousarray(y, dtype=np.float64)
-    kinds: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
     X, y = validate_data(
-        model, X, y, **kinds, order="C", reset=reset, ensure_min_samples=minimum, y_numeric=True
+        model, X, y, **_KINDS, reset=reset, ensure_min_samples=minimum, y_numeric=True
     )
     rows = as_rows(X, finite=True)
     return rows, check_labels(y, rows.shape[0])

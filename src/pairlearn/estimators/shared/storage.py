@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`save` and `load` of estimators, through the safe model file.
+"""What estimators with parts share: nested parameters, `save` and `load`.
 
 An estimator becomes storable with a few lines::
 
@@ -25,16 +25,16 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from pairlearn.estimators.shared.composed import Composed
 from pairlearn.features import FeatureMap, Identity
 from pairlearn.models.file import read_model, write_model
 from pairlearn.models.maps import pack_map, unpack_map
 from pairlearn.models.parts import decode, encode
 from pairlearn.models.record import ModelFileError, ModelRecord, reason
 from pairlearn.models.registry import ArraySpec, ModelSpec, check_record, register_model
+from pairlearn.register import REGISTERS, Part
 from pairlearn.restored import restored_labels
 
-__all__ = ["Storable", "register_storable"]
+__all__ = ["Composed", "Storable", "register_storable"]
 
 #: The type of the labels, which JSON does not tell.
 _CLASS_TYPE = "classes_dtype"
@@ -44,6 +44,53 @@ _MAP, _MAPPED = "features_map", "mapped_"
 #: What is known of the fit besides arrays.
 _FACTS = "fitted"
 _COEFFICIENTS = ("coef", "pair_coef", "components")
+
+
+class Composed:
+    """A mixin, before `BaseEstimator`: nested names change a copy of a part, never the part.
+
+    Examples
+    --------
+    >>> from pairlearn import SGD, AUCClassifier
+    >>> AUCClassifier(solver=SGD()).set_params(solver__step_size=0.5).solver
+    SGD(step_size=0.5)
+    >>> AUCClassifier(solver="exact").set_params(solver__ridge=0.1).solver
+    Exact(ridge=0.1)
+    """
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters; ``part__field=value`` sets a field of a part, which may be a name."""
+        inner: dict[str, dict[str, Any]] = {}
+        own: dict[str, Any] = {}
+        known = self.get_params(deep=False)  # type: ignore[attr-defined]
+        for key, value in params.items():
+            name, _, rest = key.partition("__")
+            part = params.get(name, known.get(name))
+            if rest and (isinstance(part, (Part, str))):
+                inner.setdefault(name, {})[rest] = value
+            else:
+                own[key] = value
+        super().set_params(**own)  # type: ignore[misc]
+        for name, values in inner.items():
+            part = getattr(self, name)
+            if isinstance(part, str):
+                part = _named(name, part, values)
+            setattr(self, name, part.with_params(**values))
+        return self
+
+
+def _named(name: str, part: str, values: dict[str, Any]) -> Part:
+    """Return the part that a parameter names, so that its fields can be set."""
+    register = REGISTERS.get(name)
+    if register is None or part not in register:
+        told = ", ".join(f"{name}__{key}" for key in values)
+        raise ValueError(
+            f"{told} is about a field of {name}, but {name}={part!r} has no fields; pass an object "
+            f"as {name} first."
+        )
+    found = register.make(part)
+    assert isinstance(found, Part)
+    return found
 
 
 class Storable(Composed):

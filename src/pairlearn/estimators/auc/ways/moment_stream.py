@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from pairlearn.estimators.shared.maps import ridges_for
+from pairlearn.estimators.shared.judged_maps import ridges_for
 from pairlearn.features import FeatureMap
 from pairlearn.features.restore import restored_map
 from pairlearn.metrics import roc_auc
