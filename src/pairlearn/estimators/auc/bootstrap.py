@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-r"""How far a fitted classifier can be trusted: intervals by resampling the examples.
+r"""Intervals for coefficients and AUC of a fitted classifier, by resampling the examples.
 
 Each replicate draws the examples of each class with replacement and trains on them as the fit to
-all examples did: same scales, step size and radius (or ridge), a sample path of its own. So the
-spread of the replicates holds the chance of the sample and the chance of the path.
+all examples did: same scales, step size and radius (or ridge), but its own sample path. So the
+spread of the replicates contains the randomness of the sample and of the path.
 
 - Coefficients: the fit plus and minus normal quantiles of the standard deviation of the replicates.
-  The error of the fit is the chance of the sample and of one path, and so is the spread of the
-  replicates. Percentiles would count what replicates have in common, the bias that comes from few
-  examples, twice; reflected ones the chance of the path of the fit.
+  Both have the randomness of one sample and one path. Percentiles would count the bias of few
+  examples, which all replicates share, twice; reflected percentiles would count the randomness of
+  the path twice.
 - AUC: every example is scored by the replicates that did not draw it, about 37 % of them, and the
   AUC of these *out-of-bag* scores has DeLong's interval. It is the AUC on new examples; no example
   is judged by a model that has seen it, and all of them judge.
@@ -61,7 +61,7 @@ _FEWEST = 20
 
 @dataclass(frozen=True, eq=False)
 class Bootstrap:
-    """What `bootstrap` found.
+    """Replicates and intervals of `bootstrap`.
 
     Parameters
     ----------
@@ -270,7 +270,7 @@ def _out_of_bag(X: NDArray[Any], W: Vector, drawn: list[NDArray[np.int64]]) -> V
         count += left_out.sum(axis=0)
     if not count.all():
         raise ValueError(
-            f"{int(np.sum(count == 0))} examples were drawn by every resample, so that nobody can "
+            f"{int(np.sum(count == 0))} examples were drawn by every resample, so no replicate can "
             "score them; take more replicates."
         )
     return total / count
@@ -278,7 +278,7 @@ def _out_of_bag(X: NDArray[Any], W: Vector, drawn: list[NDArray[np.int64]]) -> V
 
 @dataclass(frozen=True)
 class _Task:
-    """What all replicates have in common."""
+    """The parts that all replicates share."""
 
     fitted: AUCClassifier
     rows: DenseRows

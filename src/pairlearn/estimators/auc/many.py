@@ -53,7 +53,7 @@ def _refused(model: Any, n_classes: int, name: str, why: str) -> ValueError:
 
 
 def check_decisions_between(model: Any, n_classes: int, parts: Composition) -> None:
-    """Refuse what is about decisions between two classes, and maps that a stream cannot fit."""
+    """Refuse rules for decisions between two classes, and maps that a stream cannot fit."""
     if as_rule(model.decision) not in (Threshold(), Threshold("probability")):
         raise _refused(model, n_classes, "decision", _DECIDED)
     if parts.monotone:
@@ -67,7 +67,7 @@ def check_decisions_between(model: Any, n_classes: int, parts: Composition) -> N
 
 
 def _check_closed_form(model: Any, n_classes: int, parts: Composition) -> None:
-    """Refuse parts that mean nothing for more than two classes in closed form."""
+    """Refuse parts that the closed form for more than two classes cannot use."""
     if as_rule(model.decision) not in (Threshold(), Threshold("probability")):
         raise _refused(model, n_classes, "decision", _DECIDED)
     wrong = {
@@ -113,7 +113,7 @@ def _map_for(model: Any, given: Rows, labels: Labels, classes: Labels, memory: f
     """Return the fitted map; its size goes by the rarest class."""
     counts = [int(np.count_nonzero(labels == one)) for one in classes]
     y = np.where(labels == classes[int(np.argmin(counts))], 1.0, -1.0)
-    # Numbers of their own, so that folds are dealt as they are without a map.
+    # A copy of the generator, so that the folds do not depend on the map.
     draws = check_generator(copy.deepcopy(model.random_state))
     features = fit_map(as_map(model.features, given, y), given, draws)
     # The moments of the classes, of all examples and of each fold.
@@ -179,7 +179,7 @@ def hand_over(model: Any, learner: Any, column: int, pair: NDArray[Any]) -> None
         choice=Choice(ridge=model.ridge_),
         trace=Trace(),
         scores=(np.empty(0), np.empty(0, dtype=bool), np.empty(0)),
-        # As many as a pair has of evenly shared classes.
+        # The examples of a pair if all classes have the same number.
         n_examples=2 * model.n_examples_ // len(model.classes_),
         fingerprint=None,
         features=None if isinstance(features, Identity) else features,
@@ -191,7 +191,7 @@ def hand_over(model: Any, learner: Any, column: int, pair: NDArray[Any]) -> None
 
 
 def sigmoid_of(learner: Any) -> Sigmoid:
-    """Return how the scores of a pair become probabilities."""
+    """Return the function from scores of a pair to probabilities."""
     found = learner._calibrator
     assert isinstance(found, Sigmoid)
     return found

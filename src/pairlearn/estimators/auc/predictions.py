@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a fitted AUC classifier says of new examples, and how a model file holds it.
+"""Predictions of a fitted AUC classifier, and its storage in a model file.
 
 Two classes have one score, a threshold and a calibration. More classes have one score for each pair
-of them, which `MulticlassAUCClassifier` couples: it is a part of the published model.
+of classes; `MulticlassAUCClassifier`, a part of the published model, couples them.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class AUCPredictions(Storable, ScoreDecisions):
     """Predictions and storage of `AUCClassifier`."""
 
     n_features_in_: int
-    #: What is known of the fit.
+    #: Facts about the fit.
     solver_: str | None
     loss_: Any
     choice_: Choice | None
@@ -65,7 +65,7 @@ class AUCPredictions(Storable, ScoreDecisions):
         "n_steps": ArraySpec((), ("int64",), low=0),
         "n_gradients": ArraySpec((), ("int64",), low=0),
         "n_examples": ArraySpec((), ("int64",), low=0),
-        # A file has these of two classes, or those of the pairs.
+        # A file holds the arrays of two classes, or those of the pairs.
         **DECISION_ARRAYS,
         "coef": ArraySpec(("n_features",), required=False),
         "threshold": replace(DECISION_ARRAYS["threshold"], required=False),
@@ -116,7 +116,7 @@ class AUCPredictions(Storable, ScoreDecisions):
         return mapped_product(model.get("features_"), X, model["coef_"].T)
 
     def decision_function(self, X: Any) -> Vector:
-        """Return what `predict` goes by.
+        """Return the values that `predict` decides by.
 
         With two classes, the score minus the threshold for each row of `X`: positive where
         `predict` says positive, in the order of the scores. With more, the logarithms of the

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """How an AUC classifier learns a stream: chunk by chunk, by the stream of its solver.
 
-The stream of a solver has `learn`, `facts` (fitted attributes), `published` (what predictions are
-made of), `state` and `restore`; one that leaves its model for later has `finish`, too. More than
-two classes have a classifier for each pair of them.
+The stream of a solver has `learn`, `facts` (fitted attributes), `published` (the parts that
+predictions need), `state` and `restore`; a stream that finds its model later also has `finish`.
+More than two classes have a classifier for each pair.
 """
 
 from __future__ import annotations
@@ -52,14 +52,14 @@ __all__ = ["AUCStreams"]
 
 
 class AUCStreams(AUCPredictions):
-    """The streams of `AUCClassifier`: learning by chunks, and a state to go on from."""
+    """The streams of `AUCClassifier`: learning by chunks, and a state to continue from."""
 
     features: Any
     class_weight: Any
     scaling: str | None
     random_state: Any
     validation_fraction: float
-    #: What learns the stream; None after `fit` and before the first chunk.
+    #: The stream of the solver; None after `fit` and before the first chunk.
     _stream: Any = None
     _known_scales: Any = None
     #: Whether the next chunk begins anew from the present coefficients.
@@ -74,7 +74,7 @@ class AUCStreams(AUCPredictions):
         return Composition.of(self)
 
     def _note(self, fitted: Fitted, n_examples: int, fingerprint: str | None) -> None:
-        """Note how the coefficients of a fit were found; a stream begins anew."""
+        """Set the fitted attributes that tell how a fit was found; a stream starts anew."""
         choice, trace = fitted.choice, fitted.trace
         self.solver_, self.loss_, self.choice_ = fitted.solver, fitted.loss, choice
         self.trace_, self.advice_ = trace, fitted.advice
@@ -152,7 +152,7 @@ class AUCStreams(AUCPredictions):
         first: bool,
         finite: bool,
     ) -> Vector:
-        """Check a chunk, let the stream learn it, and publish what is known then."""
+        """Check a chunk, learn it and publish the new model; return the scores before that."""
         stream = self._stream
         parts = None if stream is not None else self._composition()
         known = known_classes(classes, None if first else self.classes_)
@@ -184,11 +184,14 @@ class AUCStreams(AUCPredictions):
     def _new_stream(
         self, parts: Composition, n_features: int, *, first: bool, solver: Solver | None = None
     ) -> Any:
-        """Return the stream of the solver, which goes on from the model if there is one."""
+        """Return the stream of the solver, which continues the model if there is one."""
         linear = is_linear(self.features)
         solver = solver or parts.of_stream(linear=linear)
         if parts.monotone:
-            raise ValueError("monotone functions are for fit; a stream does not constrain them.")
+            raise ValueError(
+                f"monotone={parts.monotone!r} is for fit: a stream cannot constrain "
+                "functions; leave out monotone, or use fit."
+            )
         given = self.features
         known: FeatureMap | None = None
         if linear:
@@ -223,7 +226,7 @@ class AUCStreams(AUCPredictions):
         """Return the map fitted to the first examples of a stream."""
         rng = check_generator(copy.deepcopy(self.random_state))
         if isinstance(self.features, str) and self.features == "auto":
-            # Too few to choose by: linear, until the choice is made for good.
+            # Too few examples to choose by: linear until the choice is final.
             if len(y) < FIRST or min(np.count_nonzero(y > 0), np.count_nonzero(y < 0)) < 2:
                 return Identity.of(rows.shape[1])
             return choose_features(
@@ -243,7 +246,7 @@ class AUCStreams(AUCPredictions):
         return float(getattr(given, "max_memory", MAPPED_BYTES))
 
     def _adopt_stream(self, stream: Any, classes: Labels) -> None:
-        """Take over what a stream has learned."""
+        """Set the fitted attributes from a stream."""
         self._stream, self._restarted = stream, False
         self.solver_ = "sgd" if stream.kind == "top" else stream.kind
         self.loss_, self.choice_, self.advice_ = stream.loss, None, None
@@ -256,7 +259,7 @@ class AUCStreams(AUCPredictions):
     def finish_stream(self) -> None:
         """Find the model of a stream that leaves it for later, if examples came since.
 
-        Whoever reads the coefficients, or predicts, does so; call it to choose the moment.
+        Reading the coefficients and predicting call it; call it yourself to choose the moment.
         """
         stream = self._stream
         if isinstance(stream, PairStreams):
@@ -285,14 +288,14 @@ class AUCStreams(AUCPredictions):
 
     @one_at_a_time
     def stream_state(self) -> dict[str, Any]:
-        """Return what the next chunk depends on, see `OnlineLearner`; empty before the first."""
+        """Return the state that the next chunk depends on; empty before the first chunk."""
         if self._stream is None:
             return {}
         return {**seen_features(self), "classes": self.classes_, **self._stream.state()}
 
     @one_at_a_time
     def restore_stream(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state that `stream_state` of an estimator made alike returned."""
+        """Continue from a state that `stream_state` of an equal estimator returned."""
         if not state:
             return
         see_features(self, state)
@@ -314,7 +317,8 @@ class AUCStreams(AUCPredictions):
             ("top" in state) == parts.objective.over_pairs
         ):
             raise ValueError(
-                "the saved stream was learned by another solver; make the model alike."
+                "the saved stream was learned by another solver or objective; restore it with an "
+                "estimator that has the same parameters."
             )
         stream = self._new_stream(parts, self.n_features_in_, first=True, solver=solver)
         stream.restore(state, self.n_features_in_)
@@ -340,11 +344,11 @@ class AUCStreams(AUCPredictions):
 
     def _new_pair(self) -> Any:
         """Return a classifier of two classes like this one."""
-        # Weights of classes are among those of the examples that it gets.
+        # The weights of its examples already contain those of the classes.
         return type(self)(**{**self.get_params(deep=False), "class_weight": None, "verbose": 0})  # type: ignore[attr-defined]
 
     def _adopt_pairs(self, streams: PairStreams) -> None:
-        """Take over streams; their model is found when somebody asks for it."""
+        """Set the fitted attributes from the streams of pairs; the model is found when needed."""
         self._stream = streams
         self.step_size_, self.radius_, self.ridge_ = None, np.inf, None
         self.solver_, self.loss_ = streams.solver, streams.loss

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Parts of a learner as estimators take them: by name, or as objects."""
+"""Parts that estimators take by name or as objects: schedules, averages, pairings."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pairlearn.validation import check_count, check_positive
 
 __all__ = ["as_averaging", "as_pairing", "as_schedule", "auto_steps", "is_scaled"]
 
-#: Names of pairings whose makers take a size.
+#: Names of pairings with a buffer, whose size is a parameter of the estimator.
 _SIZED = ("fifo", "reservoir", "class_reservoirs")
 
 

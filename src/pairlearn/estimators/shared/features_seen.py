@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Examples as scikit-learn checks them, and the features that it has noted of a first chunk."""
+"""Checked examples as rows, and the number and names of the features of an estimator."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = [
     "seen_features",
 ]
 
-#: Usual types of targets, all of whose values are numbers of float64.
+#: Usual types of targets, which float64 can hold.
 _NUMBERS = (np.dtype(np.float64), np.dtype(np.int64), np.dtype(np.float32), np.dtype(np.int32))
 #: The rows that estimators take, for scikit-learn.
 _KINDS: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": "C"}
@@ -57,7 +57,7 @@ def rows_and_targets(
 ) -> tuple[Rows, Vector]:
     """Return at least `minimum` examples and their numeric targets, checked by scikit-learn."""
     if is_plain(model, X, y, reset=reset, minimum=minimum) and y.dtype in _NUMBERS:  # type: ignore[union-attr]
-        # What is not finite is refused below, in scikit-learn's words.
+        # Values that are not finite are refused below, by scikit-learn's message.
         with contextlib.suppress(ValueError):
             rows = as_rows(X)
             model.n_features_in_ = rows.shape[1]
@@ -70,7 +70,7 @@ def rows_and_targets(
 
 
 def column_names(X: Any) -> NDArray[Any] | None:
-    """Return the names of columns as scikit-learn notes them, without a look at any cell.
+    """Return the names of columns as scikit-learn records them, without reading any cell.
 
     >>> import pandas as pd
     >>> column_names(pd.DataFrame({"age": [1], "income": [2]}))
@@ -83,19 +83,19 @@ def column_names(X: Any) -> NDArray[Any] | None:
 
 
 def check_columns(model: Any, X: Any, *, reset: bool = False) -> None:
-    """Refuse columns, where they have names, that are not those of `fit`; look at no cell."""
+    """Refuse named columns that differ from those of `fit`, without reading any cell."""
     validation.validate_data(model, X, reset=reset, skip_check_array=True, ensure_2d=False)
 
 
 def see_columns(model: Any, names: Any) -> None:
-    """Note the names of columns that `column_names` returned, or that there are none."""
+    """Set the names of the columns of an estimator, as `column_names` returned them."""
     vars(model).pop("feature_names_in_", None)
     if names is not None:
         model.feature_names_in_ = np.array(names, dtype=object)
 
 
 def seen_features(model: Any) -> dict[str, Any]:
-    """Return number and names of the features of an estimator as plain values."""
+    """Return the number and the names of the features of an estimator, as plain values."""
     names = getattr(model, "feature_names_in_", None)
     return {
         "n_features": model.n_features_in_,
@@ -104,7 +104,7 @@ def seen_features(model: Any) -> dict[str, Any]:
 
 
 def see_features(model: Any, state: Mapping[str, Any]) -> None:
-    """Note the features that `seen_features` returned."""
+    """Set the features of an estimator, as `seen_features` returned them."""
     model.n_features_in_ = check_count("n_features", state["n_features"])
     names = restored_columns(state, model.n_features_in_)
     if names is not None:
@@ -112,7 +112,7 @@ def see_features(model: Any, state: Mapping[str, Any]) -> None:
 
 
 def restored_columns(state: Mapping[str, Any], n_features: int) -> list[str] | None:
-    """Return the names of columns in a restored state, which nobody knows who wrote."""
+    """Return the names of columns in a restored state, checked: a file may hold anything."""
     names = state.get("feature_names")
     if names is None:
         return None

@@ -35,7 +35,7 @@ __all__ = [
 
 #: The maps that "auto" tries, from the simplest on.
 _CANDIDATES = ("linear", "hats", "fourier")
-#: "auto" does not try hats of fewer knots: they are nearly linear.
+#: "auto" does not try hats with fewer knots than this: few examples leave few knots.
 _FEWEST_KNOTS = 4
 #: Products n m^2 of a Fourier map of m features beyond which "auto" tries a small one first: if
 #: that is behind by more than a standard error, the large one is not made.
@@ -49,7 +49,7 @@ _BYTES_PER_PRODUCT = 48.0
 
 
 def is_linear(features: Any) -> bool:
-    """Whether a parameter asks for the features as they are."""
+    """Whether a parameter asks for linear features."""
     return isinstance(features, Identity) or (isinstance(features, str) and features == "linear")
 
 
@@ -67,7 +67,7 @@ def as_map(features: Any, rows: Rows, y: Vector) -> FeatureMap:
     features : str or FeatureMap
         A name in `MAPS`, or a map.
     rows : DenseRows or CsrRows
-        Training examples: how many decides about the size of a map.
+        Training examples; their number sets the size of a map.
     y : ndarray of shape (n,)
         Labels -1 and +1.
 
@@ -105,7 +105,7 @@ def fit_map(
 
 
 def map_rows(features: FeatureMap, rows: Rows, max_memory: float, cure: str) -> NDArray[Any]:
-    """Return all mapped rows, if they fit; `cure` says what else to do."""
+    """Return all mapped rows; refuse them with the advice `cure` if they do not fit in memory."""
     n, m = rows.shape[0], features.n_outputs
     if 8.0 * n * m > max_memory:
         raise ValueError(
@@ -148,7 +148,7 @@ def choose_features(
     features : FeatureMap
         The chosen map, fitted.
     held_out : object or None
-        Its moments, for `fit_moments`; None for the linear one without a comparison.
+        Its moments, for `fit_moments`; None if there was no comparison.
     """
     d = rows.shape[1]
     if d > MOST_FEATURES:
@@ -218,13 +218,13 @@ def fit_moments(
     max_memory : float
         Bytes that the tables of moments may take.
     scaled : bool
-        Whether the ridge is about features of mean variance 1.
+        Whether the ridge refers to features of mean variance 1.
     rng : numpy.random.Generator
         Deals the folds.
     signs : ndarray of shape (m,), optional
         Signs of coefficients, for monotone functions.
     held_out : object, optional
-        What `choose_features` has found already.
+        The third result of `choose_features`.
 
     Returns
     -------

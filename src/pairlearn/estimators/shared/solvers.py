@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Solvers as objects: how an estimator finds its coefficients, with the settings of each way.
+"""Solvers: how an estimator finds its coefficients, each with its own settings.
 
 An estimator hands its solver a *task*: everything about a fit but the examples. The built-in
 solvers are settings; the task knows how its estimator trains by each of them (its *ways*). A solver
@@ -37,13 +37,13 @@ __all__ = [
 ]
 
 
-#: Bytes that mapped rows take at most, unless a solver says otherwise.
+#: The most bytes that mapped rows may take by default: one gibibyte.
 MAPPED_BYTES = 2.0**30
 
 
 @dataclass(frozen=True)
 class Fitted:
-    """What a solver found: one record, which a model file holds whole."""
+    """The result of a solver."""
 
     #: Coefficients of the rows that the solver was given.
     w: Vector
@@ -51,11 +51,11 @@ class Fitted:
     solver: str
     #: The loss that it minimised.
     loss: PairLoss
-    #: What it chose, and on what evidence.
+    #: The choices, and their evidence.
     choice: Choice
-    #: What happened on the way.
+    #: The number of steps and gradients.
     trace: Trace
-    #: What a theorem recommended, where one was asked.
+    #: The recommendation of a theorem, if step_size="theory".
     advice: Any = None
 
 
@@ -80,7 +80,7 @@ class Task(Protocol):
 class Solver(Part):
     """Base class of solvers."""
 
-    #: Parameters of the estimator that this solver honours and others do not.
+    #: Parameters of the estimator that only this solver uses.
     takes: ClassVar[frozenset[str]] = frozenset()
     #: Whether the solver maps rows itself, block by block, so that they need not fit in memory.
     maps_rows: ClassVar[bool] = False

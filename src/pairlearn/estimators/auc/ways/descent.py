@@ -37,9 +37,9 @@ from pairlearn.typing import Vector
 
 __all__ = ["Descent", "DescentStream", "mapped_chunk"]
 
-#: Steps of a fit with n_passes="auto" where the classes are balanced.
+#: Steps of a fit with n_passes="auto" for balanced classes.
 _AUTO_STEPS = 500_000
-#: The smallest share of opposite pairs that the number of steps makes up for.
+#: Fewer opposite pairs mean more steps, down to this share of what balanced classes have.
 _RAREST = 0.1
 
 
@@ -53,7 +53,7 @@ class Descent:
         """Return the average of Algorithm 1, with the step size and radius that were chosen."""
         task, solver = self.task, self.solver
         problem = Problem(LinearScore(), task.loss)
-        # Only opposite pairs teach anything: where they are rare, there are more steps.
+        # Only opposite pairs change the model: if they are rare, more steps are taken.
         n_positive = int(np.count_nonzero(y > 0))
         share = 4.0 * (n_positive / len(y)) * ((len(y) - n_positive) / len(y))
         n_steps = auto_steps(solver.n_passes, len(y), budget=int(_AUTO_STEPS / max(share, _RAREST)))
@@ -187,7 +187,7 @@ class DescentStream:
         )
 
     def watch(self, model: Any) -> None:
-        """Warn if the examples of the last chunk come in an order of their own."""
+        """Warn if the examples of the last chunk are not in random order."""
         rows, y = self._latest
         del self._latest
         watch_order(model, rows, y, self.grid.best.scales, cure=RESERVOIRS)
@@ -245,7 +245,7 @@ def _running_scales(n_features: int, before: Before | None) -> RunningScales:
 
 
 def mapped_chunk(task: Task, rows: Rows, max_memory: float) -> Rows:
-    """Return a chunk as descent sees it; an unfitted map was refused when the stream began."""
+    """Return the mapped rows of a chunk. Streams refuse an unfitted map before this."""
     if task.features is None or isinstance(task.features, Identity):
         return rows
     return as_rows(map_rows(task.features, rows, max_memory, "pass smaller chunks."))

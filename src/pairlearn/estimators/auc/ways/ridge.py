@@ -36,9 +36,9 @@ from pairlearn.typing import Vector
 
 __all__ = ["as_dense", "choose_ridge", "effort_for", "is_cheap", "is_exact"]
 
-#: "auto" is exact up to this many products n d min(d, `_CHEAP_WIDTH`): about a second of work.
+#: "auto" is exact up to this many products n d min(d, `_CHEAP_WIDTH`): no more than descent costs.
 _CHEAP_PRODUCTS = 5e7
-#: Columns beyond this number cost an exact fit in proportion to d, no longer to its square.
+#: The number of columns from which on the estimate above grows with d, no longer with its square.
 _CHEAP_WIDTH = 100
 #: "auto" is exact for sparse or wide rows of at most this many stored numbers.
 _CHEAP_NUMBERS = 4_000_000
