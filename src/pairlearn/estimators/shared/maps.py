@@ -35,7 +35,7 @@ __all__ = [
 
 #: The maps that "auto" tries, from the simplest on.
 _CANDIDATES = ("linear", "hats", "fourier")
-#: "auto" does not try hats with fewer knots than this: few examples leave few knots.
+#: "auto" does not try hats with fewer knots than this; many features leave few knots.
 _FEWEST_KNOTS = 4
 #: Products n m^2 of a Fourier map of m features beyond which "auto" tries a small one first: if
 #: that is behind by more than a standard error, the large one is not made.
