@@ -338,7 +338,7 @@ class _Task:
     def _descend_on(
         self, device: Any, drawn: list[NDArray[np.int64]], generators: Generators
     ) -> Vector:
-        """Train many replicates at once; a path names the rows that its resample drew."""
+        """Train many replicates at once on a device; return their coefficients."""
         from pairlearn.solvers.descent.sweep_gpu import sweep_resamples
 
         pairing, schedule, averaging, loss, n_steps = self._parts

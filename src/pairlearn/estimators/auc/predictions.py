@@ -179,6 +179,7 @@ class AUCPredictions(Storable, ScoreDecisions):
         return {**arrays, "pair_coef": pairs.coef_, **own}
 
     def _unpack(self, record: ModelRecord) -> None:
+        """Set the fitted attributes from a record of two classes, or of the pairs of more."""
         arrays, classes = record.arrays, record.classes
         if classes is None or len(classes) < 2:
             raise ModelFileError(f"{type(self).__name__} has two classes or more.")

@@ -304,6 +304,7 @@ def warn_of_outliers(rows: DenseRows, scaling: Scaling) -> None:
 
 
 def _columns(rows: Rows, weight: Vector, inverse: Vector) -> Columns:
+    """Return extremes and moments of all columns, multiplied by `inverse`."""
     if isinstance(rows, DenseRows) and rows.X.size <= _SMALL:
         return _few_columns(rows, weight, inverse)
     from pairlearn.kernels.scales import (
@@ -360,6 +361,7 @@ def _may_be_text(rows: DenseRows) -> bool:
 
 
 def _few_columns(rows: DenseRows, weight: Vector, inverse: Vector) -> Columns:
+    """Return the same as `_columns`, by NumPy."""
     given, weight = weight, _all(weight, rows)
     n = float(weight.sum())
     with np.errstate(over="ignore", invalid="ignore"):

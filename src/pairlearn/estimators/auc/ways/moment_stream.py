@@ -120,6 +120,7 @@ class MomentStream:
         return scores
 
     def _add(self, rows: Rows, y: Vector, weight: Vector, held: Mask) -> None:
+        """Add examples to the moments for training or, where `held`, to those held out."""
         assert self._train is not None
         assert self._apart is not None
         features = self._train.features
@@ -162,6 +163,7 @@ class MomentStream:
         return self._model
 
     def _solve(self) -> None:
+        """Find the model of all examples so far; keep the old one if a class is missing."""
         train, apart = self._train, self._apart
         if train is None:
             kept = self._first
