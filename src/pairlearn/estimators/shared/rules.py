@@ -34,7 +34,13 @@ _CALIBRATIONS: dict[str, Callable[[Vector, Mask, Vector], Sigmoid | Isotonic]] =
 
 
 class DecisionRule(Part, ABC):
-    """How scores become labels and probabilities, found from training scores."""
+    """How scores become labels and probabilities, found from training scores.
+
+    Examples
+    --------
+    >>> isinstance(Threshold("f1"), DecisionRule)
+    True
+    """
 
     calibration: str
     #: The cut where only one class is known so far.

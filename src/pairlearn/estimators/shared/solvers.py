@@ -43,19 +43,35 @@ MAPPED_BYTES = 2.0**30
 
 @dataclass(frozen=True)
 class Fitted:
-    """The result of a solver."""
+    """The result of a solver.
 
-    #: Coefficients of the rows that the solver was given.
+    Parameters
+    ----------
+    w : ndarray of shape (d,)
+        Coefficients of the rows that the solver was given.
+    solver : str
+        The name of the solver.
+    loss : PairLoss
+        The loss that it minimised.
+    choice : Choice
+        The choices, and their evidence.
+    trace : Trace
+        Counts, times and history.
+    advice : Advice, optional
+        The recommendation of a theorem, if step_size="theory".
+
+    Examples
+    --------
+    >>> from pairlearn import Hinge
+    >>> Fitted([1.0, 0.0], "mine", Hinge(), Choice(ridge=0.1), Trace()).choice.ridge
+    0.1
+    """
+
     w: Vector
-    #: The name of the solver.
     solver: str
-    #: The loss that it minimised.
     loss: PairLoss
-    #: The choices, and their evidence.
     choice: Choice
-    #: The number of steps and gradients.
     trace: Trace
-    #: The recommendation of a theorem, if step_size="theory".
     advice: Any = None
 
 
@@ -78,7 +94,13 @@ class Task(Protocol):
 
 @dataclass(frozen=True, repr=False)
 class Solver(Part):
-    """Base class of solvers."""
+    """Base class of solvers.
+
+    Examples
+    --------
+    >>> isinstance(SGD(), Solver), SGD().name
+    (True, 'sgd')
+    """
 
     #: Parameters of the estimator that only this solver uses.
     takes: ClassVar[frozenset[str]] = frozenset()
@@ -235,6 +257,11 @@ class Exact(Solver):
         takes the best of a grid on held-out folds.
     max_memory : float, default=2**30
         Bytes that mapped rows may take.
+
+    Examples
+    --------
+    >>> Exact(ridge=0.1)
+    Exact(ridge=0.1)
     """
 
     ridge: float | str = "auto"
@@ -269,6 +296,11 @@ class Moments(Exact):
         held-out examples.
     max_memory : float, default=2**30
         Bytes that the tables of moments may take.
+
+    Examples
+    --------
+    >>> Moments(ridge=0.1).maps_rows
+    True
     """
 
     maps_rows = True
