@@ -189,7 +189,7 @@ def test_a_fitted_map_stays_as_it_is():
     [
         ({"features": "quadratic"}, "must be one of 'auto', 'linear', 'hats', 'fourier'"),
         ({"features": 3}, "must be one of 'auto', 'linear', 'hats', 'fourier'"),
-        ({"solver": "moments", "loss": "hinge"}, "all that the square loss needs"),
+        ({"solver": "moments", "loss": "hinge"}, "suffice for the square loss only"),
         ({"solver": "moments", "warm_start": True}, r"Moments\(\) would ignore warm_start"),
         ({"features": Hats(monotone={0: 1}), "solver": "sgd"}, 'solver="moments"'),
         ({"features": Hats(monotone={9: 1})}, "X has features 0 to 2"),

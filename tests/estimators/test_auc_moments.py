@@ -158,7 +158,7 @@ def test_what_a_stream_by_moments_cannot_do_is_refused():
     stream = streamed(5000)
     with pytest.raises(ValueError, match=r'solver="sgd" .* to forget'):
         stream.restart_stream()
-    with pytest.raises(ValueError, match="monotone functions are for fit"):
+    with pytest.raises(ValueError, match="a stream cannot constrain functions"):
         AUCClassifier(features=Hats(monotone={0: 1})).partial_fit(X, LABELS, ["no", "yes"])
 
 

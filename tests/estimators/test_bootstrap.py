@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from pairlearn import SGD, AUCClassifier, Exact, MetricLearner, bootstrap, roc_auc
+from pairlearn import SGD, AUCClassifier, Exact, MetricLearner, Push, bootstrap, roc_auc
 
 BARE = {"loss": "logistic", "scaling": None}
 
@@ -147,3 +147,14 @@ def test_coverage_on_gaussians(capsys):
         print("\ncoverage at 95 %: coefficients", rates[:3], "difference, AUC", rates[3:])
     # 200 trials of a rate of .95 fall below .90 less than once in 300.
     assert min(rates) >= 0.90
+
+
+def test_replicates_are_descended_for_the_objective_of_the_model(rng):
+    X, y = two_gaussians(rng, 400, [1.0, 0.5])
+    solver = SGD(step_size=1.0, n_passes=2)
+    found = bootstrap(AUCClassifier(Push(16.0), solver=solver, random_state=0), X, y, n=10)
+    plain = bootstrap(AUCClassifier(solver=SGD(step_size=1.0)), X, y, n=10)
+    # Steps for the top of the list are adaptive: coefficients are on another scale than for pairs.
+    assert found.coefs.shape == plain.coefs.shape
+    centre = found.coefs.mean(axis=0)
+    assert np.linalg.norm(centre - found.coef) < 0.5 * np.linalg.norm(found.coef)

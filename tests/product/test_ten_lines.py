@@ -8,6 +8,7 @@ part that does the same, or with the plain reference.
 
 import json
 import math
+import pathlib
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,6 +29,7 @@ from pairlearn import (
     Ball,
     Box,
     Constant,
+    Exact,
     Hinge,
     InverseSqrt,
     LinearScore,
@@ -44,6 +46,7 @@ from pairlearn.averaging import Tail
 from pairlearn.cli.program import program
 from pairlearn.cli.running import run
 from pairlearn.domains import CoordinatewiseDomain, check_domain
+from pairlearn.estimators import check_objective
 from pairlearn.features import MAPS, FeatureMap, Hats, Identity, Union, check_features
 from pairlearn.losses import LOSSES, check_loss
 from pairlearn.metrics import pair_risk
@@ -56,6 +59,7 @@ from pairlearn.privacy.mechanisms.centred import CentredStatistics
 from pairlearn.privacy.release import release_vector
 from pairlearn.reference import average_of, pairwise_sgd
 from pairlearn.schedules import Schedule, check_schedule
+from pairlearn.solvers import OBJECTIVES, Objective
 from pairlearn.streams import FORMATS, IteratorReader, add_format, open_reader
 from pairlearn.theory import auc_gradient_change
 
@@ -120,6 +124,60 @@ def same_after_saving(model, rows):
     loaded = load_model("saved")
     np.testing.assert_array_equal(loaded.decision_function(rows), model.decision_function(rows))
     return loaded
+
+
+# -------------------------------------------------------------------------------- an objective
+
+
+@dataclass(frozen=True, repr=False)
+class SoftMaximum(Objective):
+    """A soft maximum of the costs of the negatives."""
+
+    temperature: float = 1.0
+
+    def of_scores(self, loss, positive, weight):
+        w = np.ones(len(positive)) if weight is None else weight
+        a, b = (w[own] / w[own].sum() for own in (positive, ~positive))
+
+        def evaluate(scores):
+            margins = scores[positive][:, None] - scores[~positive]
+            costs, slopes = a @ loss.values(margins), loss.slopes(margins)
+            top = costs.max()
+            share = b * np.exp((costs - top) / self.temperature)
+            value = top + self.temperature * np.log(share.sum())
+            share = share / share.sum()
+            gradient = np.empty(len(scores))
+            gradient[positive], gradient[~positive] = a * (slopes @ share), -share * (a @ slopes)
+            return float(value), gradient
+
+        return evaluate
+
+
+def test_an_objective():
+    assert check_objective(SoftMaximum(0.5)).largest_error < 1e-6
+    # At a high temperature it is the mean over all pairs.
+    options = {"solver": Exact(ridge=0.1), "loss": "squared_hinge", "scaling": None}
+    found = AUCClassifier(SoftMaximum(1e6), **options).fit(X, LABELS)
+    np.testing.assert_allclose(
+        found.coef_, AUCClassifier(**options).fit(X, LABELS).coef_, rtol=1e-2, atol=1e-4
+    )
+
+
+def test_an_objective_by_name_in_the_estimator_the_program_and_the_file(entered, table):
+    rows, labels = table
+    entered(OBJECTIVES, "soft_maximum", SoftMaximum)
+    for solver in ("exact", SGD(step_size=0.3, n_passes=3)):
+        model = AUCClassifier("soft_maximum", solver=solver, random_state=0).fit(rows, labels)
+        loaded = same_after_saving(model, rows)
+        assert (loaded.objective, model.score(rows, labels) > 0.8) == ("soft_maximum", True)
+    stream = AUCClassifier(SoftMaximum(0.5), solver="sgd", random_state=0)
+    for part in np.array_split(np.arange(len(rows)), 4):
+        stream.partial_fit(rows[part], labels[part], classes=[0, 1])
+    assert same_after_saving(stream, rows).objective == SoftMaximum(0.5)
+    # The program predicts with such a model.
+    AUCClassifier("soft_maximum", random_state=0).fit(rows, labels).save("t.safetensors")
+    pathlib.Path("new.csv").write_text("a,b\n1.0,0.5\n-1.0,0.5\n")
+    assert run(program, ["predict", "t.safetensors", "new.csv"]) == 0
 
 
 # ------------------------------------------------------------------------------------- a loss

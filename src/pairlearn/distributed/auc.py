@@ -32,11 +32,10 @@ from pairlearn.distributed.statistics.sample import Fingerprints, RowSample, Sam
 from pairlearn.distributed.statistics.scales import FeatureScales, Scales
 from pairlearn.estimators.auc.classifier import AUCClassifier
 from pairlearn.estimators.auc.ways.ridge import choose_ridge, is_exact
-from pairlearn.estimators.shared.by_name import is_scaled
 from pairlearn.estimators.shared.evidence import Choice
 from pairlearn.estimators.shared.maps import as_map, check_named, fit_map, fit_moments, is_linear
 from pairlearn.estimators.shared.rules import DecisionRule
-from pairlearn.estimators.shared.scaling import warn_of_outliers
+from pairlearn.estimators.shared.scaling import is_scaled, warn_of_outliers
 from pairlearn.estimators.shared.solvers import Exact, Moments, Solver
 from pairlearn.features import FeatureMap
 from pairlearn.losses import LOSSES, PairLoss, SmoothedHinge

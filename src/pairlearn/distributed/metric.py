@@ -23,7 +23,7 @@ from pairlearn.distributed.statistics.sample import RowSample
 from pairlearn.distributed.statistics.scales import FeatureScales
 from pairlearn.estimators.metric.learner import MetricLearner
 from pairlearn.estimators.metric.start import components_of
-from pairlearn.estimators.shared.by_name import is_scaled
+from pairlearn.estimators.shared.scaling import is_scaled
 from pairlearn.estimators.shared.solvers import Solver
 from pairlearn.scores import MahalanobisScore
 from pairlearn.solvers.rows import DenseRows

@@ -13,7 +13,7 @@ from pairlearn.distributed.statistics.queries import (
     QueryPairs,
 )
 from pairlearn.estimators.ranking.ranker import PairwiseRanker
-from pairlearn.estimators.shared.by_name import is_scaled
+from pairlearn.estimators.shared.scaling import is_scaled
 from pairlearn.estimators.shared.solvers import Solver
 from pairlearn.losses import LOSSES, PairLoss
 from pairlearn.typing import Vector

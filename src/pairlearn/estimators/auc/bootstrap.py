@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-r"""How far a fitted classifier can be trusted: intervals by resampling the examples.
+r"""Intervals for coefficients and AUC of a fitted classifier, by resampling the examples.
 
 Each replicate draws the examples of each class with replacement and trains on them as the fit to
-all examples did: same scales, step size and radius (or ridge), a sample path of its own. So the
-spread of the replicates holds the chance of the sample and the chance of the path.
+all examples did: same scales, step size and radius (or ridge), but its own sample path. So the
+spread of the replicates contains the randomness of the sample and of the path.
 
 - Coefficients: the fit plus and minus normal quantiles of the standard deviation of the replicates.
-  The error of the fit is the chance of the sample and of one path, and so is the spread of the
-  replicates. Percentiles would count what replicates have in common, the bias that comes from few
-  examples, twice; reflected ones the chance of the path of the fit.
+  Both have the randomness of one sample and one path. Percentiles would count the bias of few
+  examples, which all replicates share, twice; reflected percentiles would count the randomness of
+  the path twice.
 - AUC: every example is scored by the replicates that did not draw it, about 37 % of them, and the
   AUC of these *out-of-bag* scores has DeLong's interval. It is the AUC on new examples; no example
   is judged by a model that has seen it, and all of them judge.
@@ -25,25 +25,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pairlearn.averaging import Averaging
+from pairlearn.averaging import AVERAGINGS, Averaging
 from pairlearn.domains import ball_or_whole
 from pairlearn.estimators.auc.classifier import AUCClassifier
-from pairlearn.estimators.auc.ways.ridge import fit_exact
-from pairlearn.estimators.shared.by_name import as_averaging, as_pairing, as_schedule
+from pairlearn.estimators.auc.task import Task
+from pairlearn.estimators.auc.ways.exact import fit_exact
 from pairlearn.estimators.shared.examples import two_classes
 from pairlearn.estimators.shared.scaling import scaled_rows
-from pairlearn.estimators.shared.solvers import SGD
+from pairlearn.estimators.shared.solvers import SGD, as_schedule
 from pairlearn.features import Identity
 from pairlearn.gpu.device import check_device, find_device
 from pairlearn.losses import PairLoss
 from pairlearn.metrics import AUCComparison, AUCInterval, Interval, compare_auc, roc_auc_interval
-from pairlearn.pairings import Pairing
+from pairlearn.pairings import PAIRINGS, Pairing
 from pairlearn.problem import Problem
 from pairlearn.schedules import Schedule
 from pairlearn.scores import LinearScore
 from pairlearn.solvers.descent.pairwise_sgd import PairwiseSGD
 from pairlearn.solvers.rows import DenseRows, as_rows
-from pairlearn.solvers.top.objectives import AllPairs
+from pairlearn.solvers.top.objectives import OBJECTIVES, AllPairs
 from pairlearn.typing import Vector
 from pairlearn.validation import check_count, check_fraction, check_generator, check_vector
 
@@ -51,15 +51,17 @@ __all__ = ["Bootstrap", "bootstrap"]
 
 Generators = list[np.random.Generator]
 
-#: Paths that a device holds at once, and scores that are held at once.
-_PATHS, _SCORES = 128, 20_000_000
-#: A standard deviation of fewer replicates says little.
+#: Replicates that a device trains at once.
+_PATHS = 128
+#: Scores of replicates that are held at once: 160 MB.
+_SCORES = 20_000_000
+#: The fewest replicates: a standard deviation of fewer says little.
 _FEWEST = 20
 
 
 @dataclass(frozen=True, eq=False)
 class Bootstrap:
-    """What `bootstrap` found.
+    """Replicates and intervals of `bootstrap`.
 
     Parameters
     ----------
@@ -86,7 +88,7 @@ class Bootstrap:
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(200, 2))
     >>> y = X[:, 0] + rng.normal(size=200) > 0
-    >>> model = AUCClassifier(solver=Exact(0.01), random_state=0)
+    >>> model = AUCClassifier(solver=Exact(ridge=0.01), random_state=0)
     >>> found = bootstrap(model, X, y, n=50, random_state=0)
     >>> found.contrast([1.0, -1.0]).low > 0.0
     True
@@ -188,7 +190,7 @@ def bootstrap(
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(300, 2))
     >>> y = X[:, 0] + rng.normal(size=300) > 0
-    >>> model = AUCClassifier(solver=Exact(0.01), random_state=0)
+    >>> model = AUCClassifier(solver=Exact(ridge=0.01), random_state=0)
     >>> found = bootstrap(model, X, y, n=100, random_state=0)
     >>> bool(found.low[0] > 0.0), bool(found.low[1] < 0.0 < found.high[1])
     (True, True)
@@ -213,8 +215,10 @@ def bootstrap(
             'features="linear".'
         )
     signs = np.where(np.asarray(y) == fitted.classes_[1], 1.0, -1.0)
-    by_theory = isinstance(fitted.solver, SGD) and fitted.solver.step_size == "theory"
-    scaling, rows = scaled_rows(None if by_theory else fitted.scaling, as_rows(np.asarray(X)))
+    by_theory = getattr(fitted.solver, "step_size", None) == "theory"
+    kind = X.dtype if getattr(X, "dtype", None) == np.float32 else np.float64
+    given = as_rows(np.asarray(X, dtype=kind))
+    scaling, rows = scaled_rows(None if by_theory else fitted.scaling, given)
     assert isinstance(rows, DenseRows)
     generators = check_generator(random_state).spawn(n)
     drawn = [_resample(signs, generator) for generator in generators]
@@ -266,7 +270,7 @@ def _out_of_bag(X: NDArray[Any], W: Vector, drawn: list[NDArray[np.int64]]) -> V
         count += left_out.sum(axis=0)
     if not count.all():
         raise ValueError(
-            f"{int(np.sum(count == 0))} examples were drawn by every resample, so that nobody can "
+            f"{int(np.sum(count == 0))} examples were drawn by every resample, so no replicate can "
             "score them; take more replicates."
         )
     return total / count
@@ -274,7 +278,7 @@ def _out_of_bag(X: NDArray[Any], W: Vector, drawn: list[NDArray[np.int64]]) -> V
 
 @dataclass(frozen=True)
 class _Task:
-    """What all replicates have in common."""
+    """The parts that all replicates share."""
 
     fitted: AUCClassifier
     rows: DenseRows
@@ -286,7 +290,7 @@ class _Task:
         assert model.step_size_ is not None
         solver = model.solver if isinstance(model.solver, SGD) else SGD()
         schedule = as_schedule(solver.schedule, default="constant").scaled(model.step_size_)
-        pairing, averaging = as_pairing(solver.pairing), as_averaging(solver.averaging)
+        pairing, averaging = PAIRINGS.make(solver.pairing), AVERAGINGS.make(solver.averaging)
         return pairing, schedule, averaging, model.loss_, model.n_steps_
 
     def train(self, drawn: list[NDArray[np.int64]], generators: Generators, device: str) -> Vector:
@@ -303,6 +307,10 @@ class _Task:
         if found is None:
             pairs = zip(drawn, generators, strict=True)
             return np.array([self._descend(index, rng) for index, rng in pairs])
+        if not OBJECTIVES.make(self.fitted.objective).over_pairs:
+            raise ValueError(
+                f'a device descends on pairs, not for {self.fitted.objective!r}; use device="cpu".'
+            )
         batches = [slice(k, k + _PATHS) for k in range(0, len(drawn), _PATHS)]
         parts = [self._descend_on(found, drawn[b], generators[b]) for b in batches]
         return np.concatenate(parts)
@@ -324,17 +332,24 @@ class _Task:
         ).w
 
     def _descend(self, index: NDArray[np.int64], rng: np.random.Generator) -> Vector:
+        """Return the coefficients of one replicate, by the descent of the fit."""
+        model, objective = self.fitted, OBJECTIVES.make(self.fitted.objective)
+        if not objective.over_pairs:
+            task = Task(objective, model.loss_, None, model.scaling is not None, rng)
+            n_passes = model.n_steps_ / len(self.y)
+            solver = SGD(model.step_size_, model.radius_, n_passes)  # type: ignore[arg-type]
+            return solver.fit(task, self.rows.take(index), self.y[index], np.empty(0)).w
         pairing, schedule, averaging, loss, n_steps = self._parts
         assert self.fitted.radius_ is not None
-        solver = PairwiseSGD(pairing, schedule, ball_or_whole(self.fitted.radius_), averaging)
+        descent = PairwiseSGD(pairing, schedule, ball_or_whole(self.fitted.radius_), averaging)
         problem = Problem(LinearScore(), loss)
         rows = self.rows.take(index)
-        return solver.solve(problem, rows, self.y[index], n_steps=n_steps, rng=rng).average
+        return descent.solve(problem, rows, self.y[index], n_steps=n_steps, rng=rng).average
 
     def _descend_on(
         self, device: Any, drawn: list[NDArray[np.int64]], generators: Generators
     ) -> Vector:
-        """Train many replicates at once; a path names the rows that its resample drew."""
+        """Train many replicates at once on a device; return their coefficients."""
         from pairlearn.solvers.descent.sweep_gpu import sweep_resamples
 
         pairing, schedule, averaging, loss, n_steps = self._parts

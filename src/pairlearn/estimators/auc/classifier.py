@@ -13,14 +13,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from pairlearn.estimators.auc.many import check_closed_form, map_for, pair_parameters
+from pairlearn.estimators.auc.many import fit_pairs
 from pairlearn.estimators.auc.shapes import Explanation, explain
 from pairlearn.estimators.auc.streams import AUCStreams
 from pairlearn.estimators.auc.task import Composition, Task
-from pairlearn.estimators.classes.multiclass import MulticlassAUCClassifier
 from pairlearn.estimators.shared.evidence import Choice
-from pairlearn.estimators.shared.examples import find_classes, is_plain, validate_data
-from pairlearn.estimators.shared.features_seen import see_features
+from pairlearn.estimators.shared.examples import find_classes
+from pairlearn.estimators.shared.features_seen import rows_and_labels, see_features
 from pairlearn.estimators.shared.maps import (
     as_map,
     choose_features,
@@ -39,7 +38,7 @@ from pairlearn.estimators.shared.weights import (
     opposite_pair_weights,
 )
 from pairlearn.features import FeatureMap, Hats, Identity
-from pairlearn.losses import LOSSES, PairLoss
+from pairlearn.losses import PairLoss
 from pairlearn.models.provenance import data_fingerprint
 from pairlearn.solvers.rows import Rows, as_rows
 from pairlearn.solvers.running import Callback
@@ -60,9 +59,9 @@ class AUCClassifier(AUCStreams, ClassifierMixin, BaseEstimator):  # type: ignore
     .. math:: F_S(w) = \frac{1}{n(n-1)} \sum_{i \neq j} \ell(y_i \langle w, x_i - x_j \rangle)
               \, 1[y_i \neq y_j],
 
-    exactly where that is cheap, else by stochastic gradient descent that pairs each example with
-    the previous one (Algorithm 1 of the paper; `partial_fit` is Algorithm 2). Features are first
-    brought to a common scale, so that their units do not matter.
+    exactly if that is cheap, else by stochastic gradient descent that pairs each example with the
+    previous one (Algorithm 1 of the paper; `partial_fit` is Algorithm 2). Features are scaled
+    first, so that their units do not matter.
 
     Each part is a name or an object with its own settings. A name stands for the object with its
     defaults. ``solver__step_size`` and the like work in a grid search.
@@ -70,56 +69,54 @@ class AUCClassifier(AUCStreams, ClassifierMixin, BaseEstimator):  # type: ignore
     Parameters
     ----------
     objective : str or Objective, default="auc"
-        What to be good at. "auc": all pairs count the same. The others look at the top of the list:
+        The goal. "auc": all pairs count the same. The others look at the top of the list:
         "partial_auc" (`PartialArea`) takes the pairs with the worst share of negatives, "push"
         (`Push`) a p-norm of the losses of the negatives, "average_precision" (`SmoothPrecision`) a
-        smooth form of it. Or an objective of your own.
+        smooth form of average precision. Or an objective of your own.
     features : str or FeatureMap, default="linear"
-        What the score is linear in: "linear", "hats" (`Hats`: a curve for each feature, monotone
-        if it says so), "fourier" (`RandomFourier`: a kernel machine), or a map, which stays as it
-        is if it is fitted. "auto" takes the simplest of the three that is within a standard error
-        of the best on held-out training data.
+        The features that the score is linear in: "linear", "hats" (`Hats`: a curve for each
+        feature), "fourier" (`RandomFourier`: a kernel machine), or a map; a fitted map stays as it
+        is. "auto" takes the simplest of the three within a standard error of the best on held-out
+        training data.
     loss : str or PairLoss, default="auto"
         "hinge", "squared_hinge", "square", "logistic", "exponential", "loglink",
         "smoothed_hinge", or a loss of your own. "auto" is the loss that suits the solver: the hinge
         for descent, the square for moments, else the squared hinge.
     solver : str or Solver, default="auto"
-        How to get there: "sgd" (`SGD`: the paper's algorithms), "exact" (`Exact`: the minimiser,
-        for data in memory), "moments" (`Moments`: the square loss from class moments, in one
-        pass), or a solver of your own. "auto" is exact for few examples, moments for maps of many
-        features that say little each, and else descent; the guide "what auto does" has the rules.
+        "sgd" (`SGD`: the paper's algorithms), "exact" (`Exact`: the minimiser, for data in
+        memory), "moments" (`Moments`: the square loss from class moments, in one pass), or a
+        solver of your own. "auto" is exact for few examples, moments for Fourier features, and
+        else descent; the guide "What auto does" has the rules.
     scaling : "auto" or None, default="auto"
         "auto" divides each feature by its standard deviation, but at least by a tenth of its
-        range, and leaves constant ones out. Coefficients are in the units of X; step sizes, radii
-        and ridges refer to scaled features. None is the bare algorithm of the paper, and so is
-        "auto" with ``SGD(step_size="theory")``, whose bound is about the features as they are.
+        range, and leaves out constant ones. Coefficients are in the units of X; step sizes, radii
+        and ridges refer to scaled features. None is the bare algorithm of the paper.
+        ``SGD(step_size="theory")`` never scales, since its bound refers to the given features.
     decision : float, str or DecisionRule, default="balanced_accuracy"
         How scores become labels and probabilities: "balanced_accuracy", "accuracy" or "f1" is
         maximised on training scores; "probability" cuts where `predict_proba` crosses 1/2; a
-        number is the cut. `Threshold` also names the calibration; `Costs` makes decisions cheap.
+        number is the cut. `Threshold` also sets the calibration; `Costs` minimises costs.
     class_weight : dict, "balanced" or None, default=None
-        Weights of the classes, multiplied with `sample_weight`. They move the threshold and the
-        probabilities, and not the coefficients: every pair has one example of each class, so
-        weights of classes only scale the loss.
+        Weights of the classes, multiplied with `sample_weight`. They change the threshold and the
+        probabilities, not the coefficients: every pair has one example of each class.
     validation_fraction : float, default=0.2
-        Share of the training data of a held-out fold, where anything is chosen. The final model is
-        trained on all data.
+        Share of the training data in a held-out fold. The final model is trained on all data.
     warm_start : bool, default=False
         Whether `fit` starts from the coefficients of the previous fit; for descent.
     callbacks : sequence of callable or None, default=None
-        Each is called between blocks of steps of descent with a `Running`.
+        Functions that are called with a `Running` between blocks of steps of descent.
     n_jobs : int or None, default=None
         Threads that try the folds of the exact solver, -1 for all processors. The result does not
         depend on it.
     random_state : int, RandomState, Generator or None, default=None
         Source of sampled indices and folds.
     verbose : int, default=0
-        1 tells on stderr what was chosen, and shows a progress bar of descent.
+        1 prints the choices on stderr, and shows a progress bar of descent.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        The labels; of two the second is the positive one.
+        The labels; the second of two is the positive one.
     coef_ : ndarray of shape (1, n_features) or (n_pairs, n_features)
         Coefficients; with `features`, of mapped features. More than two classes have a row for
         each pair: first with second class, first with third, ...
@@ -136,15 +133,15 @@ class AUCClassifier(AUCStreams, ClassifierMixin, BaseEstimator):  # type: ignore
     loss_ : PairLoss
         The loss that it minimised.
     step_size_, radius_, ridge_ : float or None
-        The values used; None for what the solver does not have.
+        The values used; None if the solver has no such value.
     choice_ : Choice or None
-        What was chosen, all candidates that were tried, and for each its value on held-out training
-        data with the standard error over the folds; None for a stream.
+        The choices and all candidates, each with its worth on held-out training data and the
+        standard error over the folds; None for a stream.
     advice_ : Advice or None
         After `fit` with ``SGD(step_size="theory")``: the recommendation and the bound.
     held_out_auc_ : float or None
-        The AUC by which settings were chosen; with another objective, the metric that stands for
-        it, and with more than two classes Hand and Till's M.
+        The AUC by which settings were chosen; with another objective, its metric, and with more
+        than two classes Hand and Till's M.
     n_steps_, n_gradients_ : int
         Steps taken and pairs evaluated.
     n_examples_ : int
@@ -152,16 +149,15 @@ class AUCClassifier(AUCStreams, ClassifierMixin, BaseEstimator):  # type: ignore
     data_fingerprint_ : str or None
         Digest of the data of `fit`, see `pairlearn.models.data_fingerprint`; None for a stream.
     trace_ : Trace
-        What happened on the way.
+        Counts, times and history of the fit.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
     Notes
     -----
-    More than two classes have one score for each pair of them, found in closed form by
-    `MulticlassAUCClassifier`; parts that mean nothing there are refused. In descent,
-    `sample_weight` multiplies gradients; weights of zero leave an example out of all pairs but not
-    out of the sampled path.
+    More than two classes have one score for each pair of classes, found in closed form by
+    `MulticlassAUCClassifier`; parts that have no meaning there are refused. In descent,
+    `sample_weight` multiplies gradients; an example of weight zero is in no pair, but in the path.
 
     References
     ----------
@@ -238,10 +234,11 @@ class AUCClassifier(AUCStreams, ClassifierMixin, BaseEstimator):  # type: ignore
             The fitted classifier.
         """
         parts = self._composition()
-        given, labels = self._examples(X, y, reset=True, minimum=2, finite=None)
+        given, labels = rows_and_labels(self, X, y, reset=True, minimum=2, finite=None)
         classes = find_classes(labels)
         if len(classes) > 2:
-            return self._fit_pairs(parts, given, labels, classes, sample_weight)
+            fit_pairs(self, parts, given, labels, classes, sample_weight)
+            return self
         y = np.where(labels == classes[1], 1.0, -1.0)
         rng = check_generator(self.random_state)
         weight = example_weights(sample_weight, self.class_weight, labels)
@@ -271,7 +268,7 @@ class AUCClassifier(AUCStreams, ClassifierMixin, BaseEstimator):  # type: ignore
             held_out=None if found is None else found[1],
         )
         if scaling is not None and scaling.n_constant == rows.shape[1]:
-            # A warning has said so: no coefficient makes a difference.
+            # A warning was given: no coefficient makes a difference.
             fitted = Fitted(np.zeros(rows.shape[1]), solver.name, task.loss, Choice(), Trace())
         else:
             fitted = solver.fit(task, rows, y, weight)
@@ -301,7 +298,7 @@ class AUCClassifier(AUCStreams, ClassifierMixin, BaseEstimator):  # type: ignore
         fingerprint: str | None,
         features: FeatureMap | None = None,
     ) -> Self:
-        """Become the model whose coefficients were found elsewhere, on many machines for example.
+        """Take over coefficients that were found elsewhere, for example on many machines.
 
         Parameters
         ----------
@@ -312,10 +309,10 @@ class AUCClassifier(AUCStreams, ClassifierMixin, BaseEstimator):  # type: ignore
         feature_names : list of str, optional
             Names of the features.
         loss, choice, trace : PairLoss, Choice, Trace
-            What was minimised, what was chosen, and what it took.
+            The loss, the choices, and the numbers of steps.
         scores : tuple of three ndarrays
-            Training scores, or representatives of them, whether each is positive, and their
-            weights: what threshold and calibration are found from.
+            Training scores or a sample of them, whether each is positive, and weights. Threshold
+            and calibration are found from them.
         n_examples : int
             Number of training examples.
         fingerprint : str, optional
@@ -341,31 +338,10 @@ class AUCClassifier(AUCStreams, ClassifierMixin, BaseEstimator):  # type: ignore
         return self
 
     def explain(self, x: ArrayLike) -> Explanation:
-        """Return what each feature adds to the score of one example, see `pairlearn.explain`."""
+        """Return the contribution of each feature to one score, see `pairlearn.explain`."""
         return explain(self, x)
 
     # ------------------------------------------------------------------- steps of a fit
-
-    def _examples(
-        self, X: Any, y: Any, *, reset: bool, minimum: int, finite: bool | None = False
-    ) -> tuple[Rows, Labels]:
-        """Return rows and labels; whether they are finite is left to others if `finite` is None."""
-        if is_plain(self, X, y, reset=reset, minimum=minimum, dtype=None):
-            rows = as_rows(X, finite=finite)
-            self.n_features_in_ = X.shape[1]
-            return rows, y
-        X, y = validate_data(
-            self,
-            X,
-            y,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            order="C",
-            reset=reset,
-            ensure_min_samples=minimum,
-            ensure_all_finite=finite is not None,
-        )
-        return as_rows(X, finite=None if finite is None else True), np.asarray(y)
 
     def _features_for(
         self, given: Rows, y: Vector, weight: Vector, rng: np.random.Generator
@@ -373,8 +349,8 @@ class AUCClassifier(AUCStreams, ClassifierMixin, BaseEstimator):  # type: ignore
         """Return the fitted map; if it was chosen, also the evidence and its moments."""
         if is_linear(self.features):
             return Identity.of(given.shape[1]), None
-        given.checked()  # else the scaling, which reads every value, looks for NaN on the way
-        # Numbers of their own, so that a linear choice is trained as it is by itself.
+        given.checked()  # linear features are checked by the scaling, which reads every value
+        # A copy of the generator, so that the choice of a map does not change the fit.
         draws = copy.deepcopy(rng)
         if isinstance(self.features, str) and self.features == "auto":
             choice, features, held_out = choose_features(
@@ -398,7 +374,7 @@ class AUCClassifier(AUCStreams, ClassifierMixin, BaseEstimator):  # type: ignore
         counts: Vector,
     ) -> tuple[Rows, Scaling | None]:
         """Return the rows that the solver trains on, mapped and scaled, and their scales."""
-        if solver is not None and solver.maps_rows:  # it scales them itself, too
+        if solver is not None and solver.maps_rows:  # the solver also scales
             return given.checked(), None
         linear = isinstance(features, Identity)
         if not linear:
@@ -410,20 +386,9 @@ class AUCClassifier(AUCStreams, ClassifierMixin, BaseEstimator):  # type: ignore
             cure = f"use {other}a map of fewer features, or a larger max_memory."
             given = as_rows(map_rows(features, given, self._max_memory, cure), finite=True)
         bare = self.scaling is None or (isinstance(solver, SGD) and solver.step_size == "theory")
-        # Weights of classes say nothing about units.
+        # Weights of classes do not enter the scales.
         scaling, rows = scaled_rows(None if bare else "auto", given, counts, mapped=not linear)
         return rows, scaling
-
-    def _note(self, fitted: Fitted, n_examples: int, fingerprint: str | None) -> None:
-        """Note how the coefficients of a fit were found; a stream begins anew."""
-        choice, trace = fitted.choice, fitted.trace
-        self.solver_, self.loss_, self.choice_ = fitted.solver, fitted.loss, choice
-        self.trace_, self.advice_ = trace, fitted.advice
-        self.step_size_, self.radius_ = choice.step_size, choice.radius
-        self.ridge_, self.held_out_auc_ = choice.ridge, choice.auc
-        self.n_steps_, self.n_gradients_ = trace.n_steps, trace.n_gradients
-        self.n_examples_, self.data_fingerprint_ = n_examples, fingerprint
-        self._stream, self._restarted, self._known_scales = None, False, None
 
     def _warm_start(self, n_features: int, scaling: Scaling | None) -> Vector | None:
         """Return the coefficients of the previous fit in the units of this one."""
@@ -435,49 +400,6 @@ class AUCClassifier(AUCStreams, ClassifierMixin, BaseEstimator):  # type: ignore
                 f"warm_start: X has {n_features} features, the model has {len(start)}."
             )
         return start if scaling is None else scaling.from_user(start)
-
-    def _pair_parameters(self) -> dict[str, Any]:
-        return pair_parameters(self)
-
-    def _fit_pairs(
-        self,
-        parts: Composition,
-        given: Rows,
-        labels: Labels,
-        classes: Labels,
-        sample_weight: ArrayLike | None,
-    ) -> Self:
-        """Train one score for each pair of more than two classes."""
-        check_closed_form(self, len(classes), parts)
-        features: FeatureMap = Identity.of(given.shape[1])
-        source = given.checked()
-        mapped = not is_linear(self.features)
-        if mapped:
-            features = map_for(self, given, labels, classes, self._max_memory)
-            cure = "use a map with fewer features, or a larger max_memory."
-            source = as_rows(map_rows(features, given, self._max_memory, cure), finite=True)
-        pairs = MulticlassAUCClassifier(**self._pair_parameters())
-        pairs.fit_rows(source, labels, sample_weight, mapped=mapped)
-        n, choice = len(labels), pairs.choice_
-        loss = LOSSES.make(pairs.loss_)
-        fitted = Fitted(pairs.coef_, "exact", loss, choice, Trace(n_steps=n, n_gradients=n))
-        self._note(fitted, n, data_fingerprint(given, np.searchsorted(classes, labels)))
-        if self.verbose:
-            print(
-                f"{len(pairs.coef_)} pairs of classes, {type(loss).__name__}, ridge "
-                f"{choice.ridge:g}, held-out M {choice.auc:.4f}",
-                file=sys.stderr,
-            )
-        publish(
-            self,
-            coef_=pairs.coef_,
-            classes_=pairs.classes_,
-            features_=features,
-            pairs_=pairs,
-            _decision=None,
-            **{DEFERRED: ()},
-        )
-        return self
 
 
 register_storable(AUCClassifier)

@@ -1,33 +1,35 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""More than two classes: which parts mean something there, and what a pair is handed."""
+"""More than two classes: the fit of one score for each pair, and the parts that it allows."""
 
 from __future__ import annotations
 
 import copy
+import sys
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from pairlearn.estimators.auc.task import Composition
+from pairlearn.estimators.classes.multiclass import MulticlassAUCClassifier
 from pairlearn.estimators.shared.calibration import Sigmoid
 from pairlearn.estimators.shared.evidence import Choice
-from pairlearn.estimators.shared.maps import as_map, fit_map, is_linear
-from pairlearn.estimators.shared.published import publish, published
+from pairlearn.estimators.shared.maps import as_map, fit_map, is_linear, map_rows
+from pairlearn.estimators.shared.published import DEFERRED, publish, published
 from pairlearn.estimators.shared.rules import Threshold, as_rule
-from pairlearn.estimators.shared.solvers import SGD, Exact, Moments
+from pairlearn.estimators.shared.solvers import SGD, Exact, Fitted, Moments
 from pairlearn.features import FeatureMap, Identity
 from pairlearn.losses import LOSSES, PairLoss, Square, SquaredHinge
-from pairlearn.solvers.rows import Rows
+from pairlearn.models.provenance import data_fingerprint
+from pairlearn.solvers.rows import Rows, as_rows
 from pairlearn.solvers.solution import Trace
 from pairlearn.typing import Labels
 from pairlearn.validation import check_generator
 
 __all__ = [
-    "check_closed_form",
     "check_decisions_between",
+    "fit_pairs",
     "hand_over",
-    "map_for",
     "pair_parameters",
 ]
 
@@ -50,7 +52,7 @@ def _refused(model: Any, n_classes: int, name: str, why: str) -> ValueError:
 
 
 def check_decisions_between(model: Any, n_classes: int, parts: Composition) -> None:
-    """Refuse what is about decisions between two classes, and maps that a stream cannot fit."""
+    """Refuse rules for decisions between two classes, and maps that a stream cannot fit."""
     if as_rule(model.decision) not in (Threshold(), Threshold("probability")):
         raise _refused(model, n_classes, "decision", _DECIDED)
     if parts.monotone:
@@ -63,8 +65,8 @@ def check_decisions_between(model: Any, n_classes: int, parts: Composition) -> N
         )
 
 
-def check_closed_form(model: Any, n_classes: int, parts: Composition) -> None:
-    """Refuse parts that mean nothing for more than two classes in closed form."""
+def _check_closed_form(model: Any, n_classes: int, parts: Composition) -> None:
+    """Refuse parts that the closed form for more than two classes cannot use."""
     if as_rule(model.decision) not in (Threshold(), Threshold("probability")):
         raise _refused(model, n_classes, "decision", _DECIDED)
     wrong = {
@@ -106,11 +108,11 @@ def pair_parameters(model: Any) -> dict[str, Any]:
     }
 
 
-def map_for(model: Any, given: Rows, labels: Labels, classes: Labels, memory: float) -> FeatureMap:
+def _map_for(model: Any, given: Rows, labels: Labels, classes: Labels, memory: float) -> FeatureMap:
     """Return the fitted map; its size goes by the rarest class."""
     counts = [int(np.count_nonzero(labels == one)) for one in classes]
     y = np.where(labels == classes[int(np.argmin(counts))], 1.0, -1.0)
-    # Numbers of their own, so that folds are dealt as they are without a map.
+    # A copy of the generator, so that the folds do not depend on the map.
     draws = check_generator(copy.deepcopy(model.random_state))
     features = fit_map(as_map(model.features, given, y), given, draws)
     # The moments of the classes, of all examples and of each fold.
@@ -125,6 +127,46 @@ def map_for(model: Any, given: Rows, labels: Labels, classes: Labels, memory: fl
     return features
 
 
+def fit_pairs(
+    model: Any,
+    parts: Composition,
+    given: Rows,
+    labels: Labels,
+    classes: Labels,
+    sample_weight: ArrayLike | None,
+) -> None:
+    """Train one score for each pair of more than two classes."""
+    _check_closed_form(model, len(classes), parts)
+    features: FeatureMap = Identity.of(given.shape[1])
+    source = given.checked()
+    mapped = not is_linear(model.features)
+    if mapped:
+        features = _map_for(model, given, labels, classes, model._max_memory)
+        cure = "use a map with fewer features, or a larger max_memory."
+        source = as_rows(map_rows(features, given, model._max_memory, cure), finite=True)
+    pairs = MulticlassAUCClassifier(**pair_parameters(model))
+    pairs.fit_rows(source, labels, sample_weight, mapped=mapped)
+    n, choice = len(labels), pairs.choice_
+    loss = LOSSES.make(pairs.loss_)
+    fitted = Fitted(pairs.coef_, "exact", loss, choice, Trace(n_steps=n, n_gradients=n))
+    model._note(fitted, n, data_fingerprint(given, np.searchsorted(classes, labels)))
+    if model.verbose:
+        print(
+            f"{len(pairs.coef_)} pairs of classes, {type(loss).__name__}, ridge "
+            f"{choice.ridge:g}, held-out M {choice.auc:.4f}",
+            file=sys.stderr,
+        )
+    publish(
+        model,
+        coef_=pairs.coef_,
+        classes_=pairs.classes_,
+        features_=features,
+        pairs_=pairs,
+        _decision=None,
+        **{DEFERRED: ()},
+    )
+
+
 def hand_over(model: Any, learner: Any, column: int, pair: NDArray[Any]) -> None:
     """Let the stream of a pair begin with the coefficients of `fit`."""
     features = published(model).get("features_")
@@ -136,7 +178,7 @@ def hand_over(model: Any, learner: Any, column: int, pair: NDArray[Any]) -> None
         choice=Choice(ridge=model.ridge_),
         trace=Trace(),
         scores=(np.empty(0), np.empty(0, dtype=bool), np.empty(0)),
-        # As many as a pair has of evenly shared classes.
+        # The examples of a pair if all classes have the same number.
         n_examples=2 * model.n_examples_ // len(model.classes_),
         fingerprint=None,
         features=None if isinstance(features, Identity) else features,

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a fitted AUC classifier says of new examples, and how a model file holds it.
+"""Predictions of a fitted AUC classifier, and its storage in a model file.
 
 Two classes have one score, a threshold and a calibration. More classes have one score for each pair
-of them, which `MulticlassAUCClassifier` couples: it is a part of the published model.
+of classes; `MulticlassAUCClassifier`, a part of the published model, couples them.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pairlearn.estimators.auc.many import pair_parameters
 from pairlearn.estimators.classes.multiclass import MulticlassAUCClassifier
 from pairlearn.estimators.shared.decisions import (
     DECISION_ARRAYS,
@@ -39,7 +40,7 @@ class AUCPredictions(Storable, ScoreDecisions):
     """Predictions and storage of `AUCClassifier`."""
 
     n_features_in_: int
-    #: What is known of the fit.
+    #: Facts about the fit.
     solver_: str | None
     loss_: Any
     choice_: Choice | None
@@ -64,7 +65,7 @@ class AUCPredictions(Storable, ScoreDecisions):
         "n_steps": ArraySpec((), ("int64",), low=0),
         "n_gradients": ArraySpec((), ("int64",), low=0),
         "n_examples": ArraySpec((), ("int64",), low=0),
-        # A file has these of two classes, or those of the pairs.
+        # A file holds the arrays of two classes, or those of the pairs.
         **DECISION_ARRAYS,
         "coef": ArraySpec(("n_features",), required=False),
         "threshold": replace(DECISION_ARRAYS["threshold"], required=False),
@@ -72,10 +73,6 @@ class AUCPredictions(Storable, ScoreDecisions):
         "sigmoids": ArraySpec(("n_pairs", 2), required=False),
         "power": ArraySpec((), required=False, low=0.0),
     }
-
-    def _pair_parameters(self) -> dict[str, Any]:
-        """Return the parameters of the classifier of the pairs."""
-        raise NotImplementedError
 
     @property
     def features_(self) -> FeatureMap:
@@ -119,7 +116,7 @@ class AUCPredictions(Storable, ScoreDecisions):
         return mapped_product(model.get("features_"), X, model["coef_"].T)
 
     def decision_function(self, X: Any) -> Vector:
-        """Return what `predict` goes by.
+        """Return the values that `predict` decides by.
 
         With two classes, the score minus the threshold for each row of `X`: positive where
         `predict` says positive, in the order of the scores. With more, the logarithms of the
@@ -182,6 +179,7 @@ class AUCPredictions(Storable, ScoreDecisions):
         return {**arrays, "pair_coef": pairs.coef_, **own}
 
     def _unpack(self, record: ModelRecord) -> None:
+        """Set the fitted attributes from a record of two classes, or of the pairs of more."""
         arrays, classes = record.arrays, record.classes
         if classes is None or len(classes) < 2:
             raise ModelFileError(f"{type(self).__name__} has two classes or more.")
@@ -210,7 +208,7 @@ class AUCPredictions(Storable, ScoreDecisions):
                 parameters={k: v for k, v in record.parameters.items() if k == "classes_dtype"},
                 feature_names=None,
             )
-        ).set_params(**self._pair_parameters())
+        ).set_params(**pair_parameters(self))
         publish(self, coef_=pairs.coef_, pairs_=pairs, _decision=None)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Additive models, drawn and explained: what each feature adds to a score."""
+"""Draw and explain additive models: the contribution of each feature to a score."""
 
 from __future__ import annotations
 
@@ -11,24 +11,27 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pairlearn.features import Hats, Identity
+from pairlearn.register import nearest
 from pairlearn.typing import Vector
 
 __all__ = ["Explanation", "explain", "plot_shapes"]
 
-#: Places of a density.
+#: Bins of the density below a curve.
 _BINS = 40
+#: The most panels without a choice of features.
+_MOST_PANELS = 12
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """What one score is made of.
+    """The contributions of the features to one score.
 
     Parameters
     ----------
     contributions : dict of str to float
-        What each feature adds, the largest first.
+        The contribution of each feature, the largest first.
     base : float
-        What is there without any feature: every function is counted from its typical value.
+        The score without any feature: functions are measured from their typical value.
     total : float
         The decision value, the sum of all.
 
@@ -61,7 +64,7 @@ def explain(model: Any, x: ArrayLike) -> Explanation:
     Returns
     -------
     Explanation
-        Contributions that add up to the decision value. Functions of hats are counted from their
+        Contributions that add up to the decision value. Functions of hats are measured from their
         mean over the knots, which lie at quantiles; linear ones from zero.
 
     Examples
@@ -155,7 +158,7 @@ def plot_shapes(
         curves.append((at, values - values.mean()))
     if features is None:
         spans = np.array([float(np.ptp(values)) for _, values in curves])
-        chosen = [int(k) for k in np.argsort(-spans, kind="stable")[:12]]
+        chosen = [int(k) for k in np.argsort(-spans, kind="stable")[:_MOST_PANELS]]
     else:
         chosen = [_place(name, names) for name in features]
         if not chosen:
@@ -207,7 +210,7 @@ def _names(model: Any) -> list[str]:
 def _place(name: str | int, names: list[str]) -> int:
     if isinstance(name, str):
         if name not in names:
-            raise ValueError(f"the model has no feature {name!r}.")
+            raise ValueError(f"the model has no feature {name!r}{nearest(name, names)}")
         return names.index(name)
     if not 0 <= name < len(names):
         raise ValueError(f"the model has features 0 to {len(names) - 1}, got {name}.")
@@ -229,7 +232,7 @@ def _linear_part(model: Any) -> tuple[Vector, float]:
 
 
 def _additive(model: Any) -> Hats | None:
-    """Return the hats of a model, None if it is linear; refuse what is not a sum."""
+    """Return the hats of a model, None if it is linear; refuse other maps."""
     features = getattr(model, "features_", None)
     if features is None or isinstance(features, Identity):
         return None

@@ -5,8 +5,8 @@ A grid of models is trained on one sample path (`solvers.sweep`) on a part of th
 scored by AUC on the rest. The grid is relative to the data: with v the mean squared distance of two
 examples of opposite labels, a step of c / v moves the score of a typical pair by about c, and a
 ball of radius rho / sqrt(v) allows typical scores of about rho. So the choice does not depend on
-the unit of the features. ``step_size="theory"`` reads of the data only the number of examples and
-the largest norm of a row, which stands for the bound B of the theorems.
+the unit of the features. ``step_size="theory"`` uses only the number of examples and the largest
+norm of a row, which stands for the bound B of the theorems.
 """
 
 from __future__ import annotations
@@ -32,27 +32,29 @@ if TYPE_CHECKING:
 
 __all__ = ["advice_for", "choose", "opposite_scale", "relative_radii", "relative_steps"]
 
-#: Relative step sizes c, half a decade apart.
+#: Relative step sizes c, half a decade apart; a step of c moves the score of a typical pair by c.
 _STEPS = tuple(10.0**exponent for exponent in np.arange(-3.0, 1.0, 0.5))
-#: Relative radii rho.
+#: Relative radii rho: typical scores of a pair may reach rho, from three margins on.
 _RADII = (3.0, 10.0, 30.0, np.inf)
 #: The most examples of a class that train the grid.
 _TRAIN_CAP = 10_000
-#: The most examples of a class that score the grid.
+#: The most examples of a class that score the grid: the error of an AUC is then about 0.01.
 _SCORE_CAP = 1_000
-#: The most active pairs that train the grid.
+#: The most opposite pairs that train the grid; the final run may take more.
 _PAIR_CAP = 25_000
-#: With fewer held-out examples of the rarer class than this, the folds take turns.
+#: With fewer held-out examples of the rarer class, all folds are held out in turn.
 _ENOUGH = 200
+#: The most examples of a class that measure the distance of opposite examples.
+_SCALE_SAMPLE = 1_000
 
 
 def opposite_scale(rows: Rows, y: Vector, rng: np.random.Generator) -> float:
-    """Return the mean squared distance of opposite examples, from at most 1000 of each class."""
+    """Return the mean squared distance of opposite examples, by a sample of each class."""
     spreads = []
     for label in (-1.0, 1.0):
         members = np.flatnonzero(y == label)
-        if len(members) > 1000:
-            members = rng.choice(members, 1000, replace=False)
+        if len(members) > _SCALE_SAMPLE:
+            members = rng.choice(members, _SCALE_SAMPLE, replace=False)
         spreads.append(rows.take(members).spread())
     (mean_a, spread_a), (mean_b, spread_b) = spreads
     scale = spread_a + spread_b + float(((mean_a - mean_b) ** 2).sum())
@@ -153,7 +155,7 @@ def choose(
 def _hold_out(y: Vector, fraction: float, rng: np.random.Generator) -> list[Fold]:
     """Return (train, held-out) index pairs: one, or all in turn when the rarer class is small."""
     members = [rng.permutation(own) for own in members_of(y, (-1.0, 1.0))]
-    # Case-control sampling leaves the distribution of opposite pairs as it is.
+    # A sample within each class does not change the distribution of opposite pairs.
     members = [m[: _TRAIN_CAP + _SCORE_CAP] for m in members]
     sizes = [min(max(round(fraction * len(m)), 1), _SCORE_CAP) for m in members]
     everything = np.concatenate(members)
@@ -190,9 +192,9 @@ def advice_for(
     pairing, schedule, averaging : object
         They must be the previous example, a constant step and the paper's average.
     weighted : bool
-        Whether pairs have weights, which the constants do not know of.
+        Whether pairs have weights, which the theorems do not cover.
     warm : bool
-        Whether the run starts elsewhere than at zero.
+        Whether the run does not start at zero.
 
     Returns
     -------

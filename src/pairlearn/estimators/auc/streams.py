@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """How an AUC classifier learns a stream: chunk by chunk, by the stream of its solver.
 
-The stream of a solver has `learn`, `facts` (fitted attributes), `published` (what predictions are
-made of), `state` and `restore`; one that leaves its model for later has `finish`, too. More than
-two classes have a classifier for each pair of them.
+The stream of a solver has `learn`, `facts` (fitted attributes), `published` (the parts that
+predictions need), `state` and `restore`; a stream that finds its model later also has `finish`.
+More than two classes have a classifier for each pair.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from pairlearn.estimators.auc.many import check_decisions_between, hand_over
+from pairlearn.estimators.auc.many import check_decisions_between, hand_over, pair_parameters
 from pairlearn.estimators.auc.predictions import AUCPredictions
 from pairlearn.estimators.auc.task import Before, Composition, Task
 from pairlearn.estimators.auc.ways.moment_stream import FIRST
 from pairlearn.estimators.auc.ways.pair_streams import PairStreams
 from pairlearn.estimators.classes.multiclass import MulticlassAUCClassifier
-from pairlearn.estimators.shared.by_name import is_scaled
 from pairlearn.estimators.shared.calibration import Sigmoid
-from pairlearn.estimators.shared.features_seen import see_features, seen_features
+from pairlearn.estimators.shared.examples import check_known, known_classes
+from pairlearn.estimators.shared.features_seen import rows_and_labels, see_features, seen_features
 from pairlearn.estimators.shared.maps import (
     as_map,
     check_named,
@@ -33,7 +33,8 @@ from pairlearn.estimators.shared.maps import (
 )
 from pairlearn.estimators.shared.published import DEFERRED, publish
 from pairlearn.estimators.shared.rules import as_rule
-from pairlearn.estimators.shared.solvers import MAPPED_BYTES, Moments, Solver
+from pairlearn.estimators.shared.scaling import is_scaled
+from pairlearn.estimators.shared.solvers import MAPPED_BYTES, Fitted, Moments, Solver
 from pairlearn.estimators.shared.weights import example_weights
 from pairlearn.features import FeatureMap, Identity
 from pairlearn.restored import restored_count
@@ -47,14 +48,14 @@ __all__ = ["AUCStreams"]
 
 
 class AUCStreams(AUCPredictions):
-    """The streams of `AUCClassifier`: learning by chunks, and a state to go on from."""
+    """The streams of `AUCClassifier`: learning by chunks, and a state to continue from."""
 
     features: Any
     class_weight: Any
     scaling: str | None
     random_state: Any
     validation_fraction: float
-    #: What learns the stream; None after `fit` and before the first chunk.
+    #: The stream of the solver; None after `fit` and before the first chunk.
     _stream: Any = None
     _known_scales: Any = None
     #: Whether the next chunk begins anew from the present coefficients.
@@ -68,10 +69,16 @@ class AUCStreams(AUCPredictions):
         check_named(self.features)
         return Composition.of(self)
 
-    def _examples(
-        self, X: Any, y: Any, *, reset: bool, minimum: int, finite: bool | None = False
-    ) -> tuple[Rows, Labels]:
-        raise NotImplementedError
+    def _note(self, fitted: Fitted, n_examples: int, fingerprint: str | None) -> None:
+        """Set the fitted attributes that tell how a fit was found; a stream starts anew."""
+        choice, trace = fitted.choice, fitted.trace
+        self.solver_, self.loss_, self.choice_ = fitted.solver, fitted.loss, choice
+        self.trace_, self.advice_ = trace, fitted.advice
+        self.step_size_, self.radius_ = choice.step_size, choice.radius
+        self.ridge_, self.held_out_auc_ = choice.ridge, choice.auc
+        self.n_steps_, self.n_gradients_ = trace.n_steps, trace.n_gradients
+        self.n_examples_, self.data_fingerprint_ = n_examples, fingerprint
+        self._stream, self._restarted, self._known_scales = None, False, None
 
     def partial_fit(
         self,
@@ -141,10 +148,10 @@ class AUCStreams(AUCPredictions):
         first: bool,
         finite: bool,
     ) -> Vector:
-        """Check a chunk, let the stream learn it, and publish what is known then."""
+        """Check a chunk, learn it and publish the new model; return the scores before that."""
         stream = self._stream
         parts = None if stream is not None else self._composition()
-        known = _known_classes(classes, None if first else self.classes_)
+        known = known_classes(classes, None if first else self.classes_)
         if self.class_weight == "balanced":
             raise ValueError(
                 "class_weight='balanced' needs all labels at once; pass a dict to partial_fit."
@@ -152,14 +159,14 @@ class AUCStreams(AUCPredictions):
         if len(known) > 2 and parts is not None:
             check_decisions_between(self, len(known), parts)
             parts.of_stream(linear=is_linear(self.features))
-        rows, labels = self._examples(X, y, reset=first, minimum=1, finite=finite)
+        rows, labels = rows_and_labels(self, X, y, reset=first, minimum=1, finite=finite)
         if len(known) > 2:
-            _check_labels(labels, known)
+            check_known(labels, known)
             weight = example_weights(sample_weight, self.class_weight, labels)
             return self._learn_pairs(rows, labels, known, weight, first=first)
         is_positive, is_negative = labels == known[1], labels == known[0]
         if np.count_nonzero(is_positive) + np.count_nonzero(is_negative) < len(labels):
-            _check_labels(labels, known)
+            check_known(labels, known)
         weight = example_weights(sample_weight, self.class_weight, labels)
         if stream is None:
             assert parts is not None
@@ -173,11 +180,14 @@ class AUCStreams(AUCPredictions):
     def _new_stream(
         self, parts: Composition, n_features: int, *, first: bool, solver: Solver | None = None
     ) -> Any:
-        """Return the stream of the solver, which goes on from the model if there is one."""
+        """Return the stream of the solver, which continues the model if there is one."""
         linear = is_linear(self.features)
         solver = solver or parts.of_stream(linear=linear)
         if parts.monotone:
-            raise ValueError("monotone functions are for fit; a stream does not constrain them.")
+            raise ValueError(
+                f"monotone={parts.monotone!r} is for fit: a stream cannot constrain "
+                "functions; leave out monotone, or use fit."
+            )
         given = self.features
         known: FeatureMap | None = None
         if linear:
@@ -212,7 +222,7 @@ class AUCStreams(AUCPredictions):
         """Return the map fitted to the first examples of a stream."""
         rng = check_generator(copy.deepcopy(self.random_state))
         if isinstance(self.features, str) and self.features == "auto":
-            # Too few to choose by: linear, until the choice is made for good.
+            # Too few examples to choose by: linear until the choice is final.
             if len(y) < FIRST or min(np.count_nonzero(y > 0), np.count_nonzero(y < 0)) < 2:
                 return Identity.of(rows.shape[1])
             return choose_features(
@@ -232,7 +242,7 @@ class AUCStreams(AUCPredictions):
         return float(getattr(given, "max_memory", MAPPED_BYTES))
 
     def _adopt_stream(self, stream: Any, classes: Labels) -> None:
-        """Take over what a stream has learned."""
+        """Set the fitted attributes from a stream."""
         self._stream, self._restarted = stream, False
         self.solver_ = "sgd" if stream.kind == "top" else stream.kind
         self.loss_, self.choice_, self.advice_ = stream.loss, None, None
@@ -244,7 +254,7 @@ class AUCStreams(AUCPredictions):
     def finish_stream(self) -> None:
         """Find the model of a stream that leaves it for later, if examples came since.
 
-        Whoever reads the coefficients, or predicts, does so; call it to choose the moment.
+        Reading the coefficients and predicting call it; call it yourself to choose the moment.
         """
         stream = self._stream
         if isinstance(stream, PairStreams):
@@ -273,14 +283,14 @@ class AUCStreams(AUCPredictions):
 
     @one_at_a_time
     def stream_state(self) -> dict[str, Any]:
-        """Return what the next chunk depends on, see `OnlineLearner`; empty before the first."""
+        """Return the state that the next chunk depends on; empty before the first chunk."""
         if self._stream is None:
             return {}
         return {**seen_features(self), "classes": self.classes_, **self._stream.state()}
 
     @one_at_a_time
     def restore_stream(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state that `stream_state` of an estimator made alike returned."""
+        """Continue from a state that `stream_state` of an equal estimator returned."""
         if not state:
             return
         see_features(self, state)
@@ -301,7 +311,8 @@ class AUCStreams(AUCPredictions):
             ("top" in state) == parts.objective.over_pairs
         ):
             raise ValueError(
-                "the saved stream was learned by another solver; make the model alike."
+                "the saved stream was learned by another solver or objective; restore it with an "
+                "estimator that has the same parameters."
             )
         stream = self._new_stream(parts, self.n_features_in_, first=True, solver=solver)
         stream.restore(state, self.n_features_in_)
@@ -324,7 +335,7 @@ class AUCStreams(AUCPredictions):
 
     def _new_pair(self) -> Any:
         """Return a classifier of two classes like this one."""
-        # Weights of classes are among those of the examples that it gets.
+        # The weights of its examples already contain those of the classes.
         return type(self)(**{**self.get_params(deep=False), "class_weight": None, "verbose": 0})  # type: ignore[attr-defined]
 
     def _hand_over(self, learner: Any, column: int, pair: Labels) -> None:
@@ -337,7 +348,7 @@ class AUCStreams(AUCPredictions):
         return self._calibrator
 
     def _adopt_pairs(self, streams: PairStreams) -> None:
-        """Take over streams; their model is found when somebody asks for it."""
+        """Set the fitted attributes from the streams of pairs; the model is found when needed."""
         self._stream = streams
         self.step_size_, self.radius_, self.ridge_ = None, np.inf, None
         self.solver_, self.loss_ = streams.solver, streams.loss
@@ -353,48 +364,6 @@ class AUCStreams(AUCPredictions):
         if not isinstance(features, FeatureMap) or isinstance(features, Identity):
             features = Identity.of(self.n_features_in_)
         coef, sigmoids = streams.finish(features.n_outputs, AUCStreams._sigmoid)
-        pairs = MulticlassAUCClassifier(**self._pair_parameters())
+        pairs = MulticlassAUCClassifier(**pair_parameters(self))
         pairs.adopt_pairs(streams.classes, coef, sigmoids)
         publish(self, coef_=coef, features_=features, pairs_=pairs, **{DEFERRED: ()})
-
-
-def _known_classes(classes: Any, before: NDArray[Any] | None) -> NDArray[Any]:
-    """Return the labels of the stream, refusing others than those of the model."""
-    if before is not None and (classes is None or _are(classes, before)):
-        return before
-    known = _distinct(classes)
-    if len(known) < 2:
-        raise ValueError(f"classes must hold two labels, got {known.tolist()}.")
-    if before is not None and not np.array_equal(known, before):
-        raise ValueError(
-            f"classes={known.tolist()} differ from those of the model, {before.tolist()}."
-        )
-    return known
-
-
-def _check_labels(labels: Labels, known: Labels) -> None:
-    unknown = np.setdiff1d(labels, known)
-    if len(unknown):
-        raise ValueError(
-            f"y contains {unknown.tolist()}, which is not in classes={known.tolist()}."
-        )
-
-
-def _distinct(classes: Any) -> NDArray[Any]:
-    """Return different labels in their order.
-
-    >>> _distinct(["b", "a", "b"]).tolist()
-    ['a', 'b']
-    """
-    labels = np.asarray(classes)
-    if labels.shape == (2,) and labels.dtype.kind in "iufU" and labels[0] < labels[1]:
-        return labels.copy()  # as they come from most callers; NumPy would take long to see it
-    return np.unique(labels)
-
-
-def _are(classes: Any, known: NDArray[Any]) -> bool:
-    """Tell whether classes are the known ones in their order."""
-    if type(classes) is list:
-        # A stream is told its classes with every chunk: no array is made of them each time.
-        return bool(classes == known.tolist())
-    return np.array_equal(classes, known)

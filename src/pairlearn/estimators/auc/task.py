@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a solver of an AUC classifier is asked to do, and which solver "auto" stands for."""
+"""The task of a solver of an AUC classifier, and the choice of the solver by "auto"."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ __all__ = ["Before", "Composition", "Task"]
 
 @dataclass(frozen=True)
 class Before:
-    """The model that a stream goes on from."""
+    """The model that a stream continues."""
 
     coef: Vector
-    #: Examples that it was learned from, as the step sizes see it.
+    #: Number of examples that it was learned from, which sets the step size.
     n_examples: int
     decision: Decision
-    #: Scales of its features, where they are known.
+    #: Scales of its features, if they are known.
     scales: Any = None
 
 
@@ -54,15 +54,15 @@ class Composition:
     Parameters
     ----------
     objective : Objective
-        What to be good at.
+        What is minimised, and the metric.
     solver : Solver or None
-        How to get there; None to choose by the data.
+        The solver; None to choose by the data.
     loss : PairLoss or None
-        What a pair costs; None for the loss that suits the solver.
+        The cost of a pair; None for the loss that suits the solver.
     features : str or FeatureMap
-        What the score is linear in.
+        The features that the score is linear in.
     asked : tuple of str
-        Parameters that only some solvers honour, and that were given.
+        Given parameters that only some solvers use.
     is_scaled : bool
         Whether features are brought to a common scale.
     """
@@ -76,7 +76,7 @@ class Composition:
 
     @classmethod
     def of(cls, model: Any) -> Composition:
-        """Return the composition of an estimator, refusing what does not go together."""
+        """Return the composition of an estimator; refuse parts that do not go together."""
         asked = tuple(
             name for name, given in (
                 ("callbacks", model.callbacks is not None), ("warm_start", bool(model.warm_start)),
@@ -99,7 +99,7 @@ class Composition:
         return self.features.monotone if isinstance(self.features, Hats) else None
 
     def check(self) -> None:
-        """Refuse what one of the parts would ignore."""
+        """Refuse a combination in which one part would ignore another."""
         solver, objective = self.solver, self.objective
         for name in self.asked:
             if solver is not None and name not in solver.takes:
@@ -114,7 +114,7 @@ class Composition:
         by_moments = isinstance(solver, Moments) or bool(self.monotone)
         if by_moments and self.loss is not None and not self.loss.by_moments:
             raise ValueError(
-                f"class moments are all that the square loss needs, and no other: got loss="
+                f"class moments suffice for the square loss only, got loss="
                 f'{self.loss!r}; use loss="square" or "auto", or solver="exact".'
             )
         if by_moments and not objective.over_pairs:
@@ -136,7 +136,7 @@ class Composition:
 
     @property
     def suits_moments(self) -> bool:
-        """Whether nothing is asked for that class moments would not honour."""
+        """Whether class moments can do everything that is asked for."""
         closed = self.loss is None or self.loss.by_moments
         return self.solver is None and closed and self.objective.over_pairs and not self.asked
 
@@ -152,7 +152,7 @@ class Composition:
         return None
 
     def by_data(self, rows: Rows, y: Vector) -> Solver:
-        """Return the solver for these rows: exact where that is cheap, else descent."""
+        """Return the solver for these rows: exact if that is cheap, else descent."""
         if self.asked:
             return SGD()
         if not self.objective.over_pairs:
@@ -168,7 +168,7 @@ class Composition:
             )
         if self.solver is not None:
             return self.solver
-        # Descent in one pass is weak on mapped rows.
+        # One pass of descent is weak on mapped rows.
         return Moments() if not linear and self.suits_moments else SGD()
 
     def loss_for(self, solver: Solver) -> PairLoss:
@@ -183,14 +183,14 @@ class Composition:
 
 @dataclass(frozen=True)
 class Task:
-    """Everything about a fit of two classes but the examples.
+    """All settings of a fit of two classes, without the examples.
 
     Parameters
     ----------
     objective : Objective
-        What to be good at.
+        What is minimised, and the metric.
     loss : PairLoss
-        What a pair costs.
+        The cost of a pair.
     features : FeatureMap or None
         The map, fitted; None if a stream has yet to fit it.
     is_scaled : bool
@@ -200,7 +200,8 @@ class Task:
     validation_fraction : float
         The share of a fold.
     free : bool
-        Whether solver, loss and ridge were left to choose, so that a mixture may be taken.
+        Whether solver, loss and ridge are all automatic, so that a share of Fisher's discriminant
+        may be mixed in.
     """
 
     objective: Objective
@@ -217,7 +218,7 @@ class Task:
     start: Vector | None = None
     #: Signs of coefficients, for monotone functions.
     signs: NDArray[np.int64] | None = None
-    #: What the choice of features has found already.
+    #: The result of the choice of features, if there was one.
     held_out: Any = None
     #: Fits the map of a stream to its first examples.
     fit_map: Any = field(default=None, compare=False)

@@ -33,7 +33,6 @@ from pairlearn.estimators.classes.coupling import (
     pair_sigmoids,
     raise_to,
 )
-from pairlearn.estimators.shared.by_name import is_scaled
 from pairlearn.estimators.shared.class_moments import (
     MOST_FEATURES,
     ClassSystems,
@@ -46,7 +45,7 @@ from pairlearn.estimators.shared.class_moments import (
 )
 from pairlearn.estimators.shared.evidence import Candidate, Choice, Tried, best_of
 from pairlearn.estimators.shared.examples import product, validate_data
-from pairlearn.estimators.shared.scaling import Scaling, scaled_rows
+from pairlearn.estimators.shared.scaling import Scaling, is_scaled, scaled_rows
 from pairlearn.estimators.shared.solvers import Exact
 from pairlearn.estimators.shared.storage import Storable, register_storable
 from pairlearn.estimators.shared.threads import threads

@@ -19,7 +19,6 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from pairlearn.estimators.classes.coupling import pair_probabilities
-from pairlearn.estimators.shared.by_name import is_scaled
 from pairlearn.estimators.shared.calibration import Sigmoid
 from pairlearn.estimators.shared.class_moments import (
     MOST_FEATURES,
@@ -33,7 +32,7 @@ from pairlearn.estimators.shared.class_moments import (
 from pairlearn.estimators.shared.evidence import Candidate, best_of
 from pairlearn.estimators.shared.examples import product, validate_data
 from pairlearn.estimators.shared.rules import DecisionRule, Threshold, as_rule
-from pairlearn.estimators.shared.scaling import scaled_rows
+from pairlearn.estimators.shared.scaling import is_scaled, scaled_rows
 from pairlearn.estimators.shared.solvers import Exact
 from pairlearn.estimators.shared.storage import Storable, register_storable
 from pairlearn.estimators.shared.weights import chunk_weights

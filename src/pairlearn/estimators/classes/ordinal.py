@@ -28,7 +28,6 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from pairlearn.estimators.classes.odds import fit_cuts, odds_above
-from pairlearn.estimators.shared.by_name import is_scaled
 from pairlearn.estimators.shared.class_moments import (
     MOST_FEATURES,
     ClassSystems,
@@ -41,7 +40,7 @@ from pairlearn.estimators.shared.class_moments import (
 )
 from pairlearn.estimators.shared.evidence import Candidate, best_of
 from pairlearn.estimators.shared.examples import product, validate_data
-from pairlearn.estimators.shared.scaling import scaled_rows
+from pairlearn.estimators.shared.scaling import is_scaled, scaled_rows
 from pairlearn.estimators.shared.solvers import Exact
 from pairlearn.estimators.shared.storage import Storable, register_storable
 from pairlearn.estimators.shared.weights import chunk_weights

@@ -15,14 +15,13 @@ from sklearn.utils.validation import check_is_fitted
 from pairlearn.estimators.entropy.online import Beginning, OnlineCorrection, scaled_start
 from pairlearn.estimators.entropy.stages import EntropyTask, Known, Windows
 from pairlearn.estimators.entropy.start import INTERCEPTS, check_start, locate, start_from
-from pairlearn.estimators.shared.by_name import is_scaled
 from pairlearn.estimators.shared.examples import validate_data
 from pairlearn.estimators.shared.features_seen import rows_and_targets, see_features, seen_features
 from pairlearn.estimators.shared.mapping import MapsFeatures
 from pairlearn.estimators.shared.maps import is_linear
 from pairlearn.estimators.shared.order import watch_order
 from pairlearn.estimators.shared.published import Attribute, publish, published
-from pairlearn.estimators.shared.scaling import Scaling, scaled_rows
+from pairlearn.estimators.shared.scaling import Scaling, is_scaled, scaled_rows
 from pairlearn.estimators.shared.solvers import SOLVERS, Solver
 from pairlearn.estimators.shared.storage import Storable, register_storable
 from pairlearn.estimators.shared.weights import chunk_weights, representatives, weigh

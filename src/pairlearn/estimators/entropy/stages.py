@@ -10,14 +10,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pairlearn.averaging import AVERAGINGS
 from pairlearn.domains import ball_or_whole
 from pairlearn.estimators.entropy.online import pair_loss
 from pairlearn.estimators.entropy.start import pair_quartile
-from pairlearn.estimators.shared.by_name import as_averaging, as_pairing, as_schedule, auto_steps
 from pairlearn.estimators.shared.evidence import Choice
-from pairlearn.estimators.shared.solvers import SGD, Fitted, step_and_radius, way_of
+from pairlearn.estimators.shared.solvers import (
+    SGD,
+    Fitted,
+    as_schedule,
+    auto_steps,
+    step_and_radius,
+    way_of,
+)
 from pairlearn.estimators.shared.weights import representatives
 from pairlearn.losses import WINDOWS, PairLoss
+from pairlearn.pairings import PAIRINGS
 from pairlearn.problem import Problem
 from pairlearn.scores import LinearScore
 from pairlearn.solvers.descent.pairwise_sgd import PairwiseSGD
@@ -180,8 +188,8 @@ class Descent:
     def __init__(self, task: EntropyTask, solver: SGD) -> None:
         self.task, self.solver = task, solver
         self.step_size, self.radius = step_and_radius(solver, "EntropyRegressor")
-        self.pairing = as_pairing(solver.pairing)
-        self.averaging = as_averaging(solver.averaging)
+        self.pairing = PAIRINGS.make(solver.pairing)
+        self.averaging = AVERAGINGS.make(solver.averaging)
         self.problem = Problem(LinearScore(), task.loss)
 
     def fit(self, rows: Rows, y: Vector, weight: Vector) -> Fitted:

@@ -18,10 +18,9 @@ from pairlearn.estimators.metric.training import (
     choose_step_size,
     held_out_masks,
 )
-from pairlearn.estimators.shared.by_name import auto_steps
 from pairlearn.estimators.shared.evidence import Best, Choice
 from pairlearn.estimators.shared.scaling import Scaling
-from pairlearn.estimators.shared.solvers import SGD, Fitted, way_of
+from pairlearn.estimators.shared.solvers import SGD, Fitted, auto_steps, way_of
 from pairlearn.problem import Problem
 from pairlearn.restored import restored_array, restored_count
 from pairlearn.scores import MahalanobisScore

@@ -11,9 +11,9 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from pairlearn.estimators.metric.descent import MetricTask
 from pairlearn.estimators.metric.mixin import check_pair_labels, check_pairs
-from pairlearn.estimators.shared.by_name import is_scaled
 from pairlearn.estimators.shared.examples import validate_data
 from pairlearn.estimators.shared.mapping import MapsFeatures
+from pairlearn.estimators.shared.scaling import is_scaled
 from pairlearn.estimators.shared.solvers import Solver
 from pairlearn.features import FeatureMap
 from pairlearn.losses import METRIC_LOSSES, PairLoss

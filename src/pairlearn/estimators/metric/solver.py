@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from pairlearn.averaging import Averaging
+from pairlearn.averaging import AVERAGINGS, Averaging
 from pairlearn.domains import PsdBall, PsdCone
-from pairlearn.estimators.shared.by_name import as_averaging, as_pairing, as_schedule
-from pairlearn.estimators.shared.solvers import SGD, SOLVERS, Solver
-from pairlearn.pairings import GivenPairs, Pairing, PreviousExample
+from pairlearn.estimators.shared.solvers import SGD, SOLVERS, Solver, as_schedule
+from pairlearn.pairings import PAIRINGS, GivenPairs, Pairing, PreviousExample
 from pairlearn.schedules import Schedule
 from pairlearn.validation import check_positive
 
@@ -117,15 +116,15 @@ class MetricSGD(SGD):
     def averaging_for(self, *, stored: bool) -> Averaging:
         """Return the rule by which iterates are averaged."""
         if isinstance(self.averaging, str) and self.averaging == "auto":
-            return as_averaging("tail" if stored else "step_size")
-        return as_averaging(self.averaging)
+            return AVERAGINGS.make("tail" if stored else "step_size")
+        return AVERAGINGS.make(self.averaging)
 
     def pairing_for(self, *, stored: bool, paired: bool) -> Pairing | None:
         """Return the pairing; None for pairs of near examples."""
         if paired:
             return GivenPairs()
         if not (isinstance(self.pairing, str) and self.pairing in ("auto", "neighbors")):
-            return as_pairing(self.pairing)
+            return PAIRINGS.make(self.pairing)
         if stored:
             return None
         if self.pairing == "neighbors":

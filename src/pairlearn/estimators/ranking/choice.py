@@ -8,11 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pairlearn.averaging import Averaging
-from pairlearn.estimators.shared.by_name import as_pairing
 from pairlearn.estimators.shared.evidence import Choice, best_of
 from pairlearn.folds import deal, splits_of
 from pairlearn.metrics.ranking import pair_accuracy
-from pairlearn.pairings import Pairing, PreviousExample, RandomPair
+from pairlearn.pairings import PAIRINGS, Pairing, PreviousExample, RandomPair
 from pairlearn.pairings.queries import PreviousOfQuery, has_pairs
 from pairlearn.problem import Problem
 from pairlearn.schedules import Schedule
@@ -57,7 +56,7 @@ class Queries:
     def pairing(self, given: str | Pairing) -> Pairing:
         """Return the pairing that a solver names: within queries, if there are any."""
         by_name = self.grouped and isinstance(given, str) and given == "previous"
-        found = PreviousOfQuery() if by_name else as_pairing(given)
+        found = PreviousOfQuery() if by_name else PAIRINGS.make(given)
         if self.grouped:
             if not isinstance(found, PreviousOfQuery) or found.qid is not None:
                 raise ValueError(

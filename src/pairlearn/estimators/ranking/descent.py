@@ -10,11 +10,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pairlearn.averaging import AVERAGINGS
 from pairlearn.domains import ball_or_whole
 from pairlearn.estimators.ranking.choice import Queries, choose_step_size
-from pairlearn.estimators.shared.by_name import as_averaging, as_schedule, auto_steps
 from pairlearn.estimators.shared.evidence import Choice
-from pairlearn.estimators.shared.solvers import SGD, Fitted, step_and_radius, way_of
+from pairlearn.estimators.shared.solvers import (
+    SGD,
+    Fitted,
+    as_schedule,
+    auto_steps,
+    step_and_radius,
+    way_of,
+)
 from pairlearn.losses import PairLoss
 from pairlearn.problem import Problem
 from pairlearn.restored import restored_array
@@ -76,7 +83,7 @@ class Descent:
         task, solver = self.task, self.solver
         n_steps = auto_steps(solver.n_passes, len(y), budget=_AUTO_STEPS)
         schedule = as_schedule(solver.schedule, default="constant")
-        averaging = as_averaging(solver.averaging)
+        averaging = AVERAGINGS.make(solver.averaging)
         choice = Choice(self.step_size, self.radius)
         if self.step_size is None:
             choice = choose_step_size(
@@ -125,7 +132,7 @@ class Descent:
             task.queries.pairing(solver.pairing),
             schedule,
             ball_or_whole(self.radius),
-            as_averaging(solver.averaging),
+            AVERAGINGS.make(solver.averaging),
         ).start(
             self.problem,
             n_features,

@@ -14,12 +14,11 @@ from sklearn.base import BaseEstimator
 from pairlearn.estimators.ranking.choice import Queries, count_queries
 from pairlearn.estimators.ranking.descent import RankingTask
 from pairlearn.estimators.ranking.predictions import RankerPredictions
-from pairlearn.estimators.shared.by_name import is_scaled
 from pairlearn.estimators.shared.evidence import Choice
 from pairlearn.estimators.shared.features_seen import rows_and_targets, see_features, seen_features
 from pairlearn.estimators.shared.maps import is_linear
 from pairlearn.estimators.shared.order import watch_order
-from pairlearn.estimators.shared.scaling import scaled_rows
+from pairlearn.estimators.shared.scaling import is_scaled, scaled_rows
 from pairlearn.estimators.shared.solvers import SOLVERS, Fitted, Solver
 from pairlearn.estimators.shared.storage import register_storable
 from pairlearn.estimators.shared.weights import chunk_weights, weigh

@@ -97,7 +97,7 @@ def fit_sigmoid(scores: Vector, positive: Mask, weight: Vector) -> Sigmoid:
     shrink = 2.0**-600 if largest > 1e150 else 1.0
     scores = scores * shrink
     spread = float(scores.std())
-    # What differs by rounding alone is equal, and has no scale.
+    # Scores that differ by rounding only count as equal and have no scale.
     unit = spread if spread > 1e-13 * float(np.abs(scores).max()) else 1.0
     centre = float(scores.mean())
     s = (scores - centre) / unit

@@ -35,9 +35,9 @@ __all__ = [
     "to_user",
 ]
 
-#: Ridges to choose from, for rows of mean variance 1.
+#: Ridges to choose from, from strong to weak, for rows of mean variance 1.
 RIDGES = tuple(10.0**exponent for exponent in range(2, -7, -1))
-#: With more features than this, covariance matrices take too much memory and time.
+#: The most features of a closed form: a covariance matrix of them takes 200 MB.
 MOST_FEATURES = 5_000
 
 
@@ -100,7 +100,7 @@ class ClassSystems:
 def _solve(matrix: Vector, right: Vector, ridge: float) -> Vector:
     from scipy import linalg
 
-    # A direction without variance has no difference either; it only must not blow up.
+    # In a direction without variance both sides are zero; the share of the trace keeps it regular.
     matrix.flat[:: len(right) + 1] += ridge + 1e-12 * max(float(np.trace(matrix)), 1e-300)
     return np.asarray(linalg.solve(matrix, right, assume_a="pos", check_finite=False))
 
@@ -144,11 +144,11 @@ def n_unknowns(rows: Rows) -> int:
 
 
 def compact(rows: Rows) -> tuple[Rows, Vector | None]:
-    """Return rows in float64, of no more columns than there are rows, and the basis of these.
+    """Return rows in float64 with at most as many columns as rows, and their basis.
 
-    With a ridge all coefficients lie in the space that the rows span. In an orthonormal basis of it
-    lengths and scores are what they were, and d columns are n: coefficients are ``w @ basis.T``.
-    Sparse rows stay as they are, and the basis of rows that are not wide is None.
+    With a ridge all coefficients lie in the space that the rows span. An orthonormal basis of it
+    keeps lengths and scores, and reduces d columns to n: coefficients are ``w @ basis.T``. Sparse
+    rows stay as they are. The basis is None for sparse rows and for rows that are not wide.
 
     >>> rows, basis = compact(DenseRows(np.array([[3.0, 0.0, 4.0]])))
     >>> np.abs(rows.X), basis.shape
@@ -166,18 +166,18 @@ def compact(rows: Rows) -> tuple[Rows, Vector | None]:
 def to_user(
     coef: Vector, scaling: Any, given: Rows, rows: Rows, basis: Vector | None
 ) -> tuple[Vector, Vector]:
-    """Return coefficients in the units of the user, and by how much scores grow by that.
+    """Return coefficients in the units of the user, and the shift of their scores.
 
     Parameters
     ----------
     coef : ndarray of shape (k, d)
         Coefficients of scaled rows.
     scaling : Scaling or None
-        What they were scaled by.
+        The scaling of the rows.
     given, rows : DenseRows or CsrRows
         The user's rows, and the scaled ones.
     basis : ndarray of shape (d, n) or None
-        That of the scaled rows, see `compact`.
+        The basis of the scaled rows, see `compact`.
 
     Returns
     -------

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""From scores to decisions: threshold, labels, probabilities, and what a model file holds."""
+"""From scores to decisions: threshold, labels, probabilities, and their storage."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ __all__ = [
     "unpack_decision",
 ]
 
-#: Threshold and calibration use at most so many training scores of each class.
+#: The most training scores of each class that threshold and calibration use.
 _SCORES_PER_CLASS = 2_500
-#: A stream that goes on from a model keeps its decisions until there are as many of each class.
+#: A stream that continues a model keeps its decisions until it has this many of each class.
 _ENOUGH = 30
 
 
@@ -89,11 +89,11 @@ def unpack_decision(arrays: Mapping[str, NDArray[Any]]) -> Decision:
 
 
 class Undecided:
-    """What a stream's threshold and calibration are found from, when somebody asks for them.
+    """Scores of a stream, from which threshold and calibration are found when they are needed.
 
-    Where that is little, `before` is kept: the decisions of the model that the stream goes on from.
-    It belongs to one published model. Two threads that ask at once find the same. The scores are
-    those given plus `shift`.
+    If the scores are few, `before` is kept: the decisions of the model that the stream continues.
+    An object belongs to one published model. Two threads that ask at once find the same. `shift`
+    is added to all scores.
     """
 
     def __init__(
@@ -119,12 +119,12 @@ class Undecided:
 
 
 class ScoreDecisions:
-    """What a classifier says of scores ``X @ coef_[0]``, found from training scores.
+    """Labels and probabilities from scores ``X @ coef_[0]``.
 
     A mixin: the class that it is mixed into has the parameters `decision` and `class_weight`, sets
     `coef_` and `classes_`, and calls `_decide_from` after a fit. After a chunk of a stream it
     publishes an `Undecided`, and decisions are found when they are needed. Coefficients, classes
-    and decisions stand in one record, so that they belong together.
+    and decisions stand in one record, so that they always fit together.
     """
 
     decision: float | str | DecisionRule
@@ -149,7 +149,7 @@ class ScoreDecisions:
             weights = weights * example_weight[index] / example_weight.mean()
         part = rows.take(index)
         if isinstance(part, DenseRows):
-            # In single precision the scores of data far from zero would drown in rounding.
+            # In single precision, rounding would hide the scores of data far from zero.
             part = DenseRows(part.X.astype(np.float64, copy=False))
         scores = self._scores_of(part, published(self))
         self._decision = self._decide(scores, y[index] > 0, weights)
@@ -189,7 +189,7 @@ class ScoreDecisions:
         return self._decided(self._published())[1]
 
     def _published(self) -> Mapping[str, Any]:
-        """Return the model of this moment; whoever needs more than one part of it asks once."""
+        """Return the current model. Ask once if you need several of its parts."""
         check_is_fitted(self, "coef_")
         return published(self)
 

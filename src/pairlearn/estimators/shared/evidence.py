@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a fit chose and on what evidence: the candidates, and what each was worth held out."""
+"""The choices of a fit and their evidence: all candidates with their held-out worth."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ __all__ = [
 ]
 
 Model = TypeVar("Model")
-#: What is tried by name, anything that was made with it, and its worth on each fold.
+#: The values of a candidate by name, its models, and its worth on each fold.
 Candidate = tuple[dict[str, float], Model, Sequence[float]]
 
-#: With more features than this, a closed form is too slow to compare maps, and "auto" is linear.
+#: With more features features="auto" is linear: the closed form costs the cube of their number.
 MOST_FEATURES = 2_000
 
 
 @RECORDS.add()
 @dataclass(frozen=True)
 class Tried(Record):
-    """One candidate and what it was worth on held-out examples."""
+    """One candidate and its worth on held-out examples."""
 
-    #: What was tried, by name.
+    #: The values of the candidate, by name.
     values: dict[str, float]
     #: Mean AUC over the folds.
     auc: float
@@ -55,7 +55,7 @@ class Tried(Record):
 
 @dataclass(frozen=True)
 class Best(Generic[Model]):
-    """The best of some candidates, what was made with it on the folds, and all that was tried."""
+    """The best candidate, its models on the folds, and all candidates."""
 
     evidence: Tried
     model: Model
@@ -106,16 +106,16 @@ class JudgedFeatures(Record):
 @RECORDS.add()
 @dataclass(frozen=True)
 class FeatureChoice(Record):
-    """Which features a fit chose, and on what evidence."""
+    """The features that a fit chose, and the evidence."""
 
     name: str
-    #: All candidates, from the simplest on; none where the number of features left no choice. One
-    #: that was behind on a part of the examples is left out.
+    #: All candidates, from the simplest on; none if there are too many features for a choice. A
+    #: Fourier map that failed a trial on few examples is left out.
     judged: tuple[JudgedFeatures, ...] = ()
 
     @property
     def reason(self) -> str:
-        """Why, for a person."""
+        """The reason of the choice, in words."""
         if not self.judged:
             return f"{self.name}: more than {MOST_FEATURES:,} features, others were not tried"
         told = ", ".join(f"{one.name} {one.auc:.4f}" for one in self.judged)
@@ -134,22 +134,22 @@ class FeatureChoice(Record):
 @RECORDS.add()
 @dataclass(frozen=True)
 class Choice(Record):
-    """What a fit chose, and on what evidence."""
+    """The choices of a fit, and the evidence."""
 
     step_size: float | None = None
     radius: float = np.inf
     ridge: float | None = None
-    #: The chosen candidate; None where nothing was to be chosen.
+    #: The chosen candidate; None if there was no choice.
     evidence: Tried | None = None
     #: All candidates, in the order in which they were tried.
     tried: tuple[Tried, ...] = ()
-    #: Which features were chosen, and why; None where they were given.
+    #: The choice of the features; None if they were given.
     features: FeatureChoice | None = None
-    #: What an exact fit minimised for the top of the list; None for the mean over all pairs.
+    #: The objective of an exact fit for the top of the list; None for the mean over all pairs.
     top: Objective | None = None
-    #: The ridge of the minimiser for all pairs that the model is pulled towards, where it is.
+    #: The ridge of the anchor, the minimiser for all pairs; None without an anchor.
     anchor_ridge: float | None = None
-    #: The share of Fisher's discriminant in the coefficients, or in those that they are pulled to.
+    #: The share of Fisher's discriminant in the coefficients, or in the anchor if there is one.
     fisher: float = 0.0
 
     @property

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Examples on their way into an estimator: scikit-learn's checks, behind a look of our own.
+"""Checks of examples and labels: those of scikit-learn, and some that it lacks.
 
-scikit-learn converts sparse containers and multiplies by them as they are; arrays that point
-outside would be followed there, before our own door. It forgets which values of an array are
-masked, and says of text and of labels without an order what Python says. On the way out, products
-with coefficients that are too large for a float64 are refused.
+scikit-learn follows the indices of a sparse matrix before it checks them, ignores the mask of a
+masked array, and reports text and mixed labels by Python's own error. These are checked first.
+Products with coefficients that are too large for a float64 are refused, too.
 """
 
 from __future__ import annotations
@@ -22,9 +21,11 @@ from pairlearn.solvers.rows import as_rows, check_sparse, is_sparse
 from pairlearn.typing import Vector
 
 __all__ = [
+    "check_known",
     "check_labels",
     "find_classes",
     "is_plain",
+    "known_classes",
     "mapped_product",
     "product",
     "refuse_collections",
@@ -33,7 +34,7 @@ __all__ = [
     "validate_data",
 ]
 
-#: What learns from a Dask collection where it is.
+#: The estimator for Dask collections that corresponds to an estimator.
 _ON_A_CLUSTER = {
     "AUCClassifier": "DaskAUCClassifier",
     "PairwiseRanker": "DaskPairwiseRanker",
@@ -41,16 +42,16 @@ _ON_A_CLUSTER = {
 }
 
 
-#: What is a number already.
+#: Types of features that need no conversion.
 _FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 
 
 def is_plain(model: Any, X: Any, y: Any, *, reset: bool, minimum: int, dtype: Any = None) -> bool:
-    """Tell examples that need none of scikit-learn's conversions, which cost more than a chunk.
+    """Tell whether examples need no conversion by scikit-learn, which is slow for small chunks.
 
-    They are arrays of at least `minimum` rows, of floats of any kind or of `dtype`, with as many
-    columns as the model has seen, or any number if that is `reset`, and with labels that are
-    finite. Whether X is finite is not looked at.
+    True for arrays of at least `minimum` rows of floats (of `dtype`, if it is given), with finite
+    labels and as many columns as the model has seen; with `reset`, any number of columns. NaN in X
+    is not looked for.
     """
     return (
         type(X) is np.ndarray
@@ -69,7 +70,7 @@ def is_plain(model: Any, X: Any, y: Any, *, reset: bool, minimum: int, dtype: An
 
 
 def refuse_collections(model: Any, *values: Any) -> None:
-    """Refuse Dask collections: NumPy would gather them on this machine without a word."""
+    """Refuse Dask collections: NumPy would silently gather them on this machine."""
     for value in values:
         graph = getattr(value, "__dask_graph__", None)
         if callable(graph) and not isinstance(value, type) and graph() is not None:
@@ -85,7 +86,7 @@ def refuse_collections(model: Any, *values: Any) -> None:
 
 
 def validate_data(model: Any, X: Any, *y: Any, **rules: Any) -> Any:
-    """Return what scikit-learn's function of this name does; refuse what it would not."""
+    """Call scikit-learn's function of the same name, after checks that it lacks."""
     refuse_collections(model, X, *y)
     _refuse_masked("X", X)
     for labels in y:
@@ -93,16 +94,16 @@ def validate_data(model: Any, X: Any, *y: Any, **rules: Any) -> Any:
         check_labels(labels)
     for name, values in zip("Xy", (X, *y), strict=False):
         if getattr(getattr(values, "dtype", None), "kind", "") == "c":
-            # The words that scikit-learn looks for; its own message holds the numbers.
+            # The tests of scikit-learn look for these words; its own message prints the values.
             raise ValueError(
                 f"Complex data not supported: {name} is {values.dtype}; give real and imaginary "
                 "parts as numbers of their own."
             )
-    # Examples with labels become rows afterwards, which are looked at there.
+    # Examples with labels become rows afterwards, and are checked there.
     if is_sparse(X) and not (y and getattr(X, "format", None) == "csr"):
         check_sparse(X)
     try:
-        # It looks for infinity by a sum, which overflows where finite values are near the largest.
+        # scikit-learn looks for infinity by a sum, which may overflow for huge finite values.
         with np.errstate(over="ignore", invalid="ignore"):
             return validation.validate_data(model, X, *y, **rules)
     except (TypeError, ValueError) as error:
@@ -116,7 +117,7 @@ def validate_data(model: Any, X: Any, *y: Any, **rules: Any) -> Any:
 
 
 def _refuse_masked(name: str, values: Any) -> None:
-    """Refuse masked values: NumPy would hand on what lies below the mask."""
+    """Refuse masked values: NumPy would use the values below the mask."""
     masked: Any = np.ma.getmaskarray(values) if isinstance(values, np.ma.MaskedArray) else ()
     n_masked = int(np.count_nonzero(masked))
     if n_masked:
@@ -127,7 +128,7 @@ def _refuse_masked(name: str, values: Any) -> None:
 
 
 def check_labels(y: Any) -> None:
-    """Refuse labels that are missing, or of kinds between which there is no order.
+    """Refuse missing labels, and labels of types that cannot be sorted together.
 
     >>> check_labels(np.array(["a", None], dtype=object))
     Traceback (most recent call last):
@@ -160,13 +161,13 @@ def check_labels(y: Any) -> None:
 
 
 def _is_missing(label: Any) -> bool:
-    """Whether a label is None, NaN or what pandas writes for a missing one."""
+    """Whether a label is None, NaN or a missing value of pandas."""
     nan = isinstance(label, float | np.floating) and label != label
     return label is None or bool(nan) or type(label).__name__ in ("NAType", "NaTType")
 
 
 def _not_numbers(X: Any) -> str | None:
-    """Return which column of a table holds something else than numbers; None if all seem to."""
+    """Name a column of a table that does not hold numbers; return None if there is none."""
     if not hasattr(X, "dtypes") or not hasattr(X, "columns") or not len(X):
         return None
     for name, kind in zip(X.columns, X.dtypes, strict=True):
@@ -180,20 +181,20 @@ def _not_numbers(X: Any) -> str | None:
 
 
 def product(X: Any, coef: Vector) -> Vector:
-    """Return ``X @ coef`` for checked examples; refuse one that is too large for float64."""
+    """Return ``X @ coef`` for checked examples; refuse a score that is too large for float64."""
     with np.errstate(over="ignore", invalid="ignore"):
         return refuse_overflow(np.asarray(X @ coef, dtype=np.float64), coef)
 
 
 def mapped_product(features: Any, X: Any, coef: Vector) -> Vector:
-    """Return what `product` does, for examples that a feature map maps first."""
+    """Return the product of mapped examples with coefficients, see `product`."""
     if features is None or isinstance(features, Identity):
         return product(X, coef)
     return refuse_overflow(score_mapped(features, as_rows(X, finite=True), coef), coef)
 
 
 def refuse_overflow(found: Vector, coef: Vector) -> Vector:
-    """Return what examples gave with coefficients; refuse infinity and what came of it.
+    """Return the scores `found`; refuse infinite ones and NaN.
 
     >>> refuse_overflow(np.array([1.0, np.inf]), np.ones(1))  # doctest: +ELLIPSIS
     Traceback (most recent call last):
@@ -211,7 +212,7 @@ def refuse_overflow(found: Vector, coef: Vector) -> Vector:
 
 
 def two_classes(labels: NDArray[Any]) -> NDArray[Any]:
-    """Return the two kinds of labels, sorted, or say why there are not two.
+    """Return the two labels, sorted; refuse any other number of them.
 
     Examples
     --------
@@ -229,7 +230,7 @@ def two_classes(labels: NDArray[Any]) -> NDArray[Any]:
 
 
 def find_classes(labels: NDArray[Any]) -> NDArray[Any]:
-    """Return the kinds of labels, sorted; refuse less than two of them, and no kinds at all.
+    """Return the different labels, sorted; refuse fewer than two, and continuous targets.
 
     Examples
     --------
@@ -250,3 +251,48 @@ def find_classes(labels: NDArray[Any]) -> NDArray[Any]:
             "Add examples of the other class."
         )
     return np.asarray(classes)
+
+
+def known_classes(classes: Any, before: NDArray[Any] | None) -> NDArray[Any]:
+    """Return the labels of a stream; refuse labels that differ from those of the model."""
+    if before is not None and (classes is None or _are(classes, before)):
+        return before
+    known = _distinct(classes)
+    if len(known) < 2:
+        raise ValueError(f"classes must hold two labels, got {known.tolist()}.")
+    if before is not None and not np.array_equal(known, before):
+        raise ValueError(
+            f"classes={known.tolist()} differ from those of the model, {before.tolist()}; "
+            "leave classes out, or start a new model."
+        )
+    return known
+
+
+def check_known(labels: NDArray[Any], known: NDArray[Any]) -> None:
+    """Refuse labels that are not among those of the stream."""
+    unknown = np.setdiff1d(labels, known)
+    if len(unknown):
+        raise ValueError(
+            f"y contains {unknown.tolist()}, which is not in classes={known.tolist()}; "
+            "leave these examples out, or name all labels in the first call."
+        )
+
+
+def _distinct(classes: Any) -> NDArray[Any]:
+    """Return different labels in their order.
+
+    >>> _distinct(["b", "a", "b"]).tolist()
+    ['a', 'b']
+    """
+    labels = np.asarray(classes)
+    if labels.shape == (2,) and labels.dtype.kind in "iufU" and labels[0] < labels[1]:
+        return labels.copy()  # the usual case, faster than np.unique
+    return np.unique(labels)
+
+
+def _are(classes: Any, known: NDArray[Any]) -> bool:
+    """Tell whether classes are the known ones in their order."""
+    if type(classes) is list:
+        # Streams pass their classes with every chunk: a list is faster to compare than an array.
+        return bool(classes == known.tolist())
+    return np.array_equal(classes, known)

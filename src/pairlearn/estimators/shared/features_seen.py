@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Examples as scikit-learn checks them, and the features that it has noted of a first chunk."""
+"""Checked examples as rows, and the number and names of the features of an estimator."""
 
 from __future__ import annotations
 
@@ -14,21 +14,42 @@ from sklearn.utils import validation
 
 from pairlearn.estimators.shared.examples import is_plain, validate_data
 from pairlearn.solvers.rows import Rows, as_rows
-from pairlearn.typing import Vector
+from pairlearn.typing import Labels, Vector
 from pairlearn.validation import check_count, check_labels
 
 __all__ = [
     "check_columns",
     "column_names",
     "restored_columns",
+    "rows_and_labels",
     "rows_and_targets",
     "see_columns",
     "see_features",
     "seen_features",
 ]
 
-#: Usual types of targets, all of whose values are numbers of float64.
+#: Usual types of targets, which float64 can hold.
 _NUMBERS = (np.dtype(np.float64), np.dtype(np.int64), np.dtype(np.float32), np.dtype(np.int32))
+#: The rows that estimators take, for scikit-learn.
+_KINDS: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": "C"}
+
+
+def rows_and_labels(
+    model: Any, X: Any, y: Any, *, reset: bool, minimum: int, finite: bool | None = False
+) -> tuple[Rows, Labels]:
+    """Return at least `minimum` examples and their labels, checked by scikit-learn.
+
+    `finite` says whether X is known to be finite; if it is None, the caller looks for NaN itself.
+    """
+    if is_plain(model, X, y, reset=reset, minimum=minimum, dtype=None):
+        rows = as_rows(X, finite=finite)
+        model.n_features_in_ = X.shape[1]
+        return rows, y
+    X, y = validate_data(
+        model, X, y, **_KINDS, reset=reset, ensure_min_samples=minimum,
+        ensure_all_finite=finite is not None,
+    )  # fmt: skip
+    return as_rows(X, finite=None if finite is None else True), np.asarray(y)
 
 
 def rows_and_targets(
@@ -36,21 +57,20 @@ def rows_and_targets(
 ) -> tuple[Rows, Vector]:
     """Return at least `minimum` examples and their numeric targets, checked by scikit-learn."""
     if is_plain(model, X, y, reset=reset, minimum=minimum) and y.dtype in _NUMBERS:  # type: ignore[union-attr]
-        # What is not finite is refused below, in scikit-learn's words.
+        # Values that are not finite are refused below, by scikit-learn's message.
         with contextlib.suppress(ValueError):
             rows = as_rows(X)
             model.n_features_in_ = rows.shape[1]
             return rows, np.ascontiguousarray(y, dtype=np.float64)
-    kinds: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
     X, y = validate_data(
-        model, X, y, **kinds, order="C", reset=reset, ensure_min_samples=minimum, y_numeric=True
+        model, X, y, **_KINDS, reset=reset, ensure_min_samples=minimum, y_numeric=True
     )
     rows = as_rows(X, finite=True)
     return rows, check_labels(y, rows.shape[0])
 
 
 def column_names(X: Any) -> NDArray[Any] | None:
-    """Return the names of columns as scikit-learn notes them, without a look at any cell.
+    """Return the names of columns as scikit-learn records them, without reading any cell.
 
     >>> import pandas as pd
     >>> column_names(pd.DataFrame({"age": [1], "income": [2]}))
@@ -63,19 +83,19 @@ def column_names(X: Any) -> NDArray[Any] | None:
 
 
 def check_columns(model: Any, X: Any, *, reset: bool = False) -> None:
-    """Refuse columns, where they have names, that are not those of `fit`; look at no cell."""
+    """Refuse named columns that differ from those of `fit`, without reading any cell."""
     validation.validate_data(model, X, reset=reset, skip_check_array=True, ensure_2d=False)
 
 
 def see_columns(model: Any, names: Any) -> None:
-    """Note the names of columns that `column_names` returned, or that there are none."""
+    """Set the names of the columns of an estimator, as `column_names` returned them."""
     vars(model).pop("feature_names_in_", None)
     if names is not None:
         model.feature_names_in_ = np.array(names, dtype=object)
 
 
 def seen_features(model: Any) -> dict[str, Any]:
-    """Return number and names of the features of an estimator as plain values."""
+    """Return the number and the names of the features of an estimator, as plain values."""
     names = getattr(model, "feature_names_in_", None)
     return {
         "n_features": model.n_features_in_,
@@ -84,7 +104,7 @@ def seen_features(model: Any) -> dict[str, Any]:
 
 
 def see_features(model: Any, state: Mapping[str, Any]) -> None:
-    """Note the features that `seen_features` returned."""
+    """Set the features of an estimator, as `seen_features` returned them."""
     model.n_features_in_ = check_count("n_features", state["n_features"])
     names = restored_columns(state, model.n_features_in_)
     if names is not None:
@@ -92,7 +112,7 @@ def see_features(model: Any, state: Mapping[str, Any]) -> None:
 
 
 def restored_columns(state: Mapping[str, Any], n_features: int) -> list[str] | None:
-    """Return the names of columns in a restored state, which nobody knows who wrote."""
+    """Return the names of columns in a restored state, checked: a file may hold anything."""
     names = state.get("feature_names")
     if names is None:
         return None

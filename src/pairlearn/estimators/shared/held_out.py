@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The AUC that a classifier will have on new data, measured on data that it has not seen."""
+"""The AUC of a classifier on new data, estimated on held-out rows."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ from pairlearn.typing import Vector
 
 __all__ = ["HeldOutAUC", "held_out_auc"]
 
-#: Up to so many numbers all rows are held out in turn; beyond, one fifth is.
+#: The most numbers in X for which all folds are held out in turn; beyond, only one fold is.
 _ALL_IN_TURN = 1_000_000
+#: The number of folds.
 _FOLDS = 5
 
 
 @dataclass(frozen=True, eq=False)
 class HeldOutAUC:
-    """What was found on held-out rows.
+    """The AUC on held-out rows.
 
     Parameters
     ----------
@@ -93,7 +94,7 @@ def held_out_auc(
     scores = []
     for rest, part in splits:
         with warnings.catch_warnings():
-            # the final fit, on all rows, says the same
+            # The final fit on all rows gives the same warnings.
             warnings.simplefilter("ignore")
             fitted = clone(model).fit(X[rest], labels[rest])
         scores.append(np.asarray(fitted.decision_function(X[part]), dtype=np.float64))

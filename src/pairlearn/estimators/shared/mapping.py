@@ -49,12 +49,12 @@ class MapsFeatures:
             )
 
     def _fit_map(self, rows: Rows, rng: Any) -> Rows:
-        """Fit the map to training rows and return what they become."""
+        """Fit the map to training rows and return the mapped rows."""
         self._check_features()
         if is_linear(self.features):
             self.features_ = Identity.of(rows.shape[1])
             return rows
-        # Numbers of their own: the path of a run does not depend on the map.
+        # A copy of the generator: the sample path does not depend on the map.
         balanced = np.resize([-1.0, 1.0], rows.shape[0])
         fitted = fit_map(
             as_map(self.features, rows, balanced), rows, check_generator(copy.deepcopy(rng))
@@ -64,7 +64,7 @@ class MapsFeatures:
         return as_rows(found, finite=True)
 
     def _map_chunk(self, rows: Rows) -> Rows:
-        """Return a chunk of a stream as it is learned; its map must be fitted beforehand."""
+        """Return the mapped rows of a chunk; the map must be fitted beforehand."""
         self._check_features()
         if is_linear(self.features):
             self.features_ = Identity.of(rows.shape[1])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Watches the order of the examples that an estimator's `partial_fit` gets."""
+"""Warn if the examples of `partial_fit` are not in random order."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pairlearn.typing import Vector
 
 __all__ = ["RESERVOIRS", "watch_order"]
 
-#: What helps where rows are sorted by label and by nothing else.
+#: The cure for rows that are sorted by label only.
 RESERVOIRS = ", or, if it is by label only, take solver=SGD(pairing=ClassReservoirs(64, 64))"
 
 
@@ -30,7 +30,7 @@ def watch_order(
 ) -> None:
     """Look at a chunk that an estimator has learned, with the scales of its stream.
 
-    The watch is no part of the state of a stream: one that goes on elsewhere may warn again.
+    The watch is no part of the state of a stream: a restored stream may warn again.
     """
     watch: OrderWatch | None = vars(model).get("_order_watch")
     if watch is None:

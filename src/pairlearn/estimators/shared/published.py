@@ -2,11 +2,11 @@
 """Fitted attributes that belong together, published by one assignment.
 
 A thread that predicts beside one that learns must not see the coefficients of one model and the
-threshold of another. So what predictions are made of stands in one record, which is replaced as a
-whole and never changed, and a prediction reads that record once.
+threshold of another. So all parts that predictions need stand in one record. The record is never
+changed but replaced as a whole, and a prediction reads it once.
 
-Parts that cost something can be left for later: a record names them as deferred, and whoever reads
-the record, or one of them, makes the model finish its stream first.
+Expensive parts can be deferred: the record names them, and reading the record, or one of them,
+finishes the stream of the model first.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ DEFERRED = "_deferred"
 
 
 def publish(model: Any, **parts: Any) -> None:
-    """Replace these parts of the record, all of them at once."""
+    """Replace these parts of the record, all at once."""
     vars(model)[_RECORD] = {**_record(model), **parts}
 
 
@@ -32,7 +32,7 @@ def _record(model: Any) -> Mapping[str, Any]:
 
 
 def published(model: Any) -> Mapping[str, Any]:
-    """Return the record as it stands: to be read, never to be written to."""
+    """Return the current record, for reading only."""
     if _record(model).get(DEFERRED):
         model.finish_stream()
     return _record(model)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Decision rules as objects: where a classifier cuts its scores, and how it calibrates them."""
+"""Decision rules: the threshold on the scores of a classifier, and their calibration."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class DecisionRule(Part, ABC):
             The cut, and the function from scores to probabilities.
         """
         if not min(weight[positive].sum(), weight[~positive].sum()) > 0:
-            # Only one class so far: the sign of the score is all there is.
+            # Only one class so far: decide by the sign of the score.
             return self.default_cut, Sigmoid(1.0, -self.default_cut)
         calibrator = _CALIBRATIONS[self.calibration](scores, positive, weight)
         return self.cut(calibrator, scores, positive, weight, importance), calibrator
@@ -150,12 +150,12 @@ for _name in ("accuracy", "f1", "probability"):
 @DECISIONS.add()
 @dataclass(frozen=True, repr=False)
 class Costs(DecisionRule):
-    """The cut that makes decisions on training scores as cheap as they can be.
+    """The cut with the lowest total cost on training scores.
 
     Parameters
     ----------
     false_positive, false_negative : float
-        What each mistake costs. Weights of examples multiply the costs.
+        Cost of each mistake. Weights of examples multiply the costs.
     calibration : {"sigmoid", "isotonic"}, default="sigmoid"
         As of `Threshold`.
 

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-r"""Features in units of their own spread, so that the units of the user do not matter.
+r"""Scale features by their spread, so that the units of the user do not matter.
 
 Column k is centred and divided by s_k = max(std_k / (2 q_k)^(a / 2), range_k / 10). The floor
-keeps a rare indicator, whose standard deviation is small and whose largest value would become huge,
-from being blown up. q_k is the share of the examples whose value is not that of the majority, 1/2
-where there is none (so that the order of the rows does not matter), and a grows from 0 to 1 as the
-mean of these shares falls from 10 % to 3 %: in text nearly all columns are rare, and their spread
-where they are present is what says how much each should count (a = 1), else thousands of rare words
-drown the frequent ones. A column that is constant up to rounding is left out. All scales are
+bounds the values of a rare indicator, whose standard deviation is small. q_k is the share of
+examples whose value is not that of the majority, 1/2 if there is no majority. The power a grows
+from 0 to 1 as the mean of these shares falls from 10 % to 3 %: in text nearly all columns are rare,
+and with a = 0 thousands of rare words would outweigh the frequent ones; a = 1 takes the spread of a
+column where it is present. A column that is constant up to rounding is left out. All scales are
 multiplied by one number that makes the mean variance of the columns 1, so that grids of step sizes,
 radii and ridges need not know the data. A change of units, a shift, or a scaler in front leaves the
 scaled rows as they are.
@@ -24,7 +23,6 @@ from typing import Any
 
 import numpy as np
 
-from pairlearn.estimators.shared.by_name import is_scaled
 from pairlearn.solvers.rows import CsrRows, DenseRows, Rows, check_squares
 from pairlearn.solvers.streams.running_scales import TABLE, TEXT
 from pairlearn.spreads import least_spread, scale_of
@@ -36,21 +34,40 @@ __all__ = [
     "Scaling",
     "fit_scaling",
     "inverse_of",
+    "is_scaled",
     "is_text",
     "scaled_rows",
     "scaling_of",
     "warn_of_outliers",
 ]
 
-#: All but the extremes of a feature are hidden if they span less than this, scaled, in a
-#: sample of so many rows; said if so many of the features are.
-_HIDDEN, _LOOKED_AT, _WORTH_SAYING = 1e-3, 1_000, 0.05
-#: Squares of values within these bounds are numbers, and so are sums of them.
-_SMALLEST, _LARGEST = 1e-140, 1e140
-#: A column of smaller numbers counts as constant.
+#: A feature is hidden by outliers if its inner 98 % span less than this many scales.
+_HIDDEN = 1e-3
+#: Rows that are looked at for outliers, and for columns with a majority value.
+_LOOKED_AT = 1_000
+#: The share of hidden features from which on a warning is given.
+_WORTH_SAYING = 0.05
+#: Squares of larger values do not underflow.
+_SMALLEST = 1e-140
+#: Squares of smaller values, and sums of them, do not overflow.
+_LARGEST = 1e140
+#: A column of smaller numbers counts as constant: its coefficient would be infinite.
 _NEGLIGIBLE = 1e-305
-#: Up to so many dense numbers NumPy is done before the kernels would be loaded.
+#: The most dense numbers for which NumPy is faster than loading the compiled kernels.
 _SMALL = 200_000
+
+
+def is_scaled(scaling: str | None) -> bool:
+    """Return whether features are scaled.
+
+    >>> is_scaled("standard")
+    Traceback (most recent call last):
+        ...
+    ValueError: scaling must be "auto" or None, got 'standard'.
+    """
+    if scaling not in ("auto", None):
+        raise ValueError(f'scaling must be "auto" or None, got {scaling!r}.')
+    return scaling == "auto"
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +77,7 @@ class Scaling:
     Parameters
     ----------
     inverse : ndarray of shape (d,)
-        Powers of two, 1 for all but extreme columns.
+        Powers of two; 1 except for extreme columns.
     centre : ndarray of shape (d,)
         Zero for sparse rows.
     factor : ndarray of shape (d,)
@@ -88,7 +105,7 @@ class Scaling:
 
     def apply(self, rows: Rows) -> Rows:
         """Return scaled rows in the storage and the type of the given ones."""
-        # Rows that the scales do not come from may overflow; they are looked at where they go.
+        # Rows that the scales were not fitted to may overflow; the caller checks them.
         with np.errstate(over="ignore"):
             if isinstance(rows, CsrRows):
                 data = (rows.data * self.inverse[rows.indices]) * self.factor[rows.indices]
@@ -104,7 +121,7 @@ class Scaling:
 
     @property
     def units_of_differences(self) -> Vector | None:
-        """What the difference of two rows is multiplied by; None if it may not be a number."""
+        """The factor of the difference of two rows; None if the difference may overflow."""
         return self.factor if (self.inverse == 1.0).all() else None
 
     def to_user(self, w: Vector) -> Vector:
@@ -120,9 +137,9 @@ class Scaling:
 def scaled_rows(
     scaling: str | None, rows: Rows, weight: Vector | None = None, *, mapped: bool = False
 ) -> tuple[Scaling | None, Rows]:
-    """Return the scaling that a parameter asks for, None for none, and sound rows in its units.
+    """Return the scaling that a parameter asks for, or None, and the finite scaled rows.
 
-    Nobody is told of outliers among `mapped` features, which the user cannot clip.
+    `mapped` features give no warning about outliers, since the user cannot clip them.
     """
     if not is_scaled(scaling):
         return None, check_squares(rows, whole=True)
@@ -144,7 +161,7 @@ def fit_scaling(rows: Rows, weight: Vector | None = None, *, mapped: bool = Fals
     rows : DenseRows or CsrRows
         Examples, as `as_rows` gives them; they are known to be finite afterwards.
     weight : ndarray of shape (n,) or (0,), optional
-        How often each one counts, none if all count the same.
+        How often each example counts; empty if all count the same.
     mapped : bool, default=False
         Whether the columns come from a feature map: then outliers are not looked for.
 
@@ -161,7 +178,7 @@ def fit_scaling(rows: Rows, weight: Vector | None = None, *, mapped: bool = Fals
     Warns
     -----
     UserWarning
-        If no column varies: every score is then the same. If outliers hide what a column says.
+        If no column varies, so that all scores are equal; or if outliers hide other values.
 
     Examples
     --------
@@ -190,9 +207,9 @@ def fit_scaling(rows: Rows, weight: Vector | None = None, *, mapped: bool = Fals
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """What is known of columns: extremes, moments, the share of examples off the majority.
+    """Extremes and moments of columns, and the share of examples off the majority value.
 
-    All in units of `Scaling.inverse`.
+    Columns are multiplied by `Scaling.inverse` first.
     """
 
     low: Vector
@@ -208,7 +225,7 @@ class Columns:
 
 
 def inverse_of(size: Vector) -> Vector:
-    """Return the powers of two that bring extreme columns, by their largest value, near one.
+    """Return powers of two that bring the largest value of extreme columns near one.
 
     >>> float(inverse_of(np.array([3.0, 2.0**600]))[0])
     1.0
@@ -240,7 +257,7 @@ def _varies(columns: Columns, dtype: Any, inverse: Vector | None = None) -> Mask
 
 
 def scaling_of(columns: Columns, inverse: Vector, *, dtype: Any, centred: bool) -> Scaling:
-    """Return the scaling of columns of which all that matters is known.
+    """Return the scaling of columns from their extremes and moments.
 
     Parameters
     ----------
@@ -249,7 +266,7 @@ def scaling_of(columns: Columns, inverse: Vector, *, dtype: Any, centred: bool) 
     inverse : ndarray of shape (d,)
         The powers of two that they have been multiplied by.
     dtype : dtype
-        The type of the data, which says how large rounding is.
+        The type of the data, which sets the size of rounding errors.
     centred : bool
         Whether rows are to be centred; sparse ones are not.
 
@@ -277,7 +294,7 @@ def scaling_of(columns: Columns, inverse: Vector, *, dtype: Any, centred: bool) 
 
 
 def warn_of_outliers(rows: DenseRows, scaling: Scaling) -> None:
-    """Say so if a few values are so extreme that all others look the same beside them."""
+    """Warn if a few values are so extreme that all others become equal after scaling."""
     step = -(-rows.shape[0] // _LOOKED_AT)
     sample = np.sort(rows.X[::step], axis=0)
     # Scales keep the order: the first and the last percentile are scaled, not all of the sample.
@@ -300,6 +317,7 @@ def warn_of_outliers(rows: DenseRows, scaling: Scaling) -> None:
 
 
 def _columns(rows: Rows, weight: Vector, inverse: Vector) -> Columns:
+    """Return extremes and moments of all columns, multiplied by `inverse`."""
     if isinstance(rows, DenseRows) and rows.X.size <= _SMALL:
         return _few_columns(rows, weight, inverse)
     from pairlearn.kernels.scales import (
@@ -345,10 +363,10 @@ def _all(weight: Vector, rows: Rows) -> Vector:
 
 
 def _may_be_text(rows: DenseRows) -> bool:
-    """Tell by rows at equal distances whether many values may be those of a majority.
+    """Tell by a sample of rows whether many columns may have a majority value.
 
-    Only then do scales depend on the shares off the majority, and to count these in all rows takes
-    longer than all else. Twice the share of a table is far more than such a sample misses.
+    Only then do scales depend on the shares off the majority, which are slow to count. The bound is
+    twice the share of a table, far more than the error of the sample.
     """
     sample = rows.X[:: -(-rows.shape[0] // _LOOKED_AT)]
     equal = sample == np.sort(sample, axis=0)[len(sample) // 2]
@@ -356,6 +374,7 @@ def _may_be_text(rows: DenseRows) -> bool:
 
 
 def _few_columns(rows: DenseRows, weight: Vector, inverse: Vector) -> Columns:
+    """Return the same as `_columns`, by NumPy."""
     given, weight = weight, _all(weight, rows)
     n = float(weight.sum())
     with np.errstate(over="ignore", invalid="ignore"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Solvers as objects: how an estimator finds its coefficients, with the settings of each way.
+"""Solvers: how an estimator finds its coefficients, each with its own settings.
 
 An estimator hands its solver a *task*: everything about a fit but the examples. The built-in
 solvers are settings; the task knows how its estimator trains by each of them (its *ways*). A solver
@@ -13,12 +13,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
+import numpy as np
+
 from pairlearn.averaging import Averaging
 from pairlearn.estimators.shared.evidence import Choice
 from pairlearn.losses import PairLoss
 from pairlearn.pairings import Pairing
 from pairlearn.register import Part, Register
-from pairlearn.schedules import Schedule
+from pairlearn.schedules import SCHEDULES, Schedule
 from pairlearn.solvers.rows import Rows
 from pairlearn.solvers.solution import Trace
 from pairlearn.typing import Vector
@@ -33,41 +35,42 @@ __all__ = [
     "Moments",
     "Solver",
     "Task",
+    "as_schedule",
+    "auto_steps",
     "given_number",
     "step_and_radius",
     "way_of",
 ]
 
 
-#: Bytes that mapped rows take at most, unless a solver says otherwise.
+#: The most bytes that mapped rows may take by default: one gibibyte.
 MAPPED_BYTES = 2.0**30
 
 
 @dataclass(frozen=True)
 class Fitted:
-    """What a solver found: one record, which a model file holds whole.
+    """The result of a solver.
 
     Parameters
     ----------
-    w : ndarray
+    w : ndarray of shape (d,)
         Coefficients of the rows that the solver was given.
     solver : str
         The name of the solver.
     loss : PairLoss
         The loss that it minimised.
     choice : Choice
-        What it chose, and on what evidence.
+        The choices, and their evidence.
     trace : Trace
-        What happened on the way.
+        Counts, times and history.
     advice : Advice, optional
-        What a theorem recommended, where one was asked.
+        The recommendation of a theorem, if step_size="theory".
 
     Examples
     --------
-    >>> import numpy as np
     >>> from pairlearn import Hinge
-    >>> Fitted(np.zeros(2), "sgd", Hinge(), Choice(step_size=0.1), Trace(n_steps=5)).solver
-    'sgd'
+    >>> Fitted([1.0, 0.0], "mine", Hinge(), Choice(ridge=0.1), Trace()).choice.ridge
+    0.1
     """
 
     w: Vector
@@ -101,11 +104,11 @@ class Solver(Part):
 
     Examples
     --------
-    >>> SOLVERS.make("exact").name
-    'exact'
+    >>> isinstance(SGD(), Solver), SGD().name
+    (True, 'sgd')
     """
 
-    #: Parameters of the estimator that this solver honours and others do not.
+    #: Parameters of the estimator that only this solver uses.
     takes: ClassVar[frozenset[str]] = frozenset()
     #: Whether the solver maps rows itself, block by block, so that they need not fit in memory.
     maps_rows: ClassVar[bool] = False
@@ -168,6 +171,23 @@ def given_number(name: str, value: Any, *, or_infinite: bool = False) -> float |
     if isinstance(value, str) and value == "auto":
         return None
     return check_positive(name, value, allow_infinite=or_infinite)
+
+
+def as_schedule(schedule: str | Schedule, *, default: str) -> Schedule:
+    """Return a schedule given by name (with scale 1) or as an object; "auto" is the default."""
+    asked = isinstance(schedule, str) and schedule == "auto"
+    return SCHEDULES.make(default if asked else schedule)
+
+
+def auto_steps(n_passes: float | str, n: int, *, budget: int, most_passes: int = 200) -> int:
+    """Return the number of steps; "auto" takes `budget`, but from 1 to `most_passes` passes.
+
+    >>> auto_steps("auto", 100, budget=50_000)
+    20000
+    """
+    if n_passes == "auto":
+        return int(np.clip(budget, n, most_passes * n))
+    return max(int(np.ceil(check_positive("n_passes", n_passes) * n)), 1)  # type: ignore[arg-type]
 
 
 @SOLVERS.add("sgd")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`save` and `load` of estimators, through the safe model file.
+"""What estimators with parts share: nested parameters, `save` and `load`.
 
 An estimator becomes storable with a few lines::
 
@@ -9,9 +9,9 @@ An estimator becomes storable with a few lines::
     register_storable(MyEstimator)
 
 which stores the fitted attributes ``coef_`` and ``step_size_`` (numbers are arrays without
-sides), the constructor's parameters, classes and feature names. Attributes of another kind are
-turned into arrays by overriding `_pack` and `_unpack`. So that a file can be loaded before the
-module was imported, its name is added to the table in `models.registry`.
+sides), the constructor's parameters, classes and feature names. Override `_pack` and `_unpack` for
+attributes of other kinds. Add the name of the module to the table in `models.registry`, so that a
+file can be loaded before the module was imported.
 """
 
 from __future__ import annotations
@@ -36,12 +36,13 @@ from pairlearn.restored import restored_labels
 
 __all__ = ["Storable", "register_storable"]
 
-#: The type of the labels, which JSON does not tell.
+#: The parameter with the type of the labels, which JSON does not keep.
 _CLASS_TYPE = "classes_dtype"
-#: The description of a feature map, whose numbers are in the array "features"; coefficients are
-#: then about mapped features, and bear another name.
-_MAP, _MAPPED = "features_map", "mapped_"
-#: What is known of the fit besides arrays.
+#: The parameter with the description of a feature map; its numbers are in the array "features".
+_MAP = "features_map"
+#: The prefix of the names of coefficients that belong to mapped features.
+_MAPPED = "mapped_"
+#: The parameter with fitted attributes that are not arrays.
 _FACTS = "fitted"
 _COEFFICIENTS = ("coef", "pair_coef", "components")
 
@@ -180,7 +181,7 @@ class Storable(Composed):
         raise ModelFileError(f"{type(self).__name__} takes no feature map.")
 
     def _provenance(self, given: dict[str, Any]) -> dict[str, Any]:
-        """Return what is known about the origin; what the caller says takes precedence."""
+        """Return the known origin of the model, updated by the given facts."""
         known: dict[str, Any] = dict(getattr(self, "provenance_", {}))
         for name, attribute in (
             ("rows_seen", "n_examples_"),

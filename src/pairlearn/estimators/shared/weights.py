@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Weights of examples as `fit` takes them: a pair weighs the product of both."""
+"""Weights of examples; the weight of a pair is the product of both."""
 
 from __future__ import annotations
 
@@ -19,15 +19,16 @@ __all__ = [
     "weigh",
 ]
 
-#: Between these the largest weight must lie where weights are taken as they are.
-_SMALLEST, _LARGEST = 1e-100, 1e100
+#: The smallest allowed largest weight: products of two weights must not underflow.
+_SMALLEST = 1e-100
+#: The largest allowed weight: sums of products of two weights must not overflow.
+_LARGEST = 1e100
 
 
 def weigh(sample_weight: ArrayLike | None, n: int) -> tuple[NDArray[np.int64] | None, Vector]:
-    """Return which examples have a weight at all, and these weights divided by their mean.
+    """Return the examples with positive weight, and their weights divided by the mean.
 
-    The examples are None for all of them: one of weight zero is as good as absent. The weights are
-    empty where all are equal, since then they change nothing.
+    The examples are None if all have positive weight. The weights are empty if all are equal.
 
     >>> weigh([2.0, 0.0, 6.0], 3)
     (array([0, 2]), array([0.5, 1.5]))
@@ -49,14 +50,14 @@ def weigh(sample_weight: ArrayLike | None, n: int) -> tuple[NDArray[np.int64] | 
 
 
 def chunk_weights(sample_weight: ArrayLike | None, n: int) -> Vector:
-    """Return the weights of a chunk as they are, empty if there are none."""
+    """Return the weights of a chunk unchanged; empty if there are none."""
     if sample_weight is None:
         return np.empty(0)
     return _of_products(check_weights(sample_weight, n, name="sample_weight"), "sample_weight")
 
 
 def _of_products(weight: Vector, name: str) -> Vector:
-    """Return the weights if products of two of them, and sums of these, are numbers above zero."""
+    """Return the weights; refuse them if their products would underflow or overflow."""
     largest = float(weight.max(initial=0.0))
     if largest and not _SMALLEST <= largest <= _LARGEST:
         raise ValueError(
@@ -107,9 +108,9 @@ def opposite_pair_weights(weight: Vector, positive: Mask, classes: NDArray[Any])
 
 
 def representatives(weight: Vector) -> slice | NDArray[np.int64]:
-    """Return as many indices as there are weights, each as often as its weight says, or all.
+    """Return n indices, each as often as its weight demands, or a slice of all without weights.
 
-    Quantiles and entropies of what they select are weighted ones.
+    Quantiles and entropies of the selected values are weighted quantiles and entropies.
 
     >>> representatives(np.array([1.0, 3.0, 0.0, 0.0]))
     array([0, 1, 1, 1])

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from pairlearn.averaging import AVERAGINGS
 from pairlearn.domains import ball_or_whole
 from pairlearn.estimators.auc.step_choice import (
     advice_for,
@@ -19,13 +20,12 @@ from pairlearn.estimators.auc.step_choice import (
 )
 from pairlearn.estimators.auc.task import Before, Task
 from pairlearn.estimators.auc.ways.grid import OnlineGrid, relative_to
-from pairlearn.estimators.shared.by_name import as_averaging, as_pairing, as_schedule, auto_steps
 from pairlearn.estimators.shared.evidence import Choice
 from pairlearn.estimators.shared.maps import map_rows
 from pairlearn.estimators.shared.order import RESERVOIRS, watch_order
-from pairlearn.estimators.shared.solvers import SGD, Fitted
+from pairlearn.estimators.shared.solvers import SGD, Fitted, as_schedule, auto_steps
 from pairlearn.features import Identity
-from pairlearn.pairings import PreviousExample, RandomPair
+from pairlearn.pairings import PAIRINGS, PreviousExample, RandomPair
 from pairlearn.problem import Problem
 from pairlearn.progress import Progress
 from pairlearn.scores import LinearScore
@@ -37,9 +37,9 @@ from pairlearn.typing import Vector
 
 __all__ = ["Descent", "DescentStream", "mapped_chunk"]
 
-#: Steps of a fit with n_passes="auto" where the classes are balanced.
+#: Steps of a fit with n_passes="auto" for balanced classes.
 _AUTO_STEPS = 500_000
-#: The smallest share of opposite pairs that the number of steps makes up for.
+#: Fewer opposite pairs mean more steps, down to this share of what balanced classes have.
 _RAREST = 0.1
 
 
@@ -53,12 +53,12 @@ class Descent:
         """Return the average of Algorithm 1, with the step size and radius that were chosen."""
         task, solver = self.task, self.solver
         problem = Problem(LinearScore(), task.loss)
-        # Only opposite pairs teach anything: where they are rare, there are more steps.
+        # Only opposite pairs change the model: if they are rare, more steps are taken.
         n_positive = int(np.count_nonzero(y > 0))
         share = 4.0 * (n_positive / len(y)) * ((len(y) - n_positive) / len(y))
         n_steps = auto_steps(solver.n_passes, len(y), budget=int(_AUTO_STEPS / max(share, _RAREST)))
-        pairing = as_pairing(solver.pairing)
-        averaging = as_averaging(solver.averaging)
+        pairing = PAIRINGS.make(solver.pairing)
+        averaging = AVERAGINGS.make(solver.averaging)
         shape = as_schedule(solver.schedule, default="constant")
         step_size, radius = solver.given_step, solver.given_radius
         choice = Choice(step_size, np.inf if radius is None else radius)
@@ -146,9 +146,9 @@ class DescentStream:
     def _parts(self) -> dict[str, Any]:
         solver = self._solver
         return {
-            "pairing": as_pairing(solver.pairing),
+            "pairing": PAIRINGS.make(solver.pairing),
             "schedule": as_schedule(solver.schedule, default="inverse_sqrt"),
-            "averaging": as_averaging(solver.averaging),
+            "averaging": AVERAGINGS.make(solver.averaging),
             "rng": self._task.rng,
         }
 
@@ -187,7 +187,7 @@ class DescentStream:
         )
 
     def watch(self, model: Any) -> None:
-        """Warn if the examples of the last chunk come in an order of their own."""
+        """Warn if the examples of the last chunk are not in random order."""
         rows, y = self._latest
         del self._latest
         watch_order(model, rows, y, self.grid.best.scales, cure=RESERVOIRS)
@@ -245,7 +245,7 @@ def _running_scales(n_features: int, before: Before | None) -> RunningScales:
 
 
 def mapped_chunk(task: Task, rows: Rows, max_memory: float) -> Rows:
-    """Return a chunk as descent sees it; an unfitted map was refused when the stream began."""
+    """Return the mapped rows of a chunk. Streams refuse an unfitted map before this."""
     if task.features is None or isinstance(task.features, Identity):
         return rows
     return as_rows(map_rows(task.features, rows, max_memory, "pass smaller chunks."))

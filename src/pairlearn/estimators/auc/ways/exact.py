@@ -1,17 +1,33 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""AUC, or the top of the list, by the exact minimiser of the objective."""
+"""Exact training for data in memory: the minimiser of an objective plus a ridge."""
 
 from __future__ import annotations
 
 from typing import Any, NoReturn
 
+import numpy as np
+
 from pairlearn.estimators.auc.task import Task
-from pairlearn.estimators.auc.ways.ridge import fit_exact
+from pairlearn.estimators.auc.ways.ridge import as_dense, choose_ridge, effort_for
+from pairlearn.estimators.shared.evidence import Choice
 from pairlearn.estimators.shared.solvers import Exact, Fitted
-from pairlearn.solvers.rows import Rows
+from pairlearn.losses import PairLoss
+from pairlearn.solvers.closed_form.fisher import with_fisher
+from pairlearn.solvers.exact.batch import ExactSolver
+from pairlearn.solvers.rows import CsrRows, Rows
+from pairlearn.solvers.solution import Trace
+from pairlearn.solvers.top.objectives import AllPairs, Objective
 from pairlearn.typing import Vector
 
-__all__ = ["ByMinimising"]
+__all__ = ["ByMinimising", "fit_exact"]
+
+#: Sparse rows of more columns stay sparse.
+_NARROW = 100
+#: Narrow sparse rows become dense if that takes at most this many times the stored numbers...
+_MOST_FILLED = 10
+#: ...plus this many numbers, which take less than a megabyte.
+_FEW_NUMBERS = 100_000
+_ALL = AllPairs()
 
 
 class ByMinimising:
@@ -42,8 +58,98 @@ class ByMinimising:
         if choice.fisher:
             chosen += f", Fisher's discriminant by {choice.fisher:g}"
         task.tell(chosen, choice)
-        return Fitted(fit.w, "exact", task.loss, choice, fit.trace)
+        return fit
 
     def stream(self, n_features: int, before: Any = None) -> NoReturn:
         """Refuse: the exact solver needs all examples at once."""
         raise ValueError(f'partial_fit needs solver="sgd" or "moments", got {self.solver!r}.')
+
+
+def fit_exact(
+    rows: Rows,
+    y: Vector,
+    *,
+    loss: PairLoss,
+    ridge: float | None,
+    weight: Vector,
+    validation_fraction: float,
+    n_jobs: int | None,
+    rng: np.random.Generator,
+    objective: Objective,
+    fisher: float | None = 0.0,
+) -> Fitted:
+    """Minimise the objective plus ridge times the squared norm.
+
+    Parameters
+    ----------
+    rows : DenseRows or CsrRows
+        Training examples, scaled.
+    y : ndarray of shape (n,)
+        Labels -1 and +1, both present.
+    loss : PairLoss
+        A smooth convex loss.
+    ridge : float, optional
+        The ridge. By default `choose_ridge` chooses it, and tries the rivals of the objective. The
+        ridge of an anchor is chosen either way.
+    weight : ndarray of shape (n,) or (0,)
+        Weights of the examples; held-out pairs all count the same.
+    validation_fraction : float
+        The share of a fold; 0.2 makes five.
+    n_jobs : int, optional
+        Threads for the folds.
+    rng : numpy.random.Generator
+        Deals the folds.
+    objective : Objective
+        What is minimised, and the metric on held-out examples.
+    fisher : float or None, default 0
+        The share of Fisher's discriminant in the minimiser for all pairs, which is the model or
+        its anchor. None chooses it on held-out training data if a class has few examples.
+
+    Returns
+    -------
+    Fitted
+        The model trained on all examples.
+    """
+    ExactSolver(loss, 0.0 if ridge is None else ridge)
+    if len(weight) and not weight.all():
+        # Examples of weight zero are left out: a fold of them would have no pair.
+        kept = np.flatnonzero(weight)
+        rows, y, weight = rows.take(kept), y[kept], weight[kept]
+    rows = _ready(rows)
+    start = None
+    top = objective.candidates[0]
+    choice = Choice(ridge=ridge, top=None if top.over_pairs else top, fisher=fisher or 0.0)
+    if ridge is None or not top.convex:
+        choice, start = choose_ridge(
+            rows, y, loss, weight, validation_fraction, n_jobs, rng, objective, ridge, fisher
+        )
+    assert choice.ridge is not None
+    weights, fine = weight if len(weight) else None, effort_for(rows).fine
+    data = (rows, y, loss, weights)
+
+    def with_share(w: Vector) -> Vector:
+        return with_fisher(w, choice.fisher, as_dense(rows), y, weights) if choice.fisher else w
+
+    anchor = None
+    if choice.anchor_ridge is not None:
+        anchor = with_share(_ALL.on(*data).minimise(choice.anchor_ridge, tolerance=fine)[0])
+    on_all = (choice.top or _ALL).on(*data, anchor)
+    w, n_evaluations = on_all.minimise(choice.ridge, start, tolerance=fine)
+    if choice.top is None:
+        w = with_share(w)
+    n_positive = int(np.count_nonzero(y > 0))
+    n_pairs = n_positive * (len(y) - n_positive)
+    trace = Trace(n_evaluations, n_evaluations * n_pairs)
+    return Fitted(w, "exact", loss, choice, trace)
+
+
+def _ready(rows: Rows) -> Rows:
+    """Return rows for many products: dense rows in float64, narrow sparse rows as dense ones.
+
+    Weak ridges need Newton's method, which takes dense rows.
+    """
+    n, d = rows.shape
+    most = _MOST_FILLED * len(rows.data) + _FEW_NUMBERS if isinstance(rows, CsrRows) else 0
+    if isinstance(rows, CsrRows) and (d > _NARROW or n * d > most):
+        return rows
+    return as_dense(rows)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What runs behind `AUCClassifier.partial_fit`: streams, and a step size found on the way."""
+"""The streams behind `AUCClassifier.partial_fit`, and the choice of a step size among them."""
 
 from __future__ import annotations
 
@@ -31,12 +31,15 @@ from pairlearn.typing import Mask, Vector
 
 __all__ = ["OnlineGrid", "relative_to"]
 
-#: A grid is trained on so many examples, then the best is kept.
+#: Examples that all step sizes of a grid learn; then the best is kept.
 _WARM_UP = 4096
-#: Relative step sizes of the grid of a stream without scales; the schedule is c / sqrt(t).
+#: Step sizes c of a stream without scales, times one over the mean squared distance of two rows;
+#: steps are c / sqrt(t). They are half a decade apart.
 _STREAM_STEPS = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
-#: Bounds of a positive finite number.
-_SMALLEST, _LARGEST = np.nextafter(0.0, 1.0), np.finfo(np.float64).max
+#: The smallest positive number.
+_SMALLEST = np.nextafter(0.0, 1.0)
+#: The largest finite number.
+_LARGEST = np.finfo(np.float64).max
 
 
 def relative_to(rows: Rows) -> tuple[float, ...]:
@@ -46,7 +49,7 @@ def relative_to(rows: Rows) -> tuple[float, ...]:
 
 
 class OnlineGrid:
-    """One stream, or several of different step sizes of which the best is kept after the warm-up.
+    """One stream, or one for each of several step sizes; the warm-up keeps the best.
 
     Parameters
     ----------
@@ -67,7 +70,7 @@ class OnlineGrid:
     start : ndarray, optional
         The starting point.
     n_before : int, default=0
-        How many examples it was learned from.
+        Number of examples that the starting point was learned from.
     decided : Decision, optional
         Threshold and calibration there.
     scales : RunningScales, optional
@@ -109,8 +112,8 @@ class OnlineGrid:
             for step in self._steps
         ]
         self._averages = self._found_averages()
-        #: Scores are noted about the first dense example of a scaled stream: coefficients that
-        #: wobble would shift those of features far from zero.
+        #: Scores of a scaled dense stream are relative to its first example: if features lie far
+        #: from zero, changing coefficients would shift all scores.
         self._origin = np.zeros(n_features)
         self._progress = np.zeros(len(self._steps))
         self._pairs = 0.0
@@ -224,9 +227,9 @@ class OnlineGrid:
         return float(self._progress[self._best] / self._pairs) if self._pairs else None
 
     def undecided(self) -> Undecided:
-        """Return what decisions of the best model are found from: its latest scores.
+        """Return the latest scores of the best model, from which its decisions are found.
 
-        They are progressive, but for those of the first chunk: its examples are scored afterwards.
+        They are progressive, except in the first chunk, whose examples are scored after learning.
         """
         average, latest = self.average, self._latest
         return Undecided(
@@ -255,7 +258,7 @@ class OnlineGrid:
             origin = rows.X[0].astype(np.float64)
         scores = rows.scores(self._averages) - (self._averages @ origin)[:, np.newaxis]
         given, is_first = scores[self._best], not self.best.n_examples
-        # A stream that fails restores itself, not the ones before it.
+        # A stream that fails restores itself; the streams before it are restored here.
         saved = [stream.state() for stream in self._streams[:-1]]
         try:
             for stream in self._streams:
@@ -269,7 +272,7 @@ class OnlineGrid:
         positive = y > 0
         noted = scores
         if is_first:
-            # Nothing was known before: all scores are equal, and no cut or scale follows from them.
+            # All scores before the first chunk are equal, so no cut or scale follows from them.
             noted = rows.scores(self._averages) - (self._averages @ origin)[:, np.newaxis]
         self._latest.add(noted, positive, weight)
         if len(self._streams) > 1:

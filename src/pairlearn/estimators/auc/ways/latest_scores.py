@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The latest scores of a stream: what its threshold and its calibration are found from."""
+"""The latest scores of a stream, from which its threshold and its calibration are found."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["WINDOW", "LatestScores"]
 
 Flags = Mask
 
-#: So many scores are kept.
+#: The number of latest scores that are kept.
 WINDOW = 4096
 
 
@@ -46,7 +46,7 @@ class LatestScores:
         self._begin = max(0, self._stop - WINDOW)
 
     def __reduce__(self) -> tuple[type[LatestScores], tuple[Vector, Flags, Vector]]:
-        # What lies around the window means nothing.
+        # Values outside the window are not pickled.
         return (LatestScores, (self.scores, self.positive, self.weight))
 
     @property

@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A stream learned by class moments of mapped rows: one pass gives what `fit` would give.
 
-The first 4,096 examples are kept; then the map is fitted to them, frozen, and they are forgotten
-but for their moments (a map that is fitted already needs none of this). Until then a model is
-fitted to what is kept whenever one is asked for. One example in five, up to 4,096 of them, is kept
-for good and held out, so that the ridge is chosen without a second pass; the final coefficients
-come from the moments of all.
+The first examples are kept until the map is fitted to them; then only their moments remain. A map
+that is fitted already needs no examples. Until the map is fitted, a model is fitted to the kept
+examples whenever it is asked for. Some examples are held out for good, so that the ridge is chosen
+without a second pass; the final coefficients come from the moments of all.
 
 Coefficients cost a solution of m x m equations for each ridge, as much as the moments of some 2 m
-examples. They are found when somebody asks for the model, and, for progressive scores, whenever the
-number of examples has grown by an eighth and by 2 m: that at most doubles the cost of a stream.
-While the map is being found it is whenever their number has doubled.
+examples. They are found when the model is asked for. For progressive scores they are also found
+whenever the examples have grown enough, which at most doubles the cost of a stream; before the map
+is fitted, whenever the number of examples has doubled.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from pairlearn.estimators.shared.maps import ridges_for
+from pairlearn.estimators.shared.judged_maps import ridges_for
 from pairlearn.features import FeatureMap
 from pairlearn.features.restore import restored_map
 from pairlearn.metrics import roc_auc
@@ -31,13 +30,16 @@ from pairlearn.typing import Mask, Vector
 
 __all__ = ["FIRST", "MomentModel", "MomentStream"]
 
-#: Examples that the map is fitted to, and the most that are held out.
-FIRST, _HELD = 4096, 4096
-#: One example in so many is held out.
+#: Examples that the map is fitted to.
+FIRST = 4096
+#: The most examples that are held out: with even classes the error of an AUC is then below .01.
+_HELD = 4096
+#: One example in this many is held out, as with validation_fraction=0.2.
 _EVERY = 5
-#: Progressive scores are given by coefficients that have seen all but this share of the examples,
-#: or all but so many for each mapped feature.
-_GROWTH, _PER_FEATURE = 0.125, 2
+#: Coefficients for progressive scores are found anew when the examples grew by this share...
+_GROWTH = 0.125
+#: ...and by this many for each mapped feature: a solution then costs no more than their moments.
+_PER_FEATURE = 2
 
 #: Returns the map fitted to the first examples.
 Fitter = Callable[[Rows, Vector], FeatureMap]
@@ -53,7 +55,7 @@ class MomentModel:
 
 
 class MomentStream:
-    """What a stream has shown so far.
+    """The moments of a stream so far, and the model that follows from them.
 
     Parameters
     ----------
@@ -118,10 +120,11 @@ class MomentStream:
         return scores
 
     def _add(self, rows: Rows, y: Vector, weight: Vector, held: Mask) -> None:
+        """Add examples to the moments for training or, where `held`, to those held out."""
         assert self._train is not None
         assert self._apart is not None
         features = self._train.features
-        # Squares of features without bounds may overflow: a chunk is added whole or not at all.
+        # Squares of unbounded features may overflow: a chunk is added as a whole or not at all.
         fresh = not features.bounds().is_finite
         added = []
         for moments, index in (
@@ -160,6 +163,7 @@ class MomentStream:
         return self._model
 
     def _solve(self) -> None:
+        """Find the model of all examples so far; keep the old one if a class is missing."""
         train, apart = self._train, self._apart
         if train is None:
             kept = self._first
@@ -258,7 +262,7 @@ def _without_map(moments: MappedMoments) -> dict[str, Any]:
 
 
 class _Kept:
-    """Examples that are kept as they came."""
+    """Stored examples, in order of arrival."""
 
     def __init__(self) -> None:
         self._rows: Rows | None = None

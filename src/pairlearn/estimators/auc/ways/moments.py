@@ -60,7 +60,7 @@ class ByMoments:
 
 
 class MomentsStream:
-    """A stream by class moments; its model is found when somebody asks for it."""
+    """A stream by class moments; its model is found when it is asked for."""
 
     kind = "moments"
     scales = None

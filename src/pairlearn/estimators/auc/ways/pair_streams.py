@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A stream of more than two classes: one stream of two for each pair of them.
+"""A stream of more than two classes: one stream for each pair of classes.
 
-Each pair of classes has a classifier of its own, which learns the examples of the two, in order, as
-it would learn them alone. Probabilities of the pairs come from their latest progressive scores.
+Each pair has its own classifier, which learns the examples of its two classes in order.
+Probabilities of the pairs come from their latest progressive scores.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class PairStreams:
 
     @property
     def n_gradients(self) -> int:
-        """Pairs of examples that were looked at."""
+        """Pairs of examples that were evaluated."""
         return sum(one.n_gradients_ for one in self._begun)
 
     @property
@@ -78,7 +78,7 @@ class PairStreams:
     def start_from(self, adopt: Callable[[Any, int, NDArray[Any]], None], n_examples: int) -> None:
         """Let each pair begin with a solution, which `adopt` hands to its classifier.
 
-        It was found from so many examples.
+        `n_examples` is the number of examples that the solution was found from.
         """
         self.n_examples = n_examples
         for k, (learner, pair) in enumerate(zip(self._learners, self._pairs, strict=True)):
@@ -87,10 +87,10 @@ class PairStreams:
     def learn(self, rows: Rows, labels: NDArray[Any], weight: Vector) -> Vector:
         """Learn a chunk; return the scores that it had before.
 
-        A pair has no score of an example of another class: it is NaN. Learned by copies, so that
+        The score of a pair is NaN for an example of another class. Copies learn the chunk, so that
         a chunk that fails for one pair is learned by none.
         """
-        # A map is never changed.
+        # Maps never change, so copies share them.
         memo = {id(one.features): one.features for one in self._learners}
         learners = copy.deepcopy(self._learners, memo)
         scores = np.full((len(labels), len(learners)), np.nan)
@@ -113,10 +113,10 @@ class PairStreams:
             one.restart_stream()
 
     def finish(self, n_mapped: int, sigmoid_of: Callable[[Any], Sigmoid]) -> tuple[Vector, Vector]:
-        """Return the coefficients of so many mapped features, and the sigmoids, of all pairs.
+        """Return the coefficients of all pairs, for `n_mapped` features, and their sigmoids.
 
-        `sigmoid_of` tells that of a classifier. A pair that has not seen both classes may have the
-        score 0.
+        `sigmoid_of` returns the sigmoid of a classifier. A pair that has not seen both classes may
+        have the score 0.
         """
         coef = np.zeros((len(self._learners), n_mapped))
         sigmoids = np.tile([1.0, 0.0], (len(self._learners), 1))

@@ -1,23 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Exact training for data in memory: the minimiser of an objective, its ridge by held-out metric.
+"""Choice of the ridge on held-out folds, and the question whether an exact fit is cheap.
 
-Ridges from strong to weak are tried on stratified folds, three times over if the rarer class is
-small: the choice on a handful of positives is noise, and repetition is the only cure. A fold starts
-from its own last model, never from one that has seen its held-out part. Two ridges without gain end
-the search. At most 2,000 examples of each class take part (10,000 where precision is measured); the
-model is trained on all. Where an objective has rivals, each goes through the ridges, and the best
-of all wins. A non-convex objective is pulled towards the minimiser for all pairs (its anchor),
-whose ridge is chosen first.
+Ridges are tried from strong to weak on stratified folds. A fold starts from its own last model,
+never from a model that has seen its held-out part. If an objective has rivals, each goes through
+the ridges, and the best of all wins. A non-convex objective is pulled towards the minimiser for all
+pairs (its anchor); the ridge of the anchor is chosen first.
 
-Where a class has few examples, shares of Fisher's discriminant are tried as well, on the same
-folds: the spread of a handful of positives, which a pair loss learns, is noise, and the
-discriminant takes that of all examples. A share is taken if its AUC on the folds is better by a
-standard error. Over 29 tasks with up to 300 positives (12 splits each, not those of the league)
-that gained .0023 of AUC on average, .0040 with fewer than 60 positives, and lost .003 at worst;
-any fixed share lost .02 or more somewhere, and the best share without a margin gained .0004 more
-there and lost as much on easier sets (digits, breast cancer and wine of scikit-learn). The share of
-an anchor, which only pulls, is the best by AUC, which is less noisy than the metrics of the top.
-Mapped features gained nothing by it.
+If a class has few examples, shares of Fisher's discriminant are tried on the same folds: a pair
+loss learns the spread of a handful of examples, which is noise, and the discriminant takes the
+spread of all. A share is taken if its AUC on the folds is better by a standard error. The share of
+an anchor, which only pulls, is the best by AUC, which is less noisy than metrics of the top.
+
+The guide "What auto does" has the rules, the numbers and the measurements behind them.
 """
 
 from __future__ import annotations
@@ -37,61 +31,62 @@ from pairlearn.metrics import AveragePrecision, roc_auc
 from pairlearn.solvers.closed_form.fisher import with_fisher
 from pairlearn.solvers.exact.batch import ExactSolver, PairObjective
 from pairlearn.solvers.rows import CsrRows, DenseRows, Rows
-from pairlearn.solvers.solution import Trace
 from pairlearn.solvers.top.objectives import AllPairs, Objective, Push
 from pairlearn.typing import Vector
 
-__all__ = ["ExactFit", "choose_ridge", "fit_exact", "is_cheap", "is_exact"]
+__all__ = ["as_dense", "choose_ridge", "effort_for", "is_cheap", "is_exact"]
 
-#: The exact solver is taken for a loss by sorting if the rarer class is small (`_MANY`) and
-#: n d min(d, 100) is at most this, or a sparse or wide matrix (`_MANY_COLUMNS`) has at most so many
-#: numbers; for a loss that visits all pairs, up to so many of them.
-_CHEAP_PRODUCTS, _CHEAP_WIDTH, _CHEAP_NUMBERS, _CHEAP_PAIRS = 5e7, 100, 4_000_000, 250_000
-#: Ridges for rows of mean variance 1 are powers of ten, from 100 down to so many. Rows of very many
-#: columns, whose pairs are far apart, begin with stronger ones.
-_WEAKEST, _WIDE = -6, 100
-#: Narrow sparse rows are made dense if that takes at most so many times the numbers, or few.
-_FILLED, _FEW_NUMBERS = 10, 100_000
-#: At most so many examples of each class choose the ridge; for a loss that visits all pairs, fewer.
-_CAP, _ALL_PAIRS_CAP = 2_000, 500
-#: So many where precision is what counts: of the negatives, few are at the top of the list.
-_PRECISION_CAP = 10_000
-#: With fewer examples of the rarer class the folds are dealt three times.
-_FEW, _REPEATS = 60, 3
-#: With so many of the rarer class two of the folds are enough, and descent is as good.
+#: "auto" is exact up to this many products n d min(d, `_CHEAP_WIDTH`): no more than descent costs.
+_CHEAP_PRODUCTS = 5e7
+#: The number of columns from which on the estimate above grows with d, no longer with its square.
+_CHEAP_WIDTH = 100
+#: "auto" is exact for sparse or wide rows of at most this many stored numbers.
+_CHEAP_NUMBERS = 4_000_000
+#: "auto" is exact for a loss without sorted sums up to this many pairs: a fit visits all of them.
+_CHEAP_PAIRS = 250_000
+#: Rows of at least this many columns are wide. The AUC of sparse ones hardly changes with the
+#: ridge, and a careful search would cost many times logistic regression.
+_MANY_COLUMNS = 1_000
+#: From this many examples of the rarer class on, two folds are enough, and descent is as good.
 _MANY = 1_000
-#: With fewer of the rarer class shares of Fisher's discriminant are tried.
-_FISHER_BELOW, _FISHER_SHARES = 300, (0.25, 0.5, 0.75, 1.0)
-#: Ridges without gain that end the search.
-_PATIENCE = 2
+
+#: The power of ten of the weakest ridge, for rows of mean variance 1.
+_WEAKEST = -6
+#: Pairs of wider rows are farther apart: each tenfold of this many columns adds a stronger ridge.
+_STANDARD_WIDTH = 100
+#: The most examples of each class that choose the ridge; the model is trained on all.
+_CLASS_CAP = 2_000
+#: The same for a loss that visits all pairs, which costs the square of this.
+_ALL_PAIRS_CAP = 500
+#: The same if precision is measured: only few of the negatives are at the top of the list.
+_PRECISION_CAP = 10_000
+#: With fewer examples of the rarer class the folds are dealt several times: one choice is noise.
+_FEW = 60
+#: How often the folds are dealt then.
+_REPEATS = 3
+#: With fewer examples of the rarer class shares of Fisher's discriminant are tried.
+_FISHER_BELOW = 300
+#: The shares that are tried, besides 0.
+_FISHER_SHARES = (0.25, 0.5, 0.75, 1.0)
 _ALL = AllPairs()
-#: The precision of the models that are only compared, and of the model.
-_ROUGH, _FINE = 1e-4, 1e-6
 
 
 @dataclass(frozen=True)
 class _Effort:
     """How carefully a ridge is searched for."""
 
+    #: With this many examples of the rarer class two folds are enough.
     many: int = _MANY
-    patience: int = _PATIENCE
-    rough: float = _ROUGH
-    fine: float = _FINE
+    #: This many ridges in a row without gain end the search.
+    patience: int = 2
+    #: Relative precision of the models that are only compared.
+    rough: float = 1e-4
+    #: Relative precision of the final model.
+    fine: float = 1e-6
 
 
-#: Rows of so many columns are wide. The AUC of sparse ones hardly changes with the ridge, and a
-#: search as careful as for other rows would cost many times logistic regression.
-_MANY_COLUMNS = 1_000
-_NUMBERS, _TEXT = _Effort(), _Effort(many=100, patience=1, rough=1e-3, fine=1e-5)
-
-
-@dataclass(frozen=True)
-class ExactFit:
-    """A trained model, what chose its ridge, and the trace."""
-
-    w: Vector
-    choice: Choice
-    trace: Trace
+_NUMBERS = _Effort()
+_TEXT = _Effort(many=100, patience=1, rough=1e-3, fine=1e-5)
 
 
 def is_exact(loss: PairLoss) -> bool:
@@ -111,12 +106,7 @@ def is_exact(loss: PairLoss) -> bool:
 
 
 def is_cheap(rows: Rows, y: Vector, loss: PairLoss) -> bool:
-    """Whether the exact solution is worth having: few examples, and no more work than descent.
-
-    On data sets with a rarer class of 300 to 1,000 examples it was ahead of stochastic gradient
-    descent by up to .003 of AUC, from 1,500 on behind by up to .0015. Of wide rows (60 x 20,000 to
-    1,000 x 4,000, simulated) it takes a fifth to a thirtieth of the time, at the same AUC.
-    """
+    """Whether the exact solution is worth its time: few examples, no more work than descent."""
     n, d = rows.shape
     n_positive = int(np.count_nonzero(y > 0))
     if _visits_pairs(loss):
@@ -129,86 +119,8 @@ def is_cheap(rows: Rows, y: Vector, loss: PairLoss) -> bool:
 
 
 def _visits_pairs(loss: PairLoss) -> bool:
-    """Whether a fit costs as much as the pairs are many; so does a curvature without a bound."""
+    """Whether the cost of a fit grows with the number of pairs, as without a curvature bound."""
     return not (loss.by_sorting and loss.curvature_bound(1.0) == loss.curvature_bound(100.0))
-
-
-def fit_exact(
-    rows: Rows,
-    y: Vector,
-    *,
-    loss: PairLoss,
-    ridge: float | None,
-    weight: Vector,
-    validation_fraction: float,
-    n_jobs: int | None,
-    rng: np.random.Generator,
-    objective: Objective,
-    fisher: float | None = 0.0,
-) -> ExactFit:
-    """Minimise the objective plus ridge times the squared norm.
-
-    Parameters
-    ----------
-    rows : DenseRows or CsrRows
-        Training examples, scaled.
-    y : ndarray of shape (n,)
-        Labels -1 and +1, both present.
-    loss : PairLoss
-        A smooth convex loss.
-    ridge : float, optional
-        The ridge; by default the best of a grid by the metric of the objective on held-out
-        training data. Of equals, the largest. Rivals of the objective are tried with it, but not
-        if it is given. The ridge of an anchor is chosen either way.
-    weight : ndarray of shape (n,) or (0,)
-        Weights of the examples; held-out pairs all count the same.
-    validation_fraction : float
-        The share of a fold; 0.2 makes five.
-    n_jobs : int, optional
-        Threads for the folds.
-    rng : numpy.random.Generator
-        Deals the folds.
-    objective : Objective
-        What is minimised and measured: the mean over all pairs and the AUC, or another.
-    fisher : float or None, default 0
-        The share of Fisher's discriminant in the minimiser for all pairs, be it the model or its
-        anchor; None for the best on held-out training data, where a class has few examples.
-
-    Returns
-    -------
-    ExactFit
-        The model trained on all examples.
-    """
-    ExactSolver(loss, 0.0 if ridge is None else ridge)
-    if len(weight) and not weight.all():
-        # An example of weight zero is as good as absent; a fold of such would have no pair.
-        kept = np.flatnonzero(weight)
-        rows, y, weight = rows.take(kept), y[kept], weight[kept]
-    rows = _ready(rows)
-    start = None
-    top = objective.candidates[0]
-    choice = Choice(ridge=ridge, top=None if top.over_pairs else top, fisher=fisher or 0.0)
-    if ridge is None or not top.convex:
-        choice, start = choose_ridge(
-            rows, y, loss, weight, validation_fraction, n_jobs, rng, objective, ridge, fisher
-        )
-    assert choice.ridge is not None
-    weights, fine = weight if len(weight) else None, _effort(rows).fine
-    data = (rows, y, loss, weights)
-
-    def with_share(w: Vector) -> Vector:
-        return with_fisher(w, choice.fisher, _dense(rows), y, weights) if choice.fisher else w
-
-    anchor = None
-    if choice.anchor_ridge is not None:
-        anchor = with_share(_ALL.on(*data).minimise(choice.anchor_ridge, tolerance=fine)[0])
-    on_all = (choice.top or _ALL).on(*data, anchor)
-    w, n_evaluations = on_all.minimise(choice.ridge, start, tolerance=fine)
-    if choice.top is None:
-        w = with_share(w)
-    n_positive = int(np.count_nonzero(y > 0))
-    n_pairs = n_positive * (len(y) - n_positive)
-    return ExactFit(w, choice, Trace(n_evaluations, n_evaluations * n_pairs))
 
 
 def _ridges(d: int, strongest: int = AllPairs.strongest_ridge) -> list[float]:
@@ -217,7 +129,7 @@ def _ridges(d: int, strongest: int = AllPairs.strongest_ridge) -> list[float]:
     >>> _ridges(20)[0], _ridges(20_000)[0]
     (100.0, 10000.0)
     """
-    wide = math.floor(math.log10(max(d / _WIDE, 1.0)))
+    wide = math.floor(math.log10(max(d / _STANDARD_WIDTH, 1.0)))
     return [10.0**exponent for exponent in range(strongest + wide, _WEAKEST - 1, -1)]
 
 
@@ -233,19 +145,26 @@ def choose_ridge(
     ridge: float | None = None,
     fisher: float | None = 0.0,
 ) -> tuple[Choice, Vector]:
-    """Return the ridge with the best held-out metric, and a model to start from.
+    """Choose the ridge by the metric of the objective on held-out folds.
 
-    The arguments are those of `fit_exact`. With an anchor, its ridge is chosen first, and a given
-    ridge is then the only one that is tried.
+    The arguments are those of `fit_exact`. If there is an anchor, its ridge is chosen first; a
+    given `ridge` is then the only one that is tried for the objective.
+
+    Returns
+    -------
+    choice : Choice
+        The ridge, the share of Fisher's discriminant, and all that was tried.
+    start : ndarray of shape (d,)
+        The mean of the models of the folds, to start the final fit from.
     """
     by_precision = isinstance(objective.metric, AveragePrecision)
-    cap = _PRECISION_CAP if by_precision else _CAP
+    cap = _PRECISION_CAP if by_precision else _CLASS_CAP
     if _visits_pairs(loss):
         cap = _ALL_PAIRS_CAP
     members = members_of(y, (-1.0, 1.0))
     kept = np.concatenate([rng.permutation(some)[:cap] for some in members])
     part, part_y = rows.take(kept), y[kept]
-    # The share of positives, which precision depends on, stays what it is.
+    # Precision depends on the share of positives: weights restore it.
     shares = None
     if by_precision and len(kept) < len(y):
         shares = np.concatenate([np.full(min(len(m), cap), len(m) / cap) for m in members])
@@ -253,8 +172,7 @@ def choose_ridge(
     part_weight = weight[kept] if len(weight) else None
     if shares is not None:
         part_weight = shares if part_weight is None else shares * part_weight
-    effort = _effort(rows)
-    # Few examples are dealt anew several times; of many, two folds are enough.
+    effort = effort_for(rows)
     groups = members_of(part_y, (-1.0, 1.0))
     rarer = min(map(len, groups))
     folds = stratified(
@@ -274,7 +192,7 @@ def choose_ridge(
         return roc_auc(part_y[folds[k][1]], held[k].scores(w))
 
     def measure(w: Vector, k: int) -> float:
-        # Of two equal numbers the quicker: this one is counted in whole numbers.
+        # The same number as by the metric, but counted in whole numbers: that is quicker.
         if objective.over_pairs:
             return by_auc(w, k)
         test = folds[k][1]
@@ -322,7 +240,7 @@ _Best = Best[list[Vector]]
 
 
 def _suits_fisher(rows: Rows, y: Vector) -> bool:
-    """Whether a class has few examples, of a covariance that is worth its inverse."""
+    """Whether a class has few examples and the covariance matrix can be inverted."""
     n, d = rows.shape
     n_positive = int(np.count_nonzero(y > 0))
     rarer = min(n_positive, n - n_positive)
@@ -336,11 +254,15 @@ def _mixed(
     measure: Callable[[Vector, int], float],
     n_errors: float,
 ) -> _Best:
-    """Return the best of the mixtures of models and Fisher's discriminant, by that many errors."""
+    """Return the best mixture of the models of the folds with Fisher's discriminant.
+
+    A mixture must be better than the first of the shares by `n_errors` standard errors. Without
+    shares the given `best` is returned.
+    """
     if not shares:
         return best
     others = [
-        with_fisher(w, 1.0, _dense(rows), y, weight)
+        with_fisher(w, 1.0, as_dense(rows), y, weight)
         for w, (rows, y, _, weight) in zip(best.model, trained, strict=True)
     ]
 
@@ -364,9 +286,9 @@ def _path(
     run: Callable[..., Any],
     shared: dict[str, float] | None = None,
 ) -> Iterator[_Candidate]:
-    """Yield ridges with the models of the folds and their worth, until nothing more is gained.
+    """Yield each ridge with the models of the folds and their worth, until nothing is gained.
 
-    What all on the path have in common is `shared`.
+    The values in `shared` are added to the values of every candidate.
     """
     last: Sequence[Vector | None] = [None] * len(objectives)
     best, without_gain = -1.0, 0
@@ -385,23 +307,13 @@ def _path(
             return
 
 
-def _effort(rows: Rows) -> _Effort:
+def effort_for(rows: Rows) -> _Effort:
+    """Return how carefully to search: less so for text, whose AUC hardly depends on the ridge."""
     return _TEXT if isinstance(rows, CsrRows) and rows.shape[1] >= _MANY_COLUMNS else _NUMBERS
 
 
-def _ready(rows: Rows) -> Rows:
-    """Return rows to be multiplied many times: dense ones in float64, narrow sparse ones as dense.
-
-    Newton's method is for dense rows, and weak ridges need it. What is narrow and not very sparse
-    takes at most ten times the memory.
-    """
-    n, d = rows.shape
-    if isinstance(rows, CsrRows) and (d > _WIDE or n * d > _FILLED * len(rows.data) + _FEW_NUMBERS):
-        return rows
-    return _dense(rows)
-
-
-def _dense(rows: Rows) -> DenseRows:
+def as_dense(rows: Rows) -> DenseRows:
+    """Return rows as a dense matrix of float64."""
     if isinstance(rows, DenseRows):
         return DenseRows(rows.X.astype(np.float64, copy=False))
     dense = np.zeros(rows.shape)

@@ -13,11 +13,10 @@ import numpy as np
 
 from pairlearn.estimators.auc.task import Before, Task
 from pairlearn.estimators.auc.ways.descent import mapped_chunk
-from pairlearn.estimators.shared.by_name import auto_steps
 from pairlearn.estimators.shared.class_moments import deal_folds
 from pairlearn.estimators.shared.decisions import Undecided
 from pairlearn.estimators.shared.evidence import Choice, best_of
-from pairlearn.estimators.shared.solvers import SGD, Fitted
+from pairlearn.estimators.shared.solvers import SGD, Fitted, auto_steps
 from pairlearn.features import Identity
 from pairlearn.restored import restored_array, restored_count
 from pairlearn.solvers.rows import Rows, check_squares
@@ -27,13 +26,13 @@ from pairlearn.typing import Places, Vector
 
 __all__ = ["TopDescent", "TopDescentStream"]
 
-#: Examples that a fit with n_passes="auto" learns. An example meets a thousand others at a time.
+#: Examples that a fit with n_passes="auto" learns; each meets about a thousand others.
 _AUTO_STEPS = 100_000
-#: The most passes of a fit with n_passes="auto".
+#: The most passes of a fit with n_passes="auto", for few examples.
 _MOST_PASSES = 20
-#: The step size of a stream, which cannot choose.
+#: The step size of a stream, which has no held-out examples to choose by; steps adapt themselves.
 _STREAM_STEP = 1.0
-#: Step sizes to choose from.
+#: Step sizes to choose from, half a decade apart.
 _STEPS = (3.0, 1.0, 0.3, 0.1)
 #: With at least this many positives held out, one fold is enough.
 _ENOUGH = 100
@@ -57,7 +56,7 @@ class TopDescent:
         self.task, self.solver = task, solver
 
     def fit(self, rows: Rows, y: Vector, weight: Vector) -> Fitted:
-        """Return what batches with a sample of the past find, and how their step was chosen."""
+        """Train by batches with a sample of the past; return the model and the chosen step size."""
         task, solver = self.task, self.solver
         task.objective.check_data(y)
         top = task.objective.candidates[0]

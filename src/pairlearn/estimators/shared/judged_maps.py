@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Feature maps judged by AUC on held-out training data, each in closed form with its best ridge."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairlearn.estimators.shared.evidence import JudgedFeatures, best_of
+from pairlearn.features import FeatureMap
+from pairlearn.folds import deal, members_of, n_folds_of
+from pairlearn.metrics import compare_auc, roc_auc
+from pairlearn.solvers.closed_form.mapped_moments import MappedMoments, RidgeProblem, score_mapped
+from pairlearn.solvers.rows import Rows
+from pairlearn.typing import Vector
+
+__all__ = ["FEW", "HeldOutMap", "deal_held_out", "judge_maps", "ridges_for"]
+
+#: Ridges from strong to weak, for mapped features of mean variance 1.
+_RIDGES = (1.0, 0.1, 0.01, 1e-3, 1e-4)
+#: Maps of more features skip the weakest ridge: single precision does not suffice for it.
+_WIDE = 512
+#: With fewer examples of the rarer class all folds are held out in turn.
+FEW = 200
+#: With fewer examples of the rarer class, and fewer than `_SMALL` in all, three folds are.
+_SOME = 500
+#: From this many examples on one fold is enough.
+_SMALL = 3_000
+
+
+def deal_held_out(
+    y: Vector, fraction: float, rng: np.random.Generator
+) -> tuple[NDArray[np.int64], int]:
+    """Return the fold of each example, dealt within classes, and the number of held-out folds."""
+    members = members_of(y, (-1.0, 1.0))
+    rarer = min(map(len, members))
+    n_folds = n_folds_of(fraction, rarer)
+    held = n_folds if rarer < FEW else min(3, n_folds) if rarer < _SOME and len(y) < _SMALL else 1
+    if 1 < held < n_folds:
+        n_folds = held
+    return deal(members, len(y), rng, n_folds=n_folds), held
+
+
+class HeldOutMap:
+    """A map judged on held-out examples: its AUC for each ridge, and the moments of all.
+
+    Parameters
+    ----------
+    features : FeatureMap
+        The fitted map.
+    rows, y, weight : rows and ndarrays
+        Examples, labels -1 and +1, and weights, which may be empty.
+    fold, n_held : ndarray of int and int
+        As `deal_held_out` returns them.
+    signs : ndarray of shape (m,), optional
+        Signs of coefficients, for monotone functions.
+    scaled : bool, default=True
+        Whether the ridge refers to features of mean variance 1.
+    """
+
+    def __init__(
+        self,
+        features: FeatureMap,
+        rows: Rows,
+        y: Vector,
+        weight: Vector,
+        fold: NDArray[np.int64],
+        n_held: int,
+        signs: NDArray[np.int64] | None = None,
+        scaled: bool = True,
+    ) -> None:
+        ridges = ridges_for(features)
+        self.features, self.ridges = features, ridges
+        self._rows, self._y, self._weight, self._fold = rows, y, weight, fold
+        self._total: MappedMoments | None = None
+        self._rest: NDArray[np.int64] = np.empty(0, dtype=np.int64)
+        n_folds = int(fold.max()) + 1
+        if n_folds == 1:
+            # A class of one example cannot be divided: it is both trained on and scored.
+            parts = [self._of(np.arange(len(y)))]
+            leave, self._total = parts, parts[0]
+        elif n_held == 1:
+            self._rest = np.flatnonzero(fold == 0)
+            self._total = self._of(np.flatnonzero(fold != 0))
+            leave = [self._total]
+        else:
+            parts = [self._of(np.flatnonzero(fold == k)) for k in range(n_folds)]
+            self._total = MappedMoments(features)
+            for part in parts:
+                self._total.merge(part)
+            leave = parts
+        self.scores = np.full((len(ridges), len(y)), np.nan)
+        aucs: list[list[float]] = [[] for _ in ridges]
+        for k, part in enumerate(leave):
+            moments = part if len(leave) == 1 else self._total.without(part)
+            held = np.flatnonzero(fold == k)
+            problem = moments.problem(scaled=scaled, rough=True)
+            W = np.stack([_solved(problem, moments, ridge, signs, scaled) for ridge in ridges], 1)
+            found = score_mapped(features, rows.take(held), W, dtype=np.float32).T
+            for r, scores in enumerate(found):
+                aucs[r].append(roc_auc(y[held], scores))
+                # Ranks within a fold: scores of different models are not comparable.
+                self.scores[r, held] = np.unique(scores, return_inverse=True)[1] / len(held)
+        judged = best_of(({"ridge": ridge}, r, aucs[r]) for r, ridge in enumerate(ridges))
+        self.tried, self.best = judged.tried, judged.model
+
+    @property
+    def auc(self) -> float:
+        """The held-out AUC with the best ridge."""
+        return self.tried[self.best].auc
+
+    @property
+    def ridge(self) -> float:
+        """The best ridge."""
+        return self.ridges[self.best]
+
+    def _of(self, index: NDArray[np.int64]) -> MappedMoments:
+        own = self._weight[index] if len(self._weight) else None
+        return MappedMoments(self.features).add(
+            self._rows.take(index), self._y[index], example_weight=own
+        )
+
+    def moments(self) -> MappedMoments:
+        """Return the moments of all examples."""
+        assert self._total is not None
+        if len(self._rest):
+            own = self._weight[self._rest] if len(self._weight) else None
+            self._total.add(self._rows.take(self._rest), self._y[self._rest], example_weight=own)
+            self._rest = self._rest[:0]
+        return self._total
+
+
+def _solved(
+    problem: RidgeProblem, moments: MappedMoments, ridge: float, signs: Any, scaled: bool
+) -> Vector:
+    try:
+        return np.asarray(problem.solve(ridge, signs=signs))
+    except ValueError:
+        # Single precision was not enough for this ridge.
+        return np.asarray(moments.problem(scaled=scaled).solve(ridge, signs=signs))
+
+
+def ridges_for(features: FeatureMap) -> tuple[float, ...]:
+    """Return the ridges to try, from strong to weak."""
+    return _RIDGES if features.n_outputs <= _WIDE else _RIDGES[:-1]
+
+
+def judge_maps(
+    maps: Mapping[str, FeatureMap],
+    rows: Rows,
+    y: Vector,
+    weight: Vector,
+    *,
+    validation_fraction: float,
+    rng: np.random.Generator,
+) -> tuple[list[JudgedFeatures], dict[str, HeldOutMap]]:
+    """Return the worth of each map on the same held-out examples, and its moments."""
+    fold, n_held = deal_held_out(y, validation_fraction, rng)
+    found = {name: HeldOutMap(one, rows, y, weight, fold, n_held) for name, one in maps.items()}
+    best = max(found.values(), key=lambda one: one.auc)
+    return [
+        JudgedFeatures(
+            name,
+            one.auc,
+            0.0 if one is best else _error_of_difference(y, one, best),
+            one.ridge,
+            one.features.n_outputs,
+        )
+        for name, one in found.items()
+    ], found
+
+
+def _error_of_difference(y: Vector, one: HeldOutMap, other: HeldOutMap) -> float:
+    a, b = one.scores[one.best], other.scores[other.best]
+    seen = np.isfinite(a)
+    error = compare_auc(y[seen], a[seen], b[seen]).standard_error
+    # One example of a class tells nothing about the error: then the simpler map is as good.
+    return float(error) if np.isfinite(error) else np.inf
