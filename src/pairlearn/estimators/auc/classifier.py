@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import copy
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -21,10 +20,7 @@ from pairlearn.estimators.shared.evidence import Choice
 from pairlearn.estimators.shared.examples import find_classes
 from pairlearn.estimators.shared.features_seen import rows_and_labels, see_features
 from pairlearn.estimators.shared.maps import (
-    as_map,
-    choose_features,
-    fit_map,
-    is_linear,
+    features_for,
     map_rows,
 )
 from pairlearn.estimators.shared.published import DEFERRED, publish
@@ -237,13 +233,19 @@ class AUCClassifier(AUCStreams, ClassifierMixin, BaseEstimator):  # type: ignore
         given, labels = rows_and_labels(self, X, y, reset=True, minimum=2, finite=None)
         classes = find_classes(labels)
         if len(classes) > 2:
-            fit_pairs(self, parts, given, labels, classes, sample_weight)
+            memory = self._max_memory
+            fitted, model = fit_pairs(self, parts, given, labels, classes, sample_weight, memory)
+            codes = np.searchsorted(classes, labels)
+            self._note(fitted, len(labels), data_fingerprint(given, codes))
+            publish(self, **model)
             return self
         y = np.where(labels == classes[1], 1.0, -1.0)
         rng = check_generator(self.random_state)
         weight = example_weights(sample_weight, self.class_weight, labels)
         weight = opposite_pair_weights(weight, y > 0, classes)
-        features, found = self._features_for(given, y, weight, rng)
+        features, found = features_for(
+            self.features, given, y, weight, rng, self.validation_fraction, self._max_memory
+        )
         linear = isinstance(features, Identity)
         solver = parts.before_mapping(features, len(y), linear=linear)
         rows, scaling = self._rows_for(
@@ -342,28 +344,6 @@ class AUCClassifier(AUCStreams, ClassifierMixin, BaseEstimator):  # type: ignore
         return explain(self, x)
 
     # ------------------------------------------------------------------- steps of a fit
-
-    def _features_for(
-        self, given: Rows, y: Vector, weight: Vector, rng: np.random.Generator
-    ) -> tuple[FeatureMap, tuple[Any, Any] | None]:
-        """Return the fitted map; if it was chosen, also the evidence and its moments."""
-        if is_linear(self.features):
-            return Identity.of(given.shape[1]), None
-        given.checked()  # linear features are checked by the scaling, which reads every value
-        # A copy of the generator, so that the choice of a map does not change the fit.
-        draws = copy.deepcopy(rng)
-        if isinstance(self.features, str) and self.features == "auto":
-            choice, features, held_out = choose_features(
-                given,
-                y,
-                weight=weight,
-                validation_fraction=self.validation_fraction,
-                max_memory=self._max_memory,
-                rng=draws,
-            )
-            return features, (choice, held_out)
-        features = as_map(self.features, given, y)
-        return fit_map(features, given, draws, constrained=isinstance(features, Hats)), None
 
     def _rows_for(
         self,

@@ -20,7 +20,6 @@ from pairlearn.estimators.shared.rules import Threshold, as_rule
 from pairlearn.estimators.shared.solvers import SGD, Exact, Fitted, Moments
 from pairlearn.features import FeatureMap, Identity
 from pairlearn.losses import LOSSES, PairLoss, Square, SquaredHinge
-from pairlearn.models.provenance import data_fingerprint
 from pairlearn.solvers.rows import Rows, as_rows
 from pairlearn.solvers.solution import Trace
 from pairlearn.typing import Labels
@@ -134,37 +133,36 @@ def fit_pairs(
     labels: Labels,
     classes: Labels,
     sample_weight: ArrayLike | None,
-) -> None:
-    """Train one score for each pair of more than two classes."""
+    max_memory: float,
+) -> tuple[Fitted, dict[str, Any]]:
+    """Train one score for each pair of classes; return the fit and what predictions are made of."""
     _check_closed_form(model, len(classes), parts)
     features: FeatureMap = Identity.of(given.shape[1])
     source = given.checked()
     mapped = not is_linear(model.features)
     if mapped:
-        features = _map_for(model, given, labels, classes, model._max_memory)
+        features = _map_for(model, given, labels, classes, max_memory)
         cure = "use a map with fewer features, or a larger max_memory."
-        source = as_rows(map_rows(features, given, model._max_memory, cure), finite=True)
+        source = as_rows(map_rows(features, given, max_memory, cure), finite=True)
     pairs = MulticlassAUCClassifier(**pair_parameters(model))
     pairs.fit_rows(source, labels, sample_weight, mapped=mapped)
     n, choice = len(labels), pairs.choice_
     loss = LOSSES.make(pairs.loss_)
     fitted = Fitted(pairs.coef_, "exact", loss, choice, Trace(n_steps=n, n_gradients=n))
-    model._note(fitted, n, data_fingerprint(given, np.searchsorted(classes, labels)))
     if model.verbose:
         print(
             f"{len(pairs.coef_)} pairs of classes, {type(loss).__name__}, ridge "
             f"{choice.ridge:g}, held-out M {choice.auc:.4f}",
             file=sys.stderr,
         )
-    publish(
-        model,
-        coef_=pairs.coef_,
-        classes_=pairs.classes_,
-        features_=features,
-        pairs_=pairs,
-        _decision=None,
-        **{DEFERRED: ()},
-    )
+    return fitted, {
+        "coef_": pairs.coef_,
+        "classes_": pairs.classes_,
+        "features_": features,
+        "pairs_": pairs,
+        "_decision": None,
+        DEFERRED: (),
+    }
 
 
 def hand_over(model: Any, learner: Any, column: int, pair: NDArray[Any]) -> None:

@@ -8,6 +8,7 @@ AUCs on the same examples (DeLong).
 
 from __future__ import annotations
 
+import copy
 from functools import partial
 from typing import Any
 
@@ -27,6 +28,7 @@ __all__ = [
     "as_map",
     "check_named",
     "choose_features",
+    "features_for",
     "fit_map",
     "fit_moments",
     "is_linear",
@@ -180,6 +182,35 @@ def choose_features(
     best = max(one.auc for one in judged)
     name = next(one.name for one in judged if one.auc >= best - one.standard_error)
     return FeatureChoice(name, tuple(judged)), maps[name], found[name]
+
+
+def features_for(
+    features: Any,
+    rows: Rows,
+    y: Vector,
+    weight: Vector,
+    rng: np.random.Generator,
+    validation_fraction: float,
+    max_memory: float,
+) -> tuple[FeatureMap, tuple[FeatureChoice, Any] | None]:
+    """Return the fitted map of a parameter; for "auto" also the evidence and its moments."""
+    if is_linear(features):
+        return Identity.of(rows.shape[1]), None
+    rows.checked()  # linear features are checked by the scaling, which reads every value
+    # A copy of the generator, so that the choice of a map does not change the fit.
+    draws = copy.deepcopy(rng)
+    if isinstance(features, str) and features == "auto":
+        choice, found, held_out = choose_features(
+            rows,
+            y,
+            weight=weight,
+            validation_fraction=validation_fraction,
+            max_memory=max_memory,
+            rng=draws,
+        )
+        return found, (choice, held_out)
+    found = as_map(features, rows, y)
+    return fit_map(found, rows, draws, constrained=isinstance(found, Hats)), None
 
 
 def fit_moments(
