@@ -14,6 +14,10 @@ from pairlearn import (
     AUCClassifier,
     Constant,
     EntropyRegressor,
+    Exact,
+    MulticlassAUCClassifier,
+    MultilabelAUCClassifier,
+    OrdinalAUCClassifier,
     PairwiseRanker,
     PreviousOfQuery,
 )
@@ -27,6 +31,8 @@ Y = {
     PairwiseRanker: np.digitize(TARGET, [-1.0, 1.0]),
 }
 KINDS = pytest.mark.parametrize("kind", Y)
+#: Estimators in closed form. The tests of metrics have those of `MetricLearner`.
+EXACT = (MulticlassAUCClassifier, MultilabelAUCClassifier, OrdinalAUCClassifier)
 
 
 def test_all_estimators_with_a_solver_are_here():
@@ -35,7 +41,7 @@ def test_all_estimators_with_a_solver_are_here():
         if inspect.isclass(kind := getattr(pairlearn, name)) and hasattr(kind, "fit")
         and "solver" in inspect.signature(kind).parameters
     }  # fmt: skip
-    assert found == {kind.__name__ for kind in Y}
+    assert found == {kind.__name__ for kind in (*Y, *EXACT)} | {"MetricLearner"}
 
 
 @KINDS
@@ -44,6 +50,14 @@ def test_parameters_are_few_and_in_order_of_use(kind):
     assert len(names) <= 14
     used = [name for name in ("features", "solver", "scaling", "random_state") if name in names]
     assert used == sorted(used, key=names.index)
+
+
+@pytest.mark.parametrize("kind", EXACT)
+def test_a_solver_in_closed_form_is_a_part(kind):
+    model = kind(solver="exact").set_params(solver__ridge=0.5)
+    assert model.solver == clone(model).solver == Exact(0.5)
+    assert model.get_params()["solver__ridge"] == 0.5
+    assert repr(model) == f"{kind.__name__}(solver=Exact(ridge=0.5))"
 
 
 @KINDS
