@@ -113,10 +113,10 @@ def test_some_bad_rows_are_counted(tmp_path, capsys):
     assert "d.csv:202: " in err
     assert "column 'a': 1 value taken as missing; first:" in err
     assert "d.csv:203: 'x' is not a number" in err
-    status, out, err = train(tmp_path, capsys, "d.csv", "--classes", "0,1", "--missing", "refuse")
+    status, out, err = train(tmp_path, capsys, "d.csv", "--classes", "0,1", "--set", "reading.missing=refuse")
     assert "200 rows" in out
     assert "4 rows refused; first:" in err
-    status, _, err = train(tmp_path, capsys, "d.csv", "--classes", "0,1", "--strict")
+    status, _, err = train(tmp_path, capsys, "d.csv", "--classes", "0,1", "--set", "reading.strict=true")
     assert status == 1
     assert "d.csv:202: " in err
     assert "strict" in err
@@ -141,15 +141,15 @@ def test_wrong_usage(tmp_path, capsys):
     for more, message in (
         (["--classes", "0"], "--classes must be two labels"),
         (["--classes", "1,0"], "the larger is the positive one; write 0,1"),
-        (["--step-size", "big"], '--step-size must be a number or "auto"'),
-        (["--forget", "soon"], '--forget must be a number of rows or "drop"'),
+        (["--set", "solver.step_size=big"], '--step-size must be a number or "auto"'),
+        (["--set", "stream.forget=soon"], '--forget must be a number of rows or "drop"'),
         (["--categorical", "a,,b"], "--categorical must be names between commas"),
-        (["--categorical", "a", "--numeric", "a"], "--categorical a: the column is named twice"),
-        (["--missing", "sometimes"], "--missing must be auto, refuse, indicator or a number"),
-        (["--fit", "offline", "--fresh"], "--fresh is for a stream"),
-        (["--n-features", "3"], "--n-features is for svmlight files"),
-        (["--zero-based"], "--zero-based is for svmlight files"),
-        (["--features", "a,,b"], "names between commas"),
+        (["--categorical", "a", "--set", "reading.numeric=a"], "--categorical a: the column is named twice"),
+        (["--set", "reading.missing=sometimes"], "--missing must be auto, refuse, indicator or a number"),
+        (["--fit", "offline", "--set", "stream.fresh=true"], "--fresh is for a stream"),
+        (["--set", "reading.n_features=3"], "--n-features is for svmlight files"),
+        (["--set", "reading.zero_based=true"], "--zero-based is for svmlight files"),
+        (["--set", "reading.features=a,,b"], "names between commas"),
         (["--passes", "0"], "is not in the range"),
         (["--loss", "zero"], "is not one of"),
     ):
@@ -161,9 +161,9 @@ def test_wrong_usage(tmp_path, capsys):
     assert run(program, missing) == 2
     assert "does not exist; make it first" in capsys.readouterr().err
     for more, message in (
-        (["--step-size", "-1"], "--step-size must be"),
-        (["--features", "a,q"], "has no feature column 'q'"),
-        (["--delimiter", ";"], "has no label column"),
+        (["--set", "solver.step_size=-1"], "--step-size must be"),
+        (["--set", "reading.features=a,q"], "has no feature column 'q'"),
+        (["--set", "reading.delimiter=;"], "has no label column"),
         (["--format", "parquet"], "Parquet"),
     ):
         status, _, err = train(tmp_path, capsys, "d.csv", *more)
@@ -226,7 +226,7 @@ def test_models_that_cannot_be_used(command, model, tmp_path, capsys):
         (["strange", "d.csv"], "unknown to this version"),
         (["m", "none.csv", "--label", "a"], "none.csv does not exist"),
         (["m", "three.csv", "--label", "q"], "has no label column 'q'"),
-        (["m", "d.csv", "--features", "a", "--label", "y"], "gives 1 features and the model has 2"),
+        (["m", "d.csv", "--set", "reading.features=a", "--label", "y"], "gives 1 features and the model has 2"),
     ):
         paths = [a if a.startswith("--") or (len(a) == 1 and a != "m") else str(tmp_path / a)
                  for a in arguments]  # fmt: skip

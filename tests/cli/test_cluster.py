@@ -63,7 +63,7 @@ def test_a_model_of_files_that_the_program_uses_as_any_other(files, address, tmp
     expected = stored.score(part[["a", "b", "c"]], part["bought"])
     assert json.loads(evaluated.stdout)["auc"] == pytest.approx(expected, abs=1e-12)
     # A folder stands for the Parquet files in it.
-    text = run("train", files, "--label", "bought", "--features", "a,b,c", "--loss", "square",
+    text = run("train", files, "--label", "bought", "--set", "reading.features=a,b,c", "--loss", "square",
                "--dask", address, "-o", model)  # fmt: skip
     assert "2 passes over 3 files" in text.stdout
 
@@ -77,7 +77,7 @@ def test_a_model_of_files_that_the_program_uses_as_any_other(files, address, tmp
         (["--label", "bought", "--passes", "3"], "--passes has no effect with --dask"),
         (["--label", "bought", "--fit", "stream"], "--fit has no effect with --dask"),
         (["--label", "bought", "--problem", "ranking"], "DaskPairwiseRanker"),
-        (["--label", "bought", "--features", "bought"], "beside the label"),
+        (["--label", "bought", "--set", "reading.features=bought"], "beside the label"),
     ],
 )
 def test_what_a_cluster_does_not_do_is_refused(files, address, options, message):

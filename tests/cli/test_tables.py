@@ -197,11 +197,11 @@ def test_dry_run_and_overrides(tmp_path, capsys):
     assert re.search(r"^ward +constant .*left out: always A", out, re.MULTILINE)
     assert not list(tmp_path.glob("*.safetensors"))
     out, _ = call(capsys, "train", file, "--label", label, "--dry-run", "--json", "--exclude",
-                  "site,ward", "--numeric", "zip", "--categorical", "age")  # fmt: skip
+                  "site,ward", "--set", "reading.numeric=zip", "--categorical", "age")  # fmt: skip
     kinds = {entry["column"]: entry["kind"] for entry in json.loads(out)["columns"]}
     assert (kinds["site"], kinds["zip"], kinds["age"]) == ("excluded", "number", "category")
-    out, _ = call(capsys, "train", file, "--label", label, "--dry-run", "--text", "site",
-                  "--categorical", "zip:8", "--date", "age", status=1)  # fmt: skip
+    out, _ = call(capsys, "train", file, "--label", label, "--dry-run", "--set", "reading.text=site",
+                  "--categorical", "zip:8", "--set", "reading.date=age", status=1)  # fmt: skip
     (tmp_path / "x.svm").write_text("1 1:2\n")
     _, err = call(capsys, "train", "x.svm", "--dry-run", status=2)
     assert "svmlight has none" in err
@@ -217,7 +217,7 @@ def test_options_from_a_file(tmp_path, capsys):
     model = load_model("m")
     assert (model.step_size, model.loss) == (0.5, "hinge")
     assert "site=north" not in model.feature_names_in_
-    call(capsys, "train", file, "--config", "train.toml", "--output", "n", "--step-size", "auto")
+    call(capsys, "train", file, "--config", "train.toml", "--output", "n", "--set", "solver.step_size=auto")
     assert load_model("n").step_size == "auto"
     for text, message in (
         ("labels = 3", "there is no option 'labels'"),
@@ -329,7 +329,7 @@ def test_a_damaged_table_in_a_model(tmp_path, capsys):
         write_model("broken", replace(record, provenance=broken))
         _, err = call(capsys, "predict", "broken", "new.csv", status=1)
         assert message in err
-    _, err = call(capsys, "predict", "m", "new.csv", "--features", "a", status=2)
+    _, err = call(capsys, "predict", "m", "new.csv", "--set", "reading.features=a", status=2)
     assert "--features was settled when the model was trained" in err
     (tmp_path / "x.svm").write_text("1 1:2\n")
     _, err = call(capsys, "predict", "m", "x.svm", status=2)
@@ -351,8 +351,8 @@ def test_zero_based(tmp_path, capsys):
     (tmp_path / "z.svm").write_text("".join(lines))
     _, err = call(capsys, "train", "z.svm", status=1)
     assert "pass --zero-based" in err
-    call(capsys, "train", "z.svm", "--zero-based")
-    out, _ = call(capsys, "evaluate", "z.safetensors", "z.svm", "--zero-based", "--json")
+    call(capsys, "train", "z.svm", "--set", "reading.zero_based=true")
+    out, _ = call(capsys, "evaluate", "z.safetensors", "z.svm", "--set", "reading.zero_based=true", "--json")
     assert json.loads(out)["auc"] > 0.99
 
 

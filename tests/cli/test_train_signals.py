@@ -18,7 +18,7 @@ from pairlearn.cli.training import train
 from pairlearn.streams import OnlineLearner
 
 SIGNALS = [signal.SIGINT, signal.SIGTERM]
-ARGUMENTS = ["train", "a.csv", "--label", "y", "--fit", "stream", "--passes", "3", "--every", "50"]
+ARGUMENTS = ["train", "a.csv", "--label", "y", "--fit", "stream", "--passes", "3", "--set", "stream.every=50"]
 N = 200
 
 

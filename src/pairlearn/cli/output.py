@@ -11,7 +11,7 @@ import click
 
 from pairlearn.spreadsheet import defused
 
-__all__ = ["csv_cell", "emit", "json_option", "result_options"]
+__all__ = ["csv_cell", "emit", "json_option", "result_options", "show_warning"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -71,3 +71,8 @@ def emit(values: Mapping[str, Any], text: str, *, as_json: bool) -> None:
         # JSON has no NaN: a script must not receive what its parser refuses
         text = json.dumps(values, ensure_ascii=False, allow_nan=False)
     click.echo(text)
+
+
+def show_warning(message: Any, *_: Any, **__: Any) -> None:
+    """Print a warning in one line, in place of `warnings.showwarning`."""
+    click.echo(f"pairlearn: warning: {message}", err=True)

@@ -60,7 +60,7 @@ def open_for(model: Any, data: Sequence[str], reading: Reading, *, labelled: boo
     if reader.n_features != width:
         raise ReadError(
             f"{data[0]} gives {reader.n_features} features and the model has {width}; "
-            "pass --features (and --label, where there is one) as in training."
+            "pass --set reading.features=A,B (and --label, if there is one) as in training."
         )
     names = getattr(model, "feature_names_in_", None)
     if names is not None and reader.feature_names is not None:
@@ -68,7 +68,7 @@ def open_for(model: Any, data: Sequence[str], reading: Reading, *, labelled: boo
             if mine != theirs:
                 raise ReadError(
                     f"{data[0]} has the feature {theirs!r} where the model has {mine!r}; "
-                    "pass --features in the order of training."
+                    "pass --set reading.features=A,B in the order of training."
                 )
     return reader
 

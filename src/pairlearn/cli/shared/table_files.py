@@ -17,6 +17,7 @@ from pairlearn.cli.shared.reading import (
     check_svmlight_options,
     classes_of,
     format_of,
+    spelled,
     split_names,
 )
 
@@ -84,8 +85,8 @@ def table_options(data: Sequence[str], reading: Reading, problem: str) -> TableO
     levels: dict[str, Sequence[str]] = {}
     widths: dict[str, int] = {}
     for option, kind in (("numeric", "number"), ("date", "date"), ("text", "text")):
-        for name in _names(getattr(reading, option), f"--{option}"):
-            _only_once(kinds, name, f"--{option}")
+        for name in _names(getattr(reading, option), spelled(option)):
+            _only_once(kinds, name, spelled(option))
             kinds[name] = kind
     for entry in reading.categorical:
         name, equals, listed = entry.partition("=")
@@ -123,7 +124,7 @@ def table_options(data: Sequence[str], reading: Reading, problem: str) -> TableO
         classes=classes,
         features=None
         if reading.features is None
-        else tuple(split_names(reading.features, "--features")),
+        else tuple(split_names(reading.features, spelled("features"))),
         exclude=tuple(_names(reading.exclude, "--exclude")),
         kinds=kinds,
         levels=levels,
@@ -163,7 +164,7 @@ def _missing(text: str | None) -> str | float:
         number = math.nan
     if not math.isfinite(number):
         raise click.BadParameter(
-            f"--missing must be auto, refuse, indicator or a number, got {text!r}."
+            f"{spelled('missing')} must be auto, refuse, indicator or a number, got {text!r}."
         )
     return number
 
@@ -294,8 +295,8 @@ def open_encoded(
     for option in ("features", "categorical", "missing", "classes", "qid", "single"):
         if getattr(reading, option):
             raise click.UsageError(
-                f"--{option} was settled when the model was trained, and is stored in it; leave it "
-                "out, or train again."
+                f"{spelled(option)} was settled when the model was trained, and is stored in it; "
+                "leave it out, or train again."
             )
     if labelled and reading.label is not None and encoder.label is not None:
         encoder.label = replace(encoder.label, column=reading.label)

@@ -10,14 +10,16 @@ import sys
 import warnings
 from collections import OrderedDict
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
 from pairlearn.cli.output import json_option
 from pairlearn.cli.shared.names import Named
-from pairlearn.cli.shared.reading import number_or_auto
+from pairlearn.cli.shared.settings import Settings, build, set_option
 from pairlearn.cli.stopping import Stopping
+from pairlearn.register import Part
 
 if TYPE_CHECKING:
     from pairlearn.streams.drift import Alarm, DriftAlarm
@@ -195,8 +197,7 @@ def _parsed(line: str) -> dict[str, Any]:
               metavar="LINES", help="Lines between two checkpoints.")  # fmt: skip
 @click.option("--loss", type=Named("losses.LOSSES"), default="hinge", show_default=True,
               help="Pair loss.")  # fmt: skip
-@click.option("--step-size", default="auto", show_default=True, metavar="NUMBER|auto",
-              help="Scale of the steps.")  # fmt: skip
+@set_option("solver", "scaling", example="solver.step_size=0.1, solver.radius=5 or scaling=null")
 @click.option("--window", type=click.IntRange(2), default=10_000, show_default=True,
               help="Labelled examples that the AUC looks back on.")  # fmt: skip
 @click.option("--pending", type=click.IntRange(1), default=100_000, show_default=True,
@@ -204,8 +205,8 @@ def _parsed(line: str) -> dict[str, Any]:
 @click.option("--max-line-bytes", type=click.IntRange(16), default=1 << 20, show_default=True,
               metavar="BYTES", help="Longer lines are refused.")  # fmt: skip
 @click.option("--alarm", type=click.FloatRange(0, min_open=True), metavar="EXAMPLES",
-              help="Tell when the AUC drops; by chance alone about once in so many labelled "
-                   "examples.")  # fmt: skip
+              help="Tell when the AUC drops; by chance alone about once in this many "
+                   "labelled examples.")  # fmt: skip
 @click.option("--live", metavar="FILE|PORT",
               help="Show the stream on a page: a file, or at a port of this machine.")  # fmt: skip
 @click.option("--strict", is_flag=True, help="Stop at the first line that cannot be used.")
@@ -217,7 +218,7 @@ def command(
     checkpoint: str | None,
     every: int,
     loss: str,
-    step_size: str,
+    settings: Settings,
     window: int,
     pending: int,
     max_line_bytes: int,
@@ -241,22 +242,21 @@ def command(
     \b
     Examples:
       producer | pairlearn stream -o model.safetensors > scores.jsonl
-      producer | pairlearn stream --checkpoint state.ckpt --step-size 0.1
+      producer | pairlearn stream --checkpoint state.ckpt --set solver.step_size=0.1
       producer | pairlearn stream --live 8000 --alarm 1e6
       n=$(pairlearn stream --checkpoint state.ckpt --resume)
       tail -n +$((n + 1)) log.jsonl | pairlearn stream --checkpoint state.ckpt
     """
     from pairlearn.cli.streaming.live import live_page
     from pairlearn.streams.drift import DriftAlarm
-    from pairlearn.streams.named import NamedLearner
     from pairlearn.streams.progressive import ProgressiveAUC
 
     if resume:
         _tell_place(checkpoint, as_json)
         return
-    step = number_or_auto("--step-size", step_size)
+    learner = _learner(loss, settings)
     watch = None if alarm is None else DriftAlarm(alarm, block=_alarm_block(alarm))
-    talk = Conversation(NamedLearner(loss, step_size=step), ProgressiveAUC(window), pending, watch)
+    talk = Conversation(learner, ProgressiveAUC(window), pending, watch)
     with (
         Stopping() as stop,
         _held(checkpoint),
@@ -301,6 +301,32 @@ def command(
         raise click.exceptions.Exit(stop.status)
     if output is not None and not talk.learner.n_seen:
         raise ValueError("no labelled example came, so there is no model to write.")
+
+
+@dataclass(frozen=True, repr=False)
+class _Descent(Part):
+    """The settings ``solver.FIELD``."""
+
+    step_size: float | str = "auto"
+    radius: float = math.inf
+
+    def __post_init__(self) -> None:
+        from pairlearn.validation import check_positive
+
+        if self.step_size != "auto":
+            check_positive("step_size", self.step_size)  # type: ignore[arg-type]
+        check_positive("radius", self.radius, allow_infinite=True)
+
+
+def _learner(loss: str, settings: Settings) -> NamedLearner:
+    """Return a learner with these settings."""
+    from pairlearn.streams.named import NamedLearner
+
+    solver = build("solver", _Descent(), settings.under("solver"))
+    if not isinstance(solver, _Descent):
+        raise settings["solver"].refuse("a stream has one solver; set its fields.")
+    scaling = settings["scaling"].value if "scaling" in settings else "auto"
+    return NamedLearner(loss, step_size=solver.step_size, radius=solver.radius, scaling=scaling)
 
 
 def _alarm_block(examples: float) -> int:
