@@ -21,6 +21,8 @@ from pairlearn import (
 )
 from pairlearn.cli.program import program
 from pairlearn.cli.running import run
+from pairlearn.cli.shared.problem_kinds import PROBLEMS
+from pairlearn.cli.shared.settings import Settings
 from pairlearn.metrics import error_entropy
 from pairlearn.streams import Schema, SvmlightReader, open_reader
 
@@ -60,13 +62,32 @@ def ranked(features, rng, tmp_path):
     return tmp_path, X[2000:], grades[2000:], qid[2000:]
 
 
+def descent(problem, *settings):
+    """Return the options that set fields of the solver, or of an estimator that descends itself."""
+    has_solver = "solver" in PROBLEMS[problem].make(Settings(), 0).get_params()
+    return [a for text in settings for a in ("--set", f"solver.{text}" if has_solver else text)]
+
+
 @pytest.mark.parametrize("form", ["csv", "svm"])
 def test_ranking(form, ranked, capsys):
     folder, X, grades, qid = ranked
     model = folder / "m"
     columns = ["--label", "grade", "--qid", "q"] if form == "csv" else []
-    out, err = call(capsys, "train", folder / f"train.{form}", "--problem", "ranking", *columns,
-                    "-o", model, "--json", "--fit", "stream", "--set", "stream.shuffle_buffer=0")  # fmt: skip
+    out, err = call(
+        capsys,
+        "train",
+        folder / f"train.{form}",
+        "--problem",
+        "ranking",
+        *columns,
+        "-o",
+        model,
+        "--json",
+        "--fit",
+        "stream",
+        "--set",
+        "stream.shuffle_buffer=0",
+    )
     assert json.loads(out)["problem"] == "ranking"
     assert err == ""
     fitted = load_model(model)
@@ -95,7 +116,10 @@ def test_ranking(form, ranked, capsys):
 
 def test_ranking_without_queries_and_offline(ranked, capsys):
     folder, *_ = ranked
-    for how in (["--set", "reading.features=a,b,c"], ["--qid", "q", "--fit", "offline", "--passes", "2"]):
+    for how in (
+        ["--set", "reading.features=a,b,c"],
+        ["--qid", "q", "--fit", "offline", *descent("ranking", "n_passes=2")],
+    ):
         said, _ = call(capsys, "train", folder / "train.csv", "--problem", "ranking", "--label",
                        "grade", "--loss", "logistic", *how, "-o", folder / "m")  # fmt: skip
         # of a fifth of the queries, which the model that is measured has not seen
@@ -186,20 +210,26 @@ def test_wrong_usage(arguments, message, ranked, capsys):
 
 def test_plots_are_for_auc(ranked, capsys):
     folder, *_ = ranked
-    call(capsys, "train", folder / "train.svm", "--problem", "ranking", "--passes", 2,
-         "--set", "solver.step_size=0.1", "-o", folder / "m")  # fmt: skip
+    call(capsys, "train", folder / "train.svm", "--problem", "ranking",
+         *descent("ranking", "n_passes=2", "step_size=0.1"), "-o", folder / "m")  # fmt: skip
     _, err = call(capsys, "evaluate", folder / "m", folder / "test.svm", "--plot", folder / "p",
                   status=2)  # fmt: skip
     assert "--plot is for AUC" in err
-    _, err = call(capsys, "train", folder / "train.svm", "--problem", "ranking", "--forget",
-                  "100", "-o", folder / "m", status=1)  # fmt: skip
+    _, err = call(capsys, "train", folder / "train.svm", "--problem", "ranking", "--set",
+                  "stream.forget=100", "-o", folder / "m", status=1)  # fmt: skip
     assert "leave forget at None" in err
 
 
 @pytest.mark.parametrize("problem", ["ranking", "entropy", "metric"])
 def test_export(problem, ranked, capsys):
     folder, X, *_ = ranked
-    columns = ["--label", "grade", "--set", "reading.features=a,b,c", "--passes", 2, "--set", "solver.step_size=0.1"]
+    columns = [
+        "--label",
+        "grade",
+        "--set",
+        "reading.features=a,b,c",
+        *descent(problem, "n_passes=2", "step_size=0.1"),
+    ]
     call(capsys, "train", folder / "train.csv", "--problem", problem, *columns, "-o", folder / "m")
     fitted = load_model(folder / "m")
     if problem == "metric":

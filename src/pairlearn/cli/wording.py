@@ -13,10 +13,10 @@ from pairlearn.cli.shared.settings import field_path
 __all__ = ["in_options", "options_of"]
 
 #: Arguments of the library whose options have other names.
-_ALIASES = {"n_splits": "splits", "random_state": "seed"}
+_ALIASES = {"features": "feature-map", "n_splits": "splits", "random_state": "seed"}
 _SWITCHES = {"verify_digest=False": "--no-verify"}
 _ASSIGNED = re.compile(
-    r"\b([a-z]+(?:_[a-z]+)*)="
+    r"(?<![\w.])([a-z]+(?:_[a-z]+)*)="
     r"(?:'([^']*)'|\"([^\"]*)\"|(True|False)|([+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?))?"
 )
 _UNDERSCORED = re.compile(r"(?<![\w./-])([a-z]+(?:_[a-z]+)+)(?![\w./(=])")
@@ -65,7 +65,7 @@ def in_options(message: str, options: Iterable[str]) -> str:
         value = match[2] or match[3] or match[5]
         if found.startswith("--set "):
             value = value or (match[4] or "").lower()
-            return f"{found}={value}" if value else found
+            return f"{found}={value}"
         return f"{found} {value}" if value else found
 
     for python, switch in _SWITCHES.items():

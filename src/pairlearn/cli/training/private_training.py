@@ -121,7 +121,6 @@ def train_privately(
     privacy: PrivateOptions,
     reading: Reading,
     settings: Settings,
-    recorded: dict[str, Any],
 ) -> tuple[dict[str, Any], str]:
     """Write a private model and its certificate; return the result as values and as text.
 
@@ -170,9 +169,9 @@ def train_privately(
     )
     path = output or f"{Path(data[0]).stem}.safetensors"
     plain = schema_to_plain(schema, facts.features)
-    write_model(
-        path, model.to_record({"schema": plain, "program": "pairlearn train --private", **recorded})
-    )
+    # The file of a private model holds no other facts than these.
+    typed = " ".join(["pairlearn train --private", *(one.typed for one in settings.values())])
+    write_model(path, model.to_record({"schema": plain, "program": typed}))
     certificate = model.certificate_
     beside = f"{path}.certificate.json"
     shown = {**certificate.to_dict(), "statement": certificate.statement()}

@@ -174,12 +174,15 @@ def command(**given: Any) -> None:
       pairlearn train patients.csv --private --epsilon 1 --delta 1e-6 --bounds bounds.toml
     """
     options = Options(**given)
+    for setting in options.settings.under("stream").values():
+        if options.privacy.private or options.dask is not None:
+            way = "--private" if options.privacy.private else "--dask"
+            raise setting.refuse(f"{way} does not learn a stream; leave it out.")
     if options.privacy.private:
         refuse_beside_private("data", "output", "as_json", "feature_map", "settings")
         result = train_privately(
-            options.data, options.output, options.privacy, options.reading, options.parts(),
-            options.recorded(),
-        )  # fmt: skip
+            options.data, options.output, options.privacy, options.reading, options.parts()
+        )
         emit(*result, as_json=options.as_json)
     elif options.dask is not None:
         refuse_beside_dask(options.problem, options.reading)
