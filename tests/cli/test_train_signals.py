@@ -146,7 +146,7 @@ def test_a_second_signal_does_not_disturb_the_end_by_the_first(folder, monkeypat
         signal.raise_signal(number)
         true_say(message)
 
-    monkeypatch.setattr(train, "_opened", opened)
+    monkeypatch.setattr(train, "open_training_data", opened)
     monkeypatch.setattr(running, "_say", say)
     assert run(program, [*ARGUMENTS, "-o", "m"]) == 128 + number
     assert capsys.readouterr().err.strip() == "pairlearn: interrupted"
