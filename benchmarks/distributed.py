@@ -158,9 +158,10 @@ def _write(folder: Path, n: int, n_files: int) -> None:
 
 
 def _fit(X: Any, y: Any, loss: str, client: Any) -> Any:
+    from pairlearn import Exact
     from pairlearn.distributed import DaskAUCClassifier
 
-    return DaskAUCClassifier(loss, ridge=1e-3, random_state=0, client=client).fit(X, y)
+    return DaskAUCClassifier(loss=loss, solver=Exact(1e-3), random_state=0, client=client).fit(X, y)
 
 
 def processor_seconds(client: Any) -> tuple[float, float]:
@@ -174,6 +175,7 @@ def _alone(folder: Path, loss: str) -> tuple[float, Any, int, int, float]:
     import pyarrow as pa
     from threadpoolctl import threadpool_limits
 
+    from pairlearn import Exact
     from pairlearn.distributed import train_auc
 
     files = sorted(folder.glob("*.parquet"))
@@ -195,10 +197,10 @@ def _alone(folder: Path, loss: str) -> tuple[float, Any, int, int, float]:
         # As a worker has it.
         with threadpool_limits(1):
             # Once before, as with Dask: files in memory, modules loaded.
-            train_auc(run, loss="square", ridge=1e-3, random_state=0)
+            train_auc(run, loss="square", solver=Exact(1e-3), random_state=0)
             moved = 0
             begin, used = time.perf_counter(), time.process_time()
-            fit = train_auc(run, loss=loss, ridge=1e-3, random_state=0)
+            fit = train_auc(run, loss=loss, solver=Exact(1e-3), random_state=0)
             took, cpu = time.perf_counter() - begin, time.process_time() - used
     finally:
         pa.set_cpu_count(n_threads)

@@ -276,6 +276,7 @@ _LEARNERS = ("dense", "sparse", "forgetting", "dropping", "ranking", "entropy", 
 def _make(kind: str, folder: Path) -> tuple[Any, Any]:
     """Return a learner and its reader."""
     from pairlearn import SGD, AUCClassifier, EntropyRegressor, MetricLearner, PairwiseRanker
+    from pairlearn.estimators import MetricSGD
     from pairlearn.streams import OnlineLearner, Schema, open_reader
 
     seed: dict[str, Any] = {"random_state": 0}
@@ -288,11 +289,11 @@ def _make(kind: str, folder: Path) -> tuple[Any, Any]:
     elif kind == "dropping":
         options["forget"] = "drop"
     elif kind == "ranking":
-        model, options = PairwiseRanker(step_size=0.1, **seed), {}
+        model, options = PairwiseRanker(solver=SGD(step_size=0.1), **seed), {}
     elif kind == "entropy":
-        model, options = EntropyRegressor(step_size=0.1, bandwidth=1.0, **seed), {}
+        model, options = EntropyRegressor(bandwidth=1.0, solver=SGD(step_size=0.1), **seed), {}
     elif kind == "metric":
-        model, options = MetricLearner(step_size=0.01, **seed), {}
+        model, options = MetricLearner(solver=MetricSGD(step_size=0.01), **seed), {}
     learner = OnlineLearner(model, **options)
     if kind == "sparse":
         return learner, open_reader(folder / "a.svm", chunk_rows=7)

@@ -21,8 +21,6 @@ from pairlearn import (
 )
 from pairlearn.cli.program import program
 from pairlearn.cli.running import run
-from pairlearn.cli.shared.problem_kinds import PROBLEMS
-from pairlearn.cli.shared.settings import Settings
 from pairlearn.metrics import error_entropy
 from pairlearn.streams import Schema, SvmlightReader, open_reader
 
@@ -60,12 +58,6 @@ def ranked(features, rng, tmp_path):
         ]
         (tmp_path / f"{name}.svm").write_text("\n".join(lines) + "\n")
     return tmp_path, X[2000:], grades[2000:], qid[2000:]
-
-
-def descent(problem, *settings):
-    """Return the options that set fields of the solver, or of an estimator that descends itself."""
-    has_solver = "solver" in PROBLEMS[problem].make(Settings(), 0).get_params()
-    return [a for text in settings for a in ("--set", f"solver.{text}" if has_solver else text)]
 
 
 @pytest.mark.parametrize("form", ["csv", "svm"])
@@ -118,7 +110,7 @@ def test_ranking_without_queries_and_offline(ranked, capsys):
     folder, *_ = ranked
     for how in (
         ["--set", "reading.features=a,b,c"],
-        ["--qid", "q", "--fit", "offline", *descent("ranking", "n_passes=2")],
+        ["--qid", "q", "--fit", "offline", "--set", "solver.n_passes=2"],
     ):
         said, _ = call(capsys, "train", folder / "train.csv", "--problem", "ranking", "--label",
                        "grade", "--loss", "logistic", *how, "-o", folder / "m")  # fmt: skip
@@ -211,7 +203,7 @@ def test_wrong_usage(arguments, message, ranked, capsys):
 def test_plots_are_for_auc(ranked, capsys):
     folder, *_ = ranked
     call(capsys, "train", folder / "train.svm", "--problem", "ranking",
-         *descent("ranking", "n_passes=2", "step_size=0.1"), "-o", folder / "m")  # fmt: skip
+         "--set", "solver.n_passes=2", "--set", "solver.step_size=0.1", "-o", folder / "m")  # fmt: skip
     _, err = call(capsys, "evaluate", folder / "m", folder / "test.svm", "--plot", folder / "p",
                   status=2)  # fmt: skip
     assert "--plot is for AUC" in err
@@ -228,7 +220,10 @@ def test_export(problem, ranked, capsys):
         "grade",
         "--set",
         "reading.features=a,b,c",
-        *descent(problem, "n_passes=2", "step_size=0.1"),
+        "--set",
+        "solver.n_passes=2",
+        "--set",
+        "solver.step_size=0.1",
     ]
     call(capsys, "train", folder / "train.csv", "--problem", problem, *columns, "-o", folder / "m")
     fitted = load_model(folder / "m")

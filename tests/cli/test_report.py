@@ -174,9 +174,9 @@ def test_many_classes_of_other_models_and_data(tmp_path, capsys):
     X, y = load_iris(return_X_y=True)
     write_table(tmp_path / "t.csv", X, y)
     command = ("evaluate", tmp_path / "m", tmp_path / "t.csv", "--label", "y", "--json")
-    MulticlassAUCClassifier(ridge=0.1, random_state=0).fit(X, y).save(tmp_path / "m")
+    MulticlassAUCClassifier(solver=Exact(ridge=0.1), random_state=0).fit(X, y).save(tmp_path / "m")
     assert json.loads(call(capsys, *command).out)["hand_till_pairs"] > 0.99
-    model = OrdinalAUCClassifier(ridge=0.1, random_state=0).fit(X, y)
+    model = OrdinalAUCClassifier(solver=Exact(ridge=0.1), random_state=0).fit(X, y)
     model.save(tmp_path / "m")
     found = json.loads(call(capsys, *command).out)
     assert "hand_till_pairs" not in found

@@ -15,6 +15,7 @@ from pairlearn.cli.program import program
 from pairlearn.cli.running import run
 from pairlearn.cli.shared.problem_kinds import PROBLEMS
 from pairlearn.cli.shared.settings import REMOVED, Setting, Settings
+from pairlearn.estimators import MetricSGD
 from pairlearn.estimators.shared.rules import Costs
 from pairlearn.models import read_model
 from pairlearn.pairings import FifoBuffer
@@ -174,6 +175,10 @@ def test_what_does_not_change_the_model_is_not_recorded(train):
         ("entropy", "window=epanechnikov", "epanechnikov"),
         ("metric", "loss=hinge_no_bias", "hinge_no_bias"),
         ("metric", "n_neighbors=2", 2),
+        ("ranking", "solver.step_size=0.5", SGD(step_size=0.5)),
+        ("entropy", "solver.step_size=0.5", SGD(step_size=0.5)),
+        ("metric", "solver.step_size=0.5", SGD(step_size=0.5)),
+        ("metric", "solver.period=2", MetricSGD(period=2)),
     ],
 )
 def test_every_problem_has_settings(problem, setting, parameter, train):

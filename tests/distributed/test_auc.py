@@ -6,7 +6,7 @@ import pytest
 from sklearn.metrics import balanced_accuracy_score
 
 from pairlearn import AUCClassifier, Exact, Hinge, load_model, roc_auc
-from pairlearn.distributed import train_auc
+from pairlearn.distributed import ByPasses, train_auc
 from pairlearn.estimators.shared.scaling import fit_scaling
 from pairlearn.metrics import pair_risk
 from pairlearn.solvers import ExactSolver
@@ -49,7 +49,7 @@ def test_the_square_loss_has_twelve_digits_of_one_machine(table):
     X, y = table
     expected = AUCClassifier(loss="square", solver=Exact(ridge=0.01)).fit(X, y).coef_
     for order in orders(X, y).values():
-        found = train_auc(engine(X, y, order), loss="square", ridge=0.01, random_state=0)
+        found = train_auc(engine(X, y, order), loss="square", solver=ByPasses(0.01), random_state=0)
         np.testing.assert_allclose(found.model.coef_, expected, rtol=1e-11)
         assert found.n_passes == 2
 
@@ -71,7 +71,7 @@ def test_other_losses_reach_the_objective_of_the_exact_solver(table, loss):
         return factor * pair_risk(loss, Z @ v, signs) + 0.01 * v @ v
 
     for order in orders(X, y).values():
-        found = train_auc(engine(X, y, order), loss=loss, ridge=0.01, random_state=0)
+        found = train_auc(engine(X, y, order), loss=loss, solver=ByPasses(0.01), random_state=0)
         v = scaling.from_user(found.model.coef_[0])
         assert objective(v) <= objective(exact) * (1 + 1e-4)
         assert found.objective <= objective(v) + 1e-9
@@ -84,7 +84,9 @@ def test_other_losses_reach_the_objective_of_the_exact_solver(table, loss):
 
 def test_the_hinge_itself_is_minimised(table):
     X, y = table
-    found = train_auc(engine(X, y, np.arange(len(y))), loss="hinge", ridge=0.01, random_state=0)
+    found = train_auc(
+        engine(X, y, np.arange(len(y))), loss="hinge", solver=ByPasses(0.01), random_state=0
+    )
     rows = DenseRows(X)
     scaling = fit_scaling(rows)
     Z, signs = scaling.apply(rows).X, np.where(y == "yes", 1.0, -1.0)
@@ -104,9 +106,9 @@ def test_weights_count_as_copies_do(table):
     weight = np.arange(len(y)) % 3 * 1.0
     copies = np.repeat(np.arange(len(y)), weight.astype(int))
     order = np.arange(len(y))
-    weighted = train_auc(engine(X, y, order, weight=weight), loss="square", ridge=0.1)
+    weighted = train_auc(engine(X, y, order, weight=weight), loss="square", solver=ByPasses(0.1))
     copied = train_auc(
-        engine(X[copies], y[copies], np.arange(len(copies))), loss="square", ridge=0.1
+        engine(X[copies], y[copies], np.arange(len(copies))), loss="square", solver=ByPasses(0.1)
     )
     np.testing.assert_allclose(weighted.model.coef_, copied.model.coef_, rtol=1e-10)
     assert weighted.training_auc == pytest.approx(copied.training_auc, abs=1e-12)
@@ -136,9 +138,9 @@ def test_the_model_is_an_ordinary_one(table, tmp_path):
 def test_many_features_take_two_passes_an_evaluation(table, monkeypatch):
     X, y = table
     run = engine(X, y, np.arange(len(y)))
-    one = train_auc(run, ridge=0.01, random_state=0)
+    one = train_auc(run, solver=ByPasses(0.01), random_state=0)
     monkeypatch.setattr("pairlearn.distributed.auc._MANY_FEATURES", 3)
-    two = train_auc(run, ridge=0.01, random_state=0)
+    two = train_auc(run, solver=ByPasses(0.01), random_state=0)
     np.testing.assert_allclose(two.model.coef_, one.model.coef_, rtol=1e-3)
     assert two.n_passes > one.n_passes
 
@@ -149,18 +151,18 @@ def test_what_cannot_be_asked_for_is_refused(table):
     with pytest.raises(ValueError, match="convex loss of opposite pairs"):
         train_auc(run, loss="loglink")
     with pytest.raises(ValueError, match="ridge must be at least 0"):
-        train_auc(run, ridge=-1.0)
+        train_auc(run, solver=ByPasses(-1.0))
     with pytest.raises(ValueError, match='scaling must be "auto" or None'):
         train_auc(run, scaling="standard")
     with pytest.raises(ValueError, match="one class"):
         train_auc(engine(X, np.full(len(y), "no"), np.arange(len(y))))
     with pytest.warns(RuntimeWarning, match="raise max_passes"):
-        train_auc(run, loss="logistic", max_passes=1, ridge=1e-4, tolerance=1e-12)
+        train_auc(run, loss="logistic", solver=ByPasses(1e-4, 1e-12, max_passes=1))
 
 
 def test_data_in_which_nothing_varies_get_no_model_but_a_warning():
     X, y = np.ones((20, 2)), np.arange(20) % 2
     with pytest.warns(UserWarning, match="None of the 2 features varies"):
-        fit = train_auc(engine(X, y, np.arange(20)), ridge=1.0)
+        fit = train_auc(engine(X, y, np.arange(20)), solver=ByPasses(1.0))
     assert not fit.model.coef_.any()
     assert fit.training_auc == 0.5

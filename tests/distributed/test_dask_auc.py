@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse
 
 from pairlearn import AUCClassifier, Exact, roc_auc_interval
-from pairlearn.distributed import DaskAUCClassifier, train_auc
+from pairlearn.distributed import ByPasses, DaskAUCClassifier, train_auc
 
 da = pytest.importorskip("dask.array", reason="needs the extra dask")
 dd = pytest.importorskip("dask.dataframe", reason="needs the extra dask")
@@ -90,7 +90,7 @@ def test_small_files_that_dask_reads_together(table, tmp_path):
     # Of few columns of small files Dask makes fewer partitions: not for labels alone.
     features, labels = files[["a", "b", "c"]], files["label"]
     expected = AUCClassifier(loss="square", solver=Exact(ridge=0.1)).fit(X, y)
-    found = DaskAUCClassifier("square", ridge=0.1).fit(features, labels)
+    found = DaskAUCClassifier(loss="square", solver=Exact(0.1)).fit(features, labels)
     np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-11)
     assert found.score(features, labels) == expected.score(X, y)
 
@@ -101,7 +101,7 @@ def test_empty_partitions_and_unknown_lengths(table):
     # The last chunks are empty, and nobody knows.
     some_X, some_y = X[keep], y[keep]
     assert np.isnan(some_X.chunks[0]).all()
-    found = DaskAUCClassifier("square", ridge=0.1).fit(some_X, some_y)
+    found = DaskAUCClassifier(loss="square", solver=Exact(0.1)).fit(some_X, some_y)
     expected = AUCClassifier(loss="square", solver=Exact(ridge=0.1)).fit(
         table[0][:300], table[1][:300]
     )
@@ -114,11 +114,11 @@ def test_empty_partitions_and_unknown_lengths(table):
 def test_sparse_blocks(table):
     X, y = arrays(np.where(np.abs(table[0]) > 0.5, table[0], 0.0), table[1])
     sparse = X.map_blocks(scipy.sparse.csr_array)
-    found = DaskAUCClassifier("square", ridge=0.1, random_state=0).fit(sparse, y)
-    dense = DaskAUCClassifier("square", ridge=0.1, random_state=0).fit(X, y)
+    found = DaskAUCClassifier(loss="square", solver=Exact(0.1), random_state=0).fit(sparse, y)
+    dense = DaskAUCClassifier(loss="square", solver=Exact(0.1), random_state=0).fit(X, y)
     np.testing.assert_allclose(found.coef_, dense.coef_, rtol=1e-9)
-    hinge = DaskAUCClassifier(ridge=0.1, random_state=0).fit(sparse, y)
-    other = DaskAUCClassifier(ridge=0.1, random_state=0).fit(X, y)
+    hinge = DaskAUCClassifier(solver=ByPasses(0.1), random_state=0).fit(sparse, y)
+    other = DaskAUCClassifier(solver=ByPasses(0.1), random_state=0).fit(X, y)
     assert hinge.fit_.objective == pytest.approx(other.fit_.objective, rel=1e-4)
     np.testing.assert_allclose(
         found.decision_function(sparse).compute(), dense.decision_function(X).compute(), atol=1e-6
@@ -127,7 +127,7 @@ def test_sparse_blocks(table):
 
 def test_predictions_are_lazy_and_those_of_the_model(table, client):
     X, y = arrays(*table)
-    clf = DaskAUCClassifier("square", ridge=0.1, client=client).fit(X, y)
+    clf = DaskAUCClassifier(loss="square", solver=Exact(0.1), client=client).fit(X, y)
     model = clf.model_
     for method in ("decision_function", "predict", "predict_proba"):
         lazy = getattr(clf, method)(X)
@@ -143,7 +143,7 @@ def test_predictions_for_a_frame_keep_its_index(table):
     X, y = table
     frame = dd.from_pandas(frame_of(X).set_index(np.arange(1000, 1600)), npartitions=3)
     labels = dd.from_pandas(pd.Series(y, index=np.arange(1000, 1600)), npartitions=3)
-    clf = DaskAUCClassifier("square", ridge=0.1).fit(frame, labels)
+    clf = DaskAUCClassifier(loss="square", solver=Exact(0.1)).fit(frame, labels)
     scores = clf.decision_function(frame).compute()
     assert scores.index[0] == 1000
     # A product of other shape may round differently.
@@ -155,7 +155,7 @@ def test_predictions_for_a_frame_keep_its_index(table):
 
 def test_the_score_is_the_exact_auc_with_its_interval(table, client, monkeypatch):
     X, y = arrays(*table)
-    clf = DaskAUCClassifier("square", ridge=0.1, client=client).fit(X, y)
+    clf = DaskAUCClassifier(loss="square", solver=Exact(0.1), client=client).fit(X, y)
     expected = roc_auc_interval(table[1] == "yes", clf.model_.decision_function(table[0]))
     for size in (4_000_000, 100):
         monkeypatch.setattr("pairlearn.distributed.dask.auc._RANGE", size)
@@ -171,7 +171,7 @@ def test_the_score_is_the_exact_auc_with_its_interval(table, client, monkeypatch
 def test_weights_travel_with_their_examples(table):
     X, y = arrays(*table)
     weight = da.from_array(np.arange(600) % 3 * 1.0, chunks=250)
-    found = DaskAUCClassifier("square", ridge=0.1).fit(X, y, weight)
+    found = DaskAUCClassifier(loss="square", solver=Exact(0.1)).fit(X, y, weight)
     alone = AUCClassifier(loss="square", solver=Exact(ridge=0.1)).fit(
         *table, np.arange(600) % 3 * 1.0
     )
@@ -181,7 +181,7 @@ def test_weights_travel_with_their_examples(table):
 def test_progress_is_told_pass_by_pass(table):
     told = []
     clf = DaskAUCClassifier(
-        ridge=0.1, progress=lambda number, purpose: told.append((number, purpose))
+        solver=ByPasses(0.1), progress=lambda number, purpose: told.append((number, purpose))
     )
     clf.fit(*arrays(*table))
     assert [number for number, _ in told] == list(range(1, clf.fit_.n_passes + 1))

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from pairlearn import AUCClassifier, Exact, Hats, Moments, RandomFourier
-from pairlearn.distributed import DaskAUCClassifier, train_auc
+from pairlearn.distributed import ByPasses, DaskAUCClassifier, train_auc
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +32,7 @@ def test_mapped_rows_are_solved_as_in_one_memory(table, features):
     X, y = table
     fitted = features.fit(X, rng=np.random.default_rng(0))
     expected = AUCClassifier(features=fitted, loss="square", solver=Moments(ridge=0.01)).fit(X, y)
-    fit = train_auc(engine(X, y), loss="square", features=fitted, ridge=0.01)
+    fit = train_auc(engine(X, y), loss="square", features=fitted, solver=ByPasses(0.01))
     np.testing.assert_allclose(fit.model.coef_, expected.coef_, rtol=1e-8)
     np.testing.assert_allclose(
         fit.model.decision_function(X) + fit.model.threshold_,
@@ -67,7 +67,7 @@ def test_maps_on_dask_collections(table):
 
 def test_weights_of_classes_move_probabilities_and_no_coefficient(table):
     X, y = table
-    options = {"loss": "square", "ridge": 0.1}
+    options = {"loss": "square", "solver": Exact(0.1)}
     plain = train_auc(engine(X, y), **options).model
     for class_weight in ("balanced", {"yes": 3.0}):
         found = train_auc(engine(X, y), class_weight=class_weight, **options).model

@@ -8,7 +8,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.neighbors import KNeighborsClassifier
 
 from pairlearn import load_model
-from pairlearn.distributed import PairScatters, metric_of, train_metric
+from pairlearn.distributed import OnePass, PairScatters, metric_of, train_metric
 
 
 @pytest.fixture(scope="module")
@@ -44,8 +44,8 @@ def test_the_metric_is_the_positive_part_of_the_ratio(rng):
 def test_neighbours_are_found_in_any_units_and_partitions(table):
     X, X_test, y, y_test = table
     found = train_metric(engine(X, y), random_state=0)
-    other = train_metric(engine(X * 1e3 ** np.arange(13).clip(0, 3), y, 1), ridge=0.1)
-    same = train_metric(engine(X, y), ridge=0.1)
+    other = train_metric(engine(X * 1e3 ** np.arange(13).clip(0, 3), y, 1), solver=OnePass(0.1))
+    same = train_metric(engine(X, y), solver=OnePass(0.1))
     np.testing.assert_allclose(
         np.abs(other.transform(X_test * 1e3 ** np.arange(13).clip(0, 3))),
         np.abs(same.transform(X_test)),
@@ -59,7 +59,7 @@ def test_neighbours_are_found_in_any_units_and_partitions(table):
 
 def test_the_learner_is_an_ordinary_one(table, tmp_path):
     X, X_test, y, _ = table
-    model = train_metric(engine(X, y), ridge=0.1)
+    model = train_metric(engine(X, y), solver=OnePass(0.1))
     model.save(tmp_path / "metric.safetensors")
     again = load_model(tmp_path / "metric.safetensors")
     np.testing.assert_array_equal(again.transform(X_test), model.transform(X_test))
@@ -69,11 +69,11 @@ def test_the_learner_is_an_ordinary_one(table, tmp_path):
 def test_what_holds_no_pairs_is_refused(table):
     X, _, y, _ = table
     with pytest.raises(ValueError, match="needs two labels"):
-        train_metric(engine(X, np.full(len(y), "a")), ridge=0.1)
+        train_metric(engine(X, np.full(len(y), "a")), solver=OnePass(0.1))
     with pytest.raises(ValueError, match="at most 2 are"):
-        train_metric(engine(X, y), max_classes=2)
+        train_metric(engine(X, y), solver=OnePass(max_classes=2))
     with pytest.raises(ValueError, match="ridge"):
-        train_metric(engine(X, y), ridge=-1.0)
+        train_metric(engine(X, y), solver=OnePass(-1.0))
 
 
 def test_on_dask_collections(table, client):

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from pairlearn import PairwiseRanker, SquaredHinge, load_model
+from pairlearn import SGD, PairwiseRanker, SquaredHinge, load_model
 from pairlearn.distributed import QueryGradient, QueryMoments, train_ranker
 from pairlearn.metrics.ranking import ndcg
 
@@ -68,7 +68,7 @@ def test_moments_and_gradients_are_sums_over_pairs(table, by_grade):
 
 def test_queries_are_counted_as_in_memory(table):
     X, y, qid, _ = table
-    alone = PairwiseRanker(step_size=0.1, n_passes=1, random_state=0).fit(X, y, qid=qid)
+    alone = PairwiseRanker(solver=SGD(step_size=0.1, n_passes=1), random_state=0).fit(X, y, qid=qid)
     found = train_ranker(run_on(by_query(table)))
     for name in ("n_queries_", "n_single_", "n_flat_"):
         assert getattr(found, name) == getattr(alone, name)

@@ -154,7 +154,9 @@ def test_parameters_of_two_classes_are_refused(wine, settings, match):
 def test_solvers_that_are_meant(wine):
     X, y = wine
     moments = AUCClassifier(solver=Moments(ridge=1.0), random_state=0).fit(X, y)
-    square = MulticlassAUCClassifier(loss="square", ridge=1.0, random_state=0).fit(X, y)
+    square = MulticlassAUCClassifier(loss="square", solver=Exact(ridge=1.0), random_state=0).fit(
+        X, y
+    )
     same(moments, square, X)
     same(
         AUCClassifier(decision="probability", random_state=0).fit(X, y),

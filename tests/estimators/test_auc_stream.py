@@ -85,9 +85,9 @@ def test_auto_without_scaling_chooses_by_progressive_auc():
 
 
 def test_auto_keeps_one_stream_after_the_warm_up(monkeypatch):
-    from pairlearn.estimators.auc import online as auc_online
+    from pairlearn.estimators.auc.ways import grid
 
-    monkeypatch.setattr(auc_online, "_WARM_UP", 200)
+    monkeypatch.setattr(grid, "_WARM_UP", 200)
     X, y = sample()
     model = AUCClassifier(scaling=None)
     for k, (X_chunk, y_chunk) in enumerate(chunks(X, y)):

@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
-from pairlearn import DivergenceError, EntropyRegressor, Hinge, PairLoss
+from pairlearn import SGD, DivergenceError, EntropyRegressor, Hinge, PairLoss
 from pairlearn.estimators.entropy.start import half_sample_mode, pair_quartile
 from pairlearn.losses import scalar
 
@@ -50,7 +50,7 @@ def test_units_of_the_features_do_not_matter(store):
 def test_a_given_start_is_in_the_units_of_the_user():
     X, y = task("skewed")
     units = np.array([1e-3, 1e3, 10.0])
-    options = {"step_size": 1e-12, "n_passes": 1, "random_state": 0}
+    options = {"solver": SGD(step_size=1e-12, n_passes=1), "random_state": 0}
     model = EntropyRegressor(init=W / units, **options).fit(X * units, y)
     np.testing.assert_allclose(model.coef_ * units, W, rtol=1e-6)
 
@@ -114,7 +114,8 @@ def test_starting_points(init):
 def test_sparse_is_dense():
     X, y = task("skewed", n=300)
     X[np.abs(X) < 0.5] = 0.0
-    settings = {"bandwidth": 0.5, "step_size": 0.01, "n_passes": 5, "random_state": 0}
+    solver = SGD(step_size=0.01, n_passes=5)
+    settings = {"bandwidth": 0.5, "solver": solver, "random_state": 0}
     dense = EntropyRegressor(**settings).fit(X, y)
     sparse = EntropyRegressor(**settings).fit(scipy.sparse.csr_array(X), y)
     np.testing.assert_allclose(sparse.coef_, dense.coef_, atol=1e-6)
@@ -168,19 +169,19 @@ def test_a_window_of_ones_own():
 
 def test_the_ball_is_around_the_start():
     X, y = task("bimodal", n=400)
-    model = EntropyRegressor(init="zero", radius=0.5, random_state=0).fit(X, y)
+    model = EntropyRegressor(init="zero", solver=SGD(radius=0.5), random_state=0).fit(X, y)
     assert np.linalg.norm(model.coef_) <= 0.5 + 1e-9
 
 
 def test_pipeline_and_grid_search():
     X, y = task("skewed", n=200)
     search = GridSearchCV(
-        make_pipeline(StandardScaler(), EntropyRegressor(n_passes=2, random_state=0)),
+        make_pipeline(StandardScaler(), EntropyRegressor(solver=SGD(n_passes=2), random_state=0)),
         {"entropyregressor__bandwidth": [0.5, "auto"]},
         cv=2,
     ).fit(X, y)
     assert search.best_score_ > 0.5
-    assert clone(search.best_estimator_).get_params()["entropyregressor__n_passes"] == 2
+    assert clone(search.best_estimator_).get_params()["entropyregressor__solver__n_passes"] == 2
 
 
 def test_half_sample_mode_and_pair_quartile():
@@ -204,18 +205,20 @@ def test_half_sample_mode_and_pair_quartile():
         ({"init": "random"}, "init must be"),
         ({"init": [1.0]}, "init must have shape"),
         ({"window": "box"}, "window must be one of"),
-        ({"step_size": -1.0}, "step_size must be a positive number"),
-        ({"radius": 0.0}, "radius must be a positive number"),
-        ({"schedule": "cosine"}, "schedule must be one of"),
-        ({"averaging": "median"}, "averaging must be one of"),
-        ({"pairing": "all"}, "pairing must be one of"),
-        ({"n_passes": 0}, "n_passes must be a positive number"),
+        ({"solver__step_size": -1.0}, "step_size must be a positive number"),
+        ({"solver__radius": 0.0}, "radius must be a positive number"),
+        ({"solver__schedule": "cosine"}, "schedule must be one of"),
+        ({"solver__averaging": "median"}, "averaging must be one of"),
+        ({"solver__pairing": "all"}, "pairing must be one of"),
+        ({"solver__n_passes": 0}, "n_passes must be a positive number"),
+        ({"solver__step_size": "theory"}, "EntropyRegressor has no such bound"),
+        ({"solver": "moments"}, "EntropyRegressor has no way to train by Moments"),
     ],
 )
 def test_bad_parameters(settings, message):
     X, y = task("skewed", n=50)
     with pytest.raises(ValueError, match=message):
-        EntropyRegressor(**settings).fit(X, y)
+        EntropyRegressor().set_params(**settings).fit(X, y)
 
 
 def test_other_bad_input():
@@ -227,7 +230,7 @@ def test_other_bad_input():
     with pytest.raises(ValueError, match="one number or"):
         EntropyRegressor(bandwidth=(2.0, 1.0)).partial_fit(X, y)
     with pytest.raises(DivergenceError, match="smaller step_size"):
-        EntropyRegressor(step_size=1e9, bandwidth=1e300).fit(X, y)
+        EntropyRegressor(solver=SGD(step_size=1e9), bandwidth=1e300).fit(X, y)
 
     with pytest.raises(ValueError, match="opposite_labels_only = False"):
         EntropyRegressor(Hinge(), bandwidth=None).fit(X, y)
@@ -241,7 +244,7 @@ def test_an_example_of_weight_zero_is_absent(storage):
     X, y = task("skewed", n=300)
     weight = np.random.default_rng(0).integers(0, 3, 300).astype(float)
     some = weight > 0
-    model = EntropyRegressor(n_passes=20, random_state=0)
+    model = EntropyRegressor(solver=SGD(n_passes=20), random_state=0)
     whole = clone(model).fit(storage(X), y, sample_weight=weight)
     part = clone(model).fit(storage(X[some]), y[some], sample_weight=5.0 * weight[some])
     for name in ("coef_", "intercept_", "bandwidth_", "entropy_", "step_size_"):
@@ -272,7 +275,9 @@ def test_weighted_scales_are_those_of_repeated_examples():
     a = start_from(as_rows(X), y, "least_squares", weight)
     b = start_from(as_rows(X[repeated]), y[repeated], "least_squares")
     np.testing.assert_allclose(a, b, atol=1e-10)
-    mean = EntropyRegressor(intercept="mean", step_size=1e-9, n_passes=1, random_state=0)
+    mean = EntropyRegressor(
+        intercept="mean", solver=SGD(step_size=1e-9, n_passes=1), random_state=0
+    )
     model = mean.fit(X, y, sample_weight=weight)
     errors = y - X @ model.coef_
     # Weights are represented by as many errors as there are: the mean is rounded to their spread.
@@ -315,7 +320,7 @@ def test_bad_weights():
 def test_scikit_learn_checks():
     """All pass, those of weights too: with more features than examples all paths end together."""
     results = check_estimator(
-        EntropyRegressor(n_passes=20, random_state=0), on_fail=None, on_skip=None
+        EntropyRegressor(solver=SGD(n_passes=20), random_state=0), on_fail=None, on_skip=None
     )
     failed = [r["check_name"] for r in results if r["status"] == "failed"]
     assert failed == []

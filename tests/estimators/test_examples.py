@@ -8,6 +8,7 @@ import pytest
 import scipy.sparse
 
 from pairlearn import AUCClassifier, EntropyRegressor, MetricLearner, PairwiseRanker
+from pairlearn.estimators import MetricSGD
 from pairlearn.estimators.classes.multiclass import MulticlassAUCClassifier
 
 X = np.random.default_rng(0).normal(size=(60, 3))
@@ -21,7 +22,10 @@ ASKED = {
     "PairwiseRanker": (PairwiseRanker(random_state=0), ("predict",)),
     "EntropyRegressor": (EntropyRegressor(random_state=0), ("predict",)),
     "MulticlassAUCClassifier": (MulticlassAUCClassifier(random_state=0), ("predict",)),
-    "MetricLearner": (MetricLearner(step_size=0.1, random_state=0), ("transform",)),
+    "MetricLearner": (
+        MetricLearner(solver=MetricSGD(step_size=0.1), random_state=0),
+        ("transform",),
+    ),
 }
 
 
@@ -41,7 +45,7 @@ def test_scores_beyond_all_numbers_are_refused_in_one_line(name):
 
 
 def test_distances_whose_squares_are_beyond_all_numbers_are_refused():
-    model = MetricLearner(step_size=0.1, random_state=0).fit(X, Y)
+    model = MetricLearner(solver=MetricSGD(step_size=0.1), random_state=0).fit(X, Y)
     pairs = np.stack([X[:4], X[4:8]], axis=1)
     pairs[2] *= 1e170
     with pytest.raises(ValueError, match="row 2 is too large"):

@@ -106,7 +106,9 @@ def test_squares_are_looked_at_once(kind, dtype):
 )  # fmt: skip
 def test_step_sizes_near_the_largest_number_end_in_one_line(kind, y, step_size, averaging):
     rows, labels = np.tile(X, (8, 1)), np.tile(y, 8)
-    model = kind(step_size=step_size, averaging=averaging, random_state=0)
+    model = kind(random_state=0).set_params(
+        solver="sgd", solver__step_size=step_size, solver__averaging=averaging
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with pytest.raises(DivergenceError, match="take a smaller step_size"):

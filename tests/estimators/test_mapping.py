@@ -4,7 +4,7 @@
 import numpy as np
 import pytest
 
-from pairlearn import EntropyRegressor, PairwiseRanker, load_model
+from pairlearn import SGD, EntropyRegressor, PairwiseRanker, load_model
 from pairlearn.cli.export import as_onnx
 from pairlearn.features import Hats, Identity, RandomFourier
 
@@ -14,8 +14,8 @@ TARGET = X[:, 0] ** 2 + np.abs(X[:, 1]) + 0.1 * RNG.normal(size=600)
 GRADES = np.digitize(TARGET, [0.8, 1.8, 3.0])
 QID = np.arange(600) // 20
 MODELS = [
-    PairwiseRanker(random_state=0, n_passes=30),
-    EntropyRegressor(random_state=0, n_passes=30, bandwidth=1.0),
+    PairwiseRanker(random_state=0, solver=SGD(n_passes=30)),
+    EntropyRegressor(random_state=0, solver=SGD(n_passes=30), bandwidth=1.0),
 ]
 
 
@@ -76,7 +76,7 @@ def test_what_is_not_there_is_refused(model):
     with pytest.raises(ValueError, match='features="auto" compares AUCs'):
         fitted(model, features="auto")
     with pytest.raises(ValueError, match="max_memory=1000 bytes"):
-        fitted(model, features="hats", max_memory=1000)
+        fitted(model, features="hats", solver__max_memory=1000)
     with pytest.raises(ValueError, match="or a FeatureMap, got 'cubic'"):
         fitted(model, features="cubic")
 
@@ -87,9 +87,9 @@ RING = np.where((X[:, :2] ** 2).sum(axis=1) > 1.4, "out", "in")
 def test_a_metric_on_mapped_features(tmp_path):
     from sklearn.neighbors import KNeighborsClassifier
 
-    from pairlearn import MetricLearner
+    from pairlearn.estimators import MetricLearner, MetricSGD
 
-    model = MetricLearner(features=Hats(n_knots=5), n_passes=5, random_state=0)
+    model = MetricLearner(features=Hats(n_knots=5), solver=MetricSGD(n_passes=5), random_state=0)
     images = model.fit_transform(X[:300], RING[:300])
     assert model.components_.shape[1] == model.features_.n_outputs == 12
     near = KNeighborsClassifier().fit(images, RING[:300])
@@ -109,12 +109,11 @@ def test_a_metric_on_mapped_features(tmp_path):
 
 
 def test_given_pairs_are_mapped_too():
-    from pairlearn import MetricLearner
+    from pairlearn.estimators import MetricLearner, MetricSGD
 
     pairs = np.stack([X[:200], X[200:400]], axis=1)
     signs = np.where(RING[:200] == RING[200:400], 1, -1)
-    model = MetricLearner(features=Hats(n_knots=5), n_passes=20, random_state=0)
+    model = MetricLearner(features=Hats(n_knots=5), solver=MetricSGD(n_passes=20), random_state=0)
     model.fit(pairs, signs)
-    assert model.score(pairs, signs) > MetricLearner(n_passes=20, random_state=0).fit(
-        pairs, signs
-    ).score(pairs, signs)
+    plain = MetricLearner(solver=MetricSGD(n_passes=20), random_state=0).fit(pairs, signs)
+    assert model.score(pairs, signs) > plain.score(pairs, signs)

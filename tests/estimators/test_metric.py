@@ -16,8 +16,9 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import check_estimator
 
-from pairlearn import DistanceHinge, FifoBuffer, MetricLearner
+from pairlearn import SGD, DistanceHinge, FifoBuffer, MetricLearner, load_model
 from pairlearn.domains import PsdCone
+from pairlearn.estimators import MetricSGD
 from pairlearn.estimators.metric import neighbors as metric_neighbors
 from pairlearn.estimators.metric.neighbors import neighbor_pairs
 from pairlearn.metrics import roc_auc
@@ -43,13 +44,13 @@ SETTINGS = {
     "full": {},
     "diagonal": {"parameterization": "diagonal"},
     "low_rank": {"parameterization": "low_rank", "rank": 4},
-    "every": {"projection": "every", "period": 50},
-    "ball": {"radius": 1.0, "scaling": None},
+    "every": {"solver": MetricSGD(projection="every", period=50)},
+    "ball": {"solver": MetricSGD(radius=1.0), "scaling": None},
     "logistic": {"loss": "logistic"},
     "hinge_no_bias": {"loss": "hinge_no_bias"},
-    "random": {"pairing": "random"},
-    "previous": {"pairing": "previous"},
-    "held_out": {"step_size": "held_out"},
+    "random": {"solver": MetricSGD(pairing="random")},
+    "previous": {"solver": MetricSGD(pairing="previous")},
+    "held_out": {"solver": MetricSGD(step_size="held_out")},
 }
 
 
@@ -80,10 +81,15 @@ def test_digits_are_not_spoiled():
 def test_the_starting_point_is_a_candidate():
     X, y = load_digits(return_X_y=True)
     X, y = X[1100:1200] / 16, y[1100:1200]
-    learner = MetricLearner(pairing="previous", step_size="held_out", random_state=0).fit(X, y)
+    learner = MetricLearner(
+        solver=MetricSGD(pairing="previous", step_size="held_out"), random_state=0
+    ).fit(X, y)
     assert learner.held_out_score_ is not None
     assert (learner.step_size_ == 0) == (learner.n_steps_ == 0)
-    assert MetricLearner(n_passes=10, random_state=0).fit(X, y).held_out_score_ is None
+    assert (
+        MetricLearner(solver=MetricSGD(n_passes=10), random_state=0).fit(X, y).held_out_score_
+        is None
+    )
 
 
 def test_the_number_of_passes_is_chosen_on_held_out_examples():
@@ -91,7 +97,9 @@ def test_the_number_of_passes_is_chosen_on_held_out_examples():
     learner = MetricLearner(random_state=0).fit(X, y)
     assert learner.n_steps_ / len(y) in (10, 50, 200)
     assert 0.5 < learner.held_out_score_ <= 1.0
-    short = MetricLearner(n_passes=learner.n_steps_ / len(y), step_size=learner.step_size_)
+    short = MetricLearner(
+        solver=MetricSGD(n_passes=learner.n_steps_ / len(y), step_size=learner.step_size_)
+    )
     assert short.set_params(random_state=0).fit(X, y).n_steps_ == learner.n_steps_
 
 
@@ -126,7 +134,7 @@ def test_a_given_start_is_in_the_units_of_the_user(name):
     changed = start / {"full": np.outer(units, units), "diagonal": units**2}.get(
         name, units[:, None]
     )
-    options = {**SETTINGS[name], "step_size": 1e-12, "n_passes": 1}
+    options = {**SETTINGS[name], "solver": MetricSGD(step_size=1e-12, n_passes=1)}
     plain = MetricLearner(init=start, random_state=0, **options).fit(X, y)
     other = MetricLearner(init=changed, random_state=0, **options).fit(X * units, y)
     np.testing.assert_allclose(
@@ -185,7 +193,9 @@ def test_vocabulary_agrees_with_itself():
 @settings(max_examples=20, deadline=None)
 def test_pair_distance_is_a_pseudo_metric(seed):
     X, y = task(n=60, seed=seed)
-    learner = MetricLearner(step_size=0.001, n_passes=2, random_state=seed).fit(X, y)
+    learner = MetricLearner(solver=MetricSGD(step_size=0.001, n_passes=2), random_state=seed).fit(
+        X, y
+    )
     rng = np.random.default_rng(seed)
     a, b, c = X[rng.integers(0, 60, (3, 30))]
 
@@ -208,8 +218,13 @@ def test_inside_scikit_learn():
     )
     assert len(DBSCAN(eps=0.5, metric=learner.get_metric()).fit(X[:50]).labels_) == 50
     search = GridSearchCV(
-        make_pipeline(MetricLearner(n_passes=5, random_state=0), KNeighborsClassifier(3)),
-        {"metriclearner__loss": ["hinge", "logistic"], "metriclearner__step_size": [0.0003]},
+        make_pipeline(
+            MetricLearner(solver=MetricSGD(n_passes=5), random_state=0), KNeighborsClassifier(3)
+        ),
+        {
+            "metriclearner__loss": ["hinge", "logistic"],
+            "metriclearner__solver__step_size": [0.0003],
+        },
         cv=2,
     ).fit(X, y)
     assert search.best_score_ > 0.7
@@ -221,7 +236,9 @@ def test_images_as_a_data_frame(rank):
     X, y = task(n=60)
     frame = pandas.DataFrame(X, index=[f"row {i}" for i in range(60)], columns=list("abcdef"))
     kind = "full" if rank is None else "low_rank"
-    learner = MetricLearner(n_passes=1, parameterization=kind, rank=rank, random_state=0)
+    learner = MetricLearner(
+        solver=MetricSGD(n_passes=1), parameterization=kind, rank=rank, random_state=0
+    )
     plain = learner.fit(frame, y).transform(frame)
     for images in (
         learner.set_output(transform="pandas").transform(frame),
@@ -234,7 +251,7 @@ def test_images_as_a_data_frame(rank):
 
 def test_names_of_labels_do_not_matter():
     X, y = task(n=150)
-    parts = {"step_size": 0.001, "n_passes": 4, "random_state": 0}
+    parts = {"solver": MetricSGD(step_size=0.001, n_passes=4), "random_state": 0}
     a = MetricLearner(**parts).fit(X, y)
     b = MetricLearner(**parts).fit(X, np.array(["pear", "apple", "fig"])[y])
     np.testing.assert_array_equal(a.components_, b.components_)
@@ -242,7 +259,7 @@ def test_names_of_labels_do_not_matter():
 
 def test_a_shift_changes_nothing():
     X, y = task(n=150)
-    parts = {"step_size": 0.001, "n_passes": 4, "random_state": 0}
+    parts = {"solver": MetricSGD(step_size=0.001, n_passes=4), "random_state": 0}
     a, b = (MetricLearner(**parts).fit(Z, y) for Z in (X, X + 5.0))
     np.testing.assert_allclose(a.get_mahalanobis_matrix(), b.get_mahalanobis_matrix(), atol=1e-9)
 
@@ -257,7 +274,8 @@ def test_a_stream_does_not_depend_on_its_chunks(name):
     init = {"low_rank": np.eye(6)[:, :4], "diagonal": np.ones(6) / 6}.get(name, np.eye(6) / 6)
     found = []
     for size in (120, 37, 1):
-        learner = MetricLearner(step_size=0.002, init=init, **SETTINGS[name])
+        learner = MetricLearner(**{"solver": MetricSGD(), **SETTINGS[name], "init": init})
+        learner.set_params(solver__step_size=0.002)
         for start in range(0, 120, size):
             learner.partial_fit(X[start : start + size], words[start : start + size])
         found.append(learner.get_mahalanobis_matrix())
@@ -297,6 +315,22 @@ def test_streams_learn():
         ({"init": np.full((6, 6), np.nan)}, "NaN or infinity"),
         ({"init": "random"}, "init must be"),
         ({"init": -np.ones(6), "parameterization": "diagonal"}, "must not be negative"),
+        ({"solver": "exact"}, r"has no way to train by Exact\(\); use solver='sgd'"),
+        ({"solver": "sdg"}, "did you mean 'sgd'"),
+        ({"solver": SGD(step_size="theory")}, 'a number, "auto" or "held_out", got \'theory\''),
+        ({"n_neighbors": 0}, "n_neighbors must be at least 1"),
+        ({"validation_fraction": 0.0}, "strictly between 0 and 1"),
+    ],
+)
+def test_bad_parameters(settings, message):
+    X, y = task(n=60)
+    with pytest.raises(ValueError, match=message):
+        MetricLearner(**settings).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
         ({"step_size": 0.0}, "step_size must be a positive number"),
         ({"step_size": "fast"}, 'a number, "auto" or "held_out"'),
         ({"pairing": FifoBuffer(3)}, "one pair at a step, not from a buffer"),
@@ -306,17 +340,75 @@ def test_streams_learn():
         ({"period": 3}, 'needs projection="every"'),
         ({"projection": "exact", "period": 3}, 'needs projection="every"'),
         ({"n_passes": 0}, "n_passes must be a positive number"),
-        ({"n_neighbors": 0}, "n_neighbors must be at least 1"),
-        ({"validation_fraction": 0.0}, "strictly between 0 and 1"),
         ({"pairing": "all"}, "pairing must be one of"),
         ({"schedule": "cosine"}, "schedule must be one of"),
         ({"averaging": "median"}, "averaging must be one of"),
     ],
 )
-def test_bad_parameters(settings, message):
+def test_bad_settings_of_the_solver(settings, message):
     X, y = task(n=60)
     with pytest.raises(ValueError, match=message):
-        MetricLearner(**settings).fit(X, y)
+        MetricLearner(solver=MetricSGD(**settings)).fit(X, y)
+
+
+# ------------------------------------------------------------------------------- composition
+
+
+def test_parameters_reach_into_the_solver():
+    learner = MetricLearner(solver=MetricSGD(n_passes=2))
+    assert learner.get_params()["solver__n_passes"] == 2
+    assert repr(clone(learner)) == "MetricLearner(solver=MetricSGD(n_passes=2))"
+    assert clone(learner).solver == learner.solver
+    # A name stands for the descent of metrics, not for that of scores.
+    named = MetricLearner().set_params(solver__step_size=0.01)
+    assert named.solver == MetricSGD(step_size=0.01)
+    assert named.set_params(loss__bias=4.0).loss == DistanceHinge(bias=4.0)
+    with pytest.raises(ValueError, match="did you mean 'step_size'"):
+        learner.set_params(solver__stepsize=0.1)
+
+
+@pytest.mark.parametrize("solver", ["sgd", MetricSGD(n_passes=3)])
+def test_a_grid_search_over_fields_of_the_solver(solver):
+    X, y = task(n=120)
+    pipeline = make_pipeline(MetricLearner(solver=solver, random_state=0), KNeighborsClassifier(3))
+    grid = {"metriclearner__solver__step_size": [1e-9, 1e-3],
+            "metriclearner__solver__n_passes": [2]}  # fmt: skip
+    search = GridSearchCV(pipeline, grid, cv=2).fit(X, y)
+    best = search.best_estimator_[0]
+    expected = MetricSGD(n_passes=2, step_size=best.step_size_)
+    assert best.solver == expected
+    alone = MetricLearner(solver=expected, random_state=0).fit(X, y)
+    np.testing.assert_array_equal(best.components_, alone.components_)
+
+
+def test_a_plain_descent_keeps_its_own_defaults():
+    X, y = task(n=120)
+    plain = MetricLearner(solver=SGD(step_size=1e-3, n_passes=2), random_state=0).fit(X, y)
+    spelled = MetricSGD(1e-3, n_passes=2, averaging="step_size", pairing="previous")
+    same = MetricLearner(solver=spelled, random_state=0).fit(X, y)
+    np.testing.assert_array_equal(plain.components_, same.components_)
+    other = MetricLearner(solver=MetricSGD(1e-3, n_passes=2), random_state=0).fit(X, y)
+    assert not np.array_equal(plain.components_, other.components_)
+
+
+@pytest.mark.parametrize("kind", ["labels", "pairs", "stream", "held_out"])
+def test_a_model_file_holds_all_attributes(kind, tmp_path):
+    X, y = task(n=120)
+    step_size = "held_out" if kind == "held_out" else 1e-3
+    learner = MetricLearner(solver=MetricSGD(step_size, n_passes=2), random_state=0)
+    if kind == "pairs":
+        learner.fit(*pairs_of(X, y, 200))
+    else:
+        (learner.partial_fit if kind == "stream" else learner.fit)(X, y)
+    learner.save(tmp_path / "model")
+    loaded = load_model(tmp_path / "model")
+    assert loaded.solver == learner.solver
+    np.testing.assert_array_equal(loaded.components_, learner.components_)
+    for name in ("step_size_", "held_out_score_", "n_steps_", "n_gradients_", "n_features_in_"):
+        assert getattr(loaded, name) == getattr(learner, name), name
+    assert (learner.held_out_score_ is not None) == (kind == "held_out")
+    assert hasattr(loaded, "threshold_") == hasattr(learner, "threshold_") == (kind == "pairs")
+    assert loaded.features_ == learner.features_
 
 
 # scikit-learn of today says it, older ones do not
@@ -413,9 +505,9 @@ def test_lists_of_pairs_are_checked():
         ListedPairs(np.array([1]), np.array([1, 2]))
     with pytest.raises(ValueError, match="needs all examples at once"):
         pairs.online(rng)
-    for choice in ({"pairing": "neighbors"}, {"step_size": "held_out"}):
+    for solver in (MetricSGD(pairing="neighbors"), MetricSGD(step_size="held_out")):
         with pytest.raises(ValueError, match="needs all examples at once"):
-            MetricLearner(**choice).partial_fit(X, y)
+            MetricLearner(solver=solver).partial_fit(X, y)
 
 
 def test_sparse_examples_are_refused_with_the_cure():
@@ -432,7 +524,7 @@ def test_an_example_of_weight_zero_is_absent(pairing):
     X, y = task(n=100)
     weight = np.random.default_rng(0).integers(0, 3, 100).astype(float)
     some = weight > 0
-    learner = MetricLearner(pairing=pairing, random_state=0)
+    learner = MetricLearner(solver=MetricSGD(pairing=pairing), random_state=0)
     whole = clone(learner).fit(X, y, sample_weight=weight)
     part = clone(learner).fit(X[some], y[some], sample_weight=5.0 * weight[some])
     np.testing.assert_allclose(whole.components_, part.components_, atol=1e-10)
@@ -447,7 +539,8 @@ def test_weights_are_those_of_the_risk():
     X = rng.normal(size=(400, 2))
     group = np.arange(400) % 2
     X[np.arange(400), group] = 4.0 * y
-    parts = {"parameterization": "diagonal", "pairing": "previous", "step_size": 1e-3}
+    solver = MetricSGD(pairing="previous", step_size=1e-3)
+    parts = {"parameterization": "diagonal", "solver": solver}
     for heavy in (0, 1):
         weight = np.where(group == heavy, 1.0, 0.05)
         W = MetricLearner(**parts, random_state=0).fit(X, y, weight).get_mahalanobis_matrix()
@@ -458,20 +551,24 @@ def test_weights_of_given_pairs_and_of_streams():
     X, y = task()
     pairs, similar = pairs_of(X, y, 500)
     weight = np.random.default_rng(0).integers(0, 3, 500).astype(float)
-    parts = {"step_size": 1e-3, "random_state": 0}
+    parts = {"solver": MetricSGD(step_size=1e-3), "random_state": 0}
     whole = MetricLearner(**parts).fit(pairs, similar, sample_weight=weight)
     part = MetricLearner(**parts).fit(
         pairs[weight > 0], similar[weight > 0], sample_weight=weight[weight > 0]
     )
     np.testing.assert_allclose(whole.components_, part.components_, atol=1e-10)
     # On a stream of pairs a weight of w is a step w times as long.
-    parts = {"schedule": "constant", "averaging": "last", "init": np.eye(6)}
-    heavy = MetricLearner(step_size=1e-4, **parts).partial_fit(pairs, similar, np.full(500, 2.0))
-    long = MetricLearner(step_size=2e-4, **parts).partial_fit(pairs, similar)
+
+    def bare(step_size):
+        solver = MetricSGD(step_size, schedule="constant", averaging="last")
+        return MetricLearner(init=np.eye(6), solver=solver)
+
+    heavy = bare(1e-4).partial_fit(pairs, similar, np.full(500, 2.0))
+    long = bare(2e-4).partial_fit(pairs, similar)
     np.testing.assert_allclose(heavy.components_, long.components_, atol=1e-10)
     # With labels a pair weighs the product.
-    heavy = MetricLearner(step_size=1e-4, **parts).partial_fit(X, y, np.full(400, 2.0))
-    long = MetricLearner(step_size=4e-4, **parts).partial_fit(X, y)
+    heavy = bare(1e-4).partial_fit(X, y, np.full(400, 2.0))
+    long = bare(4e-4).partial_fit(X, y)
     np.testing.assert_allclose(heavy.components_, long.components_, atol=1e-10)
     with pytest.raises(ValueError, match="for every chunk of a stream or for none"):
         heavy.partial_fit(X, y)
@@ -493,7 +590,7 @@ def test_bad_weights():
 def test_the_remedy_for_a_matrix_that_is_not_psd_works():
     X, y = task(n=60)
     bad = np.diag([1.0, 1, 1, 1, 1, -1])
-    MetricLearner(init=PsdCone().project(bad), step_size=1e-4).fit(X, y)
+    MetricLearner(init=PsdCone().project(bad), solver=MetricSGD(step_size=1e-4)).fit(X, y)
 
 
 WEIGHTS = (
@@ -504,7 +601,7 @@ WEIGHTS = (
 
 
 def test_scikit_learn_checks():
-    model = MetricLearner(step_size=1e-3, n_passes=2, random_state=0)
+    model = MetricLearner(solver=MetricSGD(step_size=1e-3, n_passes=2), random_state=0)
     expected = {"check_sample_weight_equivalence_on_dense_data": WEIGHTS}
     results = check_estimator(
         clone(model), expected_failed_checks=expected, on_fail=None, on_skip=None

@@ -8,15 +8,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse
+from sklearn.base import clone
 from sklearn.datasets import load_digits, load_iris, load_wine
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
-from sklearn.model_selection import train_test_split
+from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
-from pairlearn import HandTill, MulticlassAUCClassifier
+from pairlearn import SGD, Exact, HandTill, MulticlassAUCClassifier, load_model
 from pairlearn.estimators.classes.coupling import couple, find_power, raise_to
 from pairlearn.losses import SquaredHinge
 from pairlearn.solvers import solve_square_auc
@@ -27,7 +28,7 @@ from pairlearn.solvers.rows import DenseRows
 def test_each_pair_is_the_closed_form_of_two_classes():
     X, y = load_wine(return_X_y=True)
     X = StandardScaler().fit_transform(X)
-    model = MulticlassAUCClassifier(loss="square", ridge=0.3, scaling=None).fit(X, y)
+    model = MulticlassAUCClassifier(loss="square", solver=Exact(ridge=0.3), scaling=None).fit(X, y)
     for row, (a, b) in zip(model.coef_, combinations(range(3), 2), strict=True):
         some = (y == a) | (y == b)
         wanted = solve_square_auc(X[some], np.where(y[some] == b, 1.0, -1.0), ridge=0.3)
@@ -38,18 +39,20 @@ def test_each_pair_is_the_closed_form_of_two_classes():
 def test_units_storage_weights_and_labels_do_not_matter(tmp_path):
     X, y = load_iris(return_X_y=True)
     names = np.array(["setosa", "versicolor", "virginica"])[y]
-    model = MulticlassAUCClassifier(ridge=0.01, random_state=0).fit(X, names)
+    model = MulticlassAUCClassifier(solver=Exact(ridge=0.01), random_state=0).fit(X, names)
     p = model.predict_proba(X)
-    units = MulticlassAUCClassifier(ridge=0.01, random_state=0).fit(
+    units = MulticlassAUCClassifier(solver=Exact(ridge=0.01), random_state=0).fit(
         X * [1.0, 1e3, 1e-3, 7.0] + 5.0, names
     )
     np.testing.assert_allclose(units.predict_proba(X * [1.0, 1e3, 1e-3, 7.0] + 5.0), p, atol=1e-8)
-    more = MulticlassAUCClassifier(loss="square", ridge=0.01, scaling=None).fit(
+    more = MulticlassAUCClassifier(loss="square", solver=Exact(ridge=0.01), scaling=None).fit(
         np.vstack((X, X[:5] + 9.0)), np.append(names, names[:5]), np.r_[np.ones(150), np.zeros(5)]
     )
-    plain = MulticlassAUCClassifier(loss="square", ridge=0.01, scaling=None).fit(X, names)
+    plain = MulticlassAUCClassifier(loss="square", solver=Exact(ridge=0.01), scaling=None).fit(
+        X, names
+    )
     np.testing.assert_allclose(more.coef_, plain.coef_)
-    sparse = MulticlassAUCClassifier(loss="square", ridge=0.01, scaling=None).fit(
+    sparse = MulticlassAUCClassifier(loss="square", solver=Exact(ridge=0.01), scaling=None).fit(
         scipy.sparse.csr_array(X), names
     )
     np.testing.assert_allclose(sparse.coef_, plain.coef_, rtol=1e-8)
@@ -143,7 +146,7 @@ def test_degenerate_classes():
     with pytest.raises(ValueError, match="zero for every example of class 2"):
         MulticlassAUCClassifier().fit(X, y, sample_weight=(y != 2).astype(float))
     with pytest.raises(ValueError, match='ridge must be at least 0 or "auto", got -1'):
-        MulticlassAUCClassifier(ridge=-1).fit(X, y)
+        MulticlassAUCClassifier().set_params(solver__ridge=-1)
 
 
 WEIGHTS = (
@@ -189,14 +192,33 @@ def test_power_of_probabilities_has_the_largest_likelihood(rng):
 def test_squared_hinge_is_minimised_for_each_pair():
     X, y = load_wine(return_X_y=True)
     X = StandardScaler().fit_transform(X)
-    settings = {"loss": "squared_hinge", "ridge": 0.1, "scaling": None, "random_state": 0}
-    model = MulticlassAUCClassifier(**settings).fit(X, y)
+    settings = {"loss": "squared_hinge", "solver": Exact(0.1), "scaling": None}
+    model = MulticlassAUCClassifier(**settings, random_state=0).fit(X, y)
     for row, (a, b) in zip(model.coef_, combinations(range(3), 2), strict=True):
         some = (y == a) | (y == b)
         signs = np.where(y[some] == b, 1.0, -1.0)
         objective = PairObjective(DenseRows(X[some]), signs, SquaredHinge())
         np.testing.assert_allclose(row, objective.minimise(0.1)[0], rtol=1e-3, atol=1e-5)
-    chosen = MulticlassAUCClassifier(ridge=0.1, random_state=0).fit(X, y)
+    chosen = MulticlassAUCClassifier(solver=Exact(ridge=0.1), random_state=0).fit(X, y)
     assert chosen.loss_ in ("square", "squared_hinge")
     with pytest.raises(ValueError, match=r"loss must be one of .* got 'hinge'"):
         MulticlassAUCClassifier(loss="hinge").fit(X, y)
+    for solver in ("moments", SGD(0.1)):
+        with pytest.raises(ValueError, match=r"no way to train by .*; use solver=.exact"):
+            MulticlassAUCClassifier(solver=solver).fit(X, y)
+
+
+def test_parameters_reach_into_the_solver(tmp_path):
+    X, y = load_wine(return_X_y=True)
+    model = MulticlassAUCClassifier(random_state=0)
+    grid = {"solver__ridge": [1e-3, 1e3]}
+    search = GridSearchCV(model, grid, cv=2, error_score="raise").fit(X, y)
+    best = search.best_estimator_
+    assert best.solver == Exact(ridge=best.ridge_)
+    assert best.get_params()["solver__ridge"] == best.ridge_ == search.best_params_["solver__ridge"]
+    assert repr(clone(best)) == f"MulticlassAUCClassifier(random_state=0, solver={best.solver!r})"
+    best.save(tmp_path / "model")
+    loaded = load_model(tmp_path / "model")
+    assert loaded.solver == best.solver
+    assert (loaded.loss_, loaded.choice_, loaded.ridge_) == (best.loss_, best.choice_, best.ridge_)
+    np.testing.assert_array_equal(loaded.predict_proba(X), best.predict_proba(X))

@@ -6,7 +6,7 @@ import pytest
 import scipy.sparse
 from sklearn.linear_model import LogisticRegression
 
-from pairlearn import MultilabelAUCClassifier, roc_auc
+from pairlearn import Costs, Exact, MultilabelAUCClassifier, Threshold, load_model, roc_auc
 from pairlearn.solvers import solve_square_auc
 
 
@@ -19,7 +19,7 @@ def labelled(rng):
 
 def test_each_label_is_the_closed_form_of_two_classes(labelled):
     X, Y = labelled
-    model = MultilabelAUCClassifier(ridge=0.3, scaling=None, random_state=0).fit(X, Y)
+    model = MultilabelAUCClassifier(solver=Exact(ridge=0.3), scaling=None, random_state=0).fit(X, Y)
     for k in range(3):
         wanted = solve_square_auc(X, np.where(Y[:, k], 1.0, -1.0), ridge=0.3)
         np.testing.assert_allclose(model.coef_[k], wanted, rtol=1e-8)
@@ -37,7 +37,7 @@ def test_storage_weights_and_units_do_not_matter(labelled, tmp_path, rng):
     other = MultilabelAUCClassifier(random_state=0).fit(X * units + 3.0, scipy.sparse.csr_array(Y))
     np.testing.assert_allclose(other.predict_proba(X * units + 3.0), p, atol=1e-7)
     np.testing.assert_array_equal(other.predict(X * units + 3.0), model.predict(X))
-    bare = MultilabelAUCClassifier(ridge=0.1, scaling=None, random_state=0)
+    bare = MultilabelAUCClassifier(solver=Exact(ridge=0.1), scaling=None, random_state=0)
     dense = bare.fit(X, Y).coef_
     np.testing.assert_allclose(bare.fit(scipy.sparse.csr_array(X), Y).coef_, dense, rtol=1e-8)
     weight = rng.integers(0, 3, 300)
@@ -79,9 +79,33 @@ def test_rare_labels_and_refusals(labelled):
     ):
         with pytest.raises(ValueError, match=message):
             MultilabelAUCClassifier().fit(X, y)
-    with pytest.raises(ValueError, match="threshold must be a number or one of"):
-        MultilabelAUCClassifier(threshold="best").fit(X, Y)
+    with pytest.raises(ValueError, match=r"decision must be one of .* got 'best'"):
+        MultilabelAUCClassifier(decision="best").fit(X, Y)
+    with pytest.raises(ValueError, match="each label has a sigmoid"):
+        MultilabelAUCClassifier(decision=Threshold(calibration="isotonic")).fit(X, Y)
     # A label that is missing in a part of the examples is left out of the mean.
     some = Y[:, 0] == 1
     part = MultilabelAUCClassifier(random_state=0).fit(X, Y)
     assert 0.0 < part.score(X[some], Y[some]) <= 1.0
+
+
+@pytest.mark.parametrize(
+    "decision", [0.25, "f1", "probability", Threshold("accuracy"), Costs(1.0, 20.0)]
+)
+def test_decision_rules(labelled, decision, tmp_path):
+    X, Y = labelled
+    model = MultilabelAUCClassifier(decision=decision, random_state=0).fit(X, Y)
+    if decision == 0.25:
+        np.testing.assert_array_equal(model.thresholds_, 0.25)
+    elif decision == "probability":
+        np.testing.assert_array_equal(model.predict(X), model.predict_proba(X) > 0.5)
+    elif decision == Costs(1.0, 20.0):
+        plain = MultilabelAUCClassifier(decision=Costs(1.0, 1.0), random_state=0).fit(X, Y)
+        assert (model.thresholds_ < plain.thresholds_).all()
+    else:
+        plain = MultilabelAUCClassifier(random_state=0).fit(X, Y)
+        assert (model.thresholds_ != plain.thresholds_).any()
+    model.save(tmp_path / "model")
+    loaded = load_model(tmp_path / "model")
+    assert loaded.decision == decision
+    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))

@@ -11,8 +11,9 @@ import scipy.sparse
 from scipy.optimize import approx_fprime, minimize
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
-from pairlearn import OrdinalAUCClassifier, pair_accuracy, roc_auc
-from pairlearn.estimators.classes.ordinal import fit_cuts, share_in_order
+from pairlearn import Exact, OrdinalAUCClassifier, pair_accuracy, roc_auc
+from pairlearn.estimators.classes.odds import fit_cuts
+from pairlearn.estimators.classes.ordinal import share_in_order
 from pairlearn.models import ModelFileError
 
 
@@ -26,7 +27,7 @@ def graded(rng):
 def test_score_minimises_the_square_loss_over_all_pairs_of_grades(graded):
     X, y = graded
     X, y = X[:60], y[:60]
-    model = OrdinalAUCClassifier(ridge=0.2, scaling=None).fit(X, y)
+    model = OrdinalAUCClassifier(solver=Exact(ridge=0.2), scaling=None).fit(X, y)
 
     def risk(w):
         pairs = [
@@ -44,16 +45,18 @@ def test_score_minimises_the_square_loss_over_all_pairs_of_grades(graded):
 def test_units_storage_and_names_do_not_matter(graded, tmp_path):
     X, y = graded
     names = np.array(["none", "little", "more", "most"])
-    model = OrdinalAUCClassifier(ridge=0.1, random_state=0).fit(X, y)
+    model = OrdinalAUCClassifier(solver=Exact(ridge=0.1), random_state=0).fit(X, y)
     p = model.predict_proba(X)
     np.testing.assert_allclose(p.sum(axis=1), 1.0)
     assert (p > 0.0).all()
-    named = OrdinalAUCClassifier(grades=names.tolist(), ridge=0.1, random_state=0)
+    named = OrdinalAUCClassifier(grades=names.tolist(), solver=Exact(ridge=0.1), random_state=0)
     named.fit(X * [1.0, 1e3, 1e-3, 7.0] + 5.0, names[y])
     np.testing.assert_allclose(named.predict_proba(X * [1.0, 1e3, 1e-3, 7.0] + 5.0), p, atol=1e-7)
     assert named.classes_.tolist() == names.tolist()
-    sparse = OrdinalAUCClassifier(ridge=0.1, scaling=None).fit(scipy.sparse.csr_array(X), y)
-    dense = OrdinalAUCClassifier(ridge=0.1, scaling=None).fit(X, y)
+    sparse = OrdinalAUCClassifier(solver=Exact(ridge=0.1), scaling=None).fit(
+        scipy.sparse.csr_array(X), y
+    )
+    dense = OrdinalAUCClassifier(solver=Exact(ridge=0.1), scaling=None).fit(X, y)
     np.testing.assert_allclose(sparse.coef_, dense.coef_, rtol=1e-8)
     named.save(tmp_path / "m")
     again = OrdinalAUCClassifier.load(tmp_path / "m")
@@ -116,7 +119,7 @@ def test_grades_are_found_nearly_as_often_as_with_the_true_model(graded):
         ({"grades": [0, 1, 1]}, [0, 1, 0, 1], "list of different grades"),
         ({"grades": [0, 1, 2]}, [0, 1, 0, 1], "the class 2 is without weight"),
         ({}, [1, 1, 1, 1], "at least two grades, got 1 class"),
-        ({"ridge": -1}, [0, 1, 0, 1], 'ridge must be at least 0 or "auto", got -1'),
+        ({"solver": "sgd"}, [0, 1, 0, 1], r"no way to train by SGD\(\); use solver=\"exact\""),
     ],
 )
 def test_refusals(settings, y, message):
@@ -161,7 +164,7 @@ def test_scikit_learns_checks():
     ],
 )
 def test_a_record_has_a_cut_between_any_two_grades(change, message, graded):
-    record = OrdinalAUCClassifier(ridge=0.1).fit(*graded).to_record()
+    record = OrdinalAUCClassifier(solver=Exact(ridge=0.1)).fit(*graded).to_record()
     change = {k: {**record.arrays, **v} if k == "arrays" else v for k, v in change.items()}
     with pytest.raises(ModelFileError, match=message):
         OrdinalAUCClassifier.from_record(replace(record, **change))
@@ -169,6 +172,6 @@ def test_a_record_has_a_cut_between_any_two_grades(change, message, graded):
 
 def test_scores_near_the_largest_number_have_probabilities(graded):
     X, y = graded
-    model = OrdinalAUCClassifier(ridge=0.1).fit(X, y)
+    model = OrdinalAUCClassifier(solver=Exact(ridge=0.1)).fit(X, y)
     p = model.predict_proba(np.full((1, 4), 1e307) * np.sign(model.coef_))
     np.testing.assert_allclose(p, [[0.0, 0.0, 0.0, 1.0]])

@@ -15,12 +15,14 @@ from sklearn.datasets import load_svmlight_file
 from sklearn.utils.estimator_checks import check_estimator
 
 from pairlearn import (
+    SGD,
     Constant,
     Hinge,
     LinearScore,
     Logistic,
     PairwiseRanker,
     PairwiseSGD,
+    PreviousExample,
     PreviousOfQuery,
     Problem,
     reference,
@@ -76,7 +78,7 @@ def test_weight_by_grade(loss):
 
 def test_a_monotone_change_of_grades_changes_nothing_without_weights():
     X, y, qid = task(n_queries=40)
-    parts = {"step_size": 0.01, "n_passes": 5, "random_state": 0}
+    parts = {"solver": SGD(step_size=0.01, n_passes=5), "random_state": 0}
     for loss in ("hinge", "logistic"):
         a = PairwiseRanker(loss, **parts).fit(X, y, qid=qid)
         b = PairwiseRanker(loss, **parts).fit(X, np.exp(y) - 7.0, qid=qid)
@@ -88,7 +90,7 @@ def test_a_monotone_change_of_grades_changes_nothing_without_weights():
 
 def test_names_of_queries_do_not_matter():
     X, y, qid = task(n_queries=20)
-    parts = {"step_size": 0.01, "n_passes": 5, "random_state": 0}
+    parts = {"solver": SGD(step_size=0.01, n_passes=5), "random_state": 0}
     a = PairwiseRanker(**parts).fit(X, y, qid=qid)
     b = PairwiseRanker(**parts).fit(X, y, qid=[f"query {100 + q}" for q in qid])
     np.testing.assert_array_equal(a.coef_, b.coef_)
@@ -97,7 +99,7 @@ def test_names_of_queries_do_not_matter():
 def test_sparse_is_dense():
     X, y, qid = task(n_queries=30)
     X[np.abs(X) < 1.0] = 0.0
-    parts = {"step_size": 0.01, "n_passes": 5, "random_state": 0}
+    parts = {"solver": SGD(step_size=0.01, n_passes=5), "random_state": 0}
     dense = PairwiseRanker(**parts).fit(X, y, qid=qid)
     sparse = PairwiseRanker(**parts).fit(scipy.sparse.csr_array(X), y, qid=qid)
     np.testing.assert_allclose(sparse.coef_, dense.coef_, atol=1e-12)
@@ -129,7 +131,7 @@ def test_units_of_the_features_do_not_matter(grouped, store):
 def test_queries_without_a_pair_are_skipped_and_counted():
     X, y, qid = task(n_queries=20)
     extra = np.random.default_rng(1).normal(size=(5, 4))
-    ranker = PairwiseRanker(step_size=0.01, n_passes=3, random_state=0)
+    ranker = PairwiseRanker(solver=SGD(step_size=0.01, n_passes=3), random_state=0)
     a = clone(ranker).fit(X, y, qid=qid)
     b = clone(ranker).fit(
         np.vstack([X, extra]),
@@ -156,7 +158,8 @@ def test_a_stream_does_not_depend_on_its_chunks(storage):
     X, y, qid = task(n_queries=40)
     models = []
     for size in (len(y), 100, 7):
-        model = PairwiseRanker(step_size=0.05, max_open=25, random_state=0)
+        solver = SGD(step_size=0.05, pairing=PreviousOfQuery(max_open=25))
+        model = PairwiseRanker(solver=solver, random_state=0)
         for start in range(0, len(y), size):
             chunk = slice(start, start + size)
             model.partial_fit(storage(X[chunk]), y[chunk], qid=qid[chunk])
@@ -169,7 +172,8 @@ def test_a_stream_does_not_depend_on_its_chunks(storage):
 
 def test_a_stream_is_the_reference():
     X, y, qid = task(n_queries=10)
-    model = PairwiseRanker(step_size=0.05, schedule="constant", averaging="last", scaling=None)
+    solver = SGD(step_size=0.05, schedule="constant", averaging="last")
+    model = PairwiseRanker(solver=solver, scaling=None)
     model.partial_fit(X, y, qid=qid)
     latest, partners = {}, []
     for i, q in enumerate(qid):
@@ -271,18 +275,23 @@ def test_gap_weighted_loss():
     [
         ({"loss": "rank"}, "loss must be one of"),
         ({"loss": Welsch()}, "opposite_labels_only"),
-        ({"step_size": 0.0}, "step_size must be a positive number"),
-        ({"radius": -1.0}, "radius must be a positive number"),
-        ({"n_passes": -1}, "n_passes must be a positive number"),
+        ({"solver__step_size": 0.0}, "step_size must be a positive number"),
+        ({"solver__radius": -1.0}, "radius must be a positive number"),
+        ({"solver__n_passes": -1}, "n_passes must be a positive number"),
         ({"validation_fraction": 1.5}, "strictly between 0 and 1"),
-        ({"schedule": "cosine"}, "schedule must be one of"),
-        ({"averaging": "median"}, "averaging must be one of"),
+        ({"solver__schedule": "cosine"}, "schedule must be one of"),
+        ({"solver__averaging": "median"}, "averaging must be one of"),
+        ({"solver__step_size": "theory"}, "PairwiseRanker has no such bound; pass a number or"),
+        ({"solver__pairing": "fifo"}, "'fifo' does not pair within the given queries"),
+        ({"solver__pairing": PreviousExample()}, "does not pair within the given queries"),
+        ({"solver": "exact"}, "PairwiseRanker has no way to train by Exact"),
+        ({"solver": "sdg"}, "did you mean 'sgd'"),
     ],
 )
 def test_bad_parameters(settings, message):
     X, y, qid = task(n_queries=5)
     with pytest.raises(ValueError, match=message):
-        PairwiseRanker(**settings).fit(X, y, qid=qid)
+        PairwiseRanker().set_params(**settings).fit(X, y, qid=qid)
 
 
 def test_other_bad_input():
@@ -296,7 +305,9 @@ def test_other_bad_input():
     with pytest.raises(ValueError, match="NaN or infinity; every example needs a query"):
         PairwiseRanker().fit(X, y, qid=np.full(len(y), np.nan))
     with pytest.raises(ValueError, match="max_open must be at least 1"):
-        PairwiseRanker(max_open=0).partial_fit(X, y, qid=qid)
+        PreviousOfQuery(max_open=0)
+    with pytest.raises(ValueError, match="cannot rank examples without queries"):
+        PairwiseRanker(solver=SGD(pairing=PreviousOfQuery())).partial_fit(X, y)
     model = PairwiseRanker().partial_fit(X, y, qid=qid)
     before = model.coef_.copy()
     with pytest.raises(ValueError, match="need qid with every chunk"):
@@ -316,7 +327,7 @@ def test_an_example_of_weight_zero_is_absent(grouped):
     X, y, qid = task(n_queries=40)
     weight = np.random.default_rng(0).integers(0, 3, len(y)).astype(float)
     some = weight > 0
-    parts = {"n_passes": 10, "random_state": 0}
+    parts = {"solver": SGD(n_passes=10), "random_state": 0}
     whole = PairwiseRanker(**parts).fit(X, y, qid if grouped else None, weight)
     part = PairwiseRanker(**parts).fit(
         X[some], y[some], qid[some] if grouped else None, 5.0 * weight[some]
@@ -332,7 +343,8 @@ def test_the_heavy_queries_decide():
     flipped = np.where(odd, y.max() - y, y)
     for heavy, sign in ((~odd, 1.0), (odd, -1.0)):
         weight = np.where(heavy, 1.0, 0.1)
-        model = PairwiseRanker(step_size=1e-3, random_state=0).fit(X, flipped, qid, weight)
+        model = PairwiseRanker(solver=SGD(step_size=1e-3), random_state=0)
+        model.fit(X, flipped, qid, weight)
         assert sign * angle(model.coef_) > 0.95
 
 
@@ -340,8 +352,9 @@ def test_weights_in_streams():
     X, y, qid = task(n_queries=30)
     parts = {"schedule": "constant", "averaging": "last"}
     n = len(y)
-    heavy = PairwiseRanker(step_size=0.01, **parts).partial_fit(X, y, qid, np.full(n, 2.0))
-    long = PairwiseRanker(step_size=0.04, **parts).partial_fit(X, y, qid)
+    heavy = PairwiseRanker(solver=SGD(step_size=0.01, **parts))
+    heavy.partial_fit(X, y, qid, np.full(n, 2.0))
+    long = PairwiseRanker(solver=SGD(step_size=0.04, **parts)).partial_fit(X, y, qid)
     np.testing.assert_allclose(heavy.coef_, long.coef_, atol=1e-12)
     with pytest.raises(ValueError, match="for every chunk of a stream or for none"):
         heavy.partial_fit(X, y, qid)
@@ -373,7 +386,7 @@ EXPECTED_FAILURES = {
 
 @pytest.mark.thorough
 def test_scikit_learn_checks():
-    model = PairwiseRanker(n_passes=20, random_state=0)
+    model = PairwiseRanker(solver=SGD(n_passes=20), random_state=0)
     results = check_estimator(
         model, expected_failed_checks=EXPECTED_FAILURES, on_fail=None, on_skip=None
     )

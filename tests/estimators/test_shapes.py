@@ -4,7 +4,7 @@
 import numpy as np
 import pytest
 
-from pairlearn import AUCClassifier, Hats, PairwiseRanker, explain, plot_shapes
+from pairlearn import SGD, AUCClassifier, Hats, PairwiseRanker, explain, plot_shapes
 
 pd = pytest.importorskip("pandas")
 
@@ -64,6 +64,6 @@ def test_what_is_no_sum_is_refused():
 
 @pytest.mark.thorough
 def test_a_ranking_is_explained_too():
-    ranker = PairwiseRanker(random_state=0, n_passes=5).fit(X.to_numpy(), X["age"])
+    ranker = PairwiseRanker(random_state=0, solver=SGD(n_passes=5)).fit(X.to_numpy(), X["age"])
     found = explain(ranker, [1.0, 0.0, 0.0])
     assert found.total == pytest.approx(ranker.predict([[1.0, 0.0, 0.0]])[0])

@@ -13,7 +13,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.naive_bayes import GaussianNB
 from sklearn.svm import LinearSVC
 
-from pairlearn import MulticlassAUCClassifier
+from pairlearn import Exact, MulticlassAUCClassifier
 from pairlearn.metrics import AveragePrecision, scorer
 
 
@@ -31,7 +31,7 @@ def test_many_classes_and_costs():
     model = LogisticRegression(max_iter=500).fit(X, y)
     expected = sk.roc_auc_score(y, model.predict_proba(X), multi_class="ovo")
     assert scorer("hand_till")(model, X, y) == pytest.approx(expected)
-    pairs = MulticlassAUCClassifier(ridge=0.1).fit(X, y)
+    pairs = MulticlassAUCClassifier(solver=Exact(ridge=0.1)).fit(X, y)
     assert scorer("hand_till", pairs=True)(pairs, X, y) == pairs.score(X, y)
     two = y < 2
     binary = LogisticRegression().fit(X[two], np.array(["no", "yes"])[y[two]])

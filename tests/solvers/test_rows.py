@@ -50,7 +50,7 @@ ENTRIES = {
     "solve_square_auc": lambda X: solve_square_auc(X, Y),
     "AUCClassifier": lambda X: AUCClassifier(solver=SGD(step_size=0.1)).fit(X, Y),
     "AUCClassifier stream": lambda X: AUCClassifier().partial_fit(X, Y, classes=[-1.0, 1.0]),
-    "PairwiseRanker": lambda X: PairwiseRanker(step_size=0.1).fit(X, Y),
+    "PairwiseRanker": lambda X: PairwiseRanker(solver=SGD(step_size=0.1)).fit(X, Y),
     "EntropyRegressor": lambda X: EntropyRegressor().fit(X, Y),
 }
 

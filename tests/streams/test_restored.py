@@ -12,9 +12,9 @@ import pytest
 import scipy.sparse
 
 from pairlearn import SGD
+from pairlearn.estimators import MetricLearner, MetricSGD
 from pairlearn.estimators.auc.classifier import AUCClassifier
 from pairlearn.estimators.entropy.regressor import EntropyRegressor
-from pairlearn.estimators.metric.learner import MetricLearner
 from pairlearn.models.file import dump_model
 from pairlearn.models.record import ModelRecord
 from pairlearn.pairings import (
@@ -236,14 +236,14 @@ def test_open_queries_are_those_of_the_buffer() -> None:
 
 
 def test_numbers_of_labels_count_them() -> None:
-    model = MetricLearner(step_size=0.1)
+    model = MetricLearner(solver=MetricSGD(step_size=0.1))
     model.partial_fit(np.eye(4), ["a", "b", "b", "c"])
     state = model.stream_state()
     assert state["codes"] == {"a": 0.0, "b": 1.0, "c": 2.0}
-    MetricLearner(step_size=0.1).restore_stream(state)
+    MetricLearner(solver=MetricSGD(step_size=0.1)).restore_stream(state)
     for wrong in ({"a": 0.0, "b": [1.0]}, {"a": 0.0, "b": 0.0}, {"a": 1.0}, [0.0, 1.0], None):
         with pytest.raises(ValueError, match="numbers of labels"):
-            MetricLearner(step_size=0.1).restore_stream({**state, "codes": wrong})
+            MetricLearner(solver=MetricSGD(step_size=0.1)).restore_stream({**state, "codes": wrong})
 
 
 def test_a_stream_begins_anew_only_where_it_forgets(saved: tuple[dict, dict]) -> None:
@@ -466,14 +466,15 @@ def test_a_checkpoint_whose_model_is_gone_or_does_not_fit_its_data(tmp_path: Pat
 
 def test_a_window_without_errors_or_with_negative_weights() -> None:
     X = np.random.default_rng(0).normal(size=(30, 2))
-    model = EntropyRegressor(step_size=0.1, bandwidth=1.0, random_state=0).partial_fit(X, X[:, 0])
+    settings = {"bandwidth": 1.0, "solver": SGD(step_size=0.1)}
+    model = EntropyRegressor(**settings, random_state=0).partial_fit(X, X[:, 0])
     state = model.stream_state()
     for change in (
         {"errors": np.empty(0), "error_weight": np.empty(0)},
         {"error_weight": np.full(30, -1.0)},
     ):
         with pytest.raises(ValueError, match="the saved window has"):
-            EntropyRegressor(step_size=0.1, bandwidth=1.0).restore_stream({**state, **change})
+            EntropyRegressor(**settings).restore_stream({**state, **change})
 
 
 def test_labels_of_an_old_type_of_bytes() -> None:

@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch", reason="needs the extra torch: make test-to
 from sklearn.datasets import make_moons
 
 from pairlearn import DivergenceError
-from pairlearn.torch import EmbeddingLearner, NeuralAUCClassifier, NeuralRanker
+from pairlearn.torch import Adam, EmbeddingLearner, NeuralAUCClassifier, NeuralRanker
 from pairlearn.torch.training import Learner
 
 
@@ -27,9 +27,13 @@ class Fragile(torch.nn.Module):
         return self.last(x) * broken
 
 
-SMALL = {"random_state": 0, "device": "cpu", "batch_size": 20, "max_epochs": 2}
+SMALL = {
+    "solver": Adam(batch_size=20, max_epochs=2, n_networks=1),
+    "random_state": 0,
+    "device": "cpu",
+}
 MAKERS = {
-    "classifier": lambda: NeuralAUCClassifier(network=Fragile, n_networks=1, **SMALL),
+    "classifier": lambda: NeuralAUCClassifier(network=Fragile, **SMALL),
     "ranker": lambda: NeuralRanker(network=Fragile, **SMALL),
     "embedder": lambda: EmbeddingLearner(
         2, network=lambda d: Fragile(d, 2), pairing="memory", **SMALL

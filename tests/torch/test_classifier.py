@@ -13,16 +13,14 @@ torch = pytest.importorskip("torch", reason="needs the extra torch: make test-to
 from sklearn.datasets import make_moons
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
-from pairlearn import DivergenceError, ModelFileError, load_model
+from pairlearn import Costs, DivergenceError, ModelFileError, load_model
 from pairlearn.metrics import roc_auc
 from pairlearn.models import ModelRecord, write_model
-from pairlearn.torch import NeuralAUCClassifier
+from pairlearn.torch import MLP, Adam, NeuralAUCClassifier
 
 SMALL = {
-    "hidden": (16,),
-    "n_networks": 1,
-    "max_epochs": 8,
-    "learning_rate": 0.01,
+    "network": MLP((16,)),
+    "solver": Adam(learning_rate=0.01, max_epochs=8, n_networks=1),
     "random_state": 0,
     "device": "cpu",
 }
@@ -56,11 +54,11 @@ def test_scikit_learn(check):
         return
     more = {}
     if name_of(check) in EXPECTED_FAILURES:
-        more = {"threshold": "probability"}
+        more = {"decision": "probability"}
     elif name_of(check) == "check_class_weight_classifiers":
         # The threshold rests on held-out scores: of one network those of a dozen examples.
-        more = {"n_networks": 5}
-    check(NeuralAUCClassifier(**{**SMALL, **more}))
+        more = {"solver__n_networks": 5}
+    check(NeuralAUCClassifier(**SMALL).set_params(**more))
 
 
 def test_number_of_checks():
@@ -75,7 +73,8 @@ def moons():
 
 @pytest.fixture(scope="module")
 def fitted(moons):
-    return NeuralAUCClassifier(**{**SMALL, "n_networks": 2, "hidden": (32, 32)}).fit(*moons[:2])
+    model = NeuralAUCClassifier(**SMALL)
+    return model.set_params(solver__n_networks=2, network__hidden=(32, 32)).fit(*moons[:2])
 
 
 def test_it_learns_what_no_plane_can(moons, fitted):
@@ -105,7 +104,7 @@ def test_probabilities_and_threshold_belong_to_the_scores(moons, fitted):
 def test_costs_move_the_threshold(moons):
     X, y, X_test, _ = moons
     cheap, dear = (
-        NeuralAUCClassifier(**SMALL, threshold="cost", costs=costs).fit(X, y).predict(X_test).mean()
+        NeuralAUCClassifier(**SMALL, decision=Costs(*costs)).fit(X, y).predict(X_test).mean()
         for costs in ((20.0, 1.0), (1.0, 20.0))
     )
     assert cheap < 0.5 < dear
@@ -115,7 +114,8 @@ def test_a_seed_decides(moons):
     X, y, X_test, _ = moons
     state = torch.random.get_rng_state()
     one, same, other = (
-        NeuralAUCClassifier(**{**SMALL, "max_epochs": 3, "dropout": 0.1, "random_state": seed})
+        NeuralAUCClassifier(**SMALL)
+        .set_params(solver__max_epochs=3, network__dropout=0.1, random_state=seed)
         .fit(X, y)
         .decision_function(X_test)
         for seed in (0, 0, 1)
@@ -127,7 +127,7 @@ def test_a_seed_decides(moons):
 
 def test_units_do_not_matter(moons):
     X, y, X_test, _ = moons
-    model = NeuralAUCClassifier(**{**SMALL, "max_epochs": 3})
+    model = NeuralAUCClassifier(**SMALL).set_params(solver__max_epochs=3)
     plain = model.fit(X, y).decision_function(X_test)
     scale, shift = np.array([2.0**10, 2.0**-12]), np.array([0.0, 0.0])
     moved = model.fit(X * scale + shift, y).decision_function(X_test * scale + shift)
@@ -140,8 +140,8 @@ def test_to_a_file_and_back(moons, fitted, tmp_path):
     fitted.save(path)
     for back in (NeuralAUCClassifier.load(path), load_model(path)):
         assert np.array_equal(back.predict_proba(X_test), fitted.predict_proba(X_test))
-        assert back.hidden == (32, 32)
-        assert back.held_out_ == fitted.held_out_
+        assert (back.network, back.solver) == (fitted.network, fitted.solver)
+        assert (back.held_out_, back.history_) == (fitted.held_out_, fitted.history_)
         assert (back.n_examples_, back.n_features_in_) == (300, 2)
     again = pickle.loads(pickle.dumps(fitted))
     assert np.array_equal(again.decision_function(X_test), fitted.decision_function(X_test))
@@ -149,7 +149,8 @@ def test_to_a_file_and_back(moons, fitted, tmp_path):
 
 def test_a_file_cannot_ask_for_absurd_layers(fitted, tmp_path):
     record = fitted.to_record()
-    wide = {**record.parameters, "hidden": [10**9, 10**9]}
+    network = {"part": "MLP", "hidden": [10**9, 10**9], "dropout": 0.0}
+    wide = {**record.parameters, "network": network}
     forged = ModelRecord(record.estimator, record.arrays, parameters=wide, classes=record.classes)
     write_model(tmp_path / "m.safetensors", forged)
     with pytest.raises(ModelFileError, match="networks of this shape"):
@@ -173,8 +174,7 @@ def test_any_module(moons, tmp_path):
     X, y, X_test, y_test = moons
     torch.manual_seed(0)
     for network in (Bumps, Bumps(2)):
-        options = {k: v for k, v in SMALL.items() if k != "hidden"}
-        model = NeuralAUCClassifier(network=network, **options).fit(X, y)
+        model = NeuralAUCClassifier(**{**SMALL, "network": network}).fit(X, y)
         assert isinstance(model.networks_[0], Bumps)
         assert model.score(X_test, y_test) > 0.93
         model.save(tmp_path / "m.safetensors")
@@ -188,7 +188,7 @@ def test_any_module(moons, tmp_path):
 
 def test_a_stream(moons):
     X, y, X_test, y_test = moons
-    model = NeuralAUCClassifier(**{**SMALL, "batch_size": 32})
+    model = NeuralAUCClassifier(**SMALL).set_params(solver__batch_size=32)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for _ in range(8):
@@ -233,7 +233,7 @@ def test_few_examples_hold_none_out():
 
 def test_verbose(moons, capsys):
     X, y, _, _ = moons
-    NeuralAUCClassifier(**{**SMALL, "max_epochs": 2, "verbose": 1}).fit(X, y)
+    NeuralAUCClassifier(**SMALL).set_params(solver__max_epochs=2, verbose=1).fit(X, y)
     told = capsys.readouterr().err
     assert "network 1 of 1 on cpu" in told
     assert "held-out AUC" in told
@@ -244,21 +244,21 @@ def test_no_gpu(moons):
     X, y, _, _ = moons
     with pytest.raises(ValueError, match='"cuda" needs a CUDA device, this machine has none'):
         NeuralAUCClassifier(device="cuda").fit(X, y)
-    model = NeuralAUCClassifier(**{**SMALL, "device": "auto", "max_epochs": 1}).fit(X, y)
+    model = NeuralAUCClassifier(**SMALL).set_params(solver__max_epochs=1, device="auto").fit(X, y)
     assert model.device_ == "cpu"
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"hidden": (0,)}, "hidden must be at least 1"),
-        ({"dropout": 1.0}, "dropout must lie in"),
-        ({"network": torch.nn.Linear(2, 1), "hidden": (3,)}, "leave them at their defaults"),
+        ({"network__hidden": (0,)}, "hidden must be at least 1"),
+        ({"network__dropout": 1.0}, "dropout must lie in"),
+        ({"network": "mpl"}, "did you mean 'mlp'"),
         ({"pairing": "batch", "memory": 3}, "would ignore memory=3"),
-        ({"learning_rate": 0.0}, "learning_rate must be a positive number"),
-        ({"n_networks": 0}, "n_networks must be at least 1"),
-        ({"costs": (1.0, 5.0)}, "would ignore them"),
-        ({"threshold": "best"}, "threshold must be a number or one of"),
+        ({"solver__learning_rate": 0.0}, "learning_rate must be a positive number"),
+        ({"solver__n_networks": 0}, "n_networks must be at least 1"),
+        ({"solver": "sgd"}, r'takes solver="adam" or an Adam, got SGD\(\)'),
+        ({"decision": "best"}, "decision must be one of"),
         ({"loss": "cubic"}, "loss must be one of"),
         ({"device": "gpu"}, "device must be"),
         ({"share": 0.0}, "share must lie strictly between"),
@@ -266,7 +266,7 @@ def test_no_gpu(moons):
 )
 def test_parameters_that_mean_nothing(options, message, moons):
     with pytest.raises(ValueError, match=message):
-        NeuralAUCClassifier(**options).fit(*moons[:2])
+        NeuralAUCClassifier().set_params(**options).fit(*moons[:2])
 
 
 def test_scores_that_are_no_numbers_name_the_step(moons):

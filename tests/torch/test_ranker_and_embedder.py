@@ -12,10 +12,14 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from pairlearn import ModelFileError, PairwiseRanker, load_model
 from pairlearn.metrics import roc_auc
-from pairlearn.torch import EmbeddingLearner, NeuralRanker
+from pairlearn.torch import MLP, Adam, EmbeddingLearner, NeuralRanker
 from pairlearn.torch.ranker import _packed
 
-SMALL = {"hidden": (16,), "max_epochs": 6, "learning_rate": 0.01, "random_state": 0}
+SMALL = {
+    "network": MLP((16,)),
+    "solver": Adam(learning_rate=0.01, max_epochs=6),
+    "random_state": 0,
+}
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +34,8 @@ def queries():
 def test_ranker(queries, tmp_path):
     X, y, qid = queries
     new = qid >= 40
-    ranker = NeuralRanker(**{**SMALL, "hidden": (32, 32)}).fit(X[~new], y[~new], qid[~new])
+    ranker = NeuralRanker(**SMALL).set_params(network__hidden=(32, 32))
+    ranker.fit(X[~new], y[~new], qid[~new])
     plane = PairwiseRanker(random_state=0).fit(X[~new], y[~new], qid[~new])
     assert ranker.score(X[new], y[new], qid[new]) > plane.score(X[new], y[new], qid[new]) + 0.1
     assert ranker.held_out_ == max(ranker.history_[0].held_out)
@@ -40,6 +45,8 @@ def test_ranker(queries, tmp_path):
         load_model(tmp_path / "m.safetensors"),
     ):
         assert np.array_equal(back.predict(X), ranker.predict(X))
+        assert (back.network, back.solver) == (MLP((32, 32)), SMALL["solver"])
+        assert back.history_ == ranker.history_
     # Queries have no order of their own, and neither have their names.
     order = np.random.default_rng(1).permutation(len(y))
     assert ranker.score(X[order], y[order], qid[order]) == pytest.approx(ranker.score(X, y, qid))
@@ -47,14 +54,14 @@ def test_ranker(queries, tmp_path):
 
 def test_ranker_on_a_stream_and_without_queries(queries):
     X, y, qid = queries
-    stream = NeuralRanker(**SMALL, batch_size=20)
+    stream = NeuralRanker(**SMALL).set_params(solver__batch_size=20)
     for _ in range(4):
         for begin in range(0, 600, 100):
             part = slice(begin, begin + 100)
             stream.partial_fit(X[part], y[part], qid[part])
     assert stream.n_examples_ == 2400
     assert stream.score(X, y, qid) > PairwiseRanker(random_state=0).fit(X, y, qid).score(X, y, qid)
-    whole = NeuralRanker(**{**SMALL, "max_epochs": 15}).fit(X, y)
+    whole = NeuralRanker(**SMALL).set_params(solver__max_epochs=15).fit(X, y)
     assert whole.score(X, y) > 0.7
     with pytest.raises(ValueError, match="No query has two different grades"):
         NeuralRanker(**SMALL).fit(X[:4], [1, 2, 3, 4], [0, 1, 2, 3])
@@ -127,16 +134,18 @@ def test_what_is_refused(tmp_path):
         ({"loss": "triplet"}, 'loss must be "contrastive"'),
         ({"memory": 3}, "would ignore memory=3"),
         ({"n_components": 0}, "n_components must be at least 1"),
-        ({"network": lambda d: torch.nn.Linear(d, 5), "n_components": 2, "hidden": (256, 256)},
+        ({"network": lambda d: torch.nn.Linear(d, 5), "n_components": 2},
          "the network has 5 outputs"),
+        ({"solver__n_networks": 2}, "EmbeddingLearner trains one network, got n_networks=2"),
     ]:  # fmt: skip
         with pytest.raises(ValueError, match=message):
-            EmbeddingLearner(**{**SMALL, "max_epochs": 1, **options}).fit(X, y)
+            EmbeddingLearner(**SMALL).set_params(solver__max_epochs=1, **options).fit(X, y)
     with pytest.raises(ValueError, match="y has one class"):
         EmbeddingLearner(**SMALL).fit(X, np.zeros(40))
     with pytest.raises(ValueError, match="40 labels for as many examples"):
         EmbeddingLearner(**SMALL).fit(X, np.arange(40))
-    EmbeddingLearner(2, **{**SMALL, "max_epochs": 1}).fit(X, y).save(tmp_path / "m.safetensors")
+    learner = EmbeddingLearner(2, **SMALL).set_params(solver__max_epochs=1).fit(X, y)
+    learner.save(tmp_path / "m.safetensors")
     with pytest.raises(ModelFileError, match="not of 'NeuralRanker'"):
         NeuralRanker.load(tmp_path / "m.safetensors")
 
@@ -155,7 +164,7 @@ REPEATED = dict.fromkeys(
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("make", [NeuralRanker, EmbeddingLearner])
 def test_scikit_learn(make):
-    model = make(**{**SMALL, "max_epochs": 2})
+    model = make(**SMALL).set_params(solver__max_epochs=2)
     results = check_estimator(model, expected_failed_checks=REPEATED, on_fail=None, on_skip=None)
     assert [r["check_name"] for r in results if r["status"] == "failed"] == []
     assert sum(r["status"] == "passed" for r in results) >= 40

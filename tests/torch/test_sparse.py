@@ -10,13 +10,18 @@ torch = pytest.importorskip("torch", reason="needs the extra torch: make test-to
 
 from scipy.sparse import csr_array, csr_matrix, random_array
 
-from pairlearn.torch import EmbeddingLearner, NeuralAUCClassifier, NeuralRanker
+from pairlearn.torch import MLP, Adam, EmbeddingLearner, NeuralAUCClassifier, NeuralRanker
 
-SMALL = {"hidden": (4,), "max_epochs": 1, "random_state": 0, "device": "cpu"}
+SMALL = {
+    "network": MLP((4,)),
+    "solver": Adam(max_epochs=1, n_networks=1),
+    "random_state": 0,
+    "device": "cpu",
+}
 MAKERS = {
-    "classifier": lambda **more: NeuralAUCClassifier(n_networks=1, **{**SMALL, **more}),
-    "ranker": lambda **more: NeuralRanker(**{**SMALL, **more}),
-    "embedder": lambda **more: EmbeddingLearner(2, **{**SMALL, **more}),
+    "classifier": lambda **more: NeuralAUCClassifier(**SMALL).set_params(**more),
+    "ranker": lambda **more: NeuralRanker(**SMALL).set_params(**more),
+    "embedder": lambda **more: EmbeddingLearner(2, **SMALL).set_params(**more),
 }
 
 
@@ -30,7 +35,7 @@ def told(model, X):
 def test_dense_and_sparse_rows_make_one_model(kind, rng):
     X = rng.normal(size=(160, 6)) * (rng.uniform(size=(160, 6)) < 0.4)
     y = (X.sum(axis=1) > 0).astype(int)
-    more = {"max_epochs": 3}
+    more = {"solver__max_epochs": 3}
     dense = MAKERS[kind](**more).fit(X, y)
     for make in (csr_array, csr_matrix):
         sparse = MAKERS[kind](**more).fit(make(X), y)

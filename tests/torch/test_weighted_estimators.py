@@ -11,20 +11,19 @@ from sklearn.datasets import make_moons
 
 from pairlearn import load_model
 from pairlearn.metrics import roc_auc
-from pairlearn.torch import EmbeddingLearner, NeuralAUCClassifier, NeuralRanker
+from pairlearn.torch import MLP, Adam, EmbeddingLearner, NeuralAUCClassifier, NeuralRanker
 from pairlearn.torch.standardise import Standardiser
 
 SMALL = {
-    "hidden": (8,),
-    "max_epochs": 3,
-    "learning_rate": 0.01,
+    "network": MLP((8,)),
+    "solver": Adam(learning_rate=0.01, max_epochs=3, n_networks=1),
     "random_state": 0,
     "device": "cpu",
 }
 MAKERS = {
-    "classifier": lambda **more: NeuralAUCClassifier(n_networks=1, **{**SMALL, **more}),
-    "ranker": lambda **more: NeuralRanker(**{**SMALL, **more}),
-    "embedder": lambda **more: EmbeddingLearner(2, **{**SMALL, **more}),
+    "classifier": lambda **more: NeuralAUCClassifier(**SMALL).set_params(**more),
+    "ranker": lambda **more: NeuralRanker(**SMALL).set_params(**more),
+    "embedder": lambda **more: EmbeddingLearner(2, **SMALL).set_params(**more),
 }
 
 
@@ -65,7 +64,7 @@ def test_streams(kind, moons):
     first = {} if kind == "ranker" else {"classes": [0, 1]}
 
     def stream(weights):
-        model = MAKERS[kind](batch_size=25)
+        model = MAKERS[kind](solver__batch_size=25)
         for begin in range(0, 200, 50):
             part = slice(begin, begin + 50)
             own = {} if weights is None else {"sample_weight": weights[part]}
@@ -91,22 +90,22 @@ def test_what_weighs_more_is_learned(moons):
     y = ((X[:, 0] > 0) ^ odd).astype(int)
     for heavy, sign in ((odd, -1.0), (~odd, 1.0)):
         weight = np.where(heavy, 1.0, 0.05)
-        model = NeuralAUCClassifier(n_networks=1, **{**SMALL, "max_epochs": 10})
+        model = MAKERS["classifier"](solver__max_epochs=10)
         model.fit(X, y, sample_weight=weight)
         assert roc_auc(X[:, 0] > 0, sign * model.decision_function(X)) > 0.9
         # The held-out AUC counts pairs by their weight; unweighted it would be near one half.
         assert model.held_out_ > 0.85
-        embedder = EmbeddingLearner(2, **{**SMALL, "max_epochs": 10}).fit(X, y, weight)
+        embedder = MAKERS["embedder"](solver__max_epochs=10).fit(X, y, weight)
         assert embedder.held_out_ > 0.8
-        ranker = NeuralRanker(**{**SMALL, "max_epochs": 10}).fit(X, y, sample_weight=weight)
+        ranker = MAKERS["ranker"](solver__max_epochs=10).fit(X, y, sample_weight=weight)
         assert roc_auc(X[:, 0] > 0, sign * ranker.predict(X)) > 0.9
 
 
 def test_weights_of_classes_move_threshold_and_probabilities(moons, tmp_path):
     X, y = moons
     y = np.array(["no", "yes"])[y]
-    plain = MAKERS["classifier"](threshold="probability").fit(X, y)
-    heavy = MAKERS["classifier"](threshold="probability", class_weight={"yes": 5.0}).fit(X, y)
+    plain = MAKERS["classifier"](decision="probability").fit(X, y)
+    heavy = MAKERS["classifier"](decision="probability", class_weight={"yes": 5.0}).fit(X, y)
     # The order is that of the same scores: all opposite pairs weigh the same.
     scores = [m.decision_function(X) + m.threshold_ for m in (plain, heavy)]
     np.testing.assert_allclose(*scores, rtol=1e-4, atol=1e-4)
@@ -132,7 +131,7 @@ def test_a_stream_with_weights_of_classes(moons):
     X, y = moons
     shares = []
     for class_weight in (None, {1: 5.0}):
-        model = MAKERS["classifier"](class_weight=class_weight, batch_size=20)
+        model = MAKERS["classifier"](class_weight=class_weight, solver__batch_size=20)
         for begin in range(0, 200, 50):
             model.partial_fit(X[begin : begin + 50], y[begin : begin + 50], classes=[0, 1])
         shares.append(model.predict_proba(X)[:, 1].mean())

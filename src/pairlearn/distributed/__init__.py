@@ -20,6 +20,7 @@ __getattr__, __dir__, __all__ = door(
         "dask.private": "DaskPrivateAUCClassifier",
         "dask.ranker": "DaskPairwiseRanker",
         "metric": "metric_of train_metric",
+        "passes": "ByPasses OnePass QueryPasses",
         "private_auc": "train_private_auc",
         "ranking": "train_ranker",
         "statistics.base": "Scaled Statistic Together",

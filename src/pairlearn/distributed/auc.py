@@ -3,11 +3,10 @@ r"""AUC maximisation from passes over partitioned examples, whatever runs the pa
 
 An engine is one function: it takes a statistic and returns the merged state of all partitions. The
 first pass brings scales, class moments and a sample of each class. The square loss is then solved
-in closed form. For any other convex loss L-BFGS, in the coordinates of the moments and from the
-solution of the square loss, asks for the bins of the scores of each w that it tries
-(`distributed.binned`): one pass an evaluation. The sample chooses the ridge and places the bins.
-The last pass is a histogram of the scores, from which threshold, probabilities and the training AUC
-come.
+in closed form. For any other convex loss, L-BFGS starts from the solution of the square loss and
+works in the coordinates of the moments. For each w that it tries it asks for the bins of the scores
+(`statistics.binned`), which takes one pass. The sample chooses the ridge and places the bins. The
+last pass is a histogram of the scores, which gives threshold, probabilities and the training AUC.
 """
 
 from __future__ import annotations
@@ -17,9 +16,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pairlearn.distributed.passes import Pass, Passes, scaling_by_passes
+from pairlearn.distributed.passes import ByPasses, Pass, Passes, scaling_by_passes
 from pairlearn.distributed.statistics.base import Scaled, Statistic, Together
 from pairlearn.distributed.statistics.binned import BinnedScores, ScoreBins, SlopeSums
 from pairlearn.distributed.statistics.histogram import (
@@ -38,35 +36,31 @@ from pairlearn.estimators.shared.by_name import is_scaled
 from pairlearn.estimators.shared.evidence import Choice
 from pairlearn.estimators.shared.maps import as_map, check_named, fit_map, fit_moments, is_linear
 from pairlearn.estimators.shared.rules import DecisionRule
-from pairlearn.estimators.shared.scaling import Scaling, warn_of_outliers
-from pairlearn.estimators.shared.solvers import Exact, Moments
+from pairlearn.estimators.shared.scaling import warn_of_outliers
+from pairlearn.estimators.shared.solvers import Exact, Moments, Solver
 from pairlearn.features import FeatureMap
 from pairlearn.losses import LOSSES, PairLoss, SmoothedHinge
 from pairlearn.solvers.closed_form.mapped_moments import MappedMoments
-from pairlearn.solvers.exact.batch import descend
 from pairlearn.solvers.rows import DenseRows
 from pairlearn.solvers.solution import Trace
 from pairlearn.solvers.top.objectives import AllPairs
 from pairlearn.typing import Vector
-from pairlearn.validation import (
-    check_count,
-    check_fraction,
-    check_generator,
-    check_positive,
-    warn_caller,
-)
+from pairlearn.validation import check_fraction, check_generator, check_positive
 
 __all__ = ["DistributedFit", "train_auc"]
 
-#: With more features than this the mean rows of all bins are not moved: two passes an evaluation.
+#: With more features than this, partitions do not send the mean row of each bin. A gradient then
+#: takes two passes.
 _MANY_FEATURES = 1_000
-#: Bins of the last histogram, and those that the bound on the objective is computed from.
-_HISTOGRAM, _CERTIFIED = 16_384, 1_024
+#: The number of bins of the last histogram.
+_HISTOGRAM = 16_384
+#: The number of bins that the bound on the objective is computed from.
+_CERTIFIED = 1_024
 
 
 @dataclass(frozen=True)
 class DistributedFit:
-    """A model and what the passes say of it."""
+    """A model and what the passes tell about it."""
 
     model: AUCClassifier
     #: Passes over the data.
@@ -82,17 +76,13 @@ class DistributedFit:
 def train_auc(
     run: Pass,
     *,
-    loss: str | PairLoss = "squared_hinge",
-    ridge: float | str = "auto",
+    features: str | FeatureMap = "linear",
+    loss: str | PairLoss = "auto",
+    solver: str | Solver = "passes",
     scaling: str | None = "auto",
-    n_bins: int = 512,
-    tolerance: float = 1e-6,
-    max_passes: int = 100,
-    sample_size: int = 2_500,
-    validation_fraction: float = 0.2,
     decision: float | str | DecisionRule = "balanced_accuracy",
     class_weight: Mapping[Any, float] | str | None = None,
-    features: str | FeatureMap = "linear",
+    validation_fraction: float = 0.2,
     random_state: Any = None,
     feature_names: list[str] | None = None,
     progress: Callable[[int, str], None] | None = None,
@@ -104,33 +94,23 @@ def train_auc(
     run : callable
         Takes a `Statistic`, returns the merged state of all partitions. Partition k calls
         ``statistic.of_part(k).partial_state(X, y, sample_weight)``.
-    loss : str or PairLoss, default="squared_hinge"
-        "square" needs no more passes than the first and the last; or any convex loss of opposite
-        pairs.
-    ridge : float or "auto", default="auto"
-        As of `AUCClassifier`; chosen on the sample, with the smoothed hinge for the hinge.
-    scaling : "auto" or None, default="auto"
-        As of `AUCClassifier`.
-    n_bins : int, default=512
-        Bins of scores for each class.
-    tolerance : float, default=1e-6
-        Stop when an iteration lowers the objective by less than this share of it.
-    max_passes : int, default=100
-        Most passes of the search.
-    sample_size : int, default=2500
-        Examples of each class that come to the client.
-    validation_fraction, decision, class_weight : see `AUCClassifier`
-        As of `AUCClassifier`. Weights of classes move threshold and probabilities, not the
-        coefficients: every pair has one example of each.
     features : "linear", "hats", "fourier" or FeatureMap, default="linear"
         As of `AUCClassifier`, with the square loss. A map that is not fitted is fitted to the
         sample.
+    loss : str or PairLoss, default="auto"
+        Any convex loss of opposite pairs. "auto" is the squared hinge, and the square loss for
+        mapped features. "square" needs only the first pass and the last.
+    solver : "passes", ByPasses or Exact, default="passes"
+        The ridge, and the settings of the search.
+    scaling, decision, class_weight, validation_fraction : see `AUCClassifier`
+        As of `AUCClassifier`. Class weights move threshold and probabilities, not the
+        coefficients: every pair has one example of each class.
     random_state : int, Generator or None, default=None
-        Decides on the sample and its folds.
+        Draws the sample and its folds.
     feature_names : list of str, optional
         Names of the columns.
     progress : callable, optional
-        Called before each pass with its number and what it is for.
+        Called before each pass with its number and its purpose.
 
     Returns
     -------
@@ -152,165 +132,130 @@ def train_auc(
     """
     mapped = not is_linear(features)
     chosen = _square(loss, features) if mapped else _convex(loss)
+    settings = ByPasses.of(solver)
     scaled = is_scaled(scaling)
-    given = None if ridge == "auto" else float(ridge)
-    if given is not None and not given >= 0.0:
-        raise ValueError(f'ridge must be at least 0 or "auto", got {ridge!r}.')
     check_fraction("validation_fraction", validation_fraction)
-    check_positive("tolerance", tolerance)
-    check_count("n_bins", n_bins, minimum=2)
-    check_count("max_passes", max_passes)
     rng = check_generator(random_state)
     passes = Passes(run, progress)
-    first = passes(
-        Together(
-            {
-                "scales": FeatureScales(),
-                "moments": LabelMoments(),
-                "sample": RowSample(sample_size, seed=int(rng.integers(2**31))),
-                "data": Fingerprints(),
-            }
-        ),
-        "moments",
-    )
-    scales: Scales = first["scales"]
-    moments: LabelledMoments = first["moments"]
-    two = moments.two_classes()
-    weights = _class_weights(class_weight, moments)
-    # A map has features of its own, whose scales its moments know.
-    units = scaling_by_passes(scales, scaled and not mapped, passes)
-    if scaled and not mapped and not scales.sparse:
-        warn_of_outliers(DenseRows(first["sample"].X), units)
-    search = _Search(passes, scales, units, moments.classes, first["sample"], chosen, n_bins)
-    choice = Choice(ridge=given)
-    start = None
+    first = _First.of(passes, settings.sample_size, rng)
+    weights = _class_weights(class_weight, first.moments)
+    search = _Search(passes, first, chosen, settings, scaled=scaled and not mapped)
     if mapped:
-        fitted, v, choice = search.mapped(features, given, scaled, validation_fraction, rng)
-        stopped = False
-    elif units.n_constant == len(units.factor):
-        # A warning has said so: no coefficient makes a difference.
-        v, stopped, choice = np.zeros(len(units.factor)), False, Choice()
+        found = search.mapped(features, scaled, validation_fraction, rng)
     else:
-        local = two.scaled(units.weights)
-        if given is None:
-            judged = chosen if is_exact(chosen) else SmoothedHinge()
+        found = search.linear(validation_fraction, rng)
+    model = AUCClassifier(
+        features=features,
+        loss=loss,
+        solver=Moments(settings.ridge) if mapped else Exact(settings.ridge),
+        scaling=scaling,
+        decision=decision,
+        class_weight=dict(class_weight) if isinstance(class_weight, Mapping) else class_weight,
+        validation_fraction=validation_fraction,
+    )
+    return search.finished(found, model, weights, feature_names)
+
+
+@dataclass(frozen=True)
+class _First:
+    """The result of the first pass."""
+
+    scales: Scales
+    moments: LabelledMoments
+    sample: SampledRows
+    #: The fingerprint of the data.
+    data: str
+
+    @classmethod
+    def of(cls, passes: Passes, sample_size: int, rng: np.random.Generator) -> _First:
+        """Make the first pass."""
+        asked = {
+            "scales": FeatureScales(),
+            "moments": LabelMoments(),
+            "sample": RowSample(sample_size, seed=int(rng.integers(2**31))),
+            "data": Fingerprints(),
+        }
+        return cls(**passes(Together(asked), "moments"))
+
+
+@dataclass(frozen=True)
+class _Found:
+    """A solution in scaled units, or of mapped features."""
+
+    v: Vector
+    choice: Choice
+    features: FeatureMap | None = None
+
+
+class _Search:
+    """The search for coefficients, in scaled units: each question is a pass."""
+
+    def __init__(
+        self, passes: Passes, first: _First, loss: PairLoss, solver: ByPasses, *, scaled: bool
+    ) -> None:
+        self._passes, self._first, self._loss, self._solver = passes, first, loss, solver
+        scales, sample, self._classes = first.scales, first.sample, first.moments.classes
+        self._two = first.moments.two_classes()
+        # A map has features of its own, whose scales its moments know.
+        self._units = units = scaling_by_passes(scales, scaled, passes)
+        if scaled and not scales.sparse:
+            warn_of_outliers(DenseRows(sample.X), units)
+        rows = units.apply(DenseRows(sample.X))
+        assert isinstance(rows, DenseRows)
+        self.sample_rows = rows.X
+        self.sample_y = np.where(sample.labels == self._classes[1], 1.0, -1.0)
+        columns = scales.columns
+        self._low = (columns.low - units.centre) * units.factor
+        self._high = (columns.high - units.centre) * units.factor
+        self._features: FeatureMap | None = None
+
+    def linear(self, validation_fraction: float, rng: np.random.Generator) -> _Found:
+        """Return the solution for linear features."""
+        units, loss, choice, start = (
+            self._units, self._loss, Choice(ridge=self._solver.given_ridge), None,
+        )  # fmt: skip
+        if units.n_constant == len(units.factor):
+            # A warning has said so: no coefficient makes a difference.
+            return _Found(np.zeros(len(units.factor)), Choice())
+        if choice.ridge is None:
             choice, start = choose_ridge(
-                DenseRows(search.sample_rows),
-                search.sample_y,
-                judged,
-                first["sample"].weight,
+                DenseRows(self.sample_rows),
+                self.sample_y,
+                loss if is_exact(loss) else SmoothedHinge(),
+                self._first.sample.weight,
                 validation_fraction,
                 None,
                 rng,
                 AllPairs(),
             )
         assert choice.ridge is not None
-        stopped = False
-        if chosen.by_moments:
-            v = local.solve(ridge=choice.ridge, margin=chosen.parameter)
-        else:
-            v, _, stopped = descend(
-                search.risk,
-                local.solve(ridge=choice.ridge) if start is None else start,
-                local.pair_scatter,
-                ridge=choice.ridge,
-                tolerance=tolerance,
-                max_iterations=max_passes,
-            )
-    if stopped:
-        warn_caller(
-            f"The search stopped after {max_passes} iterations; raise max_passes or tolerance.",
-            RuntimeWarning,
-        )
-    histogram = search.histogram(v)
-    # All pairs of 16,384 bins are too many for a loss without a sort.
-    coarse = histogram.bins.coarser(_HISTOGRAM // _CERTIFIED)
-    objective = coarse.risk(chosen)[0] + (choice.ridge or 0.0) * float(v @ v)
-    scores, positive, weight = histogram.bins.points()
-    weight = weight * np.where(positive, weights[1], weights[0])
-    n_examples = int(moments.n_examples.sum())
-    n_pairs = int(moments.n_examples[0]) * int(moments.n_examples[1])
-    model = AUCClassifier(
-        loss=loss,
-        solver=Moments(ridge) if mapped else Exact(ridge),
-        scaling=scaling,
-        features=features,
-        class_weight=dict(class_weight) if isinstance(class_weight, Mapping) else class_weight,
-        decision=decision,
-        validation_fraction=validation_fraction,
-    ).adopt_solution(
-        v if mapped else units.to_user(v),
-        features=fitted if mapped else None,
-        classes=moments.classes,
-        feature_names=feature_names,
-        loss=chosen,
-        choice=choice,
-        trace=Trace(passes.n_passes, passes.n_passes * n_pairs),
-        # In the units of the user, the centre of the scaled rows is somewhere else.
-        scores=(
-            scores if mapped else scores + float(v @ (units.centre * units.factor)),
-            positive,
-            weight,
-        ),
-        n_examples=n_examples,
-        fingerprint=first["data"],
-    )
-    return DistributedFit(
-        model=model,
-        n_passes=passes.n_passes,
-        training_auc=histogram.auc,
-        auc_half_width=histogram.half_width,
-        objective=objective,
-        binning_error=coarse.excess(chosen),
-    )
-
-
-class _Search:
-    """What is asked of the data at one w after the other, in scaled units."""
-
-    def __init__(
-        self,
-        passes: Passes,
-        scales: Scales,
-        units: Scaling,
-        classes: NDArray[Any],
-        sample: SampledRows,
-        loss: PairLoss,
-        n_bins: int,
-    ) -> None:
-        self._passes, self._units, self._classes = passes, units, classes
-        self._loss, self._n_bins = loss, n_bins
-        rows = units.apply(DenseRows(sample.X))
-        assert isinstance(rows, DenseRows)
-        self.sample_rows = rows.X
-        self._sample_weight = sample.weight
-        self.sample_y = np.where(sample.labels == classes[1], 1.0, -1.0)
-        columns = scales.columns
-        self._low = (columns.low - units.centre) * units.factor
-        self._high = (columns.high - units.centre) * units.factor
-        self._features: FeatureMap | None = None
+        two = self._two.scaled(units.weights)
+        if loss.by_moments:
+            return _Found(two.solve(ridge=choice.ridge, margin=loss.parameter), choice)
+        start = two.solve(ridge=choice.ridge) if start is None else start
+        v = self._solver.minimise(self.risk, start, two.pair_scatter, choice.ridge)
+        return _Found(v, choice)
 
     def mapped(
         self,
         features: str | FeatureMap,
-        ridge: float | None,
         scaled: bool,
         validation_fraction: float,
         rng: np.random.Generator,
-    ) -> tuple[FeatureMap, Vector, Choice]:
-        """Return a map fitted to the sample, the solution of the square loss and its ridge."""
+    ) -> _Found:
+        """Fit a map to the sample; return the solution of the square loss on mapped features."""
         rows, y = DenseRows(self.sample_rows), self.sample_y
         fitted = fit_map(as_map(features, rows, y), rows, rng)
         asked = MappedLabelMoments(fitted, self._classes)
-        choice = Choice(ridge=ridge)
-        if ridge is None:
+        choice = Choice(ridge=self._solver.given_ridge)
+        if choice.ridge is None:
             _, choice = fit_moments(
                 fitted,
                 rows,
                 y,
                 loss=self._loss,
                 ridge=None,
-                weight=self._sample_weight,
+                weight=self._first.sample.weight,
                 validation_fraction=validation_fraction,
                 max_memory=np.inf,
                 scaled=scaled,
@@ -328,11 +273,11 @@ class _Search:
             self._low, self._high = -reach, reach
         else:
             self._low, self._high = moments.low, moments.high
-        return fitted, w, choice
+        return _Found(w, choice, fitted)
 
     def risk(self, v: Vector) -> tuple[float, Vector]:
         """Return the mean loss over opposite pairs and its gradient: one pass, or two."""
-        edges = self._edges(v, self._n_bins)
+        edges = self._edges(v, self._solver.n_bins)
         if len(v) <= _MANY_FEATURES:
             statistic = BinnedScores(v, edges, self._classes)
             return self._ask(statistic, "pair gradient").risk(self._loss)  # type: ignore[no-any-return]
@@ -346,6 +291,45 @@ class _Search:
         """Return the histogram of the scores of all examples."""
         edges = self._edges(v, _HISTOGRAM)
         return self._ask(ScoreHistogram(v, edges, self._classes), "histogram")  # type: ignore[no-any-return]
+
+    def finished(
+        self,
+        found: _Found,
+        model: AUCClassifier,
+        class_weights: tuple[float, float],
+        feature_names: list[str] | None,
+    ) -> DistributedFit:
+        """Make the last pass, and give the model its solution."""
+        v, choice, units = found.v, found.choice, self._units
+        histogram = self.histogram(v)
+        # All pairs of 16,384 bins are too many for a loss without a sort.
+        coarse = histogram.bins.coarser(_HISTOGRAM // _CERTIFIED)
+        scores, positive, weight = histogram.bins.points()
+        if found.features is None:
+            # In the units of the user, the centre of the scaled rows is somewhere else.
+            scores = scores + float(v @ (units.centre * units.factor))
+        n_examples = self._first.moments.n_examples
+        n_passes = self._passes.n_passes
+        model.adopt_solution(
+            units.to_user(v) if found.features is None else v,
+            features=found.features,
+            classes=self._classes,
+            feature_names=feature_names,
+            loss=self._loss,
+            choice=choice,
+            trace=Trace(n_passes, n_passes * int(n_examples[0]) * int(n_examples[1])),
+            scores=(scores, positive, weight * np.where(positive, *class_weights[::-1])),
+            n_examples=int(n_examples.sum()),
+            fingerprint=self._first.data,
+        )
+        return DistributedFit(
+            model=model,
+            n_passes=n_passes,
+            training_auc=histogram.auc,
+            auc_half_width=histogram.half_width,
+            objective=coarse.risk(self._loss)[0] + (choice.ridge or 0.0) * float(v @ v),
+            binning_error=coarse.excess(self._loss),
+        )
 
     def _edges(self, v: Vector, n_bins: int) -> Vector:
         low, high = score_range(v, self._low, self._high)

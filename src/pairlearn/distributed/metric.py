@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.distributed.passes import Pass, Passes, scaling_by_passes
+from pairlearn.distributed.passes import OnePass, Pass, Passes, scaling_by_passes
 from pairlearn.distributed.statistics.base import Together
 from pairlearn.distributed.statistics.moments import LabelledMoments, LabelMoments, PairScatters
 from pairlearn.distributed.statistics.sample import RowSample
@@ -24,10 +24,11 @@ from pairlearn.distributed.statistics.scales import FeatureScales
 from pairlearn.estimators.metric.learner import MetricLearner
 from pairlearn.estimators.metric.start import components_of
 from pairlearn.estimators.shared.by_name import is_scaled
+from pairlearn.estimators.shared.solvers import Solver
 from pairlearn.scores import MahalanobisScore
 from pairlearn.solvers.rows import DenseRows
 from pairlearn.typing import Vector
-from pairlearn.validation import check_count, check_generator, check_positive
+from pairlearn.validation import check_count, check_generator
 
 __all__ = ["metric_of", "train_metric"]
 
@@ -43,7 +44,7 @@ def metric_of(scatters: PairScatters, ridge: float) -> Vector:
     scatters : PairScatters
         S and D.
     ridge : float
-        What both get of the identity, in units of the mean variance of S.
+        The multiple of the identity that both get, in units of the mean variance of S.
 
     Returns
     -------
@@ -67,11 +68,9 @@ def metric_of(scatters: PairScatters, ridge: float) -> Vector:
 def train_metric(
     run: Pass,
     *,
-    ridge: float | str = "auto",
+    solver: str | Solver = "one_pass",
     scaling: str | None = "auto",
     n_neighbors: int = 3,
-    max_classes: int = 100,
-    sample_size: int = 500,
     random_state: Any = None,
     feature_names: list[str] | None = None,
     progress: Callable[[int, str], None] | None = None,
@@ -82,23 +81,18 @@ def train_metric(
     ----------
     run : callable
         As of `train_auc`.
-    ridge : float or "auto", default="auto"
-        See `metric_of`; "auto" takes the best of 0.001, ..., 10 by nearest neighbours on the
-        sample.
+    solver : "one_pass", OnePass or Exact, default="one_pass"
+        The ridge of the metric, see `metric_of`, and the size of the sample that chooses it.
     scaling : "auto" or None, default="auto"
         As of `MetricLearner`.
     n_neighbors : int, default=3
-        Neighbours that judge.
-    max_classes : int, default=100
-        More labels than this are refused: each has moments of its own.
-    sample_size : int, default=500
-        Examples of each class that come to the client.
+        The number of neighbours that judge a metric.
     random_state : int, Generator or None, default=None
-        Decides on the sample and its folds.
+        Draws the sample and its folds.
     feature_names : list of str, optional
         Names of the columns.
     progress : callable, optional
-        Called before each pass with its number and what it is for.
+        Called before each pass with its number and its purpose.
 
     Returns
     -------
@@ -116,16 +110,15 @@ def train_metric(
     """
     scaled = is_scaled(scaling)
     check_count("n_neighbors", n_neighbors)
-    if ridge != "auto":
-        check_positive("ridge", float(ridge))
+    settings = OnePass.of(solver)
     rng = check_generator(random_state)
     passes = Passes(run, progress)
     found = passes(
         Together(
             {
                 "scales": FeatureScales(),
-                "moments": LabelMoments(max_classes),
-                "sample": RowSample(sample_size, seed=int(rng.integers(2**31))),
+                "moments": LabelMoments(settings.max_classes),
+                "sample": RowSample(settings.sample_size, seed=int(rng.integers(2**31))),
             }
         ),
         "moments",
@@ -133,14 +126,13 @@ def train_metric(
     moments: LabelledMoments = found["moments"]
     units = scaling_by_passes(found["scales"], scaled, passes)
     scatters = moments.pair_scatters().scaled(units.weights)
-    held_out = None
-    if ridge == "auto":
+    ridge, held_out = settings.given_ridge, None
+    if ridge is None:
         rows = units.apply(DenseRows(found["sample"].X))
         assert isinstance(rows, DenseRows)
         ridge, held_out = _choose(rows.X, found["sample"].labels, n_neighbors, rng)
-    W = metric_of(scatters, float(ridge))
-    d = len(W)
-    components = units.to_user(components_of(MahalanobisScore(), W, d))
+    W = metric_of(scatters, ridge)
+    components = units.to_user(components_of(MahalanobisScore(), W, len(W)))
     n = int(moments.n_examples.sum())
     return MetricLearner(n_neighbors=n_neighbors, scaling=scaling).adopt_solution(
         components, feature_names=feature_names, held_out_score=held_out, n_gradients=n * (n - 1)

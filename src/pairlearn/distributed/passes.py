@@ -1,25 +1,195 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""An engine is one function: from a statistic to the merged state of all partitions."""
+"""Train by passes over partitions: the engine, and the solvers with their settings.
+
+An engine is one function: from a statistic to the merged state of all partitions.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 
 from pairlearn.distributed.statistics.base import State, Statistic
 from pairlearn.distributed.statistics.scales import MajorityCounts, Scales
 from pairlearn.estimators.shared.scaling import Scaling
+from pairlearn.estimators.shared.solvers import SOLVERS, Exact, Solver
+from pairlearn.solvers.exact.batch import descend
+from pairlearn.typing import Vector
+from pairlearn.validation import check_count, check_positive, warn_caller
 
-__all__ = ["Pass", "Passes", "scaling_by_passes"]
+__all__ = ["ByPasses", "OnePass", "Pass", "Passes", "QueryPasses", "scaling_by_passes"]
 
 #: Runs a statistic over all partitions and returns the merged state.
 Pass = Callable[[Statistic], State]
 
 
+@dataclass(frozen=True, repr=False)
+class _PassSolver(Solver):
+    """Base class of solvers that train by passes over partitions."""
+
+    ridge: float | str = "auto"
+
+    def __post_init__(self) -> None:
+        chooses = type(self)._chooses()
+        if chooses and self.ridge == "auto":
+            return
+        if isinstance(self.ridge, str) or not self.ridge >= 0.0:
+            rule = 'at least 0 or "auto"' if chooses else "at least 0"
+            raise ValueError(f"ridge must be {rule}, got {self.ridge!r}.")
+
+    @classmethod
+    def _chooses(cls) -> bool:
+        """Return whether the solver can choose its ridge; then that is the default."""
+        return isinstance(cls.ridge, str)
+
+    @property
+    def given_ridge(self) -> float | None:
+        """The ridge, if it is a number."""
+        return None if isinstance(self.ridge, str) else float(self.ridge)
+
+    @classmethod
+    def of(cls, given: str | Solver) -> Self:
+        """Return the solver with a given name, or the given one; `Exact` lends its ridge."""
+        solver = SOLVERS.make(given)
+        if isinstance(solver, cls):
+            return solver
+        if type(solver) is Exact:
+            return cls() if solver.ridge == "auto" else cls(solver.ridge)
+        raise ValueError(
+            f"this training by passes over partitions takes solver={SOLVERS.name_of(cls())!r}, a "
+            f"{cls.__name__} or Exact(ridge), got {solver!r}."
+        )
+
+
+@dataclass(frozen=True, repr=False)
+class _Descent(_PassSolver):
+    """Base class of solvers that minimise by L-BFGS, with one pass or two for each gradient."""
+
+    tolerance: float = 1e-6
+    max_passes: int = 100
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_positive("tolerance", self.tolerance)
+        check_count("max_passes", self.max_passes)
+
+    def minimise(
+        self,
+        risk: Callable[[Vector], tuple[float, Vector]],
+        start: Vector,
+        scatter: Vector,
+        ridge: float,
+    ) -> Vector:
+        """Return the minimiser of the risk plus the ridge; warn if `max_passes` ends the search."""
+        w, _, stopped = descend(
+            risk,
+            start,
+            scatter,
+            ridge=ridge,
+            tolerance=self.tolerance,
+            max_iterations=self.max_passes,
+        )
+        if stopped:
+            warn_caller(
+                f"The search stopped after {self.max_passes} iterations; raise max_passes or "
+                "tolerance.",
+                RuntimeWarning,
+            )
+        return w
+
+
+@SOLVERS.add("passes")
+@dataclass(frozen=True, repr=False)
+class ByPasses(_Descent):
+    """The minimiser of the mean loss over all opposite pairs of all partitions, plus a ridge.
+
+    Parameters
+    ----------
+    ridge : float or "auto", default="auto"
+        As of `Exact`; "auto" chooses it on a sample of each class, with the smoothed hinge for the
+        hinge.
+    tolerance : float, default=1e-6
+        The search stops when an iteration lowers the objective by less than this share.
+    max_passes : int, default=100
+        The limit on iterations.
+    n_bins : int, default=512
+        The number of score bins of each class. Gradients come from the bins.
+    sample_size : int, default=2500
+        The number of examples of each class that come to the client.
+
+    Examples
+    --------
+    >>> ByPasses(ridge=0.1)
+    ByPasses(ridge=0.1)
+    """
+
+    n_bins: int = 512
+    sample_size: int = 2_500
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_count("n_bins", self.n_bins, minimum=2)
+        check_count("sample_size", self.sample_size)
+
+
+@SOLVERS.add("query_passes")
+@dataclass(frozen=True, repr=False)
+class QueryPasses(_Descent):
+    """The minimiser of the mean loss over the pairs within queries, plus a ridge.
+
+    Parameters
+    ----------
+    ridge : float, default=1e-4
+        The weight of the squared norm of the coefficients, for features of mean variance 1.
+    tolerance, max_passes : see `ByPasses`
+        As of `ByPasses`.
+
+    Examples
+    --------
+    >>> QueryPasses(ridge="auto")
+    Traceback (most recent call last):
+        ...
+    ValueError: ridge must be at least 0, got 'auto'.
+    """
+
+    ridge: float = 1e-4
+
+
+@SOLVERS.add("one_pass")
+@dataclass(frozen=True, repr=False)
+class OnePass(_PassSolver):
+    """The metric of the scatters of all pairs, from one pass; see `metric_of`.
+
+    Parameters
+    ----------
+    ridge : float or "auto", default="auto"
+        The multiple of the identity that both scatters get, in units of the mean variance of pairs
+        of equal labels. "auto" takes the best of 0.001, ..., 10 by nearest neighbours on a sample.
+    max_classes : int, default=100
+        The limit on the number of labels: each has its own moments.
+    sample_size : int, default=500
+        The number of examples of each class that come to the client.
+
+    Examples
+    --------
+    >>> OnePass(0.1).with_params(max_classes=10)
+    OnePass(ridge=0.1, max_classes=10)
+    """
+
+    max_classes: int = 100
+    sample_size: int = 500
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_count("max_classes", self.max_classes)
+        check_count("sample_size", self.sample_size)
+
+
 class Passes:
-    """Runs passes, counts them and tells what they are for.
+    """Runs passes, counts them and reports the purpose of each.
 
     Parameters
     ----------
@@ -33,7 +203,7 @@ class Passes:
         self._run, self._progress, self.n_passes = run, progress, 0
 
     def __call__(self, statistic: Statistic, purpose: str) -> Any:
-        """Return what a statistic says of all partitions."""
+        """Return the result of a statistic for all partitions."""
         self.n_passes += 1
         if self._progress is not None:
             self._progress(self.n_passes, purpose)
@@ -47,7 +217,7 @@ def scaling_by_passes(
     *,
     of: Callable[[Statistic], Statistic] = lambda statistic: statistic,
 ) -> Scaling:
-    """Return the scaling of all rows, one that changes nothing if none is asked for.
+    """Return the scaling of all rows, or one that changes nothing if not `scaled`.
 
     `of` narrows a statistic to the rows that the scales are about.
     """

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 r"""Private AUC maximisation from passes over partitioned examples: five sums and their noise.
 
-*trust="aggregator"*: whoever runs the passes sees the sums of partitions and adds noise once. The
-model is, for one seed, that of all examples in one memory.
+*trust="aggregator"*: whoever runs the passes sees the sums of partitions and adds noise once. For a
+given seed the model is the same as that of all examples in one memory.
 
 *trust="none"*: every partition adds its noise before anything leaves it. An example lies in one
-partition, whose answer changes by no more than the sensitivity, and the other partitions' answers
-do not change: the same noise as above, in each of the P answers, makes the same promise (parallel
-composition), also towards whoever runs the passes. The sum has sqrt(P) times the noise.
+partition. It changes the answer of this partition by at most the sensitivity, and no other answer.
+So the same noise in each of the P answers makes the same promise (parallel composition), also
+towards whoever runs the passes. The sum has sqrt(P) times the noise.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _TRUST = ("aggregator", "none")
 
 def train_private_auc(
     run: Pass,
-    model: PrivateAUCClassifier,
+    estimator: PrivateAUCClassifier,
     *,
     trust: str = "aggregator",
     key_file: str | os.PathLike[str] | None = None,
@@ -51,9 +51,9 @@ def train_private_auc(
     ----------
     run : callable
         Takes a `Statistic`, returns the merged state of all partitions; see `train_auc`.
-    model : PrivateAUCClassifier
-        Epsilon, bounds, labels and whatever else is public. The mechanism must be "statistics",
-        the bounds public and the noise secure.
+    estimator : PrivateAUCClassifier
+        Epsilon, bounds, labels and all other public settings. It becomes the fitted model. The
+        mechanism must be "statistics", the bounds public and the noise secure.
     trust : {"aggregator", "none"}, default="aggregator"
         Who may see sums without noise: the one who runs the passes (and the machines between), or
         nobody. With "none" each partition adds its own noise: the same promise, and sqrt(P) times
@@ -65,7 +65,7 @@ def train_private_auc(
     feature_names : list of str, optional
         Names of the columns, which are public; predictions compare them.
     progress : callable, optional
-        Called before each pass with its number and what it is for.
+        Called before each pass with its number and its purpose.
 
     Returns
     -------
@@ -88,9 +88,10 @@ def train_private_auc(
     """
     if trust not in _TRUST:
         raise ValueError(f"trust must be one of {', '.join(map(repr, _TRUST))}, got {trust!r}.")
-    if type(model) is not PrivateAUCClassifier:
-        raise TypeError(f"model must be a PrivateAUCClassifier, got {type(model).__name__}.")
-    if not model.secure:
+    if type(estimator) is not PrivateAUCClassifier:
+        found = type(estimator).__name__
+        raise TypeError(f"estimator must be a PrivateAUCClassifier, got {found}.")
+    if not estimator.secure:
         raise ValueError(
             "over partitions the noise is secure (whole numbers add up in any order); leave "
             "secure=True."
@@ -100,18 +101,18 @@ def train_private_auc(
         raise ValueError(
             'key_file is for trust="none"; with trust="aggregator" the noise is drawn once.'
         )
-    own = None if central else _own_noise(model.random_state, key_file)
-    noise = NoiseSource.made_from(model.random_state) if central else _DrawnElsewhere(model)
+    own = None if central else _own_noise(estimator.random_state, key_file)
+    noise = NoiseSource.made_from(estimator.random_state) if central else _DrawnElsewhere(estimator)
     passes = Passes(run, progress)
     # The number of rows is public where an example is replaced, and else none of theirs.
-    counted = central or model.neighbours == "replace"
+    counted = central or estimator.neighbours == "replace"
     n_rows, n_features = passes(TableForm(counted), "form of the table")
-    releases = _Releases(passes, model.labels, noise, own)
-    model.fit_by_releases(
+    releases = _Releases(passes, estimator.labels, noise, own)
+    estimator.fit_by_releases(
         releases.about, n_rows=n_rows, n_features=n_features, noise=noise, facts=releases.facts
     )
-    see_columns(model, feature_names)
-    return model
+    see_columns(estimator, feature_names)
+    return estimator
 
 
 class _Releases:
@@ -125,7 +126,7 @@ class _Releases:
         own: PartitionNoise | None,
     ) -> None:
         self._passes, self._labels, self._noise, self._own = passes, labels, noise, own
-        #: What a certificate says of who was trusted, known after the first release.
+        #: Who was trusted, for the certificate; known after the first release.
         self.facts: dict[str, str] = {}
 
     def about(self, setting: PublicSetting) -> Callable[..., Moments]:
@@ -181,7 +182,7 @@ class _Releases:
 
 
 class _DrawnElsewhere(NoiseSource):
-    """What a certificate says of noise that partitions add; it has none to give."""
+    """Describes in a certificate the noise that partitions add; it draws none itself."""
 
     def __init__(self, model: PrivateAUCClassifier) -> None:
         super().__init__(seed=model.random_state)
@@ -197,7 +198,7 @@ class _DrawnElsewhere(NoiseSource):
         )
 
     def protect_integers(self, values: NDArray[np.int64], scale: int) -> NDArray[np.int64]:
-        """Refuse: the noise is there already."""
+        """Refuse: the partitions have added the noise."""
         raise AssertionError("partitions add the noise")
 
 

@@ -4,9 +4,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
-from pairlearn.distributed.passes import Pass, Passes, scaling_by_passes
+from pairlearn.distributed.passes import Pass, Passes, QueryPasses, scaling_by_passes
 from pairlearn.distributed.statistics.queries import (
     OfUsefulQueries,
     QueryGradient,
@@ -15,10 +14,9 @@ from pairlearn.distributed.statistics.queries import (
 )
 from pairlearn.estimators.ranking.ranker import PairwiseRanker
 from pairlearn.estimators.shared.by_name import is_scaled
+from pairlearn.estimators.shared.solvers import Solver
 from pairlearn.losses import LOSSES, PairLoss
-from pairlearn.solvers.exact.batch import descend
 from pairlearn.typing import Vector
-from pairlearn.validation import check_count, check_positive, warn_caller
 
 __all__ = ["train_ranker"]
 
@@ -27,11 +25,9 @@ def train_ranker(
     run: Pass,
     *,
     loss: str | PairLoss = "squared_hinge",
-    ridge: float = 1e-4,
-    weight_by_grade: bool = False,
+    solver: str | Solver = "query_passes",
     scaling: str | None = "auto",
-    tolerance: float = 1e-6,
-    max_passes: int = 100,
+    weight_by_grade: bool = False,
     k: int | None = 10,
     gain: str = "exponential",
     feature_names: list[str] | None = None,
@@ -47,20 +43,14 @@ def train_ranker(
     loss : str or PairLoss, default="squared_hinge"
         A convex loss of opposite pairs with an array form. "square" needs one pass, others one for
         each evaluation of the gradient, which is exact.
-    ridge : float, default=1e-4
-        The weight of the squared norm of the coefficients, for features of mean variance 1.
-    weight_by_grade, scaling : see `PairwiseRanker`
-        As of `PairwiseRanker`.
-    tolerance : float, default=1e-6
-        Stop when an iteration lowers the objective by less than this share of it.
-    max_passes : int, default=100
-        Most iterations.
-    k, gain : see `PairwiseRanker`
+    solver : "query_passes", QueryPasses or Exact, default="query_passes"
+        The ridge, and the settings of the search.
+    scaling, weight_by_grade, k, gain : see `PairwiseRanker`
         As of `PairwiseRanker`.
     feature_names : list of str, optional
         Names of the columns.
     progress : callable, optional
-        Called before each pass with its number and what it is for.
+        Called before each pass with its number and its purpose.
 
     Returns
     -------
@@ -82,17 +72,13 @@ def train_ranker(
             "Ranking on many machines needs a convex loss of opposite pairs with an array form, "
             f'got {chosen!r}; use "squared_hinge", "square", "logistic" or "hinge".'
         )
-    if not ridge >= 0.0:
-        raise ValueError(f"ridge must be at least 0, got {ridge!r}.")
-    check_positive("tolerance", tolerance)
-    check_count("max_passes", max_passes)
+    settings = QueryPasses.of(solver)
     scaled = is_scaled(scaling)
     passes = Passes(run, progress)
     found: QueryPairs = passes(QueryMoments(weight_by_grade), "pair moments")
     units = scaling_by_passes(found.scales, scaled, passes, of=OfUsefulQueries)
     weights = units.weights
-    start = found.solve(ridge, weights, margin=getattr(chosen, "margin", 1.0))
-    v, stopped = start, False
+    v = found.solve(settings.ridge, weights, margin=getattr(chosen, "margin", 1.0))
     if not chosen.by_moments:
 
         def risk(v: Vector) -> tuple[float, Vector]:
@@ -100,21 +86,9 @@ def train_ranker(
             value: tuple[float, Vector] = passes(statistic, "pair gradient")
             return value
 
-        v, _, stopped = descend(
-            risk,
-            start,
-            found.scaled_scatter(weights),
-            ridge=ridge,
-            tolerance=tolerance,
-            max_iterations=max_passes,
-        )
-    if stopped:
-        warn_caller(
-            f"The search stopped after {max_passes} iterations; raise max_passes or tolerance.",
-            RuntimeWarning,
-        )
-    parameters: dict[str, Any] = {"weight_by_grade": weight_by_grade, "k": k, "gain": gain}
-    return PairwiseRanker(loss, scaling=scaling, **parameters).adopt_solution(
+        v = settings.minimise(risk, v, found.scaled_scatter(weights), settings.ridge)
+    ranker = PairwiseRanker(loss, scaling=scaling, weight_by_grade=weight_by_grade, k=k, gain=gain)
+    return ranker.adopt_solution(
         units.to_user(v),
         feature_names=feature_names,
         n_queries=found.n_queries,

@@ -16,6 +16,7 @@ __getattr__, __dir__, __all__ = door(
         "classes.ordinal": "OrdinalAUCClassifier",
         "entropy.regressor": "EntropyRegressor",
         "metric.learner": "MetricLearner",
+        "metric.solver": "MetricSGD",
         "private.auc": "PrivateAUCClassifier",
         "private.audit": "PublicAudit audit_estimator",
         "private.continual": "PrivateAUCContinual",

@@ -29,7 +29,10 @@ class Identity(FeatureMap):
     @classmethod
     def of(cls, n_features: int) -> Self:
         """Return the map of rows of this many features, without examples."""
-        return cls()._fitted({}, n_features, np.zeros((1, n_features)))
+        return cls()._fitted({}, n_features, None)
+
+    def _width(self, example: Any) -> int:
+        return self.n_inputs
 
     def mapped(self, X: NDArray[Any]) -> NDArray[Any]:
         """Return the rows."""

@@ -85,6 +85,16 @@ class PreviousOfQuery(Pairing):
     def __post_init__(self) -> None:
         check_count("max_open", self.max_open)
 
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, PreviousOfQuery)
+            and self.max_open == other.max_open
+            and np.array_equal(self.qid, other.qid)
+        )
+
+    def __hash__(self) -> int:
+        return hash(self.max_open)
+
     def offline(self, n: int, rng: np.random.Generator, y: Labels | None = None) -> OfflineSource:
         """Return a source that draws the path i_0, i_1, ..."""
         if self.qid is None:

@@ -26,10 +26,12 @@ __getattr__, __dir__, __all__ = door(
         "embeddings": "ContrastiveLoss DistanceLoss",
         "entropy": "ErrorEntropyLoss",
         "memory": "EmbeddingMemory ScoreMemory",
+        "networks": "MLP",
         "objective": "ObjectiveSolution ObjectiveStream PairwiseObjective",
         "pairwise": "PairwiseLoss",
         "ranker": "NeuralRanker",
         "ranking": "RankingLoss",
         "sampler": "BalancedSampler",
+        "training": "Adam",
     },
 )

@@ -47,7 +47,7 @@ class AUCLoss(PairwiseLoss):
         tensor of margins that returns the loss of each.
     pairing : {"batch", "previous", "memory"}, default="batch"
         Who meets whom, see `PairwiseLoss`. With "previous" the mean is over all consecutive
-        pairs, of which those of equal labels cost nothing: the paper's f(w; z, z').
+        pairs; pairs of equal labels cost nothing: the paper's f(w; z, z').
     margin : float, optional
         The margin that is wanted, 1 by default.
     memory : int or ScoreMemory, optional

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the estimators of networks share: parameters, folds, training, scores, and their file."""
+"""The common base of the neural estimators: training, streams, scores, and the model file."""
 
 from __future__ import annotations
 
@@ -18,24 +18,25 @@ from sklearn.utils.validation import check_is_fitted
 
 from pairlearn.estimators.shared.examples import validate_data
 from pairlearn.estimators.shared.published import Attribute, publish, published
+from pairlearn.estimators.shared.solvers import SOLVERS, Solver
 from pairlearn.estimators.shared.storage import Storable
 from pairlearn.models.record import ModelFileError, ModelRecord
 from pairlearn.models.registry import ArraySpec
 from pairlearn.progress import Progress
 from pairlearn.torch.devices import as_device, own_randomness
 from pairlearn.torch.networks import (
-    check_hidden,
+    MLP,
+    as_network,
     make_network,
     outputs,
-    perceptron_size,
     restore_vector,
     state_vector,
 )
 from pairlearn.torch.standardise import Standardiser
 from pairlearn.torch.table import Table
-from pairlearn.torch.training import Batch, History, Learner, train
+from pairlearn.torch.training import Adam, Batch, History, Learner, train
 from pairlearn.typing import Vector
-from pairlearn.validation import check_count, check_fraction, check_generator, check_positive
+from pairlearn.validation import check_fraction, check_generator
 
 __all__ = ["LEAST_BATCHES", "RULES", "NeuralEstimator", "all_or_nothing"]
 
@@ -45,13 +46,11 @@ Model = TypeVar("Model")
 
 #: The network that `load` was given, for models that were trained with one of the user's own.
 _GIVEN: ContextVar[Any] = ContextVar("given network", default=None)
-#: Batches of an epoch with batch_size="auto", and the smallest and the largest batch.
-_BATCHES, _SMALLEST, _LARGEST = 16, 32, 512
-#: Batches of a stream, and the steps that its average looks back.
-_STREAM_BATCH, _STREAM_HORIZON = 128, 100
+#: The number of steps that the average of a stream looks back.
+_STREAM_HORIZON = 100
 #: How scikit-learn checks examples.
 RULES: Mapping[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
-#: An epoch has at least so many batches: of few examples it is several passes.
+#: An epoch has at least this many batches, so with few examples it is several passes.
 LEAST_BATCHES = 16
 
 
@@ -81,14 +80,8 @@ def all_or_nothing(
 class NeuralEstimator(Storable):
     """Base class: networks on standardised features, trained with early stopping."""
 
-    hidden: Sequence[int]
     network: Any
-    dropout: float
-    learning_rate: float
-    weight_decay: float
-    batch_size: int | str
-    max_epochs: int
-    patience: int
+    solver: str | Solver
     validation_fraction: float
     device: Any
     random_state: Any
@@ -104,12 +97,14 @@ class NeuralEstimator(Storable):
     networks_: Any = Attribute()
     scaler_: Any = Attribute()
 
-    _not_stored = ("random_state", "network", "device")
+    #: Whether the estimator averages several networks.
+    _several: ClassVar[bool] = False
+    _not_stored = ("random_state", "device")
+    _facts = ("history_",)
     _arrays: ClassVar[Mapping[str, ArraySpec]] = {
         "weights": ArraySpec(("n_weights",)),
         "n_networks": ArraySpec((), ("int64",), low=1, high=1000),
         "n_outputs": ArraySpec((), ("int64",), low=1),
-        "own_network": ArraySpec((), ("bool",)),
         "n_seen": ArraySpec((), low=0.0),
         "centre": ArraySpec(("n_features",)),
         "squares": ArraySpec(("n_features",), low=0.0),
@@ -121,49 +116,31 @@ class NeuralEstimator(Storable):
 
     # ------------------------------------------------------------------------- parameters
 
-    def _check_training(self) -> None:
-        check_hidden(self.hidden)
-        if not 0.0 <= float(self.dropout) < 1.0:
-            raise ValueError(f"dropout must lie in [0, 1), got {self.dropout!r}.")
-        if self.network is not None and (tuple(self.hidden) != (256, 256) or self.dropout):
+    @property
+    def _adam(self) -> Adam:
+        """The solver, checked."""
+        solver, name = SOLVERS.make(self.solver), type(self).__name__
+        if not isinstance(solver, Adam):
+            raise ValueError(f'{name} takes solver="adam" or an Adam, got {solver!r}.')
+        if solver.n_networks not in ("auto", 1) and not self._several:
             raise ValueError(
-                "hidden and dropout shape the network that is made here; with a network of your "
-                "own leave them at their defaults."
+                f"{name} trains one network, got n_networks={solver.n_networks!r}; leave it out."
             )
-        check_positive("learning_rate", self.learning_rate)
-        if not 0.0 <= float(self.weight_decay) < float("inf"):
-            raise ValueError(f"weight_decay must be at least 0, got {self.weight_decay!r}.")
-        if self.batch_size != "auto":
-            check_count("batch_size", self.batch_size, minimum=2)  # type: ignore[arg-type]
-        check_count("max_epochs", self.max_epochs)
-        check_count("patience", self.patience)
-        check_fraction("validation_fraction", self.validation_fraction)
+        return solver
 
-    def _batch_size(self, n: int) -> int:
-        if self.batch_size != "auto":
-            return int(self.batch_size)
-        return int(np.clip(2 ** int(np.log2(max(n / _BATCHES, 1.0))), _SMALLEST, _LARGEST))
+    def _check_training(self) -> None:
+        self._adam  # noqa: B018 - it checks
+        as_network(self.network)
+        check_fraction("validation_fraction", self.validation_fraction)
 
     def _learner(self, seed: int, n_outputs: int, loss: Any, device: Any, horizon: int) -> Learner:
         with own_randomness(seed, device):
-            network = make_network(
-                self.network,
-                self.n_features_in_,
-                check_hidden(self.hidden),
-                n_outputs,
-                self.dropout,
-            )
+            network = make_network(self.network, self.n_features_in_, n_outputs)
         return self._going_on(network.float(), loss, device, horizon)
 
     def _going_on(self, network: Any, loss: Any, device: Any, horizon: int) -> Learner:
         """Return a learner that starts from a network."""
-        return Learner(
-            network.to(device),
-            loss.to(device),
-            learning_rate=float(self.learning_rate),
-            weight_decay=float(self.weight_decay),
-            horizon=horizon,
-        )
+        return Learner(network.to(device), loss.to(device), self._adam, horizon=horizon)
 
     # --------------------------------------------------------------------------- training
 
@@ -194,7 +171,8 @@ class NeuralEstimator(Storable):
             bar = None
             if self.verbose:
                 title = f"{label} on {device}"
-                bar = Progress(self.max_epochs, label=title, unit="epochs", asked_for=True)
+                most = learner.solver.max_epochs
+                bar = Progress(most, label=title, unit="epochs", asked_for=True)
                 stack.enter_context(bar)
 
             def told(epoch: int, history: History) -> None:
@@ -207,8 +185,6 @@ class NeuralEstimator(Storable):
             network, history = train(
                 learner,
                 batches,
-                max_epochs=self.max_epochs,
-                patience=self.patience,
                 judge=None if judge is None else judged,
                 told=told,
             )
@@ -225,9 +201,6 @@ class NeuralEstimator(Storable):
         return lambda index: column[torch.from_numpy(index).to(device)]
 
     # --------------------------------------------------------------------------- streams
-
-    def _stream_batch(self) -> int:
-        return _STREAM_BATCH if self.batch_size == "auto" else int(self.batch_size)
 
     def _stream_learners(
         self, model: Mapping[str, Any], n_outputs: int, loss: Any, device: Any
@@ -294,6 +267,10 @@ class NeuralEstimator(Storable):
         with _given(network):
             return super().load(path)
 
+    def _stored_parameters(self) -> dict[str, Any]:
+        found = super()._stored_parameters()
+        return found if isinstance(self.network, (str, MLP)) else found | {"network": None}
+
     def _pack(self) -> dict[str, NDArray[Any]]:
         model = self._fitted()
         vectors = [state_vector(network) for network in model["networks_"]]
@@ -302,7 +279,6 @@ class NeuralEstimator(Storable):
             "weights": np.concatenate(vectors),
             "n_networks": np.array(len(vectors)),
             "n_outputs": np.array(self.n_outputs_),
-            "own_network": np.array(self.network is not None),
             "n_seen": np.array(scaler.n_seen),
             "n_examples": np.array(self.n_examples_),
         }
@@ -316,26 +292,26 @@ class NeuralEstimator(Storable):
         arrays = record.arrays
         count, n_outputs = int(arrays["n_networks"]), int(arrays["n_outputs"])
         d, given = len(arrays["centre"]), _GIVEN.get()
-        if bool(arrays["own_network"]) != (given is not None):
+        if (self.network is None) != (given is not None):
             raise ModelFileError(
                 "it was trained with a network of its own, whose numbers it holds and whose code "
                 f"it does not: {type(self).__name__}.load(path, network=...)."
                 if given is None
                 else "it was trained without a network of its own; leave out network=."
             )
-        self.network = given
+        self.network = self.network if given is None else given
         self._check_training()
-        weights = arrays["weights"]
+        network, weights = as_network(self.network), arrays["weights"]
         # Before anything is allocated: a file may name layers of any width.
-        size = perceptron_size(d, check_hidden(self.hidden), n_outputs)
-        if given is None and size * count != len(weights):
+        if isinstance(network, MLP) and network.size(d, n_outputs) * count != len(weights):
             raise ModelFileError(
-                f"it has {len(weights)} weights, {count} networks of this shape {size * count}."
+                f"it has {len(weights)} weights, {count} networks of this shape "
+                f"{network.size(d, n_outputs) * count}."
             )
         self.n_features_in_ = d
         networks = []
         for vector in np.split(weights, count) if len(weights) % count == 0 else ():
-            made = make_network(given, d, check_hidden(self.hidden), n_outputs, self.dropout)
+            made = make_network(network, d, n_outputs)
             restore_vector(made, vector)
             networks.append(made.eval())
         if not networks:

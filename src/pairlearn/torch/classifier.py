@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -22,6 +22,7 @@ from pairlearn.estimators.shared.decisions import (
 from pairlearn.estimators.shared.examples import two_classes, validate_data
 from pairlearn.estimators.shared.published import publish
 from pairlearn.estimators.shared.rules import DecisionRule, as_rule
+from pairlearn.estimators.shared.solvers import Solver
 from pairlearn.estimators.shared.storage import register_storable
 from pairlearn.estimators.shared.weights import (
     chunk_weights,
@@ -45,16 +46,14 @@ from pairlearn.torch.standardise import Standardiser
 from pairlearn.torch.table import Table
 from pairlearn.torch.training import Batch, History
 from pairlearn.typing import Mask, Vector
-from pairlearn.validation import check_count, check_fraction, check_generator
+from pairlearn.validation import check_fraction, check_generator
 
 __all__ = ["NeuralAUCClassifier"]
 
 #: Scores with their labels and weights.
 Window = tuple[Vector, Mask, Vector]
 
-#: n_networks="auto": so many examples seen by all of them together, but 1 to 5 networks.
-_EXAMPLES, _MOST = 30_000, 5
-#: Threshold and calibration of a stream look at so many of the latest scores.
+#: Threshold and calibration of a stream come from this many of the latest scores.
 _WINDOW = 4096
 
 
@@ -70,42 +69,27 @@ class NeuralAUCClassifier(NeuralEstimator, ScoreDecisions, ClassifierMixin, Base
     ----------
     loss : str or callable, default="logistic"
         "logistic", "squared_hinge", "hinge", "square", or a function of margins: see `AUCLoss`.
-    hidden : sequence of int, default=(256, 256)
-        Widths of the hidden layers.
-    network : Module, callable or None, default=None
-        A network of your own from standardised features to one score, or a function that makes one
-        for a number of features. A module is copied, with the weights that it has.
-    dropout : float, default=0.0
-        Share of hidden units that are left out at random while training.
+    network : "mlp", MLP, Module or callable, default="mlp"
+        An `MLP` with its widths and dropout; your own module from standardised features to one
+        score, which is copied with its weights; or a function that makes a module for a number of
+        features.
     pairing : {"memory", "batch", "previous"}, default="memory"
         Who meets whom, see `PairwiseLoss`.
     memory : int, default=256
         Scores of each class that are remembered, with ``pairing="memory"``.
     share : float, default=0.5
         Share of positives in each batch.
-    n_networks : int or "auto", default="auto"
-        How many networks are averaged. "auto" is 5 for up to 6,000 examples, fewer for more, 1
-        from 20,000.
-    learning_rate : float, default=0.001
-        Step size of AdamW.
-    weight_decay : float, default=0.0001
-        Weight decay of AdamW.
-    batch_size : int or "auto", default="auto"
-        Examples of a batch; "auto" is a sixteenth of the examples, from 32 to 512.
-    max_epochs : int, default=100
-        Most epochs of a network. An epoch has as many batches as the examples fill, but at least
-        16.
-    patience : int, default=15
-        Epochs without a better held-out AUC after which training ends.
-    validation_fraction : float, default=0.2
-        Share of the examples that each network does not see, for early stopping, threshold and
-        calibration. With fewer than 4 examples of a class none are held out.
+    solver : "adam" or Adam, default="adam"
+        Learning rate, weight decay, batches, epochs, patience and the number of networks.
     decision : float, str or DecisionRule, default="balanced_accuracy"
         As in `AUCClassifier`, found from scores of held-out examples.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, multiplied with `sample_weight`. As in `AUCClassifier` they move
         threshold and probabilities and not the order of the scores. "balanced" needs all labels,
         so `partial_fit` takes a dict.
+    validation_fraction : float, default=0.2
+        Share of the examples that each network does not see, for early stopping, threshold and
+        calibration. With fewer than 4 examples of a class none are held out.
     device : str, default="auto"
         "cpu", "cuda", "cuda:1"; "auto" takes the GPU if there is one and else the CPU, `device_`
         says which.
@@ -145,12 +129,14 @@ class NeuralAUCClassifier(NeuralEstimator, ScoreDecisions, ClassifierMixin, Base
     Examples
     --------
     >>> from sklearn.datasets import make_moons
+    >>> from pairlearn.torch import Adam, NeuralAUCClassifier
     >>> X, y = make_moons(300, noise=0.2, random_state=0)
-    >>> model = NeuralAUCClassifier(n_networks=1, max_epochs=40, random_state=0).fit(X, y)
-    >>> bool(model.score(X, y) > 0.98)
+    >>> model = NeuralAUCClassifier(solver=Adam(n_networks=1, max_epochs=40), random_state=0)
+    >>> bool(model.fit(X, y).score(X, y) > 0.98)
     True
     """
 
+    _several = True
     _arrays: ClassVar[Mapping[str, ArraySpec]] = {
         **NeuralEstimator._arrays,
         **DECISION_ARRAYS,
@@ -161,41 +147,27 @@ class NeuralAUCClassifier(NeuralEstimator, ScoreDecisions, ClassifierMixin, Base
         self,
         loss: str | MarginLoss = "logistic",
         *,
-        hidden: Sequence[int] = (256, 256),
-        network: Any = None,
-        dropout: float = 0.0,
+        network: Any = "mlp",
         pairing: str = "memory",
         memory: int = 256,
         share: float = 0.5,
-        n_networks: int | str = "auto",
-        learning_rate: float = 1e-3,
-        weight_decay: float = 1e-4,
-        batch_size: int | str = "auto",
-        max_epochs: int = 100,
-        patience: int = 15,
-        validation_fraction: float = 0.2,
+        solver: str | Solver = "adam",
         decision: float | str | DecisionRule = "balanced_accuracy",
         class_weight: dict[Any, float] | str | None = None,
+        validation_fraction: float = 0.2,
         device: Any = "auto",
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
         self.loss = loss
-        self.hidden = hidden
         self.network = network
-        self.dropout = dropout
         self.pairing = pairing
         self.memory = memory
         self.share = share
-        self.n_networks = n_networks
-        self.learning_rate = learning_rate
-        self.weight_decay = weight_decay
-        self.batch_size = batch_size
-        self.max_epochs = max_epochs
-        self.patience = patience
-        self.validation_fraction = validation_fraction
+        self.solver = solver
         self.decision = decision
         self.class_weight = class_weight
+        self.validation_fraction = validation_fraction
         self.device = device
         self.random_state = random_state
         self.verbose = verbose
@@ -250,7 +222,7 @@ class NeuralAUCClassifier(NeuralEstimator, ScoreDecisions, ClassifierMixin, Base
         n_folds = n_folds_of(self.validation_fraction, rarer // 2)
         groups = members_of(positive) if n_folds > 1 else []
         fold = deal(groups, len(labels), rng, n_folds=n_folds, onward=True)
-        count = self._count(len(labels))
+        count = self._adam.networks_for(len(labels))
         own = weight if len(weight) else np.ones(len(labels))
         networks, history, aucs, offsets = [], [], [], []
         window: list[Window] = []
@@ -312,7 +284,7 @@ class NeuralAUCClassifier(NeuralEstimator, ScoreDecisions, ClassifierMixin, Base
         *,
         label: str,
     ) -> tuple[Any, History]:
-        size = min(self._batch_size(len(seen)), len(seen))
+        size = min(self._adam.batch_of(len(seen)), len(seen))
         sampler = BalancedSampler(positive[seen], size, share=self.share, seed=seed)
         horizon = max(len(sampler), LEAST_BATCHES)
         learner = self._learner(seed, 1, self._loss(), device, horizon)
@@ -407,7 +379,7 @@ class NeuralAUCClassifier(NeuralEstimator, ScoreDecisions, ClassifierMixin, Base
         scaler = model.get("scaler_", Standardiser.none(X.shape[1])).seen_with(X, counts)
         table, weights_of = Table(X, scaler, device), self._on(device, weight)
         signs = torch.from_numpy(positive).to(device)
-        size, order = self._stream_batch(), np.arange(len(labels))
+        size, order = self._adam.stream_batch, np.arange(len(labels))
         for learner in learners:
             for begin in range(0, len(labels), size):
                 index = order[begin : begin + size]
@@ -435,8 +407,6 @@ class NeuralAUCClassifier(NeuralEstimator, ScoreDecisions, ClassifierMixin, Base
         as_rule(self.decision)
         self._loss()
         check_fraction("share", self.share)
-        if self.n_networks != "auto":
-            check_count("n_networks", self.n_networks)  # type: ignore[arg-type]
 
     def _loss(self) -> AUCLoss:
         loss = self._bare_loss()
@@ -452,11 +422,6 @@ class NeuralAUCClassifier(NeuralEstimator, ScoreDecisions, ClassifierMixin, Base
                 'use pairing="memory".'
             )
         return AUCLoss(self.loss, pairing=self.pairing)
-
-    def _count(self, n: int) -> int:
-        if self.n_networks != "auto":
-            return int(self.n_networks)
-        return int(np.clip(round(_EXAMPLES / n), 1, _MOST))
 
     # ------------------------------------------------------------------------------ scores
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -16,6 +16,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from pairlearn.estimators.metric.mixin import check_pairs
 from pairlearn.estimators.shared.examples import validate_data
 from pairlearn.estimators.shared.published import publish
+from pairlearn.estimators.shared.solvers import Solver
 from pairlearn.estimators.shared.storage import register_storable
 from pairlearn.estimators.shared.weights import chunk_weights, weigh
 from pairlearn.folds import deal, members_of, n_folds_of
@@ -34,7 +35,7 @@ from pairlearn.validation import check_count, check_generator
 
 __all__ = ["EmbeddingLearner"]
 
-#: Held-out examples of which all pairs are judged.
+#: The number of held-out examples whose pairs judge an epoch.
 _JUDGED = 500
 
 
@@ -55,14 +56,14 @@ class EmbeddingLearner(
         Length of an embedding.
     loss : {"contrastive", "hinge", "logistic"}, default="contrastive"
         `ContrastiveLoss`, or the paper's losses of a squared distance: `DistanceLoss`.
+    network : "mlp", MLP, Module or callable, default="mlp"
+        As in `NeuralAUCClassifier`; your own module has `n_components` outputs.
     pairing : {"batch", "memory", "previous"}, default="batch"
         Who meets whom, see `PairwiseLoss`.
     memory : int, default=32
         Embeddings of each class that are remembered, with ``pairing="memory"``.
-    hidden, network, dropout
-        The network, as in `NeuralAUCClassifier`; one of your own has `n_components` outputs.
-    learning_rate, weight_decay, batch_size, max_epochs, patience
-        Its training, as in `NeuralAUCClassifier`.
+    solver : "adam" or Adam, default="adam"
+        As in `NeuralAUCClassifier`.
     validation_fraction : float, default=0.2
         Share of the examples that are held out for early stopping, of each class; none if that
         leaves no pair of either kind.
@@ -93,8 +94,9 @@ class EmbeddingLearner(
     Examples
     --------
     >>> from sklearn.datasets import load_iris
+    >>> from pairlearn.torch import Adam, EmbeddingLearner
     >>> X, y = load_iris(return_X_y=True)
-    >>> learner = EmbeddingLearner(2, max_epochs=20, random_state=0).fit(X, y)
+    >>> learner = EmbeddingLearner(2, solver=Adam(max_epochs=20), random_state=0).fit(X, y)
     >>> learner.transform(X).shape, bool(learner.held_out_ > 0.9)
     ((150, 2), True)
     """
@@ -104,16 +106,10 @@ class EmbeddingLearner(
         n_components: int = 16,
         *,
         loss: str = "contrastive",
+        network: Any = "mlp",
         pairing: str = "batch",
         memory: int = 32,
-        hidden: Sequence[int] = (256, 256),
-        network: Any = None,
-        dropout: float = 0.0,
-        learning_rate: float = 1e-3,
-        weight_decay: float = 1e-4,
-        batch_size: int | str = "auto",
-        max_epochs: int = 100,
-        patience: int = 15,
+        solver: str | Solver = "adam",
         validation_fraction: float = 0.2,
         device: Any = "auto",
         random_state: Any = None,
@@ -121,16 +117,10 @@ class EmbeddingLearner(
     ) -> None:
         self.n_components = n_components
         self.loss = loss
+        self.network = network
         self.pairing = pairing
         self.memory = memory
-        self.hidden = hidden
-        self.network = network
-        self.dropout = dropout
-        self.learning_rate = learning_rate
-        self.weight_decay = weight_decay
-        self.batch_size = batch_size
-        self.max_epochs = max_epochs
-        self.patience = patience
+        self.solver = solver
         self.validation_fraction = validation_fraction
         self.device = device
         self.random_state = random_state
@@ -191,7 +181,7 @@ class EmbeddingLearner(
         same = code[held][i] == code[held][j]
         if not same.any() or same.all() or len(np.unique(code[seen])) < 2:
             seen, held = np.arange(len(code)), np.empty(0, dtype=np.int64)
-        size = min(self._batch_size(len(seen)), len(seen))
+        size = min(self._adam.batch_of(len(seen)), len(seen))
         n_batches = max(math.ceil(len(seen) / size), LEAST_BATCHES)
         seed = int(rng.integers(2**31))
         learner = self._learner(
@@ -303,7 +293,7 @@ class EmbeddingLearner(
         scaler = model.get("scaler_", Standardiser.none(X.shape[1])).seen_with(X, weight)
         table, weights_of = Table(X, scaler, device), self._on(device, weight)
         numbers = torch.from_numpy(np.searchsorted(known, labels).astype(np.int64)).to(device)
-        size, order = self._stream_batch(), np.arange(len(labels))
+        size, order = self._adam.stream_batch, np.arange(len(labels))
         for begin in range(0, len(labels), size):
             index = order[begin : begin + size]
             rows, which = table.take(index), numbers[begin : begin + size]

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Small networks for tables, and their numbers as one vector."""
+"""Small networks for tables: their shape as an object, their weights as one vector."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -13,64 +14,97 @@ import torch
 from torch import nn
 
 from pairlearn.models.record import ModelFileError
+from pairlearn.register import Part, Register
 from pairlearn.torch.standardise import Standardiser
 from pairlearn.torch.table import rows_of_a_block
 from pairlearn.typing import Vector
 from pairlearn.validation import check_count
 
 __all__ = [
-    "check_hidden",
+    "MLP",
+    "NETWORKS",
+    "as_network",
     "make_network",
     "outputs",
-    "perceptron",
     "restore_vector",
     "state_vector",
 ]
 
-#: Most rows that pass a network together.
+#: The limit on rows that pass a network together.
 _BLOCK = 8192
 
 
-def check_hidden(hidden: Sequence[int]) -> tuple[int, ...]:
-    """Return the widths of the hidden layers."""
-    if isinstance(hidden, str) or not isinstance(hidden, Sequence):
-        raise TypeError(f"hidden must be a sequence of widths, got {hidden!r}.")
-    return tuple(check_count("hidden", width) for width in hidden)
+@dataclass(frozen=True, repr=False)
+class MLP(Part):
+    """Fully connected layers with rectified linear units.
+
+    Parameters
+    ----------
+    hidden : sequence of int, default=(256, 256)
+        Widths of the hidden layers.
+    dropout : float, default=0.0
+        The share of hidden units that training leaves out at random.
+
+    Examples
+    --------
+    >>> MLP((32,)).make(4, 1)
+    Sequential(
+      (0): Linear(in_features=4, out_features=32, bias=True)
+      (1): ReLU()
+      (2): Linear(in_features=32, out_features=1, bias=True)
+    )
+    """
+
+    hidden: Sequence[int] = (256, 256)
+    dropout: float = 0.0
+
+    def __post_init__(self) -> None:
+        if isinstance(self.hidden, str) or not isinstance(self.hidden, Sequence):
+            raise TypeError(f"hidden must be a sequence of widths, got {self.hidden!r}.")
+        widths = tuple(check_count("hidden", width) for width in self.hidden)
+        object.__setattr__(self, "hidden", widths)
+        if not 0.0 <= float(self.dropout) < 1.0:
+            raise ValueError(f"dropout must lie in [0, 1), got {self.dropout!r}.")
+
+    def make(self, n_inputs: int, n_outputs: int) -> Any:
+        """Return a new module with random weights."""
+        layers: list[Any] = []
+        for before, width in pairwise((n_inputs, *self.hidden)):
+            layers += [nn.Linear(before, width), nn.ReLU()]
+            if self.dropout:
+                layers.append(nn.Dropout(self.dropout))
+        return nn.Sequential(*layers, nn.Linear((n_inputs, *self.hidden)[-1], n_outputs))
+
+    def size(self, n_inputs: int, n_outputs: int) -> int:
+        """Return the number of weights."""
+        widths = (n_inputs, *self.hidden, n_outputs)
+        return sum((before + 1) * width for before, width in pairwise(widths))
 
 
-def perceptron(n_inputs: int, hidden: Sequence[int], n_outputs: int, dropout: float) -> Any:
-    """Return a network of fully connected layers with rectified linear units."""
-    layers: list[Any] = []
-    for before, width in pairwise((n_inputs, *hidden)):
-        layers += [nn.Linear(before, width), nn.ReLU()]
-        if dropout:
-            layers.append(nn.Dropout(dropout))
-    return nn.Sequential(*layers, nn.Linear((n_inputs, *hidden)[-1], n_outputs))
+NETWORKS: Register[MLP] = Register("network", MLP)
+NETWORKS.add("mlp")(MLP)
 
 
-def perceptron_size(n_inputs: int, hidden: Sequence[int], n_outputs: int) -> int:
-    """Return how many numbers `perceptron` has."""
-    return sum((before + 1) * width for before, width in pairwise((n_inputs, *hidden, n_outputs)))
-
-
-def make_network(
-    given: Any | Callable[[int], Any] | None,
-    n_inputs: int,
-    hidden: Sequence[int],
-    n_outputs: int,
-    dropout: float,
-) -> Any:
-    """Return a new network: a copy of a given one, what a function makes, or fully connected."""
-    if given is None:
-        return perceptron(n_inputs, hidden, n_outputs, dropout)
-    if isinstance(given, nn.Module):
-        return copy.deepcopy(given)
+def as_network(given: Any) -> Any:
+    """Return the `MLP` that is named or given, or the user's own module or function."""
+    if isinstance(given, (str, MLP)):
+        return NETWORKS.make(given)
     if not callable(given):
         raise TypeError(
-            f"network must be a module, or a function of the number of features that makes one, "
-            f"got {given!r}."
+            'network must be "mlp", an MLP, a module, or a function of the number of features that '
+            f"makes a module, got {given!r}."
         )
-    made = given(n_inputs)
+    return given
+
+
+def make_network(given: Any, n_inputs: int, n_outputs: int) -> Any:
+    """Return a new network; a given module is copied, with its weights."""
+    network = as_network(given)
+    if isinstance(network, MLP):
+        return network.make(n_inputs, n_outputs)
+    if isinstance(network, nn.Module):
+        return copy.deepcopy(network)
+    made = network(n_inputs)
     if not isinstance(made, nn.Module):
         raise TypeError(f"the function network must return a module, got {type(made).__name__}.")
     return made

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator
 
 from pairlearn.estimators.shared.examples import validate_data
 from pairlearn.estimators.shared.published import publish
+from pairlearn.estimators.shared.solvers import Solver
 from pairlearn.estimators.shared.storage import register_storable
 from pairlearn.estimators.shared.weights import chunk_weights, weigh
 from pairlearn.folds import deal, n_folds_of
@@ -47,16 +48,15 @@ class NeuralRanker(NeuralEstimator, BaseEstimator):  # type: ignore[misc]
     ----------
     loss : str or callable, default="logistic"
         "logistic", "hinge", "squared_hinge", "square", or a function of margins: see `RankingLoss`.
+    network : "mlp", MLP, Module or callable, default="mlp"
+        As in `NeuralAUCClassifier`.
+    solver : "adam" or Adam, default="adam"
+        As in `NeuralAUCClassifier`. `batch_size` is the approximate number of documents in a batch:
+        a query is not cut, unless it alone has more.
     k : int or None, default=10
-        `score` looks at so many ranks; None for all.
+        `score` looks at the first k ranks; None for all.
     gain : {"exponential", "linear"}, default="exponential"
         The gain of a grade in `score`.
-    hidden, network, dropout
-        The network, as in `NeuralAUCClassifier`.
-    learning_rate, weight_decay, max_epochs, patience
-        Its training, as in `NeuralAUCClassifier`.
-    batch_size : int or "auto", default="auto"
-        Documents of a batch, about: queries are not cut, unless one alone has more.
     validation_fraction : float, default=0.2
         Share of the queries (without queries, of the examples) that are held out for early
         stopping; none if that leaves no pair.
@@ -80,10 +80,11 @@ class NeuralRanker(NeuralEstimator, BaseEstimator):  # type: ignore[misc]
 
     Examples
     --------
+    >>> from pairlearn.torch import Adam, NeuralRanker
     >>> rng = np.random.default_rng(0)
     >>> X, qid = rng.normal(size=(400, 3)), np.repeat(np.arange(40), 10)
     >>> y = np.digitize(np.abs(X[:, 0]), [0.5, 1.0])
-    >>> ranker = NeuralRanker(max_epochs=20, random_state=0).fit(X, y, qid)
+    >>> ranker = NeuralRanker(solver=Adam(max_epochs=20), random_state=0).fit(X, y, qid)
     >>> bool(ranker.score(X, y, qid) > 0.9)
     True
     """
@@ -92,32 +93,20 @@ class NeuralRanker(NeuralEstimator, BaseEstimator):  # type: ignore[misc]
         self,
         loss: str | MarginLoss = "logistic",
         *,
+        network: Any = "mlp",
+        solver: str | Solver = "adam",
         k: int | None = 10,
         gain: str = "exponential",
-        hidden: Sequence[int] = (256, 256),
-        network: Any = None,
-        dropout: float = 0.0,
-        learning_rate: float = 1e-3,
-        weight_decay: float = 1e-4,
-        batch_size: int | str = "auto",
-        max_epochs: int = 100,
-        patience: int = 15,
         validation_fraction: float = 0.2,
         device: Any = "auto",
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
         self.loss = loss
+        self.network = network
+        self.solver = solver
         self.k = k
         self.gain = gain
-        self.hidden = hidden
-        self.network = network
-        self.dropout = dropout
-        self.learning_rate = learning_rate
-        self.weight_decay = weight_decay
-        self.batch_size = batch_size
-        self.max_epochs = max_epochs
-        self.patience = patience
         self.validation_fraction = validation_fraction
         self.device = device
         self.random_state = random_state
@@ -177,7 +166,7 @@ class NeuralRanker(NeuralEstimator, BaseEstimator):  # type: ignore[misc]
                 "qid."
             )
         seen, held = self._split(grades, query, rng)
-        size = self._batch_size(len(seen))
+        size = self._adam.batch_of(len(seen))
         n_batches = max(math.ceil(len(seen) / size), LEAST_BATCHES)
         seed = int(rng.integers(2**31))
         learner = self._learner(seed, 1, loss, device, n_batches)
@@ -264,7 +253,7 @@ class NeuralRanker(NeuralEstimator, BaseEstimator):  # type: ignore[misc]
         scaler = model.get("scaler_", Standardiser.none(X.shape[1])).seen_with(X, weight)
         table, weights_of = Table(X, scaler, device), self._on(device, weight)
         grade, number = (torch.from_numpy(a).to(device) for a in (grades, query))
-        for batch in _packed(query, np.arange(len(query)), self._stream_batch(), None):
+        for batch in _packed(query, np.arange(len(query)), self._adam.stream_batch, None):
             index = torch.from_numpy(batch).to(device)
             rows, weights = table.take(batch), weights_of(batch)
             learners[0].step(rows, grade[index], number[index], weights=weights)

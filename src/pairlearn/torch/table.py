@@ -20,7 +20,7 @@ _NUMBERS = 2**21
 
 
 def rows_of_a_block(n_features: int, most: int) -> int:
-    """Return how many rows of so many features pass a network together."""
+    """Return the number of rows that pass a network together, given their number of features."""
     return min(max(_NUMBERS // max(n_features, 1), 1), most)
 
 

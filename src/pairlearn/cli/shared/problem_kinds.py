@@ -33,7 +33,6 @@ class ProblemKind:
     """
 
     name: str
-    module: str
     estimator: str
     known: str
     scorer: str
@@ -62,8 +61,8 @@ class ProblemKind:
         from pairlearn.cli.light_imports import import_scikit_learn
 
         import_scikit_learn()
-        module = importlib.import_module(f"pairlearn.estimators.{self.module}")
-        model = getattr(module, self.estimator)(random_state=seed)
+        door = importlib.import_module("pairlearn.estimators")
+        model = getattr(door, self.estimator)(random_state=seed)
         registers = {self.loss_parameter: register_at(self.known)} if self.known else {}
         return set_parts(model, settings, OWNED, registers)
 
@@ -87,16 +86,14 @@ class ProblemKind:
 PROBLEMS = {
     kind.name: kind
     for kind in (
-        ProblemKind("auc", "auc.classifier", "AUCClassifier", "losses.LOSSES",
-                    "decision_function", "score", ("auto",)),
-        ProblemKind("classes", "auc.classifier", "AUCClassifier", "", "decision_function", "score",
+        ProblemKind("auc", "AUCClassifier", "losses.LOSSES", "decision_function", "score",
+                    ("auto",)),
+        ProblemKind("classes", "AUCClassifier", "", "decision_function", "score",
                     ("auto", "square", "squared_hinge")),
-        ProblemKind("ranking", "ranking.ranker", "PairwiseRanker", "losses.LOSSES", "predict",
-                    "score"),
-        ProblemKind("entropy", "entropy.regressor", "EntropyRegressor", "losses.WINDOWS",
-                    "predict", "prediction", loss_parameter="window"),
-        ProblemKind("metric", "metric.learner", "MetricLearner", "losses.METRIC_LOSSES",
-                    "transform", "z"),
+        ProblemKind("ranking", "PairwiseRanker", "losses.LOSSES", "predict", "score"),
+        ProblemKind("entropy", "EntropyRegressor", "losses.WINDOWS", "predict", "prediction",
+                    loss_parameter="window"),
+        ProblemKind("metric", "MetricLearner", "losses.METRIC_LOSSES", "transform", "z"),
     )
 }  # fmt: skip
 

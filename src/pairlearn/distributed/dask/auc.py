@@ -20,6 +20,7 @@ from pairlearn.distributed.statistics.ranks import (
 )
 from pairlearn.estimators.auc.classifier import AUCClassifier
 from pairlearn.estimators.shared.rules import DecisionRule
+from pairlearn.estimators.shared.solvers import Solver
 from pairlearn.features import FeatureMap
 from pairlearn.losses import PairLoss
 from pairlearn.metrics.delong import AUCInterval
@@ -28,48 +29,40 @@ from pairlearn.validation import check_fraction
 
 __all__ = ["DaskAUCClassifier"]
 
-#: Scores in one range of the exact AUC, about; and the quantiles of a partition that place ranges.
-_RANGE, _QUANTILES = 4_000_000, 65
+#: The approximate number of scores in one range of the exact AUC.
+_RANGE = 4_000_000
+#: The number of quantiles of each partition that place the ranges.
+_QUANTILES = 65
 
 
 class DaskAUCClassifier(ClusterClassifier):
     """Linear classifier that maximises AUC over the examples of a cluster.
 
-    Every pair counts, also those of two partitions, so that the model does not depend on how the
-    examples are partitioned; for a given partitioning it is the same bit for bit, whatever the
-    number of workers and whoever of them dies.
+    Every pair counts, also the pairs across partitions, so the model does not depend on how the
+    examples are partitioned. For a given partitioning the model is the same bit for bit, for any
+    number of workers, and even if workers die.
 
     Parameters
     ----------
-    loss : str or PairLoss, default="auto"
-        "auto" is the squared hinge. "square" takes two passes over the data, others ("logistic",
-        "hinge", a convex loss of your own) some ten to thirty.
-    ridge : float or "auto", default="auto"
-        As of `AUCClassifier`; chosen on a sample of each class.
-    scaling : "auto" or None, default="auto"
-        As of `AUCClassifier`.
-    decision, validation_fraction, class_weight : see `AUCClassifier`
-        As of `AUCClassifier`; threshold and probabilities are found from the scores of all
-        training examples.
     features : "linear", "hats", "fourier" or FeatureMap, default="linear"
-        As of `AUCClassifier`; a map that is not fitted is fitted to the sample. With the square
-        loss (which is then also what "auto" stands for): three passes.
-    n_bins : int, default=512
-        Bins of scores for each class, from which gradients are computed.
-    tolerance : float, default=1e-6
-        Stop when an iteration lowers the objective by less than this share of it.
-    max_passes : int, default=100
-        Most iterations.
-    sample_size : int, default=2500
-        Examples of each class that come to the client.
+        As of `AUCClassifier`. A map that is not fitted is fitted to the sample. Mapped features
+        take the square loss and three passes.
+    loss : str or PairLoss, default="auto"
+        "auto" is the squared hinge, and the square loss for mapped features. "square" takes two
+        passes over the data. Others ("logistic", "hinge", your own convex loss) take ten to thirty.
+    solver : "passes", ByPasses or Exact, default="passes"
+        The ridge, and the settings of the search.
+    scaling, decision, class_weight, validation_fraction : see `AUCClassifier`
+        As of `AUCClassifier`. Threshold and probabilities come from the scores of all training
+        examples.
     random_state : int, Generator or None, default=None
-        Decides on the sample and its folds.
+        Draws the sample and its folds.
     client : distributed.Client, optional
-        The cluster; by default the current one, and where there is none Dask's local scheduler.
+        The cluster; by default the current one. Without one, Dask's local scheduler runs the fit.
     worker_timeout : float, default=60.0
-        Seconds without any worker after which the fit is given up.
+        The fit fails after this many seconds without any worker.
     progress : callable, optional
-        Called before each pass with its number and what it is for.
+        Called before each pass with its number and its purpose.
 
     Attributes
     ----------
@@ -91,34 +84,26 @@ class DaskAUCClassifier(ClusterClassifier):
 
     def __init__(
         self,
-        loss: str | PairLoss = "auto",
         *,
-        ridge: float | str = "auto",
+        features: str | FeatureMap = "linear",
+        loss: str | PairLoss = "auto",
+        solver: str | Solver = "passes",
         scaling: str | None = "auto",
         decision: float | str | DecisionRule = "balanced_accuracy",
-        validation_fraction: float = 0.2,
         class_weight: Mapping[Any, float] | str | None = None,
-        features: str | FeatureMap = "linear",
-        n_bins: int = 512,
-        tolerance: float = 1e-6,
-        max_passes: int = 100,
-        sample_size: int = 2_500,
+        validation_fraction: float = 0.2,
         random_state: Any = None,
         client: Any = None,
         worker_timeout: float = 60.0,
         progress: Callable[[int, str], None] | None = None,
     ) -> None:
+        self.features = features
         self.loss = loss
-        self.ridge = ridge
+        self.solver = solver
         self.scaling = scaling
         self.decision = decision
-        self.validation_fraction = validation_fraction
         self.class_weight = class_weight
-        self.features = features
-        self.n_bins = n_bins
-        self.tolerance = tolerance
-        self.max_passes = max_passes
-        self.sample_size = sample_size
+        self.validation_fraction = validation_fraction
         self.random_state = random_state
         self.client = client
         self.worker_timeout = worker_timeout
@@ -144,24 +129,7 @@ class DaskAUCClassifier(ClusterClassifier):
         if y is None:
             raise ValueError("AUC needs labels; pass y.")
         parts = parts_of(X, y, sample_weight=sample_weight)
-        engine = self._engine()
-        self.fit_: DistributedFit = train_auc(
-            lambda statistic: engine.run(parts, statistic),
-            loss=self.loss,
-            ridge=self.ridge,
-            scaling=self.scaling,
-            n_bins=self.n_bins,
-            tolerance=self.tolerance,
-            max_passes=self.max_passes,
-            sample_size=self.sample_size,
-            validation_fraction=self.validation_fraction,
-            decision=self.decision,
-            class_weight=self.class_weight,
-            features=self.features,
-            random_state=self.random_state,
-            feature_names=parts.feature_names,
-            progress=self.progress,
-        )
+        self.fit_: DistributedFit = self._trained(train_auc, parts)
         self.model_: AUCClassifier = self.fit_.model
         return self
 
@@ -171,7 +139,7 @@ class DaskAUCClassifier(ClusterClassifier):
         return float(self._model().threshold_)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the exact AUC over all partitions; `auc_interval` says how sure it is."""
+        """Return the exact AUC over all partitions; `auc_interval` adds its interval."""
         return self.auc_interval(X, y, sample_weight).auc
 
     def auc_interval(

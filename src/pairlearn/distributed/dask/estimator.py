@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What estimators on a Dask cluster share: the cluster, and the ordinary model that they fit."""
+"""The common base of estimators on a Dask cluster: the engine, and the ordinary model they fit."""
 
 from __future__ import annotations
 
@@ -11,14 +11,20 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from pairlearn.distributed.dask.parts import Parts
 from pairlearn.distributed.dask.passes import DaskEngine
 from pairlearn.distributed.dask.predictions import mapped
+from pairlearn.estimators.shared.composed import Composed
 from pairlearn.typing import Vector
 
 __all__ = ["ClusterClassifier", "ClusterEstimator"]
 
 
-class ClusterEstimator(BaseEstimator):  # type: ignore[misc]
+#: Parameters of the engine; all others are about the training.
+_OF_ENGINE = ("client", "worker_timeout")
+
+
+class ClusterEstimator(Composed, BaseEstimator):  # type: ignore[misc]
     """An estimator with the parameters `client`, `worker_timeout` and `progress`."""
 
     client: Any
@@ -29,13 +35,23 @@ class ClusterEstimator(BaseEstimator):  # type: ignore[misc]
     def _engine(self) -> DaskEngine:
         return DaskEngine(self.client, worker_timeout=self.worker_timeout)
 
+    def _trained(self, train: Callable[..., Any], parts: Parts, **changed: Any) -> Any:
+        """Train by passes over partitions; the parameters of the estimator are those of `train`."""
+        engine, given = self._engine(), self.get_params(deep=False)
+        own = {name: value for name, value in given.items() if name not in _OF_ENGINE}
+        return train(
+            lambda statistic: engine.run(parts, statistic),
+            feature_names=parts.feature_names,
+            **(own | changed),
+        )
+
     def _model(self) -> Any:
         check_is_fitted(self, "model_")
         return self.model_
 
 
 class ClusterClassifier(ClusterEstimator):
-    """What a linear classifier of two classes says of collections, by the model that it fitted."""
+    """Predictions of a linear classifier of two classes for collections, by its fitted model."""
 
     @property
     def coef_(self) -> Vector:

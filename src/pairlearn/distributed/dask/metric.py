@@ -13,6 +13,7 @@ from pairlearn.distributed.dask.parts import parts_of
 from pairlearn.distributed.dask.predictions import mapped
 from pairlearn.distributed.metric import train_metric
 from pairlearn.estimators.metric.learner import MetricLearner
+from pairlearn.estimators.shared.solvers import Solver
 from pairlearn.typing import Vector
 
 __all__ = ["DaskMetricLearner"]
@@ -27,19 +28,14 @@ class DaskMetricLearner(ClusterEstimator):
 
     Parameters
     ----------
-    ridge : float or "auto", default="auto"
-        What S and D get of the identity, in units of the mean variance of S; "auto" chooses by
-        nearest neighbours on a sample.
+    solver : "one_pass", OnePass or Exact, default="one_pass"
+        The ridge of the metric, and the size of the sample that chooses it.
     scaling, n_neighbors : see `MetricLearner`
         As of `MetricLearner`.
-    max_classes : int, default=100
-        More labels than this are refused.
-    sample_size : int, default=500
-        Examples of each class that come to the client.
     random_state : int, Generator or None, default=None
-        Decides on the sample and its folds.
+        Draws the sample and its folds.
     client, worker_timeout, progress : see `DaskAUCClassifier`
-        The cluster, how long to wait for it, and who is told.
+        As of `DaskAUCClassifier`.
 
     Attributes
     ----------
@@ -56,22 +52,18 @@ class DaskMetricLearner(ClusterEstimator):
 
     def __init__(
         self,
-        ridge: float | str = "auto",
         *,
+        solver: str | Solver = "one_pass",
         scaling: str | None = "auto",
         n_neighbors: int = 3,
-        max_classes: int = 100,
-        sample_size: int = 500,
         random_state: Any = None,
         client: Any = None,
         worker_timeout: float = 60.0,
         progress: Callable[[int, str], None] | None = None,
     ) -> None:
-        self.ridge = ridge
+        self.solver = solver
         self.scaling = scaling
         self.n_neighbors = n_neighbors
-        self.max_classes = max_classes
-        self.sample_size = sample_size
         self.random_state = random_state
         self.client = client
         self.worker_timeout = worker_timeout
@@ -97,18 +89,7 @@ class DaskMetricLearner(ClusterEstimator):
         if y is None:
             raise ValueError("Metric learning needs labels; pass y.")
         parts = parts_of(X, y, sample_weight=sample_weight)
-        engine = self._engine()
-        self.model_: MetricLearner = train_metric(
-            lambda statistic: engine.run(parts, statistic),
-            ridge=self.ridge,
-            scaling=self.scaling,
-            n_neighbors=self.n_neighbors,
-            max_classes=self.max_classes,
-            sample_size=self.sample_size,
-            random_state=self.random_state,
-            feature_names=parts.feature_names,
-            progress=self.progress,
-        )
+        self.model_: MetricLearner = self._trained(train_metric, parts)
         return self
 
     @property

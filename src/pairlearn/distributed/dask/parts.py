@@ -15,7 +15,7 @@ _EXTRA = "Dask is not installed; pip install 'pairlearn[dask]'."
 
 
 def require_dask() -> Any:
-    """Return the module, or say how it is installed."""
+    """Import Dask, or tell how to install it."""
     try:
         import dask
     except ImportError:
@@ -24,14 +24,14 @@ def require_dask() -> Any:
 
 
 def is_array(value: Any) -> bool:
-    """Tell a Dask array."""
+    """Return whether a value is a Dask array."""
     import dask.array
 
     return isinstance(value, dask.array.Array)
 
 
 def is_frame(value: Any) -> bool:
-    """Tell a Dask data frame or series, without importing pandas for those who have none."""
+    """Return whether a value is a Dask data frame or series, without importing pandas."""
     return (
         hasattr(value, "__dask_graph__")
         and hasattr(value, "map_partitions")
@@ -43,8 +43,8 @@ def is_frame(value: Any) -> bool:
 class Parts:
     """Partitions of examples: delayed rows, labels, further columns (None where there are none).
 
-    Those of a data frame are one delayed frame each, `whole`, whose last columns have the names
-    `attached`: a task that takes the frame apart itself is one task and not four.
+    A partition of a data frame is also one delayed frame in `whole`, whose last columns have the
+    names `attached`. A task that splits this frame itself is one task instead of four.
     """
 
     rows: list[Any]
@@ -114,8 +114,8 @@ def parts_of(X: Any, y: Any = None, **others: Any) -> Parts:
 def _parts_of_frame(X: Any, series: dict[str, Any], names: list[str] | None) -> Parts:
     """Return the partitions of a data frame and of series that are partitioned alike.
 
-    They become one frame first, so that files are read once, and so that Dask, which reads several
-    small files as one partition, does so for all columns alike.
+    They become one frame first. So files are read once, and Dask, which may read several small
+    files as one partition, does so for all columns alike.
     """
     for name, value in series.items():
         _check_series(name, value)
@@ -148,10 +148,10 @@ def _parts_of_frame(X: Any, series: dict[str, Any], names: list[str] | None) -> 
 
 
 def _of_one_frame(X: Any, series: dict[str, Any]) -> Any:
-    """Return the columns of X and the series, last, of the one frame that all were selected from.
+    """Select X and then the series from the one frame that all of them come from.
 
-    They are then read as they are needed: to select them from what was read would copy it. None if
-    they are not columns of one frame, each of them once.
+    Dask then reads only these columns; a later selection would copy them. Returns None if they are
+    not different columns of one frame.
     """
     selected: list[Any] = [getattr(value, "expr", None) for value in (X, *series.values())]
     if any(type(one).__name__ != "Projection" for one in selected):

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Passes over the partitions of Dask collections: the same bits whoever answers first.
+"""Passes over the partitions of Dask collections, with the same bits in any order of answers.
 
-The tree of merges depends on the number of partitions only, and a task on its partition only; a
-task that is run again, because its worker died, says the same. Nothing is scattered, so nothing but
-the user's own data can be lost with a worker.
+The tree of merges depends only on the number of partitions, and a task only on its partition. A
+task that runs again, because its worker died, returns the same. Nothing is scattered, so a worker
+that dies can lose only the user's own data.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from pairlearn.validation import check_positive
 
 __all__ = ["DaskEngine", "WorkersLostError"]
 
-#: States that one task merges.
+#: The number of states that one task merges.
 _FAN_IN = 8
-#: Seconds between two looks at the workers.
+#: Seconds between two checks of the workers.
 _LOOK = 0.5
-#: How often a task is tried again if it fails for a reason other than its worker's death.
+#: The number of retries of a task that fails for another reason than the death of its worker.
 _RETRIES = 2
 
 
 class WorkersLostError(RuntimeError):
-    """All workers are gone, or each that took a task died of it."""
+    """All workers are gone, or a task killed each worker that took it."""
 
 
 class DaskEngine:
@@ -44,9 +44,9 @@ class DaskEngine:
     Parameters
     ----------
     client : distributed.Client, optional
-        The cluster; by default the current one, and without one the local scheduler.
+        The cluster; by default the current one. Without one, the local scheduler runs tasks.
     worker_timeout : float, default=60.0
-        Seconds without any worker after which a pass is given up.
+        A pass fails after this many seconds without any worker.
 
     Examples
     --------

@@ -15,7 +15,7 @@ __all__ = ["mapped"]
 def mapped(
     model: Any, method: str, X: Any, dtype: Any, *, columns: list[Any] | None = None, width: int = 0
 ) -> Any:
-    """Return what a method of a model says of a collection, lazily.
+    """Apply a method of a model to a collection, lazily.
 
     Parameters
     ----------
@@ -24,13 +24,13 @@ def mapped(
     method : str
         The name of the method.
     X : dask array, dask data frame, or data in memory
-        Examples; data in memory are answered at once.
+        Examples; data in memory get their answers at once.
     dtype : dtype
         The type of the answers.
     columns : list, optional
         Names of the columns, if an answer has several.
     width : int, default=0
-        Their number, where they have no names.
+        The number of columns, if they have no names.
 
     Returns
     -------

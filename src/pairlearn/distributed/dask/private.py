@@ -39,7 +39,7 @@ class DaskPrivateAUCClassifier(ClusterClassifier):
         and nobody else does. Noise is a function of it, so that a task that is run again, because a
         worker died, is no second release.
     client, worker_timeout, progress : see `DaskAUCClassifier`
-        The cluster, how long to wait for it, and who is told.
+        As of `DaskAUCClassifier`.
 
     Attributes
     ----------
@@ -93,15 +93,8 @@ class DaskPrivateAUCClassifier(ClusterClassifier):
         if y is None:
             raise ValueError("AUC needs labels; pass y.")
         parts = parts_of(X, y)
-        engine = self._engine()
-        model = clone(self.estimator)
-        self.model_: PrivateAUCClassifier = train_private_auc(
-            lambda statistic: engine.run(parts, statistic),
-            model,
-            trust=self.trust,
-            key_file=self.key_file,
-            feature_names=parts.feature_names,
-            progress=self.progress,
+        self.model_: PrivateAUCClassifier = self._trained(
+            train_private_auc, parts, estimator=clone(self.estimator)
         )
         return self
 

@@ -13,6 +13,7 @@ from pairlearn.distributed.dask.parts import as_column, parts_of, require_dask
 from pairlearn.distributed.dask.predictions import mapped
 from pairlearn.distributed.ranking import train_ranker
 from pairlearn.estimators.ranking.ranker import PairwiseRanker
+from pairlearn.estimators.shared.solvers import Solver
 from pairlearn.losses import PairLoss
 from pairlearn.metrics.ranking import ndcg
 
@@ -29,16 +30,12 @@ class DaskPairwiseRanker(ClusterEstimator):
     ----------
     loss : str or PairLoss, default="squared_hinge"
         A convex loss of opposite pairs with an array form.
-    ridge : float, default=1e-4
-        The weight of the squared norm of the coefficients, for features of mean variance 1.
-    weight_by_grade, k, gain, scaling : see `PairwiseRanker`
+    solver : "query_passes", QueryPasses or Exact, default="query_passes"
+        The ridge, and the settings of the search.
+    scaling, weight_by_grade, k, gain : see `PairwiseRanker`
         As of `PairwiseRanker`.
-    tolerance : float, default=1e-6
-        Stop when an iteration lowers the objective by less than this share of it.
-    max_passes : int, default=100
-        Most iterations.
     client, worker_timeout, progress : see `DaskAUCClassifier`
-        The cluster, how long to wait for it, and who is told.
+        As of `DaskAUCClassifier`.
 
     Attributes
     ----------
@@ -55,25 +52,21 @@ class DaskPairwiseRanker(ClusterEstimator):
         self,
         loss: str | PairLoss = "squared_hinge",
         *,
-        ridge: float = 1e-4,
+        solver: str | Solver = "query_passes",
+        scaling: str | None = "auto",
         weight_by_grade: bool = False,
         k: int | None = 10,
         gain: str = "exponential",
-        scaling: str | None = "auto",
-        tolerance: float = 1e-6,
-        max_passes: int = 100,
         client: Any = None,
         worker_timeout: float = 60.0,
         progress: Callable[[int, str], None] | None = None,
     ) -> None:
         self.loss = loss
-        self.ridge = ridge
+        self.solver = solver
+        self.scaling = scaling
         self.weight_by_grade = weight_by_grade
         self.k = k
         self.gain = gain
-        self.scaling = scaling
-        self.tolerance = tolerance
-        self.max_passes = max_passes
         self.client = client
         self.worker_timeout = worker_timeout
         self.progress = progress
@@ -103,20 +96,7 @@ class DaskPairwiseRanker(ClusterEstimator):
                 "all pairs of a real target would have to meet: use PairwiseRanker on a sample."
             )
         parts = parts_of(X, y, qid=qid, sample_weight=sample_weight)
-        engine = self._engine()
-        self.model_: PairwiseRanker = train_ranker(
-            lambda statistic: engine.run(parts, statistic),
-            loss=self.loss,
-            ridge=self.ridge,
-            weight_by_grade=self.weight_by_grade,
-            scaling=self.scaling,
-            tolerance=self.tolerance,
-            max_passes=self.max_passes,
-            k=self.k,
-            gain=self.gain,
-            feature_names=parts.feature_names,
-            progress=self.progress,
-        )
+        self.model_: PairwiseRanker = self._trained(train_ranker, parts)
         return self
 
     def predict(self, X: Any) -> Any:

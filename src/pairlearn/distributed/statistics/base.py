@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Statistics that merge: what many machines need to know of the examples, three verbs each.
+"""The base of statistics that merge, with three verbs: `partial_state`, `merge` and `finish`.
 
-A state is a dict of arrays, so that any engine can measure, pickle and move it; the state of no
-examples is the empty dict. `merge` is associative and commutative up to rounding, so that a
-partition of the rows gives what one pass over all of them gives. For the same bits every time, the
-states are merged in a fixed order (`Statistic.merge_all`, or a tree of one's own that does not
-depend on who answered first).
+A state is a dict of arrays, so any engine can measure, pickle and move it. The state of no examples
+is the empty dict. `merge` is associative and commutative up to rounding, so any partition of the
+rows gives the result of one pass over all of them. To get the same bits every time, merge the
+states in a fixed order: use `Statistic.merge_all`, or your own tree that does not depend on which
+partition answers first.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ State = dict[str, NDArray[Any]]
 
 
 class Statistic(ABC):
-    """What is asked of the examples; it travels to them, its states travel back.
+    """A question about the examples: it travels to the partitions, and its states travel back.
 
-    A statistic of your own has three verbs, `partial_state`, `combine` and `finish`.
+    Your own statistic defines `partial_state`, `combine` and `finish`.
 
     Examples
     --------
@@ -47,28 +47,28 @@ class Statistic(ABC):
 
     @abstractmethod
     def partial_state(self, X: Any, y: Any = None, sample_weight: Any = None) -> State:
-        """Return the state of one chunk of examples, empty if none of them has a weight."""
+        """Return the state of one chunk; it is empty if all weights are zero."""
 
     @abstractmethod
     def combine(self, a: State, b: State) -> State:
-        """Return the state of both of two states that are not empty."""
+        """Merge two states that are not empty."""
 
     @abstractmethod
     def finish(self, state: State) -> Any:
-        """Return what the state of all examples says."""
+        """Return the result, from the state of all examples."""
 
     def of_part(self, part: int) -> Statistic:
-        """Return the statistic for the partition of this number; most do not care which it is."""
+        """Return the statistic for one partition; most do not depend on its number."""
         return self
 
     def merge(self, a: State, b: State) -> State:
-        """Return the state of the examples of both; an empty state changes nothing."""
+        """Merge two states; an empty state changes nothing."""
         if not a or not b:
             return a or b
         return self.combine(a, b)
 
     def merge_all(self, states: Iterable[State]) -> State:
-        """Return the state of all, neighbours first: the order is that of the states."""
+        """Merge all states in their order, neighbours first."""
         level = list(states)
         while len(level) > 1:
             paired = [self.merge(a, b) for a, b in zip(level[::2], level[1::2], strict=False)]
@@ -76,7 +76,7 @@ class Statistic(ABC):
         return level[0] if level else {}
 
     def needs(self, state: State) -> State:
-        """Return the state itself; refuse that of no examples."""
+        """Return the state itself; refuse the state of no examples."""
         if not state:
             raise ValueError(
                 f"{type(self).__name__} has seen no example: all partitions are empty, or all "
@@ -91,7 +91,7 @@ class Together(Statistic):
     Parameters
     ----------
     statistics : mapping of str to Statistic
-        By name.
+        The statistics by name.
 
     Examples
     --------
@@ -148,7 +148,7 @@ class Scaled(Statistic):
     Parameters
     ----------
     statistic : Statistic
-        What is asked of the scaled rows.
+        The statistic of the scaled rows.
     scaling : Scaling
         Centres and scales, the same for all partitions.
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 r"""The pair risk and its gradient at a given w, from bins of the scores of each class.
 
-Pairs of examples of two partitions never meet, but given w a pair matters through its score only.
-So a partition says, for each class and bin of scores that is not empty, how many examples there are
-and what their mean row is: at most 2 B (d + 6) numbers. All pairs of these representatives give
+Examples of two partitions never meet, but for a given w only the scores of a pair matter. So a
+partition sends, for each class and each bin of scores that is not empty, the number of examples and
+their mean row: at most 2 B (d + 6) numbers. All pairs of these representatives give
 
     F_B(w) = sum_ab p_a q_b l(s_a - s_b)   and   sum_ab p_a q_b l'(s_a - s_b)(x_a - x_b),
 
@@ -12,8 +12,8 @@ most the risk F (Jensen), and F exceeds it by at most
 
     sum_ab p_a q_b min( L/2 (v_a + v_b),  chord_ab - l(s_a - s_b) ),
 
-where L bounds l'', v are the variances of the scores inside a bin, and the chord joins the values
-of l at the ends of what the difference of two scores of these bins can be.
+where L bounds l'' and v are the variances of the scores inside a bin. The chord joins the values of
+l at the smallest and the largest possible difference of two scores of these bins.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from pairlearn.typing import Mask, Places, Vector
 
 __all__ = ["BinnedPairs", "BinnedScores", "ScoreBins", "SlopeSums"]
 
-#: Numbers of the rows that are summed by bin at once, about.
+#: The approximate number of values of the rows that are summed by bin at once.
 _NUMBERS = 1 << 19
 
 
@@ -56,7 +56,7 @@ class ScoreBins:
             )
 
     def coarser(self, factor: int) -> ScoreBins:
-        """Return bins of so many neighbours each."""
+        """Merge neighbouring bins, `factor` at a time."""
         weight, mean, variance = (
             _grouped(values, factor, 0.0) for values in (self.weight, self.mean, self.variance)
         )
@@ -84,14 +84,14 @@ class ScoreBins:
         return value, by_bin
 
     def excess(self, loss: PairLoss) -> float:
-        """Return by how much the mean loss over all pairs can exceed that of representatives.
+        """Bound the excess of the mean loss over all pairs above that of the representatives.
 
-        It cannot be less, for a convex loss.
+        For a convex loss the mean over all pairs is never smaller.
 
         Parameters
         ----------
         loss : PairLoss
-            A convex one.
+            A convex loss.
 
         Returns
         -------
@@ -133,7 +133,7 @@ class BinnedPairs:
 
 
 class ByBin(Statistic):
-    """Scores by class and bin; rows too, if asked for."""
+    """Scores by class and bin, and the sums of rows if `with_rows`."""
 
     with_rows = False
 
@@ -232,7 +232,7 @@ class ByBin(Statistic):
                 f"{self.classes.tolist()}."
             )
         n_bins = len(self.edges) + 1
-        # Sums by cell are little beside so many rows; those of sparse rows are taken at once.
+        # Sums by cell are small beside a block. Sparse rows are summed at once.
         height = max(_NUMBERS // len(self.w), 4 * n_bins) if self.with_rows else None
         if isinstance(chunk.table, CsrRows):
             height = chunk.shape[0]
@@ -321,7 +321,7 @@ class SlopeSums(ByBin):
 
 
 def _placed(state: State, cells: Places) -> State:
-    """Return the arrays of a state for these cells, of which it need not fill all."""
+    """Return the arrays of a state for these cells; the state may lack some of them."""
     place = np.searchsorted(cells, state["cells"])
     placed = {}
     for name, values in state.items():

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 r"""AUC, ROC curve and calibration from a histogram of scores, with a bound on the error.
 
-A pair in two bins is ordered for certain. A pair in one bin is, too, unless the ranges of the two
-classes inside it overlap; such a pair counts one half, give or take one half. The mean of the AUCs
-of partitions is no estimate: partitions may differ, and pairs across them are most pairs.
+The order of a pair in two bins is certain. The order of a pair in one bin is certain too, unless
+the ranges of the two classes overlap inside the bin; such a pair counts one half, with an error of
+at most one half. The mean AUC of the partitions does not estimate the AUC: partitions may differ,
+and most pairs lie across partitions.
 
 Bins are narrow about the median and ever wider in the tails. Their edges are c + b sinh(t) for
 evenly spaced t, with c the median and b half the interquartile range of some scores, from the
@@ -56,9 +57,9 @@ def score_edges(scores: Vector, low: float, high: float, n_bins: int) -> Vector:
     Parameters
     ----------
     scores : ndarray of shape (m,)
-        Some scores, to see where most of them are.
+        Some scores, which show where most of them lie.
     low, high : float
-        All scores lie between these.
+        The bounds of all scores.
     n_bins : int
         Number of bins, at least 2.
 
@@ -85,7 +86,7 @@ def score_edges(scores: Vector, low: float, high: float, n_bins: int) -> Vector:
 
 @dataclass(frozen=True, eq=False)
 class HistogramAUC:
-    """What the histogram says of the scores."""
+    """The AUC and the bins of a histogram of scores."""
 
     #: The AUC, at most `half_width` from the exact one.
     auc: float
@@ -125,11 +126,11 @@ class ScoreHistogram(ByBin):
     Parameters
     ----------
     w : array-like of shape (d,)
-        Coefficients; for scores that are there already, ``[1.0]`` and X of one column.
+        Coefficients. For scores that are already computed, use ``[1.0]`` and X of one column.
     edges : array-like of shape (n_bins - 1,)
         Inner edges of the bins, see `score_edges`.
     classes : sequence of two labels
-        The negative and the positive one.
+        The negative and the positive label.
 
     Examples
     --------

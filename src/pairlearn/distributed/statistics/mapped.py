@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Statistics of rows that a feature map has mapped: curves of features on many machines.
 
-Rows are mapped a block at a time where they are, so that mapped rows neither travel nor take more
-memory than a block.
+Workers map rows block by block. Mapped rows do not travel, and need the memory of one block.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from pairlearn.solvers.rows import as_rows
 
 __all__ = ["Mapped", "MappedLabelMoments"]
 
-#: Statistics of so many numbers are refused: they travel between machines.
+#: The limit on the numbers of a state, since states travel between machines.
 _MOST_NUMBERS = 2e8
 
 
@@ -30,7 +29,7 @@ class Mapped(Statistic):
     Parameters
     ----------
     statistic : Statistic
-        What is asked of the mapped rows.
+        The statistic of the mapped rows.
     features : FeatureMap
         A fitted map, the same for all partitions.
 
@@ -82,7 +81,7 @@ class MappedLabelMoments(Statistic):
     features : FeatureMap
         A fitted map, the same for all partitions.
     classes : sequence of two labels
-        The negative and the positive one.
+        The negative and the positive label.
 
     Examples
     --------

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 r"""Moments of each class: the square loss exactly, and the scatter of similar and dissimilar pairs.
 
-With n_c, m_c and S_c the weight, the mean and the scatter of class c, the sum over ordered pairs
-of equal labels of (x - x')(x - x')' is 2 sum_c n_c S_c, and over all pairs 2 n S for all examples
-together; what is left are the pairs of different labels.
+Let n_c, m_c and S_c be the weight, the mean and the scatter of class c. Summed over ordered pairs
+of equal labels, (x - x')(x - x')' is 2 sum_c n_c S_c. Over all pairs it is 2 n S, with n and S of
+all examples together. The difference of both is the sum over pairs of different labels.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from pairlearn.typing import Vector
 
 __all__ = ["LabelMoments", "LabelledMoments", "PairScatters"]
 
-#: Statistics of so many numbers are refused: they travel between machines.
+#: The limit on the numbers of a state, since states travel between machines.
 _MOST_NUMBERS = 2e8
-#: Numbers whose products are taken at once, about.
+#: The approximate number of values that are multiplied at once.
 _NUMBERS = 131_072
 
 
@@ -94,7 +94,7 @@ class LabelMoments(Statistic):
     Parameters
     ----------
     max_classes : int, default=2
-        More labels than this are refused.
+        The limit on the number of labels.
 
     Examples
     --------
@@ -186,10 +186,10 @@ class LabelMoments(Statistic):
 
 
 def _two_moments(chunk: Chunk, signs: Vector) -> ClassMoments:
-    """Return the moments of two classes, block by block: products need copies of their rows."""
+    """Return the moments of two classes, block by block, since products copy their rows."""
     moments = ClassMoments(chunk.shape[1])
     own = None if (chunk.weight == 1.0).all() else chunk.weight
-    # So many that their products are little beside them.
+    # With at least 4 d rows in a block, the table of products is small beside the block.
     d = chunk.shape[1]
     for now, block in chunk.blocks(max(_NUMBERS // d, 4 * d)):
         moments.add(block, signs[now], example_weight=None if own is None else own[now])
@@ -197,7 +197,7 @@ def _two_moments(chunk: Chunk, signs: Vector) -> ClassMoments:
 
 
 def comparable(a: NDArray[Any], b: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return labels of two partitions, refused if one has texts where the other has numbers."""
+    """Return the labels of two partitions; refuse texts in one and numbers in the other."""
     kinds = {"S" if labels.dtype.kind in "USOT" else "n" for labels in (a, b)}
     if len(kinds) > 1:
         raise ValueError(

@@ -2,15 +2,15 @@
 r"""Sums of private statistics over partitions, and noise that a repeated task repeats.
 
 The statistics of a record are rounded to a grid before they are summed
-(`privacy.mechanisms.sufficient_statistics`), so that sums are whole numbers and do not depend on
-how the examples are partitioned, in any bit.
+(`privacy.mechanisms.sufficient_statistics`). So sums are whole numbers, and no bit of them depends
+on how the examples are partitioned.
 
-Where nobody outside a partition is trusted, its noise has to be drawn inside. Then a task that is
-run again, because its worker died after others had seen its answer, must not answer with other
-noise: two answers would be two releases. So the noise is a function of the question, of the
-partition and of its exact sum, under a secret key that the workers share (HMAC-SHA-256, expanded by
-SHAKE-256). The same question about the same examples has one answer; for any other question or sum
-the noise is another one, which nobody without the key tells from an independent draw.
+If nobody outside a partition is trusted, the partition draws its own noise. A task may run again,
+because its worker died after others had seen its answer. It must not answer with other noise: two
+answers would be two releases. So the noise is a function of the question, of the partition and of
+its exact sum, under a secret key that the workers share (HMAC-SHA-256, expanded by SHAKE-256). The
+same question about the same examples has one answer. Any other question or sum gets other noise,
+and without the key nobody can tell it from an independent draw.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ from pairlearn.typing import Vector
 
 __all__ = ["PartitionNoise", "PrivateSums", "SummedStatistics", "TableForm"]
 
-#: Bytes that a key must have.
+#: The least number of bytes of a key.
 _KEY_SIZE = 32
 
 
 @dataclass(frozen=True)
 class PartitionNoise:
-    """Noise of a partition's own: the same for the same question, whoever asks and how often.
+    """The noise of one partition: the same question always gets the same noise.
 
     Parameters
     ----------
     key_file : path-like, optional
-        A file of at least 32 secret random bytes that every worker reads, under the same name, and
-        that nobody else does.
+        A file of at least 32 secret random bytes. Every worker reads it under the same name, and
+        nobody else can.
     key : bytes, optional
         The secret itself, for simulations: it travels with the task.
 
@@ -96,7 +96,7 @@ class PartitionNoise:
 
 @dataclass(frozen=True, eq=False)
 class SummedStatistics:
-    """A sum of statistics in steps of the grid, and over how many partitions."""
+    """A sum of statistics in steps of the grid, and the number of partitions."""
 
     total: NDArray[np.int64]
     n_parts: int
@@ -105,18 +105,18 @@ class SummedStatistics:
 class PrivateSums(Statistic):
     """Sums of the statistics of private records, with the noise of each partition if asked for.
 
-    Without `noise` the states are as secret as the data. No state is empty: whether a partition
-    holds anything is nobody's business.
+    Without `noise` the states are as secret as the data. No state is empty, since it is secret
+    whether a partition holds any record.
 
     Parameters
     ----------
     setting : PublicSetting
-        What is public.
+        The public settings.
     labels : tuple (negative, positive)
         The public labels; any other counts as negative.
     centre, radius, weights : ndarray, float, Weights
-        The point about which moments are taken, how far records may be from it, and the weights
-        of the parts; see `release_moments`.
+        The centre of the moments, the largest distance of a record from it, and the weights of
+        the parts; see `release_moments`.
     step : float
         The width of the grid.
     scale : int
@@ -191,7 +191,7 @@ class PrivateSums(Statistic):
         return SummedStatistics(state["total"], int(state["n_parts"]))
 
     def _question(self) -> bytes:
-        """Return everything that an answer depends on beside the examples, without ambiguity."""
+        """Encode everything but the examples that an answer depends on, without ambiguity."""
         setting, weights = self.setting, self.weights
         numbers = np.concatenate(
             [

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 r"""Pairs within queries: their risk and gradient add up over partitions that hold whole queries.
 
-The objective is that of `PairwiseRanker`, up to a constant: the sum over queries q of 1/n_q times
-the sum over pairs i, j of q with y_i > y_j of w_i w_j l(s_i - s_j), divided by the sum of the same
-weights, so that it is a weighted mean of l. Queries of one size are handled together, a block of
-all their pairs at a time.
+The objective is that of `PairwiseRanker`, up to a constant: a weighted mean of l(s_i - s_j) over
+the pairs i, j of each query q with y_i > y_j. The weight of a pair is w_i w_j / n_q, with n_q the
+weight of the query. Queries of equal size are handled together, in blocks of pairs.
 """
 
 from __future__ import annotations
@@ -26,13 +25,13 @@ from pairlearn.typing import Mask, Places, Vector
 
 __all__ = ["OfUsefulQueries", "QueryGradient", "QueryMoments", "QueryPairs"]
 
-#: Pairs in one block.
+#: The number of pairs in one block.
 _BLOCK = 1 << 18
 
 
 @dataclass(frozen=True, eq=False)
 class QueryPairs:
-    """What one pass says of the pairs within queries."""
+    """The pairs within queries, from one pass."""
 
     #: Scales of the examples that have a pair.
     scales: Any
@@ -57,7 +56,7 @@ class QueryPairs:
 
 
 class QueryMoments(Statistic):
-    """Scales and pair moments of the queries of graded examples, and whose queries they are.
+    """Scales and pair moments of graded examples in queries, and the names of the queries.
 
     Parameters
     ----------
@@ -119,7 +118,7 @@ class QueryMoments(Statistic):
         }
 
     def combine(self, a: State, b: State) -> State:
-        """Add; a query that both have was split."""
+        """Add; refuse a query that both partitions have."""
         same_width(len(a["difference"]), len(b["difference"]))
         comparable(a["names"], b["names"])
         both = np.intersect1d(a["names"], b["names"])
@@ -135,7 +134,7 @@ class QueryMoments(Statistic):
         return {**merged, **{f"scales/{name}": value for name, value in scales.items()}}
 
     def finish(self, state: State) -> QueryPairs:
-        """Return what is known of the pairs."""
+        """Return the pairs; refuse queries without any."""
         state = self.needs(state)
         n_queries, n_single, n_flat, n_pairs = (int(count) for count in state["counts"])
         if not n_queries:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 r"""The exact AUC of scores on many machines, with DeLong's standard error.
 
-Scores are dealt to ranges, once; a pair inside a range is counted there, and all positives of a
-range beat all negatives of lower ones. The AUC is a ratio of whole numbers, the same as on one
-machine bit for bit. The wins of an example differ from those inside its range by a constant, so
-that their variance merges as well.
+Each score goes to one range of scores. Pairs inside a range are counted there, and all positives of
+a range beat all negatives of lower ranges. The AUC is a ratio of whole numbers, so it is the same
+as on one machine, bit for bit. The wins of an example differ from its wins inside its range by a
+constant, so their variance merges as well.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Scored = tuple[Vector, Mask, Vector]
 
 
 def quantile_splits(quantiles: Sequence[Vector], n_ranges: int) -> Vector:
-    """Return the inner ends of ranges that hold about as many scores each.
+    """Return the inner ends of ranges that hold about equally many scores.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ def quantile_splits(quantiles: Sequence[Vector], n_ranges: int) -> Vector:
     Returns
     -------
     ndarray
-        In increasing order, at most n_ranges - 1.
+        At most n_ranges - 1 ends, in increasing order.
 
     Examples
     --------
@@ -64,8 +64,8 @@ def deal(scored: Scored, splits: Vector) -> list[Scored]:
 
     Returns
     -------
-    list of such tuples
-        One for each range.
+    list of tuples
+        The scores of each range, in the same form.
 
     Examples
     --------
@@ -83,12 +83,12 @@ def deal(scored: Scored, splits: Vector) -> list[Scored]:
 
 
 def range_state(pieces: Sequence[Scored]) -> State:
-    """Return what the pairs inside one range say, from its pieces of all partitions.
+    """Count the pairs inside one range, from its pieces of all partitions.
 
     Parameters
     ----------
     pieces : sequence of tuples
-        What `deal` gave this range.
+        The pieces of this range, from `deal`.
 
     Returns
     -------
@@ -139,14 +139,14 @@ def exact_auc(states: Sequence[State], *, confidence: float = 0.95) -> AUCInterv
     Parameters
     ----------
     states : sequence of dicts
-        What `range_state` said, lowest range first.
+        The states from `range_state`, lowest range first.
     confidence : float, default=0.95
         The level of the interval.
 
     Returns
     -------
     AUCInterval
-        What `roc_auc_interval` says of all scores in one memory.
+        The result of `roc_auc_interval` for all scores in one memory.
 
     Examples
     --------

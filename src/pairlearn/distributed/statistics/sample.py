@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is kept of each partition: a sample of each class, and a fingerprint of the data.
+"""A sample of each class, and a fingerprint of the data, from all partitions.
 
-A sample holds the examples with the smallest random keys, so that samples merge and are uniform.
-Keys are a function of a seed and of the number of the partition: a task that runs again draws the
-same.
+A sample holds the examples with the smallest random keys, so samples merge and are uniform. The
+keys are a function of a seed and of the number of the partition, so a task that runs again draws
+the same sample.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pairlearn.validation import check_count
 
 __all__ = ["Fingerprints", "RowSample", "SampledRows"]
 
-#: A sample holds at most so many numbers of each class.
+#: The limit on the numbers of a sample, for each class.
 _MOST_NUMBERS = 4_000_000
 
 
@@ -38,17 +38,17 @@ class SampledRows:
 
 
 class RowSample(Statistic):
-    """At most `size` examples of each class, every subset of that size being equally likely.
+    """A uniform sample of at most `size` examples of each class.
 
     Parameters
     ----------
     size : int, default=2500
-        Examples of each class; fewer if there are more than 1,600 features.
+        The number of examples of each class; it is smaller for more than 1,600 features.
     seed : int, default=0
-        Decides who is drawn.
+        The seed of the keys.
     part : int, default=0
-        The number of the partition: examples of two partitions must not share their keys. Engines
-        call `of_part`.
+        The number of the partition. Two partitions must not share their keys, so engines call
+        `of_part`.
 
     Examples
     --------

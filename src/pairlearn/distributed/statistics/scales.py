@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-r"""Scales of features on many machines: what `estimators.scaling.fit_scaling` finds in one memory.
+r"""Scales of features on many machines, as `estimators.shared.scaling` finds them in one memory.
 
-Extremes, means and squares merge. The value of a majority of a column is found by votes (Boyer and
-Moore), which merge too: a summary (v, l) of n examples promises that v occurs at most (n + l)/2
-times and any other value at most (n - l)/2 times. Equal values add their leads; of different ones
-the stronger keeps the difference, and both promises hold again. So the share of examples off the
-majority is at least (n - l)/2n, which settles the scales of all data but text; there, a second pass
-counts (`MajorityCounts`).
+Extremes, means and squares merge. Votes (Boyer and Moore) find the majority value of a column, and
+votes merge too. A summary (v, l) of n examples promises that v occurs at most (n + l)/2 times, and
+any other value at most (n - l)/2 times. To merge two summaries, equal values add their leads; of
+different values the one with the larger lead stays, with the difference of the leads. Both promises
+then hold again. So the share of examples off the majority is at least (n - l)/2n, which is enough
+to scale all data but text. For text, a second pass counts (`MajorityCounts`).
 """
 
 from __future__ import annotations
@@ -26,15 +26,17 @@ from pairlearn.typing import Vector
 
 __all__ = ["FeatureScales", "MajorityCounts", "Scales"]
 
-#: The exponent of a column that holds nothing but zeros, below all others.
+#: The exponent of a column of zeros, smaller than any other.
 _ANY_UNIT = -2_000
-#: Columns of rows that are read together, and their numbers that are turned at once.
-_TOGETHER, _BLOCK = 8, 4_096
+#: The number of columns that are read together.
+_TOGETHER = 8
+#: The number of rows that are transposed at once.
+_BLOCK = 4_096
 
 
 @dataclass(frozen=True, eq=False)
 class Scales:
-    """What one pass says of the columns, in units of 2^exponents."""
+    """The columns in units of 2^exponents, from one pass."""
 
     weight: float
     columns: Columns
@@ -63,7 +65,7 @@ class Scales:
             )
 
     def scaling(self, counts: Vector | None = None) -> Scaling:
-        """Return the scaling; `counts` are what `MajorityCounts` found, where they are needed."""
+        """Return the scaling; `counts` come from `MajorityCounts`, where they are needed."""
         found = self.columns
         if counts is not None:
             present = np.maximum(1.0 - counts / self.weight, 0.0)
@@ -90,7 +92,7 @@ class FeatureScales(Statistic):
     """
 
     def partial_state(self, X: Any, y: Any = None, sample_weight: Any = None) -> State:
-        """Return what one chunk says; `y` is not looked at."""
+        """Return the state of one chunk; `y` is ignored."""
         chunk = as_chunk(X, None, sample_weight)
         if chunk is None:
             return {}
@@ -128,7 +130,7 @@ class FeatureScales(Statistic):
         }
 
     def finish(self, state: State) -> Scales:
-        """Return the facts that the scaling is made of."""
+        """Return the scales of all columns."""
         state = self.needs(state)
         n = float(state["weight"])
         columns = Columns(
@@ -154,7 +156,7 @@ class MajorityCounts(Statistic):
     Parameters
     ----------
     scales : Scales
-        What the first pass found.
+        The result of the first pass.
 
     Examples
     --------
@@ -247,9 +249,9 @@ def _dense_columns(table: NDArray[Any], weight: Vector, inverse: Vector) -> Stat
 
 
 def _columns(table: NDArray[Any], inverse: Vector) -> Iterator[tuple[int, Vector]]:
-    """Yield each column in its unit, to be written over; its memory is that of the next ones."""
+    """Yield each column in its unit; the caller may write over it, and the next ones reuse it."""
     n, d = table.shape
-    # Neighbours of rows lie in one line of the cache, columns that are stored as such do not.
+    # Neighbours in a row share a cache line, unless the table is stored by columns.
     width = 1 if table.flags.f_contiguous else _TOGETHER
     room = np.empty((min(width, d), n))
     for first in range(0, d, width):
@@ -272,7 +274,7 @@ def _sparse_columns(rows: CsrRows, weight: Vector, inverse: Vector) -> State:
     csr_column_squares(*matrix, mean, atom, squares, count)
     absent = np.maximum(n - stored, 0.0)
     zero = absent > 0.0
-    # The zeros that are not stored vote as one.
+    # The zeros that are not stored vote for zero.
     same, stronger = atom == 0.0, lead >= absent
     return {
         "low": np.where(zero, np.minimum(low, 0.0), low),
@@ -285,7 +287,7 @@ def _sparse_columns(rows: CsrRows, weight: Vector, inverse: Vector) -> State:
 
 
 def _in_units(state: State, exponents: NDArray[np.int32]) -> State:
-    """Return a state in units of other powers of two; none of its digits change."""
+    """Convert a state to other powers of two, without rounding."""
     shift = state["exponents"] - exponents
     if not shift.any():
         return state

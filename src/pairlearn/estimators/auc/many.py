@@ -14,7 +14,7 @@ from pairlearn.estimators.shared.calibration import Sigmoid
 from pairlearn.estimators.shared.evidence import Choice
 from pairlearn.estimators.shared.maps import as_map, fit_map, is_linear
 from pairlearn.estimators.shared.rules import Threshold, as_rule
-from pairlearn.estimators.shared.solvers import SGD, Moments
+from pairlearn.estimators.shared.solvers import SGD, Exact, Moments
 from pairlearn.features import FeatureMap, Identity
 from pairlearn.losses import LOSSES, PairLoss, Square, SquaredHinge
 from pairlearn.solvers.rows import Rows
@@ -97,10 +97,10 @@ def pair_parameters(model: Any) -> dict[str, Any]:
         loss = "square"
     return {
         "loss": loss,
-        "ridge": getattr(solver, "ridge", "auto"),
+        "solver": Exact(getattr(solver, "ridge", "auto")),
         "scaling": model.scaling,
-        "validation_fraction": model.validation_fraction,
         "class_weight": model.class_weight,
+        "validation_fraction": model.validation_fraction,
         "n_jobs": model.n_jobs,
         "random_state": model.random_state,
     }

@@ -2,10 +2,9 @@
 r"""From probabilities of pairs of classes to probabilities of classes.
 
 Pairs are coupled by Wu, Lin and Weng's second method: p minimises the sum over a != b of
-(r_ba p_a - r_ab p_b)^2, r_ab being the probability of a against b. What is coupled is timid where
-many pairs agree, since each of them is a witness of its own; one power of the probabilities,
-p_a^t / sum_b p_b^t, found by maximum likelihood on held-out examples, mends it (temperature
-scaling) and leaves the most probable class as it is.
+(r_ba p_a - r_ab p_b)^2, r_ab being the probability of a against b. Coupled probabilities are too
+cautious where many pairs agree. One power of them, p_a^t / sum_b p_b^t, found by maximum likelihood
+on held-out examples, corrects this (temperature scaling) and keeps the most probable class.
 
 References
 ----------
@@ -16,11 +15,14 @@ C. Guo, G. Pleiss, Y. Sun and K. Weinberger, On calibration of modern neural net
 
 from __future__ import annotations
 
+from itertools import combinations
+
 import numpy as np
 
+from pairlearn.estimators.shared.calibration import Sigmoid, fit_sigmoid
 from pairlearn.typing import Places, Vector
 
-__all__ = ["couple", "find_power", "raise_to"]
+__all__ = ["couple", "find_power", "pair_probabilities", "pair_sigmoids", "raise_to"]
 
 #: Examples whose classes are coupled at once.
 _BLOCK = 4_096
@@ -108,3 +110,23 @@ def find_power(probabilities: Vector, codes: Places, weight: Vector) -> float:
         if abs(step) < 1e-10:
             break
     return power
+
+
+def pair_sigmoids(codes: Places, weight: Vector, scores: Vector) -> Vector:
+    """Return slope and intercept of each pair of classes, from held-out scores."""
+    found = []
+    for column, (first, second) in enumerate(combinations(range(codes.max() + 1), 2)):
+        index = np.flatnonzero((codes == first) | (codes == second))
+        sigmoid = fit_sigmoid(scores[index, column], codes[index] == second, weight[index])
+        found.append((sigmoid.slope, sigmoid.intercept))
+    return np.array(found)
+
+
+def pair_probabilities(scores: Vector, sigmoids: Vector) -> Vector:
+    """Return the probability of each column of scores: of a label, or the later class of a pair."""
+    return np.column_stack(
+        [
+            Sigmoid(slope, intercept)(scores[:, column])
+            for column, (slope, intercept) in enumerate(sigmoids.tolist())
+        ]
+    )

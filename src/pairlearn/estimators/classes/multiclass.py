@@ -26,22 +26,28 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from pairlearn.estimators.classes.coupling import couple, find_power, raise_to
+from pairlearn.estimators.classes.coupling import (
+    couple,
+    find_power,
+    pair_probabilities,
+    pair_sigmoids,
+    raise_to,
+)
 from pairlearn.estimators.shared.by_name import is_scaled
-from pairlearn.estimators.shared.calibration import Sigmoid, fit_sigmoid
 from pairlearn.estimators.shared.class_moments import (
     MOST_FEATURES,
     ClassSystems,
-    check_ridge,
     compact,
     deal_folds,
     n_unknowns,
+    ridges_of,
     scores_of,
     to_user,
 )
 from pairlearn.estimators.shared.evidence import Candidate, Choice, Tried, best_of
 from pairlearn.estimators.shared.examples import product, validate_data
 from pairlearn.estimators.shared.scaling import Scaling, scaled_rows
+from pairlearn.estimators.shared.solvers import Exact
 from pairlearn.estimators.shared.storage import Storable, register_storable
 from pairlearn.estimators.shared.threads import threads
 from pairlearn.estimators.shared.weights import chunk_weights, example_weights
@@ -73,17 +79,17 @@ class MulticlassAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type
     loss : {"auto", "square", "squared_hinge"}, default="auto"
         The square loss is minimised in closed form, the squared hinge from there. "auto" takes
         the better by M over stratified folds; for more than ten classes, the square loss.
-    ridge : float or "auto", default="auto"
-        The weight of the squared norm, for features of mean variance 1. "auto" takes the best of
-        100, 10, ..., 1e-6 for all pairs by M of the square loss over stratified folds.
+    solver : "exact" or Exact, default="exact"
+        `Exact` holds the ridge. ``Exact(ridge="auto")`` takes the best of 100, 10, ..., 1e-6 for
+        all pairs by M of the square loss over stratified folds.
     scaling : "auto" or None, default="auto"
         "auto" centres and scales features inside `fit`, as in `AUCClassifier`; coefficients are in
         the units of X.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the classes, multiplied with `sample_weight`. They move the probabilities and
+        the predicted classes; the scores of the pairs do not depend on them.
     validation_fraction : float, default=0.2
         The share of a fold; 0.2 makes five.
-    class_weight : dict, "balanced" or None, default=None
-        Weights of the classes, multiplied with `sample_weight`. They move the probabilities, and
-        with them what is predicted; the scores of the pairs do not depend on them.
     n_jobs : int or None, default=None
         Threads that try the folds, -1 for all processors. The result does not depend on it.
     random_state : int, RandomState, Generator or None, default=None
@@ -122,6 +128,7 @@ class MulticlassAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type
     """
 
     _not_stored = ("random_state",)
+    _facts = ("loss_", "choice_")
     _arrays: ClassVar[dict[str, ArraySpec]] = {
         "coef": ArraySpec(("n_pairs", "n_features")),
         "sigmoids": ArraySpec(("n_pairs", 2)),
@@ -138,18 +145,18 @@ class MulticlassAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type
         self,
         *,
         loss: str = "auto",
-        ridge: float | str = "auto",
+        solver: str | Exact = "exact",
         scaling: str | None = "auto",
-        validation_fraction: float = 0.2,
         class_weight: dict[Any, float] | str | None = None,
+        validation_fraction: float = 0.2,
         n_jobs: int | None = None,
         random_state: Any = None,
     ) -> None:
         self.loss = loss
-        self.ridge = ridge
+        self.solver = solver
         self.scaling = scaling
-        self.validation_fraction = validation_fraction
         self.class_weight = class_weight
+        self.validation_fraction = validation_fraction
         self.n_jobs = n_jobs
         self.random_state = random_state
 
@@ -209,7 +216,7 @@ class MulticlassAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type
         """
         is_scaled(self.scaling)
         check_fraction("validation_fraction", self.validation_fraction)
-        candidates = check_ridge(self.ridge)
+        candidates = ridges_of(self.solver, type(self).__name__)
         if self.loss not in _LOSSES:
             raise ValueError(f"loss must be one of {_LOSSES}, got {self.loss!r}.")
         check_classification_targets(labels)
@@ -282,10 +289,10 @@ class MulticlassAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type
         coef, shift = to_user(coef, scaling, given, rows, basis)
         held = np.concatenate(tests)
         held_scores = np.concatenate(out_of_fold)
-        sigmoids = self._sigmoids(codes[held], weight[held], held_scores)
+        sigmoids = pair_sigmoids(codes[held], weight[held], held_scores)
         self.power_ = 1.0
         if n_classes > 2:
-            coupled = couple(_pair_probabilities(held_scores, sigmoids), n_classes)
+            coupled = couple(pair_probabilities(held_scores, sigmoids), n_classes)
             self.power_ = find_power(coupled, codes[held], weight[held])
         sigmoids[:, 1] -= sigmoids[:, 0] * shift
         self.choice_ = Choice(ridge=self.ridge_, evidence=evidence, tried=best.tried)
@@ -308,16 +315,6 @@ class MulticlassAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type
             objective = PairObjective(rows.take(index), y, SquaredHinge(), weight[index])
             w, _ = objective.minimise(self.ridge_, starts[column], tolerance=1e-7)
             found.append(w)
-        return np.array(found)
-
-    @staticmethod
-    def _sigmoids(codes: Places, weight: Vector, scores: Vector) -> Vector:
-        """Return slope and intercept of each pair, from held-out scores."""
-        found = []
-        for column, (first, second) in enumerate(combinations(range(codes.max() + 1), 2)):
-            index = np.flatnonzero((codes == first) | (codes == second))
-            sigmoid = fit_sigmoid(scores[index, column], codes[index] == second, weight[index])
-            found.append((sigmoid.slope, sigmoid.intercept))
         return np.array(found)
 
     def pair_scores(self, X: Any) -> Vector:
@@ -354,7 +351,7 @@ class MulticlassAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type
 
     def couple_scores(self, scores: Vector) -> Vector:
         """Return the probabilities of ``classes_`` that belong to the scores of the pairs."""
-        pairs = _pair_probabilities(scores, self.sigmoids_)
+        pairs = pair_probabilities(scores, self.sigmoids_)
         return raise_to(couple(pairs, len(self.classes_)), self.power_)
 
     def decision_function(self, X: Any) -> Vector:
@@ -397,16 +394,6 @@ class MulticlassAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type
             raise ModelFileError(
                 "the probability of a pair would fall with its score; save the fitted model again."
             )
-
-
-def _pair_probabilities(scores: Vector, sigmoids: Vector) -> Vector:
-    """Return the probability of the later class of each pair."""
-    return np.column_stack(
-        [
-            Sigmoid(slope, intercept)(scores[:, column])
-            for column, (slope, intercept) in enumerate(sigmoids.tolist())
-        ]
-    )
 
 
 register_storable(MulticlassAUCClassifier)

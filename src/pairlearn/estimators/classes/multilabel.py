@@ -18,25 +18,23 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from pairlearn.estimators.classes.coupling import pair_probabilities
 from pairlearn.estimators.shared.by_name import is_scaled
-from pairlearn.estimators.shared.calibration import (
-    THRESHOLDS,
-    Sigmoid,
-    choose_threshold,
-    fit_sigmoid,
-)
+from pairlearn.estimators.shared.calibration import Sigmoid
 from pairlearn.estimators.shared.class_moments import (
     MOST_FEATURES,
     ClassSystems,
-    check_ridge,
     compact,
     n_unknowns,
+    ridges_of,
     scores_of,
     to_user,
 )
 from pairlearn.estimators.shared.evidence import Candidate, best_of
 from pairlearn.estimators.shared.examples import product, validate_data
+from pairlearn.estimators.shared.rules import DecisionRule, Threshold, as_rule
 from pairlearn.estimators.shared.scaling import scaled_rows
+from pairlearn.estimators.shared.solvers import Exact
 from pairlearn.estimators.shared.storage import Storable, register_storable
 from pairlearn.estimators.shared.weights import chunk_weights
 from pairlearn.folds import deal, n_folds_of, splits_of
@@ -87,15 +85,16 @@ class MultilabelAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type
 
     Parameters
     ----------
-    ridge : float or "auto", default="auto"
-        The weight of the squared norm, for features of mean variance 1. "auto" takes for each label
-        the best of 100, 10, ..., 1e-6 by AUC over folds that all labels share.
-    threshold : str or float, default="balanced_accuracy"
-        A label is predicted where its score is above the threshold: "balanced_accuracy",
-        "accuracy" or "f1" of held-out scores, or a number for all labels.
+    solver : "exact" or Exact, default="exact"
+        `Exact` holds the ridge. ``Exact(ridge="auto")`` takes for each label the best of 100, 10,
+        ..., 1e-6 by AUC over folds that all labels share.
     scaling : "auto" or None, default="auto"
         "auto" centres and scales features inside `fit`, as in `AUCClassifier`; coefficients are in
         the units of X.
+    decision : float, str or DecisionRule, default="balanced_accuracy"
+        Where the scores of each label are cut, as of `AUCClassifier`: the best cut on held-out
+        scores by "balanced_accuracy", "accuracy", "f1" or `Costs`, "probability", or a number for
+        all labels. Probabilities are sigmoids of the scores.
     validation_fraction : float, default=0.2
         The share of a fold; 0.2 makes five.
     random_state : int, RandomState, Generator or None, default=None
@@ -143,15 +142,15 @@ class MultilabelAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type
     def __init__(
         self,
         *,
-        ridge: float | str = "auto",
-        threshold: float | str = "balanced_accuracy",
+        solver: str | Exact = "exact",
         scaling: str | None = "auto",
+        decision: float | str | DecisionRule = "balanced_accuracy",
         validation_fraction: float = 0.2,
         random_state: Any = None,
     ) -> None:
-        self.ridge = ridge
-        self.threshold = threshold
+        self.solver = solver
         self.scaling = scaling
+        self.decision = decision
         self.validation_fraction = validation_fraction
         self.random_state = random_state
 
@@ -183,8 +182,8 @@ class MultilabelAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type
         """
         is_scaled(self.scaling)
         check_fraction("validation_fraction", self.validation_fraction)
-        candidates = check_ridge(self.ridge)
-        self._check_threshold()
+        candidates = ridges_of(self.solver, type(self).__name__)
+        rule = self._rule()
         labels = _indicator(y)
         X = validate_data(
             self, X, accept_sparse="csr", dtype=[np.float64, np.float32], order="C",
@@ -217,7 +216,7 @@ class MultilabelAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type
         of_all = [_Sums.of(rows.take(part), weight[part]) for part in parts]
         total = _added(of_all)
         found = [
-            self._fit_label(rows, labels[:, k], weight, parts, of_all, total, candidates)
+            _fit_label(rows, labels[:, k], weight, parts, of_all, total, candidates, rule)
             for k in range(labels.shape[1])
         ]
         coef, shift = to_user(np.array([one[0] for one in found]), scaling, given, rows, basis)
@@ -225,69 +224,21 @@ class MultilabelAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type
         sigmoids = np.array([one[3] for one in found])
         sigmoids[:, 1] -= sigmoids[:, 0] * shift
         cuts = np.array([one[2] for one in found]) + shift
-        # A number is about the scores that the user sees.
-        self.thresholds_ = (
-            cuts if isinstance(self.threshold, str) else np.full(len(cuts), float(self.threshold))
-        )
+        if isinstance(rule, Threshold) and not isinstance(rule.at, str):
+            # A number is about the scores that the user sees.
+            cuts = np.full(len(cuts), float(rule.at))
+        self.thresholds_ = cuts
         self.coef_, self.sigmoids_ = coef, sigmoids
         return self
 
-    def _check_threshold(self) -> None:
-        if isinstance(self.threshold, str):
-            if self.threshold not in THRESHOLDS:
-                raise ValueError(
-                    f"threshold must be a number or one of {THRESHOLDS}, got {self.threshold!r}."
-                )
-        elif not np.isfinite(float(self.threshold)):
-            raise ValueError(f"threshold must be a finite number, got {self.threshold!r}.")
-
-    def _fit_label(
-        self,
-        rows: Rows,
-        has: Mask,
-        weight: Vector,
-        parts: list[Places],
-        of_all: list[_Sums],
-        total: _Sums,
-        candidates: tuple[float, ...],
-    ) -> tuple[Vector, float, float, tuple[float, float]]:
-        """Return coefficients, ridge, threshold and sigmoid of one label."""
-        having = [_Sums.of(rows.take(part[has[part]]), weight[part[has[part]]]) for part in parts]
-        all_having = _added(having)
-        # A fold is scored where the label is told apart on both sides of it.
-        usable = [
-            f
-            for f, part in enumerate(parts)
-            if _both(has[part], weight[part])
-            and min(
-                all_having.mass - having[f].mass,
-                total.mass - of_all[f].mass - all_having.mass + having[f].mass,
+    def _rule(self) -> DecisionRule:
+        """Return the decision rule of all labels."""
+        rule = as_rule(self.decision)
+        if rule.calibration != "sigmoid":
+            raise ValueError(
+                f'each label has a sigmoid, got decision={rule!r}; use calibration="sigmoid".'
             )
-            > 1e-12 * total.mass
-        ]
-        held = []
-        for f in usable:
-            train = all_having - having[f]
-            held.append((parts[f], _moments(total - of_all[f] - train, train)))
-
-        def solutions() -> Iterator[Candidate[list[Vector]]]:
-            for one in candidates:
-                tried = [scores_of(rows.take(t), m.solve_pairs(one))[:, 0] for t, m in held]
-                worth = [
-                    roc_auc(has[test], s, sample_weight=weight[test])
-                    for (test, _), s in zip(held, tried, strict=True)
-                ]
-                yield {"ridge": one}, tried, worth
-
-        best = best_of(solutions()) if held else None
-        ridge = best.evidence.values["ridge"] if best else candidates[0]
-        coef = _moments(total - all_having, all_having).solve_pairs(ridge)[0]
-        index = np.concatenate([test for test, _ in held]) if held else np.arange(len(has))
-        judged = np.concatenate(best.model) if best else rows.scores(coef)
-        criterion = self.threshold if isinstance(self.threshold, str) else THRESHOLDS[0]
-        cut = choose_threshold(judged, has[index], weight[index], criterion)
-        sigmoid = fit_sigmoid(judged, has[index], weight[index])
-        return coef, ridge, cut, (sigmoid.slope, sigmoid.intercept)
+        return rule
 
     def _scores(self, X: Any) -> Vector:
         check_is_fitted(self, "coef_")
@@ -304,13 +255,7 @@ class MultilabelAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type
 
     def predict_proba(self, X: Any) -> Vector:
         """Return the probability of each label, of shape (n_samples, n_labels)."""
-        scores = self._scores(X)
-        return np.column_stack(
-            [
-                Sigmoid(slope, intercept)(scores[:, k])
-                for k, (slope, intercept) in enumerate(self.sigmoids_.tolist())
-            ]
-        )
+        return pair_probabilities(self._scores(X), self.sigmoids_)
 
     def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Return the mean AUC over labels (not the accuracy).
@@ -344,6 +289,54 @@ class MultilabelAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type
         if not values:
             raise ValueError("no label tells these examples apart; there is no AUC.")
         return float(np.mean(values))
+
+
+def _fit_label(
+    rows: Rows,
+    has: Mask,
+    weight: Vector,
+    parts: list[Places],
+    of_all: list[_Sums],
+    total: _Sums,
+    candidates: tuple[float, ...],
+    rule: DecisionRule,
+) -> tuple[Vector, float, float, tuple[float, float]]:
+    """Return coefficients, ridge, threshold and sigmoid of one label."""
+    having = [_Sums.of(rows.take(part[has[part]]), weight[part[has[part]]]) for part in parts]
+    all_having = _added(having)
+    # A fold is scored where the label is told apart on both sides of it.
+    usable = [
+        f
+        for f, part in enumerate(parts)
+        if _both(has[part], weight[part])
+        and min(
+            all_having.mass - having[f].mass,
+            total.mass - of_all[f].mass - all_having.mass + having[f].mass,
+        )
+        > 1e-12 * total.mass
+    ]
+    held = []
+    for f in usable:
+        train = all_having - having[f]
+        held.append((parts[f], _moments(total - of_all[f] - train, train)))
+
+    def solutions() -> Iterator[Candidate[list[Vector]]]:
+        for one in candidates:
+            tried = [scores_of(rows.take(t), m.solve_pairs(one))[:, 0] for t, m in held]
+            worth = [
+                roc_auc(has[test], s, sample_weight=weight[test])
+                for (test, _), s in zip(held, tried, strict=True)
+            ]
+            yield {"ridge": one}, tried, worth
+
+    best = best_of(solutions()) if held else None
+    ridge = best.evidence.values["ridge"] if best else candidates[0]
+    coef = _moments(total - all_having, all_having).solve_pairs(ridge)[0]
+    index = np.concatenate([test for test, _ in held]) if held else np.arange(len(has))
+    judged = np.concatenate(best.model) if best else rows.scores(coef)
+    cut, sigmoid = rule.decide(judged, has[index], weight[index], (1.0, 1.0))
+    assert isinstance(sigmoid, Sigmoid)
+    return coef, ridge, cut, (sigmoid.slope, sigmoid.intercept)
 
 
 def _added(sums: list[_Sums]) -> _Sums:

@@ -27,20 +27,22 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
+from pairlearn.estimators.classes.odds import fit_cuts, odds_above
 from pairlearn.estimators.shared.by_name import is_scaled
 from pairlearn.estimators.shared.class_moments import (
     MOST_FEATURES,
     ClassSystems,
-    check_ridge,
     compact,
     deal_folds,
     n_unknowns,
+    ridges_of,
     scores_of,
     to_user,
 )
 from pairlearn.estimators.shared.evidence import Candidate, best_of
 from pairlearn.estimators.shared.examples import product, validate_data
 from pairlearn.estimators.shared.scaling import scaled_rows
+from pairlearn.estimators.shared.solvers import Exact
 from pairlearn.estimators.shared.storage import Storable, register_storable
 from pairlearn.estimators.shared.weights import chunk_weights
 from pairlearn.metrics import roc_auc
@@ -50,7 +52,7 @@ from pairlearn.solvers.rows import as_rows
 from pairlearn.typing import Places, Vector
 from pairlearn.validation import check_fraction, check_generator, check_weights
 
-__all__ = ["OrdinalAUCClassifier", "fit_cuts"]
+__all__ = ["OrdinalAUCClassifier"]
 
 
 class OrdinalAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -63,9 +65,9 @@ class OrdinalAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type: i
     grades : sequence or None, default=None
         The grades from the lowest to the highest; by default those of y in their natural order,
         which for texts is the alphabet's and must be said.
-    ridge : float or "auto", default="auto"
-        The weight of the squared norm, for features of mean variance 1. "auto" takes the best of
-        100, 10, ..., 1e-6 by the share of pairs in order over stratified folds.
+    solver : "exact" or Exact, default="exact"
+        `Exact` holds the ridge. ``Exact(ridge="auto")`` takes the best of 100, 10, ..., 1e-6 by the
+        share of pairs in order over stratified folds.
     scaling : "auto" or None, default="auto"
         "auto" centres and scales features inside `fit`, as in `AUCClassifier`; coefficients are in
         the units of X.
@@ -114,13 +116,13 @@ class OrdinalAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type: i
         self,
         *,
         grades: Any = None,
-        ridge: float | str = "auto",
+        solver: str | Exact = "exact",
         scaling: str | None = "auto",
         validation_fraction: float = 0.2,
         random_state: Any = None,
     ) -> None:
         self.grades = grades
-        self.ridge = ridge
+        self.solver = solver
         self.scaling = scaling
         self.validation_fraction = validation_fraction
         self.random_state = random_state
@@ -149,7 +151,7 @@ class OrdinalAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type: i
         """
         is_scaled(self.scaling)
         check_fraction("validation_fraction", self.validation_fraction)
-        candidates = check_ridge(self.ridge)
+        candidates = ridges_of(self.solver, type(self).__name__)
         X, y = validate_data(
             self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order="C",
             ensure_min_samples=2,
@@ -243,7 +245,7 @@ class OrdinalAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type: i
         """Return probabilities of ``classes_``, of shape (n_samples, n_grades)."""
         scores = self.decision_function(X)
         cuts = self.cuts_ if len(self.cuts_) > 1 else np.zeros(1)
-        above = _above(self.slope_, cuts, scores)
+        above = odds_above(self.slope_, cuts, scores)
         ends = np.ones((len(scores), 1)), np.zeros((len(scores), 1))
         return np.asarray(-np.diff(np.hstack((ends[0], above, ends[1])), axis=1))
 
@@ -311,90 +313,6 @@ def share_in_order(codes: Places, scores: Vector, weight: Vector) -> float:
     if total == 0.0:
         raise ValueError("y holds one grade only; there is no pair to put in order.")
     return right / total
-
-
-def fit_cuts(scores: Vector, codes: Places, weight: Vector) -> tuple[float, Vector]:
-    """Return slope and cuts of the proportional odds model, by maximum likelihood.
-
-    The share of each grade is smoothed by one example, and the slope stays positive and bounded,
-    so that scores that separate the grades do not send it to infinity.
-
-    Parameters
-    ----------
-    scores : ndarray of shape (n,)
-        Scores.
-    codes : ndarray of shape (n,)
-        Numbers of the grades, 0, 1, ..., each of which is there.
-    weight : ndarray of shape (n,)
-        Weights.
-
-    Returns
-    -------
-    slope : float
-        At least 0.
-    cuts : ndarray of shape (n_grades - 1,)
-        Rising.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> scores = rng.normal(size=4000)
-    >>> grades = (2.0 * scores + rng.logistic(size=4000) > 1.0).astype(int)
-    >>> slope, cuts = fit_cuts(scores, grades, np.ones(4000))
-    >>> round(slope, 1), cuts.round(1)
-    (2.0, array([1.]))
-    """
-    from scipy.optimize import minimize
-
-    centre, spread = float(scores.mean()), float(scores.std())
-    unit = spread if spread > 0.0 else 1.0
-    s = (scores - centre) / unit
-    n_grades = int(codes.max()) + 1
-    shares = np.bincount(codes, weight, minlength=n_grades) / weight.mean() + 1.0
-    above = 1.0 - np.cumsum(shares)[:-1] / shares.sum()
-    start = np.log(1.0 - above) - np.log(above)
-
-    def unpack(parameters: Vector) -> tuple[float, Vector]:
-        gaps = np.exp(parameters[2:])
-        cuts = parameters[1] + np.concatenate(([0.0], np.cumsum(gaps)))
-        return float(np.exp(parameters[0])), cuts
-
-    rows = np.arange(len(codes))
-    total = float(weight.sum())
-
-    def objective(parameters: Vector) -> tuple[float, Vector]:
-        slope, cuts = unpack(parameters)
-        higher = _above(slope, cuts, s)
-        padded = np.hstack((np.ones((len(s), 1)), higher, np.zeros((len(s), 1))))
-        upper, lower = padded[rows, codes], padded[rows, codes + 1]
-        p = np.maximum(upper - lower, 1e-300)
-        # d sigmoid = sigmoid (1 - sigmoid), and both ends are constants.
-        by_upper = weight / total * upper * (1.0 - upper) / p
-        by_lower = weight / total * lower * (1.0 - lower) / p
-        slope_gradient = float((by_upper - by_lower) @ s) * slope
-        cut_gradient = np.zeros(n_grades + 1)
-        np.subtract.at(cut_gradient, codes, by_upper)
-        np.add.at(cut_gradient, codes + 1, by_lower)
-        inner = cut_gradient[1:-1]
-        tails = np.cumsum(inner[::-1])[::-1]
-        gradient = np.concatenate(([slope_gradient, tails[0]], np.exp(parameters[2:]) * tails[1:]))
-        # As strong as one example that every grade might have had.
-        ridge = 0.5 * parameters[0] ** 2 / len(s)
-        gradient[0] -= parameters[0] / len(s)
-        return -float(weight @ np.log(p)) / total + ridge, -gradient
-
-    first = np.concatenate(([0.0, start[0]], np.log(np.maximum(np.diff(start), 1e-6))))
-    bounds = [(-14.0, 14.0), (None, None), *[(-20.0, 20.0)] * (n_grades - 2)]
-    found = minimize(objective, first, jac=True, method="L-BFGS-B", bounds=bounds)
-    slope, cuts = unpack(found.x)
-    return slope / unit, cuts + slope * centre / unit
-
-
-def _above(slope: float, cuts: Vector, scores: Vector) -> Vector:
-    """Return the probabilities of more than each grade, of shape (n, n_grades - 1)."""
-    with np.errstate(over="ignore"):
-        t = np.clip(slope * scores[:, None] - cuts, -700.0, 700.0)
-    return np.asarray(1.0 / (1.0 + np.exp(-t)))
 
 
 register_storable(OrdinalAUCClassifier)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What runs behind `EntropyRegressor.partial_fit`, and what it shares with the offline form."""
+"""The stream of `EntropyRegressor.partial_fit`: collect first examples, then correct a start."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _LARGEST = np.finfo(np.float64).max
 
 
 class Beginning(NamedTuple):
-    """What is found from the first examples: a starting point and the stream that corrects it."""
+    """What the first examples give: a starting point and the stream that corrects it."""
 
     start: Vector
     stream: Stream
@@ -40,7 +40,7 @@ class Beginning(NamedTuple):
 def scaled_start(
     rows: Rows, y: Vector, init: Any, weight: Vector, scales: RunningScales | None
 ) -> Vector:
-    """Return coefficients to start from; what is fitted is fitted in scaled units."""
+    """Return coefficients to start from; a fit is made in scaled units."""
     if scales is None or not isinstance(init, str):
         return start_from(rows, y, init, weight)
     return start_from(scales.apply(rows), y, init, weight) * scales.unit
@@ -60,8 +60,8 @@ class OnlineCorrection:
         self._weights: list[Vector] = []
         self._start = np.zeros(n_features) if known is None else known[0]
         self._stream: Stream | None = None
-        #: Errors are noted about this point: coefficients that wobble would shift those of features
-        #: far from zero.
+        #: Errors are measured about this point. Otherwise small changes of coefficients would shift
+        #: the errors of features far from zero.
         self._centre = np.zeros(n_features)
         self.errors = np.empty(0)
         #: Weights of these errors, empty if there are none.
@@ -138,6 +138,11 @@ class OnlineCorrection:
         return self._start + self._stream.average
 
     @property
+    def begun(self) -> bool:
+        """Whether enough examples have come to begin."""
+        return self._stream is not None
+
+    @property
     def scales(self) -> RunningScales | None:
         """The scales of the features, once they are followed."""
         return None if self._stream is None else self._stream.scales
@@ -151,7 +156,7 @@ class OnlineCorrection:
         """Return the intercept: the location of the latest errors."""
         if self.known is not None and self._stream is None:
             return self.known[1]
-        # While all of them weigh nothing they count the same.
+        # If all weights are zero, the errors count the same.
         weight = self.error_weight if self.error_weight.any() else np.empty(0)
         found = locate(self.errors[representatives(weight)], rule)
         return found - float(self.coef @ self._centre)
@@ -196,7 +201,7 @@ class OnlineCorrection:
                 self._centre = collected.spread()[0]
             self._note(self._errors(collected, targets), [weights])
             return
-        # Whatever follows the 256th example has no part in the choices.
+        # Examples after the 256th have no part in the choices.
         known = collected.take(np.arange(_WARM_UP))
         begun = begin(known, targets[:_WARM_UP], known_weight)
         errors = targets - collected.scores(begun.start)
@@ -205,7 +210,7 @@ class OnlineCorrection:
             self._centre = known.spread()[0]
         self._start, self._stream, self.bandwidth, self.step_size = begun
         self._note(errors + float(begun.start @ self._centre), [weights])
-        # One row tells of which kind the chunks are.
+        # One row tells dense from sparse chunks.
         self._rows, self._targets, self._weights = [known.take(np.arange(1))], [], []
 
     def _errors(self, rows: Rows, y: Vector) -> Vector:
@@ -234,9 +239,9 @@ class OnlineCorrection:
 def _check_collected(
     rows: list[Any], targets: list[Any], weights: list[Any], d: int, *, begun: bool
 ) -> None:
-    """Check the examples of a saved state that wait for the start, or tell of which kind they are.
+    """Check the examples that a checkpoint holds back until training starts.
 
-    Once the stream has begun one row is left, without a target.
+    Once the stream has begun, one row without a target is left; it tells dense from sparse.
     """
     if not all(isinstance(part, Rows) and part.shape[1] == d for part in rows):
         raise ValueError(f"the saved examples are not rows of {d} features.")

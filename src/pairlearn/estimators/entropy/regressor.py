@@ -12,17 +12,10 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from pairlearn.averaging import Averaging
-from pairlearn.domains import ball_or_whole
 from pairlearn.estimators.entropy.online import Beginning, OnlineCorrection, scaled_start
-from pairlearn.estimators.entropy.stages import StageTraining, Windows, stage_lengths
+from pairlearn.estimators.entropy.stages import EntropyTask, Known, Windows
 from pairlearn.estimators.entropy.start import INTERCEPTS, check_start, locate, start_from
-from pairlearn.estimators.shared.by_name import (
-    as_averaging,
-    as_schedule,
-    auto_steps,
-    is_scaled,
-)
+from pairlearn.estimators.shared.by_name import is_scaled
 from pairlearn.estimators.shared.examples import validate_data
 from pairlearn.estimators.shared.features_seen import rows_and_targets, see_features, seen_features
 from pairlearn.estimators.shared.mapping import MapsFeatures
@@ -30,6 +23,7 @@ from pairlearn.estimators.shared.maps import is_linear
 from pairlearn.estimators.shared.order import watch_order
 from pairlearn.estimators.shared.published import Attribute, publish, published
 from pairlearn.estimators.shared.scaling import Scaling, scaled_rows
+from pairlearn.estimators.shared.solvers import SOLVERS, Solver
 from pairlearn.estimators.shared.storage import Storable, register_storable
 from pairlearn.estimators.shared.weights import chunk_weights, representatives, weigh
 from pairlearn.features import FeatureMap
@@ -37,24 +31,14 @@ from pairlearn.losses import PairLoss
 from pairlearn.metrics.entropy import error_entropy
 from pairlearn.models.record import ModelRecord
 from pairlearn.models.registry import ArraySpec
-from pairlearn.pairings import PAIRINGS, Pairing
-from pairlearn.problem import Problem
-from pairlearn.schedules import Schedule
-from pairlearn.scores import LinearScore
-from pairlearn.solvers.descent.pairwise_sgd import PairwiseSGD
 from pairlearn.solvers.descent.stream import Stream
-from pairlearn.solvers.rows import Rows, check_squares, mean_pair_distance
+from pairlearn.solvers.rows import Rows, check_squares
 from pairlearn.solvers.streams.running_scales import RunningScales
 from pairlearn.solvers.turns import one_at_a_time
 from pairlearn.typing import Vector
-from pairlearn.validation import check_generator, check_positive
+from pairlearn.validation import check_generator
 
 __all__ = ["EntropyRegressor"]
-
-#: The relative step size of a stream, with steps c / sqrt(t).
-_STREAM_STEP = 1.0
-#: Steps of n_passes="auto", all stages together.
-_AUTO_STEPS = 130_000
 
 
 class EntropyRegressor(MapsFeatures, Storable, RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -83,43 +67,30 @@ class EntropyRegressor(MapsFeatures, Storable, RegressorMixin, BaseEstimator):  
         ``1.06 n^(-1/5) Q`` with Q the Rousseeuw-Croux scale of the current errors (2.2219 times
         the lower quartile of \|e - e'\|), found anew before each run. A stream takes the last
         one, from its first 256 examples.
-    step_size : float or "auto", default="auto"
-        The scale of the step sizes. "auto" trains a grid on one sample path and keeps the model
-        of least entropy on training data, the starting point included: a run never ends worse
-        than it began. A stream takes 1 over the mean squared distance of two examples.
-    intercept : {"median", "mean", "mode"}, default="median"
-        The entropy does not see a constant added to all errors, so the intercept is found
-        afterwards as the median, mean or half-sample mode of the training errors.
+    features : {"linear", "hats", "fourier"} or FeatureMap, default="linear"
+        What the score is linear in, as in `AUCClassifier`. `partial_fit` needs a fitted map. There
+        is no ridge: a map of many features needs many more examples.
+    solver : str or Solver, default="sgd"
+        "sgd", `SGD` with settings of its own, or a solver of your own. With ``step_size="auto"``
+        `fit` trains a grid on one sample path and keeps the model of least entropy on training
+        data, the starting point included: a run never ends worse than it began. A stream takes 1
+        over the mean squared distance of two examples. The radius is that of a ball around the
+        starting point; "auto" means none. ``n_passes="auto"`` takes 130,000 steps, shared by the
+        stages of a schedule, but at least 1 and at most 200 passes.
+    scaling : "auto" or None, default="auto"
+        "auto" centres each feature and divides it by its standard deviation, but at least by a
+        tenth of its range, so that units do not matter. Sparse features are not centred; pairs do
+        not notice. Coefficients are in the units of X; step size and radius refer to scaled
+        features. A stream learns scales on the way (see `solvers.streams.running_scales`), in which
+        the variances add up to 1. None is the bare algorithm.
     init : str or array-like of shape (n_features,), default="auto"
         Where to start: "huber", "least_squares", "zero" or coefficients. "auto" is "huber".
         The loss is not convex: the result depends on it.
-    radius : float, default=inf
-        Radius of the ball around the starting point that the coefficients live in.
-    n_passes : float or "auto", default="auto"
-        Number of steps in units of the number of examples, shared by the stages of a schedule.
-        "auto" takes 130,000 steps, but at least 1 and at most 200 passes.
-    schedule : str or Schedule, default="auto"
-        "constant" (the default of `fit`), "inverse_sqrt" (the default of `partial_fit`),
-        "inverse_time" or a schedule, whose scale is then multiplied by the step size.
-    averaging : str or Averaging, default="step_size"
-        "step_size" (the paper's average), "linear", "undelayed", "uniform", "tail", "last" or a
-        rule.
-    pairing : str or Pairing, default="previous"
-        "previous", "shuffled" or "random" (both not for `partial_fit`), or a pairing.
+    intercept : {"median", "mean", "mode"}, default="median"
+        The entropy does not see a constant added to all errors. So the intercept is found
+        afterwards as the median, mean or half-sample mode of the training errors.
     random_state : int, RandomState, Generator or None, default=None
         Source of the sampled indices.
-    scaling : "auto" or None, default="auto"
-        "auto" centres each feature and divides it by its standard deviation, but at least by a
-        tenth of its range, so that units do not matter (sparse features are not centred, which
-        pairs do not notice). Coefficients are in the units of X; `step_size` and `radius` refer
-        to scaled features. A stream finds scales on the way (see
-        `solvers.streams.running_scales`), in which the variances add up to 1. None is the bare
-        algorithm.
-    features : {"linear", "hats", "fourier"} or FeatureMap, default="linear"
-        What the score is linear in, as of `AUCClassifier`; `partial_fit` needs a map that is
-        fitted. There is no ridge: a map of many features needs many more examples.
-    max_memory : float, default=2**30
-        Bytes that mapped rows may take; they are held together.
 
     Attributes
     ----------
@@ -129,6 +100,10 @@ class EntropyRegressor(MapsFeatures, Storable, RegressorMixin, BaseEstimator):  
         The fitted map, `Identity` for a linear score.
     intercept_ : float
         Intercept.
+    solver_ : str
+        The name of the solver.
+    loss_ : PairLoss or None
+        The window of the last run, with its bandwidth; None until a stream has 256 examples.
     bandwidth_ : float
         The final bandwidth (NaN for a window of your own without one).
     bandwidths_ : list of float
@@ -173,36 +148,25 @@ class EntropyRegressor(MapsFeatures, Storable, RegressorMixin, BaseEstimator):  
         window: str | PairLoss = "gaussian",
         *,
         bandwidth: float | Sequence[float] | str | None = "auto",
-        step_size: float | str = "auto",
-        intercept: str = "median",
-        init: str | ArrayLike = "auto",
-        radius: float = np.inf,
-        n_passes: float | str = "auto",
-        schedule: str | Schedule = "auto",
-        averaging: str | Averaging = "step_size",
-        pairing: str | Pairing = "previous",
-        random_state: Any = None,
-        scaling: str | None = "auto",
         features: str | FeatureMap = "linear",
-        max_memory: float = 2**30,
+        solver: str | Solver = "sgd",
+        scaling: str | None = "auto",
+        init: str | ArrayLike = "auto",
+        intercept: str = "median",
+        random_state: Any = None,
     ) -> None:
         self.window = window
         self.bandwidth = bandwidth
-        self.step_size = step_size
-        self.intercept = intercept
-        self.init = init
-        self.radius = radius
-        self.n_passes = n_passes
-        self.schedule = schedule
-        self.averaging = averaging
-        self.pairing = pairing
-        self.random_state = random_state
-        self.scaling = scaling
         self.features = features
-        self.max_memory = max_memory
+        self.solver = solver
+        self.scaling = scaling
+        self.init = init
+        self.intercept = intercept
+        self.random_state = random_state
 
     coef_, intercept_, features_ = Attribute(), Attribute(), Attribute()
     _not_stored = ("random_state",)
+    _facts = ("solver_", "loss_")
     _arrays: ClassVar[Mapping[str, ArraySpec]] = {
         "coef": ArraySpec(("n_features",)),
         "intercept": ArraySpec(()),
@@ -216,8 +180,6 @@ class EntropyRegressor(MapsFeatures, Storable, RegressorMixin, BaseEstimator):  
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-    # --------------------------------------------------------------------------- training
 
     @one_at_a_time
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -239,7 +201,7 @@ class EntropyRegressor(MapsFeatures, Storable, RegressorMixin, BaseEstimator):  
         self
             The fitted regressor.
         """
-        self._check()
+        solver = self._checked_solver()
         given, y = rows_and_targets(self, X, y, reset=True, minimum=2)
         keep, weight = weigh(sample_weight, len(y))
         if keep is not None:
@@ -257,27 +219,20 @@ class EntropyRegressor(MapsFeatures, Storable, RegressorMixin, BaseEstimator):  
         )
         w = start = start_from(rows, y, self._init(scaling), weight)
         windows = self._windows()
-        n_steps = auto_steps(self.n_passes, len(y), budget=_AUTO_STEPS)
-        training = StageTraining(
-            self._pairing(),
-            as_schedule(self.schedule, default="constant"),
-            as_averaging(self.averaging),
-            check_positive("radius", self.radius, allow_infinite=True),
-            self.step_size,
-        )
-        self.bandwidths_: list[float] = []
-        lengths = stage_lengths(n_steps, len(windows.stages))
-        for stage, length in zip(windows.stages, lengths, strict=True):
+        bandwidths, n_steps = [], 0
+        for k, stage in enumerate(windows.stages):
             loss = windows.loss(stage, (y - rows.scores(w))[typical], rng)
-            self.bandwidths_.append(float(getattr(loss, "bandwidth", np.nan)))
-            # A ball is around the first starting point: learn from there, all the way.
-            begin = start if np.isfinite(training.radius) else w
-            w, self.step_size_ = training.run(loss, rows, y, weight, begin, length, rng)
-        self.bandwidth_ = self.bandwidths_[-1]
+            task = EntropyTask(loss, rng, start, w, k, len(windows.stages))
+            fitted = solver.fit(task, rows, y, weight)
+            w, n_steps = fitted.w, n_steps + fitted.trace.n_steps
+            bandwidths.append(float(getattr(loss, "bandwidth", np.nan)))
+        self.bandwidth_, self.bandwidths_ = bandwidths[-1], bandwidths
+        self.loss_: PairLoss | None = fitted.loss
+        self.solver_ = fitted.solver
+        self.step_size_, self.n_steps_ = fitted.choice.step_size, n_steps
         coef = w if scaling is None else scaling.to_user(w)
         errors = (y - given.scores(coef))[typical]
         publish(self, coef_=coef, intercept_=locate(errors, self.intercept))
-        self.n_steps_ = sum(lengths)
         self.entropy_ = self._entropy(errors)
         self.entropy_start_ = self._entropy((y - rows.scores(start))[typical])
         self._online: OnlineCorrection | None = None
@@ -310,7 +265,7 @@ class EntropyRegressor(MapsFeatures, Storable, RegressorMixin, BaseEstimator):  
         on how the stream is cut into chunks; the intercept does, slightly: it is located in the
         last 4096 errors, each made before its chunk was learned.
         """
-        self._check()
+        solver = self._checked_solver()
         if isinstance(self.bandwidth, Sequence) and not isinstance(self.bandwidth, str):
             raise ValueError(
                 "A decreasing schedule of bandwidths needs several runs over stored examples; "
@@ -326,16 +281,21 @@ class EntropyRegressor(MapsFeatures, Storable, RegressorMixin, BaseEstimator):  
             if hasattr(self, "coef_"):
                 known = self.coef_, float(self.intercept_), self.n_steps_
             online = OnlineCorrection(rows.shape[1], is_scaled=is_scaled(self.scaling), known=known)
-        begin = functools.partial(self._begin, known=online.known)
+        begin = functools.partial(self._begin, solver, online.known)
         online.learn(rows, y, chunk_weights(sample_weight, len(y)), begin)
-        self._adopt(online)
+        self._adopt(online, solver)
         watch_order(self, rows, y, online.scales)
         return self
 
     def _begin(
-        self, rows: Rows, y: Vector, weight: Vector, known: tuple[Vector, float, int] | None
+        self,
+        solver: Solver,
+        known: tuple[Vector, float, int] | None,
+        rows: Rows,
+        y: Vector,
+        weight: Vector,
     ) -> Beginning:
-        """Find the starting point of a stream, and whatever is "auto", in its first examples."""
+        """Return the starting point of a stream, its window and its solver, from first examples."""
         rng = check_generator(self.random_state)
         scales = RunningScales(rows.shape[1]).take(rows) if is_scaled(self.scaling) else None
         init = self._init(None) if known is None else known[0]
@@ -343,35 +303,16 @@ class EntropyRegressor(MapsFeatures, Storable, RegressorMixin, BaseEstimator):  
         errors = (y - rows.scores(start))[representatives(weight)]
         windows = self._windows()
         loss = windows.loss(windows.stages[-1], errors, rng)
-        if self.step_size == "auto":
-            # Scaled examples are at a mean squared distance of 2.
-            step_size = _STREAM_STEP / (2.0 if scales else mean_pair_distance(rows))
-        else:
-            step_size = check_positive("step_size", self.step_size)  # type: ignore[arg-type]
-        bandwidth = float(getattr(loss, "bandwidth", np.nan))
-        n_before = 0 if known is None else known[2]
-        stream = self._start(loss, step_size, rows.shape[1], rng, scales, n_before)
-        return Beginning(start, stream, bandwidth, step_size)
+        task = EntropyTask(loss, rng, start, start)
+        before = Known(rows, scales, 0 if known is None else known[2])
+        stream, step_size = solver.stream(task, rows.shape[1], before)
+        return Beginning(start, stream, float(getattr(loss, "bandwidth", np.nan)), step_size)
 
-    def _start(
-        self,
-        loss: PairLoss,
-        step_size: float,
-        n_features: int,
-        rng: np.random.Generator,
-        scales: RunningScales | None,
-        n_before: int = 0,
-    ) -> Stream:
-        schedule = as_schedule(self.schedule, default="inverse_sqrt").scaled(step_size)
-        averaging = as_averaging(self.averaging)
-        solver = PairwiseSGD(self._pairing(), schedule, ball_or_whole(self.radius), averaging)
-        problem = Problem(LinearScore(), loss)
-        return solver.start(problem, n_features, rng=rng, n_before=n_before, scales=scales)
-
-    def _adopt(self, online: OnlineCorrection) -> None:
+    def _adopt(self, online: OnlineCorrection, solver: Solver) -> None:
         """Take over what a stream has learned."""
-        self._online = online
+        self._online, self.solver_ = online, solver.name
         publish(self, coef_=online.coef, intercept_=online.locate(self.intercept))
+        self.loss_ = self._windows().of_bandwidth(online.bandwidth) if online.begun else None
         self.bandwidth_, self.bandwidths_ = online.bandwidth, [online.bandwidth]
         self.step_size_, self.n_steps_ = online.step_size, online.n_steps
         self.entropy_ = self.entropy_start_ = float("nan")
@@ -387,17 +328,19 @@ class EntropyRegressor(MapsFeatures, Storable, RegressorMixin, BaseEstimator):  
         """Go on from a state that `stream_state` of an estimator made alike returned."""
         if state:
             see_features(self, state)
-            online = OnlineCorrection(self._n_mapped(), is_scaled=is_scaled(self.scaling))
-            if isinstance(self.features, FeatureMap):
-                self.features_ = self.features
-            online.restore(state, self._start_again)
-            self._adopt(online)
+            solver, scaled = self._checked_solver(), is_scaled(self.scaling)
+            online = OnlineCorrection(self._n_mapped(), is_scaled=scaled)
 
-    def _start_again(self, bandwidth: float, step_size: float, n_features: int) -> Stream:
-        loss = self._windows().of_bandwidth(bandwidth)
-        rng = check_generator(self.random_state)
-        scales = RunningScales(n_features) if is_scaled(self.scaling) else None
-        return self._start(loss, step_size, n_features, rng, scales)
+            def start(bandwidth: float, step_size: float, n_features: int) -> Stream:
+                loss, zero = self._windows().of_bandwidth(bandwidth), np.zeros(n_features)
+                task = EntropyTask(loss, check_generator(self.random_state), zero, zero)
+                scales = RunningScales(n_features) if scaled else None
+                known = Known(scales=scales, step_size=step_size)
+                return solver.stream(task, n_features, known)[0]  # type: ignore[no-any-return]
+
+            online.restore(state, start)
+            self._restore_features()
+            self._adopt(online, solver)
 
     def _unpack(self, record: ModelRecord) -> None:
         super()._unpack(record)
@@ -406,8 +349,6 @@ class EntropyRegressor(MapsFeatures, Storable, RegressorMixin, BaseEstimator):  
                 setattr(self, name, np.nan)
         stages = record.arrays.get("bandwidths")
         self.bandwidths_ = [self.bandwidth_] if stages is None else stages.tolist()
-
-    # ------------------------------------------------------------------------- prediction
 
     def predict(self, X: Any) -> Vector:
         """Return predicted targets.
@@ -428,13 +369,13 @@ class EntropyRegressor(MapsFeatures, Storable, RegressorMixin, BaseEstimator):  
         scores = self._linear_scores(X, model["coef_"], model.get("features_"))
         return np.asarray(scores + model["intercept_"], dtype=np.float64)
 
-    # ------------------------------------------------------------------------- parameters
-
-    def _check(self) -> None:
+    def _checked_solver(self) -> Solver:
+        """Return the solver, once all parameters are checked."""
         is_scaled(self.scaling)
         if self.intercept not in INTERCEPTS:
             raise ValueError(f"intercept must be one of {INTERCEPTS}, got {self.intercept!r}.")
         self._windows().check()
+        return SOLVERS.make(self.solver)
 
     def _init(self, scaling: Scaling | None) -> Any:
         """Return the starting point that is asked for, for features in units of their own."""
@@ -443,9 +384,6 @@ class EntropyRegressor(MapsFeatures, Storable, RegressorMixin, BaseEstimator):  
         if scaling is None:
             return self.init
         return scaling.from_user(check_start(self.init, len(scaling.factor)))
-
-    def _pairing(self) -> Pairing:
-        return PAIRINGS.make(self.pairing)
 
     def _windows(self) -> Windows:
         return Windows(self.window, self.bandwidth)

@@ -1,45 +1,53 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The stages of an entropy regressor on stored examples: the window of each, and its training."""
+"""The stages of an entropy regressor: the window of each, and descent on stages and streams."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from pairlearn.averaging import Averaging
 from pairlearn.domains import ball_or_whole
 from pairlearn.estimators.entropy.online import pair_loss
 from pairlearn.estimators.entropy.start import pair_quartile
+from pairlearn.estimators.shared.by_name import as_averaging, as_pairing, as_schedule, auto_steps
+from pairlearn.estimators.shared.evidence import Choice
+from pairlearn.estimators.shared.solvers import SGD, Fitted, step_and_radius, way_of
 from pairlearn.estimators.shared.weights import representatives
 from pairlearn.losses import WINDOWS, PairLoss
-from pairlearn.pairings import Pairing
 from pairlearn.problem import Problem
-from pairlearn.schedules import Schedule
 from pairlearn.scores import LinearScore
 from pairlearn.solvers.descent.pairwise_sgd import PairwiseSGD
+from pairlearn.solvers.descent.stream import Stream
 from pairlearn.solvers.descent.sweep import Sweep
 from pairlearn.solvers.rows import Rows, mean_pair_distance
+from pairlearn.solvers.solution import Trace
+from pairlearn.solvers.streams.running_scales import RunningScales
 from pairlearn.typing import Vector
 from pairlearn.validation import check_positive
 
-__all__ = ["StageTraining", "Windows", "stage_lengths"]
+__all__ = ["Descent", "EntropyTask", "Known", "Windows", "stage_lengths"]
 
 #: Bandwidths of bandwidth="auto" in units of the final one, widest first.
 _STAGES = (8.0, 4.0, 2.0, 1.0)
+#: The relative step size of a stream, with steps c / sqrt(t).
+_STREAM_STEP = 1.0
+#: Steps of n_passes="auto", all stages together.
+_AUTO_STEPS = 130_000
 #: Relative step sizes: c over the mean squared distance of two examples.
 _STEPS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3)
-#: Steps of the runs that choose the step size of a stage, at most.
+#: The most steps of the runs that choose the step size of a stage.
 _CHOICE_STEPS = 3_000
-#: Errors that a candidate's entropy is computed from.
+#: The most errors that a candidate's entropy is computed from.
 _JUDGED = 20_000
 
 
 @dataclass(frozen=True)
 class Windows:
-    """`window` and `bandwidth` as `EntropyRegressor` has them, read and checked.
+    """The windows of the stages: the parameters `window` and `bandwidth`, checked.
 
     >>> Windows("gaussian", [3.0, 1.0]).stages
     (3.0, 1.0)
@@ -73,7 +81,7 @@ class Windows:
         return tuple(values.tolist())
 
     def check(self) -> None:
-        """Refuse what is no window, or no bandwidth of it."""
+        """Refuse a wrong window or bandwidth."""
         if self.stages[0] is None:
             self._plain()
         else:
@@ -86,7 +94,7 @@ class Windows:
         if isinstance(self.bandwidth, str):
             scale = pair_quartile(errors, rng)
             if scale == 0.0:
-                # A quarter of the pairs agree exactly: the window need only see the others.
+                # A quarter of the pairs agree exactly, so the window only has to see the others.
                 spread = float(np.abs(errors - np.median(errors)).mean())
                 scale = spread if spread > 0.0 else 1.0
             stage = stage * 1.06 * scale * len(errors) ** -0.2
@@ -114,7 +122,7 @@ class Windows:
 
 
 def stage_lengths(n_steps: int, n_stages: int) -> list[int]:
-    """Return the steps of each stage: those before the last only prepare it, and share a half.
+    """Return the steps of each stage. The stages before the last prepare it and share one half.
 
     >>> stage_lengths(90, 4), stage_lengths(90, 1)
     ([15, 15, 15, 45], [90])
@@ -124,56 +132,119 @@ def stage_lengths(n_steps: int, n_stages: int) -> list[int]:
 
 
 @dataclass(frozen=True)
-class StageTraining:
-    """The parts of a run, and its step size or "auto"."""
+class EntropyTask:
+    """Everything about one stage of a fit, or about a stream, but the examples.
 
-    pairing: Pairing
-    schedule: Schedule
-    averaging: Averaging
-    radius: float
-    step_size: float | str
+    Parameters
+    ----------
+    loss : PairLoss
+        The window, with its bandwidth.
+    rng : numpy.random.Generator
+        Source of randomness.
+    start : ndarray of shape (d,)
+        Where the first stage began.
+    latest : ndarray of shape (d,)
+        Where the stage before ended.
+    stage, n_stages : int
+        The place of the stage, from 0, and the number of stages.
+    """
 
-    def run(
-        self,
-        loss: PairLoss,
-        rows: Rows,
-        y: Vector,
-        weight: Vector,
-        w: Vector,
-        n_steps: int,
-        rng: np.random.Generator,
+    loss: PairLoss
+    rng: np.random.Generator
+    start: Vector
+    latest: Vector
+    stage: int = 0
+    n_stages: int = 1
+
+    def way(self, solver: Any) -> Any:
+        """Return how an entropy regressor trains by a solver."""
+        return way_of(solver, {SGD: Descent}, "EntropyRegressor")(self, solver)
+
+
+class Known(NamedTuple):
+    """What a stream knows when it begins: first examples, or the step size of a saved stream."""
+
+    rows: Rows | None = None
+    scales: RunningScales | None = None
+    n_before: int = 0
+    step_size: float | None = None
+
+
+class Descent:
+    """How an entropy regressor trains by `SGD`.
+
+    The loss sees only the difference of two errors. So starting from w means learning a correction,
+    from zero, of the errors that w leaves.
+    """
+
+    def __init__(self, task: EntropyTask, solver: SGD) -> None:
+        self.task, self.solver = task, solver
+        self.step_size, self.radius = step_and_radius(solver, "EntropyRegressor")
+        self.pairing = as_pairing(solver.pairing)
+        self.averaging = as_averaging(solver.averaging)
+        self.problem = Problem(LinearScore(), task.loss)
+
+    def fit(self, rows: Rows, y: Vector, weight: Vector) -> Fitted:
+        """Return the best model of one stage, with its step size."""
+        task = self.task
+        n_steps = auto_steps(self.solver.n_passes, len(y), budget=_AUTO_STEPS)
+        length = stage_lengths(n_steps, task.n_stages)[task.stage]
+        # A ball is around the first starting point: learn from there, all the way.
+        w = task.start if np.isfinite(self.radius) else task.latest
+        change, step_size = self._correction(rows, y - rows.scores(w), weight, length)
+        found = w + change if step_size else w
+        choice = Choice(step_size, self.radius)
+        return Fitted(found, "sgd", task.loss, choice, Trace(n_steps=length))
+
+    def stream(self, n_features: int, before: Known | None = None) -> tuple[Stream, float]:
+        """Return a stream of errors that learns a correction, and its step size."""
+        known = before or Known()
+        step_size = known.step_size or self.step_size
+        if step_size is None:
+            assert known.rows is not None
+            # Scaled examples are at a mean squared distance of 2.
+            step_size = _STREAM_STEP / (2.0 if known.scales else mean_pair_distance(known.rows))
+        schedule = as_schedule(self.solver.schedule, default="inverse_sqrt").scaled(step_size)
+        descent = PairwiseSGD(self.pairing, schedule, ball_or_whole(self.radius), self.averaging)
+        stream = descent.start(
+            self.problem,
+            n_features,
+            rng=self.task.rng,
+            n_before=known.n_before,
+            scales=known.scales,
+        )
+        return stream, step_size
+
+    def _correction(
+        self, rows: Rows, errors: Vector, weight: Vector, n_steps: int
     ) -> tuple[Vector, float]:
-        """Return the best model of a grid of step sizes, and its step size.
-
-        The loss sees the difference of two errors only, so that starting from w is learning a
-        correction, from zero, of the errors that w leaves.
-        """
-        errors = y - rows.scores(w)
-        problem = Problem(LinearScore(), loss)
+        """Return the correction of errors with the best step size of a grid; zero if none helps."""
+        loss, rng = self.task.loss, self.task.rng
+        shape = as_schedule(self.solver.schedule, default="constant")
 
         def run(step_size: float) -> Vector:
-            schedule, domain = self.schedule.scaled(step_size), ball_or_whole(self.radius)
-            solver = PairwiseSGD(self.pairing, schedule, domain, self.averaging)
+            schedule, domain = shape.scaled(step_size), ball_or_whole(self.radius)
             weights = weight if len(weight) else None
-            return solver.solve(
-                problem, rows, errors, n_steps=n_steps, rng=rng, example_weight=weights
-            ).average
+            return (
+                PairwiseSGD(self.pairing, schedule, domain, self.averaging)
+                .solve(self.problem, rows, errors, n_steps=n_steps, rng=rng, example_weight=weights)
+                .average
+            )
 
-        if self.step_size != "auto":
-            given = check_positive("step_size", self.step_size)  # type: ignore[arg-type]
-            return w + run(given), given
+        if self.step_size is not None:
+            return run(self.step_size), self.step_size
         n_choice = min(n_steps, _CHOICE_STEPS)
         # The best constant step is proportional to 1/sqrt(T) (Theorem 6a).
-        shrink = float(np.sqrt(n_choice / n_steps)) if self.schedule.is_constant else 1.0
+        shrink = float(np.sqrt(n_choice / n_steps)) if shape.is_constant else 1.0
         unit = 1.0 / (shrink * mean_pair_distance(rows))
         steps = tuple(c * unit for c in _STEPS)
         radii = (self.radius,) * len(steps)
-        models = Sweep(steps, radii, self.pairing, self.schedule, self.averaging).solve(
-            problem, rows, errors, n_steps=n_choice, rng=rng, example_weight=weight
+        models = Sweep(steps, radii, self.pairing, shape, self.averaging).solve(
+            self.problem, rows, errors, n_steps=n_choice, rng=rng, example_weight=weight
         )
         part, kept = rows, errors
-        if len(weight) or len(y) > _JUDGED:
-            judged = np.arange(len(y))[representatives(weight)]
+        if len(weight) or len(errors) > _JUDGED:
+            judged = np.arange(len(errors))[representatives(weight)]
             if len(judged) > _JUDGED:
                 judged = rng.choice(judged, _JUDGED, replace=False)
             part, kept = rows.take(judged), errors[judged]
@@ -193,4 +264,5 @@ class StageTraining:
             longer = run(step_size)
             found.append((risk(longer), longer))
         least, change = min(found, key=lambda one: one[0])
-        return (w + change, step_size) if least < risk(np.zeros(len(w))) else (w, 0.0)
+        none = np.zeros(rows.shape[1])
+        return (change, step_size) if least < risk(none) else (none, 0.0)

@@ -22,9 +22,10 @@ __all__ = [
 
 INTERCEPTS = ("median", "mean", "mode")
 
-#: Pairs that the quartile of the differences is estimated from, and up to how many all are taken:
-#: those of the 256 errors with which a stream begins.
-_PAIRS, _ALL = 16_384, 32_768
+#: Pairs that the quartile of the differences is estimated from.
+_PAIRS = 16_384
+#: All pairs are taken if there are at most this many: those of the 256 errors a stream begins with.
+_ALL = 32_768
 #: Rounds of reweighted least squares.
 _ROUNDS = 30
 _NO_WEIGHTS = np.empty(0)
@@ -66,8 +67,8 @@ def pair_quartile(errors: Vector, rng: np.random.Generator) -> float:
     This is the estimator of Rousseeuw and Croux (1993) with its factor for normal errors. Half of
     the errors may be arbitrary. Errors around two or three separate values give the spread around
     each of them, not the distance between them, because a quarter of the pairs have both members
-    near the same value. Of more than 256 errors about 16,384 pairs are taken: each error, in random
-    order on a ring, with the next ones, which says more than pairs that are drawn one by one.
+    near the same value. More than 256 errors give about 16,384 pairs: each error, in random order
+    on a ring, with the next ones. Such pairs say more than pairs that are drawn one by one.
 
     >>> errors = np.array([0.0, 1.0, 2.0, 3.0])
     >>> pair_quartile(errors, np.random.default_rng(0))
@@ -84,7 +85,7 @@ def pair_quartile(errors: Vector, rng: np.random.Generator) -> float:
 
 
 def _quantile(values: Vector, share: float) -> float:
-    """Return a quantile, as `numpy.quantile` and `numpy.median` do with more ado."""
+    """Return the same quantile as `numpy.quantile`, faster."""
     place = share * (len(values) - 1)
     first = int(place)
     after = min(first + 1, len(values) - 1)
@@ -107,7 +108,7 @@ def start_from(rows: Rows, y: Vector, init: Any, example_weight: Vector = _NO_WE
 
     `init` is "zero", "least_squares", "huber" (reweighted least squares with Huber's weights at
     1.345 times the normalised median absolute deviation), or coefficients of shape (d,). The
-    weights of the examples are not all zero; none are empty.
+    weights are not all zero; an empty array means equal weights.
     """
     d = rows.shape[1]
     if not isinstance(init, str):
@@ -136,10 +137,10 @@ def start_from(rows: Rows, y: Vector, init: Any, example_weight: Vector = _NO_WE
 
 
 def _least_squares(rows: Rows, y: Vector, weight: Vector, *, rough: bool = False) -> Vector:
-    """Return the least-squares coefficients of least norm, with an intercept left out of them.
+    """Return the least-squares coefficients of least norm, without the intercept.
 
-    Rough ones come from the normal equations, unless rows are wide: half of the digits at a
-    fraction of the cost.
+    Rough coefficients come from the normal equations, unless rows are wide. They have half of the
+    digits at a fraction of the cost.
     """
     share = weight / weight.sum()
     root = np.sqrt(weight)

@@ -12,44 +12,26 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
-from pairlearn.averaging import Averaging
 from pairlearn.estimators.metric.mixin import Metric, PairMixin
-from pairlearn.estimators.metric.start import sample_differences, start_from
+from pairlearn.estimators.metric.solver import MetricSGD, metric_solver
+from pairlearn.estimators.metric.start import components_of
 from pairlearn.estimators.metric.stream import MetricStream
-from pairlearn.estimators.metric.training import (
-    Examples,
-    Training,
-    choose,
-    choose_step_size,
-    held_out_masks,
-)
-from pairlearn.estimators.shared.by_name import as_averaging, as_schedule, auto_steps
+from pairlearn.estimators.metric.training import Examples
 from pairlearn.estimators.shared.features_seen import see_features
 from pairlearn.estimators.shared.maps import is_linear
 from pairlearn.estimators.shared.scaling import scaled_rows
+from pairlearn.estimators.shared.solvers import Solver
 from pairlearn.estimators.shared.storage import Storable, register_storable
 from pairlearn.estimators.shared.weights import weigh
-from pairlearn.features import FeatureMap
-from pairlearn.losses import PairLoss
+from pairlearn.features import FeatureMap, Identity
+from pairlearn.losses import METRIC_LOSSES, PairLoss
 from pairlearn.models.record import ModelRecord
 from pairlearn.models.registry import ArraySpec
-from pairlearn.pairings import Pairing
-from pairlearn.schedules import Schedule
 from pairlearn.solvers.rows import DenseRows
 from pairlearn.solvers.turns import one_at_a_time
 from pairlearn.typing import Vector
-from pairlearn.validation import check_count, check_fraction, check_generator
 
 __all__ = ["MetricLearner"]
-
-#: Step sizes of the grid in units of `unit_step`.
-_STEPS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
-#: The one for pairs of near examples.
-_NEIGHBOR_STEP = 0.1
-#: Least number of steps and of passes of n_passes="auto" where the step size is chosen.
-_AUTO_STEPS, _AUTO_PASSES = 10_000, 8
-#: Passes that it tries where the step size is known, and the steps beyond which one run suffices.
-_PASSES, _MOST_STEPS = (10, 50, 200), 200_000
 
 
 class MetricLearner(
@@ -67,7 +49,10 @@ class MetricLearner(
 
     with stochastic gradient descent (Algorithm 1 of the paper; `partial_fit` is Algorithm 2).
     `fit` learns from pairs of near examples, which is what nearest neighbours need;
-    ``pairing="previous"`` lets each example meet the previous one, as in the paper.
+    ``MetricSGD(pairing="previous")`` lets each example meet the previous one, as in the paper.
+
+    The solver is a name or an object with its own settings. ``solver__step_size`` and the like
+    work in a grid search.
 
     Parameters
     ----------
@@ -80,68 +65,37 @@ class MetricLearner(
         which is not convex but costs O(d rank) a step.
     rank : int, optional
         Number of columns of L, at most the number of features.
-    step_size : float, "auto" or "held_out", default="auto"
-        The scale of the step sizes. The unit step moves the squared distance of a typical pair by
-        1. "auto" takes 0.1 units for pairs of near examples, and for other pairs "held_out"; a
-        stream takes the unit step of its first 64 examples (of its first chunk without `scaling`)
-        over sqrt(t). "held_out" trains a grid on
-        a part of the training data and keeps the best by nearest neighbours (`n_neighbors`) on
-        the rest, the starting point included; for given pairs by the AUC of held-out pairs.
-    radius : float, default=inf
-        Bound on the Frobenius norm of W.
-    projection : {"auto", "exact", "every"}, default="auto"
-        Whether W is projected onto the PSD cone at each step that leaves it ("exact", by finding
-        the one negative eigenvalue, see `pairlearn.kernels.steps.mahalanobis`), or every `period`
-        steps by a full eigendecomposition. "auto" is every 2000 steps in `fit`, and exact in
-        `partial_fit`. The result is positive semi-definite in any case.
-    period : int, default=1
-        The number of steps between projections with ``projection="every"``.
     init : str or array-like, default="auto"
         "identity", scaled so that the mean squared distance of a pair is the bias of the loss or
         1 if that is larger (for a low rank the leading principal components, scaled so); or W
         of shape (d, d), its diagonal, or L, taken as they are. "auto" is "identity".
-    n_passes : float or "auto", default="auto"
-        Number of steps in units of the number of examples (of pairs). "auto" takes the best of 10,
-        50 and 200 passes, but at most 200,000 steps or 8 passes, on held-out examples; where the
-        step size is chosen instead, 8 passes, or more up to 10,000 steps, but at most 200 passes.
-    n_neighbors : int, default=3
-        Neighbours of ``pairing="neighbors"``, and those by which "held_out" judges.
-    schedule : str or Schedule, default="auto"
-        "constant" (the default of `fit`), "inverse_sqrt" (the default of `partial_fit`),
-        "inverse_time" or a schedule, whose scale is then multiplied by the step size.
-    averaging : str or Averaging, default="auto"
-        "tail" (the default of `fit`: the mean over the second half of the steps, since the
-        starting point is far from neutral), "step_size" (the paper's average, the default of
-        `partial_fit`), "linear", "uniform", "last", or a rule.
-    pairing : str or Pairing, default="auto"
-        "neighbors" (the default of `fit`), pairs drawn from each example's `n_neighbors` nearest
-        ones of its own label and of other labels, both equally often. Half of the examples look
-        for theirs in the Euclidean metric, for the first half of the steps; the others in the
-        metric learned so far, for the second half, which takes a third of the step size, in units
-        of its own pairs. "previous" (the default of
-        `partial_fit`, for which the others do not serve); "shuffled", the same with passes in
-        random order; "random"; or a pairing of one pair a step. Given pairs are taken as they are.
-    validation_fraction : float, default=0.2
-        Share of the training data held out by "held_out". With fewer than 1000 held-out examples
-        three parts are held out in turn.
-    random_state : int, RandomState, Generator or None, default=None
-        Source of the sampled indices.
-    scaling : "auto" or None, default="auto"
-        "auto" divides each feature by its standard deviation, but at least by a tenth of its
-        range, so that units do not matter. `components_` and a given `init` are in the units of X;
-        `step_size` and `radius` refer to scaled features. A stream finds scales on the way (see
-        `solvers.streams.running_scales`), in which the variances add up to 1. None is the bare
-        algorithm.
     features : {"linear", "hats", "fourier"} or FeatureMap, default="linear"
         What the metric is about, as of `AUCClassifier`: a distance of mapped examples. For `fit`;
         the cost grows with the square of the number of mapped features.
-    max_memory : float, default=2**30
-        Bytes that mapped rows may take; they are held together.
+    solver : "sgd" or Solver, default="sgd"
+        How W is found. "sgd" is `MetricSGD`, which holds step size, radius, number of passes,
+        averaging, pairing and projection. A plain `SGD` is taken with its own defaults: the
+        paper's average, and pairs with the previous example.
+    scaling : "auto" or None, default="auto"
+        "auto" divides each feature by its standard deviation, but at least by a tenth of its
+        range, so that units do not matter. `components_` and a given `init` are in the units of X;
+        step sizes and radii refer to scaled features. A stream finds scales on the way (see
+        `solvers.streams.running_scales`), in which the variances add up to 1. None is the bare
+        algorithm.
+    n_neighbors : int, default=3
+        Neighbours that an example is paired with, and neighbours that judge held-out examples.
+    validation_fraction : float, default=0.2
+        Share of the training data that is held out where the step size or the number of passes is
+        chosen. With fewer than 1000 held-out examples three parts are held out in turn.
+    random_state : int, RandomState, Generator or None, default=None
+        Source of the sampled indices.
 
     Attributes
     ----------
     components_ : ndarray of shape (n_components, n_features)
         L with W = L' L: the map of `transform`.
+    features_ : FeatureMap
+        The fitted map, `Identity` for a metric of the features as they are.
     threshold_ : float
         The distance up to which `predict` calls a pair similar. Set by fitting on pairs (the
         best accuracy on them), `calibrate_threshold` or `set_threshold`.
@@ -157,10 +111,9 @@ class MetricLearner(
 
     Notes
     -----
-    X is dense: a learned distance between sparse examples
-    would be dense too, so pass ``X.toarray()`` or reduce the dimension first (TruncatedSVD). No
-    metric is best everywhere: ``step_size="held_out"`` counts the Euclidean one among the
-    candidates.
+    X is dense: a learned distance between sparse examples would be dense too, so pass
+    ``X.toarray()`` or reduce the dimension first (TruncatedSVD). No metric is best everywhere:
+    ``MetricSGD(step_size="held_out")`` counts the Euclidean one among the candidates.
 
     Examples
     --------
@@ -182,41 +135,26 @@ class MetricLearner(
         *,
         parameterization: str = "full",
         rank: int | None = None,
-        step_size: float | str = "auto",
-        radius: float = np.inf,
-        projection: str = "auto",
-        period: int = 1,
         init: str | ArrayLike = "auto",
-        n_passes: float | str = "auto",
+        features: str | FeatureMap = "linear",
+        solver: str | Solver = "sgd",
+        scaling: str | None = "auto",
         n_neighbors: int = 3,
-        schedule: str | Schedule = "auto",
-        averaging: str | Averaging = "auto",
-        pairing: str | Pairing = "auto",
         validation_fraction: float = 0.2,
         random_state: Any = None,
-        scaling: str | None = "auto",
-        features: str | FeatureMap = "linear",
-        max_memory: float = 2**30,
     ) -> None:
         self.loss = loss
         self.parameterization = parameterization
         self.rank = rank
-        self.step_size = step_size
-        self.radius = radius
-        self.projection = projection
-        self.period = period
         self.init = init
-        self.n_passes = n_passes
+        self.features = features
+        self.solver = solver
+        self.scaling = scaling
         self.n_neighbors = n_neighbors
-        self.schedule = schedule
-        self.averaging = averaging
-        self.pairing = pairing
         self.validation_fraction = validation_fraction
         self.random_state = random_state
-        self.scaling = scaling
-        self.features = features
-        self.max_memory = max_memory
 
+    _named_parts: ClassVar = {"solver": {"sgd": MetricSGD}, "loss": METRIC_LOSSES}
     _not_stored = ("random_state",)
     _arrays: ClassVar[Mapping[str, ArraySpec]] = {
         "components": ArraySpec(("n_components", "n_features")),
@@ -262,80 +200,27 @@ class MetricLearner(
         self
             The fitted learner.
         """
-        problem, domain = self._problem(), self._domain(stored=True)
         given, y, paired = self._examples(X, y, reset=True, minimum=2)
         data = _weighted(given, y, paired, sample_weight)
-        given, y = data.rows, data.y
-        source = self._fit_map(DenseRows(given), copy.deepcopy(self.random_state))
-        scaling, scaled = scaled_rows(
+        source = self._fit_map(DenseRows(data.rows), copy.deepcopy(self.random_state))
+        scaling, rows = scaled_rows(
             self.scaling, source, data.weight, mapped=not is_linear(self.features)
         )
-        assert isinstance(scaled, DenseRows)
-        data = Examples(scaled.X, y, data.weight)
-        rows = data.rows
-        _check_both_kinds(y, paired)
-        rng = check_generator(self.random_state)
-        n = len(y) // (2 if paired else 1)
-        training = Training(
-            problem,
-            domain,
-            as_schedule(self.schedule, default="constant"),
-            as_averaging("tail" if self.averaging == "auto" else self.averaging),
-            self._pairing(paired),
-            check_count("n_neighbors", self.n_neighbors),
-        )
-        fraction = check_fraction("validation_fraction", self.validation_fraction)
-        pairing = training.pair(rows, y, rng)
-        differences = sample_differences(rows, pairing, rng)
-        start = start_from(training.score, problem.loss, self.init, rows, differences, scaling)
-        unit = training.unit(differences)
-        n_steps = auto_steps(self.n_passes, n, budget=max(_AUTO_STEPS, _AUTO_PASSES * n))
-        held_out = None
-        if self.step_size == "held_out" or (
-            self.step_size == "auto" and training.pairing is not None
-        ):
-            step_size, held_out = choose_step_size(
-                training,
-                [c * unit for c in _STEPS],
-                data,
-                start=start,
-                n_steps=n_steps,
-                folds=held_out_masks(n, fraction, rng),
-                rng=rng,
-            )
-        else:
-            step_size = self._given_step_size(_NEIGHBOR_STEP * unit)
-            if self.n_passes == "auto":
-                most = max(_MOST_STEPS, _AUTO_PASSES * n)
-                lengths = sorted({min(passes * n, most) for passes in _PASSES})
-                best = 0
-                if len(lengths) > 1:
-                    best, held_out = choose(
-                        training,
-                        [(step_size, length) for length in lengths],
-                        data,
-                        start=start,
-                        folds=held_out_masks(n, fraction, rng),
-                        rng=rng,
-                    )
-                n_steps = lengths[best]
-        self.n_steps_ = self.n_gradients_ = 0
-        w = start.ravel()
-        if step_size > 0:
-            learned = training.run(
-                data, pairing, start=start, step_size=step_size, unit=unit, n_steps=n_steps, rng=rng
-            )
-            w, self.n_steps_, self.n_gradients_ = learned.w, learned.n_steps, learned.n_gradients
-        self.step_size_ = step_size
-        self.held_out_score_ = held_out
-        self._stream, self._waiting = None, []
-        self._finish(training.score, w, scaling)
+        _check_both_kinds(data.y, paired)
+        task = self._task(paired, scaling)
+        fitted = metric_solver(self.solver).fit(task, rows, data.y, data.weight)
+        self.step_size_, self.held_out_score_ = fitted.choice.step_size, fitted.choice.auc
+        self.n_steps_, self.n_gradients_ = fitted.trace.n_steps, fitted.trace.n_gradients
+        self._stream = None
+        # Iterates between two projections may have left the cone, and their average with them:
+        # `components_of` leaves the negative eigenvalues out, which projects it.
+        components = components_of(task.score, fitted.w, rows.shape[1])
+        self._take(components if scaling is None else scaling.to_user(components))
         self._forget_threshold()
         if paired:
-            signs = np.where(y[::2] == y[1::2], 1.0, -1.0)
-            if len(np.unique(signs)) == 2:
-                pairs = given.reshape(-1, 2, given.shape[1])
-                self.calibrate_threshold(pairs, signs)
+            signs = np.where(data.y[::2] == data.y[1::2], 1.0, -1.0)
+            pairs = data.rows.reshape(len(signs), 2, -1)
+            self.calibrate_threshold(pairs, signs)
         return self
 
     @one_at_a_time
@@ -365,13 +250,14 @@ class MetricLearner(
         self
             The fitted learner.
         """
-        self._problem()
+        self._score()
         components = np.asarray(components, dtype=np.float64)
         see_features(self, {"n_features": components.shape[1], "feature_names": feature_names})
-        self.components_, self._n_features_out = components, len(components)
+        self.features_ = Identity.of(components.shape[1])
         self.step_size_, self.held_out_score_ = None, held_out_score
         self.n_steps_, self.n_gradients_ = 0, n_gradients
-        self._stream, self._waiting = None, []
+        self._stream = None
+        self._take(components)
         self._forget_threshold()
         return self
 

@@ -15,7 +15,7 @@ Indices = NDArray[np.int64]
 
 #: Queries whose distances are held in memory at once.
 _BLOCK = 128
-#: Examples that neighbours are looked for among, at most: the cost grows with n, not its square.
+#: Neighbours come from at most this many examples, so that the cost grows with n, not its square.
 _CANDIDATES = 20_000
 
 
@@ -25,12 +25,12 @@ def neighbor_pairs(
     """Return each query with its nearest examples of its own label and of other labels.
 
     Nearest neighbours see near examples only, so a metric for them is best learned from near
-    pairs: of each query, its `n_neighbors` Euclidean neighbours of the same label, and as many of
-    other labels, of which those beyond the nearest count only if they are among the
-    4 `n_neighbors` + 4 nearest examples of any label. The kind of pairs of which there are fewer is
-    repeated, so that pairs of equal and of different labels are drawn equally often. With more
-    than 20,000 examples, neighbours are looked for among 20,000 of them. The queries are on the
-    left, their neighbours on the right.
+    pairs. Each query is paired with its `n_neighbors` Euclidean neighbours of the same label and
+    with as many of other labels. The nearest example of another label always counts; the next ones
+    count only if they are among the 4 `n_neighbors` + 4 nearest examples of any label. The rarer
+    kind of pairs is repeated, so that pairs of equal and of different labels are drawn equally
+    often. With more than 20,000 examples, neighbours come from a sample of 20,000. Queries are on
+    the left, their neighbours on the right.
 
     >>> X = np.array([[0.0], [1.0], [2.0], [3.0]])
     >>> labels, rng = np.array([0.0, 0.0, 1.0, 1.0]), np.random.default_rng(0)

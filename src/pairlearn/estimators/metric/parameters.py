@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the parameters of a metric learner ask for, and the form of its examples."""
+"""The parameters of a metric learner as objects, and its examples as rows."""
 
 from __future__ import annotations
 
@@ -9,93 +9,55 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.multiclass import check_classification_targets
 
-from pairlearn.averaging import Averaging
-from pairlearn.domains import PsdBall, PsdCone
+from pairlearn.estimators.metric.descent import MetricTask
 from pairlearn.estimators.metric.mixin import check_pair_labels, check_pairs
 from pairlearn.estimators.shared.by_name import is_scaled
 from pairlearn.estimators.shared.examples import validate_data
 from pairlearn.estimators.shared.mapping import MapsFeatures
+from pairlearn.estimators.shared.solvers import Solver
 from pairlearn.features import FeatureMap
 from pairlearn.losses import METRIC_LOSSES, PairLoss
-from pairlearn.pairings import PAIRINGS, GivenPairs, Pairing, PreviousExample
 from pairlearn.pairings.given import as_rows_of_pairs
 from pairlearn.problem import Problem
-from pairlearn.schedules import Schedule
 from pairlearn.scores import MahalanobisScore
 from pairlearn.typing import Vector
-from pairlearn.validation import check_positive
+from pairlearn.validation import check_count, check_fraction
 
 __all__ = ["MetricParameters"]
 
-#: Steps between two projections of projection="auto" in `fit`.
-_PERIOD = 2000
-
 
 class MetricParameters(MapsFeatures):
-    """The parameters of `MetricLearner`, which says what each means, read and checked."""
+    """The parameters of `MetricLearner`, read and checked."""
 
     loss: str | PairLoss
     parameterization: str
     rank: int | None
-    step_size: float | str
-    radius: float
-    projection: str
-    period: int
     init: str | ArrayLike
-    schedule: str | Schedule
-    averaging: str | Averaging
-    pairing: str | Pairing
-    random_state: Any
-    scaling: str | None
     features: str | FeatureMap
+    solver: str | Solver
+    scaling: str | None
+    n_neighbors: int
+    validation_fraction: float
+    random_state: Any
     n_features_in_: int
     #: The number of each label of a stream.
     _codes: dict[Any, float]
 
-    def _problem(self) -> Problem:
-        is_scaled(self.scaling)
-        return Problem(self._score(), METRIC_LOSSES.make(self.loss))
+    def _task(self, paired: bool, scaling: Any = None) -> MetricTask:
+        """Return what the solver is asked to do, with the scaling of the rows of a fit."""
+        return MetricTask(
+            Problem(self._score(), METRIC_LOSSES.make(self.loss)),
+            self.init,
+            paired,
+            is_scaled(self.scaling),
+            self.random_state,
+            scaling,
+            check_count("n_neighbors", self.n_neighbors),
+            check_fraction("validation_fraction", self.validation_fraction),
+        )
 
     def _score(self) -> MahalanobisScore:
         return MahalanobisScore(self.parameterization, self.rank)
-
-    def _given_step_size(self, auto: float) -> float:
-        if isinstance(self.step_size, str) and self.step_size == "auto":
-            return auto
-        if isinstance(self.step_size, str):
-            raise ValueError(
-                f'step_size must be a number, "auto" or "held_out", got {self.step_size!r}.'
-            )
-        return check_positive("step_size", self.step_size)
-
-    def _domain(self, *, stored: bool) -> PsdCone | PsdBall:
-        projection, period = self.projection, self.period
-        if projection == "auto":
-            projection = "exact"
-            if stored and self.period == 1:
-                projection, period = "every", _PERIOD
-        radius = check_positive("radius", self.radius, allow_infinite=True)
-        if np.isinf(radius):
-            return PsdCone(projection=projection, period=period)
-        return PsdBall(radius, projection=projection, period=period)
-
-    def _pairing(self, paired: bool) -> Pairing | None:
-        """Return the pairing, None for near examples."""
-        if paired:
-            return GivenPairs()
-        if isinstance(self.pairing, str) and self.pairing in ("auto", "neighbors"):
-            return None
-        return PAIRINGS.make(self.pairing)
-
-    def _stream_pairing(self, paired: bool) -> Pairing:
-        """Return the pairing of a stream, in which nobody's neighbours are known."""
-        pairing = self._pairing(paired)
-        if pairing is None and self.pairing == "neighbors":
-            raise ValueError(
-                'pairing="neighbors" needs all examples at once; for partial_fit use "previous" '
-                'or "auto".'
-            )
-        return PreviousExample() if pairing is None else pairing
 
     def _examples(
         self, X: Any, y: ArrayLike, *, reset: bool, minimum: int, coded: bool = True

@@ -12,16 +12,18 @@ from pairlearn.averaging import Averaging
 from pairlearn.domains import PsdBall, PsdCone
 from pairlearn.estimators.metric.neighbors import neighbor_pairs
 from pairlearn.estimators.metric.start import components_of, sample_differences, unit_step
+from pairlearn.estimators.shared.evidence import Best, best_of
 from pairlearn.metrics import roc_auc
 from pairlearn.pairings import GivenPairs, ListedPairs, Pairing
 from pairlearn.problem import Problem
 from pairlearn.schedules import Schedule
 from pairlearn.scores import MahalanobisScore
 from pairlearn.solvers.descent.pairwise_sgd import PairwiseSGD
+from pairlearn.solvers.solution import Trace
 from pairlearn.typing import Mask, Vector
 from pairlearn.validation import DivergenceError
 
-__all__ = ["Examples", "Learned", "Training", "choose", "choose_step_size", "held_out_masks"]
+__all__ = ["Examples", "Training", "choose", "choose_step_size", "held_out_masks"]
 
 #: Step size of the second round with neighbours, in units of the first one.
 _FINER = 1.0 / 3.0
@@ -29,8 +31,10 @@ _FINER = 1.0 / 3.0
 _CHOICE_STEPS = 50_000
 #: With fewer held-out examples than this, three parts are held out in turn.
 _ENOUGH = 1000
-#: Examples that a candidate is judged by, and that it finds neighbours among, at most.
-_QUERIES, _NEIGHBORS = 1000, 5000
+#: A candidate is judged by at most this many held-out examples.
+_QUERIES = 1000
+#: It finds their neighbours among at most this many training examples.
+_NEIGHBORS = 5000
 
 
 @dataclass(frozen=True)
@@ -48,23 +52,14 @@ class Examples:
 
 
 @dataclass(frozen=True)
-class Learned:
-    """A parameter and what it took."""
-
-    w: Vector
-    n_steps: int
-    n_gradients: int
-
-
-@dataclass(frozen=True)
 class Training:
-    """How a metric is learned, apart from where to start and how far to step.
+    """How a metric is learned, apart from the starting point and the step size.
 
-    The schedule is multiplied by the step size. Without a pairing near examples meet: half of them
-    look for their neighbours in the Euclidean metric, for the first half of the steps, and the
-    others in the metric that this has led to, for the second half, whose steps are a third as long
-    in units of what moves the distance of a typical pair by 1. `n_neighbors` also judge held-out
-    examples.
+    The step size multiplies the schedule. Without a pairing near examples meet. Half of them find
+    their neighbours in the Euclidean metric, for the first half of the steps. The others find
+    theirs in the metric learned so far, for the second half. These steps are a third as long, in
+    units of the step that moves the distance of a typical pair by 1. `n_neighbors` is also the
+    number of neighbours that judge held-out examples.
     """
 
     problem: Problem
@@ -107,10 +102,10 @@ class Training:
         unit: float,
         n_steps: int,
         rng: np.random.Generator,
-    ) -> Learned:
-        """Return what `n_steps` steps from `start` lead to.
+    ) -> tuple[Vector, Trace]:
+        """Return the average of `n_steps` steps from `start`, and the trace of the steps.
 
-        `pairing` is that of `pair`, and `unit` the unit step of its pairs.
+        `pairing` comes from `pair`, and `unit` is the unit step of its pairs.
         """
         if self.pairing is not None:
             return self._descend(data, pairing, start, step_size, n_steps, rng)
@@ -121,12 +116,13 @@ class Training:
         others = np.setdiff1d(np.arange(len(rows)), pairing.left)
         if half == n_steps or not len(others):
             return coarse
-        image = rows @ components_of(self.score, coarse.w, rows.shape[1]).T
+        image = rows @ components_of(self.score, coarse[0], rows.shape[1]).T
         again = neighbor_pairs(image, data.y, self.n_neighbors, others, rng)
         # Neighbours in the learned metric may be far apart in features that it has found useless.
         step_size *= _FINER * self.unit(sample_differences(rows, again, rng)) / unit
-        fine = self._descend(data, again, coarse.w, step_size, n_steps - half, rng)
-        return Learned(fine.w, coarse.n_steps + fine.n_steps, coarse.n_gradients + fine.n_gradients)
+        w, fine = self._descend(data, again, coarse[0], step_size, n_steps - half, rng)
+        n_gradients = coarse[1].n_gradients + fine.n_gradients
+        return w, Trace(n_steps=coarse[1].n_steps + fine.n_steps, n_gradients=n_gradients)
 
     def _descend(
         self,
@@ -136,7 +132,8 @@ class Training:
         step_size: float,
         n_steps: int,
         rng: np.random.Generator,
-    ) -> Learned:
+    ) -> tuple[Vector, Trace]:
+        """Return the average and the trace of one run."""
         solver = PairwiseSGD(pairing, self.schedule.scaled(step_size), self.domain, self.averaging)
         solution = solver.solve(
             self.problem,
@@ -147,7 +144,7 @@ class Training:
             w_start=start,
             example_weight=data.weight if len(data.weight) else None,
         )
-        return Learned(solution.average, solution.trace.n_steps, solution.trace.n_gradients)
+        return solution.average, solution.trace
 
 
 def choose(
@@ -158,16 +155,17 @@ def choose(
     start: Vector,
     folds: Sequence[Mask],
     rng: np.random.Generator,
-) -> tuple[int, float]:
-    """Return which step size and number of steps is best on held-out data, and its score.
+) -> Best[int]:
+    """Return the evidence of all candidates, and the position of the best one.
 
-    A step size of 0 stands for the starting point. The score is the mean over folds (masks of the
-    examples or pairs to hold out, in turn) of the accuracy of nearest neighbours, or for given
-    pairs of the AUC of their distances. The first of equal candidates is taken.
+    A candidate is a step size and a number of steps. A step size of 0 stands for the starting
+    point. The score of a fold (a mask of the examples or pairs to hold out) is the accuracy of
+    nearest neighbours, or for given pairs the AUC of their distances. The first of equal
+    candidates is taken.
     """
-    total = np.zeros(len(candidates))
+    scores = np.zeros((len(candidates), len(folds)))
     d = data.rows.shape[1]
-    for held in folds:
+    for fold, held in enumerate(folds):
         out = np.repeat(held, 2) if training.paired else held
         train, test = data.part(~out), data.part(out)
         if not training.paired and len(np.unique(train.y)) < 2:
@@ -179,7 +177,7 @@ def choose(
             w = start.ravel()
             if step_size > 0:
                 try:
-                    w = training.run(
+                    w, _ = training.run(
                         train,
                         pairing,
                         start=start,
@@ -187,18 +185,22 @@ def choose(
                         unit=unit,
                         n_steps=n_steps,
                         rng=np.random.default_rng(seed),
-                    ).w
+                    )
                 except DivergenceError:
-                    total[position] = -np.inf
+                    scores[position, fold] = -np.inf
                     continue
             components = components_of(training.score, w, d)
-            total[position] += (
+            scores[position, fold] = (
                 _judge_by_pairs(components, test)
                 if training.paired
                 else _judge_by_neighbors(components, train, test, training.n_neighbors)
             )
-    best = int(np.argmax(total))
-    return best, float(total[best] / len(folds))
+    # A candidate that diverges on one fold has lost.
+    scores[np.isinf(scores).any(axis=1)] = 0.0
+    return best_of(
+        ({"step_size": step_size, "n_steps": n_steps}, position, scores[position].tolist())
+        for position, (step_size, n_steps) in enumerate(candidates)
+    )
 
 
 def choose_step_size(
@@ -210,15 +212,15 @@ def choose_step_size(
     n_steps: int,
     folds: Sequence[Mask],
     rng: np.random.Generator,
-) -> tuple[float, float]:
-    """Return the step size that is best on held-out data, 0 for the start, and its score."""
+) -> tuple[float, Best[int]]:
+    """Return the step size that is best on held-out data, 0 for the start, and the evidence."""
     n_choice = min(n_steps, _CHOICE_STEPS)
     # The best constant step is proportional to 1/sqrt(T) (Theorem 6a).
     stretch = float(np.sqrt(n_steps / n_choice)) if training.schedule.is_constant else 1.0
     tried = [0.0, *step_sizes]
     candidates = [(stretch * step_size, n_choice) for step_size in tried]
-    best, score = choose(training, candidates, data, start=start, folds=folds, rng=rng)
-    return tried[best], score
+    best = choose(training, candidates, data, start=start, folds=folds, rng=rng)
+    return tried[best.model], best
 
 
 def held_out_masks(n: int, fraction: float, rng: np.random.Generator) -> list[Mask]:

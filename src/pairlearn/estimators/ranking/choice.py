@@ -1,75 +1,126 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The step size of a ranker: a grid on one sample path, judged on queries that are put aside."""
+"""The pairs of a ranker, and its step size: the best of a grid on held-out queries."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pairlearn.averaging import Averaging
-from pairlearn.estimators.shared.evidence import best_of
+from pairlearn.estimators.shared.by_name import as_pairing
+from pairlearn.estimators.shared.evidence import Choice, best_of
 from pairlearn.folds import deal, splits_of
 from pairlearn.metrics.ranking import pair_accuracy
-from pairlearn.pairings import Pairing, PreviousExample
+from pairlearn.pairings import Pairing, PreviousExample, RandomPair
 from pairlearn.pairings.queries import PreviousOfQuery, has_pairs
 from pairlearn.problem import Problem
 from pairlearn.schedules import Schedule
 from pairlearn.solvers.descent.sweep import Sweep
 from pairlearn.solvers.rows import DenseRows, Rows
-from pairlearn.typing import Vector
+from pairlearn.typing import Mask, Places, Vector
 
-__all__ = ["RankedExamples", "choose_step_size", "pairing_of"]
-
-Places = NDArray[np.int64]
+__all__ = ["Queries", "choose_step_size", "count_queries"]
 
 #: Relative step sizes: c over the mean squared distance of two examples of a query.
 _STEPS = tuple(10.0**exponent for exponent in np.arange(-3.0, 1.0, 0.5))
-#: Steps of the runs that choose, at most.
+#: The most steps of the runs that choose.
 _CHOICE_STEPS = 100_000
-#: Examples that a choice is judged by, at most.
+#: The most held-out examples that judge a choice without queries.
 _JUDGED = 20_000
-#: With fewer held-out examples than this, so many parts at most are held out in turn.
-_ENOUGH, _MOST_FOLDS = 2_000, 5
+#: With at least this many held-out examples, one part is held out; with fewer, several in turn.
+_ENOUGH = 2_000
+#: The most parts that are held out in turn.
+_MOST_FOLDS = 5
 
 
 @dataclass(frozen=True)
-class RankedExamples:
-    """Rows, grades, the number of the query of each, weights or none, and if there are queries."""
+class Queries:
+    """The queries of stored examples, or of a stream.
 
-    rows: Rows
-    y: Vector
-    query: Places
-    weight: Vector
-    grouped: bool
+    Parameters
+    ----------
+    of_example : ndarray of shape (n,) or None
+        The number of each example's query; None for a stream, which gives queries with each chunk.
+    grouped : bool, default=True
+        Whether there are queries. Without them all examples are one.
+    """
+
+    of_example: Places | None = None
+    grouped: bool = True
+
+    def take(self, index: Places) -> Queries:
+        """Return the queries of some of the examples."""
+        assert self.of_example is not None
+        return Queries(self.of_example[index], self.grouped)
+
+    def pairing(self, given: str | Pairing) -> Pairing:
+        """Return the pairing that a solver names: within queries, if there are any."""
+        by_name = self.grouped and isinstance(given, str) and given == "previous"
+        found = PreviousOfQuery() if by_name else as_pairing(given)
+        if self.grouped:
+            if not isinstance(found, PreviousOfQuery) or found.qid is not None:
+                raise ValueError(
+                    f"pairing={given!r} does not pair within the given queries; use "
+                    'pairing="previous" or PreviousOfQuery(max_open=...), or leave out qid.'
+                )
+            return replace(found, qid=self.of_example)
+        if not isinstance(found, PreviousExample | RandomPair):
+            raise ValueError(
+                f"pairing={given!r} cannot rank examples without queries; use "
+                'pairing="previous", "shuffled" or "random", or pass qid with PreviousOfQuery().'
+            )
+        return found
+
+
+def count_queries(query: Places, y: Vector) -> tuple[Mask, tuple[int, int, int]]:
+    """Return which examples have a pair, and the numbers of useful, single and flat queries."""
+    n_queries = int(query.max()) + 1
+    size = np.bincount(query, minlength=n_queries)
+    highest = np.full(n_queries, -np.inf)
+    lowest = np.full(n_queries, np.inf)
+    np.maximum.at(highest, query, y)
+    np.minimum.at(lowest, query, y)
+    mixed = highest > lowest
+    n_single = int(np.count_nonzero(size == 1))
+    n_flat = int(np.count_nonzero((size > 1) & ~mixed))
+    if not mixed.any():
+        raise ValueError(
+            f"No query has two different grades ({n_single} of one document, {n_flat} of one "
+            "grade); there is no pair to learn from. Check y and qid."
+        )
+    return np.asarray(mixed[query]), (int(np.count_nonzero(mixed)), n_single, n_flat)
 
 
 def choose_step_size(
     problem: Problem,
-    examples: RankedExamples,
+    rows: Rows,
+    y: Vector,
+    weight: Vector,
+    queries: Queries,
     *,
     n_steps: int,
+    pairing: str | Pairing,
     schedule: Schedule,
     averaging: Averaging,
     radius: float,
     fraction: float,
     rng: np.random.Generator,
-) -> tuple[float, float]:
-    """Return the best step size of a grid, and its held-out pair accuracy."""
-    rows, y, query, weight = examples.rows, examples.y, examples.query, examples.weight
+) -> Choice:
+    """Return the best step size of a grid, and the held-out pair accuracy of all of them."""
+    query = queries.of_example
+    assert query is not None
     n_choice = min(n_steps, _CHOICE_STEPS)
     # The best constant step is proportional to 1/sqrt(T) (Theorem 6a).
     shrink = float(np.sqrt(n_choice / n_steps)) if schedule.is_constant else 1.0
-    scale = _pair_scale(rows, pairing_of(query, examples.grouped), rng)
+    scale = _pair_scale(rows, queries.pairing(pairing), rng)
     steps = tuple(c / scale for c in _STEPS)
     accuracy: list[list[float]] = [[] for _ in steps]
-    folds = _folds(query, y, examples.grouped, fraction, rng)
-    for train, test in folds:
+    for train, test in _folds(query, y, queries.grouped, fraction, rng):
         solution = Sweep(
             tuple(step / shrink for step in steps),
             (radius,) * len(steps),
-            pairing_of(query[train], examples.grouped),
+            queries.take(train).pairing(pairing),
             schedule,
             averaging,
         ).solve(
@@ -80,19 +131,14 @@ def choose_step_size(
             rng=rng,
             example_weight=weight[train] if len(weight) else weight,
         )
-        judged = test if examples.grouped else test[:_JUDGED]
-        for model, s in enumerate(rows.take(judged).scores(solution.averages)):
+        judged = test if queries.grouped else test[:_JUDGED]
+        for found, s in zip(accuracy, rows.take(judged).scores(solution.averages), strict=True):
             is_sound = np.isfinite(s).all()
-            accuracy[model].append(
-                pair_accuracy(y[judged], s, qid=query[judged]) if is_sound else 0.0
-            )
-    best = best_of(({}, step, found) for step, found in zip(steps, accuracy, strict=True))
-    return best.model, best.evidence.auc
-
-
-def pairing_of(query: Places, grouped: bool) -> Pairing:
-    """Return the pairing within queries, or of all examples where there are none."""
-    return PreviousOfQuery(query) if grouped else PreviousExample()
+            found.append(pair_accuracy(y[judged], s, qid=query[judged]) if is_sound else 0.0)
+    best = best_of(
+        ({"step_size": step}, step, found) for step, found in zip(steps, accuracy, strict=True)
+    )
+    return Choice(best.model, radius, evidence=best.evidence, tried=best.tried)
 
 
 def _folds(
@@ -100,8 +146,8 @@ def _folds(
 ) -> list[tuple[Places, Places]]:
     """Return (train, held-out) examples: whole queries, or examples where there are none.
 
-    One part is held out, or several in turn where a part is small; where there is nothing to put
-    aside, training examples are judged.
+    One part is held out, or several in turn if a part is small. If nothing can be held out,
+    training examples are judged.
     """
     names, place = np.unique(query if grouped else np.arange(len(query)), return_inverse=True)
     count = round(fraction * len(names))

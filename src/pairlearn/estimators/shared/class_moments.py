@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from pairlearn.estimators.shared.solvers import SOLVERS, Exact, Solver
 from pairlearn.folds import Fold, n_folds_of, stratified
 from pairlearn.solvers.rows import CsrRows, DenseRows, Rows
 from pairlearn.typing import Places, Vector
@@ -26,10 +27,10 @@ __all__ = [
     "MOST_FEATURES",
     "RIDGES",
     "ClassSystems",
-    "check_ridge",
     "compact",
     "deal_folds",
     "n_unknowns",
+    "ridges_of",
     "scores_of",
     "to_user",
 ]
@@ -116,17 +117,19 @@ def deal_folds(
     return stratified(members, n_folds, rng)
 
 
-def check_ridge(ridge: float | str) -> tuple[float, ...]:
-    """Return the ridges to try.
+def ridges_of(solver: str | Solver, owner: str) -> tuple[float, ...]:
+    """Return the ridges to try by the solver that an estimator is given.
 
-    >>> check_ridge(0.5)
+    >>> ridges_of(Exact(ridge=0.5), "MulticlassAUCClassifier")
     (0.5,)
     """
-    if ridge == "auto":
-        return RIDGES
-    if not float(ridge) >= 0.0:
-        raise ValueError(f'ridge must be at least 0 or "auto", got {ridge!r}.')
-    return (float(ridge),)
+    exact = SOLVERS.make(solver)
+    if type(exact) is not Exact:
+        raise ValueError(
+            f'{owner} has no way to train by {exact!r}; use solver="exact" or Exact(ridge).'
+        )
+    ridge = exact.given_ridge
+    return RIDGES if ridge is None else (ridge,)
 
 
 def scores_of(rows: Rows, coef: Vector) -> Vector:
@@ -135,7 +138,7 @@ def scores_of(rows: Rows, coef: Vector) -> Vector:
 
 
 def n_unknowns(rows: Rows) -> int:
-    """Return of how many numbers a score of the rows consists, after `compact`."""
+    """Return the number of coefficients per score after `compact`."""
     n, d = rows.shape
     return d if isinstance(rows, CsrRows) else min(n, d)
 

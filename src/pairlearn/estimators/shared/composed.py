@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Self
 
 from pairlearn.register import REGISTERS, Part
 
@@ -20,7 +21,16 @@ class Composed:
     SGD(step_size=0.5)
     >>> AUCClassifier(solver="exact").set_params(solver__ridge=0.1).solver
     Exact(ridge=0.1)
+
+    A name may stand for another part in an estimator of its own (`_named_parts`).
+
+    >>> from pairlearn import MetricLearner
+    >>> MetricLearner(solver="sgd").set_params(solver__step_size=0.5).solver
+    MetricSGD(step_size=0.5)
     """
+
+    #: The parts that names stand for in this estimator, where the register says something else.
+    _named_parts: ClassVar[Mapping[str, Mapping[str, Callable[[], Part]]]] = {}
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters; ``part__field=value`` sets a field of a part, which may be a name."""
@@ -38,7 +48,8 @@ class Composed:
         for name, values in inner.items():
             part = getattr(self, name)
             if isinstance(part, str):
-                part = _named(name, part, values)
+                own_part = self._named_parts.get(name, {}).get(part)
+                part = _named(name, part, values) if own_part is None else own_part()
             setattr(self, name, part.with_params(**values))
         return self
 

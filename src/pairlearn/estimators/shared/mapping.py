@@ -10,7 +10,9 @@ import numpy as np
 
 from pairlearn.estimators.shared.examples import mapped_product
 from pairlearn.estimators.shared.maps import as_map, check_named, fit_map, is_linear, map_rows
+from pairlearn.estimators.shared.solvers import MAPPED_BYTES
 from pairlearn.features import MAPS, FeatureMap, Identity
+from pairlearn.models.record import ModelRecord
 from pairlearn.solvers.rows import Rows, as_rows
 from pairlearn.typing import Vector
 from pairlearn.validation import check_generator, check_positive
@@ -19,20 +21,26 @@ __all__ = ["MapsFeatures"]
 
 
 class MapsFeatures:
-    """A mixin of estimators with `features` and `max_memory`, whose score is linear in the map.
+    """A mixin of estimators with `features` and `solver`, whose score is linear in the map.
 
     `fit` calls `_fit_map` once it knows its rows, `partial_fit` calls `_map_chunk`; `features_` is
     the fitted map.
     """
 
     features: Any
-    max_memory: float
+    solver: Any
     features_: Any
     n_features_in_: int
 
+    @property
+    def _max_memory(self) -> float:
+        """Bytes that mapped rows may take."""
+        given = getattr(self.solver, "max_memory", MAPPED_BYTES)
+        return check_positive("max_memory", given, allow_infinite=True)
+
     def _check_features(self) -> None:
         """Refuse a parameter that names no map."""
-        check_positive("max_memory", self.max_memory, allow_infinite=True)
+        self._max_memory  # noqa: B018 - it checks
         check_named(self.features)
         if isinstance(self.features, str) and self.features == "auto":
             raise ValueError(
@@ -51,7 +59,7 @@ class MapsFeatures:
         fitted = fit_map(
             as_map(self.features, rows, balanced), rows, check_generator(copy.deepcopy(rng))
         )
-        found = map_rows(fitted, rows, self.max_memory, "use fewer features or a larger one.")
+        found = map_rows(fitted, rows, self._max_memory, "use fewer features or a larger one.")
         self.features_ = fitted
         return as_rows(found, finite=True)
 
@@ -67,12 +75,24 @@ class MapsFeatures:
                 "features=Hats().fit(X) of a sample X."
             )
         fitted = fit_map(self.features, rows, np.random.default_rng(0))
-        found = map_rows(fitted, rows, self.max_memory, "pass smaller chunks.")
+        found = map_rows(fitted, rows, self._max_memory, "pass smaller chunks.")
         self.features_ = fitted
         return as_rows(found, finite=True)
 
+    def _unpack(self, record: ModelRecord) -> None:
+        super()._unpack(record)  # type: ignore[misc]
+        coef = record.arrays["coef" if "coef" in record.arrays else "components"]
+        self.features_ = Identity.of(coef.shape[-1])
+
     def _restore_map(self, features: FeatureMap) -> None:
         self.features_ = features
+
+    def _restore_features(self) -> None:
+        """Set `features_` of a restored stream."""
+        given = self.features
+        self.features_ = (
+            given if isinstance(given, FeatureMap) else Identity.of(self.n_features_in_)
+        )
 
     def _n_mapped(self) -> int:
         """Return the number of features that a stream learns from."""

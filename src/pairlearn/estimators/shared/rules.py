@@ -34,7 +34,14 @@ _CALIBRATIONS: dict[str, Callable[[Vector, Mask, Vector], Sigmoid | Isotonic]] =
 
 
 class DecisionRule(Part, ABC):
-    """How scores become labels and probabilities, found from training scores."""
+    """How scores become labels and probabilities, found from training scores.
+
+    Examples
+    --------
+    >>> scores, positive = np.array([0.0, 1.0, 2.0, 3.0]), np.array([False, False, True, True])
+    >>> Threshold("accuracy").decide(scores, positive, np.ones(4), (1.0, 1.0))[0]
+    1.5
+    """
 
     calibration: str
     #: The cut where only one class is known so far.

@@ -34,6 +34,8 @@ __all__ = [
     "Solver",
     "Task",
     "given_number",
+    "step_and_radius",
+    "way_of",
 ]
 
 
@@ -43,19 +45,36 @@ MAPPED_BYTES = 2.0**30
 
 @dataclass(frozen=True)
 class Fitted:
-    """What a solver found: one record, which a model file holds whole."""
+    """What a solver found: one record, which a model file holds whole.
 
-    #: Coefficients of the rows that the solver was given.
+    Parameters
+    ----------
+    w : ndarray
+        Coefficients of the rows that the solver was given.
+    solver : str
+        The name of the solver.
+    loss : PairLoss
+        The loss that it minimised.
+    choice : Choice
+        What it chose, and on what evidence.
+    trace : Trace
+        What happened on the way.
+    advice : Advice, optional
+        What a theorem recommended, where one was asked.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pairlearn import Hinge
+    >>> Fitted(np.zeros(2), "sgd", Hinge(), Choice(step_size=0.1), Trace(n_steps=5)).solver
+    'sgd'
+    """
+
     w: Vector
-    #: The name of the solver.
     solver: str
-    #: The loss that it minimised.
     loss: PairLoss
-    #: What it chose, and on what evidence.
     choice: Choice
-    #: What happened on the way.
     trace: Trace
-    #: What a theorem recommended, where one was asked.
     advice: Any = None
 
 
@@ -78,7 +97,13 @@ class Task(Protocol):
 
 @dataclass(frozen=True, repr=False)
 class Solver(Part):
-    """Base class of solvers."""
+    """Base class of solvers.
+
+    Examples
+    --------
+    >>> SOLVERS.make("exact").name
+    'exact'
+    """
 
     #: Parameters of the estimator that this solver honours and others do not.
     takes: ClassVar[frozenset[str]] = frozenset()
@@ -235,6 +260,11 @@ class Exact(Solver):
         takes the best of a grid on held-out folds.
     max_memory : float, default=2**30
         Bytes that mapped rows may take.
+
+    Examples
+    --------
+    >>> Exact(ridge=0.1)
+    Exact(ridge=0.1)
     """
 
     ridge: float | str = "auto"
@@ -269,9 +299,28 @@ class Moments(Exact):
         held-out examples.
     max_memory : float, default=2**30
         Bytes that the tables of moments may take.
+
+    Examples
+    --------
+    >>> Moments().given_ridge is None
+    True
     """
 
     maps_rows = True
+
+
+def step_and_radius(solver: SGD, owner: str) -> tuple[float | None, float]:
+    """Return the step size, None for "auto", and the radius of an estimator without a theorem.
+
+    A radius of "auto" means none. `owner` is the name of the estimator.
+    """
+    if solver.step_size == "theory":
+        raise ValueError(
+            f'step_size="theory" is for AUCClassifier, {owner} has no such bound; pass a number or '
+            '"auto".'
+        )
+    radius = solver.given_radius
+    return solver.given_step, math.inf if radius is None else radius
 
 
 def way_of(solver: Solver, ways: Mapping[type, Any], owner: str) -> Any:

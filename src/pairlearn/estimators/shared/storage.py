@@ -86,11 +86,7 @@ class Storable(Composed):
     def to_record(self, provenance: Mapping[str, Any] | None = None) -> ModelRecord:
         """Return the fitted model as the plain values that `save` writes."""
         check_is_fitted(self)
-        parameters = {
-            name: encode(value, name)
-            for name, value in self.get_params(deep=False).items()  # type: ignore[attr-defined]
-            if name not in self._not_stored
-        }
+        parameters = {name: encode(v, name) for name, v in self._stored_parameters().items()}
         classes = getattr(self, "classes_", None)
         if classes is not None:
             parameters[_CLASS_TYPE] = classes.dtype.str if classes.dtype.kind != "O" else "object"
@@ -146,6 +142,11 @@ class Storable(Composed):
             raise ModelFileError(f"it is no complete {cls.__name__}: {reason(error)}.") from None
         model.provenance_ = dict(record.provenance)  # type: ignore[attr-defined]
         return model
+
+    def _stored_parameters(self) -> dict[str, Any]:
+        """Return the parameters that the file holds."""
+        given = self.get_params(deep=False)  # type: ignore[attr-defined]
+        return {name: value for name, value in given.items() if name not in self._not_stored}
 
     def _pack(self) -> dict[str, NDArray[Any]]:
         """Return the fitted arrays; what is None or not there is left out.

@@ -91,6 +91,12 @@ class Objective(Part, ABC):
     """What a classifier is to be good at: what it minimises, and the metric that it is judged by.
 
     A subclass is a frozen dataclass that defines `of_scores`. `check_objective` tries it.
+
+    Examples
+    --------
+    >>> from pairlearn import Push
+    >>> Push(4.0).title, Push(4.0).convex
+    ('average precision', True)
     """
 
     #: Whether the objective is the mean over all pairs, which sees no list and no top of it.
@@ -147,7 +153,13 @@ OBJECTIVES: Register[Objective] = Register("objective", Objective)
 @OBJECTIVES.add("auc")
 @dataclass(frozen=True, repr=False)
 class AllPairs(Objective):
-    """The mean loss over all opposite pairs: every pair counts the same."""
+    """The mean loss over all opposite pairs: every pair counts the same.
+
+    Examples
+    --------
+    >>> AllPairs().metric
+    PartialAUC(max_fpr=1.0, min_tpr=0.0, standardised=True)
+    """
 
     over_pairs = True
     title = "AUC"
@@ -192,6 +204,11 @@ class Push(Objective):
     power : float or "auto", default="auto"
         The larger, the more the highest negatives count; 1 is the mean over pairs. "auto" takes
         the better of 8 and 2 where a ridge is chosen on held-out examples, else 8.
+
+    Examples
+    --------
+    >>> Push().candidates
+    (Push(power=8.0), Push(power=2.0))
     """
 
     power: float | str = "auto"
@@ -239,6 +256,11 @@ class PartialArea(Objective):
         The share of positives that does not count: those with the highest scores.
     softness : float, default=0.1
         The range of losses over which an example passes from counting to not counting.
+
+    Examples
+    --------
+    >>> PartialArea(0.05).metric
+    PartialAUC(max_fpr=0.05, min_tpr=0.0, standardised=True)
     """
 
     max_fpr: float = 0.1
@@ -294,7 +316,13 @@ class PartialArea(Objective):
 @OBJECTIVES.add("average_precision")
 @dataclass(frozen=True, repr=False)
 class SmoothPrecision(Objective):
-    """One minus the average precision, with soft counts."""
+    """One minus the average precision, with soft counts.
+
+    Examples
+    --------
+    >>> SmoothPrecision().convex
+    False
+    """
 
     convex = False
     # Stronger ridges shrink the scores below the soft step, so they all give one direction.

@@ -11,13 +11,13 @@ import numpy as np
 
 from pairlearn.averaging import Averaging
 from pairlearn.domains import ball_or_whole
+from pairlearn.estimators.auc.ways.latest_scores import WINDOW, LatestScores
 from pairlearn.estimators.shared.decisions import (
     Decision,
     Undecided,
     pack_decision,
     restored_decision,
 )
-from pairlearn.estimators.shared.latest_scores import WINDOW, LatestScores
 from pairlearn.metrics.auc import doubled_wins
 from pairlearn.pairings import Pairing, PreviousExample
 from pairlearn.problem import Problem

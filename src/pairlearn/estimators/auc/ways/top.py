@@ -6,6 +6,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from pairlearn.estimators.shared.decisions import Undecided
 from pairlearn.estimators.shared.evidence import Choice, best_of
 from pairlearn.estimators.shared.solvers import SGD, Fitted
 from pairlearn.features import Identity
-from pairlearn.restored import restored_count
+from pairlearn.restored import restored_array, restored_count
 from pairlearn.solvers.rows import Rows, check_squares
 from pairlearn.solvers.solution import Trace
 from pairlearn.solvers.top.stream import TopStream, solve_top
@@ -116,9 +117,12 @@ class TopDescentStream:
 
     def __init__(self, task: Task, solver: SGD, n_features: int) -> None:
         self._task, self._solver, self.loss = task, solver, task.loss
-        self._seed = int(task.rng.integers(2**31))
-        width = n_features if task.features is None else task.features.n_outputs
-        self._stream = self._new(width)
+        self._seed = int(copy.deepcopy(task.rng).integers(2**31))
+        self._width = n_features if task.features is None else task.features.n_outputs
+
+    @cached_property
+    def _stream(self) -> TopStream:
+        return self._new(self._width)
 
     def _new(self, width: int) -> TopStream:
         radius = self._solver.given_radius
@@ -168,5 +172,7 @@ class TopDescentStream:
     def restore(self, state: Mapping[str, Any], n_features: int) -> None:
         """Go back to a state."""
         self._seed = restored_count(state, "seed")
-        self._stream = self._new(restored_count(state, "width", minimum=1))
+        self._width = restored_count(state, "width", minimum=1)
+        # The arrays are as large as the file says before others of that size are made.
+        restored_array(state["top"], "average", (self._width,))
         self._stream.restore(state["top"])

@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Ranking by stochastic gradient descent, on stored examples and on a stream."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pairlearn.domains import ball_or_whole
+from pairlearn.estimators.ranking.choice import Queries, choose_step_size
+from pairlearn.estimators.shared.by_name import as_averaging, as_schedule, auto_steps
+from pairlearn.estimators.shared.evidence import Choice
+from pairlearn.estimators.shared.solvers import SGD, Fitted, step_and_radius, way_of
+from pairlearn.losses import PairLoss
+from pairlearn.problem import Problem
+from pairlearn.restored import restored_array
+from pairlearn.scores import LinearScore
+from pairlearn.solvers.descent.pairwise_sgd import PairwiseSGD
+from pairlearn.solvers.descent.stream import Stream
+from pairlearn.solvers.rows import DenseRows, Rows, check_squares, mean_pair_distance
+from pairlearn.solvers.streams.running_scales import STEP_SIZE, RunningScales
+from pairlearn.typing import Vector
+from pairlearn.validation import check_positive
+
+__all__ = ["Descent", "DescentStream", "RankingTask"]
+
+#: The relative step size of a stream without scales, with steps c / sqrt(t).
+_STREAM_STEP = 1.0
+#: Steps of n_passes="auto".
+_AUTO_STEPS = 500_000
+
+
+@dataclass(frozen=True)
+class RankingTask:
+    """Everything about the fit of a ranker but the examples.
+
+    Parameters
+    ----------
+    loss : PairLoss
+        What a pair costs.
+    is_scaled : bool
+        Whether features are brought to a common scale.
+    rng : numpy.random.Generator
+        Source of randomness.
+    queries : Queries
+        The query of each example.
+    validation_fraction : float, default=0.2
+        The share of the queries of a held-out part.
+    """
+
+    loss: PairLoss
+    is_scaled: bool
+    rng: np.random.Generator
+    queries: Queries
+    validation_fraction: float = 0.2
+
+    def way(self, solver: Any) -> Any:
+        """Return how a ranker trains by a solver."""
+        return way_of(solver, {SGD: Descent}, "PairwiseRanker")(self, solver)
+
+
+class Descent:
+    """How a ranker trains by `SGD`."""
+
+    def __init__(self, task: RankingTask, solver: SGD) -> None:
+        self.task, self.solver = task, solver
+        self.step_size, self.radius = step_and_radius(solver, "PairwiseRanker")
+        self.problem = Problem(LinearScore(), task.loss)
+
+    def fit(self, rows: Rows, y: Vector, weight: Vector) -> Fitted:
+        """Return the average of Algorithm 1 within queries, and the step size that was chosen."""
+        task, solver = self.task, self.solver
+        n_steps = auto_steps(solver.n_passes, len(y), budget=_AUTO_STEPS)
+        schedule = as_schedule(solver.schedule, default="constant")
+        averaging = as_averaging(solver.averaging)
+        choice = Choice(self.step_size, self.radius)
+        if self.step_size is None:
+            choice = choose_step_size(
+                self.problem,
+                rows,
+                y,
+                weight,
+                task.queries,
+                n_steps=n_steps,
+                pairing=solver.pairing,
+                schedule=schedule,
+                averaging=averaging,
+                radius=self.radius,
+                fraction=task.validation_fraction,
+                rng=task.rng,
+            )
+        assert choice.step_size is not None
+        solution = PairwiseSGD(
+            task.queries.pairing(solver.pairing),
+            schedule.scaled(choice.step_size),
+            ball_or_whole(self.radius),
+            averaging,
+        ).solve(
+            self.problem,
+            rows,
+            y,
+            n_steps=n_steps,
+            rng=task.rng,
+            example_weight=weight if len(weight) else None,
+        )
+        return Fitted(solution.average, "sgd", task.loss, choice, solution.trace)
+
+    def stream(self, n_features: int, before: tuple[Vector, int] | None = None) -> DescentStream:
+        """Return what learns chunks by Algorithm 2, from coefficients and steps taken before."""
+        return DescentStream(self, n_features, before)
+
+    def start(self, n_features: int, step_size: float, before: tuple[Vector, int] | None) -> Stream:
+        """Return a stream with this step size that has learned nothing yet."""
+        task, solver = self.task, self.solver
+        schedule = as_schedule(solver.schedule, default="inverse_sqrt").scaled(step_size)
+        w_start, n_before = before or (None, 0)
+        scales = None
+        if task.is_scaled:
+            scales = RunningScales(n_features, start="zero" if before is None else "given")
+        return PairwiseSGD(
+            task.queries.pairing(solver.pairing),
+            schedule,
+            ball_or_whole(self.radius),
+            as_averaging(solver.averaging),
+        ).start(
+            self.problem,
+            n_features,
+            rng=task.rng,
+            w_start=w_start,
+            n_before=n_before,
+            scales=scales,
+        )
+
+
+class DescentStream:
+    """A stream of graded examples."""
+
+    def __init__(
+        self, way: Descent, n_features: int, before: tuple[Vector, int] | None = None
+    ) -> None:
+        self._way, self._n_features, self._before = way, n_features, before
+        self._stream: Stream | None = None
+        self._step_size: float | None = None
+
+    @property
+    def scales(self) -> RunningScales | None:
+        """The scales of the features, once they are followed."""
+        return None if self._stream is None else self._stream.scales
+
+    def learn(self, rows: Rows, y: Vector, weight: Vector, qid: ArrayLike | None) -> None:
+        """Learn a chunk; one that fails changes nothing."""
+        stream, step_size = self._stream, self._step_size
+        if isinstance(rows, DenseRows) and rows.X.dtype != np.float64:
+            rows = DenseRows(rows.X.astype(np.float64))
+        is_scaled = self._way.task.is_scaled
+        if not is_scaled:
+            check_squares(rows, whole=stream is None)
+        if stream is None or step_size is None:
+            step_size = self._way.step_size
+            if step_size is None:
+                step_size = STEP_SIZE if is_scaled else _STREAM_STEP / mean_pair_distance(rows)
+            stream = self._way.start(self._n_features, step_size, self._before)
+        stream.learn_rows(rows, y, weight, qid)
+        self._stream, self._step_size = stream, step_size
+
+    def facts(self) -> dict[str, Any]:
+        """Return the fitted attributes."""
+        stream = self._stream
+        assert stream is not None
+        return {
+            "coef_": stream.average,
+            "step_size_": self._step_size,
+            "n_forgotten_": getattr(stream.source, "n_forgotten", 0),
+            "n_steps_": stream.n_steps,
+            "n_gradients_": stream.n_gradients,
+        }
+
+    def state(self) -> dict[str, Any]:
+        """Return everything that the next chunk depends on."""
+        assert self._stream is not None
+        return {
+            "step_size": self._step_size,
+            "grouped": self._way.task.queries.grouped,
+            "stream": self._stream.state(),
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go back to a state."""
+        step_size = check_positive("the saved step_size", state["step_size"])
+        # Check the size that the file gives before an array of that size is made.
+        restored_array(state["stream"]["descent"], "w", (self._n_features,))
+        stream = self._way.start(self._n_features, step_size, None)
+        stream.restore(state["stream"])
+        self._stream, self._step_size = stream, step_size

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a fitted ranker says of new examples, and how a model file holds it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted
+
+from pairlearn.estimators.shared.examples import validate_data
+from pairlearn.estimators.shared.mapping import MapsFeatures
+from pairlearn.estimators.shared.storage import Storable
+from pairlearn.metrics.ranking import ndcg, pair_accuracy
+from pairlearn.models.registry import ArraySpec
+from pairlearn.typing import Vector
+
+__all__ = ["RankerPredictions"]
+
+
+class RankerPredictions(MapsFeatures, Storable):
+    """Predictions and storage of `PairwiseRanker`."""
+
+    k: int | None
+    gain: str
+    coef_: Vector
+
+    _not_stored = ("random_state",)
+    _facts = ("solver_", "loss_", "choice_")
+    _arrays: ClassVar[Mapping[str, ArraySpec]] = {
+        "coef": ArraySpec(("n_features",)),
+        "step_size": ArraySpec((), required=False, low=0.0),
+        "held_out_accuracy": ArraySpec((), required=False, low=0.0, high=1.0),
+        "n_queries": ArraySpec((), ("int64",), required=False, low=0),
+        **{
+            name: ArraySpec((), ("int64",), low=0)
+            for name in ("n_steps", "n_gradients", "n_forgotten", "n_single", "n_flat")
+        },
+    }
+
+    def predict(self, X: Any) -> Vector:
+        """Return scores; within a query, rank by them, largest first.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+            Examples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Scores.
+        """
+        check_is_fitted(self, "coef_")
+        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        return self._linear_scores(X, self.coef_, getattr(self, "features_", None))
+
+    def score(self, X: Any, y: ArrayLike, qid: ArrayLike | None = None) -> float:
+        """Return the mean NDCG@k over queries; without queries, the pair accuracy.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+            Examples.
+        y : array-like of shape (n_samples,)
+            Grades of at least 0; any real target without queries.
+        qid : array-like of shape (n_samples,), optional
+            The query of each example.
+
+        Returns
+        -------
+        float
+            The score, at most 1.
+        """
+        scores = self.predict(X)
+        if qid is None:
+            return pair_accuracy(y, scores)
+        return ndcg(y, scores, qid=qid, k=self.k, gain=self.gain)
+
+    def pair_accuracy(self, X: Any, y: ArrayLike, qid: ArrayLike | None = None) -> float:
+        """Return the mean over queries of the share of pairs in the right order.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+            Examples.
+        y : array-like of shape (n_samples,)
+            Grades, or any real target.
+        qid : array-like of shape (n_samples,), optional
+            The query of each example.
+
+        Returns
+        -------
+        float
+            The accuracy, between 0 and 1.
+        """
+        return pair_accuracy(y, self.predict(X), qid=qid)

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Neural estimators are composed of objects: parameters, copies, names and files."""
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="needs the extra torch: make test-torch")
+
+from sklearn.base import clone
+from sklearn.datasets import make_moons
+from sklearn.model_selection import GridSearchCV
+
+from pairlearn import ModelFileError, Threshold, load_model
+from pairlearn.torch import MLP, Adam, EmbeddingLearner, NeuralAUCClassifier, NeuralRanker
+
+MAKERS = (NeuralAUCClassifier, NeuralRanker, EmbeddingLearner)
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_parameters_reach_inside(make):
+    model = make(network=MLP((8,), dropout=0.5), solver=Adam(max_epochs=3))
+    found = model.get_params()
+    assert (found["network__hidden"], found["solver__max_epochs"]) == ((8,), 3)
+    assert "network=MLP(hidden=(8,), dropout=0.5), solver=Adam(max_epochs=3)" in " ".join(
+        repr(model).split()
+    )
+    copy = clone(model).set_params(network__dropout=0.0, solver__patience=2)
+    assert (copy.network, copy.solver) == (MLP((8,)), Adam(max_epochs=3, patience=2))
+    assert (model.network.dropout, model.solver.patience) == (0.5, 15)
+    # A name stands for the object with its defaults.
+    named = make().set_params(network__hidden=[4], solver__max_epochs=1)
+    assert (named.network, named.solver) == (MLP((4,)), Adam(max_epochs=1))
+    assert len(make().get_params(deep=False)) <= 14
+
+
+@pytest.mark.parametrize(("network", "solver"), [("mlp", "adam"), (MLP((8,)), Adam(patience=3))])
+def test_names_and_objects_go_through_the_file(network, solver, tmp_path):
+    X, y = make_moons(60, noise=0.2, random_state=0)
+    model = NeuralAUCClassifier(
+        network=network, solver=solver, decision=Threshold("f1"), random_state=0
+    )
+    model.partial_fit(X, y, classes=[0, 1]).save(tmp_path / "m.safetensors")
+    back = load_model(tmp_path / "m.safetensors")
+    assert (back.network, back.solver, back.decision) == (network, solver, Threshold("f1"))
+    assert back.history_ == []
+    np.testing.assert_array_equal(back.predict_proba(X), model.predict_proba(X))
+    with pytest.raises(ModelFileError, match="leave out network="):
+        NeuralAUCClassifier.load(tmp_path / "m.safetensors", network=torch.nn.Linear(2, 1))
+
+
+def test_a_search_changes_fields():
+    X, y = make_moons(80, noise=0.2, random_state=0)
+    model = NeuralAUCClassifier(solver=Adam(max_epochs=1, n_networks=1), random_state=0)
+    search = GridSearchCV(
+        model,
+        {"network__hidden": [(2,), (16,)], "solver__learning_rate": [1e-9, 0.05]},
+        cv=2,
+    ).fit(X, y)
+    assert search.best_params_["solver__learning_rate"] == 0.05
+    best = search.best_estimator_
+    assert best.network == MLP(search.best_params_["network__hidden"])
+    assert best.networks_[0][0].out_features == best.network.hidden[0]
+
+
+def test_what_is_no_network():
+    with pytest.raises(TypeError, match=r"network must be .* got 3"):
+        NeuralRanker(network=3).fit(np.eye(4), np.arange(4))
+    with pytest.raises(TypeError, match="hidden must be a sequence"):
+        MLP(hidden=3)
+    with pytest.raises(ValueError, match="has no field 'depth'"):
+        NeuralRanker().set_params(network__depth=3)
