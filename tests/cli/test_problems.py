@@ -203,7 +203,8 @@ def test_wrong_usage(arguments, message, ranked, capsys):
 def test_plots_are_for_auc(ranked, capsys):
     folder, *_ = ranked
     call(capsys, "train", folder / "train.svm", "--problem", "ranking",
-         "--set", "solver.n_passes=2", "--set", "solver.step_size=0.1", "-o", folder / "m")  # fmt: skip
+         "--set", "solver.n_passes=2", "--set", "solver.step_size=0.1",
+         "-o", folder / "m")  # fmt: skip
     _, err = call(capsys, "evaluate", folder / "m", folder / "test.svm", "--plot", folder / "p",
                   status=2)  # fmt: skip
     assert "--plot is for AUC" in err

@@ -178,7 +178,7 @@ def test_what_does_not_change_the_model_is_not_recorded(train):
         ("ranking", "solver.step_size=0.5", SGD(step_size=0.5)),
         ("entropy", "solver.step_size=0.5", SGD(step_size=0.5)),
         ("metric", "solver.step_size=0.5", SGD(step_size=0.5)),
-        ("metric", "solver.period=2", MetricSGD(period=2)),
+        ("metric", "solver.projection=every", MetricSGD(projection="every")),
     ],
 )
 def test_every_problem_has_settings(problem, setting, parameter, train):
@@ -193,6 +193,13 @@ def test_losses_of_a_problem_have_fields():
     from pairlearn.losses import DistanceHinge
 
     assert made("loss.bias=0.5", problem="metric").loss == DistanceHinge(bias=0.5)
+
+
+@pytest.mark.parametrize("turn", [1, -1])
+def test_fields_that_need_one_another_come_in_any_order(turn):
+    texts = ["solver.period=2", "solver.projection=every", "solver.step_size=1"][::turn]
+    expected = MetricSGD(period=2, projection="every", step_size=1)
+    assert made(*texts, problem="metric").solver == expected
 
 
 def test_config_files(train, tmp_path):

@@ -331,16 +331,26 @@ def build(path: str, present: Any, own: Settings, register: Register[Any] | None
             told = f"{path}={value}" if named is not None else path
             raise first.refuse(_lacks(told, next(n for n in inner if n not in has), has))
         part = _only_part(register, path, inner, first)
-    if isinstance(part, type):
-        # Some of its fields have no default, so all are given at once.
-        made = {name: build(f"{path}.{name}", None, one) for name, one in inner.items()}
-        last = next(reversed(own.values()))
-        return _checked(last, lambda: part(**made))
-    for name, one in inner.items():
-        new = build(f"{path}.{name}", getattr(part, name), one)
-        last = next(reversed(one.values()))
-        part = _checked(last, partial(replace, part, **{name: new}))
-    return part
+    new = {name: build(f"{path}.{name}", getattr(part, name, None), one)
+           for name, one in inner.items()}  # fmt: skip
+    make = part if isinstance(part, type) else partial(replace, part)
+    try:
+        return make(**new)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise _guilty(make, new, inner, str(error)).refuse(error) from None
+
+
+def _guilty(
+    make: Callable[..., Any], new: dict[str, Any], inner: dict[str, Settings], message: str
+) -> Setting:
+    """Return the setting that a part refuses: the first that is refused alone, else the last."""
+    for name, value in new.items():
+        try:
+            make(**{name: value})
+        except (TypeError, ValueError, OverflowError) as error:
+            if str(error) == message:
+                return next(reversed(inner[name].values()))
+    return next(reversed(next(reversed(inner.values())).values()))
 
 
 def _checked(setting: Setting, make: Callable[[], Any]) -> Any:
