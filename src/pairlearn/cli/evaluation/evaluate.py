@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``pairlearn evaluate``: how good a model is on labelled data, and how sure that is."""
+"""``pairlearn evaluate``: how good a model is on labelled data, with intervals."""
 
 from __future__ import annotations
 

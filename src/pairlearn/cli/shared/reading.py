@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Options that say how to read data, shared by the commands that do."""
+"""Options of the commands that read data."""
 
 from __future__ import annotations
 
@@ -322,7 +322,7 @@ def schema_from_plain(plain: Mapping[str, Any], *, labelled: bool) -> Schema:
 
 
 def size_of(data: Sequence[str]) -> int | None:
-    """Return the size of one plain text file in bytes, in which positions count; otherwise None."""
+    """Return the bytes of a single plain text file, for the progress bar; else None."""
     from pairlearn.streams.readers.base import ReadError
     from pairlearn.streams.readers.byte_source import sniff
 

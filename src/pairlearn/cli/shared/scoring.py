@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A model and data of the shape it was trained on: what predict and evaluate share."""
+"""Scores of new data by a model, for predict and evaluate."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["Scored", "names_compared", "odd_lines", "open_for", "probabilities_o
 
 @dataclass(frozen=True)
 class Scored:
-    """What a model says of a chunk."""
+    """The scores of a chunk."""
 
     lines: NDArray[np.int64]
     #: A number for each row, or a row of them (the image under a metric).
@@ -75,7 +75,7 @@ def open_for(model: Any, data: Sequence[str], reading: Reading, *, labelled: boo
 
 @contextlib.contextmanager
 def names_compared() -> Iterator[None]:
-    """Let a model take rows without names: those of their columns have been compared before."""
+    """Silence the warning about missing names: the columns were compared before."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "X does not have valid feature names")
         yield

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Tables in the program: from options to what was decided, and how that is shown."""
+"""Tables in the program: options in, a table of the columns and their kinds out."""
 
 from __future__ import annotations
 
@@ -34,21 +34,23 @@ __all__ = [
 
 #: Formats whose columns have names and kinds.
 TABLES = ("csv", "tsv", "parquet", "arrow")
-#: What labels are, by problem.
+#: The kind of labels of each problem.
 _LABELS = {"auc": "classes", "classes": "groups", "ranking": "numbers", "entropy": "numbers",
            "metric": "groups"}  # fmt: skip
-#: Bytes of text that a byte of a compressed file, or of a Parquet file, stands for.
+#: Bytes of text per byte of a compressed or Parquet file, roughly.
 _EXPANDED = 5
-#: A quarter of the columns of a terminal, for names and for notes.
+#: Most characters of a column name: about a quarter of a terminal.
 _NAME = 28
-#: Classes that are listed.
+#: At most this many classes are listed.
 _CLASSES = 6
-#: From so many columns on, neighbours of which the same is said, of so many, share a line.
-_WIDE, _ALIKE = 40, 4
+#: Tables with at least this many columns share lines between equal neighbours.
+_WIDE = 40
+#: At least this many equal neighbours share a line.
+_ALIKE = 4
 
 
 def sources_of(data: Sequence[str], form: str) -> list[Any]:
-    """Return the files; a folder of Parquet or Arrow files stands for them."""
+    """Return the files; a folder means the Parquet or Arrow files in it."""
     if form not in ("parquet", "arrow"):
         return list(data)
     from pairlearn.streams.readers.arrow import files_of
@@ -57,7 +59,7 @@ def sources_of(data: Sequence[str], form: str) -> list[Any]:
 
 
 def text_size(sources: Sequence[Any]) -> float:
-    """Return about how many bytes of text the files hold; infinite for standard input."""
+    """Return the approximate bytes of text in the files; infinite for standard input."""
     from pairlearn.streams.readers.byte_source import sniff
 
     total = 0.0
@@ -74,7 +76,7 @@ def _names(given: Sequence[str], what: str) -> list[str]:
 
 
 def table_options(data: Sequence[str], reading: Reading, problem: str) -> TableOptions:
-    """Return what the command line says about a table."""
+    """Return the options of a table from the command line."""
     from pairlearn.tables.fitting import TableOptions
 
     form = format_of(data, reading)
@@ -139,7 +141,7 @@ def table_options(data: Sequence[str], reading: Reading, problem: str) -> TableO
 
 
 def _which_label(data: Sequence[str], form: str, reading: Reading) -> str:
-    """Return what to say where nobody has named the label."""
+    """Return the error for a missing --label, with the columns to choose from."""
     said = "the label is needed; name its column with --label"
     if data[0] == "-":
         return f"{said}."
@@ -169,7 +171,7 @@ def _missing(text: str | None) -> str | float:
     return number
 
 
-# ------------------------------------------------------------------------------------ what is shown
+# ------------------------------------------------------------------------------------ shown
 
 
 def decided_values(plan: Plan) -> list[dict[str, Any]]:
@@ -199,7 +201,7 @@ def _note(decision: Decision, column: Any, absent: float) -> str:
 
 
 def decided_lines(plan: Plan, rows: int | None) -> list[str]:
-    """Return the small table of what was decided."""
+    """Return the table of columns and their kinds as lines of text."""
     from pairlearn.tables.values import cut
 
     label = plan.encoder.label
@@ -236,7 +238,7 @@ def decided_lines(plan: Plan, rows: int | None) -> list[str]:
 
 
 def _folded(cells: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
-    """Return the lines of a table, those of neighbours of which the same is said as one."""
+    """Return the lines of a table; neighbours with equal entries share one line."""
     from pairlearn.tables.values import cut
 
     found: list[tuple[str, ...]] = []

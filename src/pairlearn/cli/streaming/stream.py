@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``pairlearn stream``: learn from standard input for as long as it lasts, and score as it goes."""
+"""``pairlearn stream``: learn from standard input until it ends, and score each example."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["Conversation", "command"]
 
 _SHOWN = 60
-#: How many refused lines and warnings are told.
+#: At most this many refused lines, and warnings, are printed.
 _TOLD = 5
 
 
@@ -40,9 +40,8 @@ class LineError(ValueError):
 class Conversation:
     """Turns input lines into output lines and learns on the way.
 
-    `auc` watches the scores that labelled examples got, and so does `alarm` if there is one. Of
-    the examples without a label the last `pending` ones are remembered. Lines are counted when
-    they have been dealt with.
+    `auc` and, if there is one, `alarm` watch the scores of labelled examples. The last `pending`
+    examples without a label are remembered. A line counts once it has been dealt with.
     """
 
     def __init__(
@@ -62,7 +61,7 @@ class Conversation:
         self.n_refused = 0
 
     def answer(self, line: str) -> dict[str, Any] | None:
-        """Return what to say about a line; None where it only brings a label."""
+        """Return the answer to a line; None if the line only brings a label."""
         from pairlearn.streams.examples import check_example, check_label
 
         message = _parsed(line)
@@ -82,7 +81,7 @@ class Conversation:
         if message.get("y") is not None:
             self._learn(x, score - self.learner.offset, message["y"])
         elif key is not None:
-            # Scores of different times compare if those of features far from zero are left out.
+            # Without the offset, scores of different times can be compared.
             self.waiting[key] = (x, score - self.learner.offset)
             if len(self.waiting) > self.pending:
                 self.waiting.popitem(last=False)
@@ -117,7 +116,7 @@ class Conversation:
             )
         try:
             self.learner.learn_one(x, y)
-        except DivergenceError as error:  # the model is as it was before these examples
+        except DivergenceError as error:  # The model did not learn these examples.
             warnings.warn(str(error), RefusedExampleWarning, stacklevel=2)
 
     @property
@@ -126,7 +125,7 @@ class Conversation:
         return [] if self.alarm is None else self.alarm.alarms
 
     def facts(self) -> dict[str, Any]:
-        """Return the counts: what a producer needs to go on, and what a person wants to know."""
+        """Return the counts, for the producer and for a person."""
         learner = self.learner
         return {
             "lines": self.n_lines,
@@ -166,7 +165,7 @@ class Conversation:
 
 
 def _parsed(line: str) -> dict[str, Any]:
-    """Return the message in a line, in which every text and number is one that JSON can say."""
+    """Return the message in a line; all its texts and numbers can be written as JSON."""
     try:
         message = json.loads(line)
     except (ValueError, RecursionError):
@@ -179,7 +178,7 @@ def _parsed(line: str) -> dict[str, Any]:
     key = message.get("id")
     if isinstance(key, (dict, list)) or (isinstance(key, float) and not math.isfinite(key)):
         raise LineError("its id must be a text or a number")
-    # Only an escape can say half of a character, which no file can hold.
+    # An escape may hold half of a surrogate pair, which no file can store.
     if "\\u" in line:
         names = message["x"] if isinstance(message.get("x"), dict) else ()
         for text in (key, *names):
@@ -279,9 +278,9 @@ def command(
         except KeyboardInterrupt:
             pass
         except Exception as error:
-            # whoever reads our answers has left, say: what was learned is not lost for that
+            # The reader of the answers may have left. The model is saved all the same.
             failure = error
-        # one that cannot be written must not keep the other from the disk
+        # If one file cannot be written, the other is still written.
         try:
             if checkpoint is not None and talk.n_lines > begin:
                 _save(talk, checkpoint)
@@ -343,7 +342,7 @@ def _alarm_block(examples: float) -> int:
 def _lines(file: BinaryIO, limit: int, stop: Stopping) -> Iterator[str | None]:
     """Yield lines, None for one that is longer than `limit` bytes.
 
-    A signal ends the waiting for a line and nothing else: a line is dealt with, or it is neither
+    A signal only ends the waiting for a line: each line is either dealt with completely, or neither
     learned nor counted.
     """
     while True:
@@ -373,7 +372,7 @@ def _reply(talk: Conversation, line: str | None, strict: bool, limit: int) -> No
             click.echo(f"pairlearn: line {number} refused: {error}", err=True)
     talk.n_lines = number
     if answer is not None:
-        # whoever waits for the answer gets it now; JSON is UTF-8, whatever the terminal speaks
+        # Answer at once. JSON is UTF-8, whatever the encoding of the terminal.
         text = json.dumps(answer, ensure_ascii=False, allow_nan=False)
         sys.stdout.buffer.write(text.encode() + b"\n")
         sys.stdout.buffer.flush()
@@ -387,7 +386,7 @@ def _held(checkpoint: str | None) -> contextlib.AbstractContextManager[None]:
 
 @contextlib.contextmanager
 def _warnings_told() -> Iterator[None]:
-    """Tell the first warnings in a line each."""
+    """Print the first warnings, one line each."""
     told = 0
 
     def tell(message: Any, *_: Any, **__: Any) -> None:

@@ -29,7 +29,7 @@ _OWNED = {
 
 @dataclass(frozen=True)
 class PrivateOptions:
-    """The options of a private command; `private` is False where it is not one."""
+    """The options of ``--private``; `private` says whether it was given."""
 
     private: bool = False
     epsilon: float | None = None
@@ -38,7 +38,7 @@ class PrivateOptions:
     ledger: str | None = None
 
     def check(self, *, needs_bounds: bool) -> None:
-        """Refuse options of private commands without --private, and the other way round."""
+        """Refuse these options without --private, and --private without the needed ones."""
         given = [name for name in ("epsilon", "delta", "bounds", "ledger") if getattr(self, name)]
         if not self.private:
             if given:
@@ -48,12 +48,12 @@ class PrivateOptions:
         absent = [name for name in wanted if getattr(self, name) is None]
         if absent:
             raise click.UsageError(
-                f"--private needs --{absent[0]}: what is promised and what is public must be known "
-                "before the data are touched."
+                f"--private needs --{absent[0]}: the promise and the public facts must be known "
+                "before the data are read."
             )
 
     def open_ledger(self) -> Any:
-        """Return the ledger to pay from, None where there is none."""
+        """Return the ledger to pay from; None if there is none."""
         from pairlearn.privacy.accounting.ledger import PrivacyLedger
 
         return None if self.ledger is None else PrivacyLedger.open(self.ledger)
@@ -88,7 +88,7 @@ def private_options(*, bounds: bool) -> Callable[[F], F]:
         if bounds:
             options.append(
                 click.option("--bounds", type=click.Path(dir_okay=False), metavar="FILE",
-                             help="What is public: a TOML file with label, labels and bounds.")
+                             help="A TOML file of public facts: label, labels and bounds.")
             )  # fmt: skip
         wrapped: Any = command
         for option in reversed(options):
@@ -169,7 +169,7 @@ def train_privately(
     )
     path = output or f"{Path(data[0]).stem}.safetensors"
     plain = schema_to_plain(schema, facts.features)
-    # The file of a private model holds no other facts than these.
+    # The file of a private model takes no further facts.
     typed = " ".join(["pairlearn train --private", *(one.typed for one in settings.values())])
     write_model(path, model.to_record({"schema": plain, "program": typed}))
     certificate = model.certificate_
