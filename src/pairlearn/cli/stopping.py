@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from types import FrameType, TracebackType
 from typing import Any
 
-__all__ = ["Stopping", "ignore", "leave_by"]
+__all__ = ["Stopping", "held", "ignore", "leave_by"]
 
 #: A second signal within this many seconds counts as the first: a key was pressed twice, or a
 #: shell and a wrapper both passed it on. A later signal ends what the first did not.
@@ -111,3 +111,12 @@ class Stopping(AbstractContextManager["Stopping"]):
             yield
         finally:
             self.open = self._always
+
+
+def held(path: str | None) -> contextlib.AbstractContextManager[None]:
+    """Keep other processes from the checkpoint until it is removed."""
+    if path is None:
+        return contextlib.nullcontext()
+    from pairlearn.streams.checkpoint import hold_checkpoint
+
+    return hold_checkpoint(path)

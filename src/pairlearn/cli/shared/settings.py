@@ -157,17 +157,8 @@ class SetOption(click.Option):
 def set_option(*roots: str, example: str) -> Callable[[F], F]:
     """Add ``--set`` to a command, which receives `Settings` as `settings`.
 
-    Parameters
-    ----------
-    *roots : str
-        First names of the paths that the command takes; any if there are none.
-    example : str
-        Settings to show in the help.
-
-    Returns
-    -------
-    callable
-        The decorator.
+    `roots` are the first names of the paths that the command takes; any if there are none. The help
+    shows `example`.
     """
 
     def read(context: click.Context, option: click.Parameter, given: Iterable[str]) -> Settings:
@@ -261,21 +252,8 @@ def set_parts(
 ) -> Any:
     """Set parameters of an estimator, and fields of the parts in them; return the estimator.
 
-    Parameters
-    ----------
-    model : estimator
-        It is not fitted yet.
-    settings : Settings
-        The paths and values.
-    owned : mapping
-        Parameters that the program sets itself, and what to use instead.
-    registers : mapping, optional
-        The registers of parameters that are not of the register of their name.
-
-    Returns
-    -------
-    estimator
-        The same estimator.
+    `owned` holds parameters that the program sets itself, with what to use instead; `registers`
+    those registers that do not have the name of their parameter.
     """
     known = model.get_params(deep=False)
     for root in settings.roots():
@@ -294,24 +272,8 @@ def set_parts(
 def build(path: str, present: Any, own: Settings, register: Register[Any] | None = None) -> Any:
     """Return the value of a parameter after its settings: a plain value, a name or a part.
 
-    Fields go to the part that the settings name, else to the present part if it has them, else to
-    the only registered part that has them.
-
-    Parameters
-    ----------
-    path : str
-        Where the parameter stands.
-    present : object
-        Its value so far.
-    own : Settings
-        Its settings, relative to `path`.
-    register : Register, optional
-        The register of its parts, if that is not the one of its name.
-
-    Returns
-    -------
-    object
-        The new value.
+    Fields go to the part that the settings name, else to the `present` part if it has them, else to
+    the only registered part that has them. The paths in `own` are relative to `path`.
     """
     register = register or REGISTERS.get(path.rpartition(".")[2])
     named = own.get("")

@@ -18,7 +18,7 @@ import click
 from pairlearn.cli.output import json_option
 from pairlearn.cli.shared.names import Named
 from pairlearn.cli.shared.settings import Settings, build, set_option
-from pairlearn.cli.stopping import Stopping
+from pairlearn.cli.stopping import Stopping, held
 from pairlearn.register import Part
 
 if TYPE_CHECKING:
@@ -258,7 +258,7 @@ def command(
     talk = Conversation(learner, ProgressiveAUC(window), pending, watch)
     with (
         Stopping() as stop,
-        _held(checkpoint),
+        held(checkpoint),
         _warnings_told(),
         live_page(live) as page,
     ):
@@ -376,12 +376,6 @@ def _reply(talk: Conversation, line: str | None, strict: bool, limit: int) -> No
         text = json.dumps(answer, ensure_ascii=False, allow_nan=False)
         sys.stdout.buffer.write(text.encode() + b"\n")
         sys.stdout.buffer.flush()
-
-
-def _held(checkpoint: str | None) -> contextlib.AbstractContextManager[None]:
-    from pairlearn.streams.checkpoint import hold_checkpoint
-
-    return contextlib.nullcontext() if checkpoint is None else hold_checkpoint(checkpoint)
 
 
 @contextlib.contextmanager

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from pairlearn.models import ModelRecord
     from pairlearn.streams.readers.base import Reader
 
-__all__ = ["StreamSettings", "checkpoint_of", "held", "remove_checkpoint", "train_stream"]
+__all__ = ["StreamSettings", "checkpoint_of", "remove_checkpoint", "train_stream"]
 
 
 @dataclass(frozen=True, repr=False)
@@ -88,15 +87,6 @@ def checkpoint_of(settings: StreamSettings, output: str, data: tuple[str, ...]) 
     return settings.checkpoint or f"{output}.checkpoint"
 
 
-def held(path: str | None) -> contextlib.AbstractContextManager[None]:
-    """Keep other processes from the checkpoint until it is removed."""
-    if path is None:
-        return contextlib.nullcontext()
-    from pairlearn.streams.checkpoint import hold_checkpoint
-
-    return hold_checkpoint(path)
-
-
 def remove_checkpoint(path: str | None) -> None:
     """Remove the checkpoint and the one before it."""
     if path is None:
@@ -118,31 +108,10 @@ def train_stream(
     size: int | None,
     stop: Stopping,
 ) -> tuple[ModelRecord, dict[str, Any]]:
-    """Train chunk by chunk.
+    """Train chunk by chunk; return the model's record and the facts to print.
 
-    Parameters
-    ----------
-    model : estimator
-        It is not fitted.
-    rows : Rows
-        The data.
-    settings : StreamSettings
-        How to go through them.
-    seed : int
-        The order of shuffled rows.
-    keeps_order : bool
-        Whether "auto" leaves rows in their order.
-    path : str or None
-        The checkpoint.
-    size : int or None
-        Bytes of the file, for the progress bar.
-    stop : Stopping
-        Tells of signals.
-
-    Returns
-    -------
-    tuple
-        The model's record and the facts to print.
+    `path` is the checkpoint, `size` the bytes of the file for the progress bar. With `keeps_order`
+    rows stay in their order unless the settings say otherwise.
     """
     from pairlearn import OrderWarning
     from pairlearn.streams.checkpoint import CheckpointWarning

@@ -31,7 +31,7 @@ from pairlearn.cli.shared.table_files import (
     table_options,
     text_size,
 )
-from pairlearn.cli.stopping import Stopping
+from pairlearn.cli.stopping import Stopping, held
 from pairlearn.cli.training.cluster_training import refuse_beside_dask, train_on_cluster
 from pairlearn.cli.training.private_training import (
     PrivateOptions,
@@ -42,7 +42,6 @@ from pairlearn.cli.training.private_training import (
 from pairlearn.cli.training.stream_training import (
     StreamSettings,
     checkpoint_of,
-    held,
     remove_checkpoint,
     train_stream,
 )

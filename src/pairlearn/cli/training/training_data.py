@@ -164,26 +164,7 @@ def _classes(encoder: TableEncoder, problem: str) -> tuple[Any, ...]:
 def open_training_data(
     data: tuple[str, ...], reading: Reading, problem: str, form: str, how: str
 ) -> EncodedTable | Rows:
-    """Return the data.
-
-    Parameters
-    ----------
-    data : tuple of str
-        Files, or ``-``.
-    reading : Reading
-        How to read them.
-    problem : str
-        What labels are for.
-    form : str
-        The format.
-    how : {"offline", "stream"}
-        Whether the rows are fitted in memory.
-
-    Returns
-    -------
-    EncodedTable or Rows
-        A stream has rows; data in memory have either.
-    """
+    """Return the data. A stream always has `Rows`; data to be fitted in memory have either."""
     if form not in TABLES or (how == "stream" and "-" in data):
         return _with_schema(data, reading, problem, form)
     from pairlearn.tables.fitting import load_table, plan_table
