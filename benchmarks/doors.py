@@ -36,14 +36,14 @@ def run(effort: Effort) -> list[Row]:
     """Measure shares of fits and of readers."""
     from sklearn.utils import validation
 
-    from pairlearn import AUCClassifier
+    from pairlearn import SGD, AUCClassifier
     from pairlearn.solvers import rows
     from pairlearn.streams.readers.consumed import Consumed
 
     looks = [(rows, "_check_finite"), (rows, "_check_compressed")]
     looks += [(validation, "_assert_all_finite")]
     digests: list[tuple[Any, str]] = [(Consumed, "take_at"), (Consumed, "place")]
-    given: dict[str, Any] = {"step_size": 0.1, "radius": 10.0, "n_passes": 1, "random_state": 0}
+    solver = SGD(0.1, radius=10.0, n_passes=1)
     dense = samples.dense(effort.pick(50_000, 200_000), 22, positives=samples.DENSE[22])
     text = samples.text("rcv1-like", effort.pick(5_000, 20_000))
     found = []
@@ -53,7 +53,7 @@ def run(effort: Effort) -> list[Row]:
         ("dense, d = 22, scaling=None", dense, {"scaling": None}, 0.2),
         ("sparse, 75 non-zeros, scaling=None", text, {"scaling": None}, 0.03),
     ):
-        model = AUCClassifier(**given, **options)
+        model = AUCClassifier(solver=solver, random_state=0, **options)
         inside, whole = _share(looks, lambda model=model, X=X, y=y: model.fit(X, y), effort)  # type: ignore[misc]
         found.append(_row(f"looks before the kernels / one-pass fit, {name}", inside, whole, bar))
     with tempfile.TemporaryDirectory() as folder:

@@ -39,10 +39,10 @@ def methods() -> dict[str, Callable[[], Any]]:
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    from pairlearn import AUCClassifier
+    from pairlearn import AUCClassifier, PartialArea
 
-    def ours(objective: str, **settings: Any) -> Callable[[], Any]:
-        return lambda: AUCClassifier(objective=objective, random_state=0, **settings)
+    def ours(objective: Any, **settings: Any) -> Callable[[], Any]:
+        return lambda: AUCClassifier(objective, random_state=0, **settings)
 
     return {
         "raw": lambda: LogisticRegression(max_iter=1000),
@@ -52,7 +52,7 @@ def methods() -> dict[str, Callable[[], Any]]:
         ),
         "auc": ours("auc"),
         "push": ours("push"),
-        "partial": ours("partial_auc", max_fpr=MAX_FPR),
+        "partial": ours(PartialArea(MAX_FPR)),
         "precision": ours("average_precision"),
         "auc mapped": ours("auc", features="auto"),
         "precision mapped": ours("average_precision", features="auto"),

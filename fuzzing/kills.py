@@ -63,16 +63,18 @@ def write_data(folder: Path) -> None:
     (folder / "a.jsonl").write_text("".join(lines), encoding="ascii")
 
 
-def _learn(name: str, **options: Any) -> Callable[[Path, str | None, str], None]:
+def _learn(name: str, **steps: Any) -> Callable[[Path, str | None, str], None]:
     """Return a function that trains on a file in small chunks, going on from a checkpoint."""
 
     def train(folder: Path, checkpoint: str | None, model: str) -> None:
-        from pairlearn import AUCClassifier
+        from pairlearn import SGD, AUCClassifier
         from pairlearn.streams import OnlineLearner, Schema, open_reader
 
         label: Any = 4 if name.endswith(".npy") else "y"
         schema = None if name.endswith(".svm") else Schema(label=label)
-        learner = OnlineLearner(AUCClassifier(**options), classes=[0, 1], window=500, forget=1700)
+        learner = OnlineLearner(
+            AUCClassifier(solver=SGD(**steps)), classes=[0, 1], window=500, forget=1700
+        )
         reader = open_reader(folder / name, schema, chunk_rows=EVERY)
         path = None if checkpoint is None else folder / checkpoint
         learner.fit_stream(reader, checkpoint=path, every=EVERY, n_passes=2)

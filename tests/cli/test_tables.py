@@ -230,17 +230,8 @@ def test_options_from_a_file(tmp_path, capsys):
     model = load_model("m")
     assert (model.solver, model.loss) == (SGD(step_size=0.5), "hinge")
     assert "site=north" not in model.feature_names_in_
-    call(
-        capsys,
-        "train",
-        file,
-        "--config",
-        "train.toml",
-        "--output",
-        "n",
-        "--set",
-        "solver.step_size=0.25",
-    )
+    call(capsys, "train", file, "--config", "train.toml", "--output", "n",
+         "--set", "solver.step_size=0.25")  # fmt: skip
     assert load_model("n").solver.step_size == 0.25
     for text, message in (
         ("labels = 3", "there is no option 'labels'"),

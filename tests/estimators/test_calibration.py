@@ -164,7 +164,7 @@ def test_threshold_of_least_cost(rng, costs, tmp_path):
     )
     clf.save(tmp_path / "m")
     again = AUCClassifier.load(tmp_path / "m")
-    assert (again.costs, again.threshold_) == (costs, clf.threshold_)
+    assert (again.decision, again.threshold_) == (Costs(*costs), clf.threshold_)
 
 
 def test_a_stream_finds_the_threshold_of_least_cost(rng):
@@ -179,18 +179,16 @@ def test_a_stream_finds_the_threshold_of_least_cost(rng):
 
 
 @pytest.mark.parametrize(
-    ("settings", "message"),
+    ("costs", "message"),
     [
-        ({"threshold": "cost"}, r'threshold="cost" needs costs=\(false_positive, false_negative\)'),
-        ({"costs": (1.0, 2.0)}, r'costs=\(1.0, 2.0\) are for threshold="cost"'),
-        ({"threshold": "cost", "costs": 3.0}, "costs must be two numbers.*got 3.0"),
-        ({"threshold": "cost", "costs": (1.0, 0.0)}, r"costs\[1\].*0.0"),
-        ({"threshold": "cost", "costs": (float("nan"), 1.0)}, r"costs\[0\].*nan"),
+        ((1.0, 0.0), "false_negative must be .*got 0.0"),
+        ((float("nan"), 1.0), "false_positive must be .*got nan"),
+        ((1.0, 2.0, "platt"), "calibration must be .*got 'platt'"),
     ],
 )
-def test_costs_that_mean_nothing(settings, message):
+def test_costs_that_mean_nothing(costs, message):
     with pytest.raises(ValueError, match=message):
-        AUCClassifier(**settings).fit([[0.0], [1.0]], [0, 1])
+        Costs(*costs)
 
 
 def test_scores_that_differ_by_rounding_alone_have_no_scale():

@@ -89,7 +89,7 @@ def test_learning_and_validation_curves(data):
     assert learning.test_scores.shape == (2, 2)
     assert np.isfinite(learning.test_scores).all()
     validation = ValidationCurveDisplay.from_estimator(
-        model, *data, param_name="ridge", param_range=[1e-3, 1e3], cv=2, scoring="roc_auc"
+        model, *data, param_name="solver__ridge", param_range=[1e-3, 1e3], cv=2, scoring="roc_auc"
     )
     assert np.isfinite(validation.test_scores).all()
 

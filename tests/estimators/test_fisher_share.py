@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pairlearn import AUCClassifier, roc_auc
+from pairlearn import AUCClassifier, Exact, PartialArea, roc_auc
 from pairlearn.estimators.auc.bootstrap import bootstrap
 
 
@@ -53,12 +53,12 @@ def test_the_choice_is_the_best_of_what_was_tried_and_is_told(capsys):
     "given",
     [
         {"solver": "exact"},
-        {"ridge": 0.1},
+        {"solver": Exact(0.1)},
         {"loss": "squared_hinge"},
         {"scaling": None},
         {"features": "hats"},
         {"objective": "push"},
-        {"objective": "partial_auc", "max_fpr": 0.1},
+        {"objective": PartialArea(0.1)},
     ],
 )
 def test_what_is_asked_for_by_name_takes_no_share(given):

@@ -4,7 +4,6 @@
 import numpy as np
 import pytest
 import scipy.sparse
-from pairlearn.estimators.auc.objectives import as_objective
 
 from pairlearn import (
     SGD,
@@ -12,15 +11,15 @@ from pairlearn import (
     AveragePrecision,
     Exact,
     Hats,
-    Moments,
     PartialArea,
     PartialAUC,
     Push,
     SquaredHinge,
 )
-from pairlearn.estimators.auc import exact
+from pairlearn.estimators.auc.ways import ridge
 from pairlearn.solvers.exact.batch import PairObjective
 from pairlearn.solvers.rows import DenseRows
+from pairlearn.solvers.top.objectives import OBJECTIVES, SmoothPrecision
 from pairlearn.validation import AssumptionWarning, DivergenceError
 
 
@@ -36,36 +35,33 @@ def two_directions(n=600, seed=0):
     return X, y
 
 
-SETTINGS = [
-    {"objective": "push"},
-    {"objective": "push", "power": 3.0},
-    {"objective": "partial_auc", "max_fpr": 0.05},
-    {"objective": "partial_auc", "max_fpr": 0.3, "min_tpr": 0.2},
-    {"objective": "average_precision"},
+OBJECTIVES_OF_THE_TOP = [
+    "push",
+    Push(3.0),
+    PartialArea(0.05),
+    PartialArea(0.3, min_tpr=0.2),
+    "average_precision",
 ]
 
 
 def anchor_of(model, X, y):
     """What the ridge pulls towards: zero, or the minimiser for all pairs with scores far apart."""
     if model.choice_.anchor_ridge is None:
-        assert model.objective != "average_precision"
+        assert OBJECTIVES.make(model.objective) != SmoothPrecision()
         return np.zeros(X.shape[1])
     objective = PairObjective(DenseRows(X), np.where(y == 1, 1.0, -1.0), SquaredHinge())
     w, _ = objective.minimise(model.choice_.anchor_ridge)
     return 4.0 * w / (X @ w).std()
 
 
-@pytest.mark.parametrize("settings", SETTINGS, ids=str)
-def test_fit_minimises_what_it_names(settings):
+@pytest.mark.parametrize("objective", OBJECTIVES_OF_THE_TOP, ids=str)
+def test_fit_minimises_what_it_names(objective):
     X, y = two_directions(300)
-    model = AUCClassifier(solver=Exact(ridge=0.01), scaling=None, random_state=0, **settings).fit(
+    model = AUCClassifier(objective, solver=Exact(ridge=0.01), scaling=None, random_state=0).fit(
         X, y
     )
     assert model.solver_ == "exact"
-    named = {"max_fpr": None, "min_tpr": None, "power": None} | {
-        k: v for k, v in settings.items() if k != "objective"
-    }
-    top = as_objective(settings["objective"], **named).top
+    top = OBJECTIVES.make(objective)
     slopes = top.of_scores(SquaredHinge(), y == 1, None)(X @ model.coef_[0])[1]
     gradient = slopes @ X + 0.02 * (model.coef_[0] - anchor_of(model, X, y))
     plain = AUCClassifier(solver=Exact(ridge=0.01), scaling=None, random_state=0).fit(X, y).coef_[0]
@@ -88,8 +84,8 @@ def test_the_ridge_is_chosen_by_the_metric_asked_for():
 
 def test_the_power_of_the_push_is_chosen_with_the_ridge(capsys):
     X, y = two_directions(120)
-    settings = {"objective": "push", "validation_fraction": 0.5, "random_state": 0}
-    model = AUCClassifier(**settings).fit(X, y)
+    settings = {"validation_fraction": 0.5, "random_state": 0}
+    model = AUCClassifier("push", **settings).fit(X, y)
     choice = model.choice_
     assert {tried.values["power"] for tried in choice.tried} == {2.0, 8.0}
     assert choice.evidence.auc == max(tried.auc for tried in choice.tried)
@@ -102,9 +98,8 @@ def test_the_power_of_the_push_is_chosen_with_the_ridge(capsys):
     # A power that is given is kept, and a given ridge leaves nothing to choose.
     given = AUCClassifier(objective=Push(3.0), **settings).fit(X, y)
     assert {tried.values["power"] for tried in given.choice_.tried} == {3.0}
-    assert AUCClassifier(solver=Exact(ridge=0.1), verbose=1, **settings).fit(
-        X, y
-    ).choice_.top == Push(8.0)
+    named = AUCClassifier("push", solver=Exact(ridge=0.1), verbose=1, **settings)
+    assert named.fit(X, y).choice_.top == Push(8.0)
     assert "Push(power=8.0) of SquaredHinge, ridge 0.1" in capsys.readouterr().err
 
 
@@ -130,7 +125,7 @@ def test_held_out_precision_is_that_of_the_share_of_positives(monkeypatch):
     X, y = two_directions(1500)
     kept = (y == 0) | (np.arange(len(y)) % 4 == 0)
     X, y = X[kept], y[kept]
-    monkeypatch.setattr(exact, "_PRECISION_CAP", 150)
+    monkeypatch.setattr(ridge, "_PRECISION_CAP", 150)
     model = AUCClassifier(
         objective="average_precision", validation_fraction=0.5, random_state=0
     ).fit(X, y)
@@ -149,27 +144,27 @@ def test_the_top_of_the_list_is_better_where_it_differs():
     assert found.low > 0.0
 
 
-@pytest.mark.parametrize("settings", SETTINGS[1:], ids=str)
-def test_mapped_features_serve_the_objective_that_was_asked_for(settings):
+@pytest.mark.parametrize("objective", OBJECTIVES_OF_THE_TOP[1:], ids=str)
+def test_mapped_features_serve_the_objective_that_was_asked_for(objective):
     X, y = two_directions(300)
-    model = AUCClassifier(features="auto", random_state=0, **settings).fit(X, y)
-    named = AUCClassifier(features="auto", solver="exact", random_state=0, **settings).fit(X, y)
+    model = AUCClassifier(objective, features="auto", random_state=0).fit(X, y)
+    named = AUCClassifier(objective, features="auto", solver="exact", random_state=0).fit(X, y)
     np.testing.assert_array_equal(model.coef_, named.coef_)
     assert (model.solver_, model.choice_.features.name) == ("exact", "hats")
     assert model.choice_.top is not None
     # Class moments know nothing of the top of the list, in streams as little as in fit.
     hats = Hats(n_knots=4).fit(X)
-    stream = AUCClassifier(features=hats, random_state=0, **settings)
+    stream = AUCClassifier(objective, features=hats, random_state=0)
     stream.partial_fit(X, y, classes=[0, 1])
-    by_name = AUCClassifier(features=hats, solver="sgd", random_state=0, **settings)
+    by_name = AUCClassifier(objective, features=hats, solver="sgd", random_state=0)
     by_name.partial_fit(X, y, classes=[0, 1])
     np.testing.assert_array_equal(stream.coef_, by_name.coef_)
     with pytest.raises(ValueError, match=r"needs fitted features, got 'hats'; .* of a sample X\.$"):
-        AUCClassifier(features="hats", **settings).partial_fit(X, y, classes=[0, 1])
+        AUCClassifier(objective, features="hats").partial_fit(X, y, classes=[0, 1])
     with pytest.raises(ValueError, match="use a map of fewer features, or a larger max_memory"):
-        AUCClassifier(features="hats", solver=Moments(max_memory=1e4), **settings).fit(X, y)
+        AUCClassifier(objective, features="hats", solver=Exact(max_memory=1e4)).fit(X, y)
     with pytest.raises(ValueError, match="needs more than class moments"):
-        AUCClassifier(features="hats", solver="moments", **settings).fit(X, y)
+        AUCClassifier(objective, features="hats", solver="moments").fit(X, y)
 
 
 def test_few_positives_are_warned_about():
@@ -181,37 +176,31 @@ def test_few_positives_are_warned_about():
 
 
 @pytest.mark.parametrize(
-    ("settings", "message"),
+    ("make", "message"),
     [
-        ({"objective": "precision"}, "objective must be one of .*'push'"),
-        ({"objective": "partial_auc"}, "needs max_fpr"),
-        ({"objective": "partial_auc", "max_fpr": 2.0}, r"max_fpr must lie in \(0, 1\], got 2.0"),
-        ({"max_fpr": 0.1}, 'max_fpr=0.1 is for objective="partial_auc", but objective="auc"'),
-        ({"objective": "push", "min_tpr": 0.1}, "min_tpr=0.1 is for objective"),
-        ({"objective": "push", "power": 0.0}, r"power must lie in \[1, 64\], got 0.0"),
-        ({"objective": "push", "pairing": "fifo"}, "would ignore pairing='fifo'"),
-        ({"objective": "push", "solver": "sgd", "warm_start": True}, "would ignore warm_start"),
-        ({"objective": "push", "step_size": "theory"}, 'pass a number or "auto"'),
-        ({"objective": "push", "solver": "sgd", "ridge": 0.1}, "would ignore ridge=0.1"),
-        ({"objective": "push", "loss": "logistic"}, "a loss that falls with the margin"),
+        (lambda: AUCClassifier("precision"), "objective must be one of .*'push'"),
+        (lambda: PartialArea(2.0), r"max_fpr must lie in \(0, 1\], got 2.0"),
+        (lambda: Push(0.0), r'power must lie in \[1, 64\] or be "auto", got 0.0'),
+        (lambda: AUCClassifier("push", solver=SGD(pairing="fifo")), "would ignore pairing='fifo'"),
+        (lambda: AUCClassifier("push", solver="sgd", warm_start=True), "would ignore warm_start"),
+        (lambda: AUCClassifier("push", solver=SGD("theory")), 'pass a number or "auto"'),
+        (lambda: AUCClassifier("push", loss="square"), "never increases with the margin, got Squ"),
     ],
 )
-def test_what_would_be_ignored_is_refused(settings, message):
+def test_what_would_be_ignored_is_refused(make, message):
     X, y = two_directions(50)
     with pytest.raises(ValueError, match=message):
-        AUCClassifier(**settings).fit(X, y)
+        make().fit(X, y)
 
 
-@pytest.mark.parametrize("settings", SETTINGS, ids=str)
-def test_descent_comes_close_to_the_exact_minimiser(settings):
+@pytest.mark.parametrize("objective", OBJECTIVES_OF_THE_TOP, ids=str)
+def test_descent_comes_close_to_the_exact_minimiser(objective):
     X, y = two_directions(400)
-    model = AUCClassifier(solver=SGD(step_size=1.0, n_passes=30), random_state=0, **settings)
+    model = AUCClassifier(objective, solver=SGD(step_size=1.0, n_passes=30), random_state=0)
     model.fit(X, y)
-    exact = AUCClassifier(solver=Exact(ridge=1e-4), random_state=0, **settings).fit(X, y)
+    exact = AUCClassifier(objective, solver=Exact(ridge=1e-4), random_state=0).fit(X, y)
     assert (model.solver_, model.n_steps_) == ("sgd", 12_000)
-    metric = as_objective(
-        settings["objective"], **{k: settings.get(k) for k in ("max_fpr", "min_tpr", "power")}
-    ).metric
+    metric = OBJECTIVES.make(objective).metric
     found, wanted = (metric(y, m.decision_function(X)) for m in (model, exact))
     assert found > wanted - 0.02
 
@@ -225,12 +214,12 @@ def test_the_step_size_is_chosen_by_the_metric_asked_for():
     assert model.step_size_ in [tried.values["step_size"] for tried in model.choice_.tried]
 
 
-@pytest.mark.parametrize("settings", SETTINGS, ids=str)
-def test_a_stream_is_the_same_in_any_chunks(settings):
+@pytest.mark.parametrize("objective", OBJECTIVES_OF_THE_TOP, ids=str)
+def test_a_stream_is_the_same_in_any_chunks(objective):
     X, y = two_directions(700)
 
     def learn(cuts, X=X, **more):
-        model = AUCClassifier(random_state=0, **settings, **more)
+        model = AUCClassifier(objective, random_state=0, **more)
         begin = 0
         for stop in [*cuts, len(y)]:
             model.partial_fit(X[begin:stop], y[begin:stop], classes=[0, 1])
@@ -248,9 +237,9 @@ def test_a_stream_is_the_same_in_any_chunks(settings):
     np.testing.assert_allclose(sparse.coef_, whole.coef_, rtol=1e-8)
     hats = learn([200], solver="sgd", features=Hats(n_knots=4).fit(X))
     assert hats.score(X, y) > 0.7
-    other = AUCClassifier(random_state=0, **settings)
+    other = AUCClassifier(objective, random_state=0)
     other.partial_fit(X[:300], y[:300], classes=[0, 1])
-    again = AUCClassifier(random_state=0, **settings)
+    again = AUCClassifier(objective, random_state=0)
     again.restore_stream(other.stream_state())
     again.partial_fit(X[300:], y[300:])
     np.testing.assert_array_equal(again.coef_, whole.coef_)
@@ -258,7 +247,7 @@ def test_a_stream_is_the_same_in_any_chunks(settings):
 
 def test_streams_that_cannot_go_on_say_so():
     X, y = two_directions(100)
-    fitted = AUCClassifier(objective="push", solver=Exact(ridge=0.1)).fit(X, y)
+    fitted = AUCClassifier("push").fit(X, y)
     with pytest.raises(ValueError, match="cannot go on from fit"):
         fitted.partial_fit(X, y)
     stream = AUCClassifier(objective="push").partial_fit(X, y, classes=[0, 1])
@@ -280,4 +269,4 @@ def test_saved_and_loaded(tmp_path):
     model.save(tmp_path / "model")
     loaded = AUCClassifier.load(tmp_path / "model")
     np.testing.assert_array_equal(loaded.decision_function(X), model.decision_function(X))
-    assert (loaded.objective, loaded.max_fpr) == ("partial_auc", 0.1)
+    assert loaded.objective == PartialArea(0.1)

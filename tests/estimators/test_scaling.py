@@ -222,10 +222,8 @@ def test_threads_do_not_change_a_bit():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"solver": "exact", "step_size": 0.1}, r'solver="exact" would ignore step_size=0.1'),
-        ({"solver": "exact", "pairing": "fifo"}, "would ignore pairing='fifo'"),
-        ({"solver": "sgd", "ridge": 1.0}, r'solver="sgd" would ignore ridge=1.0'),
-        ({"step_size": 0.1, "ridge": 1.0}, "ridge=1.0 is for the exact solver"),
+        ({"solver": "exact", "warm_start": True}, r"Exact\(\) would ignore warm_start"),
+        ({"solver": "moments", "callbacks": [print]}, r"Moments\(\) would ignore callbacks"),
         ({"solver": "exact", "loss": "hinge"}, "Hinge has a kink"),
         ({"scaling": "minmax"}, 'scaling must be "auto" or None'),
         ({"n_jobs": 0}, "n_jobs must be a number of threads"),

@@ -7,6 +7,7 @@ import scipy.sparse
 
 from pairlearn import SGD, AUCClassifier, LinearScore, Problem, Square
 from pairlearn.losses import LOSSES
+from pairlearn.pairings import FifoBuffer
 from pairlearn.theory import advise_auc
 
 
@@ -73,16 +74,16 @@ def test_a_radius_is_needed(data, radius):
 @pytest.mark.parametrize(
     ("change", "cure"),
     [
-        ({"pairing": "random"}, "previous"),
-        ({"pairing": "fifo", "buffer_size": 3}, "previous"),
-        ({"schedule": "inverse_sqrt"}, "constant"),
-        ({"averaging": "last"}, "step_size"),
+        ({"solver__pairing": "random"}, "previous"),
+        ({"solver__pairing": FifoBuffer(3)}, "previous"),
+        ({"solver__schedule": "inverse_sqrt"}, "constant"),
+        ({"solver__averaging": "last"}, "step_size"),
         ({"class_weight": {0: 1.0, 1: 2.0}}, "no sample_weight"),
     ],
 )
 def test_what_the_theorems_do_not_cover_is_refused(data, change, cure):
     with pytest.raises(ValueError, match=cure):
-        AUCClassifier(solver=SGD(step_size="theory", radius=1.0), **change).fit(*data)
+        AUCClassifier(solver=SGD("theory", radius=1.0)).set_params(**change).fit(*data)
 
 
 def test_a_second_start_is_refused(data):

@@ -160,9 +160,9 @@ def test_a_loss_by_name_in_the_estimator_the_program_and_the_file(entered, table
     rows, labels = table
     assert run(program, ["train", "t.csv", "--label", "y", "--loss", "my_logistic"]) == 2
     entered(LOSSES, "my_logistic", MyLogistic)
-    model = AUCClassifier("my_logistic", solver="sgd", random_state=0).fit(rows, labels)
+    model = AUCClassifier(loss="my_logistic", solver="sgd", random_state=0).fit(rows, labels)
     assert same_after_saving(model, rows).loss == "my_logistic"
-    model = AUCClassifier(MyLogistic(), solver="sgd", random_state=0).fit(rows, labels)
+    model = AUCClassifier(loss=MyLogistic(), solver="sgd", random_state=0).fit(rows, labels)
     assert same_after_saving(model, rows).loss == MyLogistic()
     assert run(program, ["train", "t.csv", "--label", "y", "--loss", "my_logistic"]) == 0
     assert load_model("t.safetensors").loss == "my_logistic"
@@ -407,7 +407,7 @@ def test_a_clone_of_a_fitted_map_is_fitted():
 
 def test_a_search_reaches_the_fields_of_parts():
     search = GridSearchCV(
-        AUCClassifier(Hinge(), solver="sgd", step_size=0.1, radius=3.0, n_passes=1, random_state=0),
+        AUCClassifier(loss=Hinge(), solver=SGD(0.1, radius=3.0, n_passes=1), random_state=0),
         {"loss__margin": [0.5, 4.0]},
         cv=2,
         scoring="roc_auc",
@@ -421,9 +421,11 @@ def test_a_search_reaches_the_fields_of_parts():
 
 
 def test_estimators_show_the_fields_of_parts():
-    model = AUCClassifier(Hinge(margin=2.0), pairing=FifoBuffer(3), features=Hats(5))
+    model = AUCClassifier(
+        loss=Hinge(margin=2.0), solver=SGD(pairing=FifoBuffer(3)), features=Hats(5)
+    )
     found = model.get_params()
-    assert (found["loss__margin"], found["pairing__buffer_size"]) == (2.0, 3)
+    assert (found["loss__margin"], found["solver__pairing__buffer_size"]) == (2.0, 3)
     assert found["features__n_knots"] == 5
     private = PrivateAUCClassifier(1.0, 1e-5, mechanism=CentredStatistics(3))
     assert private.get_params()["mechanism__n_rounds"] == 3

@@ -105,7 +105,7 @@ def test_every_entry_refuses_them(entry, damage):
 @pytest.mark.parametrize("kind", ["csr", "csc"])
 @pytest.mark.parametrize("make", [AUCClassifier, PairwiseRanker, EntropyRegressor])
 def test_estimators_look_before_scikit_learn_converts_or_multiplies(make, kind):
-    model = make(step_size=0.1, random_state=0).fit(sp.csr_array(DENSE), Y)
+    model = make(solver=SGD(0.1), random_state=0).fit(sp.csr_array(DENSE), Y)
     for use in (model.fit, model.partial_fit, lambda X, y: model.predict(X)):
         with pytest.raises(ValueError, match="The sparse X is damaged"):
             use(broken("index beyond", kind), Y)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from pairlearn import Exponential, Logistic, SmoothedHinge, SquaredHinge
+from pairlearn import Exponential, Logistic, SmoothedHinge, Square, SquaredHinge
 from pairlearn.reference import p_norm_push, partial_area, soft_average_precision
 from pairlearn.solvers.exact.batch import PairObjective, pair_mean
 from pairlearn.solvers.rows import DenseRows, as_rows
@@ -17,7 +17,7 @@ from pairlearn.solvers.top.objectives import (
     worst_share,
 )
 
-LOSSES = [SquaredHinge(), SquaredHinge(margin=0.4), SmoothedHinge(), Exponential()]
+LOSSES = [SquaredHinge(), SquaredHinge(margin=0.4), SmoothedHinge(), Exponential(), Logistic()]
 OBJECTIVES = [
     Push(),
     Push(1.0),
@@ -194,11 +194,11 @@ def test_separable_data_cost_nothing():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Push(0.5), r"power must lie in \[1, 64\], got 0.5"),
+        (lambda: Push(0.5), r"power must lie in \[1, 64\] or be .auto., got 0.5"),
         (lambda: PartialArea(0.0), r"max_fpr must lie in \(0, 1\], got 0.0"),
         (lambda: PartialArea(0.1, 1.0), r"min_tpr must lie in \[0, 1\), got 1.0"),
         (lambda: PartialArea(0.1, softness=0.0), "softness must be a positive number"),
-        (lambda: Push().check_loss(Logistic()), "needs a loss that falls with the margin"),
+        (lambda: Push().check_loss(Square()), "needs a smooth loss that never increases"),
     ],
 )
 def test_bad_input_is_refused(make, message):

@@ -7,7 +7,7 @@ import scipy.sparse
 from scipy.optimize import approx_fprime
 
 from pairlearn import reference
-from pairlearn.losses import Logistic, SquaredHinge
+from pairlearn.losses import Hinge, SquaredHinge
 from pairlearn.solvers.rows import DenseRows, as_rows
 from pairlearn.solvers.top.objectives import PartialArea, Push, SmoothPrecision
 from pairlearn.solvers.top.stream import TopStream
@@ -89,8 +89,8 @@ def test_weights_chunks_and_breaks(rng, objective):
 
 
 def test_refusals():
-    with pytest.raises(ValueError, match="falls with the margin"):
-        TopStream(Push(2.0), Logistic(), 2)
+    with pytest.raises(ValueError, match="needs a smooth loss that never increases"):
+        TopStream(Push(2.0), Hinge(), 2)
     with pytest.raises(ValueError, match="step_size"):
         TopStream(Push(2.0), LOSS, 2, step_size=0.0)
     stream = TopStream(Push(2.0), LOSS, 2, batch_size=4, memory=4)

@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from types import FrameType, TracebackType
 from typing import Any
 
@@ -113,10 +113,10 @@ class Stopping(AbstractContextManager["Stopping"]):
             self.open = self._always
 
 
-def held(path: str | None) -> contextlib.AbstractContextManager[None]:
+def held(path: str | None) -> AbstractContextManager[None]:
     """Keep other processes from the checkpoint until it is removed."""
     if path is None:
-        return contextlib.nullcontext()
+        return nullcontext()
     from pairlearn.streams.checkpoint import hold_checkpoint
 
     return hold_checkpoint(path)

@@ -497,6 +497,7 @@ class NamedLearner:
 
     def _record(self, classes: tuple[Any, Any]) -> ModelRecord:
         """Return the model record of an `AUCClassifier` with the present coefficients."""
+        from pairlearn.estimators.shared.solvers import SGD
         from pairlearn.models.parts import encode
         from pairlearn.models.record import ModelRecord
 
@@ -527,7 +528,7 @@ class NamedLearner:
             arrays,
             parameters={
                 "loss": encode(self.loss, "loss"),
-                "step_size": self.step_size,
+                "solver": encode(SGD(self.step_size), "solver"),
                 "scaling": self.scaling,
                 "classes_dtype": np.array(classes).dtype.str,
             },

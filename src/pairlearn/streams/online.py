@@ -484,14 +484,7 @@ class OnlineLearner:
             if name == "drop" and self.forget != "drop":
                 continue
             if mine != theirs:
-                if name == "parameters" and isinstance(theirs, dict):
-                    # a parameter that only one side has shows as None on the other
-                    name = next(
-                        k
-                        for k in {**mine, **theirs}
-                        if (k in mine) != (k in theirs) or mine[k] != theirs[k]
-                    )
-                    mine, theirs = mine.get(name), theirs.get(name)
+                name, mine, theirs = _differing(name, mine, theirs)
                 raise CheckpointError(
                     f"the checkpoint {path} was made with {name[:60]}={theirs!r:.200}, now it is "
                     f"{mine!r:.200}; use the same settings, or delete the file to start again."
@@ -550,3 +543,21 @@ def _check_forget(forget: Any) -> int | str | None:
     if isinstance(forget, str):
         raise ValueError(f'forget must be a number of examples, "drop" or None, got {forget!r}.')
     return check_count("forget", forget, minimum=2)
+
+
+def _differing(name: str, mine: Any, theirs: Any) -> tuple[str, Any, Any]:
+    """Return the innermost setting that differs: its name and both values.
+
+    A setting that only one side has is None on the other.
+
+    >>> _differing("solver", {"part": "SGD", "radius": 1.0}, {"part": "SGD", "radius": 2.0})
+    ('solver.radius', 1.0, 2.0)
+    """
+    both = isinstance(mine, dict) and isinstance(theirs, dict)
+    if not both or mine.get("part") != theirs.get("part"):
+        return name, mine, theirs
+    key = next(
+        k for k in {**mine, **theirs} if (k in mine) != (k in theirs) or mine[k] != theirs[k]
+    )
+    inner = key if name == "parameters" else f"{name}.{key}"
+    return _differing(inner, mine.get(key), theirs.get(key))

@@ -82,10 +82,12 @@ class Bootstrap:
 
     Examples
     --------
+    >>> from pairlearn import Exact
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(200, 2))
     >>> y = X[:, 0] + rng.normal(size=200) > 0
-    >>> found = bootstrap(AUCClassifier(ridge=0.01, random_state=0), X, y, n=50, random_state=0)
+    >>> model = AUCClassifier(solver=Exact(0.01), random_state=0)
+    >>> found = bootstrap(model, X, y, n=50, random_state=0)
     >>> found.contrast([1.0, -1.0]).low > 0.0
     True
     """
@@ -182,10 +184,12 @@ def bootstrap(
 
     Examples
     --------
+    >>> from pairlearn import Exact
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(300, 2))
     >>> y = X[:, 0] + rng.normal(size=300) > 0
-    >>> found = bootstrap(AUCClassifier(ridge=0.01, random_state=0), X, y, n=100, random_state=0)
+    >>> model = AUCClassifier(solver=Exact(0.01), random_state=0)
+    >>> found = bootstrap(model, X, y, n=100, random_state=0)
     >>> bool(found.low[0] > 0.0), bool(found.low[1] < 0.0 < found.high[1])
     (True, True)
     >>> found.auc.low < 0.85 < found.auc.high
@@ -209,9 +213,8 @@ def bootstrap(
             'features="linear".'
         )
     signs = np.where(np.asarray(y) == fitted.classes_[1], 1.0, -1.0)
-    bare = None if fitted.step_size == "theory" else fitted.scaling
-    given = as_rows(np.asarray(X, dtype=fitted.dtype))
-    scaling, rows = scaled_rows(bare, given)
+    by_theory = isinstance(fitted.solver, SGD) and fitted.solver.step_size == "theory"
+    scaling, rows = scaled_rows(None if by_theory else fitted.scaling, as_rows(np.asarray(X)))
     assert isinstance(rows, DenseRows)
     generators = check_generator(random_state).spawn(n)
     drawn = [_resample(signs, generator) for generator in generators]

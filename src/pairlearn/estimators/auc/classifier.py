@@ -250,7 +250,7 @@ class AUCClassifier(AUCStreams, ClassifierMixin, BaseEstimator):  # type: ignore
         linear = isinstance(features, Identity)
         solver = parts.before_mapping(features, len(y), linear=linear)
         rows, scaling = self._rows_for(
-            solver, features, given, chunk_weights(sample_weight, len(y))
+            parts, solver, features, given, chunk_weights(sample_weight, len(y))
         )
         solver = solver or parts.by_data(rows, y)
         task = Task(
@@ -390,7 +390,12 @@ class AUCClassifier(AUCStreams, ClassifierMixin, BaseEstimator):  # type: ignore
         return fit_map(features, given, draws, constrained=isinstance(features, Hats)), None
 
     def _rows_for(
-        self, solver: Solver | None, features: FeatureMap, given: Rows, counts: Vector
+        self,
+        parts: Composition,
+        solver: Solver | None,
+        features: FeatureMap,
+        given: Rows,
+        counts: Vector,
     ) -> tuple[Rows, Scaling | None]:
         """Return the rows that the solver trains on, mapped and scaled, and their scales."""
         if solver is not None and solver.maps_rows:  # it scales them itself, too
@@ -401,7 +406,8 @@ class AUCClassifier(AUCStreams, ClassifierMixin, BaseEstimator):  # type: ignore
                 raise ValueError(
                     "warm_start=True needs features that stay the same: pass a map that is fitted."
                 )
-            cure = 'use solver="moments" or a map of fewer features, or a larger max_memory.'
+            other = 'solver="moments" or ' if parts.objective.over_pairs else ""
+            cure = f"use {other}a map of fewer features, or a larger max_memory."
             given = as_rows(map_rows(features, given, self._max_memory, cure), finite=True)
         bare = self.scaling is None or (isinstance(solver, SGD) and solver.step_size == "theory")
         # Weights of classes say nothing about units.

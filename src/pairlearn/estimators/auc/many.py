@@ -13,6 +13,7 @@ from pairlearn.estimators.auc.task import Composition
 from pairlearn.estimators.shared.calibration import Sigmoid
 from pairlearn.estimators.shared.evidence import Choice
 from pairlearn.estimators.shared.maps import as_map, fit_map, is_linear
+from pairlearn.estimators.shared.published import publish, published
 from pairlearn.estimators.shared.rules import Threshold, as_rule
 from pairlearn.estimators.shared.solvers import SGD, Exact, Moments
 from pairlearn.features import FeatureMap, Identity
@@ -28,7 +29,6 @@ __all__ = [
     "hand_over",
     "map_for",
     "pair_parameters",
-    "sigmoid_of",
 ]
 
 _DECIDED = "more are decided between by their probabilities"
@@ -127,7 +127,7 @@ def map_for(model: Any, given: Rows, labels: Labels, classes: Labels, memory: fl
 
 def hand_over(model: Any, learner: Any, column: int, pair: NDArray[Any]) -> None:
     """Let the stream of a pair begin with the coefficients of `fit`."""
-    features = model._published().get("features_")
+    features = published(model).get("features_")
     learner.adopt_solution(
         model.coef_[column],
         classes=pair,
@@ -142,13 +142,4 @@ def hand_over(model: Any, learner: Any, column: int, pair: NDArray[Any]) -> None
         features=None if isinstance(features, Identity) else features,
     )
     # Probabilities of a pair have their threshold at score 0.
-    learner._decision = 0.0, Sigmoid(*model.pairs_.sigmoids_[column].tolist())
-    # A model from a file does not know its scales.
-    learner._known_scales = getattr(model.pairs_, "scaling_", None)
-
-
-def sigmoid_of(learner: Any) -> Sigmoid:
-    """Return how the scores of a pair become probabilities."""
-    found = learner._calibrator
-    assert isinstance(found, Sigmoid)
-    return found
+    publish(learner, _decision=(0.0, Sigmoid(*model.pairs_.sigmoids_[column].tolist())))

@@ -15,13 +15,14 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pairlearn.estimators.auc.many import check_decisions_between, hand_over, sigmoid_of
+from pairlearn.estimators.auc.many import check_decisions_between, hand_over
 from pairlearn.estimators.auc.predictions import AUCPredictions
 from pairlearn.estimators.auc.task import Before, Composition, Task
 from pairlearn.estimators.auc.ways.moment_stream import FIRST
 from pairlearn.estimators.auc.ways.pair_streams import PairStreams
 from pairlearn.estimators.classes.multiclass import MulticlassAUCClassifier
 from pairlearn.estimators.shared.by_name import is_scaled
+from pairlearn.estimators.shared.calibration import Sigmoid
 from pairlearn.estimators.shared.features_seen import see_features, seen_features
 from pairlearn.estimators.shared.maps import (
     as_map,
@@ -235,8 +236,7 @@ class AUCStreams(AUCPredictions):
         self._stream, self._restarted = stream, False
         self.solver_ = "sgd" if stream.kind == "top" else stream.kind
         self.loss_, self.choice_, self.advice_ = stream.loss, None, None
-        self.data_fingerprint_ = None
-        self.ridge_ = self.held_out_auc_ = None
+        self.data_fingerprint_ = self.ridge_ = self.held_out_auc_ = None
         vars(self).update(stream.facts())
         publish(self, classes_=classes, **stream.published())
 
@@ -286,7 +286,8 @@ class AUCStreams(AUCPredictions):
         see_features(self, state)
         classes = state["classes"]
         many = "class_pairs" in state
-        if not isinstance(classes, np.ndarray) or classes.ndim != 1 or (len(classes) > 2) != many:
+        right = isinstance(classes, np.ndarray) and classes.ndim == 1
+        if not right or (len(classes) < 3 if many else len(classes) != 2):
             wanted = "three or more labels" if many else "two labels"
             raise ValueError(f"the saved classes are {classes!r:.60}, not {wanted}.")
         parts = self._composition()
@@ -295,8 +296,6 @@ class AUCStreams(AUCPredictions):
             streams.restore(restored_count(state, "n_examples"), state["class_pairs"])
             self._adopt_pairs(streams)
             return
-        if len(classes) != 2:
-            raise ValueError(f"the saved classes are {classes!r:.60}, not two labels.")
         solver = parts.of_stream(linear=is_linear(self.features))
         if ("moments" in state) != isinstance(solver, Moments) or (
             ("top" in state) == parts.objective.over_pairs
@@ -318,10 +317,7 @@ class AUCStreams(AUCPredictions):
         if streams is None:
             streams = PairStreams(self._new_pair, classes, rows.shape[1])
             if not first:
-                streams.start_from(
-                    lambda learner, column, pair: hand_over(self, learner, column, pair),
-                    self.n_examples_,
-                )
+                streams.start_from(self._hand_over, self.n_examples_)
         scores: Vector = streams.learn(rows, labels, weight)
         self._adopt_pairs(streams)
         return scores
@@ -331,15 +327,23 @@ class AUCStreams(AUCPredictions):
         # Weights of classes are among those of the examples that it gets.
         return type(self)(**{**self.get_params(deep=False), "class_weight": None, "verbose": 0})  # type: ignore[attr-defined]
 
+    def _hand_over(self, learner: Any, column: int, pair: Labels) -> None:
+        hand_over(self, learner, column, pair)
+        # A model from a file does not know its scales.
+        learner._known_scales = getattr(self.pairs_, "scaling_", None)
+
+    def _sigmoid(self) -> Sigmoid:
+        assert isinstance(self._calibrator, Sigmoid)
+        return self._calibrator
+
     def _adopt_pairs(self, streams: PairStreams) -> None:
         """Take over streams; their model is found when somebody asks for it."""
         self._stream = streams
         self.step_size_, self.radius_, self.ridge_ = None, np.inf, None
         self.solver_, self.loss_ = streams.solver, streams.loss
-        self.choice_ = self.advice_ = None
-        self.held_out_auc_, self.data_fingerprint_ = streams.auc, None
+        self.choice_ = self.advice_ = self.data_fingerprint_ = None
+        self.held_out_auc_, self.n_examples_ = streams.auc, streams.n_examples
         self.n_steps_, self.n_gradients_ = streams.n_steps, streams.n_gradients
-        self.n_examples_ = streams.n_examples
         self.trace_ = Trace(n_steps=streams.n_steps, n_gradients=streams.n_gradients)
         deferred = {DEFERRED: ("coef_", "features_", "pairs_")}
         publish(self, classes_=streams.classes, coef_=None, pairs_=None, _decision=None, **deferred)
@@ -348,7 +352,7 @@ class AUCStreams(AUCPredictions):
         features = self.features
         if not isinstance(features, FeatureMap) or isinstance(features, Identity):
             features = Identity.of(self.n_features_in_)
-        coef, sigmoids = streams.finish(features.n_outputs, sigmoid_of)
+        coef, sigmoids = streams.finish(features.n_outputs, AUCStreams._sigmoid)
         pairs = MulticlassAUCClassifier(**self._pair_parameters())
         pairs.adopt_pairs(streams.classes, coef, sigmoids)
         publish(self, coef_=coef, features_=features, pairs_=pairs, **{DEFERRED: ()})

@@ -16,7 +16,7 @@ from pairlearn.typing import Vector
 __all__ = ["RESERVOIRS", "watch_order"]
 
 #: What helps where rows are sorted by label and by nothing else.
-RESERVOIRS = ', or, if it is by label only, take pairing="class_reservoirs", buffer_size=64'
+RESERVOIRS = ", or, if it is by label only, take solver=SGD(pairing=ClassReservoirs(64, 64))"
 
 
 def watch_order(
