@@ -279,7 +279,11 @@ def build(path: str, present: Any, own: Settings, register: Register[Any] | None
     named = own.get("")
     value = present if named is None else named.value
     if named is not None and register is not None and isinstance(value, str) and value != "auto":
-        _checked(named, lambda: register.make(value, also="auto"))
+        also = "auto" if present == "auto" else ""
+        try:
+            register.make(value, also=also)
+        except ValueError as error:
+            raise named.refuse(error) from None
     inner = {name: own.under(name) for name in own.roots() if name}
     if not inner:
         return value
@@ -313,14 +317,6 @@ def _guilty(
             if str(error) == message:
                 return next(reversed(inner[name].values()))
     return next(reversed(next(reversed(inner.values())).values()))
-
-
-def _checked(setting: Setting, make: Callable[[], Any]) -> Any:
-    """Return what `make` makes, or refuse the setting in the words of the part."""
-    try:
-        return make()
-    except (TypeError, ValueError, OverflowError) as error:
-        raise setting.refuse(error) from None
 
 
 def _fields(cls: Any) -> list[str]:
