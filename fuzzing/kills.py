@@ -88,8 +88,9 @@ def _train(folder: Path, checkpoint: str | None, model: str) -> None:
     from pairlearn.cli.program import program
     from pairlearn.cli.running import run
 
-    _leave(run(program, ["train", str(folder / "a.csv"), "--label", "y", "--passes", "12",
-                         "--every", "1000", "--checkpoint", str(folder / (checkpoint or "none")),
+    _leave(run(program, ["train", str(folder / "a.csv"), "--label", "y",
+                         "--set", "stream.n_passes=12", "--set", "stream.every=1000",
+                         "--set", f"stream.checkpoint={folder / (checkpoint or 'none')}",
                          "-o", str(folder / model), "--json"]))  # fmt: skip
 
 

@@ -36,7 +36,7 @@ def train(folder, capsys, name="d.csv", *more):
         (b"a,b,z\n1,2,3\n", "has no label column 'y'; its columns: 'a', 'b', 'z'"),
         (b"a,y,y\n1,0,1\n", "more than one column named 'y'; rename all but the one"),
         (b"a,b,y\n1,2\n3\n4,5,6,7\n", "no usable row: 3 rows refused; first:"),
-        (b"1,2,0\n3,4,1\n", "pass --no-header"),
+        (b"1,2,0\n3,4,1\n", "pass --set reading.header=false"),
         (b"a,b,y\n1,2,0\n3,4,0\n", "has the label 0, and two are needed"),
         (
             b"a,b,y\n1,2,0\n3,4,1\n5,6,2\n",
@@ -113,10 +113,14 @@ def test_some_bad_rows_are_counted(tmp_path, capsys):
     assert "d.csv:202: " in err
     assert "column 'a': 1 value taken as missing; first:" in err
     assert "d.csv:203: 'x' is not a number" in err
-    status, out, err = train(tmp_path, capsys, "d.csv", "--classes", "0,1", "--missing", "refuse")
+    status, out, err = train(
+        tmp_path, capsys, "d.csv", "--classes", "0,1", "--set", "reading.missing=refuse"
+    )
     assert "200 rows" in out
     assert "4 rows refused; first:" in err
-    status, _, err = train(tmp_path, capsys, "d.csv", "--classes", "0,1", "--strict")
+    status, _, err = train(
+        tmp_path, capsys, "d.csv", "--classes", "0,1", "--set", "reading.strict=true"
+    )
     assert status == 1
     assert "d.csv:202: " in err
     assert "strict" in err
@@ -141,17 +145,27 @@ def test_wrong_usage(tmp_path, capsys):
     for more, message in (
         (["--classes", "0"], "--classes must be two labels"),
         (["--classes", "1,0"], "the larger is the positive one; write 0,1"),
-        (["--step-size", "big"], '--step-size must be a number or "auto"'),
-        (["--forget", "soon"], '--forget must be a number of rows or "drop"'),
+        (["--set", "solver.step_size=big"], "step_size must be a number, got 'big'"),
+        (["--set", "stream.forget=soon"], 'forget must be a number of rows or "drop"'),
         (["--categorical", "a,,b"], "--categorical must be names between commas"),
-        (["--categorical", "a", "--numeric", "a"], "--categorical a: the column is named twice"),
-        (["--missing", "sometimes"], "--missing must be auto, refuse, indicator or a number"),
-        (["--fit", "offline", "--fresh"], "--fresh is for a stream"),
-        (["--n-features", "3"], "--n-features is for svmlight files"),
-        (["--zero-based"], "--zero-based is for svmlight files"),
-        (["--features", "a,,b"], "names between commas"),
-        (["--passes", "0"], "is not in the range"),
+        (
+            ["--categorical", "a", "--set", "reading.numeric=a"],
+            "--categorical a: the column is named twice",
+        ),
+        (
+            ["--set", "reading.missing=sometimes"],
+            "--set reading.missing must be auto, refuse, indicator or a number",
+        ),
+        (
+            ["--fit", "offline", "--set", "stream.fresh=true"],
+            "--set stream.fresh=true: this is for a stream",
+        ),
+        (["--set", "reading.n_features=3"], "--set reading.n_features is for svmlight files"),
+        (["--set", "reading.zero_based=true"], "--set reading.zero_based is for svmlight files"),
+        (["--set", "reading.features=a,,b"], "names between commas"),
+        (["--set", "stream.n_passes=0"], "--set stream.n_passes=0: n_passes must be at least 1"),
         (["--loss", "zero"], "is not one of"),
+        (["--set", "solver.step_size=-1"], "--set solver.step_size=-1: step_size must be"),
     ):
         status, _, err = train(tmp_path, capsys, "d.csv", *more)
         assert status == 2, more
@@ -161,9 +175,8 @@ def test_wrong_usage(tmp_path, capsys):
     assert run(program, missing) == 2
     assert "does not exist; make it first" in capsys.readouterr().err
     for more, message in (
-        (["--step-size", "-1"], "--step-size must be"),
-        (["--features", "a,q"], "has no feature column 'q'"),
-        (["--delimiter", ";"], "has no label column"),
+        (["--set", "reading.features=a,q"], "has no feature column 'q'"),
+        (["--set", "reading.delimiter=;"], "has no label column"),
         (["--format", "parquet"], "Parquet"),
     ):
         status, _, err = train(tmp_path, capsys, "d.csv", *more)
@@ -190,10 +203,12 @@ def test_a_full_disk_leaves_the_old_model(tmp_path, capsys):
     (tmp_path / "d.csv").write_text(GOOD)
     # The first run stores its machine code, which the limit would stop before the model is written.
     for passes in ("2", "1"):
-        status, _, _ = train(tmp_path, capsys, "d.csv", "--passes", passes)
+        status, _, _ = train(tmp_path, capsys, "d.csv", "--set", f"solver.n_passes={passes}")
         assert status == 0
     old = (tmp_path / "m").read_bytes()
-    done = limited(["train", "d.csv", "--label", "y", "-o", "m", "--passes", "2"], 500, tmp_path)
+    done = limited(
+        ["train", "d.csv", "--label", "y", "-o", "m", "--set", "solver.n_passes=2"], 500, tmp_path
+    )
     assert done.returncode == 1
     assert "cannot be written" in done.stderr
     assert "Traceback" not in done.stderr
@@ -226,10 +241,13 @@ def test_models_that_cannot_be_used(command, model, tmp_path, capsys):
         (["strange", "d.csv"], "unknown to this version"),
         (["m", "none.csv", "--label", "a"], "none.csv does not exist"),
         (["m", "three.csv", "--label", "q"], "has no label column 'q'"),
-        (["m", "d.csv", "--features", "a", "--label", "y"], "gives 1 features and the model has 2"),
+        (
+            ["m", "d.csv", "--set", "reading.features=a", "--label", "y"],
+            "gives 1 features and the model has 2",
+        ),
     ):
-        paths = [a if a.startswith("--") or (len(a) == 1 and a != "m") else str(tmp_path / a)
-                 for a in arguments]  # fmt: skip
+        plain = [a.startswith("--") or "=" in a or (len(a) == 1 and a != "m") for a in arguments]
+        paths = [a if p else str(tmp_path / a) for p, a in zip(plain, arguments, strict=True)]
         assert run(program, [command, *paths]) == 1, arguments
         captured = capsys.readouterr()
         assert captured.out == ""

@@ -63,8 +63,20 @@ def test_a_model_of_files_that_the_program_uses_as_any_other(files, address, tmp
     expected = stored.score(part[["a", "b", "c"]], part["bought"])
     assert json.loads(evaluated.stdout)["auc"] == pytest.approx(expected, abs=1e-12)
     # A folder stands for the Parquet files in it.
-    text = run("train", files, "--label", "bought", "--features", "a,b,c", "--loss", "square",
-               "--dask", address, "-o", model)  # fmt: skip
+    text = run(
+        "train",
+        files,
+        "--label",
+        "bought",
+        "--set",
+        "reading.features=a,b,c",
+        "--loss",
+        "square",
+        "--dask",
+        address,
+        "-o",
+        model,
+    )
     assert "2 passes over 3 files" in text.stdout
 
 
@@ -74,10 +86,10 @@ def test_a_model_of_files_that_the_program_uses_as_any_other(files, address, tmp
         (["--label", "bought"], "'note'"),
         ([], "name its column with --label"),
         (["--label", "sold"], "no column 'sold'; the files have a, b, c, note, bought"),
-        (["--label", "bought", "--passes", "3"], "--passes has no effect with --dask"),
+        (["--label", "bought", "--objective", "push"], "--objective has no effect with --dask"),
         (["--label", "bought", "--fit", "stream"], "--fit has no effect with --dask"),
         (["--label", "bought", "--problem", "ranking"], "DaskPairwiseRanker"),
-        (["--label", "bought", "--features", "bought"], "beside the label"),
+        (["--label", "bought", "--set", "reading.features=bought"], "beside the label"),
     ],
 )
 def test_what_a_cluster_does_not_do_is_refused(files, address, options, message):

@@ -84,7 +84,13 @@ def test_no_message_of_a_reader_speaks_python_in_the_program(path):
 
 
 def test_values_of_arguments_stand_beside_their_options():
-    known = ["n-features", "passes", "no-verify", "radius"]
-    said = in_options("pass n_features=7 or n_passes=2, radius=1e3.", known)
-    assert said == "pass --n-features 7 or --passes 2, --radius 1e3."
+    known = ["n-features", "no-verify", "radius"]
+    assert (
+        in_options("pass n_features=7, radius=1e3.", known) == "pass --n-features 7, --radius 1e3."
+    )
+    said = in_options("pass n_features=7 or max_fpr=0.1; n_passes must be positive.", ["set"])
+    assert said == (
+        "pass --set reading.n_features=7 or --set objective.max_fpr=0.1; --set solver.n_passes "
+        "must be positive."
+    )
     assert in_options("with verify_digest=False if", known) == "with --no-verify if"

@@ -65,8 +65,21 @@ def test_ranking(form, ranked, capsys):
     folder, X, grades, qid = ranked
     model = folder / "m"
     columns = ["--label", "grade", "--qid", "q"] if form == "csv" else []
-    out, err = call(capsys, "train", folder / f"train.{form}", "--problem", "ranking", *columns,
-                    "-o", model, "--json", "--fit", "stream", "--shuffle-buffer", "0")  # fmt: skip
+    out, err = call(
+        capsys,
+        "train",
+        folder / f"train.{form}",
+        "--problem",
+        "ranking",
+        *columns,
+        "-o",
+        model,
+        "--json",
+        "--fit",
+        "stream",
+        "--set",
+        "stream.shuffle_buffer=0",
+    )
     assert json.loads(out)["problem"] == "ranking"
     assert err == ""
     fitted = load_model(model)
@@ -95,7 +108,10 @@ def test_ranking(form, ranked, capsys):
 
 def test_ranking_without_queries_and_offline(ranked, capsys):
     folder, *_ = ranked
-    for how in (["--features", "a,b,c"], ["--qid", "q", "--fit", "offline", "--passes", "2"]):
+    for how in (
+        ["--set", "reading.features=a,b,c"],
+        ["--qid", "q", "--fit", "offline", "--set", "solver.n_passes=2"],
+    ):
         said, _ = call(capsys, "train", folder / "train.csv", "--problem", "ranking", "--label",
                        "grade", "--loss", "logistic", *how, "-o", folder / "m")  # fmt: skip
         # of a fifth of the queries, which the model that is measured has not seen
@@ -117,7 +133,7 @@ def test_entropy(features, rng, tmp_path, capsys):
     write(tmp_path / "test.csv", ["a", "b", "c", "price"], *X[2000:].T, target[2000:])
     model = tmp_path / "m"
     out, _ = call(capsys, "train", tmp_path / "train.csv", "--problem", "entropy",
-                  "--label", "price", "--fit", "stream", "--shuffle-buffer", "0",
+                  "--label", "price", "--fit", "stream", "--set", "stream.shuffle_buffer=0",
                   "-o", model)  # fmt: skip
     assert "2000 rows, 3 features\n" in out
     fitted = load_model(model)
@@ -149,7 +165,7 @@ def test_metric(rng, tmp_path, capsys):
     write(tmp_path / "test.csv", ["a", "b", "kind"], *X[2000:].T, y[2000:])
     model = tmp_path / "m"
     call(capsys, "train", tmp_path / "train.csv", "--problem", "metric", "--label", "kind",
-         "--fit", "stream", "--shuffle-buffer", "0", "-o", model)  # fmt: skip
+         "--fit", "stream", "--set", "stream.shuffle_buffer=0", "-o", model)  # fmt: skip
     fitted = load_model(model)
     reader = open_reader(tmp_path / "train.csv", Schema(label="kind"))
     learner = OnlineLearner(MetricLearner(random_state=0)).fit_stream(reader)
@@ -186,20 +202,30 @@ def test_wrong_usage(arguments, message, ranked, capsys):
 
 def test_plots_are_for_auc(ranked, capsys):
     folder, *_ = ranked
-    call(capsys, "train", folder / "train.svm", "--problem", "ranking", "--passes", 2,
-         "--step-size", 0.1, "-o", folder / "m")  # fmt: skip
+    call(capsys, "train", folder / "train.svm", "--problem", "ranking",
+         "--set", "solver.n_passes=2", "--set", "solver.step_size=0.1",
+         "-o", folder / "m")  # fmt: skip
     _, err = call(capsys, "evaluate", folder / "m", folder / "test.svm", "--plot", folder / "p",
                   status=2)  # fmt: skip
     assert "--plot is for AUC" in err
-    _, err = call(capsys, "train", folder / "train.svm", "--problem", "ranking", "--forget",
-                  "100", "-o", folder / "m", status=1)  # fmt: skip
+    _, err = call(capsys, "train", folder / "train.svm", "--problem", "ranking", "--set",
+                  "stream.forget=100", "-o", folder / "m", status=1)  # fmt: skip
     assert "leave forget at None" in err
 
 
 @pytest.mark.parametrize("problem", ["ranking", "entropy", "metric"])
 def test_export(problem, ranked, capsys):
     folder, X, *_ = ranked
-    columns = ["--label", "grade", "--features", "a,b,c", "--passes", 2, "--step-size", 0.1]
+    columns = [
+        "--label",
+        "grade",
+        "--set",
+        "reading.features=a,b,c",
+        "--set",
+        "solver.n_passes=2",
+        "--set",
+        "solver.step_size=0.1",
+    ]
     call(capsys, "train", folder / "train.csv", "--problem", problem, *columns, "-o", folder / "m")
     fitted = load_model(folder / "m")
     if problem == "metric":

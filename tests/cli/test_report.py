@@ -221,7 +221,7 @@ def test_many_classes_from_a_file_to_a_page(tmp_path, capsys, texts, monkeypatch
     for option, status, match in (
         (("--fit", "stream"), 2, "fitted in memory"),
         (("--loss", "hinge"), 2, "not for --problem classes"),
-        (("--step-size", "1"), 1, "is for two: with more, the score of each pair"),
+        (("--set", "solver.step_size=1"), 1, "is for two: with more, the score of each pair"),
         (("--feature-map", "auto"), 2, "not for --problem classes"),
     ):
         assert match in call(capsys, *base, *option, status=status).err

@@ -253,7 +253,7 @@ def test_one_huge_value_among_others(stream, value):
     """It is learned or left out; its neighbours are learned, and the model stays finite."""
     huge = json.dumps({"id": 0, "x": {"a": value, "b": 1.0}, "y": 0})
     lines = [*LINES, huge, *LINES]
-    arguments = ("--loss", "square", "--step-size", "1", "-o", "m", "--json")
+    arguments = ("--loss", "square", "--set", "solver.step_size=1", "-o", "m", "--json")
     status, answers, err = stream(lines, *arguments)
     assert status == 0, err
     assert len(answers) == 201
@@ -264,7 +264,15 @@ def test_one_huge_value_among_others(stream, value):
 
 
 def test_a_model_that_diverges_does_not_end_it(stream):
-    arguments = ("--loss", "square", "--step-size", "1e80", "--checkpoint", "c", "--json")
+    arguments = (
+        "--loss",
+        "square",
+        "--set",
+        "solver.step_size=1e80",
+        "--checkpoint",
+        "c",
+        "--json",
+    )
     status, answers, err = stream(LINES, *arguments)
     assert status == 0
     assert len(answers) == 100

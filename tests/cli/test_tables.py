@@ -197,11 +197,24 @@ def test_dry_run_and_overrides(tmp_path, capsys):
     assert re.search(r"^ward +constant .*left out: always A", out, re.MULTILINE)
     assert not list(tmp_path.glob("*.safetensors"))
     out, _ = call(capsys, "train", file, "--label", label, "--dry-run", "--json", "--exclude",
-                  "site,ward", "--numeric", "zip", "--categorical", "age")  # fmt: skip
+                  "site,ward", "--set", "reading.numeric=zip", "--categorical", "age")  # fmt: skip
     kinds = {entry["column"]: entry["kind"] for entry in json.loads(out)["columns"]}
     assert (kinds["site"], kinds["zip"], kinds["age"]) == ("excluded", "number", "category")
-    out, _ = call(capsys, "train", file, "--label", label, "--dry-run", "--text", "site",
-                  "--categorical", "zip:8", "--date", "age", status=1)  # fmt: skip
+    out, _ = call(
+        capsys,
+        "train",
+        file,
+        "--label",
+        label,
+        "--dry-run",
+        "--set",
+        "reading.text=site",
+        "--categorical",
+        "zip:8",
+        "--set",
+        "reading.date=age",
+        status=1,
+    )
     (tmp_path / "x.svm").write_text("1 1:2\n")
     _, err = call(capsys, "train", "x.svm", "--dry-run", status=2)
     assert "svmlight has none" in err
@@ -210,21 +223,25 @@ def test_dry_run_and_overrides(tmp_path, capsys):
 def test_options_from_a_file(tmp_path, capsys):
     file, label = real_files.FILES["patients"](tmp_path, np.random.default_rng(7))
     (tmp_path / "train.toml").write_text(
-        f'label = "{label}"\nexclude = ["site", "ward"]\noutput = "m"\nstep-size = 0.5\n'
-        'loss = "hinge"\nstrict = false\n'
+        f'label = "{label}"\nexclude = ["site", "ward"]\noutput = "m"\nloss = "hinge"\n'
+        "[set]\nsolver.step_size = 0.5\n'reading.strict' = false\n"
     )
     call(capsys, "train", file, "--config", "train.toml", "--seed", 3)
     model = load_model("m")
     assert (model.solver, model.loss) == (SGD(step_size=0.5), "hinge")
     assert "site=north" not in model.feature_names_in_
-    call(capsys, "train", file, "--config", "train.toml", "--output", "n", "--step-size", "auto")
-    assert load_model("n").solver == "auto"
+    call(capsys, "train", file, "--config", "train.toml", "--output", "n",
+         "--set", "solver.step_size=0.25")  # fmt: skip
+    assert load_model("n").solver.step_size == 0.25
     for text, message in (
         ("labels = 3", "there is no option 'labels'"),
         ("label = ", "is not TOML"),
-        ("strict = 3", "'strict' must be true or false"),
+        ("json = 3", "'json' must be true or false"),
+        ("strict = true", "'strict' is now reading.strict=true in the table [set]"),
+        ("set = 3", "'set' must be a table"),
+        ("[set]\nreading.strict = 3", "reading.strict=3: strict must be true or false"),
         ("label = true", "'label' must be a text or a number"),
-        ("[train]\nlabel = 'y'", "there is no option 'train'"),
+        ("[train]\nlabel = 'y'", "AUCClassifier has no train.label"),
     ):
         (tmp_path / "bad.toml").write_text(text)
         _, err = call(capsys, "train", file, "--config", "bad.toml", status=2)
@@ -329,8 +346,8 @@ def test_a_damaged_table_in_a_model(tmp_path, capsys):
         write_model("broken", replace(record, provenance=broken))
         _, err = call(capsys, "predict", "broken", "new.csv", status=1)
         assert message in err
-    _, err = call(capsys, "predict", "m", "new.csv", "--features", "a", status=2)
-    assert "--features was settled when the model was trained" in err
+    _, err = call(capsys, "predict", "m", "new.csv", "--set", "reading.features=a", status=2)
+    assert "--set reading.features was settled when the model was trained" in err
     (tmp_path / "x.svm").write_text("1 1:2\n")
     _, err = call(capsys, "predict", "m", "x.svm", status=2)
     assert "was trained on named columns" in err
@@ -350,9 +367,11 @@ def test_zero_based(tmp_path, capsys):
     lines = [f"{int(a > 0)} 0:{a:.3f} 1:{b:.3f}\n" for a, b in x]
     (tmp_path / "z.svm").write_text("".join(lines))
     _, err = call(capsys, "train", "z.svm", status=1)
-    assert "pass --zero-based" in err
-    call(capsys, "train", "z.svm", "--zero-based")
-    out, _ = call(capsys, "evaluate", "z.safetensors", "z.svm", "--zero-based", "--json")
+    assert "pass --set reading.zero_based=true" in err
+    call(capsys, "train", "z.svm", "--set", "reading.zero_based=true")
+    out, _ = call(
+        capsys, "evaluate", "z.safetensors", "z.svm", "--set", "reading.zero_based=true", "--json"
+    )
     assert json.loads(out)["auc"] > 0.99
 
 

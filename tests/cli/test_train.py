@@ -51,7 +51,7 @@ def files(data, tmp_path):
     return tmp_path
 
 
-COLUMNS = ("--features", "a,b,c")
+COLUMNS = ("--set", "reading.features=a,b,c")
 
 
 def test_from_file_to_model_and_back(files, data, capsys):
@@ -105,16 +105,41 @@ def test_from_file_to_model_and_back(files, data, capsys):
 @pytest.mark.thorough
 def test_texts_and_categories(files, capsys):
     model = files / "m"
-    out, _ = call(capsys, "train", files / "train.csv", "--label", "word", "--classes", "no,yes",
-                  "--features", "a,colour", "--categorical", "colour=red|blue", "-o", model,
-                  "--json")  # fmt: skip
+    out, _ = call(
+        capsys,
+        "train",
+        files / "train.csv",
+        "--label",
+        "word",
+        "--classes",
+        "no,yes",
+        "--set",
+        "reading.features=a,colour",
+        "--categorical",
+        "colour=red|blue",
+        "-o",
+        model,
+        "--json",
+    )
     assert json.loads(out)["classes"] == ["no", "yes"]
     out, _ = call(capsys, "predict", model, files / "test.csv", "--json")
     assert {json.loads(line)["label"] for line in out.splitlines()} == {"no", "yes"}
     out, _ = call(capsys, "evaluate", model, files / "test.csv", "--json")
     assert json.loads(out)["auc"] > 0.8
-    out, _ = call(capsys, "train", files / "train.csv", "--label", "y", "--features", "a,colour",
-                  "--categorical", "colour:16", "-o", model, "--json")  # fmt: skip
+    out, _ = call(
+        capsys,
+        "train",
+        files / "train.csv",
+        "--label",
+        "y",
+        "--set",
+        "reading.features=a,colour",
+        "--categorical",
+        "colour:16",
+        "-o",
+        model,
+        "--json",
+    )
     assert json.loads(out)["n_features"] == 17
     out, _ = call(capsys, "evaluate", model, files / "test.csv", "--json")
     assert json.loads(out)["auc"] > 0.8
@@ -125,11 +150,20 @@ def test_texts_and_categories(files, capsys):
     [
         ["--fit", "stream"],
         ["--fit", "offline"],
-        ["--passes", "3", "--single", "--fit", "stream"],
-        ["--forget", "500"],
-        ["--forget", "drop", "--window", "200"],
-        ["--loss", "logistic", "--step-size", "0.1", "--radius", "5"],
-        ["--loss", "logistic", "--step-size", "0.1", "--radius", "5", "--fit", "stream"],
+        ["--set", "stream.n_passes=3", "--set", "reading.single=true", "--fit", "stream"],
+        ["--set", "stream.forget=500"],
+        ["--set", "stream.forget=drop", "--set", "stream.window=200"],
+        ["--loss", "logistic", "--set", "solver.step_size=0.1", "--set", "solver.radius=5"],
+        [
+            "--loss",
+            "logistic",
+            "--set",
+            "solver.step_size=0.1",
+            "--set",
+            "solver.radius=5",
+            "--fit",
+            "stream",
+        ],
     ],
 )
 def test_ways_to_train(how, files, capsys):
@@ -156,8 +190,26 @@ def test_other_formats(files, data, capsys):
         ",".join(map(repr, [*x, v])) for x, v in zip(X.tolist(), y.tolist(), strict=True)
     )
     (files / "bare.csv").write_text(bare + "\n")
-    call(capsys, "train", files / "bare.csv", "--no-header", "--label", "-1", "-o", files / "m")
-    out, _ = call(capsys, "evaluate", files / "m", files / "bare.csv", "--no-header", "--json")
+    call(
+        capsys,
+        "train",
+        files / "bare.csv",
+        "--set",
+        "reading.header=false",
+        "--label",
+        "-1",
+        "-o",
+        files / "m",
+    )
+    out, _ = call(
+        capsys,
+        "evaluate",
+        files / "m",
+        files / "bare.csv",
+        "--set",
+        "reading.header=false",
+        "--json",
+    )
     assert json.loads(out)["auc"] > 0.85
 
 
@@ -202,8 +254,10 @@ def test_an_interrupted_run_goes_on(files, rng):
     np.savetxt(files / "long.csv", np.column_stack([X, y]), delimiter=",", fmt="%.9g",
                header="a,b,c,y", comments="")  # fmt: skip
     command = [sys.executable, "-m", "pairlearn.cli", "train", "long.csv", "--label", "y",
-               "--passes", "2000", "--fit", "stream", "-o", "m"]  # fmt: skip
-    process = subprocess.Popen([*command, "--every", "8192"], cwd=files, stderr=subprocess.PIPE)
+               "--set", "stream.n_passes=2000", "--fit", "stream", "-o", "m"]  # fmt: skip
+    process = subprocess.Popen(
+        [*command, "--set", "stream.every=8192"], cwd=files, stderr=subprocess.PIPE
+    )
     checkpoint = files / "m.checkpoint"
     for _ in range(600):
         if checkpoint.exists() or process.poll() is not None:
@@ -225,9 +279,18 @@ def test_going_on_gives_the_same_model(files, capsys):
     class EnoughError(Exception):
         pass
 
-    arguments = ["train", files / "train.csv", "--label", "y", *COLUMNS, "--missing", "refuse",
-                 "--fit", "stream"]  # fmt: skip
-    call(capsys, *arguments, "-o", files / "whole", "--passes", "3")
+    arguments = [
+        "train",
+        files / "train.csv",
+        "--label",
+        "y",
+        *COLUMNS,
+        "--set",
+        "reading.missing=refuse",
+        "--fit",
+        "stream",
+    ]
+    call(capsys, *arguments, "-o", files / "whole", "--set", "stream.n_passes=3")
     schema = Schema(label="y", features=("a", "b", "c"), classes=(0.0, 1.0),
                     missing=dict.fromkeys("abc", "refuse"))  # fmt: skip
     reader = open_reader(files / "train.csv", schema, shuffle_buffer="auto")
@@ -242,7 +305,7 @@ def test_going_on_gives_the_same_model(files, capsys):
     with pytest.raises(EnoughError):
         learner.fit_stream(reader, checkpoint=files / "m.checkpoint", every=1, n_passes=3,
                            progress=stop)  # fmt: skip
-    _, err = call(capsys, *arguments, "-o", files / "m", "--passes", "3")
+    _, err = call(capsys, *arguments, "-o", files / "m", "--set", "stream.n_passes=3")
     assert "going on from" in err
     assert (files / "m").read_bytes() == (files / "whole").read_bytes()
     assert not (files / "m.checkpoint").exists()
@@ -353,7 +416,7 @@ def test_stream_learns_as_it_goes(stream, tmp_path, rng):
     assert "going on from c" in second[2]
     assert first[1] + second[1] == whole[1]
     assert (tmp_path / "halves").read_bytes() == (tmp_path / "whole").read_bytes()
-    other = stream([], "--checkpoint", "c", "--step-size", "1")
+    other = stream([], "--checkpoint", "c", "--set", "solver.step_size=1")
     assert other[0] == 1
     assert "was made with" in other[2]
     record = read_model(tmp_path / "whole")
@@ -444,26 +507,38 @@ def test_a_sorted_file_is_shuffled(files, sorted_file, capsys):
 
     def judged(name, *options):
         _, err = call(capsys, "train", path, "--label", "y", "--fit", "stream", *COLUMNS,
-                      "--missing", "refuse", "-o", files / name, *options)  # fmt: skip
+                      "--set", "reading.missing=refuse", "-o", files / name, *options)  # fmt: skip
         return roc_auc(y, X @ load_model(files / name).coef_[0]), err
 
     shuffled, err = judged("m1")
     assert err == ""
-    own, err = judged("m2", "--shuffle-buffer", "0")
+    own, err = judged("m2", "--set", "stream.shuffle_buffer=0")
     assert "the order of the examples depends on their labels" in err
     assert own < shuffled
     some = np.random.default_rng(0).permutation(2000)
     expected = AUCClassifier().partial_fit(X_train[some], y_train[some], classes=[0, 1])
     assert abs(shuffled - roc_auc(y, X @ expected.coef_[0])) < 0.01
-    bounded, err = judged("m4", "--shuffle-buffer", "200")
+    bounded, err = judged("m4", "--set", "stream.shuffle_buffer=200")
     assert "the order of the examples" in err
-    _, err = judged("m5", "--forget", "1000")
+    _, err = judged("m5", "--set", "stream.forget=1000")
     assert "the order of the examples" in err
     assert bounded <= shuffled + 0.01
 
 
 def test_odd_buffers_are_refused(files, capsys):
     for odd in ("some", "1", "-3"):
-        _, err = call(capsys, "train", files / "train.csv", "--label", "y", "-o", files / "m",
-                      "--fit", "stream", "--shuffle-buffer", odd, status=2)  # fmt: skip
-        assert "--shuffle-buffer must be" in err
+        _, err = call(
+            capsys,
+            "train",
+            files / "train.csv",
+            "--label",
+            "y",
+            "-o",
+            files / "m",
+            "--fit",
+            "stream",
+            "--set",
+            f"stream.shuffle_buffer={odd}",
+            status=2,
+        )
+        assert "shuffle_buffer must be" in err

@@ -18,7 +18,18 @@ from pairlearn.cli.training import train
 from pairlearn.streams import OnlineLearner
 
 SIGNALS = [signal.SIGINT, signal.SIGTERM]
-ARGUMENTS = ["train", "a.csv", "--label", "y", "--fit", "stream", "--passes", "3", "--every", "50"]
+ARGUMENTS = [
+    "train",
+    "a.csv",
+    "--label",
+    "y",
+    "--fit",
+    "stream",
+    "--set",
+    "stream.n_passes=3",
+    "--set",
+    "stream.every=50",
+]
 N = 200
 
 
@@ -53,7 +64,7 @@ def happens(monkeypatch):
         monkeypatch.setattr(owner, name, function)
 
     wrap(pairlearn.models, "write_model", "the model", "model")
-    wrap(train, "_forget_checkpoint", "the checkpoint", "checkpoint removed")
+    wrap(train, "remove_checkpoint", "the checkpoint", "checkpoint removed")
     wrap(OnlineLearner, "_learn_part", "chunk", "learned")
     return counts, signals
 
@@ -135,7 +146,7 @@ def test_a_second_signal_does_not_disturb_the_end_by_the_first(folder, monkeypat
         signal.raise_signal(number)
         true_say(message)
 
-    monkeypatch.setattr(train, "_opened", opened)
+    monkeypatch.setattr(train, "open_training_data", opened)
     monkeypatch.setattr(running, "_say", say)
     assert run(program, [*ARGUMENTS, "-o", "m"]) == 128 + number
     assert capsys.readouterr().err.strip() == "pairlearn: interrupted"

@@ -209,7 +209,7 @@ def test_a_sample_decides_for_a_stream(tmp_path):
         ({"exclude": ("y",)}, "it is the label"),
         ({"exclude": ("q",)}, "no excluded column 'q'"),
         ({"exclude": ("n", "c")}, "leaves no column for features"),
-        ({"kinds": {"c": "number"}}, "--numeric c"),
+        ({"kinds": {"c": "number"}}, "reading.numeric=c"),
     ],
 )
 def test_options_that_do_not_fit(options, message, tmp_path):

@@ -70,9 +70,13 @@ def test_kinds(name, values, kind):
 def test_what_the_user_says():
     assert decide("code", ["1", "2"], given="category").kind == "category"
     assert decide("n", ["1", "x", "3"], given="number").form == "plain"
-    with pytest.raises(ReadError, match=r"--numeric n: most values are not numbers, such as 'a'"):
+    with pytest.raises(
+        ReadError, match=r"--set reading.numeric=n: most values are not numbers, such as 'a'"
+    ):
         decide("n", ["a", "b"], given="number")
-    with pytest.raises(ReadError, match=r"--date n: most values are not dates.* 31\.03\.2024"):
+    with pytest.raises(
+        ReadError, match=r"--set reading.date=n: most values are not dates.* 31\.03\.2024"
+    ):
         decide("n", ["a", "b"], given="date")
 
 
@@ -80,7 +84,7 @@ def test_numbers_that_stand_for_none():
     values = ["36.5", "-999", "38.1", "37.2", "-999", "39"]
     decision = decide("temperature", values)
     assert decision.nothing == -999.0
-    assert "-999 is no value (--numeric keeps it)" in decision.note
+    assert "-999 is no value (reading.numeric keeps it)" in decision.note
     assert decide("temperature", values, given="number").nothing is None
     assert decide("n", ["999", "999", "800", "1200"]).nothing is None
     assert (

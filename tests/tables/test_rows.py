@@ -200,7 +200,7 @@ def test_columns_of_one_name():
     ("content", "message"),
     [
         (b"", "is empty"),
-        (b"1,2\n3,4\n", "pass --no-header"),
+        (b"1,2\n3,4\n", "pass --set reading.header=false"),
         (b'"a,b\n1,2\n', "cannot be split into fields"),
     ],
 )

@@ -14,7 +14,7 @@ def main() -> None:
     from pairlearn.cli.stopping import ignore, leave_by
 
     leave_by(None)
-    atexit.register(ignore)  # what is registered first is done last
+    atexit.register(ignore)  # The first registered function runs last.
     from pairlearn.cli.program import program
     from pairlearn.cli.running import run
 

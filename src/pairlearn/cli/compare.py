@@ -3,17 +3,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import shlex
 import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from pairlearn.cli.output import json_option, result_options
-from pairlearn.cli.shared.reading import Reading, column_options, format_of, reading_options
+from pairlearn.cli.shared.reading import Reading, format_of, training_options
+from pairlearn.cli.shared.settings import Settings
 from pairlearn.cli.wording import in_options, options_of
 
 if TYPE_CHECKING:
@@ -23,97 +27,120 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 
+@dataclass(frozen=True)
+class Options:
+    """What the command line says."""
+
+    datasets: tuple[str, ...]
+    reading: Reading
+    settings: Settings
+    methods: str
+    estimators: tuple[str, ...]
+    splits: int | None
+    seed: int
+    workers: int
+    protocol: str
+    store: Path
+    report: Path | None
+    as_json: bool
+    quiet: bool
+
+
 @click.command("compare")
 @click.argument("datasets", nargs=-1, metavar="DATA...")
 @click.option("--methods", default="", metavar="A,B,...",
-              help="Methods by name, the first being the baseline; `--methods list` prints all "
+              help="Methods by name. The first is the baseline; `--methods list` prints all "
                    "names.")  # fmt: skip
 @click.option("--estimator", "estimators", multiple=True, metavar="'[NAME=]PATH {JSON}'",
               help="A scikit-learn estimator by import path; lists in the JSON are tuned "
                    "over.")  # fmt: skip
 @click.option("--splits", type=click.IntRange(1), metavar="N",
-              help="Random splits of each data set; 25, of files and folders 5.")  # fmt: skip
+              help="Splits of each data set; by default 25, for files and folders 5.")  # fmt: skip
 @click.option("--seed", default=0, show_default=True, help="Determines all numbers but times.")
 @click.option("--workers", default=1, show_default=True, help="Processes.")
 @click.option("--protocol", type=click.Choice(["honest", "paper"]), default="honest",
               show_default=True, help="honest: scaled and tuned on the training part; paper: on "
                                       "all examples, as published.")  # fmt: skip
 @result_options("pairlearn-compare.sqlite")
-@column_options
-@reading_options
+@training_options
 @json_option
-def command(
-    datasets: tuple[str, ...],
-    reading: Reading,
-    methods: str,
-    estimators: tuple[str, ...],
-    splits: int | None,
-    seed: int,
-    workers: int,
-    protocol: str,
-    store: Path,
-    report: Path | None,
-    as_json: bool,
-    quiet: bool,
-) -> None:
+def command(**given: Any) -> None:
     r"""Compare methods on data sets by test AUC, time and memory.
 
     DATA are names of `pairlearn data list`, tables of your own (CSV, Parquet, Arrow: name the label
-    with --label; columns are found as by `pairlearn train`), or folders. Of tables a report is
-    written, into NAME-report if --report does not say where else. Every data set of a folder is
-    tried with the defaults of ours and of well-known classifiers, one line for each. Exit status 1
-    if a cell failed.
+    with --label; columns are read as by `pairlearn train`), or folders. Tables get a report, in
+    NAME-report unless --report names another folder. The data sets of a folder are tried with the
+    defaults of our methods and of well-known classifiers, one line for each. --set adds
+    `AUCClassifier` with these settings to the methods. The exit status is 1 if a cell failed.
 
     \b
     Examples:
       pairlearn compare customers.csv --label churned
       pairlearn compare breast_cancer digits --splits 5 --report report
       pairlearn compare german --methods ours,spauc,logistic --workers 2
+      pairlearn compare german --methods ours-auto --set objective=push --set objective.power=4
       pairlearn compare folder/of/data --splits 3
     """
-    from pairlearn.data.errors import DataError
-    from pairlearn.experiments import HONEST, PAPER, compare, method_names
-    from pairlearn.experiments.comparison.runner import ComparisonError
-    from pairlearn.experiments.comparison.store import StoreError
-    from pairlearn.progress import Progress
-
-    folders = [Path(name) for name in datasets if Path(name).is_dir()]
-    if methods == "list":
+    options = Options(**given)
+    folders = [Path(name) for name in options.datasets if Path(name).is_dir()]
+    if options.methods == "list":
+        from pairlearn.experiments import method_names
         from pairlearn.experiments.league import methods as league_methods
 
         click.echo("\n".join(league_methods() if folders else method_names()))
-        return
-    if not datasets:
+    elif not options.datasets:
         raise click.UsageError("name data sets, files or a folder; see `pairlearn data list`.")
-    typed = shlex.join(["pairlearn", *sys.argv[1:]])
+    elif not folders:
+        _compare(options)
+    elif len(folders) < len(options.datasets):
+        raise click.UsageError("folders are compared on their own; leave out the others.")
+    else:
+        with _told():
+            _league(folders, options)
+
+
+@contextlib.contextmanager
+def _told() -> Iterator[None]:
+    """Turn errors of data and methods into one line in the words of the program."""
+    from pairlearn.data.errors import DataError
+    from pairlearn.experiments.comparison.runner import ComparisonError
+    from pairlearn.experiments.comparison.store import StoreError
+
     try:
-        if folders:
-            if len(folders) < len(datasets):
-                raise click.UsageError("folders are compared on their own; leave out the others.")
-            _league(folders, reading, methods, estimators, splits or 5, report, as_json)
-            return
-        files = [name for name in datasets if _is_file(name)]
-        chosen = _methods(methods, estimators, files=bool(files))
-        loaded = [_table(name, reading, as_json) if name in files else _named(name)
-                  for name in datasets]  # fmt: skip
-        if report is None and files:
-            report = Path(f"{loaded[0].name}-report")
-        with Progress(unit="cells", quiet=quiet or as_json) as bar:
-            comparison = compare(
-                loaded,
-                chosen,
-                store=store,
-                n_splits=splits or (5 if files else 25),
-                seed=seed,
-                workers=workers,
-                protocol=HONEST if protocol == "honest" else PAPER,
-                command=typed,
-                progress=bar.update,
-            )
+        yield
     except (DataError, StoreError, ComparisonError, ValueError) as error:
         raise click.ClickException(
             in_options(str(error), options_of(click.get_current_context().command))
         ) from error
+
+
+def _compare(options: Options) -> None:
+    """Compare on data sets and tables; print the result and write the report."""
+    from pairlearn.experiments import HONEST, PAPER, compare
+    from pairlearn.progress import Progress
+
+    as_json, report, store = options.as_json, options.report, options.store
+    typed = shlex.join(["pairlearn", *sys.argv[1:]])
+    files = [name for name in options.datasets if _is_file(name)]
+    try:
+        with _told():
+            chosen = _methods(options, files=bool(files))
+            loaded = [_table(name, options.reading, as_json) if name in files else _named(name)
+                      for name in options.datasets]  # fmt: skip
+            if report is None and files:
+                report = Path(f"{loaded[0].name}-report")
+            with Progress(unit="cells", quiet=options.quiet or as_json) as bar:
+                comparison = compare(
+                    loaded,
+                    chosen,
+                    store=store,
+                    n_splits=options.splits or (5 if files else 25),
+                    seed=options.seed,
+                    workers=options.workers,
+                    protocol=HONEST if options.protocol == "honest" else PAPER,
+                    command=typed,
+                    progress=bar.update,
+                )
     except KeyboardInterrupt:
         click.echo(f"stopped; the same command goes on from {store}", err=True)
         sys.exit(130)
@@ -138,7 +165,7 @@ def command(
 
 
 def _is_file(name: str) -> bool:
-    """Whether DATA is a file: one that exists, or a name that only a file has."""
+    """Return whether DATA is a file: it exists, or its name ends like that of a table."""
     return Path(name).exists() or bool(Path(name).suffix in (".csv", ".tsv", ".parquet"))
 
 
@@ -185,25 +212,19 @@ def _table(name: str, reading: Reading, as_json: bool) -> Dataset:
     )
 
 
-def _league(
-    folders: list[Path],
-    reading: Reading,
-    methods: str,
-    estimators: tuple[str, ...],
-    splits: int,
-    report: Path | None,
-    as_json: bool,
-) -> None:
+def _league(folders: list[Path], options: Options) -> None:
     """Try the defaults on every data set of some folders."""
     from dataclasses import asdict
 
     from pairlearn.experiments import league
 
-    if estimators:
-        raise click.UsageError("--estimator is for data sets and files, not for folders.")
+    report, as_json = options.report, options.as_json
+    for option, given in (("--estimator", options.estimators), ("--set", options.settings)):
+        if given:
+            raise click.UsageError(f"{option} is for data sets and files, not for folders.")
     which = league.methods()
-    if methods:
-        wanted = [name.strip() for name in methods.split(",")]
+    if options.methods:
+        wanted = [name.strip() for name in options.methods.split(",")]
         unknown = [name for name in wanted if name not in which]
         if unknown:
             raise click.UsageError(
@@ -214,8 +235,8 @@ def _league(
     results: list[league.Result] = []
     if not as_json:
         click.echo(league.head_line(names))
-    tasks = league.read_folders(folders, label=reading.label)
-    for task, done in league.play(tasks, which, n_splits=splits):
+    tasks = league.read_folders(folders, label=options.reading.label)
+    for task, done in league.play(tasks, which, n_splits=options.splits or 5):
         results += done
         if not as_json:
             click.echo(league.auc_line(task, done, names))
@@ -232,16 +253,23 @@ def _league(
             click.echo(f"report: {path}", err=as_json)
 
 
-def _methods(methods: str, estimators: tuple[str, ...], *, files: bool) -> list[Method]:
+def _methods(options: Options, *, files: bool) -> list[Method]:
+    """Return the methods by name, by import path and by settings."""
     from pairlearn.experiments.methods.base import parse_estimator
     from pairlearn.experiments.methods.table import find_method
 
-    named = [name.strip() for name in methods.split(",") if name.strip()]
-    if not named and not estimators:
+    named = [name.strip() for name in options.methods.split(",") if name.strip()]
+    if not named and not options.estimators:
         named = ["ours", "ours-auto", "logistic", "sgd"]
         if files:
             named = ["ours-auto", "ours", "logistic", "gradient-boosting"]
-    return [*(find_method(name) for name in named), *(parse_estimator(text) for text in estimators)]
+    found: list[Method] = [find_method(name) for name in named]
+    found += [parse_estimator(text) for text in options.estimators]
+    if options.settings:
+        from pairlearn.cli.shared.set_method import SetMethod
+
+        found.append(SetMethod.of(options.settings))
+    return found
 
 
 def _print(comparison: Comparison) -> None:

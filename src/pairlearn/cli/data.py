@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``pairlearn data``: which data sets there are, where they lie, and fetching them."""
+"""``pairlearn data``: list data sets, show where they are, and fetch them."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def fetch(names: tuple[str, ...], no_verify: bool, quiet: bool) -> None:
 @click.argument("name")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def info(name: str, as_json: bool) -> None:
-    """Say what is known of a data set, and load it if it is on this machine."""
+    """Print the facts about a data set, and load it if it is on this machine."""
     from pairlearn.data import find, load, lookup
     from pairlearn.data.errors import DataError
 

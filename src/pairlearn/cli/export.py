@@ -94,7 +94,7 @@ def as_json(model: Any) -> dict[str, Any]:
 
 
 def _map_of(model: Any) -> Any:
-    """Return the feature map of a model, None if it looks at the features as they are."""
+    """Return the feature map of a model; None if the score is linear in the features."""
     from pairlearn.features import Identity
 
     features = getattr(model, "features_", None)
@@ -161,7 +161,7 @@ def _pairs_of(model: Any, form: str) -> Any:
 
 
 class _Graph:
-    """Nodes and constants of a graph, as feature maps add to them."""
+    """The nodes and constants of a graph, to which feature maps add theirs."""
 
     def __init__(self) -> None:
         self.nodes: list[Any] = []
@@ -183,7 +183,7 @@ class _Graph:
 
 
 def _mapped(model: Any, rows: str) -> tuple[str, list[Any], dict[str, Any]]:
-    """Return the name of the mapped rows, and the nodes and constants that make them."""
+    """Return the name of the mapped rows, with the nodes and constants that compute them."""
     features = _map_of(model)
     if features is None:
         return rows, [], {}
@@ -221,7 +221,7 @@ def as_onnx(model: Any) -> bytes:
     nodes = []
     rows = "X"
     if hasattr(model, "certificate_"):
-        # a private model clips to its public bounds, and an absent value is the middle of them
+        # A private model clips to its public bounds; a missing value becomes their middle.
         lower, upper = model.bounds_
         constants |= {"lower": lower, "upper": upper, "middle": 0.5 * (lower + upper)}
         nodes += [

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""scikit-learn without what it imports and these commands rarely use: half of the start of a run.
+"""Import scikit-learn without its slow dependencies, which halves the start of a run.
 
 ``import sklearn.base`` imports ``scipy.stats``, ``scipy.special`` (which takes its own docstrings
-apart), modules of NumPy for tests and for Fortran, by way of joblib ``asyncio`` with its sockets,
-and, where it is installed, pandas. None is used to train on, or to score, arrays that the program
-has made itself. The first ones are put off until somebody asks them for something; pandas is hidden
-while scikit-learn looks for it, and can be imported as ever afterwards.
+apart), modules of NumPy for tests and for Fortran, ``asyncio`` by way of joblib, and pandas if it
+is installed. Training and scoring arrays need none of them. A placeholder stands for each until one
+of its names is used. pandas is hidden while scikit-learn looks for it, and can be imported later.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _HIDDEN = "pandas"
 
 
 class _Later(ModuleType):
-    """Stands for a module until one of its names is asked for."""
+    """A placeholder that imports its module when one of its names is used."""
 
     def __getattr__(self, attribute: str) -> Any:
         name = self.__name__
@@ -35,7 +34,7 @@ class _Later(ModuleType):
 
 
 def import_scikit_learn() -> None:
-    """Import ``sklearn.base``, lightly if nobody has imported it or what it needs."""
+    """Import ``sklearn.base`` without its slow dependencies, unless they are already loaded."""
     if "sklearn" in sys.modules:
         return
     for name in _LATER:

@@ -11,7 +11,7 @@ import click
 
 from pairlearn.spreadsheet import defused
 
-__all__ = ["csv_cell", "emit", "json_option", "result_options"]
+__all__ = ["csv_cell", "emit", "json_option", "result_options", "show_warning"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -23,7 +23,7 @@ def json_option(function: F) -> F:
 
 
 def result_options(store: str) -> Callable[[F], F]:
-    """Return what adds ``--store``, ``--report`` and ``--quiet`` to a command of comparisons."""
+    """Return a decorator that adds ``--store``, ``--report`` and ``--quiet``."""
 
     def add(function: F) -> F:
         for option in (
@@ -38,7 +38,7 @@ def result_options(store: str) -> Callable[[F], F]:
                 type=click.Path(dir_okay=False, path_type=Path),
                 default=Path(store),
                 show_default=True,
-                help="Results as they come; the same command goes on where a killed one stopped.",
+                help="Database of results. The same command goes on where a killed one stopped.",
             ),
         ):
             function = option(function)
@@ -68,6 +68,11 @@ def emit(values: Mapping[str, Any], text: str, *, as_json: bool) -> None:
     if as_json:
         import json
 
-        # JSON has no NaN: a script must not receive what its parser refuses
+        # JSON has no NaN, and parsers refuse it.
         text = json.dumps(values, ensure_ascii=False, allow_nan=False)
     click.echo(text)
+
+
+def show_warning(message: Any, *_: Any, **__: Any) -> None:
+    """Print a warning in one line, in place of `warnings.showwarning`."""
+    click.echo(f"pairlearn: warning: {message}", err=True)

@@ -85,7 +85,7 @@ def command(
 
 @contextlib.contextmanager
 def _opened(output: str | None) -> Iterator[TextIO]:
-    """Open what is written to; a partial file must not be mistaken for a complete one."""
+    """Open the output. A file gets its name only when it is complete."""
     if output is None:
         yield sys.stdout
         return
@@ -93,7 +93,7 @@ def _opened(output: str | None) -> Iterator[TextIO]:
         text = io.TextIOWrapper(binary, encoding="utf-8", newline="\n")
         yield text
         text.flush()
-        text.detach()  # the file is not closed before it has its name
+        text.detach()  # The file gets its name before it is closed.
 
 
 def _write(
@@ -114,7 +114,7 @@ def _write(
 
 
 def _json_line(entry: dict[str, Any]) -> str:
-    """Return a row as JSON, which has no infinite numbers: they are null."""
+    """Return a row as JSON; infinite numbers become null."""
     try:
         text = json.dumps(entry, ensure_ascii=False, allow_nan=False)
     except ValueError:

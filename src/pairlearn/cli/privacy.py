@@ -47,8 +47,8 @@ def _above_zero(most: float | None = None) -> click.FloatRange:
 @click.option("--tolerance", type=_above_zero(), default=0.02, show_default=True,
               help="Loss of AUC that is still useful.")  # fmt: skip
 @click.option("--width", type=click.FloatRange(1), default=1.0, show_default=True,
-              help="How many times too wide the bounds are, a guess; says whether it pays to find "
-                   "better ones privately.")  # fmt: skip
+              help="A guess: by which factor the bounds are too wide. It decides whether finding "
+                   "better bounds privately pays.")  # fmt: skip
 @json_option
 def plan_command(
     rows: int,
@@ -179,7 +179,7 @@ def audit_command(
     values = {**asdict(result), "passed": result.passed}
     for part in ("public", "releases"):
         if values[part] is not None:
-            # What these say of the noise stands beside them.
+            # The result already states what these warnings say about the noise.
             values[part] = {k: v for k, v in values[part].items() if not k.startswith("noise")}
     emit(values, result.statement(), as_json=as_json)
     if not result.passed:
@@ -201,7 +201,7 @@ def ledger_command() -> None:
 @click.argument("path", type=click.Path())
 @json_option
 def show_command(path: str, as_json: bool) -> None:
-    r"""Print the budget, what was spent on what and when, and what is left.
+    r"""Print the budget, each release with its cost and date, and the rest.
 
     \b
     Examples:
@@ -259,7 +259,7 @@ def check_command(
         raise click.UsageError("--mu and --epsilon are two ways of asking; give one of them.")
     if delta is not None and epsilon is None:
         raise click.UsageError("--delta belongs to --epsilon.")
-    # Entering everything again in memory is the check.
+    # Entering every release again, in memory, is the check.
     copy = PrivacyLedger.from_dict(PrivacyLedger.open(path).to_dict())
     said, fits = f"{len(copy.entries)} entries, epsilon = {copy.spent_epsilon:.6g} spent.", True
     if mu is not None or epsilon is not None:

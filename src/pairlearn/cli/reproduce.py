@@ -13,7 +13,7 @@ from pairlearn.cli.output import result_options
 
 __all__ = ["NAMES", "command"]
 
-#: As in `pairlearn.experiments.paper.targets`, which help must not have to import.
+#: The names in `pairlearn.experiments.paper.targets`, written out so that --help is fast.
 NAMES = (
     "table1", "table-rs1", "table-dp-diabetes", "table-dp-german", "table-dp-time",
     "fig-hinge", "fig-hinge-more", "fig-square", "fig-sampling", "fig-loglink",

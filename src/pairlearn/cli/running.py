@@ -17,7 +17,7 @@ DONE, FAILED, USAGE = 0, 1, 2
 
 TRACEBACK = "PAIRLEARN_TRACEBACK"
 
-# What bad data, bad arguments or a bad machine raise; anything else is a mistake of ours.
+# Errors of data, arguments or the machine; any other error is a bug of the program.
 _EXPECTED = (ValueError, TypeError, OSError, ArithmeticError, MemoryError, ImportError)
 
 
@@ -48,15 +48,17 @@ def _run(command: click.Command, arguments: Sequence[str], stop: Stopping) -> in
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message())
         return DONE
+    except click.NoSuchOption as error:
+        _say(_removed(error) or f"{_one_line_usage(error)} (try `{_path_of(error)} --help`)")
+        return USAGE
     except click.UsageError as error:
-        name = error.ctx.command_path if error.ctx else "pairlearn"
-        _say(f"{_one_line_usage(error)} (try `{name} --help`)")
+        _say(f"{_one_line_usage(error)} (try `{_path_of(error)} --help`)")
         return USAGE
     except (KeyboardInterrupt, click.Abort):
         _say("interrupted")
         return stop.status
     except BrokenPipeError:
-        # the reader of our output has left: nothing to say, and nobody to say it to
+        # Nobody reads the output any more.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
     except click.exceptions.Exit as error:
@@ -70,12 +72,24 @@ def _run(command: click.Command, arguments: Sequence[str], stop: Stopping) -> in
     return result if isinstance(result, int) and not isinstance(result, bool) else DONE
 
 
+def _path_of(error: click.UsageError) -> str:
+    return error.ctx.command_path if error.ctx else "pairlearn"
+
+
+def _removed(error: click.NoSuchOption) -> str | None:
+    """Return the line for an option that became a setting; None for other options."""
+    from pairlearn.cli.shared.settings import moved
+
+    now = None if error.ctx is None else moved(error.option_name, error.ctx.command)
+    return None if now is None else f"{error.option_name} is now --set {now}"
+
+
 def _one_line_usage(error: click.ClickException) -> str:
     return " ".join(error.format_message().split())
 
 
 def _command_of(command: click.Command, arguments: Sequence[str]) -> click.Command:
-    """Return the command that the arguments name, so far as groups know it."""
+    """Return the command that the arguments name."""
     for name in arguments:
         if not isinstance(command, click.Group):
             break

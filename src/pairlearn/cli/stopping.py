@@ -9,14 +9,14 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from types import FrameType, TracebackType
 from typing import Any
 
-__all__ = ["Stopping", "ignore", "leave_by"]
+__all__ = ["Stopping", "held", "ignore", "leave_by"]
 
-#: Seconds in which a second signal is the same wish: a key is pressed twice, or a shell and a
-#: wrapper both pass it on. Later ones end what did not end by the first.
+#: A second signal within this many seconds counts as the first: a key was pressed twice, or a
+#: shell and a wrapper both passed it on. A later signal ends what the first did not.
 _SAME = 1.0
 
 
@@ -33,13 +33,13 @@ def leave_by(status: int | None) -> None:
         os._exit(128 + number if status is None else status)
 
     for number in (signal.SIGINT, signal.SIGTERM):
-        # a program in the background of a shell that knows no jobs ignores Ctrl-C
+        # A shell without job control lets background programs ignore Ctrl-C.
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, leave)
 
 
 def ignore() -> None:
-    """Ignore both signals: at its very end Python forgets handlers, and the status with them."""
+    """Ignore both signals: at exit Python drops handlers, which would change the status."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
 
@@ -70,7 +70,7 @@ class Stopping(AbstractContextManager["Stopping"]):
 
     def __enter__(self) -> Stopping:
         if threading.current_thread() is threading.main_thread():
-            # a program in the background of a shell that knows no jobs ignores Ctrl-C
+            # A shell without job control lets background programs ignore Ctrl-C.
             self._ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
             for number in (signal.SIGINT, signal.SIGTERM):
                 self._before[number] = signal.signal(number, self._receive)
@@ -84,7 +84,7 @@ class Stopping(AbstractContextManager["Stopping"]):
     ) -> None:
         self.open = self._always = False
         for number, handler in self._before.items():
-            # None: installed by C, and Python cannot put it back
+            # None: the handler was installed by C, and Python cannot restore it.
             signal.signal(number, signal.SIG_DFL if handler is None else handler)
 
     def _receive(self, number: int, frame: FrameType | None) -> None:
@@ -92,7 +92,7 @@ class Stopping(AbstractContextManager["Stopping"]):
             return
         holder = signal.getsignal(signal.SIGINT)
         if callable(holder) and holder != self._receive:
-            holder(number, frame)  # somebody holds Ctrl-C back, and hands it to us later
+            holder(number, frame)  # Another handler delays Ctrl-C and passes it on later.
             return
         if self.received is None:
             self.received = number
@@ -103,7 +103,7 @@ class Stopping(AbstractContextManager["Stopping"]):
 
     @contextmanager
     def opened(self) -> Iterator[None]:
-        """Let a signal end the block, also one that came before it."""
+        """Let a signal end the block, even a signal from before the block."""
         self.open = True
         try:
             if self.received is not None:
@@ -111,3 +111,12 @@ class Stopping(AbstractContextManager["Stopping"]):
             yield
         finally:
             self.open = self._always
+
+
+def held(path: str | None) -> AbstractContextManager[None]:
+    """Keep other processes from the checkpoint until it is removed."""
+    if path is None:
+        return nullcontext()
+    from pairlearn.streams.checkpoint import hold_checkpoint
+
+    return hold_checkpoint(path)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``pairlearn warm-cache``: compile now what the first run would otherwise wait for."""
+"""``pairlearn warm-cache``: compile the kernels before the first run needs them."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def warm_learners() -> None:
         for _ in range(2):
             learner.learn_many(chunk, y)
         learner.learn_many(chunk[:1], y[:1])
-    # The order of labels is looked at when there are some hundred of them.
+    # The check of the order of labels starts after some hundred labels.
     OrderWatch().note(np.tile(y, 100))
 
 

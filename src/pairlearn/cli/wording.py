@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Messages of the library in the words of the program: arguments become options."""
+"""Messages of the library in the words of the program: arguments become options or settings."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ from collections.abc import Iterable
 
 import click
 
+from pairlearn.cli.shared.settings import field_path
+
 __all__ = ["in_options", "options_of"]
 
 #: Arguments of the library whose options have other names.
-_ALIASES = {"n_passes": "passes", "n_splits": "splits", "random_state": "seed"}
-_SWITCHES = {"header=False": "--no-header", "verify_digest=False": "--no-verify"}
+_ALIASES = {"features": "feature-map", "n_splits": "splits", "random_state": "seed"}
+_SWITCHES = {"verify_digest=False": "--no-verify"}
 _ASSIGNED = re.compile(
-    r"\b([a-z]+(?:_[a-z]+)*)="
+    r"(?<![\w.])([a-z]+(?:_[a-z]+)*)="
     r"(?:'([^']*)'|\"([^\"]*)\"|(True|False)|([+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?))?"
 )
 _UNDERSCORED = re.compile(r"(?<![\w./-])([a-z]+(?:_[a-z]+)+)(?![\w./(=])")
@@ -34,7 +36,7 @@ def options_of(command: click.Command) -> set[str]:
 
 
 def in_options(message: str, options: Iterable[str]) -> str:
-    """Return a message in which arguments that are options of a command are named as such.
+    """Return a message in which options and settings of a command replace arguments.
 
     >>> in_options("index 0; pass zero_based=True", ["zero-based"])
     'index 0; pass --zero-based'
@@ -44,18 +46,26 @@ def in_options(message: str, options: Iterable[str]) -> str:
     'pass --n-features 7.'
     >>> in_options("step_size=1.0 is large.", ["step-size"])
     '--step-size 1.0 is large.'
+    >>> in_options("step_size=1.0 is large; pass header=False.", ["set"])
+    '--set solver.step_size=1.0 is large; pass --set reading.header=false.'
     """
     known = set(options)
 
     def option(name: str) -> str | None:
         dashed = _ALIASES.get(name, name).replace("_", "-")
-        return f"--{dashed}" if dashed in known else None
+        if dashed in known:
+            return f"--{dashed}"
+        path = field_path(name) if "set" in known else None
+        return None if path is None else f"--set {path}"
 
     def assigned(match: re.Match[str]) -> str:
         found = option(match[1])
         if found is None:
             return match[0]
         value = match[2] or match[3] or match[5]
+        if found.startswith("--set "):
+            value = value or (match[4] or "").lower()
+            return f"{found}={value}"
         return f"{found} {value}" if value else found
 
     for python, switch in _SWITCHES.items():

@@ -233,7 +233,7 @@ def _used(names: Sequence[str], label: str, qid: str | None, options: TableOptio
         chosen = list(options.features)
         twice = next((name for name in chosen if chosen.count(name) > 1), None)
         if twice is not None:
-            raise ReadError(f"--features names {twice!r} twice; name it once.")
+            raise ReadError(f"reading.features names {twice!r} twice; name it once.")
     else:
         chosen = [name for name in names if name not in (label, qid)]
     for name in options.exclude:
@@ -323,11 +323,11 @@ def _plan(
         if not decisions:
             raise ReadError(
                 f"{files.name} has no column beside the label, {label!r}; check the delimiter "
-                "(--delimiter) and --label."
+                "(--set reading.delimiter) and --label."
             )
         raise ReadError(
-            f"{files.name} leaves no column for features ({kinds}); name one with --numeric, "
-            "--categorical or --text."
+            f"{files.name} leaves no column for features ({kinds}); name one with "
+            "--categorical, --set reading.numeric or --set reading.text."
         )
     order = {name: k for k, name in enumerate(files.names)}
     decisions.sort(key=lambda decision: order.get(decision.name, len(order)))
@@ -426,7 +426,7 @@ def load_table(sources: Sequence[Any], options: TableOptions) -> FittedTable:
         texts = listed([column.name for column in encoder.columns])
         raise ReadError(
             f"{files.name} leaves no feature: no word of {texts} is frequent enough; name columns "
-            "with --numeric or --categorical."
+            "with --categorical or --set reading.numeric."
         )
     X: Any = [encoder.encode(part) for part in parts]
     if encoder.sparse:

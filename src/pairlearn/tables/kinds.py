@@ -136,7 +136,9 @@ def decide(
         if any(map(_CODE.fullmatch, counts)):
             return _named(name, present, counts, "codes with leading zeros")
         if _POSTAL.search(name):
-            return _named(name, present, counts, "postal codes (--numeric takes them as numbers)")
+            return _named(
+                name, present, counts, "postal codes (reading.numeric takes them as numbers)"
+            )
     eight = digits == len(present) and all(len(value) == 8 for value in counts)
     if eight and all(parse_date(value, "ymd") is not None for value in counts):
         return Decision(name, "date", "ymd", "year first")
@@ -184,8 +186,8 @@ def _given(name: str, present: Sequence[str], commas: str, kind: str) -> Decisio
         if share < 0.5:
             wrong = next((v for v in present if parse_number(v, style) is None), "")
             raise ReadError(
-                f"--numeric {name}: most values are not numbers, such as {cut(wrong)!r}; leave out "
-                "the option, or name the column with --categorical."
+                f"--set reading.numeric={name}: most values are not numbers, such as {cut(wrong)!r}"
+                "; leave out the setting, or name the column with --categorical."
             )
         note = _number_note(counts, style, unit)
         return Decision(name, kind, style, note, given=True, unit=unit)
@@ -194,8 +196,8 @@ def _given(name: str, present: Sequence[str], commas: str, kind: str) -> Decisio
         if share < 0.5:
             wrong = present[0] if present else ""
             raise ReadError(
-                f"--date {name}: most values are not dates, such as {cut(wrong)!r}; dates look "
-                "like 2024-03-31, 31.03.2024 or 03/31/2024, and a time may follow."
+                f"--set reading.date={name}: most values are not dates, such as {cut(wrong)!r}; "
+                "dates look like 2024-03-31, 31.03.2024 or 03/31/2024, and a time may follow."
             )
         return Decision(name, kind, order, _date_note(present, order, sure), given=True)
     return Decision(name, kind, given=True)
@@ -248,7 +250,7 @@ def _measured(name: str, counts: Mapping[str, int], style: str, unit: str) -> De
     note = _number_note(counts, style, unit)
     nothing = _nothing(counts, style, unit)
     if nothing is not None:
-        said = f"{nothing:g} is no value (--numeric keeps it)"
+        said = f"{nothing:g} is no value (reading.numeric keeps it)"
         note = f"{note}; {said}" if note else said
     return Decision(name, "number", style, note, unit=unit, nothing=nothing)
 

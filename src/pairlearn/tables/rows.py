@@ -271,7 +271,7 @@ class TextTable:
             if all(is_number(name) for name in names):
                 raise ReadError(
                     f"{self.name}: the first line holds numbers ({listed(names)}), not names; "
-                    "pass --no-header if the file has no header."
+                    "pass --set reading.header=false if the file has no header."
                 )
         lines.taken.clear()
         return tuple(names)
@@ -531,7 +531,10 @@ def no_column(name: str, names: Sequence[str], source: str, what: str) -> ReadEr
     hint = f" (did you mean {known[close[0]]!r}?)" if close else ""
     said = f"{source} has no {what} column {name!r}{hint}; its columns: {listed(names)}"
     if any(map(is_number, names)):
-        said += "; if the first line holds no names, pass --no-header and a number for each column"
+        said += (
+            "; if the first line holds no names, pass --set reading.header=false and a number for "
+            "each column"
+        )
     return ReadError(f"{said}.")
 
 

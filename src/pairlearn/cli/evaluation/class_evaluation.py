@@ -19,7 +19,7 @@ __all__ = ["class_text", "class_values", "gather", "write_class_page"]
 
 
 def gather(model: Any, reader: Any, chunks: Iterable[Scored], confidence: float) -> ClassEvidence:
-    """Return what a model says of all labelled chunks of a reader."""
+    """Return the labels and probabilities of all labelled chunks of a reader."""
     import numpy as np
 
     from pairlearn.experiments.report.class_evaluation import ClassEvidence
@@ -31,7 +31,7 @@ def gather(model: Any, reader: Any, chunks: Iterable[Scored], confidence: float)
         probabilities.append(probabilities_of(model, chunk))
         if hasattr(model, "pair_scores"):
             with warnings.catch_warnings():
-                # the names have been compared once for all
+                # The names were compared before.
                 warnings.filterwarnings("ignore", "X does not have valid feature names")
                 pairs.append(model.pair_scores(chunk.X))
     return ClassEvidence(
@@ -108,7 +108,7 @@ def class_values(evidence: ClassEvidence) -> dict[str, Any]:
 
 
 def class_text(values: dict[str, Any], rows: int) -> str:
-    """Return the values for a person."""
+    """Return the values as text."""
     level = 100 * values["confidence"]
     lines = [f"{'measure':<40} {'value':>8}  {level:g} % interval"]
     lines += [
@@ -142,7 +142,7 @@ def write_class_page(
     refused: int,
     note: str,
 ) -> str:
-    """Write the page with all measures and curves; return where it is."""
+    """Write the page with all measures and curves; return its path."""
     from pairlearn.experiments.report.class_evaluation import (
         class_measures,
         class_page,

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``pairlearn evaluate``: how good a model is on labelled data, and how sure that is."""
+"""``pairlearn evaluate``: how good a model is on labelled data, with intervals."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,9 +33,24 @@ __all__ = ["command"]
 #: False-positive rates at which the table shows thresholds.
 _RATES = (0.01, 0.05, 0.1, 0.2, 0.5)
 _TRAINING_DATA = (
-    "the model was trained on these very examples, so that new ones will not be ranked as well; "
-    "go by the held-out AUC that train prints, or keep a file apart."
+    "the model was trained on these very examples, so it will rank new ones worse; go by the "
+    "held-out AUC that train prints, or evaluate on other data."
 )
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the command line says."""
+
+    model: str
+    data: tuple[str, ...]
+    reading: Reading
+    privacy: PrivateOptions
+    confidence: float
+    plot: str | None
+    report: str | None
+    costs: tuple[float, float] | None
+    as_json: bool
 
 
 @click.command("evaluate")
@@ -46,34 +61,24 @@ _TRAINING_DATA = (
 @click.option("--plot", type=click.Path(file_okay=False), metavar="FOLDER",
               help="Write roc.png and scores.png into this folder.")  # fmt: skip
 @click.option("--report", type=click.Path(file_okay=False), metavar="FOLDER",
-              help="Measure all that suits; write a page with curves and CSV files.")  # fmt: skip
+              help="Compute all measures; write a page with curves and CSV files.")  # fmt: skip
 @click.option("--costs", type=click.FloatRange(0, min_open=True), nargs=2, metavar="FP FN",
               help="What a false positive and a false negative cost, for --report.")  # fmt: skip
 @private_options(bounds=False)
 @reading_options
 @json_option
-def command(
-    model: str,
-    data: tuple[str, ...],
-    reading: Reading,
-    privacy: PrivateOptions,
-    confidence: float,
-    plot: str | None,
-    report: str | None,
-    costs: tuple[float, float] | None,
-    as_json: bool,
-) -> None:
+def command(**given: Any) -> None:
     r"""Evaluate a model on labelled data that it was not trained on.
 
-    Prints the AUC with DeLong's confidence interval and, for the model's own threshold and for
-    some false-positive rates, what a decision at that threshold would do. For a ranking it prints
-    pair accuracy and NDCG, for a regression the errors and their entropy, for a metric the AUC of
-    distances: how often two examples of one label are nearer than two of different labels. With
-    --report it prints partial AUC, average precision, the top of the list, costs and calibration
-    as well, each with its interval, and draws curves with bands into one self-contained page.
-    For more than two classes it prints Hand and Till's M, accuracy and log loss, each class against
-    the others and the confusions, and draws with --report the ROC curve of each class and the
-    calibration.
+    Prints the AUC with DeLong's confidence interval, and a table of decisions: recall, precision
+    and accuracy at the model's own threshold and at some false-positive rates. --report adds
+    partial AUC, average precision, the top of the list, costs and calibration, each with its
+    interval, and draws curves with bands into one self-contained page.
+
+    A ranking gets pair accuracy and NDCG, a regression the errors and their entropy, a metric the
+    AUC of distances: how often two examples of one label are nearer than two of different labels.
+    More than two classes get Hand and Till's M, accuracy and log loss, each class against the
+    others and the confusions; --report draws the ROC curve of each class and the calibration.
 
     \b
     Examples:
@@ -82,84 +87,97 @@ def command(
       pairlearn evaluate model.safetensors test.csv --report pages --costs 1 20
       pairlearn evaluate model.safetensors test.csv --private --epsilon 1 --delta 1e-6
     """
-    if privacy.private:
+    options = Options(**given)
+    if options.privacy.private:
         from pairlearn.cli.evaluation.private_evaluation import evaluate_privately
 
         refuse_beside_private("model", "data", "confidence", "as_json")
-        emit(*evaluate_privately(model, data, confidence, privacy), as_json=as_json)
+        result = evaluate_privately(
+            options.model, options.data, options.confidence, options.privacy
+        )
+        emit(*result, as_json=options.as_json)
         return
-    import numpy as np
-
     from pairlearn.cli.light_imports import import_scikit_learn
-    from pairlearn.cli.shared.scoring import open_for, probabilities_of
-    from pairlearn.metrics import roc_auc_interval
+    from pairlearn.cli.shared.scoring import open_for
     from pairlearn.models import load_model
-    from pairlearn.models.provenance import TrainingData
-    from pairlearn.streams.readers.base import ReadError
 
-    if costs is not None and report is None:
+    if options.costs is not None and options.report is None:
         raise click.UsageError("--costs are for --report FOLDER; name a folder for the page.")
     import_scikit_learn()
-    fitted = load_model(model)
-    reader = open_for(fitted, data, reading, labelled=True)
-    known = TrainingData.of_model(fitted)
-    if kind_of(fitted).name == "auc" and len(getattr(fitted, "classes_", ())) > 2:
-        if plot is not None:
-            raise click.UsageError("--plot is for two classes; --report draws more of them.")
-        if costs is not None:
-            raise click.UsageError(
-                f"--costs are for two classes; {model} has {len(fitted.classes_)}."
-            )
-        _classes(model, fitted, data, reader, known, report, confidence, as_json)
-        return
+    fitted = load_model(options.model)
+    reader = open_for(fitted, options.data, options.reading, labelled=True)
     if kind_of(fitted).name != "auc":
-        wanted = {"--plot": plot, "--report": report}
-        _measure(model, fitted, data, reader, wanted, as_json)
-        return
-    positive = _positive_code(fitted, reader)
-    probable = report is not None and hasattr(fitted, "predict_proba")
-    parts = [
-        (
-            chunk.scores,
-            chunk.y == positive,
-            probabilities_of(fitted, chunk)[:, 1] if probable else chunk.scores[:0],
-        )
-        for chunk in _scored(fitted, data, reader, known)
-    ]
-    scores, labels, probabilities = (np.concatenate(column) for column in zip(*parts, strict=True))
-    if labels.all() or not labels.any():
-        raise ReadError(
-            f"{data[0]} has examples of one class only; an AUC needs both (check --label and "
-            "--classes)."
-        )
-    interval = roc_auc_interval(labels, scores, confidence=confidence)
-    table = _table(scores, labels)
+        values, text = _measure(options, fitted, reader)
+    elif len(getattr(fitted, "classes_", ())) > 2:
+        values, text = _many_classes(options, fitted, reader)
+    else:
+        values, text = _two_classes(options, fitted, reader)
+    emit(values, text, as_json=options.as_json)
+    _say_notes(reader, values, options.as_json)
+
+
+def _two_classes(options: Options, model: Any, reader: Any) -> tuple[dict[str, Any], str]:
+    """Return the AUC, its interval and what decisions do, as values and as text."""
+    import numpy as np
+
+    from pairlearn.metrics import roc_auc_interval
+    from pairlearn.models.provenance import TrainingData
+
+    known = TrainingData.of_model(model)
+    scores, labels, probabilities = _collected(options, model, reader, known)
+    interval = roc_auc_interval(labels, scores, confidence=options.confidence)
     error = interval.standard_error
     values: dict[str, Any] = {
-        "model": model,
+        "model": options.model,
         "rows": len(scores),
         "positive": int(labels.sum()),
-        "positive_class": str(fitted.classes_[1]),
+        "positive_class": str(model.classes_[1]),
         "refused": reader.refusals.count,
         "auc": interval.auc,
         "low": interval.low,
         "high": interval.high,
-        "confidence": confidence,
+        "confidence": options.confidence,
         "standard_error": None if math.isnan(error) else error,
         "training_data": known.is_this(np.where(labels, 1, -1).astype(np.int8)),
-        "thresholds": table,
+        "thresholds": _table(scores, labels),
     }
-    if plot is not None:
-        values["plots"] = _plot(Path(plot), scores, labels, values)
-    if report is not None:
+    if options.plot is not None:
+        values["plots"] = _plot(Path(options.plot), scores, labels, values)
+    if options.report is not None:
         from pairlearn.experiments.report.evaluation import Evidence
 
-        evidence = Evidence(
-            labels, scores, probabilities if probable else None, costs or (1.0, 1.0), confidence
+        costs = options.costs or (1.0, 1.0)
+        evidence = Evidence(labels, scores, probabilities, costs, options.confidence)
+        _report(Path(options.report), evidence, values, options.data)
+    return values, _text(values)
+
+
+def _collected(
+    options: Options, model: Any, reader: Any, known: TrainingData
+) -> tuple[Vector, Mask, Vector | None]:
+    """Return scores, whether rows are positive, and, for a report, probabilities."""
+    import numpy as np
+
+    from pairlearn.cli.shared.scoring import probabilities_of
+    from pairlearn.streams.readers.base import ReadError
+
+    positive = _positive_code(model, reader)
+    probable = options.report is not None and hasattr(model, "predict_proba")
+    parts = [
+        (
+            chunk.scores,
+            chunk.y == positive,
+            probabilities_of(model, chunk)[:, 1] if probable else chunk.scores[:0],
         )
-        _report(Path(report), evidence, values, data)
-    emit(values, _text(values), as_json=as_json)
-    _say_notes(reader, values, as_json)
+        for chunk in _scored(model, options.data, reader, known)
+    ]
+    scores, labels, probabilities = (np.concatenate(column) for column in zip(*parts, strict=True))
+    if labels.all() or not labels.any():
+        raise ReadError(
+            f"{options.data[0]} has examples of one class only; an AUC needs both (check --label "
+            "and --classes)."
+        )
+    return scores, labels, probabilities if probable else None
 
 
 def _say_notes(reader: Any, values: Mapping[str, Any], as_json: bool) -> None:
@@ -173,62 +191,53 @@ def _say_notes(reader: Any, values: Mapping[str, Any], as_json: bool) -> None:
             click.echo(f"pairlearn: {line}", err=True)
 
 
-def _classes(
-    path: str,
-    model: Any,
-    data: tuple[str, ...],
-    reader: Any,
-    known: TrainingData,
-    report: str | None,
-    confidence: float,
-    as_json: bool,
-) -> None:
-    """Print, and draw if asked to, how well more than two classes are told apart."""
+def _many_classes(options: Options, model: Any, reader: Any) -> tuple[dict[str, Any], str]:
+    """Return how well more than two classes are told apart; draw it if asked to."""
     from pairlearn.cli.evaluation.class_evaluation import (
         class_text,
         class_values,
         gather,
         write_class_page,
     )
+    from pairlearn.models.provenance import TrainingData
 
-    evidence = gather(model, reader, _scored(model, data, reader, known), confidence)
+    if options.plot is not None:
+        raise click.UsageError("--plot is for two classes; --report draws more of them.")
+    if options.costs is not None:
+        raise click.UsageError(
+            f"--costs are for two classes; {options.model} has {len(model.classes_)}."
+        )
+    known = TrainingData.of_model(model)
+    scored = _scored(model, options.data, reader, known)
+    evidence = gather(model, reader, scored, options.confidence)
     rows, refused = len(evidence.codes), reader.refusals.count
     same = known.is_this(evidence.codes.astype("int64"))
-    values = {"model": path, "rows": rows, "refused": refused, **class_values(evidence)}
+    values = {"model": options.model, "rows": rows, "refused": refused, **class_values(evidence)}
     values["training_data"] = same
-    if report is not None:
+    if options.report is not None:
         _need_matplotlib()
         values["page"] = write_class_page(
-            report, evidence, model=path, data=data, refused=refused,
+            options.report, evidence, model=options.model, data=options.data, refused=refused,
             note=_TRAINING_DATA if same else "",
         )  # fmt: skip
-    emit(values, class_text(values, rows), as_json=as_json)
-    _say_notes(reader, values, as_json)
+    return values, class_text(values, rows)
 
 
-def _measure(
-    path: str,
-    model: Any,
-    data: tuple[str, ...],
-    reader: Any,
-    wanted: dict[str, str | None],
-    as_json: bool,
-) -> None:
-    """Print the measures of a problem other than AUC."""
+def _measure(options: Options, model: Any, reader: Any) -> tuple[dict[str, Any], str]:
+    """Return the measures of a problem other than AUC."""
     from pairlearn.cli.shared.measures import measure
 
-    for option, folder in wanted.items():
+    for option, folder in (("--plot", options.plot), ("--report", options.report)):
         if folder is not None:
             raise click.UsageError(
-                f"{option} is for AUC of two classes; {path} is a {type(model).__name__}."
+                f"{option} is for AUC of two classes; {options.model} is a {type(model).__name__}."
             )
-    chunks = [replace(chunk, X=None) for chunk in _scored(model, data, reader)]
+    chunks = [replace(chunk, X=None) for chunk in _scored(model, options.data, reader)]
     rows = sum(len(chunk.scores) for chunk in chunks)
     found = measure(model, chunks)
-    values = {"model": path, "rows": rows, "refused": reader.refusals.count, **found}
+    values = {"model": options.model, "rows": rows, "refused": reader.refusals.count, **found}
     lines = [f"{name.replace('_', ' ')} {value:.6g}" for name, value in found.items()]
-    emit(values, "\n".join([*lines, f"{rows} rows"]), as_json=as_json)
-    _say_notes(reader, values, as_json)
+    return values, "\n".join([*lines, f"{rows} rows"])
 
 
 def _scored(
@@ -251,7 +260,7 @@ def _scored(
 
 
 def _positive_code(model: Any, reader: Any) -> float:
-    """Return what the reader delivers for the positive class."""
+    """Return the label that the reader delivers for the positive class."""
     encoder = getattr(reader, "encoder", None)
     if encoder is not None and (encoder.label is None or encoder.label.kind != "numbers"):
         return 1.0
@@ -262,7 +271,7 @@ def _positive_code(model: Any, reader: Any) -> float:
 
 
 def _table(scores: Vector, labels: Mask) -> list[dict[str, float | str | None]]:
-    """Return what decisions at some thresholds do; scores are relative to the model's own."""
+    """Return recall, precision and accuracy of some thresholds, relative to the model's own."""
     import numpy as np
 
     negative = np.sort(scores[~labels])[::-1]

@@ -15,7 +15,7 @@ __all__ = ["evaluate_privately"]
 def evaluate_privately(
     path: str, data: tuple[str, ...], confidence: float, privacy: PrivateOptions
 ) -> tuple[dict[str, Any], str]:
-    """Return what is printed, as values and as text."""
+    """Return the result as values and as text."""
     import numpy as np
 
     from pairlearn.cli.shared.private_records import PublicFacts, read_rows

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``--config FILE``: options from a file of TOML; what is typed takes precedence."""
+"""``--config FILE``: options and settings from a TOML file; what is typed takes precedence."""
 
 from __future__ import annotations
 
@@ -8,26 +8,33 @@ from typing import Any, TypeVar
 
 import click
 
+from pairlearn.cli.shared.settings import SetOption, keep_from_file, moved
+
 __all__ = ["config_option", "read_toml"]
 
-#: Bytes of a file of options; a device may have no end.
+#: Most bytes of a file of options; a device may have no end.
 _LONGEST = 1 << 24
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def config_option(function: F) -> F:
-    """Add ``--config`` to a command; its entries are the command's options by their long names."""
+    """Add ``--config`` to a command.
+
+    Entries are options by their long names. Tables, and names with dots, are settings: the table
+    ``[set]`` holds paths as ``--set`` takes them.
+    """
     option = click.option(
         "--config", type=click.Path(dir_okay=False), metavar="FILE", is_eager=True,
         expose_value=False, callback=_read,
-        help="Options from a TOML file, as in label = \"y\" or exclude = [\"id\"].",
+        help="Options from a TOML file, as in label = \"y\" or exclude = [\"id\"]; settings under "
+             "[set].",
     )  # fmt: skip
     return option(function)
 
 
 def read_toml(path: str) -> dict[str, Any]:
-    """Return what a file of TOML says; a `ValueError` tells in one line why it is none."""
+    """Return the entries of a TOML file; a `ValueError` says in one line why it is not TOML."""
     import tomllib
 
     with open(path, "rb") as file:
@@ -38,7 +45,7 @@ def read_toml(path: str) -> dict[str, Any]:
         return tomllib.loads(data.decode())
     except RecursionError:
         raise ValueError(f"{path} is nested too deeply; write lists of texts or numbers.") from None
-    # Not only what tomllib calls so: it lets pass what int() and the decoder say.
+    # int() and the decoder raise a ValueError too, and tomllib does not catch it.
     except ValueError as error:
         raise ValueError(f"{path} is not TOML: {str(error)[:200].rstrip('.')}.") from None
 
@@ -57,22 +64,47 @@ def _read(context: click.Context, parameter: click.Parameter, path: str | None) 
         if isinstance(known, click.Option) and known is not parameter:
             for name in known.opts:
                 options[name.lstrip("-")] = known
+    takes_settings = any(isinstance(option, SetOption) for option in options.values())
     defaults: dict[str, Any] = {}
-    for name, value in given.items():
-        option = options.get(name.replace("_", "-"))
-        if option is None or option.name is None:
-            shown = ", ".join(sorted(name for name in options if len(name) > 1))
-            raise click.UsageError(
-                f"--config {path}: there is no option {name[:60]!r}; the options are {shown}."
-            )
-        if option.multiple:
-            value = [str(entry) for entry in (value if isinstance(value, list) else [value])]
-        elif isinstance(value, list):
-            value = ",".join(map(str, value))
-        elif isinstance(value, dict):
-            raise click.UsageError(f"--config {path}: {name!r} must be a value, not a table.")
-        elif isinstance(value, bool) != option.is_flag:
-            wanted = "true or false" if option.is_flag else "a text or a number"
-            raise click.UsageError(f"--config {path}: {name!r} must be {wanted}.")
-        defaults[option.name] = value
+    try:
+        for name, value in given.items():
+            option = options.get(name.replace("_", "-"))
+            if takes_settings and (isinstance(option, SetOption) or "." in name or (
+                option is None and isinstance(value, dict))):  # fmt: skip
+                keep_from_file(context, value if option is not None else {name: value})
+            else:
+                option = _known(name, option, options, context.command)
+                defaults[str(option.name)] = _default(name, value, option)
+    except click.UsageError as error:
+        raise click.UsageError(f"--config {path}: {error.message}") from None
     context.default_map = {**(context.default_map or {}), **defaults}
+
+
+def _known(
+    name: str,
+    option: click.Option | None,
+    options: dict[str, click.Option],
+    command: click.Command,
+) -> click.Option:
+    """Return the option of an entry, or say which there are."""
+    if option is not None and option.name is not None:
+        return option
+    now = moved(name.replace("_", "-"), command)
+    if now is not None:
+        raise click.UsageError(f"{name!r} is now {now} in the table [set].")
+    shown = ", ".join(sorted(name for name in options if len(name) > 1))
+    raise click.UsageError(f"there is no option {name[:60]!r}; the options are {shown}.")
+
+
+def _default(name: str, value: Any, option: click.Option) -> Any:
+    """Return the value of an entry as click takes it."""
+    if option.multiple:
+        return [str(entry) for entry in (value if isinstance(value, list) else [value])]
+    if isinstance(value, list):
+        return ",".join(map(str, value))
+    if isinstance(value, dict):
+        raise click.UsageError(f"{name!r} must be a value, not a table.")
+    if isinstance(value, bool) != option.is_flag:
+        wanted = "true or false" if option.is_flag else "a text or a number"
+        raise click.UsageError(f"{name!r} must be {wanted}.")
+    return value

@@ -66,7 +66,7 @@ def _errors(model: Any, errors: Vector) -> dict[str, Any]:
 
 
 def _distances(images: Vector, y: Vector) -> dict[str, Any]:
-    """Return how often a pair of one label is nearer than a pair of two, each row in two pairs."""
+    """Return how often a pair of one label is nearer than a pair of two (each row is in two)."""
     import numpy as np
 
     from pairlearn.metrics import roc_auc

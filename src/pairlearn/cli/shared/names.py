@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Choices whose names stand in the registers, which are imported when somebody asks for them."""
+"""Choices by the names in registers, which are imported when they are needed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-__all__ = ["Named", "names_in"]
+__all__ = ["Named", "names_in", "register_at"]
 
 
 def names_in(place: str) -> tuple[str, ...]:
@@ -17,14 +17,19 @@ def names_in(place: str) -> tuple[str, ...]:
     >>> names_in("losses.WINDOWS")
     ('gaussian', 'epanechnikov')
     """
+    return tuple(register_at(place))
+
+
+def register_at(place: str) -> Any:
+    """Return the register at a place within the package, such as "losses.LOSSES"."""
     import importlib
 
     module, _, register = place.rpartition(".")
-    return tuple(getattr(importlib.import_module(f"pairlearn.{module}"), register))
+    return getattr(importlib.import_module(f"pairlearn.{module}"), register)
 
 
 class Named(click.Choice[str]):
-    """A choice among the names in registers, and some others.
+    """A choice among the names in registers and some further names.
 
     Parameters
     ----------
@@ -46,4 +51,4 @@ class Named(click.Choice[str]):
 
     @choices.setter
     def choices(self, _: Any) -> None:
-        """Take nothing: the names stand in the registers."""
+        """Ignore what click assigns: the registers hold the names."""

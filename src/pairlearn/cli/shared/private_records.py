@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Private rows of a CSV file, and what is public about them.
+"""Private rows of a CSV file, and the public facts about them.
 
-A file of TOML says what is public, before the data are touched::
+A TOML file lists the public facts before the data are read::
 
     label = "churned"
     labels = ["no", "yes"]          # the negative and the positive one
@@ -33,7 +33,7 @@ _KEYS = ("label", "labels", "user", "delimiter", "private_bounds", "features")
 
 @dataclass(frozen=True)
 class PublicFacts:
-    """What is public of a file.
+    """The public facts about a file.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class PublicFacts:
     delimiter : str
         Between fields.
     private_bounds : bool
-        Whether the bounds are a range in which to find others with a part of the budget.
+        Whether narrower bounds are found inside the given ones, with a part of the budget.
     """
 
     features: tuple[str, ...]
@@ -144,7 +144,7 @@ def read_rows(path: str, facts: PublicFacts) -> Rows:
 
 
 def _fields(line: str, delimiter: str) -> list[str]:
-    """Return the fields of one line; whatever it holds, it is one row."""
+    """Split one line into fields. A line is always one row, even if quotes are unbalanced."""
     try:
         return next(csv.reader([line], delimiter=delimiter), [])
     except csv.Error:

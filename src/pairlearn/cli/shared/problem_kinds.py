@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The problems that the program trains for: estimator, losses, and what is said of a row."""
+"""The problems that the program solves: estimator, losses, and the result for a row."""
 
 from __future__ import annotations
 
@@ -8,19 +8,28 @@ from typing import Any
 
 import click
 
-from pairlearn.cli.shared.names import names_in
+from pairlearn.cli.shared.names import names_in, register_at
+from pairlearn.cli.shared.settings import Settings, set_parts
 
-__all__ = ["PROBLEMS", "ProblemKind", "kind_of"]
+__all__ = ["OWNED", "PROBLEMS", "ProblemKind", "kind_of"]
+
+#: Parameters of estimators that are not settings, and the reason or the option to use.
+OWNED = {
+    "random_state": "use --seed.",
+    "callbacks": "functions can be given in Python only.",
+    "warm_start": "each run of the program trains a new model.",
+    "client": "use --dask.",
+    "progress": "functions can be given in Python only.",
+}
 
 
 @dataclass(frozen=True)
 class ProblemKind:
     """One kind of problem by its name on the command line.
 
-    Its losses are `special` and those in the register `known`; the first one is the default.
-    The estimator is imported when it is needed. `scorer` is its method that says something of each
-    row, and `result` what that is called; `loss_parameter` takes the loss. `solver` is the class
-    that holds step size and radius.
+    The losses are `special` and those in the register `known`. The estimator is imported when it is
+    needed. `scorer` is its method that gives a result for each row, and `result` the name of that
+    result; `loss_parameter` takes the loss.
     """
 
     name: str
@@ -30,7 +39,6 @@ class ProblemKind:
     result: str
     special: tuple[str, ...] = ()
     loss_parameter: str = "loss"
-    solver: str = "SGD"
 
     @property
     def losses(self) -> tuple[str, ...]:
@@ -46,31 +54,17 @@ class ProblemKind:
             )
         return self
 
-    def make(
-        self,
-        loss: str | None,
-        step_size: float | str,
-        radius: float | str,
-        seed: int,
-        features: str = "linear",
-    ) -> Any:
-        """Return an estimator that is not fitted."""
+    def make(self, settings: Settings, seed: int | None) -> Any:
+        """Return an estimator with these settings, not fitted."""
         import importlib
 
         from pairlearn.cli.light_imports import import_scikit_learn
 
-        self.check(loss)
         import_scikit_learn()
         door = importlib.import_module("pairlearn.estimators")
-        settings: dict[str, Any] = {}
-        if self.estimator != "AUCClassifier" or not step_size == radius == "auto":
-            settings["solver"] = getattr(door, self.solver)(step_size=step_size, radius=radius)
-        return getattr(door, self.estimator)(
-            **{self.loss_parameter: loss or self.losses[0]},
-            **settings,
-            random_state=seed,
-            **({} if features == "linear" else {"features": features}),
-        )
+        model = getattr(door, self.estimator)(random_state=seed)
+        registers = {self.loss_parameter: register_at(self.known)} if self.known else {}
+        return set_parts(model, settings, OWNED, registers)
 
     def check_features(self, features: str, *, is_stream: bool) -> None:
         """Refuse features that the estimator does not take."""
@@ -99,8 +93,7 @@ PROBLEMS = {
         ProblemKind("ranking", "PairwiseRanker", "losses.LOSSES", "predict", "score"),
         ProblemKind("entropy", "EntropyRegressor", "losses.WINDOWS", "predict", "prediction",
                     loss_parameter="window"),
-        ProblemKind("metric", "MetricLearner", "losses.METRIC_LOSSES", "transform", "z",
-                    solver="MetricSGD"),
+        ProblemKind("metric", "MetricLearner", "losses.METRIC_LOSSES", "transform", "z"),
     )
 }  # fmt: skip
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Options that say how to read data, shared by the commands that do."""
+"""Options of the commands that read data."""
 
 from __future__ import annotations
 
@@ -11,15 +11,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from pairlearn.cli.shared.names import Named
+from pairlearn.cli.shared.settings import Settings, set_option
+from pairlearn.register import nearest
 
 if TYPE_CHECKING:
     from pairlearn.streams.readers.base import Reader
     from pairlearn.streams.readers.schema import Schema
 
 __all__ = [
-    "Reading", "check_svmlight_options", "classes_of", "column_options", "data_argument",
-    "find_classes", "number_or_auto", "open_data", "reading_options", "schema_of",
-    "schema_to_plain", "size_of", "split_names",
+    "Reading", "check_svmlight_options", "classes_of", "data_argument", "find_classes", "open_data",
+    "reading_options", "schema_of", "schema_to_plain", "size_of", "spelled", "split_names",
+    "training_options",
 ]  # fmt: skip
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -27,25 +29,63 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @dataclass(frozen=True)
 class Reading:
-    """What the command line says about reading."""
+    """How to read the data; the first fields are options, the others are settings."""
 
     label: str | None = None
     qid: str | None = None
     classes: str | None = None
-    features: str | None = None
     categorical: tuple[str, ...] = ()
-    missing: str | None = None
+    exclude: tuple[str, ...] = ()
     format: str | None = None
+    features: str | None = None
+    numeric: tuple[str, ...] = ()
+    date: tuple[str, ...] = ()
+    text: tuple[str, ...] = ()
+    missing: str | None = None
     delimiter: str | None = None
     header: bool = True
     n_features: int | None = None
     zero_based: bool = False
     single: bool = False
     strict: bool = False
-    exclude: tuple[str, ...] = ()
-    numeric: tuple[str, ...] = ()
-    date: tuple[str, ...] = ()
-    text: tuple[str, ...] = ()
+
+    def changed(self) -> list[str]:
+        """Return the fields without an option that are not at their default."""
+        return [name for name in _SETTINGS if getattr(self, name) != getattr(Reading, name)]
+
+    def with_settings(self, settings: Settings) -> Reading:
+        """Return the reading after settings, which are relative to `reading`."""
+        changes: dict[str, Any] = {}
+        for name, setting in settings.items():
+            if name not in _SETTINGS:
+                raise setting.refuse(
+                    f"use --{name}." if name in _OPTIONS else
+                    f"there is no such setting{nearest(name, _SETTINGS)}"
+                )  # fmt: skip
+            default = getattr(Reading, name)
+            if isinstance(default, bool) and not isinstance(setting.value, bool):
+                raise setting.refuse(f"{name} must be true or false.")
+            if name == "n_features" and not (type(setting.value) is int and setting.value > 0):
+                raise setting.refuse("n_features must be a whole number of at least 1.")
+            if isinstance(default, tuple):
+                changes[name] = (setting.text,)
+            else:
+                typed = isinstance(default, bool) or name == "n_features"
+                changes[name] = setting.value if typed else setting.text
+        return replace(self, **changes)
+
+
+_OPTIONS = ("label", "qid", "classes", "categorical", "exclude", "format")
+_SETTINGS = tuple(name for name in Reading.__dataclass_fields__ if name not in _OPTIONS)
+
+
+def spelled(name: str) -> str:
+    """Return how the command line spells a field of `Reading`.
+
+    >>> spelled("label"), spelled("n_features")
+    ('--label', '--set reading.n_features')
+    """
+    return f"--{name}" if name in _OPTIONS else f"--set reading.{name}"
 
 
 def data_argument(function: F) -> F:
@@ -54,11 +94,25 @@ def data_argument(function: F) -> F:
 
 
 def reading_options(function: F) -> F:
-    """Add the options of `Reading`; the command receives them as one argument, `reading`."""
-    names = tuple(Reading.__dataclass_fields__)
+    """Add the options of `Reading` and ``--set reading.FIELD``; the command gets `reading`."""
+    return _reading(function, set_option("reading", example="reading.header=false"), parts=False)
 
+
+def training_options(function: F) -> F:
+    """Add the options of `Reading` and ``--set``; the command gets `reading` and `settings`."""
+    function = click.option("--exclude", multiple=True, metavar="A,B,...",
+                            help="Columns to leave out.")(function)  # fmt: skip
+    example = "solver.step_size=0.1, objective.power=4 or reading.header=false"
+    return _reading(function, set_option(example=example), parts=True)
+
+
+def _reading(function: F, add_set: Callable[[Any], Any], *, parts: bool) -> F:
     def command(*arguments: Any, **given: Any) -> Any:
-        reading = Reading(**{name: given.pop(name) for name in names if name in given})
+        settings: Settings = given.pop("settings")
+        reading = Reading(**{name: given.pop(name) for name in _OPTIONS if name in given})
+        reading = reading.with_settings(settings.under("reading"))
+        if parts:
+            given["settings"] = settings.without("reading")
         return function(*arguments, reading=reading, **given)
 
     command.__doc__ = function.__doc__
@@ -71,46 +125,19 @@ def reading_options(function: F) -> F:
                      help="Column of the query, for rankings; svmlight lines have it as "
                           "qid:NUMBER."),
         click.option("--classes", metavar="NEGATIVE,POSITIVE",
-                     help="The two labels; by default found."),
-        click.option("--features", metavar="A,B,...",
-                     help="Columns to use; default: all but the label."),
+                     help="The two labels. By default the program finds them."),
         click.option("--categorical", multiple=True,
                      metavar="A,B,... | COLUMN:N | COLUMN=A|B|...",
-                     help="Columns that are categories; with a number hashed into so many "
-                          "features, with a list one feature for each level."),
-        click.option("--missing", metavar="auto|refuse|indicator|NUMBER",
-                     help="What an empty field means: the median or a category of its own "
-                          "(auto), a row that cannot be used, a further feature, a number."),
+                     help="Columns that are categories. COLUMN:N hashes one into N features; "
+                          "COLUMN=A|B makes one feature for each level."),
         click.option("--format", type=Named("streams.FORMATS"),
-                     help="By default found from the file."),
-        click.option("--delimiter", metavar="CHARACTER",
-                     help="Between fields of text; by default found."),
-        click.option("--header/--no-header", default=True,
-                     help="Whether the first line holds names."),
-        click.option("--n-features", type=click.IntRange(1), metavar="D",
-                     help="Width of svmlight rows."),
-        click.option("--zero-based", is_flag=True, help="svmlight indices count from 0."),
-        click.option("--single", is_flag=True, help="Numbers as float32."),
-        click.option("--strict", is_flag=True, help="Stop at the first row that cannot be used."),
+                     help="Format of the data. By default the file tells."),
+        add_set,
     ]  # fmt: skip
     wrapped: Any = command
     for option in reversed(options):
         wrapped = option(wrapped)
     return wrapped  # type: ignore[no-any-return]
-
-
-def column_options(function: F) -> F:
-    """Add the options that say what columns of a table are, for commands that find that out."""
-    for name, help_text in (
-        ("text", "Columns of words, hashed into at most 1024 features."),
-        ("date", "Columns that are dates."),
-        ("numeric", "Columns that are numbers."),
-        ("exclude", "Columns to leave out."),
-    ):
-        function = click.option(f"--{name}", multiple=True, metavar="A,B,...", help=help_text)(
-            function
-        )
-    return function
 
 
 def split_names(text: str, what: str) -> list[str]:
@@ -119,14 +146,6 @@ def split_names(text: str, what: str) -> list[str]:
     if not all(parts):
         raise click.BadParameter(f"{what} must be names between commas, got {text!r}.")
     return parts
-
-
-def number_or_auto(name: str, text: str) -> float | str:
-    """Return the number that a text is, or "auto"."""
-    number = text if text == "auto" else _number(text)
-    if number is None:
-        raise click.BadParameter(f'{name} must be a number or "auto", got {text!r}.')
-    return number
 
 
 def _number(text: str) -> float | None:
@@ -182,7 +201,7 @@ def schema_of(reading: Reading, base: Schema | None = None) -> Schema:
     if reading.classes is not None:
         changes["classes"] = classes_of(reading.classes)
     if reading.features is not None:
-        changes["features"] = tuple(split_names(reading.features, "--features"))
+        changes["features"] = tuple(split_names(reading.features, spelled("features")))
     if reading.categorical:
         changes["categorical"] = _categorical(reading.categorical)
     if reading.missing not in (None, "auto"):
@@ -233,9 +252,9 @@ def open_data(
 
 def check_svmlight_options(kind: str, reading: Reading) -> None:
     """Refuse options that only svmlight files have."""
-    for name, given in (("--n-features", reading.n_features), ("--zero-based", reading.zero_based)):
-        if given and kind != "svmlight":
-            raise click.UsageError(f"{name} is for svmlight files, not for {kind}.")
+    for name in ("n_features", "zero_based"):
+        if getattr(reading, name) and kind != "svmlight":
+            raise click.UsageError(f"{spelled(name)} is for svmlight files, not for {kind}.")
 
 
 def find_classes(
@@ -303,7 +322,7 @@ def schema_from_plain(plain: Mapping[str, Any], *, labelled: bool) -> Schema:
 
 
 def size_of(data: Sequence[str]) -> int | None:
-    """Return the size of one plain text file in bytes, in which positions count; otherwise None."""
+    """Return the bytes of a single plain text file, for the progress bar; else None."""
     from pairlearn.streams.readers.base import ReadError
     from pairlearn.streams.readers.byte_source import sniff
 

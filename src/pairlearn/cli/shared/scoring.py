@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A model and data of the shape it was trained on: what predict and evaluate share."""
+"""Scores of new data by a model, for predict and evaluate."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["Scored", "names_compared", "odd_lines", "open_for", "probabilities_o
 
 @dataclass(frozen=True)
 class Scored:
-    """What a model says of a chunk."""
+    """The scores of a chunk."""
 
     lines: NDArray[np.int64]
     #: A number for each row, or a row of them (the image under a metric).
@@ -60,7 +60,7 @@ def open_for(model: Any, data: Sequence[str], reading: Reading, *, labelled: boo
     if reader.n_features != width:
         raise ReadError(
             f"{data[0]} gives {reader.n_features} features and the model has {width}; "
-            "pass --features (and --label, where there is one) as in training."
+            "pass --set reading.features=A,B (and --label, if there is one) as in training."
         )
     names = getattr(model, "feature_names_in_", None)
     if names is not None and reader.feature_names is not None:
@@ -68,14 +68,14 @@ def open_for(model: Any, data: Sequence[str], reading: Reading, *, labelled: boo
             if mine != theirs:
                 raise ReadError(
                     f"{data[0]} has the feature {theirs!r} where the model has {mine!r}; "
-                    "pass --features in the order of training."
+                    "pass --set reading.features=A,B in the order of training."
                 )
     return reader
 
 
 @contextlib.contextmanager
 def names_compared() -> Iterator[None]:
-    """Let a model take rows without names: those of their columns have been compared before."""
+    """Silence the warning about missing names: the columns were compared before."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "X does not have valid feature names")
         yield

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Tables in the program: from options to what was decided, and how that is shown."""
+"""Tables in the program: options in, a table of the columns and their kinds out."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from pairlearn.cli.shared.reading import (
     check_svmlight_options,
     classes_of,
     format_of,
+    spelled,
     split_names,
 )
 
@@ -33,21 +34,23 @@ __all__ = [
 
 #: Formats whose columns have names and kinds.
 TABLES = ("csv", "tsv", "parquet", "arrow")
-#: What labels are, by problem.
+#: The kind of labels of each problem.
 _LABELS = {"auc": "classes", "classes": "groups", "ranking": "numbers", "entropy": "numbers",
            "metric": "groups"}  # fmt: skip
-#: Bytes of text that a byte of a compressed file, or of a Parquet file, stands for.
+#: Bytes of text per byte of a compressed or Parquet file, roughly.
 _EXPANDED = 5
-#: A quarter of the columns of a terminal, for names and for notes.
+#: Most characters of a column name: about a quarter of a terminal.
 _NAME = 28
-#: Classes that are listed.
+#: At most this many classes are listed.
 _CLASSES = 6
-#: From so many columns on, neighbours of which the same is said, of so many, share a line.
-_WIDE, _ALIKE = 40, 4
+#: Tables with at least this many columns share lines between equal neighbours.
+_WIDE = 40
+#: At least this many equal neighbours share a line.
+_ALIKE = 4
 
 
 def sources_of(data: Sequence[str], form: str) -> list[Any]:
-    """Return the files; a folder of Parquet or Arrow files stands for them."""
+    """Return the files; a folder means the Parquet or Arrow files in it."""
     if form not in ("parquet", "arrow"):
         return list(data)
     from pairlearn.streams.readers.arrow import files_of
@@ -56,7 +59,7 @@ def sources_of(data: Sequence[str], form: str) -> list[Any]:
 
 
 def text_size(sources: Sequence[Any]) -> float:
-    """Return about how many bytes of text the files hold; infinite for standard input."""
+    """Return the approximate bytes of text in the files; infinite for standard input."""
     from pairlearn.streams.readers.byte_source import sniff
 
     total = 0.0
@@ -73,7 +76,7 @@ def _names(given: Sequence[str], what: str) -> list[str]:
 
 
 def table_options(data: Sequence[str], reading: Reading, problem: str) -> TableOptions:
-    """Return what the command line says about a table."""
+    """Return the options of a table from the command line."""
     from pairlearn.tables.fitting import TableOptions
 
     form = format_of(data, reading)
@@ -84,8 +87,8 @@ def table_options(data: Sequence[str], reading: Reading, problem: str) -> TableO
     levels: dict[str, Sequence[str]] = {}
     widths: dict[str, int] = {}
     for option, kind in (("numeric", "number"), ("date", "date"), ("text", "text")):
-        for name in _names(getattr(reading, option), f"--{option}"):
-            _only_once(kinds, name, f"--{option}")
+        for name in _names(getattr(reading, option), spelled(option)):
+            _only_once(kinds, name, spelled(option))
             kinds[name] = kind
     for entry in reading.categorical:
         name, equals, listed = entry.partition("=")
@@ -123,7 +126,7 @@ def table_options(data: Sequence[str], reading: Reading, problem: str) -> TableO
         classes=classes,
         features=None
         if reading.features is None
-        else tuple(split_names(reading.features, "--features")),
+        else tuple(split_names(reading.features, spelled("features"))),
         exclude=tuple(_names(reading.exclude, "--exclude")),
         kinds=kinds,
         levels=levels,
@@ -138,7 +141,7 @@ def table_options(data: Sequence[str], reading: Reading, problem: str) -> TableO
 
 
 def _which_label(data: Sequence[str], form: str, reading: Reading) -> str:
-    """Return what to say where nobody has named the label."""
+    """Return the error for a missing --label, with the columns to choose from."""
     said = "the label is needed; name its column with --label"
     if data[0] == "-":
         return f"{said}."
@@ -163,12 +166,12 @@ def _missing(text: str | None) -> str | float:
         number = math.nan
     if not math.isfinite(number):
         raise click.BadParameter(
-            f"--missing must be auto, refuse, indicator or a number, got {text!r}."
+            f"{spelled('missing')} must be auto, refuse, indicator or a number, got {text!r}."
         )
     return number
 
 
-# ------------------------------------------------------------------------------------ what is shown
+# ------------------------------------------------------------------------------------ shown
 
 
 def decided_values(plan: Plan) -> list[dict[str, Any]]:
@@ -198,7 +201,7 @@ def _note(decision: Decision, column: Any, absent: float) -> str:
 
 
 def decided_lines(plan: Plan, rows: int | None) -> list[str]:
-    """Return the small table of what was decided."""
+    """Return the table of columns and their kinds as lines of text."""
     from pairlearn.tables.values import cut
 
     label = plan.encoder.label
@@ -235,7 +238,7 @@ def decided_lines(plan: Plan, rows: int | None) -> list[str]:
 
 
 def _folded(cells: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
-    """Return the lines of a table, those of neighbours of which the same is said as one."""
+    """Return the lines of a table; neighbours with equal entries share one line."""
     from pairlearn.tables.values import cut
 
     found: list[tuple[str, ...]] = []
@@ -294,8 +297,8 @@ def open_encoded(
     for option in ("features", "categorical", "missing", "classes", "qid", "single"):
         if getattr(reading, option):
             raise click.UsageError(
-                f"--{option} was settled when the model was trained, and is stored in it; leave it "
-                "out, or train again."
+                f"{spelled(option)} was settled when the model was trained, and is stored in it; "
+                "leave it out, or train again."
             )
     if labelled and reading.label is not None and encoder.label is not None:
         encoder.label = replace(encoder.label, column=reading.label)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a running stream looks like: a page that is kept in a file, or served to this machine.
+"""A page about a running stream, kept in a file or served to this machine.
 
 The page is one file without anything from elsewhere, and loads itself again while the stream runs.
 Served, it is given to this machine alone: the server listens on the loopback address and refuses
@@ -29,7 +29,7 @@ __all__ = ["History", "Live", "live_page"]
 
 #: Seconds between two pages.
 _EVERY = 1.0
-#: Points of a curve; when there are more, every other one is forgotten.
+#: Most points of a curve; beyond that, every other point is dropped.
 _POINTS = 400
 #: The false positive rate up to which the partial AUC counts.
 _MAX_FPR = 0.05
@@ -40,12 +40,12 @@ class History:
     """Moments of a stream, in bounded memory and spread evenly over it."""
 
     moments: list[Moment] = field(default_factory=list)
-    #: Every so many moments are kept.
+    #: One moment in this many is kept.
     stride: int = 1
     _n_told: int = 0
 
     def add(self, moment: Moment) -> None:
-        """Remember a moment, if it is its turn."""
+        """Keep a moment if its turn has come."""
         if self._n_told % self.stride == 0:
             self.moments.append(moment)
             if len(self.moments) > _POINTS:
@@ -121,7 +121,7 @@ class Live:
         try:
             self._show(page)
         except OSError as error:
-            # A page that nobody can see must not end what it is about.
+            # A page that cannot be written must not end the stream.
             self._due = math.inf
             click.echo(
                 f"pairlearn: the page of --live cannot be written ({error}); the stream goes on "
@@ -185,7 +185,7 @@ def _served(port: int) -> Iterator[Callable[[str], None]]:
             self.wfile.write(body)
 
         def log_message(self, format: str, *args: object) -> None:
-            """Say nothing: standard error is for the stream."""
+            """Log nothing: standard error belongs to the stream."""
 
     try:
         server = ThreadingHTTPServer(("127.0.0.1", port), Handler)

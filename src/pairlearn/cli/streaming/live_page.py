@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Moment", "page_text"]
 
-#: Sides of a drawing and its margins, in units of the drawing; narrow, to be legible on a phone.
+#: Sides and margins of a drawing, in its own units; narrow, so that it is legible on a phone.
 _WIDTH, _HEIGHT = 420.0, 210.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 48.0, 12.0, 12.0, 34.0
 _N_BINS = 30
-#: How many alarms are listed, the latest first.
+#: At most this many alarms are listed, the latest first.
 _LISTED = 20
 
 
@@ -70,7 +70,7 @@ th, td { text-align: right; padding: .25rem .4rem; border-bottom: 1px solid var(
 p { margin: .3rem 0; }
 """
 
-#: From a file the page is loaded again; from the server it is fetched, so that the last one stays.
+#: A page in a file reloads itself. A served page fetches the next one, so the last one stays.
 _SCRIPT = """
 const again = () => {
   if (location.protocol === "file:") { location.reload(); return; }
@@ -169,7 +169,7 @@ def page_text(
 
 @dataclass(frozen=True)
 class _Axes:
-    """From numbers to places in a drawing."""
+    """Maps numbers to positions in a drawing."""
 
     x_low: float
     x_high: float
@@ -185,7 +185,7 @@ class _Axes:
         return _HEIGHT - _BOTTOM - (value - self.y_low) / span * (_HEIGHT - _TOP - _BOTTOM)
 
     def frame(self, label: str) -> str:
-        """Return grid lines with their numbers, and what stands below."""
+        """Return grid lines with their numbers, and the label below."""
         parts = []
         for value in _ticks(self.y_low, self.y_high):
             y = self.y(value)
@@ -219,7 +219,7 @@ def _auc_chart(moments: Sequence[Moment], alarms: Sequence[Alarm]) -> str:
     if not points:
         return "<p>No examples of both classes yet.</p>"
     lowest = min(value for _, value in points)
-    # Half is what guessing gives; it is shown where the curve comes near it.
+    # Guessing gives one half; the line is drawn if the curve comes near it.
     low = 0.5 if lowest >= 0.5 else math.floor(10.0 * lowest) / 10.0
     axes = _Axes(0.0, max(points[-1][0], 1.0), low, 1.0)
     marks = "".join(
@@ -310,7 +310,7 @@ def _ticks(low: float, high: float) -> list[float]:
 
 
 def _short(value: float) -> str:
-    """Return a number in few characters.
+    """Return a short form of a number.
 
     >>> _short(250000.0), _short(0.25), _short(1500000.0)
     ('250k', '0.25', '1.5M')

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``pairlearn stream``: learn from standard input for as long as it lasts, and score as it goes."""
+"""``pairlearn stream``: learn from standard input until it ends, and score each example."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ import sys
 import warnings
 from collections import OrderedDict
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
 from pairlearn.cli.output import json_option
 from pairlearn.cli.shared.names import Named
-from pairlearn.cli.shared.reading import number_or_auto
-from pairlearn.cli.stopping import Stopping
+from pairlearn.cli.shared.settings import Settings, build, set_option
+from pairlearn.cli.stopping import Stopping, held
+from pairlearn.register import Part
 
 if TYPE_CHECKING:
     from pairlearn.streams.drift import Alarm, DriftAlarm
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["Conversation", "command"]
 
 _SHOWN = 60
-#: How many refused lines and warnings are told.
+#: At most this many refused lines, and warnings, are printed.
 _TOLD = 5
 
 
@@ -38,9 +40,8 @@ class LineError(ValueError):
 class Conversation:
     """Turns input lines into output lines and learns on the way.
 
-    `auc` watches the scores that labelled examples got, and so does `alarm` if there is one. Of
-    the examples without a label the last `pending` ones are remembered. Lines are counted when
-    they have been dealt with.
+    `auc` and, if there is one, `alarm` watch the scores of labelled examples. The last `pending`
+    examples without a label are remembered. A line counts once it has been dealt with.
     """
 
     def __init__(
@@ -60,7 +61,7 @@ class Conversation:
         self.n_refused = 0
 
     def answer(self, line: str) -> dict[str, Any] | None:
-        """Return what to say about a line; None where it only brings a label."""
+        """Return the answer to a line; None if the line only brings a label."""
         from pairlearn.streams.examples import check_example, check_label
 
         message = _parsed(line)
@@ -80,7 +81,7 @@ class Conversation:
         if message.get("y") is not None:
             self._learn(x, score - self.learner.offset, message["y"])
         elif key is not None:
-            # Scores of different times compare if those of features far from zero are left out.
+            # Without the offset, scores of different times can be compared.
             self.waiting[key] = (x, score - self.learner.offset)
             if len(self.waiting) > self.pending:
                 self.waiting.popitem(last=False)
@@ -115,7 +116,7 @@ class Conversation:
             )
         try:
             self.learner.learn_one(x, y)
-        except DivergenceError as error:  # the model is as it was before these examples
+        except DivergenceError as error:  # The model did not learn these examples.
             warnings.warn(str(error), RefusedExampleWarning, stacklevel=2)
 
     @property
@@ -124,7 +125,7 @@ class Conversation:
         return [] if self.alarm is None else self.alarm.alarms
 
     def facts(self) -> dict[str, Any]:
-        """Return the counts: what a producer needs to go on, and what a person wants to know."""
+        """Return the counts, for the producer and for a person."""
         learner = self.learner
         return {
             "lines": self.n_lines,
@@ -164,7 +165,7 @@ class Conversation:
 
 
 def _parsed(line: str) -> dict[str, Any]:
-    """Return the message in a line, in which every text and number is one that JSON can say."""
+    """Return the message in a line; all its texts and numbers can be written as JSON."""
     try:
         message = json.loads(line)
     except (ValueError, RecursionError):
@@ -177,7 +178,7 @@ def _parsed(line: str) -> dict[str, Any]:
     key = message.get("id")
     if isinstance(key, (dict, list)) or (isinstance(key, float) and not math.isfinite(key)):
         raise LineError("its id must be a text or a number")
-    # Only an escape can say half of a character, which no file can hold.
+    # An escape may hold half of a surrogate pair, which no file can store.
     if "\\u" in line:
         names = message["x"] if isinstance(message.get("x"), dict) else ()
         for text in (key, *names):
@@ -195,8 +196,7 @@ def _parsed(line: str) -> dict[str, Any]:
               metavar="LINES", help="Lines between two checkpoints.")  # fmt: skip
 @click.option("--loss", type=Named("losses.LOSSES"), default="hinge", show_default=True,
               help="Pair loss.")  # fmt: skip
-@click.option("--step-size", default="auto", show_default=True, metavar="NUMBER|auto",
-              help="Scale of the steps.")  # fmt: skip
+@set_option("solver", "scaling", example="solver.step_size=0.1, solver.radius=5 or scaling=null")
 @click.option("--window", type=click.IntRange(2), default=10_000, show_default=True,
               help="Labelled examples that the AUC looks back on.")  # fmt: skip
 @click.option("--pending", type=click.IntRange(1), default=100_000, show_default=True,
@@ -204,8 +204,8 @@ def _parsed(line: str) -> dict[str, Any]:
 @click.option("--max-line-bytes", type=click.IntRange(16), default=1 << 20, show_default=True,
               metavar="BYTES", help="Longer lines are refused.")  # fmt: skip
 @click.option("--alarm", type=click.FloatRange(0, min_open=True), metavar="EXAMPLES",
-              help="Tell when the AUC drops; by chance alone about once in so many labelled "
-                   "examples.")  # fmt: skip
+              help="Tell when the AUC drops; by chance alone about once in this many "
+                   "labelled examples.")  # fmt: skip
 @click.option("--live", metavar="FILE|PORT",
               help="Show the stream on a page: a file, or at a port of this machine.")  # fmt: skip
 @click.option("--strict", is_flag=True, help="Stop at the first line that cannot be used.")
@@ -217,7 +217,7 @@ def command(
     checkpoint: str | None,
     every: int,
     loss: str,
-    step_size: str,
+    settings: Settings,
     window: int,
     pending: int,
     max_line_bytes: int,
@@ -241,25 +241,24 @@ def command(
     \b
     Examples:
       producer | pairlearn stream -o model.safetensors > scores.jsonl
-      producer | pairlearn stream --checkpoint state.ckpt --step-size 0.1
+      producer | pairlearn stream --checkpoint state.ckpt --set solver.step_size=0.1
       producer | pairlearn stream --live 8000 --alarm 1e6
       n=$(pairlearn stream --checkpoint state.ckpt --resume)
       tail -n +$((n + 1)) log.jsonl | pairlearn stream --checkpoint state.ckpt
     """
     from pairlearn.cli.streaming.live import live_page
     from pairlearn.streams.drift import DriftAlarm
-    from pairlearn.streams.named import NamedLearner
     from pairlearn.streams.progressive import ProgressiveAUC
 
     if resume:
         _tell_place(checkpoint, as_json)
         return
-    step = number_or_auto("--step-size", step_size)
+    learner = _learner(loss, settings)
     watch = None if alarm is None else DriftAlarm(alarm, block=_alarm_block(alarm))
-    talk = Conversation(NamedLearner(loss, step_size=step), ProgressiveAUC(window), pending, watch)
+    talk = Conversation(learner, ProgressiveAUC(window), pending, watch)
     with (
         Stopping() as stop,
-        _held(checkpoint),
+        held(checkpoint),
         _warnings_told(),
         live_page(live) as page,
     ):
@@ -279,9 +278,9 @@ def command(
         except KeyboardInterrupt:
             pass
         except Exception as error:
-            # whoever reads our answers has left, say: what was learned is not lost for that
+            # The reader of the answers may have left. The model is saved all the same.
             failure = error
-        # one that cannot be written must not keep the other from the disk
+        # If one file cannot be written, the other is still written.
         try:
             if checkpoint is not None and talk.n_lines > begin:
                 _save(talk, checkpoint)
@@ -303,6 +302,32 @@ def command(
         raise ValueError("no labelled example came, so there is no model to write.")
 
 
+@dataclass(frozen=True, repr=False)
+class _Descent(Part):
+    """The settings ``solver.FIELD``."""
+
+    step_size: float | str = "auto"
+    radius: float = math.inf
+
+    def __post_init__(self) -> None:
+        from pairlearn.validation import check_positive
+
+        if self.step_size != "auto":
+            check_positive("step_size", self.step_size)  # type: ignore[arg-type]
+        check_positive("radius", self.radius, allow_infinite=True)
+
+
+def _learner(loss: str, settings: Settings) -> NamedLearner:
+    """Return a learner with these settings."""
+    from pairlearn.streams.named import NamedLearner
+
+    solver = build("solver", _Descent(), settings.under("solver"))
+    if not isinstance(solver, _Descent):
+        raise settings["solver"].refuse("a stream has one solver; set its fields.")
+    scaling = settings["scaling"].value if "scaling" in settings else "auto"
+    return NamedLearner(loss, step_size=solver.step_size, radius=solver.radius, scaling=scaling)
+
+
 def _alarm_block(examples: float) -> int:
     """Return the examples of a block: 500, or fewer where alarms may be frequent."""
     block = int(min(500.0, examples / 20.0))
@@ -317,7 +342,7 @@ def _alarm_block(examples: float) -> int:
 def _lines(file: BinaryIO, limit: int, stop: Stopping) -> Iterator[str | None]:
     """Yield lines, None for one that is longer than `limit` bytes.
 
-    A signal ends the waiting for a line and nothing else: a line is dealt with, or it is neither
+    A signal only ends the waiting for a line: each line is either dealt with completely, or neither
     learned nor counted.
     """
     while True:
@@ -347,21 +372,15 @@ def _reply(talk: Conversation, line: str | None, strict: bool, limit: int) -> No
             click.echo(f"pairlearn: line {number} refused: {error}", err=True)
     talk.n_lines = number
     if answer is not None:
-        # whoever waits for the answer gets it now; JSON is UTF-8, whatever the terminal speaks
+        # Answer at once. JSON is UTF-8, whatever the encoding of the terminal.
         text = json.dumps(answer, ensure_ascii=False, allow_nan=False)
         sys.stdout.buffer.write(text.encode() + b"\n")
         sys.stdout.buffer.flush()
 
 
-def _held(checkpoint: str | None) -> contextlib.AbstractContextManager[None]:
-    from pairlearn.streams.checkpoint import hold_checkpoint
-
-    return contextlib.nullcontext() if checkpoint is None else hold_checkpoint(checkpoint)
-
-
 @contextlib.contextmanager
 def _warnings_told() -> Iterator[None]:
-    """Tell the first warnings in a line each."""
+    """Print the first warnings, one line each."""
     told = 0
 
     def tell(message: Any, *_: Any, **__: Any) -> None:

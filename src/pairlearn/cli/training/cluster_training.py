@@ -13,40 +13,51 @@ from typing import Any
 
 import click
 
-from pairlearn.cli.shared.reading import Reading, schema_to_plain, split_names
+from pairlearn.cli.output import show_warning
+from pairlearn.cli.shared.problem_kinds import OWNED
+from pairlearn.cli.shared.reading import Reading, schema_to_plain, spelled, split_names
+from pairlearn.cli.shared.settings import Settings, set_parts
 from pairlearn.progress import Progress, format_count
 
 __all__ = ["refuse_beside_dask", "train_on_cluster"]
 
-#: Options that have their effect on a cluster.
-_KNOWN = {"data", "output", "problem", "loss", "seed", "dask", "label", "features", "exclude",
-          "as_json"}  # fmt: skip
+#: Options that have an effect on a cluster.
+_KNOWN = {"data", "output", "problem", "loss", "feature_map", "decision", "seed", "dask", "label",
+          "exclude", "settings", "as_json"}  # fmt: skip
 #: Seconds to wait for a scheduler.
 _TIMEOUT = 10
 
 
-def refuse_beside_dask(problem: str) -> None:
-    """Refuse whatever was typed that a training on a cluster would ignore."""
+def refuse_beside_dask(problem: str, reading: Reading) -> None:
+    """Refuse options that training on a cluster would ignore."""
     if problem != "auc":
         raise click.UsageError(
-            f"--dask trains --problem auc, not {problem}; on a cluster rankings and metrics are "
-            "learned by DaskPairwiseRanker and DaskMetricLearner, in Python."
+            f"--dask trains --problem auc, not {problem}; for rankings and metrics on a cluster "
+            "use DaskPairwiseRanker and DaskMetricLearner in Python."
         )
     context = click.get_current_context()
+    useless = [spelled(name) for name in reading.changed() if name != "features"]
     for name in context.params:
         typed = context.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT
         if typed and name not in _KNOWN:
-            option = "fit" if name == "how" else name.replace("_", "-")
-            raise click.UsageError(
-                f"--{option} has no effect with --dask, where columns of Parquet files are taken "
-                "as they are; leave it out."
-            )
+            useless.append("--fit" if name == "how" else f"--{name.replace('_', '-')}")
+    if useless:
+        raise click.UsageError(
+            f"{useless[0]} has no effect with --dask, which takes columns of Parquet files as they "
+            "are; leave it out."
+        )
 
 
 def train_on_cluster(
-    data: tuple[str, ...], output: str, address: str, reading: Reading, loss: str | None, seed: int
+    data: tuple[str, ...],
+    output: str,
+    address: str,
+    reading: Reading,
+    settings: Settings,
+    seed: int,
+    recorded: dict[str, Any],
 ) -> tuple[dict[str, Any], str]:
-    """Write a model of Parquet files; return what is printed, as values and as text."""
+    """Write a model of Parquet files; return the result as values and as text."""
     files = _files(data)
     if reading.label is None:
         raise click.UsageError("the label is needed; name its column with --label.")
@@ -56,6 +67,7 @@ def train_on_cluster(
     from pairlearn.streams.readers.schema import Schema
 
     require_dask()
+    learner = set_parts(DaskAUCClassifier(random_state=seed), settings, OWNED)
     import dask.dataframe
 
     table = dask.dataframe.read_parquet(files)
@@ -65,20 +77,17 @@ def train_on_cluster(
         Progress(label="training", unit="passes") as bar,
         warnings.catch_warnings(),
     ):
-        warnings.showwarning = _show
+        warnings.showwarning = show_warning
         warnings.simplefilter("always", RuntimeWarning)
-        learner = DaskAUCClassifier(
-            loss="auto" if loss is None else loss,
-            random_state=seed,
-            client=client,
-            progress=lambda number, purpose: bar.update(number, note=purpose),
+        learner.set_params(
+            client=client, progress=lambda number, purpose: bar.update(number, note=purpose)
         ).fit(table[features], table[label])
     model, fit = learner.model_, learner.fit_
     # Labels in the file, as the reader of the program names them.
     classes = tuple(c if isinstance(c, str) else float(c) for c in model.classes_.tolist())
     schema = Schema(label=label, features=tuple(features), classes=classes)
     known = {"schema": schema_to_plain(schema, features), "program": "pairlearn train --dask"}
-    write_model(output, model.to_record(known))
+    write_model(output, model.to_record(known | recorded))
     rows = int(model.n_examples_)
     values = {
         "model": output, "problem": "auc", "fit": "dask", "rows": rows, "files": len(files),
@@ -95,11 +104,13 @@ def train_on_cluster(
 
 
 def _files(data: tuple[str, ...]) -> list[str]:
-    """Return the Parquet files that names, folders and patterns stand for."""
+    """Return the Parquet files of names, folders and patterns."""
     found: list[str] = []
     for entry in data:
         if entry == "-":
-            raise click.UsageError("--dask reads files, which workers can read again; not '-'.")
+            raise click.UsageError(
+                "--dask reads files that all workers can read, not standard input (-)."
+            )
         pattern = os.path.join(glob.escape(entry), "*.parquet") if Path(entry).is_dir() else entry
         files = [entry] if Path(entry).is_file() else sorted(glob.glob(pattern, recursive=True))
         if not files:
@@ -117,7 +128,7 @@ def _files(data: tuple[str, ...]) -> list[str]:
 def _columns(names: list[str], reading: Reading) -> tuple[str, list[str]]:
     """Return the label and the features."""
     excluded = [name for part in reading.exclude for name in split_names(part, "--exclude")]
-    given = None if reading.features is None else split_names(reading.features, "--features")
+    given = None if reading.features is None else split_names(reading.features, spelled("features"))
     label = str(reading.label)
     for asked in (label, *excluded, *(given or ())):
         if asked not in names:
@@ -141,8 +152,8 @@ def _cluster(address: str) -> Iterator[Any]:
 
     if address == "local":
         with (
-            # A worker that died is started again; on a busy machine that takes longer than 15 s,
-            # after which Dask would give it up for good.
+            # A dead worker is started again. On a busy machine that takes longer than the 15 s
+            # after which Dask gives it up.
             dask.config.set({"distributed.deploy.lost-worker-timeout": "10 minutes"}),
             distributed.LocalCluster(threads_per_worker=1, dashboard_address=None) as cluster,
             distributed.Client(cluster, set_as_default=False) as client,
@@ -163,7 +174,3 @@ def _cluster(address: str) -> Iterator[Any]:
         ) from None
     with client:
         yield client
-
-
-def _show(message: Any, *_: Any, **__: Any) -> None:
-    click.echo(f"pairlearn: warning: {message}", err=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is said of a model that was fitted in memory: how good it is, its settings, its columns."""
+"""Facts about a model that was fitted in memory: held-out quality, settings, columns."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ if TYPE_CHECKING:
 
 __all__ = ["column_importance", "facts_of_fit"]
 
-#: Columns that are named.
+#: At most this many columns are named.
 _TOP = 6
-#: Rows that the importance of columns is measured on.
+#: The importance of columns is measured on about this many rows.
 _ROWS = 20_000
-#: Held-out AUC above which a column that gives the label away is the likely reason.
+#: Above this held-out AUC, a column probably gives the label away.
 _TOO_GOOD = 0.99
-#: Rows of the rarest of many classes from which a fifth is held out.
+#: With many classes, a fifth is held out if the rarest class has at least this many rows.
 _ENOUGH_OF_A_CLASS = 5
-#: Rows, or queries of a ranking, from which a fifth of them says something.
+#: A fifth is held out if there are at least this many rows, or queries of a ranking.
 _ENOUGH = 25
 
 
@@ -34,7 +34,7 @@ def facts_of_fit(
     seed: int,
     qid: Any = None,
 ) -> dict[str, Any]:
-    """Return what is known of a fitted model, as plain values and, in "lines", as text."""
+    """Return facts about a fitted model as plain values, and as text under "lines"."""
     from pairlearn.tables.copies import copies_line
 
     facts: dict[str, Any] = {"rows": len(y)}
@@ -93,16 +93,16 @@ def facts_of_fit(
         if facts.get("auc", 0.0) > _TOO_GOOD:
             first = facts["importance"][0]["column"]
             lines.append(
-                "so high an AUC often comes from a column that is known only after the event; "
+                "such a high AUC often comes from a column that is known only after the event; "
                 f"look at {first!r} first (--exclude leaves a column out)"
             )
     return {**facts, "lines": lines}
 
 
 def _held_out(model: Any, X: Any, y: Any, qid: Any, seed: int) -> dict[str, Any] | str:
-    """Return what `evaluate` would say of a fifth of the data, of a model of the others.
+    """Return the measures of a fifth of the data, by a model of the other rows.
 
-    If that cannot be measured, why not.
+    If they cannot be measured, return the reason.
     """
     import warnings
 
@@ -121,7 +121,7 @@ def _held_out(model: Any, X: Any, y: Any, qid: Any, seed: int) -> dict[str, Any]
     out = np.isin(groups, chosen)
     queries = {} if qid is None else {"qid": qid[~out]}
     with warnings.catch_warnings():
-        # the fit to all rows has said what there is to say
+        # The fit to all rows has shown these warnings.
         warnings.simplefilter("ignore")
         try:
             fitted = clone(model).fit(X[~out], y[~out], **queries)
@@ -130,12 +130,12 @@ def _held_out(model: Any, X: Any, y: Any, qid: Any, seed: int) -> dict[str, Any]
             scored = Scored(lines, results, y[out], None if qid is None else qid[out], None, 0)
             return measure(fitted, [scored])
         except ValueError as error:
-            # a fifth, or the rest, may lack a class, or pairs of both kinds
+            # The fifth or the rest may lack a class or a kind of pair.
             return str(error).rstrip(".")
 
 
 def _held_out_classes(model: Any, X: Any, y: Any, seed: int) -> dict[str, Any] | str:
-    """Return how well a model of the other rows tells classes apart in a fifth of each class."""
+    """Return the measures of a fifth of each class, by a model of the other rows."""
     import warnings
 
     import numpy as np
@@ -151,7 +151,7 @@ def _held_out_classes(model: Any, X: Any, y: Any, seed: int) -> dict[str, Any] |
     out = np.zeros(len(y), dtype=bool)
     out[np.concatenate([own[: max(len(own) // 5, 1)] for own in members])] = True
     with warnings.catch_warnings():
-        # the fit to all rows has said what there is to say
+        # The fit to all rows has shown these warnings.
         warnings.simplefilter("ignore")
         fitted = clone(model).fit(X[~out], y[~out])
     found = HandTill(pairs=True, classes=tuple(labels.tolist())).interval(
@@ -162,7 +162,7 @@ def _held_out_classes(model: Any, X: Any, y: Any, seed: int) -> dict[str, Any] |
 
 
 def _settings(model: Any) -> dict[str, str]:
-    """Return what was chosen, by name."""
+    """Return the chosen settings by name."""
     found = {"solver": {"sgd": "stochastic"}.get(model.solver_, model.solver_)}
     if type(model.features_).__name__ != "Identity":
         found["features"] = f"{model.features_.n_outputs} ({type(model.features_).__name__})"
@@ -202,7 +202,7 @@ def column_importance(
     sample = X[::step]
     features = model.features_
     if isinstance(features, Hats):
-        # What each feature adds takes its place, with the coefficient 1.
+        # Each feature is replaced by what it adds to the score, with the coefficient 1.
         table = np.asarray(sample.toarray() if hasattr(sample, "toarray") else sample)
         sample = np.column_stack(
             [

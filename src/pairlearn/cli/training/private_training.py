@@ -12,15 +12,24 @@ from typing import Any, TypeVar
 import click
 
 from pairlearn.cli.shared.names import names_in
+from pairlearn.cli.shared.reading import Reading, schema_to_plain, spelled
+from pairlearn.cli.shared.settings import Settings, set_parts
 
 __all__ = ["PrivateOptions", "private_options", "refuse_beside_private", "train_privately"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+#: Parameters of the private classifier that are not settings, and what to use.
+_OWNED = {
+    **dict.fromkeys(("epsilon", "delta", "ledger", "bounds"), "it has an option of its own."),
+    **dict.fromkeys(("labels", "levels"), "it is public; write it into the file of --bounds."),
+    **dict.fromkeys(("secure", "random_state"), "the noise of a released model must be secret."),
+}
+
 
 @dataclass(frozen=True)
 class PrivateOptions:
-    """The options of a private command; `private` is False where it is not one."""
+    """The options of ``--private``; `private` says whether it was given."""
 
     private: bool = False
     epsilon: float | None = None
@@ -29,7 +38,7 @@ class PrivateOptions:
     ledger: str | None = None
 
     def check(self, *, needs_bounds: bool) -> None:
-        """Refuse options of private commands without --private, and the other way round."""
+        """Refuse these options without --private, and --private without the needed ones."""
         given = [name for name in ("epsilon", "delta", "bounds", "ledger") if getattr(self, name)]
         if not self.private:
             if given:
@@ -39,12 +48,12 @@ class PrivateOptions:
         absent = [name for name in wanted if getattr(self, name) is None]
         if absent:
             raise click.UsageError(
-                f"--private needs --{absent[0]}: what is promised and what is public must be known "
-                "before the data are touched."
+                f"--private needs --{absent[0]}: the promise and the public facts must be known "
+                "before the data are read."
             )
 
     def open_ledger(self) -> Any:
-        """Return the ledger to pay from, None where there is none."""
+        """Return the ledger to pay from; None if there is none."""
         from pairlearn.privacy.accounting.ledger import PrivacyLedger
 
         return None if self.ledger is None else PrivacyLedger.open(self.ledger)
@@ -79,7 +88,7 @@ def private_options(*, bounds: bool) -> Callable[[F], F]:
         if bounds:
             options.append(
                 click.option("--bounds", type=click.Path(dir_okay=False), metavar="FILE",
-                             help="What is public: a TOML file with label, labels and bounds.")
+                             help="A TOML file of public facts: label, labels and bounds.")
             )  # fmt: skip
         wrapped: Any = command
         for option in reversed(options):
@@ -90,29 +99,35 @@ def private_options(*, bounds: bool) -> Callable[[F], F]:
 
 
 def refuse_beside_private(*known: str) -> None:
-    """Refuse whatever was typed that a private command would ignore."""
+    """Refuse options that a private command would ignore."""
     context = click.get_current_context()
     allowed = {*known, *PrivateOptions.__dataclass_fields__}
     for name in context.params:
         typed = context.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT
         if typed and name not in allowed:
-            option = "--" + name.replace("_", "-")
-            raise click.UsageError(
-                f"{option} has no effect with --private, where all that is public stands in "
-                "--bounds; leave it out."
-            )
+            raise _without_effect("--fit" if name == "how" else f"--{name.replace('_', '-')}")
+
+
+def _without_effect(option: str) -> click.UsageError:
+    return click.UsageError(
+        f"{option} has no effect with --private, which reads everything public from --bounds; "
+        "leave it out."
+    )
 
 
 def train_privately(
-    data: tuple[str, ...], output: str | None, privacy: PrivateOptions, feature_map: str = "linear"
+    data: tuple[str, ...],
+    output: str | None,
+    privacy: PrivateOptions,
+    reading: Reading,
+    settings: Settings,
 ) -> tuple[dict[str, Any], str]:
-    """Write a private model and its certificate; return what is printed, as values and as text.
+    """Write a private model and its certificate; return the result as values and as text.
 
-    Nothing that is printed depends on the data except through the noise.
+    The result depends on the data only through the noise.
     """
     from pairlearn.atomic import atomic_write
     from pairlearn.cli.shared.private_records import read_facts, read_rows
-    from pairlearn.cli.shared.reading import schema_to_plain
     from pairlearn.estimators.private.auc import PrivateAUCClassifier
     from pairlearn.estimators.shared.features_seen import see_columns
     from pairlearn.models import write_model
@@ -122,7 +137,9 @@ def train_privately(
 
     if len(data) != 1 or data[0] == "-":
         raise click.UsageError("--private reads one CSV file.")
-    if feature_map == "auto":
+    for name in reading.changed():
+        raise _without_effect(spelled(name))
+    if "features" in settings and settings["features"].value == "auto":
         raise click.UsageError(
             "--feature-map auto compares AUCs on the data, which would be releases of their own; "
             f"with --private it is one of {', '.join(names_in('features.MAPS'))}."
@@ -135,8 +152,9 @@ def train_privately(
     model = PrivateAUCClassifier(
         privacy.epsilon, privacy.delta,
         bounds=PrivateBounds(*bounds) if facts.private_bounds else bounds, levels=facts.levels,
-        labels=facts.labels, features=feature_map, ledger=privacy.open_ledger(),
+        labels=facts.labels, ledger=privacy.open_ledger(),
     )  # fmt: skip
+    set_parts(model, settings, _OWNED)
     try:
         model.fit(rows.X, rows.y, groups=rows.users)
     except BudgetExceededError as error:
@@ -151,7 +169,9 @@ def train_privately(
     )
     path = output or f"{Path(data[0]).stem}.safetensors"
     plain = schema_to_plain(schema, facts.features)
-    write_model(path, model.to_record({"schema": plain, "program": "pairlearn train --private"}))
+    # The file of a private model takes no further facts.
+    typed = " ".join(["pairlearn train --private", *(one.typed for one in settings.values())])
+    write_model(path, model.to_record({"schema": plain, "program": typed}))
     certificate = model.certificate_
     beside = f"{path}.certificate.json"
     shown = {**certificate.to_dict(), "statement": certificate.statement()}

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""``pairlearn train --fit stream``: chunk after chunk, with a checkpoint on the way."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pairlearn.cli.output import show_warning
+from pairlearn.cli.stopping import Stopping
+from pairlearn.cli.training.training_data import Rows
+from pairlearn.progress import Progress
+from pairlearn.register import Part
+
+if TYPE_CHECKING:
+    from pairlearn.models import ModelRecord
+    from pairlearn.streams.readers.base import Reader
+
+__all__ = ["StreamSettings", "checkpoint_of", "remove_checkpoint", "train_stream"]
+
+
+@dataclass(frozen=True, repr=False)
+class StreamSettings(Part):
+    """The settings ``stream.FIELD`` of a training by chunks.
+
+    Parameters
+    ----------
+    n_passes : int, default=1
+        Passes over the data.
+    shuffle_buffer : int or "auto", default="auto"
+        Rows to shuffle at a time; 0 keeps the order of the file, and so does "auto" for standard
+        input and with `forget`.
+    window : int, default=10000
+        Examples that the running AUC looks back on.
+    forget : int, "drop" or None, default=None
+        Start the average anew after this many examples, or when the AUC drops.
+    checkpoint : str, optional
+        The file that keeps the state; by default beside the model.
+    every : int, default=250000
+        Rows between two checkpoints.
+    fresh : bool, default=False
+        Whether to start again in spite of a checkpoint.
+    """
+
+    n_passes: int = 1
+    shuffle_buffer: int | str = "auto"
+    window: int = 10_000
+    forget: int | str | None = None
+    checkpoint: str | None = None
+    every: int = 250_000
+    fresh: bool = False
+
+    #: Fields that change how a training goes, and not the model that it ends with.
+    practical = ("checkpoint", "every", "fresh")
+
+    def __post_init__(self) -> None:
+        from pairlearn.validation import check_count
+
+        for name, least in (("n_passes", 1), ("window", 2), ("every", 1)):
+            check_count(name, getattr(self, name), minimum=least)
+        rows = self.shuffle_buffer
+        if rows != "auto" and (type(rows) is not int or rows < 0 or rows == 1):
+            raise ValueError(f'shuffle_buffer must be a number of rows, 0 or "auto", got {rows!r}.')
+        if self.forget not in (None, "drop") and type(self.forget) is not int:
+            raise ValueError(f'forget must be a number of rows or "drop", got {self.forget!r}.')
+        if not isinstance(self.checkpoint, (str, type(None))):
+            raise ValueError(f"checkpoint must be the name of a file, got {self.checkpoint!r}.")
+        if not isinstance(self.fresh, bool):
+            raise ValueError(f"fresh must be true or false, got {self.fresh!r}.")
+
+
+def checkpoint_of(settings: StreamSettings, output: str, data: tuple[str, ...]) -> str | None:
+    """Return the file that keeps the state.
+
+    Standard input cannot be read again, and no file belongs beside a device or a pipe. There is no
+    checkpoint then, unless the user names a file.
+    """
+    from pairlearn.atomic import is_written_directly
+
+    if settings.checkpoint is None and ("-" in data or is_written_directly(Path(output))):
+        return None
+    return settings.checkpoint or f"{output}.checkpoint"
+
+
+def remove_checkpoint(path: str | None) -> None:
+    """Remove the checkpoint and the one before it."""
+    if path is None:
+        return
+    from pairlearn.atomic import previous_of
+
+    for name in (Path(path).resolve(), previous_of(path)):
+        name.unlink(missing_ok=True)
+
+
+def train_stream(
+    model: Any,
+    rows: Rows,
+    settings: StreamSettings,
+    *,
+    seed: int,
+    keeps_order: bool,
+    path: str | None,
+    size: int | None,
+    stop: Stopping,
+) -> tuple[ModelRecord, dict[str, Any]]:
+    """Train chunk by chunk; return the model's record and the facts to print.
+
+    `path` is the checkpoint, `size` the bytes of the file for the progress bar. With `keeps_order`
+    rows stay in their order unless the settings say otherwise.
+    """
+    from pairlearn import OrderWarning
+    from pairlearn.streams.checkpoint import CheckpointWarning
+    from pairlearn.streams.online import OnlineLearner
+
+    learner = OnlineLearner(
+        model, classes=rows.codes, window=settings.window, forget=settings.forget
+    )
+    if path is not None and not settings.fresh and Path(path).exists():
+        click.echo(
+            f"pairlearn: going on from {path} (--set stream.fresh=true starts again)", err=True
+        )
+    total = size if settings.n_passes == 1 else None
+    try:
+        with (
+            stop.opened(),
+            Progress(total, label="training") as bar,
+            warnings.catch_warnings(),
+        ):
+            warnings.showwarning = show_warning
+            for category in (CheckpointWarning, OrderWarning):
+                warnings.simplefilter("always", category)
+            learner.fit_stream(
+                _shuffled(rows.reader, settings, seed, keeps=keeps_order),
+                checkpoint=path, every=settings.every, n_passes=settings.n_passes,
+                resume=not settings.fresh, progress=_drawer(bar, total) if bar.visible else None,
+            )  # fmt: skip
+    except KeyboardInterrupt:
+        where = "" if path is None else f"; the same command goes on from {path}"
+        click.echo(f"pairlearn: interrupted after {learner.n_seen} rows{where}", err=True)
+        raise click.exceptions.Exit(stop.status) from None
+    facts: dict[str, Any] = {"rows": learner.n_seen}
+    if learner.auc is not None:
+        facts |= {"auc": learner.auc, "auc_of": "progressive"}
+    return model.to_record(learner.provenance()), facts
+
+
+def _shuffled(reader: Reader, settings: StreamSettings, seed: int, *, keeps: bool) -> Reader:
+    """Return the reader with its rows in a random order within blocks, if that is asked for."""
+    from pairlearn.streams.readers.shuffled import ShuffledReader
+
+    size = settings.shuffle_buffer
+    if size == 0 or (size == "auto" and (keeps or settings.forget is not None)):
+        return reader
+    return ShuffledReader(reader, buffer_rows=size, seed=abs(seed))
+
+
+def _drawer(bar: Progress, total: int | None) -> Callable[[Any, Any], None]:
+    def draw(learner: Any, chunk: Any) -> None:
+        auc = learner.auc
+        done = chunk.position.offset if total is not None else None
+        bar.update(learner.n_seen, done=done, note="" if auc is None else f"AUC {auc:.4f}")
+
+    return draw

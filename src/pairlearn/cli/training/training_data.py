@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The data that ``pairlearn train`` learns from: a table in memory, or a reader of rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pairlearn.cli.shared.reading import (
+    Reading,
+    find_classes,
+    open_data,
+    schema_of,
+    schema_to_plain,
+    spelled,
+)
+from pairlearn.cli.shared.scoring import odd_lines
+from pairlearn.cli.shared.table_files import TABLES, sources_of, table_options, text_size
+
+if TYPE_CHECKING:
+    from pairlearn.models import ModelRecord
+    from pairlearn.streams.readers.base import Reader
+    from pairlearn.streams.readers.schema import Schema
+    from pairlearn.tables.encoding import TableEncoder
+    from pairlearn.tables.fitting import FittedTable, Plan
+
+__all__ = ["EncodedTable", "Rows", "open_training_data"]
+
+#: The compiled reader takes time to load; it pays from this many bytes of text.
+_COMPILED = 8e6
+
+
+@dataclass(frozen=True, eq=False)
+class EncodedTable:
+    """A table in memory, encoded by what its columns were taken for."""
+
+    table: FittedTable
+    problem: str
+
+    @property
+    def plan(self) -> Plan:
+        """What the columns were taken for."""
+        return self.table.plan
+
+    @property
+    def encoder(self) -> TableEncoder:
+        """What turns columns into features."""
+        return self.table.plan.encoder
+
+    @property
+    def feature_names(self) -> Any:
+        """The names of the features."""
+        return self.encoder.feature_names
+
+    @property
+    def classes(self) -> tuple[Any, ...]:
+        """The classes as the model names them; none for other problems."""
+        return _classes(self.encoder, self.problem)
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows."""
+        return len(self.table.y)
+
+    def examples(self) -> tuple[Any, Any, Any]:
+        """Return features, labels and queries."""
+        return self.table.X, self.table.y, self.table.qid
+
+    def columns(self) -> dict[str, Any]:
+        """Return how to read such columns again, for the model file."""
+        return {"table": self.encoder.state()}
+
+    def refused(self) -> tuple[Any, list[str]]:
+        """Return the refused rows, and sentences about fields that were taken as missing."""
+        return self.table.refusals, self.table.odd.lines()
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """A reader of rows, by an encoder of columns or by a schema.
+
+    `plan` is what the columns were taken for, if the program has found that out.
+    """
+
+    reader: Reader
+    problem: str
+    columns_by: TableEncoder | Schema
+    plan: Plan | None = None
+
+    @property
+    def schema(self) -> Schema | None:
+        """The schema, if rows are read by one."""
+        from pairlearn.streams.readers.schema import Schema
+
+        return self.columns_by if isinstance(self.columns_by, Schema) else None
+
+    @property
+    def encoder(self) -> TableEncoder | None:
+        """What turns columns into features, if it is not a schema."""
+        by: Any = self.columns_by
+        return by if self.schema is None else None
+
+    @property
+    def feature_names(self) -> Any:
+        """The names of the features."""
+        return self.reader.feature_names if self.encoder is None else self.encoder.feature_names
+
+    @property
+    def classes(self) -> tuple[Any, ...]:
+        """The classes as the model names them; none for other problems."""
+        if self.encoder is not None:
+            return _classes(self.encoder, self.problem)
+        return tuple((self.schema and self.schema.classes) or ())
+
+    @property
+    def codes(self) -> tuple[float, ...] | None:
+        """The labels that the reader delivers for the classes."""
+        if self.schema is not None and not self.schema.text_labels:
+            return self.schema.classes  # type: ignore[return-value]
+        return (0.0, 1.0) if self.classes else None
+
+    @property
+    def n_rows(self) -> None:
+        """Unknown before the end."""
+        return None
+
+    def examples(self) -> tuple[Any, Any, Any]:
+        """Read everything; return features, labels and queries."""
+        import numpy as np
+        from scipy import sparse
+
+        chunks = list(self.reader)
+        X: Any = [chunk.X for chunk in chunks]
+        X = sparse.vstack(X, format="csr") if sparse.issparse(X[0]) else np.concatenate(X)
+        y = np.concatenate([chunk.y for chunk in chunks if chunk.y is not None])
+        queries = [chunk.qid for chunk in chunks if chunk.qid is not None]
+        return X, y, np.concatenate(queries) if queries else None
+
+    def columns(self) -> dict[str, Any]:
+        """Return how to read such columns again, for the model file."""
+        if self.schema is None:
+            return {"table": self.encoder.state()}  # type: ignore[union-attr]
+        layout = getattr(self.reader, "layout", None)
+        columns = None
+        if layout is not None:
+            used = {*layout.numbers, *layout.categories}
+            columns = [layout.names[j] for j in sorted(used, key=layout.first.__getitem__)]
+        return {"schema": schema_to_plain(self.schema, columns)}
+
+    def refused(self) -> tuple[Any, list[str]]:
+        """Return the refused rows, and sentences about fields that were taken as missing."""
+        return self.reader.refusals, odd_lines(self.reader)
+
+
+def _classes(encoder: TableEncoder, problem: str) -> tuple[Any, ...]:
+    """Return the values of a label whose codes the model learns."""
+    label = encoder.label
+    coded = ("classes", "groups") if problem == "classes" else ("classes",)
+    return label.values if label is not None and label.kind in coded else ()
+
+
+def open_training_data(
+    data: tuple[str, ...], reading: Reading, problem: str, form: str, how: str
+) -> EncodedTable | Rows:
+    """Return the data. A stream always has `Rows`; data to be fitted in memory have either."""
+    if form not in TABLES or (how == "stream" and "-" in data):
+        return _with_schema(data, reading, problem, form)
+    from pairlearn.tables.fitting import load_table, plan_table
+    from pairlearn.tables.reader import TableReader
+
+    options = table_options(data, reading, problem)
+    sources = sources_of(data, form)
+    if how == "offline" and ("-" in data or text_size(sources) <= _COMPILED):
+        return EncodedTable(load_table(sources, options), problem)
+    plan = plan_table(sources, options)
+    # The compiled readers need column names that differ and queries that are numbers.
+    if plan.numeric_queries and plan.plain_header:
+        schema = plan.encoder.as_schema(classes=True)
+        if schema is not None:
+            reading = replace(reading, delimiter=plan.delimiter if form == "csv" else None)
+            return Rows(open_data(data, schema, reading), problem, schema, plan)
+    if how == "offline":
+        return EncodedTable(load_table(sources, options), problem)
+    reader = TableReader(
+        sources, plan.encoder, format=form, labelled=True, header=reading.header,
+        delimiter=plan.delimiter, strict=reading.strict,
+    )  # fmt: skip
+    return Rows(reader, problem, plan.encoder, plan)
+
+
+def _with_schema(data: tuple[str, ...], reading: Reading, problem: str, form: str) -> Rows:
+    """Return rows of data without named columns, or of a pipe."""
+    for name in ("exclude", "numeric", "date", "text"):
+        if getattr(reading, name):
+            raise click.UsageError(f"{spelled(name)} is for tables in files; leave it out here.")
+    schema = schema_of(reading)
+    if problem != "auc":
+        schema = _of_numbers(problem, schema, form)
+    elif schema.classes is None:
+        classes = find_classes(data, schema, reading)
+        schema = replace(schema, classes=classes, label=_label(schema))
+    return Rows(open_data(data, schema, reading), problem, schema)
+
+
+def _label(schema: Schema) -> str | int:
+    # An svmlight line starts with its label, which has no name.
+    return "label" if schema.label is None else schema.label
+
+
+def _of_numbers(problem: str, schema: Schema, form: str) -> Schema:
+    """Return the schema for labels that are grades, targets or any number of classes."""
+    if schema.classes is not None:
+        raise click.UsageError(f"--classes is for --problem auc; labels of {problem} are numbers.")
+    if schema.qid is not None and problem != "ranking":
+        raise click.UsageError(f"--qid is for --problem ranking, not for {problem}.")
+    if form == "svmlight":
+        return replace(schema, label=_label(schema), qid="qid" if problem == "ranking" else None)
+    if schema.label is None:
+        raise click.UsageError("the label is needed; name its column with --label.")
+    return schema
+
+
+def with_columns(record: ModelRecord, data: EncodedTable | Rows) -> ModelRecord:
+    """Return the record with the names of features and classes, and how to read such data again."""
+    import numpy as np
+
+    record = replace(record, feature_names=data.feature_names,
+                     provenance={**record.provenance, **data.columns()})  # fmt: skip
+    # The fit itself finds numbers that are labels of many classes.
+    labels = data.classes or (record.classes if data.problem == "classes" else None)
+    if not labels:
+        return record
+    classes = np.array(labels)
+    if classes.dtype.kind == "f" and (classes == np.rint(classes)).all():
+        classes = classes.astype(np.int64)
+    return replace(
+        record,
+        classes=classes.tolist(),
+        parameters={**record.parameters, "classes_dtype": classes.dtype.str},
+    )
