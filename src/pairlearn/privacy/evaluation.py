@@ -183,21 +183,9 @@ def auc_intervals(
 ) -> tuple[float, float, float, float, float]:
     """Return the AUC and its intervals, population and sample, from the two noisy numbers.
 
-    Parameters
-    ----------
-    noisy : ndarray of shape (2,)
-        Centred wins over n - 1, and the root of 3/4 times the number of positives, with noise.
-    n : int
-        Number of examples.
-    scale : float
-        Standard deviation of the noise.
-    confidence : float
-        Level of the intervals.
-
-    Returns
-    -------
-    tuple of float
-        AUC, low and high end for the population, low and high end for the sample.
+    `noisy` are the centred wins over n - 1, and the root of 3/4 times the number of positives, with
+    noise of standard deviation `scale`. Returns the AUC, the low and high end for the population,
+    then those for the sample.
     """
     if n < 2:
         # Fewer than two examples have no pair.

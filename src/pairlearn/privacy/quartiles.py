@@ -137,19 +137,7 @@ def quartile_counts(
 ) -> Vector:
     """Return the sums of the module: d for the first quartile, then d for the third.
 
-    Parameters
-    ----------
-    rows : ndarray of shape (n, d)
-        Examples; NaN is missing.
-    first, third : ndarray of shape (d,)
-        The thresholds.
-    users : ndarray of int, optional
-        The user of each row, numbered from 0.
-
-    Returns
-    -------
-    ndarray of shape (2 d,)
-        The sums, exact.
+    The sums are exact. NaN is missing. `users` numbers the user of each row from 0.
 
     Examples
     --------

@@ -36,21 +36,9 @@ _MIXED = "OUSTc"
 def read_table(X: Any, *, n_features: int | None = None, name: str = "X") -> Vector:
     """Return examples as a table of numbers, with NaN for every cell that is not a number.
 
-    Parameters
-    ----------
-    X : array-like of shape (n, d)
-        Examples: an array, a sparse matrix, a data frame or a list of rows. A short row of a list
-        is filled with NaN; a long one is cut.
-    n_features : int, optional
-        The public number of features. By default the width of an array, or the most common length
-        in a list of rows.
-    name : str, default="X"
-        The name that errors use.
-
-    Returns
-    -------
-    ndarray of shape (n, d)
-        The numbers.
+    `X` is an array, a sparse matrix, a data frame or a list of rows. A short row of a list is
+    filled with NaN; a long one is cut. `n_features` is the public number of features, by default
+    the width of an array, or the most common length in a list of rows. Errors use `name`.
 
     Examples
     --------
@@ -94,19 +82,7 @@ def read_numbers(name: str, values: Any, n_rows: int | None = None) -> Vector:
 def read_labels(values: Any, public: Sequence[Any], n_rows: int | None = None) -> NDArray[np.int64]:
     """Return the index of each label among the public ones, -1 for any other.
 
-    Parameters
-    ----------
-    values : array-like of shape (n,)
-        Labels, one for each row.
-    public : sequence
-        The public labels, all different.
-    n_rows : int, optional
-        The required number of labels.
-
-    Returns
-    -------
-    ndarray of shape (n,)
-        Indices from 0.
+    The public labels are all different. `n_rows` is the required number of labels.
 
     Examples
     --------

@@ -36,17 +36,8 @@ __all__ = ["pair_utility", "select_privately"]
 def pair_utility(scores: ArrayLike, signs: ArrayLike) -> Vector:
     """Return the share of correctly ordered pairs of each model.
 
-    Parameters
-    ----------
-    scores : array-like of shape (n, k)
-        Scores of k models; a score that is not a number counts as 0.
-    signs : array-like of shape (n,)
-        +1 for positive examples; any other value is negative.
-
-    Returns
-    -------
-    ndarray of shape (k,)
-        The utilities; not for publication.
+    `scores` has a column for each model; a score that is not a number counts as 0. Any sign but +1
+    is negative. The utilities are not for publication.
 
     Examples
     --------

@@ -34,12 +34,7 @@ _NONE = np.empty(0, dtype=np.int32)
 class NamedColumns:
     """A column for each name, in order of appearance.
 
-    Parameters
-    ----------
-    names : sequence
-        The names that have a column.
-    width : int, default=1
-        How wide rows are, at least.
+    Rows are at least `width` wide.
 
     Examples
     --------

@@ -27,20 +27,9 @@ def curves_on(
 ) -> dict[str, list[float]]:
     """Return the curves of one test part.
 
-    Parameters
-    ----------
-    y : ndarray of shape (n,)
-        Labels, positive above 0, both present.
-    scores : ndarray of shape (n,)
-        Higher means more positive.
-    probabilities : ndarray of shape (n,), optional
-        Probabilities of the positive class.
-
-    Returns
-    -------
-    dict
-        "roc": recall at each false-positive rate of `PLACES`; "precision" at each recall of
-        `PLACES`; "counts", "predicted" and "observed" of each bin of probabilities.
+    "roc" is the recall at each false-positive rate of `PLACES`, "precision" the precision at each
+    recall of `PLACES`; with probabilities there are "counts", "predicted" and "observed" of each
+    bin.
 
     Examples
     --------

@@ -205,21 +205,8 @@ def touch_distribution(
     the plain count take a_t = 1; for the average of w_{j-2} over j = 1, ..., T take
     a_t = max(T - t - 1, 0) and divide H by T.
 
-    Parameters
-    ----------
-    n : int
-        Number of examples.
-    weights : sequence of int
-        The weights a_1, ..., a_T, whole numbers of at least 0.
-    largest : int, optional
-        Merge all values of H of at least `largest` into the last cell, which then has the
-        probability of ``H >= largest``; give it the sensitivity infinity in `mixture_delta`. By
-        default no values are merged.
-
-    Returns
-    -------
-    ndarray
-        Probability of H = 0, 1, ....
+    With `largest`, the last cell holds the probability of ``H >= largest``; give it the sensitivity
+    infinity in `mixture_delta`.
 
     Examples
     --------
@@ -270,16 +257,8 @@ def mixture_delta(
             = E_i( P[A_i(S) + noise in O | i] - e^epsilon P[A_i(S') + noise in O | i] )
             <= E_i delta_{D_i / s}(epsilon),
 
-    where delta_mu is `gaussian_delta`. The lemma reserves no part of delta for a large D_i.
-
-    Parameters
-    ----------
-    epsilon : float
-        The privacy parameter.
-    sensitivities, probabilities : array-like
-        The values of D_i, infinity allowed, and their probabilities.
-    noise_scale : float
-        Standard deviation s of the noise.
+    where delta_mu is `gaussian_delta`. The lemma reserves no part of delta for a large D_i,
+    which may be infinite.
 
     Examples
     --------
@@ -310,13 +289,6 @@ def mixture_noise_scale(
     """Return the standard deviation for which a random sensitivity keeps (epsilon, delta)-DP.
 
     Solves E delta_{D_i / s}(epsilon) = delta for s (see `mixture_delta`), rounded up.
-
-    Parameters
-    ----------
-    sensitivities, probabilities : array-like
-        The values of D_i and their probabilities.
-    epsilon, delta : float
-        The promise to keep.
 
     Examples
     --------

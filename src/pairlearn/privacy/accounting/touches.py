@@ -134,14 +134,8 @@ def touch_noise(n: int, n_steps: int, epsilon: float, delta: float, rounding: fl
 
     Solves E delta(epsilon, H / s) = delta for s (the mixture lemma, `mixture_noise_scale`).
 
-    Parameters
-    ----------
-    n, n_steps : int
-        Number of examples and of steps.
-    epsilon, delta : float
-        The guarantee to keep.
-    rounding : float, default=0.0
-        Added to every positive sensitivity; if no step touches the example, the runs are equal.
+    `rounding` is added to every positive sensitivity; if no step touches the example, the runs are
+    equal.
 
     Examples
     --------

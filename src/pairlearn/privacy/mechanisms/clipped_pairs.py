@@ -180,18 +180,8 @@ def _descend(
 class PairGradient:
     """The gradient of the clipped pair risk of the module, logistic by default.
 
-    Parameters
-    ----------
-    Z : ndarray of shape (n, d)
-        Examples.
-    signs : ndarray of shape (n,)
-        Labels, -1 or +1.
-    radius : float
-        The clipping radius C.
-    n_examples : int, optional
-        The public n of the formula, at least the number of rows; by default that number.
-    loss : PairLoss, default=Logistic()
-        The loss.
+    `radius` is the clipping radius C. `n_examples` is the public n of the formula, by default the
+    number of rows.
 
     Examples
     --------

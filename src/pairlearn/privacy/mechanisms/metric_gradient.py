@@ -109,10 +109,7 @@ def from_upper(v: Vector) -> Vector:
 class PairLengths:
     r"""Bounds on the gradient of one pair at a PSD matrix W; see the module.
 
-    Parameters
-    ----------
-    equal, different : float
-        E and D: bounds on the Frobenius norm for equal and for different labels.
+    They bound the Frobenius norm for equal and for different labels: E and D of the module.
 
     Examples
     --------
@@ -155,20 +152,9 @@ class PairLengths:
 class MetricPairGradient:
     """The gradient of the metric risk of the module.
 
-    Parameters
-    ----------
-    Z : ndarray of shape (n, d)
-        Examples.
-    labels : ndarray of shape (n,)
-        Numbers that are equal for equal labels; NaN for an unknown one.
-    radius : float
-        The clipping radius C.
-    bias : float, default=1.0
-        The squared distance b that separates near from far.
-    different_weight : float, default=1.0
-        The weight a of pairs with different labels.
-    n_examples : int, optional
-        The public n of the formula, at least the number of rows; by default that number.
+    Equal labels are equal numbers; NaN is an unknown one. `radius` is the clipping radius C, `bias`
+    the squared distance b, `different_weight` the weight a. `n_examples` is the public n of the
+    formula, by default the number of rows.
 
     Examples
     --------

@@ -24,19 +24,8 @@ __all__ = ["fisher_direction", "with_fisher"]
 def fisher_direction(rows: DenseRows, y: Vector, weight: Vector | None = None) -> Vector:
     """Return the direction; zero for columns that do not vary within the classes.
 
-    Parameters
-    ----------
-    rows : DenseRows
-        Examples, scaled.
-    y : ndarray of shape (n,)
-        Labels -1 and +1, both present.
-    weight : ndarray of shape (n,), optional
-        Weights of the examples; a factor of all examples of a class changes nothing.
-
-    Returns
-    -------
-    ndarray of shape (d,)
-        The coefficients.
+    Labels are -1 and +1, both present. A factor of the weights of all examples of a class changes
+    nothing.
 
     Examples
     --------

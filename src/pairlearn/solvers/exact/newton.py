@@ -36,16 +36,8 @@ _ENOUGH = 1e-4
 class SquaredHingeNewton:
     """Minimises the squared hinge plus a ridge on one data set, for any number of ridges.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n, d)
-        Examples in double precision.
-    positive : ndarray of bool of shape (n,)
-        Which examples are positive; both classes are present.
-    weight : ndarray of shape (n,), optional
-        Weights of the examples; a pair weighs the product of both.
-    margin : float, default=1.0
-        The margin.
+    `X` is in double precision, and both classes are present. A pair weighs the product of the
+    weights of both examples.
 
     Examples
     --------
@@ -83,23 +75,8 @@ class SquaredHingeNewton:
     ) -> tuple[Vector, int]:
         """Return the minimiser and the number of iterations.
 
-        Parameters
-        ----------
-        ridge : float
-            The weight of ||w||^2.
-        w_start : ndarray of shape (d,), optional
-            The starting point, zero by default.
-        tolerance : float, default=1e-9
-            Stop when an iteration predicts or brings less than this share of the objective.
-        max_iterations : int, default=50
-            The limit on Newton steps.
-
-        Returns
-        -------
-        w : ndarray of shape (d,)
-            The minimiser.
-        n_iterations : int
-            Newton steps taken.
+        The search starts at zero by default. It stops when an iteration predicts or brings less
+        than the share `tolerance` of the objective.
         """
         with np.errstate(over="ignore", invalid="ignore"):
             return self._minimise(ridge, w_start, tolerance, max_iterations)
