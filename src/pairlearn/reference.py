@@ -282,12 +282,7 @@ def p_norm_push(loss: PairLoss, scores: Vector, positive: Mask, power: float) ->
 
 
 def partial_area(
-    loss: PairLoss,
-    scores: Vector,
-    positive: Mask,
-    *,
-    n_positive: int,
-    n_negative: int,
+    loss: PairLoss, scores: Vector, positive: Mask, *, n_positive: int, n_negative: int
 ) -> float:
     """Return the mean loss over pairs of the lowest positives and the highest negatives.
 

@@ -10,12 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.experiments.report.evaluation import (
-    Measure,
-    curve_figure,
-    measures_table,
-    thinned,
-)
+from pairlearn.experiments.report.evaluation import Measure, curve_figure, measures_table, thinned
 from pairlearn.experiments.report.page import Cell, Facts, Figure, Page, Part, Table
 from pairlearn.metrics import (
     CalibrationError,

@@ -49,12 +49,7 @@ class SquaredHingeNewton:
     """
 
     def __init__(
-        self,
-        X: NDArray[Any],
-        positive: Mask,
-        *,
-        weight: Vector | None = None,
-        margin: float = 1.0,
+        self, X: NDArray[Any], positive: Mask, *, weight: Vector | None = None, margin: float = 1.0
     ) -> None:
         self._P, self._N, self._margin = X[positive], X[~positive], margin
         n_positive, n_negative = len(self._P), len(self._N)
