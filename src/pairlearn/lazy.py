@@ -19,8 +19,6 @@ def door(
     `names` maps each module, relative to the package, to its names, separated by spaces. `own` are
     names that the package defines itself.
 
-    Examples
-    --------
     >>> load, _, names = door("pairlearn.metrics", {"auc": "roc_auc"})
     >>> names, load("roc_auc").__name__
     (['roc_auc'], 'roc_auc')

@@ -16,8 +16,6 @@ def restored_map(state: Mapping[str, Any], *, known: Sequence[type[FeatureMap]] 
 
     It maps bit for bit as the saved one did. `known` adds maps to those in `MAPS`.
 
-    Examples
-    --------
     >>> from pairlearn.features import Hats
     >>> fitted = Hats(n_knots=2).fit([[0.0], [4.0]])
     >>> restored_map(fitted.state()).transform([[1.0]])

@@ -57,8 +57,6 @@ class TrainingData:
 
     Without a fingerprint nothing is recognised. `n` is the number of training examples.
 
-    Examples
-    --------
     >>> X, y = np.eye(3), np.array([0, 1, 1])
     >>> data = TrainingData(data_fingerprint(X, y), 3)
     >>> data.note(X[:2])

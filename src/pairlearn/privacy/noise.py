@@ -187,8 +187,6 @@ def discrete_gaussian(scale: int, size: int, *, bits: _Bits | None = None) -> ND
 
     `scale` is an integer from 1 to 2^24. `bits` are bytes of the operating system by default.
 
-    Examples
-    --------
     >>> values = discrete_gaussian(1000, 4)
     >>> values.dtype, values.shape
     (dtype('int64'), (4,))

@@ -139,8 +139,6 @@ def quartile_counts(
 
     The sums are exact. NaN is missing. `users` numbers the user of each row from 0.
 
-    Examples
-    --------
     >>> quartile_counts(np.array([[1.0], [2.0], [np.nan]]), np.array([1.0]), np.array([2.0]))
     array([2., 2.])
     """
@@ -166,8 +164,6 @@ def quartile_counts(
 def quartile_sensitivity(d: int, neighbours: str, *, users: bool = False) -> float:
     """Return the Euclidean sensitivity of `quartile_counts` that the module proves.
 
-    Examples
-    --------
     >>> quartile_sensitivity(2, "replace"), quartile_sensitivity(2, "add_remove")
     (8.0, 6.0)
     """

@@ -39,8 +39,6 @@ def pair_utility(scores: ArrayLike, signs: ArrayLike) -> Vector:
     `scores` has a column for each model; a score that is not a number counts as 0. Any sign but +1
     is negative. The utilities are not for publication.
 
-    Examples
-    --------
     >>> pair_utility([[2.0, 1.0], [1.0, 2.0]], [1, -1])
     array([0.5, 0. ])
     """

@@ -32,8 +32,6 @@ class BlockSizes:
     steps of the block, `paid` the cumulated weights of the average, and `lowered` the step sizes
     that were computed last. The horizon is the last step, if it is known.
 
-    Examples
-    --------
     >>> from pairlearn.averaging import Uniform
     >>> from pairlearn.schedules import Constant
     >>> sizes = BlockSizes(Constant(0.5), Uniform(), horizon=3)

@@ -36,8 +36,6 @@ class NamedColumns:
 
     Rows are at least `width` wide.
 
-    Examples
-    --------
     >>> columns = NamedColumns()
     >>> columns.rows([{"a": 1.0}, {"b": 2.0, "a": 3.0}], np.array([1.0, 2.0, 3.0])).X
     array([[1., 0.],

@@ -31,8 +31,6 @@ def curves_on(
     recall of `PLACES`; with probabilities there are "counts", "predicted" and "observed" of each
     bin.
 
-    Examples
-    --------
     >>> found = curves_on(np.array([-1.0, 1.0]), np.array([0.1, 0.9]))
     >>> found["roc"][0], found["precision"][-1]
     (1.0, 1.0)

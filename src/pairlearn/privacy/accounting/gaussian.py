@@ -208,8 +208,6 @@ def touch_distribution(
     With `largest`, the last cell holds the probability of ``H >= largest``; give it the sensitivity
     infinity in `mixture_delta`.
 
-    Examples
-    --------
     >>> touch_distribution(2, [1]).tolist()
     [0.25, 0.75]
     """
@@ -260,8 +258,6 @@ def mixture_delta(
     where delta_mu is `gaussian_delta`. The lemma reserves no part of delta for a large D_i,
     which may be infinite.
 
-    Examples
-    --------
     >>> round(mixture_delta(1.0, [0.0, 1.0], [0.5, 0.5], noise_scale=2.0), 6)
     0.003415
     """
@@ -290,8 +286,6 @@ def mixture_noise_scale(
 
     Solves E delta_{D_i / s}(epsilon) = delta for s (see `mixture_delta`), rounded up.
 
-    Examples
-    --------
     >>> round(mixture_noise_scale([1.0], [1.0], epsilon=1.0, delta=1e-5), 3)
     3.731
     """

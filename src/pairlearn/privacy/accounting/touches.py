@@ -111,8 +111,6 @@ def touch_law(n: int, n_steps: int) -> tuple[Vector, Vector]:
 
     The last value is infinity, with the probability that was dropped.
 
-    Examples
-    --------
     >>> values, chances = touch_law(128, 888)
     >>> round(float(values[:-1] @ chances[:-1]), 1)
     7.0
@@ -137,8 +135,6 @@ def touch_noise(n: int, n_steps: int, epsilon: float, delta: float, rounding: fl
     `rounding` is added to every positive sensitivity; if no step touches the example, the runs are
     equal.
 
-    Examples
-    --------
     >>> 20.0 < touch_noise(128, 888, 1.0, 1 / 256) < 20.5
     True
     """

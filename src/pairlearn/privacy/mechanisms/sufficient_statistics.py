@@ -79,8 +79,6 @@ class Weights:
     length of v, and the squared weight of v v^T, where 0 leaves second moments out. y v has weight
     1.
 
-    Examples
-    --------
     >>> round(Weights.free(0.5).sensitivity("replace") ** 2, 9)
     5.0
     """
@@ -197,8 +195,6 @@ class Moments:
 def clip_to_ball(V: Vector) -> tuple[Vector, Vector]:
     """Return the rows clipped to the unit ball and their lengths after clipping.
 
-    Examples
-    --------
     >>> clip_to_ball(np.array([[3.0, 4.0], [0.3, 0.4]]))
     (array([[0.6, 0.8],
            [0.3, 0.4]]), array([1. , 0.5]))

@@ -27,8 +27,6 @@ def fisher_direction(rows: DenseRows, y: Vector, weight: Vector | None = None) -
     Labels are -1 and +1, both present. A factor of the weights of all examples of a class changes
     nothing.
 
-    Examples
-    --------
     >>> X = np.array([[0.0, 1.0], [0.0, -1.0], [2.0, 1.0], [2.0, -1.0], [1.0, 0.0], [1.0, 0.0]])
     >>> fisher_direction(DenseRows(X), np.array([-1.0, -1.0, 1.0, 1.0, -1.0, 1.0])).round(3)
     array([3.6, 0. ])
@@ -70,8 +68,6 @@ def with_fisher(
 
     The spread of scores is measured over the rows. Where w is zero, the result is zero too.
 
-    Examples
-    --------
     >>> X = np.array([[0.0, 1.0], [0.0, -1.0], [2.0, 1.0], [2.0, -1.0], [1.0, 0.0], [1.0, 0.0]])
     >>> y = np.array([-1.0, -1.0, 1.0, 1.0, -1.0, 1.0])
     >>> with_fisher(np.array([0.0, 1.0]), 0.5, DenseRows(X), y).round(3)

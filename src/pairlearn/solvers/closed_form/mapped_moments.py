@@ -82,8 +82,6 @@ def _fill_above(matrix: Vector) -> None:
 class MappedMoments:
     """Class moments of mapped rows, from chunks in any order.
 
-    Examples
-    --------
     >>> from pairlearn.features import Hats
     >>> X, y = np.arange(8.0)[:, None], np.array([-1, -1, 1, 1, 1, 1, -1, -1])
     >>> moments = MappedMoments(Hats(n_knots=8).fit(X)).add(X[:5], y[:5]).add(X[5:], y[5:])

@@ -143,8 +143,6 @@ class PairObjective:
 
     The loss is smooth and convex. Labels are -1 and +1, both present.
 
-    Examples
-    --------
     >>> rows, y = DenseRows(np.array([[0.0], [1.0]])), np.array([-1.0, 1.0])
     >>> PairObjective(rows, y, SquaredHinge()).minimise(1.0)[0]
     array([0.5])
@@ -289,8 +287,6 @@ def pair_mean(loss: PairLoss, positive: Mask, weight: Vector | None = None) -> S
 
     A pair weighs the product of the weights of both examples.
 
-    Examples
-    --------
     >>> mean = pair_mean(SquaredHinge(), np.array([True, False]))
     >>> mean(np.array([0.5, 0.0]))
     (0.25, array([-1.,  1.]))

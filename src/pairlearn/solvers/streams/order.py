@@ -60,8 +60,6 @@ class OrderWatch:
 
     `cure` is a further remedy besides shuffling, for the warning.
 
-    Examples
-    --------
     >>> import warnings
     >>> watch = OrderWatch()
     >>> watch.note(np.tile([1.0, -1.0], 500))

@@ -93,8 +93,6 @@ class RunningScales:
     "given" in the user's units, whose function is preserved. `together` consecutive rows always get
     the same scales: 2 for given pairs.
 
-    Examples
-    --------
     >>> scales = RunningScales(2)
     >>> rows = DenseRows(np.array([[1e6, 5.0], [3e6, 5.0]]))
     >>> for part, change in scales.segments(rows):

@@ -61,8 +61,6 @@ class TopStream:
     takes `batch_size` new examples, and `memory` past examples per class are kept, chosen by
     `seed`.
 
-    Examples
-    --------
     >>> from pairlearn.losses import SquaredHinge
     >>> from pairlearn.solvers.rows import DenseRows
     >>> rng = np.random.default_rng(0)
