@@ -95,17 +95,7 @@ class FeatureMap(Part):
     def learn(self, X: Any, rng: np.random.Generator) -> Mapping[str, Block]:
         """Return the arrays that the map learns from the examples, by name; none by default.
 
-        Parameters
-        ----------
-        X : ndarray or CSR matrix of shape (n, d)
-            Examples.
-        rng : numpy.random.Generator
-            Source of randomness.
-
-        Returns
-        -------
-        mapping of str to ndarray
-            The content of `learned`.
+        They become `learned`. `X` is an array or a CSR matrix.
         """
         return {}
 
@@ -120,17 +110,8 @@ class FeatureMap(Part):
     def sized(self, n_examples: int, n_features: int, n_rarer: int) -> FeatureMap:
         """Return what the name of the map stands for, given the size of the data.
 
-        Parameters
-        ----------
-        n_examples, n_features : int
-            The shape of the data.
-        n_rarer : int
-            Examples of the rarer class.
-
-        Returns
-        -------
-        FeatureMap
-            The map itself, unless its size depends on the data.
+        It is the map itself, unless its size depends on the data. `n_rarer` is the number of
+        examples of the rarer class.
         """
         return self
 
@@ -248,17 +229,7 @@ class FeatureMap(Part):
     ) -> Self:
         """Return the fitted map of a saved `state`.
 
-        Parameters
-        ----------
-        state : mapping
-            The result of `state`.
-        known : sequence of type, default=()
-            Your own maps that a composed map may name.
-
-        Returns
-        -------
-        FeatureMap
-            The fitted map.
+        `known` are your own maps that a composed map may name.
         """
         if state.get("map") != cls.__name__:
             raise ValueError(f"the saved map is {state.get('map')!r:.60}, not {cls.__name__}.")
@@ -281,13 +252,6 @@ class FeatureMap(Part):
         """Raise if `learn` cannot have returned these arrays, which come from a file.
 
         A map whose arrays reach compiled code must check their shapes and indices here.
-
-        Parameters
-        ----------
-        learned : mapping of str to ndarray
-            The arrays.
-        n_inputs : int
-            Number of features of a row before the map.
         """
 
     # -------------------------------------------------------------------------------- graph

@@ -232,19 +232,7 @@ class Metric(ABC):
     def measure(self, labels: NDArray[Any], scores: Vector, weight: Vector) -> Measured:
         """Return the value and the influences.
 
-        Parameters
-        ----------
-        labels : ndarray of shape (n,)
-            Labels.
-        scores : ndarray
-            Finite scores, as `check_scores` returned them.
-        weight : ndarray of shape (n,)
-            Positive weights.
-
-        Returns
-        -------
-        Measured
-            The value and its influences.
+        The scores are finite, as `check_scores` returned them, and the weights positive.
         """
 
     def check_scores(self, name: str, scores: ArrayLike, n: int) -> Vector:

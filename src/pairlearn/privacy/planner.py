@@ -103,13 +103,7 @@ class PrivacyPlan:
         return self.nonprivate_auc - self.private_auc
 
     def statement(self) -> str:
-        """Return the plan as text.
-
-        Returns
-        -------
-        str
-            A few lines.
-        """
+        """Return the plan as text."""
         enough = (
             f"A loss of at most {self.tolerance:g} needs about {self.smallest_n:,} examples."
             if self.smallest_n is not None

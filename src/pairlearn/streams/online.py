@@ -155,38 +155,14 @@ class OnlineLearner:
     # --------------------------------------------------------------------------- learning
 
     def learn_one(self, x: ArrayLike, y: Any) -> OnlineLearner:
-        """Learn from one example.
-
-        Parameters
-        ----------
-        x : array-like of shape (d,)
-            The example.
-        y : label
-            Its label.
-
-        Returns
-        -------
-        OnlineLearner
-            Itself.
-        """
+        """Learn from one example."""
         return self.learn_many(_row_of(x), np.array([y]))
 
     def learn_many(self, X: Any, y: ArrayLike, *, qid: ArrayLike | None = None) -> OnlineLearner:
         """Learn from a chunk of examples, in the order of its rows.
 
-        Parameters
-        ----------
-        X : array-like, sparse matrix or data frame of shape (m, d)
-            Examples.
-        y : array-like of shape (m,)
-            Labels.
-        qid : array-like of shape (m,), optional
-            Queries, for estimators that rank.
-
-        Returns
-        -------
-        OnlineLearner
-            Itself. If a chunk fails, only its part before a restart has been learned.
+        Estimators that rank need `qid`. If a chunk fails, only its part before a restart has been
+        learned.
         """
         if hasattr(X, "tocsr"):
             X = X if X.format == "csr" else X.tocsr()

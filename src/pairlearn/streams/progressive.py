@@ -72,12 +72,8 @@ class ProgressiveAUC:
     def update(self, scores: ArrayLike, is_positive: ArrayLike) -> None:
         """Add examples in the order in which they were scored.
 
-        Parameters
-        ----------
-        scores : array-like of shape (n,)
-            Scores given before the examples were learned.
-        is_positive : array-like of shape (n,)
-            Whether each example is positive: True or 1, False or 0.
+        The scores must come from before the examples were learned. `is_positive` is True or 1,
+        False or 0.
         """
         from pairlearn.kernels import progressive_auc
 
@@ -149,15 +145,8 @@ class ProgressiveAUC:
     def measure(self, metric: Metric) -> float | None:
         """Return another metric of the window, computed by sorting it.
 
-        Parameters
-        ----------
-        metric : Metric
-            Of two classes, such as ``PartialAUC(max_fpr=0.05)`` or ``AveragePrecision()``.
-
-        Returns
-        -------
-        float or None
-            Its value; None if a class is absent.
+        The metric is one of two classes, such as ``PartialAUC(max_fpr=0.05)`` or
+        ``AveragePrecision()``. None if a class is absent.
 
         Examples
         --------
@@ -194,17 +183,7 @@ class ProgressiveAUC:
     def from_state(cls, state: dict[str, Any], *, window: int | None = None) -> ProgressiveAUC:
         """Return the window saved by `state`; later values are the same as without the break.
 
-        Parameters
-        ----------
-        state : dict
-            What `state` returned.
-        window : int, optional
-            The required size; a saved window of another size is refused before allocation.
-
-        Returns
-        -------
-        ProgressiveAUC
-            The window.
+        With `window`, a saved window of another size is refused before allocation.
         """
         low, high = (1, 2**62) if window is None else (window, window)
         size = restored_count(state, "window", minimum=low, maximum=high)

@@ -292,19 +292,8 @@ class TextTable:
     def blocks(self, refuse: Refuse, *, skip: int = 0, size: int = BLOCK_ROWS) -> Iterator[Block]:
         """Yield the rows in blocks.
 
-        Parameters
-        ----------
-        refuse : callable
-            Called with file, line and reason for each row with a wrong number of fields.
-        skip : int, default 0
-            The place of an earlier block; rows before it are skipped.
-        size : int
-            Rows in a block.
-
-        Yields
-        ------
-        Block
-            Rows.
+        `refuse` is called with file, line and reason for each row with a wrong number of fields.
+        Rows before `skip`, the place of an earlier block, are skipped.
         """
         lines, width = self._lines, len(self.names)
         self.skip_to(skip)

@@ -122,16 +122,8 @@ class Certificate:
     def epsilon_at(self, delta: float) -> float:
         """Return the epsilon that holds at another delta.
 
-        Parameters
-        ----------
-        delta : float
-            The failure probability.
-
-        Returns
-        -------
-        float
-            epsilon(delta). Without a mu, a delta of at least the certified one gives the certified
-            epsilon, and a smaller delta gives infinity.
+        Without a mu, a delta of at least the certified one gives the certified epsilon, and a
+        smaller delta gives infinity.
         """
         if self.mu is None:
             return self.epsilon if delta >= self.delta else float("inf")
@@ -147,15 +139,7 @@ class Certificate:
     def rdp(self, order: float) -> float:
         """Return the Renyi-DP epsilon of an order above 1: order mu^2 / 2.
 
-        Parameters
-        ----------
-        order : float
-            The order, usually called alpha.
-
-        Returns
-        -------
-        float
-            epsilon(order), exact for one Gaussian release and the composition of several.
+        It is exact for one Gaussian release and the composition of several.
         """
         if not order > 1:
             raise ValueError(f"an order of Renyi-DP is above 1, got {order!r}.")
@@ -167,10 +151,7 @@ class Certificate:
         It is a composition of Gaussian events, each with noise in units of its sensitivity. For
         disjoint stages it holds the most expensive one only, since each example is in one stage.
 
-        Returns
-        -------
-        dp_accounting.DpEvent
-            The event; compose it with events of other releases under the same relation.
+        Compose it with events of other releases under the same relation.
         """
         import dp_accounting
 

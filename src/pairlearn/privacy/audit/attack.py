@@ -109,13 +109,7 @@ class AuditResult:
         )
 
     def statement(self) -> str:
-        """Return the result as text.
-
-        Returns
-        -------
-        str
-            A sentence or two.
-        """
+        """Return the result as text."""
         verdict = "not refuted" if self.passed else "REFUTED"
         text = (
             f"Claim ({self.epsilon:g}, {self.delta:g})-DP: {verdict}. With confidence "

@@ -181,20 +181,8 @@ class CentredStatistics(Mechanism):
     ) -> PrivateFit:
         """Learn from releases alone; the examples may be anywhere.
 
-        Parameters
-        ----------
-        release : callable
-            Takes ``centre``, ``radius``, ``weights``, ``mu`` and ``name`` as `release_moments`
-            does, and returns the released moments of all examples.
-        setting : PublicSetting
-            The public facts.
-        noise : NoiseSource
-            The source of the noise in the releases.
-
-        Returns
-        -------
-        PrivateFit
-            Everything that is released.
+        `release` takes ``centre``, ``radius``, ``weights``, ``mu`` and ``name`` as
+        `release_moments` does, and returns the released moments of all examples.
         """
         self.check(setting, noise)
         start = setting.standard_centre
