@@ -7,11 +7,11 @@ in each step that touches example k moves the average by at most c eta H with
 
     H = (1/T) sum_t (T - t - 1)_+ 1[i_t = k or i_{t-1} = k].
 
-`touch_distribution` computes the law of H exactly, in time T^2 and more. This module groups the
-steps in blocks of equal length and gives each step the largest weight of its block. The result is
-the exact law of a variable that is never smaller than H and, with 128 blocks, about one percent
-larger. Within a block the number of touched steps follows a chain with two states ("the last index
-was k" or not) whose generating function is a power of
+The law of H itself takes time T^2 and more. This module groups the steps in blocks of equal length
+and gives each step the largest weight of its block. The result is the exact law of a variable that
+is never smaller than H and, with 128 blocks, about one percent larger. Within a block the number of
+touched steps follows a chain with two states ("the last index was k" or not) whose generating
+function is a power of
 
     [ 1 - 1/n    z/n ]
     [ z (1-1/n)  z/n ],
