@@ -24,6 +24,7 @@ __all__ = [
     "TILE",
     "Bounds",
     "FeatureMap",
+    "Identity",
     "as_block",
     "blocks_of",
     "dense",
@@ -337,3 +338,33 @@ def of_known(state: Mapping[str, Any], known: Sequence[type[FeatureMap]]) -> Fea
         f"the saved map is {str(name)[:60]!r}, which is not known here; make your class known with "
         "pairlearn.models.register_part."
     )
+
+
+@dataclass(frozen=True)
+class Identity(FeatureMap):
+    """The map that changes nothing: a linear score.
+
+    Examples
+    --------
+    >>> Identity().fit([[1.0, 2.0]]).transform([[3.0, 4.0]])
+    array([[3., 4.]])
+    >>> Identity.of(2).n_outputs
+    2
+    """
+
+    @classmethod
+    def of(cls, n_features: int) -> Self:
+        """Return the map of rows of this many features, without examples."""
+        return cls()._fitted({}, n_features, np.zeros((1, n_features)))
+
+    def mapped(self, X: Block) -> Block:
+        """Return the rows."""
+        return X
+
+    def fill(self, X: Any, out: Block) -> None:
+        """Copy the rows."""
+        out[...] = dense(X, np.dtype(X.dtype))
+
+    def onnx(self, graph: Any, rows: str) -> str:
+        """Return the rows."""
+        return rows
