@@ -197,8 +197,8 @@ def _prepared(
     )
 
 
-# Sums over all pairs, one block of rows at a time, for losses that sorting does not help. A block is
-# evaluated by the array form of a loss of the margin, or by the scalar functions of any other loss.
+# Sums over all pairs, one block of rows at a time, for losses that sorting does not help. The array
+# form of a loss of the margin evaluates a block, or the scalar functions of another loss.
 
 
 def _blocked_sums(function: Callable[[Vector], Vector], p: Vector, q: Vector, b: Vector) -> Vector:
