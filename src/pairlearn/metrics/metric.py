@@ -326,14 +326,10 @@ class Metric(ABC):
 
         Parameters
         ----------
-        y : array-like of shape (n,)
-            Labels; of two, the larger one is positive.
+        y, sample_weight, groups
+            As in `interval`.
         scores_a, scores_b : array-like
             Finite scores of the same examples by two models.
-        sample_weight : array-like of shape (n,), optional
-            Non-negative weights.
-        groups : array-like of shape (n,), optional
-            The group of each example, as in `interval`.
         confidence : float, default=0.95
             The level of the interval of the difference.
 

@@ -225,25 +225,13 @@ def private_roc_curve(
 
     Parameters
     ----------
-    y : array-like of shape (n,)
-        Labels; any label but the positive one counts as negative.
-    scores : array-like of shape (n,)
-        Scores of the model; a score that is not a number counts as 0.
+    y, scores, epsilon, delta, labels, secure, random_state, ledger
+        As in `private_roc_auc`.
     thresholds : array-like of shape (k,)
         Public and increasing, such as ``np.linspace(0.05, 0.95, 19)`` for probabilities. About
         twenty thresholds that fill the bins evenly work best.
-    epsilon, delta : float
-        The privacy cost, for one example replaced; n is public.
-    labels : tuple (negative, positive), default=(0, 1)
-        The two labels, public.
     confidence : float, default=0.95
         Probability that the whole band holds.
-    secure : bool, default=True
-        Discrete noise on a grid.
-    random_state : int, optional
-        Makes the noise reproducible, hence the result not private.
-    ledger : PrivacyLedger, optional
-        A budget shared with other releases; it records the cost before the data are read.
 
     Returns
     -------

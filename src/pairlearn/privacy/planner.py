@@ -214,16 +214,10 @@ def plan(
 
     Parameters
     ----------
-    n_examples, n_features : int
-        Size of the data.
-    epsilon : float
-        The privacy parameter.
-    delta : float, optional
-        The smaller of 1/(10 n) and n^(-3/2) by default.
-    best_auc : float, default=0.8
-        AUC of the best linear score, a guess.
-    positives : float, default=0.5
-        Share of positive examples, a guess.
+    n_examples, n_features, epsilon, delta
+        As in `expected_auc`.
+    best_auc, positives : float
+        As in `expected_auc`, a guess.
     tolerance : float, default=0.02
         The largest loss of AUC that is still useful.
     width : float, default=1.0
@@ -242,18 +236,18 @@ def plan(
     ...
     """
     check_positive("tolerance", tolerance)
-
     if not width >= 1:
         raise ValueError(
             f"width must be 1 or more, got {width!r}: the plan does not model bounds that cut "
             "off data."
         )
 
+    common: dict[str, Any] = {"best_auc": best_auc, "positives": positives}
+    private = {"epsilon": epsilon, "delta": delta, **common}
+
     def loss(n: int) -> float:
-        given: dict[str, Any] = {"best_auc": best_auc, "positives": positives}
-        return expected_auc(n, n_features, epsilon=None, **given) - expected_auc(
-            n, n_features, epsilon=epsilon, delta=delta, width=width, **given
-        )
+        without_noise = expected_auc(n, n_features, epsilon=None, **common)
+        return without_noise - expected_auc(n, n_features, width=width, **private)
 
     # Search from above: at very small n even the score without noise is useless, so the loss is
     # small for the wrong reason.
@@ -267,8 +261,6 @@ def plan(
             middle = (low + high) // 2
             low, high = (low, middle) if loss(middle) <= tolerance else (middle, high)
         smallest = high
-    common: dict[str, Any] = {"best_auc": best_auc, "positives": positives}
-    private = {"epsilon": epsilon, "delta": delta, **common}
     searched = None
     if width > 1:
         # The model uses share and levels of the search only, not its range.
@@ -311,14 +303,8 @@ def simulated_auc(
 
     Parameters
     ----------
-    n_examples, n_features : int
-        Size of the data.
-    epsilon : float
-        The privacy parameter.
-    delta : float, optional
-        The failure probability, by default as in `plan`.
-    best_auc, positives : float
-        The model.
+    n_examples, n_features, epsilon, delta, best_auc, positives
+        As in `expected_auc`.
     mechanism : Mechanism, optional
         The default mechanism if None.
     width : float, default=1.0
