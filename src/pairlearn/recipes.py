@@ -243,8 +243,19 @@ class Recipe:
     ) -> SweepSolution:
         """Run the method for several step sizes and radii on one sample path.
 
-        There is one step size and one radius for every model. The other arguments are those of
-        `solve`.
+        Parameters
+        ----------
+        X, y : array-like
+            As in `solve`.
+        step_sizes, radii : sequence of float
+            One of each for every model.
+        n_passes, loss, rng : optional
+            As in `solve`.
+
+        Returns
+        -------
+        SweepSolution
+            The models are its `averages`.
         """
         run = self.run
         if not isinstance(run, PairRun) or not run.pairing.one_pair_a_step:
@@ -259,6 +270,16 @@ class Recipe:
 
     def varied(self, **parts: Any) -> Recipe:
         """Return the recipe with other fields, such as ``steps="constant"`` or ``projects=True``.
+
+        Parameters
+        ----------
+        **parts
+            Fields of its run.
+
+        Returns
+        -------
+        Recipe
+            The changed recipe.
 
         Examples
         --------

@@ -94,10 +94,7 @@ class FeatureMap(Part):
     # --------------------------------------------------------------- what a subclass defines
 
     def learn(self, X: Any, rng: np.random.Generator) -> Mapping[str, Block]:
-        """Return the arrays that the map learns from the examples, by name; none by default.
-
-        They become `learned`. `X` is an array or a CSR matrix.
-        """
+        """Return the arrays, by name, that become `learned`; none by default."""
         return {}
 
     def mapped(self, X: Block) -> Block:
@@ -109,11 +106,7 @@ class FeatureMap(Part):
         return Bounds()
 
     def sized(self, n_examples: int, n_features: int, n_rarer: int) -> FeatureMap:
-        """Return what the name of the map stands for, given the size of the data.
-
-        It is the map itself, unless its size depends on the data. `n_rarer` is the number of
-        examples of the rarer class.
-        """
+        """Return the map for data of this size, with `n_rarer` examples in the rarer class."""
         return self
 
     # ------------------------------------------------------------------------------ fitting
@@ -228,10 +221,7 @@ class FeatureMap(Part):
     def from_state(
         cls, state: Mapping[str, Any], *, known: Sequence[type[FeatureMap]] = ()
     ) -> Self:
-        """Return the fitted map of a saved `state`.
-
-        `known` are your own maps that a composed map may name.
-        """
+        """Return the map of a saved `state`, which may name your own maps in `known`."""
         if state.get("map") != cls.__name__:
             raise ValueError(f"the saved map is {state.get('map')!r:.60}, not {cls.__name__}.")
         n_inputs = restored_count(state, "n_inputs", minimum=1, maximum=2**31)
@@ -253,6 +243,13 @@ class FeatureMap(Part):
         """Raise if `learn` cannot have returned these arrays, which come from a file.
 
         A map whose arrays reach compiled code must check their shapes and indices here.
+
+        Parameters
+        ----------
+        learned : mapping of str to ndarray
+            The arrays.
+        n_inputs : int
+            Number of features of a row before the map.
         """
 
     # -------------------------------------------------------------------------------- graph

@@ -103,10 +103,7 @@ class Hats(FeatureMap):
         return bool(self.monotone)
 
     def signs(self, names: Any = None) -> NDArray[np.int64] | None:
-        """Return the sign of each coefficient of the ramps, 0 for free ones.
-
-        None if nothing must be monotone. `names` are those of the features.
-        """
+        """Return the sign of each coefficient, 0 for free ones; None if nothing is monotone."""
         if not self.monotone:
             return None
         self.check_fitted()
@@ -134,7 +131,19 @@ class Hats(FeatureMap):
     ) -> Self:
         """Return fitted hats with evenly spaced knots between public bounds of each feature.
 
-        Nothing is read from data.
+        Parameters
+        ----------
+        lower, upper : sequence of float
+            The bounds; nothing is read from data.
+        n_knots : int, default=16
+            Number of knots per feature.
+        cumulative : bool, default=True
+            Ramps or hats.
+
+        Returns
+        -------
+        Hats
+            A fitted map.
 
         Examples
         --------
@@ -199,7 +208,17 @@ class Hats(FeatureMap):
     def shape_of(self, feature: int, coef: Vector) -> Vector:
         """Return the function of a feature at its knots, given the coefficients of all columns.
 
-        There is one value for each of `knots_of(feature)`; ramps start from zero at the first knot.
+        Parameters
+        ----------
+        feature : int
+            The number of the feature.
+        coef : ndarray of shape (n_outputs,)
+            The coefficients of the columns of mapped rows.
+
+        Returns
+        -------
+        ndarray
+            One value for each of `knots_of(feature)`; ramps start from zero at the first knot.
         """
         own = coef[self.owners == feature]
         return np.concatenate([[0.0], np.cumsum(own)]) if self.cumulative else np.asarray(own)

@@ -172,11 +172,15 @@ def precision_recall_band(
 
     Parameters
     ----------
-    y, scores, sample_weight, groups, confidence, n_resamples, random_state
+    y, scores : array-like of shape (n,)
         As in `roc_band`.
     prevalence : float, optional
         The share of positives in the intended use; by default that of the examples. It is taken as
         known: the band covers the uncertainty of the scores, not of the prevalence.
+    sample_weight, groups : array-like of shape (n,), optional
+        As in `roc_band`.
+    confidence, n_resamples, random_state : optional
+        As in `roc_band`.
 
     Returns
     -------

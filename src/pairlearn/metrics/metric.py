@@ -230,10 +230,7 @@ class Metric(ABC):
 
     @abstractmethod
     def measure(self, labels: NDArray[Any], scores: Vector, weight: Vector) -> Measured:
-        """Return the value and the influences.
-
-        The scores are finite, as `check_scores` returned them, and the weights positive.
-        """
+        """Return the value and its influences, given finite scores and positive weights."""
 
     def check_scores(self, name: str, scores: ArrayLike, n: int) -> Vector:
         """Return scores as an array, or refuse them; `name` is their name in a message."""
@@ -326,10 +323,12 @@ class Metric(ABC):
 
         Parameters
         ----------
-        y, sample_weight, groups
-            As in `interval`.
+        y : array-like of shape (n,)
+            Labels; of two, the larger one is positive.
         scores_a, scores_b : array-like
             Finite scores of the same examples by two models.
+        sample_weight, groups : array-like of shape (n,), optional
+            As in `interval`.
         confidence : float, default=0.95
             The level of the interval of the difference.
 

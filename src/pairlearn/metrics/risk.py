@@ -78,18 +78,25 @@ def pair_risk_gradient(
     r"""Return the derivative of the pair risk F_S with respect to each score.
 
     For a linear model with scores X @ w the gradient in w is X.T @ (this vector). At a kink it is
-    the derivative that the loss itself states, a subgradient for the hinge. It costs as much as
-    `pair_risk`.
+    the derivative that the loss itself states, a subgradient for the hinge.
 
     Parameters
     ----------
-    loss, scores, y, sample_weight
+    loss : str or PairLoss
+        The pair loss, or the name of one.
+    scores, y : array-like of shape (n,)
+        As in `pair_risk`.
+    sample_weight : array-like of shape (n,), optional
         As in `pair_risk`.
 
     Returns
     -------
     ndarray of shape (n,)
         The derivatives dF_S / ds_i. They add up to 0: a shift of all scores keeps the risk.
+
+    Notes
+    -----
+    The costs are those of `pair_risk`.
 
     Examples
     --------

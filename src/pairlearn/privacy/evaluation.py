@@ -225,13 +225,19 @@ def private_roc_curve(
 
     Parameters
     ----------
-    y, scores, epsilon, delta, labels, secure, random_state, ledger
+    y, scores : array-like of shape (n,)
         As in `private_roc_auc`.
     thresholds : array-like of shape (k,)
         Public and increasing, such as ``np.linspace(0.05, 0.95, 19)`` for probabilities. About
         twenty thresholds that fill the bins evenly work best.
+    epsilon, delta : float
+        The privacy cost, for one example replaced; n is public.
+    labels : tuple (negative, positive), default=(0, 1)
+        The two labels, public.
     confidence : float, default=0.95
         Probability that the whole band holds.
+    secure, random_state, ledger : optional
+        As in `private_roc_auc`.
 
     Returns
     -------

@@ -214,10 +214,16 @@ def plan(
 
     Parameters
     ----------
-    n_examples, n_features, epsilon, delta
-        As in `expected_auc`.
-    best_auc, positives : float
-        As in `expected_auc`, a guess.
+    n_examples, n_features : int
+        Size of the data.
+    epsilon : float
+        The privacy parameter.
+    delta : float, optional
+        The smaller of 1/(10 n) and n^(-3/2) by default.
+    best_auc : float, default=0.8
+        AUC of the best linear score, a guess.
+    positives : float, default=0.5
+        Share of positive examples, a guess.
     tolerance : float, default=0.02
         The largest loss of AUC that is still useful.
     width : float, default=1.0

@@ -148,8 +148,17 @@ class DriftAlarm:
     def update(self, scores: ArrayLike, is_positive: ArrayLike) -> int:
         """Add examples in the order of their scores, which must come from before learning them.
 
-        `is_positive` is True or 1, False or 0. Returns the number of alarms that these examples
-        raised.
+        Parameters
+        ----------
+        scores : array-like of shape (n,)
+            Finite scores.
+        is_positive : array-like of shape (n,)
+            Whether each example is positive: True or 1, False or 0.
+
+        Returns
+        -------
+        int
+            The number of alarms that these examples raised.
         """
         new, labels = check_scored(scores, is_positive)
         before = len(self.alarms)

@@ -161,8 +161,19 @@ class OnlineLearner:
     def learn_many(self, X: Any, y: ArrayLike, *, qid: ArrayLike | None = None) -> OnlineLearner:
         """Learn from a chunk of examples, in the order of its rows.
 
-        Estimators that rank need `qid`. If a chunk fails, only its part before a restart has been
-        learned.
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (m, d)
+            Examples.
+        y : array-like of shape (m,)
+            Labels.
+        qid : array-like of shape (m,), optional
+            Queries, for estimators that rank.
+
+        Returns
+        -------
+        OnlineLearner
+            Itself. If a chunk fails, only its part before a restart has been learned.
         """
         if hasattr(X, "tocsr"):
             X = X if X.format == "csr" else X.tocsr()

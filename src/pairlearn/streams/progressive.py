@@ -70,11 +70,7 @@ class ProgressiveAUC:
 
     @one_at_a_time
     def update(self, scores: ArrayLike, is_positive: ArrayLike) -> None:
-        """Add examples in the order in which they were scored.
-
-        The scores must come from before the examples were learned. `is_positive` is True or 1,
-        False or 0.
-        """
+        """Add examples with their scores from before they were learned, in that order."""
         from pairlearn.kernels import progressive_auc
 
         new, labels = check_scored(scores, is_positive)
@@ -145,8 +141,15 @@ class ProgressiveAUC:
     def measure(self, metric: Metric) -> float | None:
         """Return another metric of the window, computed by sorting it.
 
-        The metric is one of two classes, such as ``PartialAUC(max_fpr=0.05)`` or
-        ``AveragePrecision()``. None if a class is absent.
+        Parameters
+        ----------
+        metric : Metric
+            Of two classes, such as ``PartialAUC(max_fpr=0.05)`` or ``AveragePrecision()``.
+
+        Returns
+        -------
+        float or None
+            Its value; None if a class is absent.
 
         Examples
         --------
@@ -181,10 +184,7 @@ class ProgressiveAUC:
 
     @classmethod
     def from_state(cls, state: dict[str, Any], *, window: int | None = None) -> ProgressiveAUC:
-        """Return the window saved by `state`; later values are the same as without the break.
-
-        With `window`, a saved window of another size is refused before allocation.
-        """
+        """Return the window saved by `state`; refuse one of another size than `window`."""
         low, high = (1, 2**62) if window is None else (window, window)
         size = restored_count(state, "window", minimum=low, maximum=high)
         scores = restored_array(state, "scores", (None,))

@@ -292,8 +292,19 @@ class TextTable:
     def blocks(self, refuse: Refuse, *, skip: int = 0, size: int = BLOCK_ROWS) -> Iterator[Block]:
         """Yield the rows in blocks.
 
-        `refuse` is called with file, line and reason for each row with a wrong number of fields.
-        Rows before `skip`, the place of an earlier block, are skipped.
+        Parameters
+        ----------
+        refuse : callable
+            Called with file, line and reason for each row with a wrong number of fields.
+        skip : int, default 0
+            The place of an earlier block; rows before it are skipped.
+        size : int
+            Rows in a block.
+
+        Yields
+        ------
+        Block
+            Rows.
         """
         lines, width = self._lines, len(self.names)
         self.skip_to(skip)

@@ -122,8 +122,16 @@ class Certificate:
     def epsilon_at(self, delta: float) -> float:
         """Return the epsilon that holds at another delta.
 
-        Without a mu, a delta of at least the certified one gives the certified epsilon, and a
-        smaller delta gives infinity.
+        Parameters
+        ----------
+        delta : float
+            The failure probability.
+
+        Returns
+        -------
+        float
+            epsilon(delta). Without a mu, a delta of at least the certified one gives the certified
+            epsilon, and a smaller delta gives infinity.
         """
         if self.mu is None:
             return self.epsilon if delta >= self.delta else float("inf")
@@ -139,7 +147,15 @@ class Certificate:
     def rdp(self, order: float) -> float:
         """Return the Renyi-DP epsilon of an order above 1: order mu^2 / 2.
 
-        It is exact for one Gaussian release and the composition of several.
+        Parameters
+        ----------
+        order : float
+            The order, usually called alpha.
+
+        Returns
+        -------
+        float
+            epsilon(order), exact for one Gaussian release and the composition of several.
         """
         if not order > 1:
             raise ValueError(f"an order of Renyi-DP is above 1, got {order!r}.")
@@ -151,7 +167,10 @@ class Certificate:
         It is a composition of Gaussian events, each with noise in units of its sensitivity. For
         disjoint stages it holds the most expensive one only, since each example is in one stage.
 
-        Compose it with events of other releases under the same relation.
+        Returns
+        -------
+        dp_accounting.DpEvent
+            The event; compose it with events of other releases under the same relation.
         """
         import dp_accounting
 

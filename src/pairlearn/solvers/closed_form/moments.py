@@ -82,10 +82,7 @@ class ClassMoments:
         self.scatters = np.zeros((2, d, d))
 
     def add(self, X: Any, y: ArrayLike, *, example_weight: ArrayLike | None = None) -> Self:
-        """Add a chunk of examples with labels -1 and +1.
-
-        `example_weight` says how often each example counts; at least 0, not necessarily whole.
-        """
+        """Add examples with labels -1 and +1; `example_weight` says how often each counts."""
         from pairlearn.solvers.rows import as_rows
 
         rows = as_rows(X)
@@ -128,6 +125,16 @@ class ClassMoments:
     def scaled(self, weights: Vector) -> ClassMoments:
         """Return the moments of features that are multiplied by weights.
 
+        Parameters
+        ----------
+        weights : ndarray of shape (d,)
+            The factor of each feature.
+
+        Returns
+        -------
+        ClassMoments
+            The moments of the multiplied features.
+
         Examples
         --------
         >>> ClassMoments(1).add([[0.0], [2.0]], [-1, 1]).scaled(np.array([3.0])).means[:, 0]
@@ -146,10 +153,7 @@ class ClassMoments:
         return self
 
     def without(self, other: ClassMoments) -> ClassMoments:
-        """Return the moments without the examples of `other`, which must be among these.
-
-        So the moments of all folds but one need no second pass over the examples.
-        """
+        """Return the moments without the examples of `other`, which must be among these."""
         rest = ClassMoments(self.means.shape[1])
         for kind in range(2):
             count = self.counts[kind] - other.counts[kind]
@@ -194,8 +198,17 @@ class ClassMoments:
     def solve(self, *, ridge: float = 0.0, margin: float = 1.0) -> Vector:
         """Return the minimiser of the mean square loss over opposite pairs plus ridge ||w||^2.
 
-        It is the one of least norm if there are several. `margin` is the margin m of the square
-        loss.
+        Parameters
+        ----------
+        ridge : float, default=0.0
+            The weight of ||w||^2.
+        margin : float, default=1.0
+            The margin m of the square loss.
+
+        Returns
+        -------
+        ndarray of shape (d,)
+            The minimiser, of least norm if there are several.
         """
         from scipy import linalg
 
@@ -349,9 +362,24 @@ class OPAUC:
     ) -> Solution:
         """Run over the examples in random order.
 
-        Each pass is in a new order. `callbacks` and `pauses` are those of `PairwiseSGD.solve`;
-        there is no risk. Gradients are counted per example, not per pair. Ctrl-C ends the run
-        early, with a warning.
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Examples.
+        y : array-like of shape (n,)
+            Labels -1 and +1.
+        n_passes : float, default=1.0
+            Number of passes; each is in a new order.
+        rng : int or numpy.random.Generator, optional
+            Source of the orders and of the sketch.
+        callbacks, pauses : sequence
+            As in `SPAUC.solve`.
+
+        Returns
+        -------
+        Solution
+            Average, last iterate and trace. Gradients are counted per example, not per pair. Ctrl-C
+            ends the run early, with a warning.
         """
         from pairlearn.kernels.steps.moments import descend_moments, descend_sketch
 

@@ -169,9 +169,23 @@ class LocalizedSGD:
     ) -> Solution:
         """Run all stages.
 
-        `rng` deals the examples to the stages and draws the indices. `w_start` is the first centre,
-        zero by default; it is projected onto the ball. Returns the average of the last stage, its
-        last iterate, and the trace.
+        Parameters
+        ----------
+        problem : Problem
+            Score and loss.
+        X : array-like or sparse container of shape (n, d)
+            Examples.
+        y : array-like of shape (n,)
+            Labels.
+        rng : int or numpy.random.Generator, optional
+            Deals the examples to the stages and draws the indices.
+        w_start : array-like of shape (d,), optional
+            The first centre, zero by default; projected onto the ball.
+
+        Returns
+        -------
+        Solution
+            The average of the last stage, its last iterate, and the trace.
         """
         domain = Ball(self.radius)
         check_parts("LocalizedSGD", score=problem.score, loss=problem.loss, domain=domain)

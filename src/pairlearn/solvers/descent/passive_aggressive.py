@@ -85,8 +85,23 @@ class PassiveAggressive:
     ) -> Solution:
         """Run on examples drawn uniformly.
 
-        `n_passes` is the number of steps in units of n. `callbacks` and `pauses` are those of
-        `PairwiseSGD.solve`; there is no risk. Ctrl-C ends the run early, with a warning.
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Examples.
+        y : array-like of shape (n,)
+            Labels -1 and +1.
+        n_passes : float, default=1.0
+            Steps in units of n.
+        rng : int or numpy.random.Generator, optional
+            Source of the indices.
+        callbacks, pauses : sequence
+            As in `PairwiseSGD.solve`; there is no risk.
+
+        Returns
+        -------
+        Solution
+            Average, last iterate and trace. Ctrl-C ends the run early, with a warning.
         """
         from pairlearn.kernels.steps.passive_aggressive import descend_sequential
 

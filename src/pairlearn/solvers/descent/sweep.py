@@ -125,8 +125,25 @@ class Sweep:
     ) -> SweepSolution:
         """Train all models.
 
-        `rng` draws the indices, the same path for every model. A pair weighs the product of its
-        examples' weights.
+        Parameters
+        ----------
+        problem : Problem
+            Score and loss.
+        X : array-like or sparse container of shape (n, d)
+            Examples.
+        y : array-like of shape (n,)
+            Labels.
+        n_steps : int
+            The number T of steps.
+        rng : int or numpy.random.Generator, optional
+            Source of the indices, the same path for every model.
+        example_weight : ndarray of shape (n,), optional
+            A pair weighs the product of its examples' weights.
+
+        Returns
+        -------
+        SweepSolution
+            Averages and last iterates.
         """
         check_parts("Sweep", score=problem.score, loss=problem.loss)
         rows = as_rows(X)

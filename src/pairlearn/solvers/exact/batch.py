@@ -105,10 +105,22 @@ class ExactSolver:
     ) -> Solution:
         """Return the minimiser.
 
-        The search starts at the minimiser for the square loss by default. A pair weighs the product
-        of the weights of its two examples. The minimiser is both average and last iterate. The
-        trace counts an evaluation of the risk as a step, and every opposite pair in it as a
-        gradient.
+        Parameters
+        ----------
+        X : array-like or sparse container of shape (n, d)
+            Examples.
+        y : array-like of shape (n,)
+            Labels -1 and +1.
+        w_start : array-like of shape (d,), optional
+            Start of the search; the minimiser for the square loss by default.
+        example_weight : array-like of shape (n,), optional
+            A pair weighs the product of the weights of its two examples.
+
+        Returns
+        -------
+        Solution
+            The minimiser, as both average and last iterate. The trace counts an evaluation of the
+            risk as a step, and every opposite pair in it as a gradient.
         """
         begin = time.perf_counter()
         rows, y = check_two_classes(X, y)
