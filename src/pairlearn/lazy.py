@@ -16,22 +16,9 @@ def door(
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """Return `__getattr__`, `__dir__` and `__all__` of a package that loads its names lazily.
 
-    Parameters
-    ----------
-    package : str
-        The package, ``__name__``.
-    names : mapping
-        The names of each module, separated by spaces. Modules are relative to the package.
-    own : tuple of str, optional
-        Names that the package defines itself.
+    `names` maps each module, relative to the package, to its names, separated by spaces. `own` are
+    names that the package defines itself.
 
-    Returns
-    -------
-    tuple
-        The two functions and the sorted list.
-
-    Examples
-    --------
     >>> load, _, names = door("pairlearn.metrics", {"auc": "roc_auc"})
     >>> names, load("roc_auc").__name__
     (['roc_auc'], 'roc_auc')

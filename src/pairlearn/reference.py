@@ -136,12 +136,8 @@ def localized_sgd(
 
     Parameters
     ----------
-    loss : PairLoss
-        The pair loss.
-    X : ndarray of shape (n, d)
-        Examples.
-    y : ndarray of shape (n,)
-        Labels.
+    loss, X, y
+        As in `pairwise_sgd`.
     stages : sequence of (pairs, zeta_k, n_k)
         For each stage the pairs (i_j, i_{j-1}), its locality and its number of examples. The
         objective is f(w; z, z') + ||w - c||^2 / (zeta_k n_k) and the steps zeta_k n_k / (j + 1).
@@ -185,16 +181,12 @@ def mahalanobis_sgd(
 
     Parameters
     ----------
+    X, y, step_sizes, example_weight
+        As in `pairwise_sgd`.
     loss : PairLoss
         A loss of the squared distance.
-    X : ndarray of shape (n, d)
-        Examples.
-    y : ndarray of shape (n,)
-        Labels.
     pairs : sequence of (int, int)
         The two examples of each step.
-    step_sizes : ndarray of shape (T,)
-        The step sizes eta_1, ..., eta_T.
     start : ndarray
         W_0 of shape (d, d), its diagonal (d,), or a factor L_0 of shape (d, rank).
     parameterization : {"full", "diagonal", "low_rank"}, default="full"
@@ -204,8 +196,6 @@ def mahalanobis_sgd(
     period : int, default=1
         At steps divisible by it, W is projected onto the PSD cone by a full eigendecomposition. The
         ball follows the cone; with a period above 1 the ball comes first, at every step.
-    example_weight : ndarray of shape (n,), optional
-        The weight of a pair is the product of the weights of its examples.
 
     Returns
     -------
@@ -282,12 +272,7 @@ def p_norm_push(loss: PairLoss, scores: Vector, positive: Mask, power: float) ->
 
 
 def partial_area(
-    loss: PairLoss,
-    scores: Vector,
-    positive: Mask,
-    *,
-    n_positive: int,
-    n_negative: int,
+    loss: PairLoss, scores: Vector, positive: Mask, *, n_positive: int, n_negative: int
 ) -> float:
     """Return the mean loss over pairs of the lowest positives and the highest negatives.
 

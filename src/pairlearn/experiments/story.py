@@ -35,21 +35,8 @@ def tell(
 ) -> Path:
     """Write the report of some chapters, by default of all, and return its path.
 
-    Parameters
-    ----------
-    folder : Path
-        Where the page, its CSV files and the store of results go.
-    only : sequence of str
-        Names of chapters.
-    seed : int
-        Determines all numbers except times.
-    say : callable
-        Receives the conclusion of each chapter as soon as it is ready.
-
-    Returns
-    -------
-    Path
-        The page.
+    The page, its CSV files and the store of results go to `folder`. The seed determines all numbers
+    except times. `say` receives the conclusion of each chapter as soon as it is ready.
     """
     folder.mkdir(parents=True, exist_ok=True)
     parts: list[Part] = []

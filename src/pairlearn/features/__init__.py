@@ -11,11 +11,10 @@ To write your own, derive from `FeatureMap` and map a block of rows::
 
 from __future__ import annotations
 
-from pairlearn.features.base import MAPS, Bounds, FeatureMap
+from pairlearn.features.base import MAPS, Bounds, FeatureMap, Identity
 from pairlearn.features.check import check_features
 from pairlearn.features.fourier import RandomFourier
 from pairlearn.features.hats import Hats
-from pairlearn.features.identity import Identity
 from pairlearn.features.nystroem import Nystroem
 from pairlearn.features.union import Union
 

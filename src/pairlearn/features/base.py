@@ -24,6 +24,7 @@ __all__ = [
     "TILE",
     "Bounds",
     "FeatureMap",
+    "Identity",
     "as_block",
     "blocks_of",
     "dense",
@@ -93,20 +94,7 @@ class FeatureMap(Part):
     # --------------------------------------------------------------- what a subclass defines
 
     def learn(self, X: Any, rng: np.random.Generator) -> Mapping[str, Block]:
-        """Return the arrays that the map learns from the examples, by name; none by default.
-
-        Parameters
-        ----------
-        X : ndarray or CSR matrix of shape (n, d)
-            Examples.
-        rng : numpy.random.Generator
-            Source of randomness.
-
-        Returns
-        -------
-        mapping of str to ndarray
-            The content of `learned`.
-        """
+        """Return the arrays, by name, that become `learned`; none by default."""
         return {}
 
     def mapped(self, X: Block) -> Block:
@@ -118,20 +106,7 @@ class FeatureMap(Part):
         return Bounds()
 
     def sized(self, n_examples: int, n_features: int, n_rarer: int) -> FeatureMap:
-        """Return what the name of the map stands for, given the size of the data.
-
-        Parameters
-        ----------
-        n_examples, n_features : int
-            The shape of the data.
-        n_rarer : int
-            Examples of the rarer class.
-
-        Returns
-        -------
-        FeatureMap
-            The map itself, unless its size depends on the data.
-        """
+        """Return the map for data of this size, with `n_rarer` examples in the rarer class."""
         return self
 
     # ------------------------------------------------------------------------------ fitting
@@ -246,20 +221,7 @@ class FeatureMap(Part):
     def from_state(
         cls, state: Mapping[str, Any], *, known: Sequence[type[FeatureMap]] = ()
     ) -> Self:
-        """Return the fitted map of a saved `state`.
-
-        Parameters
-        ----------
-        state : mapping
-            The result of `state`.
-        known : sequence of type, default=()
-            Your own maps that a composed map may name.
-
-        Returns
-        -------
-        FeatureMap
-            The fitted map.
-        """
+        """Return the map of a saved `state`, which may name your own maps in `known`."""
         if state.get("map") != cls.__name__:
             raise ValueError(f"the saved map is {state.get('map')!r:.60}, not {cls.__name__}.")
         n_inputs = restored_count(state, "n_inputs", minimum=1, maximum=2**31)
@@ -373,3 +335,36 @@ def of_known(state: Mapping[str, Any], known: Sequence[type[FeatureMap]]) -> Fea
         f"the saved map is {str(name)[:60]!r}, which is not known here; make your class known with "
         "pairlearn.models.register_part."
     )
+
+
+@dataclass(frozen=True)
+class Identity(FeatureMap):
+    """The map that changes nothing: a linear score.
+
+    Examples
+    --------
+    >>> Identity().fit([[1.0, 2.0]]).transform([[3.0, 4.0]])
+    array([[3., 4.]])
+    >>> Identity.of(2).n_outputs
+    2
+    """
+
+    @classmethod
+    def of(cls, n_features: int) -> Self:
+        """Return the map of rows of this many features, without examples."""
+        return cls()._fitted({}, n_features, None)
+
+    def _width(self, example: Any) -> int:
+        return self.n_inputs
+
+    def mapped(self, X: Block) -> Block:
+        """Return the rows."""
+        return X
+
+    def fill(self, X: Any, out: Block) -> None:
+        """Copy the rows."""
+        out[...] = dense(X, np.dtype(X.dtype))
+
+    def onnx(self, graph: Any, rows: str) -> str:
+        """Return the rows."""
+        return rows

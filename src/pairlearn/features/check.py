@@ -65,6 +65,8 @@ def check_features(
     >>> check_features(Hats(n_knots=3)).n_outputs
     8
     """
+    import scipy.sparse
+
     if not isinstance(features, FeatureMap):
         raise TypeError(
             f"check_features needs a FeatureMap (an instance, not a class), got {features!r}."
@@ -91,7 +93,8 @@ def check_features(
                 f"{name} maps a row differently in blocks of {size} rows: a row must be mapped by "
                 "itself. Learn from data in learn(X, rng), not in mapped(X)."
             )
-    if not np.allclose(fitted.transform(_csr(block)), whole, rtol=1e-6, atol=1e-8):
+    sparse = fitted.transform(scipy.sparse.csr_array(block))
+    if not np.allclose(sparse, whole, rtol=1e-6, atol=1e-8):
         raise ValueError(f"{name} maps sparse rows differently from dense ones.")
     again = {"state and from_state": restored_map(fitted.state(), known=[type(fitted)])}
     if getattr(sys.modules.get(type(fitted).__module__), type(fitted).__qualname__, None) is type(
@@ -123,9 +126,3 @@ def _check_block(name: str, found: Any, shape: tuple[int, int], dtype: Any) -> N
         )
     if not np.isfinite(found).all():
         raise ValueError(f"{name}.transform returned NaN or infinity for finite examples.")
-
-
-def _csr(block: Any) -> Any:
-    import scipy.sparse
-
-    return scipy.sparse.csr_array(block)

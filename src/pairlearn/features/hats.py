@@ -103,18 +103,7 @@ class Hats(FeatureMap):
         return bool(self.monotone)
 
     def signs(self, names: Any = None) -> NDArray[np.int64] | None:
-        """Return the sign of each coefficient of the ramps, 0 for free ones.
-
-        Parameters
-        ----------
-        names : sequence of str, optional
-            The names of the features.
-
-        Returns
-        -------
-        ndarray of shape (n_outputs,) or None
-            The signs; None if nothing must be monotone.
-        """
+        """Return the sign of each coefficient, 0 for free ones; None if nothing is monotone."""
         if not self.monotone:
             return None
         self.check_fitted()

@@ -14,20 +14,8 @@ __all__ = ["restored_map"]
 def restored_map(state: Mapping[str, Any], *, known: Sequence[type[FeatureMap]] = ()) -> FeatureMap:
     """Return the fitted map of a saved `state()`.
 
-    Parameters
-    ----------
-    state : mapping
-        The state.
-    known : sequence of types, optional
-        Further maps that it may name, besides those in `MAPS`.
+    It maps bit for bit as the saved one did. `known` adds maps to those in `MAPS`.
 
-    Returns
-    -------
-    FeatureMap
-        The map; it maps bit for bit as the saved one did.
-
-    Examples
-    --------
     >>> from pairlearn.features import Hats
     >>> fitted = Hats(n_knots=2).fit([[0.0], [4.0]])
     >>> restored_map(fitted.state()).transform([[1.0]])

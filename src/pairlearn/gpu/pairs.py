@@ -65,28 +65,10 @@ def descend(
 ) -> tuple[Tensor, Tensor]:
     """Train all models on their paths.
 
-    Parameters
-    ----------
-    X : tensor of float32, shape (n, d)
-        Examples, contiguous.
-    paths : Paths
-        The active pairs of each path.
-    step_sizes, radii : tensor of float32, shape (n_paths, n_models)
-        Step size and radius of each model; a radius may be infinite.
-    loss : str
-        A key of `LOSSES`.
-    margin : float, default=1.0
-        The margin of the loss; the logistic loss has none.
-    scales : tensor of float32, shape (n_paths, d), optional
-        Factors of the features, a row for each path.
-    tile : Tile, optional
-        Models and warps of a program; by default the best for this number of features.
-
-    Returns
-    -------
-    tuple of tensors
-        The averages (float64) and the last iterates (float32), of shape (n_paths, n_models, d);
-        both hold NaN or infinity for a model that diverged.
+    `X` is contiguous float32. Step sizes, radii (infinity allowed) and results have a row for each
+    path and a column for each model; `scales` has a row of factors of the features for each path.
+    Returns the averages (float64) and the last iterates (float32); both hold NaN or infinity for a
+    model that diverged.
     """
     (n_paths, n_models), d = step_sizes.shape, X.shape[1]
     models, warps = tile_for(d) if tile is None else tile

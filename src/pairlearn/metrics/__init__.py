@@ -3,12 +3,7 @@
 
 from pairlearn.metrics.auc import roc_auc
 from pairlearn.metrics.average_precision import AveragePrecision
-from pairlearn.metrics.bands import (
-    PrecisionRecallBand,
-    RocBand,
-    precision_recall_band,
-    roc_band,
-)
+from pairlearn.metrics.bands import PrecisionRecallBand, RocBand, precision_recall_band, roc_band
 from pairlearn.metrics.calibration import (
     BrierScore,
     CalibrationCurve,

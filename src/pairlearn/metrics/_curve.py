@@ -19,14 +19,8 @@ class Corners:
 
     Examples of equal score form a step; step k leads from corner k to corner k + 1.
 
-    Parameters
-    ----------
-    step : ndarray of shape (n,)
-        The step of each example; 0 holds the highest scores.
-    thresholds : ndarray of shape (n_steps,)
-        The score of each step.
-    accepted_positive, accepted_negative : ndarray of shape (n_steps + 1,)
-        The weight of the accepted examples at each corner, from 0 to that of the class.
+    `step` has the step of each example (0 for the highest scores), `thresholds` the score of each
+    step, and the accepted weights go from 0 to the weight of the class.
     """
 
     step: Places

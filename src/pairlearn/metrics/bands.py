@@ -172,23 +172,15 @@ def precision_recall_band(
 
     Parameters
     ----------
-    y : array-like of shape (n,)
-        Labels of exactly two classes; the larger one is positive.
-    scores : array-like of shape (n,)
-        Finite scores of examples that were *not* used to train.
+    y, scores : array-like of shape (n,)
+        As in `roc_band`.
     prevalence : float, optional
         The share of positives in the intended use; by default that of the examples. It is taken as
         known: the band covers the uncertainty of the scores, not of the prevalence.
-    sample_weight : array-like of shape (n,), optional
-        Non-negative weights.
-    groups : array-like of shape (n,), optional
-        The group of each example; examples of one group may depend on each other.
-    confidence : float, default=0.95
-        The probability that the whole curve lies in the band.
-    n_resamples : int, default=1000
-        The number of resampled curves; at least 20.
-    random_state : int, RandomState, Generator or None, default=0
-        The source of randomness.
+    sample_weight, groups : array-like of shape (n,), optional
+        As in `roc_band`.
+    confidence, n_resamples, random_state : optional
+        As in `roc_band`.
 
     Returns
     -------

@@ -230,22 +230,7 @@ class Metric(ABC):
 
     @abstractmethod
     def measure(self, labels: NDArray[Any], scores: Vector, weight: Vector) -> Measured:
-        """Return the value and the influences.
-
-        Parameters
-        ----------
-        labels : ndarray of shape (n,)
-            Labels.
-        scores : ndarray
-            Finite scores, as `check_scores` returned them.
-        weight : ndarray of shape (n,)
-            Positive weights.
-
-        Returns
-        -------
-        Measured
-            The value and its influences.
-        """
+        """Return the value and its influences, given finite scores and positive weights."""
 
     def check_scores(self, name: str, scores: ArrayLike, n: int) -> Vector:
         """Return scores as an array, or refuse them; `name` is their name in a message."""
@@ -342,10 +327,8 @@ class Metric(ABC):
             Labels; of two, the larger one is positive.
         scores_a, scores_b : array-like
             Finite scores of the same examples by two models.
-        sample_weight : array-like of shape (n,), optional
-            Non-negative weights.
-        groups : array-like of shape (n,), optional
-            The group of each example, as in `interval`.
+        sample_weight, groups : array-like of shape (n,), optional
+            As in `interval`.
         confidence : float, default=0.95
             The level of the interval of the difference.
 

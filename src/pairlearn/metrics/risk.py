@@ -8,18 +8,21 @@ A pair of equal labels counts nothing unless the loss says otherwise.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pairlearn.losses import LOSSES, PairLoss
-from pairlearn.metrics._blocked import all_pairs_gradient, all_pairs_risk, blocked_sums
 from pairlearn.metrics._inputs import Vector, check_scores
 from pairlearn.typing import Mask
 from pairlearn.validation import check_labels, check_weights
 
 __all__ = ["pair_risk", "pair_risk_gradient"]
+
+#: Pairs in a block; they fit into the second-level cache.
+_BLOCK = 1 << 15
 
 
 def pair_risk(
@@ -63,7 +66,7 @@ def pair_risk(
         return 0.0
     with np.errstate(over="ignore"):
         if not sample.by_class:
-            return sample.scale * all_pairs_risk(sample.loss, *sample.data)
+            return sample.scale * _all_pairs_risk(sample.loss, *sample.data)
         p, q, a, b = sample.classes()
         totals = sample.class_sums(p, q, b, slopes=False)
         return sample.scale * sample.orders * float(a @ totals)
@@ -81,12 +84,10 @@ def pair_risk_gradient(
     ----------
     loss : str or PairLoss
         The pair loss, or the name of one.
-    scores : array-like of shape (n,)
-        Finite scores, for a linear model X @ w.
-    y : array-like of shape (n,)
-        Labels; in a pair, the example with the larger label should have the larger score.
+    scores, y : array-like of shape (n,)
+        As in `pair_risk`.
     sample_weight : array-like of shape (n,), optional
-        Non-negative weights, as in `pair_risk`.
+        As in `pair_risk`.
 
     Returns
     -------
@@ -108,7 +109,7 @@ def pair_risk_gradient(
         return gradient
     with np.errstate(over="ignore"):
         if not sample.by_class:
-            gradient[sample.kept] += sample.scale * all_pairs_gradient(sample.loss, *sample.data)
+            gradient[sample.kept] += sample.scale * _all_pairs_gradient(sample.loss, *sample.data)
             return gradient
         p, q, a, b = sample.classes()
         inner = np.empty(len(sample.upper))
@@ -154,7 +155,7 @@ class _Sample:
         """Return the sum over j of b_j l(p_i - q_j), or of b_j l'(p_i - q_j), for every i."""
         if self.loss.by_sorting:
             return self.loss.sums(p, q, b)[int(slopes)]
-        return blocked_sums(self.loss.slopes if slopes else self.loss.values, p, q, b)
+        return _blocked_sums(self.loss.slopes if slopes else self.loss.values, p, q, b)
 
 
 def _prepared(
@@ -192,3 +193,65 @@ def _prepared(
         scale=1.0 / float(weight @ others),
         by_class=by_class,
     )
+
+
+# Sums over all pairs, one block of rows at a time, for losses that sorting does not help. The array
+# form of a loss of the margin evaluates a block, or the scalar functions of another loss.
+
+
+def _blocked_sums(function: Callable[[Vector], Vector], p: Vector, q: Vector, b: Vector) -> Vector:
+    """Return sum_j b_j function(p_i - q_j) for every i."""
+    sums = np.empty(len(p))
+    height = max(1, _BLOCK // len(q))
+    for start in range(0, len(p), height):
+        block = slice(start, start + height)
+        sums[block] = function(p[block, None] - q) @ b
+    return sums
+
+
+def _all_pairs_risk(loss: PairLoss, scores: Vector, y: Vector, weight: Vector) -> float:
+    """Return the sum of w_i w_j f over ordered pairs i != j."""
+    blocks = _blocks(loss, scores, y, slopes=False)
+    return sum(float(weight[block] @ (values @ weight)) for block, values in blocks)
+
+
+def _all_pairs_gradient(loss: PairLoss, scores: Vector, y: Vector, weight: Vector) -> Vector:
+    """Return the derivative of `_all_pairs_risk` with respect to the scores."""
+    gradient = np.zeros(len(y))
+    for block, slopes in _blocks(loss, scores, y, slopes=True):
+        # the score of a pair is s_i - s_j
+        gradient[block] += weight[block] * (slopes @ weight)
+        gradient -= weight * (weight[block] @ slopes)
+    return gradient
+
+
+def _blocks(
+    loss: PairLoss, scores: Vector, y: Vector, *, slopes: bool
+) -> Iterator[tuple[slice, Vector]]:
+    """Yield the values or slopes of all pairs of a block of rows, 0 for pairs that do not count."""
+    n = len(y)
+    height = max(1, _BLOCK // n)
+    for start in range(0, n, height):
+        block = slice(start, min(start + height, n))
+        differences, first = scores[block, None] - scores, y[block, None]
+        larger = first > y
+        if loss.opposite_labels_only and loss.has_array_form:
+            # Both orders of a pair give the same: visit it once, from the larger label. Other pairs
+            # get margin 0, which never overflows, and are masked afterwards.
+            form = loss.slopes if slopes else loss.values
+            counted = np.where(larger, 1.0 if loss.one_sided else 2.0, 0.0)
+            yield block, form(np.where(larger, differences, 0.0)) * counted
+            continue
+        if loss.one_sided:
+            meets = larger
+        elif loss.opposite_labels_only:
+            meets = first != y
+        else:
+            meets = np.arange(block.start, block.stop)[:, None] != np.arange(n)
+        function = loss.derivative if slopes else loss.value
+        left, right = np.nonzero(meets)
+        result = np.zeros(differences.shape)
+        result[left, right] = function.many(
+            differences[left, right], y[start + left], y[right], loss.parameter
+        )
+        yield block, result

@@ -28,8 +28,6 @@ _TYPES = ("float64", "float32", "int64")
 def pack_map(features: FeatureMap) -> tuple[dict[str, Any], Vector]:
     """Return the description of a fitted map and its numbers.
 
-    Examples
-    --------
     >>> from pairlearn.features import Hats
     >>> description, values = pack_map(Hats(n_knots=2).fit([[0.0], [4.0]]))
     >>> values

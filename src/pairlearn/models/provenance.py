@@ -55,15 +55,8 @@ def data_fingerprint(X: Any, y: ArrayLike) -> str:
 class TrainingData:
     """Recognise the training data of a model, chunk by chunk, by their fingerprint.
 
-    Parameters
-    ----------
-    fingerprint : str or None
-        The output of `data_fingerprint`; with None nothing is recognised.
-    n : int
-        The number of training examples.
+    Without a fingerprint nothing is recognised. `n` is the number of training examples.
 
-    Examples
-    --------
     >>> X, y = np.eye(3), np.array([0, 1, 1])
     >>> data = TrainingData(data_fingerprint(X, y), 3)
     >>> data.note(X[:2])

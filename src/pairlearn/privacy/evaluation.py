@@ -183,21 +183,9 @@ def auc_intervals(
 ) -> tuple[float, float, float, float, float]:
     """Return the AUC and its intervals, population and sample, from the two noisy numbers.
 
-    Parameters
-    ----------
-    noisy : ndarray of shape (2,)
-        Centred wins over n - 1, and the root of 3/4 times the number of positives, with noise.
-    n : int
-        Number of examples.
-    scale : float
-        Standard deviation of the noise.
-    confidence : float
-        Level of the intervals.
-
-    Returns
-    -------
-    tuple of float
-        AUC, low and high end for the population, low and high end for the sample.
+    `noisy` are the centred wins over n - 1, and the root of 3/4 times the number of positives, with
+    noise of standard deviation `scale`. Returns the AUC, the low and high end for the population,
+    then those for the sample.
     """
     if n < 2:
         # Fewer than two examples have no pair.
@@ -237,10 +225,8 @@ def private_roc_curve(
 
     Parameters
     ----------
-    y : array-like of shape (n,)
-        Labels; any label but the positive one counts as negative.
-    scores : array-like of shape (n,)
-        Scores of the model; a score that is not a number counts as 0.
+    y, scores : array-like of shape (n,)
+        As in `private_roc_auc`.
     thresholds : array-like of shape (k,)
         Public and increasing, such as ``np.linspace(0.05, 0.95, 19)`` for probabilities. About
         twenty thresholds that fill the bins evenly work best.
@@ -250,12 +236,8 @@ def private_roc_curve(
         The two labels, public.
     confidence : float, default=0.95
         Probability that the whole band holds.
-    secure : bool, default=True
-        Discrete noise on a grid.
-    random_state : int, optional
-        Makes the noise reproducible, hence the result not private.
-    ledger : PrivacyLedger, optional
-        A budget shared with other releases; it records the cost before the data are read.
+    secure, random_state, ledger : optional
+        As in `private_roc_auc`.
 
     Returns
     -------

@@ -185,17 +185,8 @@ def discrete_gaussian(scale: int, size: int, *, bits: _Bits | None = None) -> ND
     -y^2/(2 s^2) + \|y\|/s = -(\|y\| - s)^2/(2 s^2) + 1/2 (Algorithm 3 of Canonne, Kamath and
     Steinke with t = s). Integer arithmetic only.
 
-    Parameters
-    ----------
-    scale : int
-        The parameter, an integer from 1 to 2^24.
-    size : int
-        Number of values.
-    bits : optional
-        Source of uniform numbers; operating-system bytes by default.
+    `scale` is an integer from 1 to 2^24. `bits` are bytes of the operating system by default.
 
-    Examples
-    --------
     >>> values = discrete_gaussian(1000, 4)
     >>> values.dtype, values.shape
     (dtype('int64'), (4,))

@@ -103,13 +103,7 @@ class PrivacyPlan:
         return self.nonprivate_auc - self.private_auc
 
     def statement(self) -> str:
-        """Return the plan as text.
-
-        Returns
-        -------
-        str
-            A few lines.
-        """
+        """Return the plan as text."""
         enough = (
             f"A loss of at most {self.tolerance:g} needs about {self.smallest_n:,} examples."
             if self.smallest_n is not None
@@ -248,18 +242,18 @@ def plan(
     ...
     """
     check_positive("tolerance", tolerance)
-
     if not width >= 1:
         raise ValueError(
             f"width must be 1 or more, got {width!r}: the plan does not model bounds that cut "
             "off data."
         )
 
+    common: dict[str, Any] = {"best_auc": best_auc, "positives": positives}
+    private = {"epsilon": epsilon, "delta": delta, **common}
+
     def loss(n: int) -> float:
-        given: dict[str, Any] = {"best_auc": best_auc, "positives": positives}
-        return expected_auc(n, n_features, epsilon=None, **given) - expected_auc(
-            n, n_features, epsilon=epsilon, delta=delta, width=width, **given
-        )
+        without_noise = expected_auc(n, n_features, epsilon=None, **common)
+        return without_noise - expected_auc(n, n_features, width=width, **private)
 
     # Search from above: at very small n even the score without noise is useless, so the loss is
     # small for the wrong reason.
@@ -273,8 +267,6 @@ def plan(
             middle = (low + high) // 2
             low, high = (low, middle) if loss(middle) <= tolerance else (middle, high)
         smallest = high
-    common: dict[str, Any] = {"best_auc": best_auc, "positives": positives}
-    private = {"epsilon": epsilon, "delta": delta, **common}
     searched = None
     if width > 1:
         # The model uses share and levels of the search only, not its range.
@@ -317,14 +309,8 @@ def simulated_auc(
 
     Parameters
     ----------
-    n_examples, n_features : int
-        Size of the data.
-    epsilon : float
-        The privacy parameter.
-    delta : float, optional
-        The failure probability, by default as in `plan`.
-    best_auc, positives : float
-        The model.
+    n_examples, n_features, epsilon, delta, best_auc, positives
+        As in `expected_auc`.
     mechanism : Mechanism, optional
         The default mechanism if None.
     width : float, default=1.0

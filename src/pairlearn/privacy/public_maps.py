@@ -40,13 +40,7 @@ _LEVELS_OF_OTHERS = 5
 
 
 def check_public_map(features: Any) -> None:
-    """Refuse a map that has learned, or would have to learn, from examples.
-
-    Parameters
-    ----------
-    features : str or FeatureMap
-        The estimator's argument `features`.
-    """
+    """Refuse a map that has learned, or would have to learn, from examples."""
     if isinstance(features, str) and features in _OF_BOUNDS:
         return
     features = MAPS.make(features)
@@ -78,20 +72,9 @@ def check_public_map(features: Any) -> None:
 def map_publicly(features: Any, setting: PublicSetting) -> FeatureMap:
     """Return the map that `features` asks for, fitted to public numbers.
 
-    Parameters
-    ----------
-    features : str or FeatureMap
-        A name in `MAPS` or a map that `check_public_map` accepts.
-    setting : PublicSetting
-        The bounds, public or released.
+    `features` is a name in `MAPS` or a map that `check_public_map` accepts; the setting has the
+    bounds.
 
-    Returns
-    -------
-    FeatureMap
-        A fitted map.
-
-    Examples
-    --------
     >>> setting = PublicSetting.make(9, lower=[0], upper=[3], epsilon=1, delta=0.01)
     >>> map_publicly("hats", setting).transform([[1.5]])
     array([[1., 1., 0., 0.]])

@@ -137,22 +137,8 @@ def quartile_counts(
 ) -> Vector:
     """Return the sums of the module: d for the first quartile, then d for the third.
 
-    Parameters
-    ----------
-    rows : ndarray of shape (n, d)
-        Examples; NaN is missing.
-    first, third : ndarray of shape (d,)
-        The thresholds.
-    users : ndarray of int, optional
-        The user of each row, numbered from 0.
+    The sums are exact. NaN is missing. `users` numbers the user of each row from 0.
 
-    Returns
-    -------
-    ndarray of shape (2 d,)
-        The sums, exact.
-
-    Examples
-    --------
     >>> quartile_counts(np.array([[1.0], [2.0], [np.nan]]), np.array([1.0]), np.array([2.0]))
     array([2., 2.])
     """
@@ -178,8 +164,6 @@ def quartile_counts(
 def quartile_sensitivity(d: int, neighbours: str, *, users: bool = False) -> float:
     """Return the Euclidean sensitivity of `quartile_counts` that the module proves.
 
-    Examples
-    --------
     >>> quartile_sensitivity(2, "replace"), quartile_sensitivity(2, "add_remove")
     (8.0, 6.0)
     """

@@ -36,24 +36,10 @@ _MIXED = "OUSTc"
 def read_table(X: Any, *, n_features: int | None = None, name: str = "X") -> Vector:
     """Return examples as a table of numbers, with NaN for every cell that is not a number.
 
-    Parameters
-    ----------
-    X : array-like of shape (n, d)
-        Examples: an array, a sparse matrix, a data frame or a list of rows. A short row of a list
-        is filled with NaN; a long one is cut.
-    n_features : int, optional
-        The public number of features. By default the width of an array, or the most common length
-        in a list of rows.
-    name : str, default="X"
-        The name that errors use.
+    `X` is an array, a sparse matrix, a data frame or a list of rows. A short row of a list is
+    filled with NaN; a long one is cut. `n_features` is the public number of features, by default
+    the width of an array, or the most common length in a list of rows. Errors use `name`.
 
-    Returns
-    -------
-    ndarray of shape (n, d)
-        The numbers.
-
-    Examples
-    --------
     >>> read_table([[1, "2.5"], [3, object()], [4]])
     array([[1. , 2.5],
            [3. , nan],
@@ -82,8 +68,6 @@ def read_table(X: Any, *, n_features: int | None = None, name: str = "X") -> Vec
 def read_numbers(name: str, values: Any, n_rows: int | None = None) -> Vector:
     """Return a column of numbers, with NaN for every cell that is not a number.
 
-    Examples
-    --------
     >>> read_numbers("score", [1, None, "3"])
     array([ 1., nan,  3.])
     """
@@ -94,22 +78,8 @@ def read_numbers(name: str, values: Any, n_rows: int | None = None) -> Vector:
 def read_labels(values: Any, public: Sequence[Any], n_rows: int | None = None) -> NDArray[np.int64]:
     """Return the index of each label among the public ones, -1 for any other.
 
-    Parameters
-    ----------
-    values : array-like of shape (n,)
-        Labels, one for each row.
-    public : sequence
-        The public labels, all different.
-    n_rows : int, optional
-        The required number of labels.
+    The public labels are all different. `n_rows` is the required number of labels.
 
-    Returns
-    -------
-    ndarray of shape (n,)
-        Indices from 0.
-
-    Examples
-    --------
     >>> read_labels([1, 0, "n/a", "1", 1.0, None], (0, 1)).tolist()
     [1, 0, -1, 1, 1, -1]
     """
@@ -130,8 +100,6 @@ def read_labels(values: Any, public: Sequence[Any], n_rows: int | None = None) -
 def read_users(values: Any, n_rows: int) -> NDArray[np.int64]:
     """Return the user number of each row, from 0 in order of appearance.
 
-    Examples
-    --------
     >>> read_users(["ann", "bob", "ann", 7, "7"], 5).tolist()
     [0, 1, 0, 2, 2]
     """
@@ -151,8 +119,6 @@ def read_users(values: Any, n_rows: int) -> NDArray[np.int64]:
 def is_label(values: Any, label: Any, n_rows: int | None = None) -> Mask:
     """Return a mask of the labels that equal a public label.
 
-    Examples
-    --------
     >>> is_label([1, 0, "n/a"], 1).tolist()
     [True, False, False]
     """
@@ -162,8 +128,6 @@ def is_label(values: Any, label: Any, n_rows: int | None = None) -> Mask:
 def check_public_labels(public: Sequence[Any]) -> dict[Any, int]:
     """Return the index of each public label, by the key that cells are compared with.
 
-    Examples
-    --------
     >>> check_public_labels(("no", "yes"))
     {'no': 0, 'yes': 1}
     >>> check_public_labels((1, "1"))

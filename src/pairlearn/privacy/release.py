@@ -36,8 +36,6 @@ def rounding_drift(n_steps: int, n_features: int, *, radius: float) -> float:
     operations add less than 8 u r. Steps are non-expansive, so errors add up; there are two runs,
     and a factor of 2 covers products of errors: n_steps (8 d + 32) 2^-53 r in all.
 
-    Examples
-    --------
     >>> rounding_drift(1000, 10, radius=1.0) < 2e-11
     True
     """

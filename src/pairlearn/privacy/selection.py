@@ -36,20 +36,9 @@ __all__ = ["pair_utility", "select_privately"]
 def pair_utility(scores: ArrayLike, signs: ArrayLike) -> Vector:
     """Return the share of correctly ordered pairs of each model.
 
-    Parameters
-    ----------
-    scores : array-like of shape (n, k)
-        Scores of k models; a score that is not a number counts as 0.
-    signs : array-like of shape (n,)
-        +1 for positive examples; any other value is negative.
+    `scores` has a column for each model; a score that is not a number counts as 0. Any sign but +1
+    is negative. The utilities are not for publication.
 
-    Returns
-    -------
-    ndarray of shape (k,)
-        The utilities; not for publication.
-
-    Examples
-    --------
     >>> pair_utility([[2.0, 1.0], [1.0, 2.0]], [1, -1])
     array([0.5, 0. ])
     """

@@ -28,26 +28,10 @@ _NOTHING = np.empty(0)
 class BlockSizes:
     """The step sizes of a block of steps, and the weights of the average, as arrays.
 
-    Parameters
-    ----------
-    schedule : Schedule
-        The step sizes eta_t.
-    averaging : Averaging
-        The weight that the average gives to each iterate.
-    horizon : int or None
-        The last step, if it is known.
+    `block` is the number of the block, -1 before the first. `step_sizes` holds eta_t for the first
+    steps of the block, `paid` the cumulated weights of the average, and `lowered` the step sizes
+    that were computed last. The horizon is the last step, if it is known.
 
-    Attributes
-    ----------
-    block : int
-        The number of the block, -1 before the first.
-    step_sizes, paid : ndarray
-        eta_t for the first steps of the block, and the cumulated weights of the average.
-    lowered : StepSizes
-        The step sizes that were computed last.
-
-    Examples
-    --------
     >>> from pairlearn.averaging import Uniform
     >>> from pairlearn.schedules import Constant
     >>> sizes = BlockSizes(Constant(0.5), Uniform(), horizon=3)

@@ -112,11 +112,7 @@ class DriftAlarm:
     """
 
     def __init__(
-        self,
-        examples_per_false_alarm: float = 1e6,
-        *,
-        block: int = 500,
-        direction: str = "drop",
+        self, examples_per_false_alarm: float = 1e6, *, block: int = 500, direction: str = "drop"
     ) -> None:
         self.block = check_count("block", block, minimum=2 * _LEAST_OF_CLASS)
         self.examples_per_false_alarm = check_positive(

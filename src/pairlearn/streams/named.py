@@ -259,10 +259,7 @@ class NamedLearner:
         if count == len(y):
             raise DivergenceError(f"{count} examples not learned: {cause}")
         if count:
-            warn_caller(
-                f"{count} of {len(y)} examples not learned: {cause}",
-                RefusedExampleWarning,
-            )
+            warn_caller(f"{count} of {len(y)} examples not learned: {cause}", RefusedExampleWarning)
 
     def _learn_rows(self, rows: Rows, y: Vector) -> tuple[int, str]:
         """Learn rows except those that would ruin the model; return their number and the reason.

@@ -34,15 +34,8 @@ _NONE = np.empty(0, dtype=np.int32)
 class NamedColumns:
     """A column for each name, in order of appearance.
 
-    Parameters
-    ----------
-    names : sequence
-        The names that have a column.
-    width : int, default=1
-        How wide rows are, at least.
+    Rows are at least `width` wide.
 
-    Examples
-    --------
     >>> columns = NamedColumns()
     >>> columns.rows([{"a": 1.0}, {"b": 2.0, "a": 3.0}], np.array([1.0, 2.0, 3.0])).X
     array([[1., 0.],

@@ -155,20 +155,7 @@ class OnlineLearner:
     # --------------------------------------------------------------------------- learning
 
     def learn_one(self, x: ArrayLike, y: Any) -> OnlineLearner:
-        """Learn from one example.
-
-        Parameters
-        ----------
-        x : array-like of shape (d,)
-            The example.
-        y : label
-            Its label.
-
-        Returns
-        -------
-        OnlineLearner
-            Itself.
-        """
+        """Learn from one example."""
         return self.learn_many(_row_of(x), np.array([y]))
 
     def learn_many(self, X: Any, y: ArrayLike, *, qid: ArrayLike | None = None) -> OnlineLearner:

@@ -70,15 +70,7 @@ class ProgressiveAUC:
 
     @one_at_a_time
     def update(self, scores: ArrayLike, is_positive: ArrayLike) -> None:
-        """Add examples in the order in which they were scored.
-
-        Parameters
-        ----------
-        scores : array-like of shape (n,)
-            Scores given before the examples were learned.
-        is_positive : array-like of shape (n,)
-            Whether each example is positive: True or 1, False or 0.
-        """
+        """Add examples with their scores from before they were learned, in that order."""
         from pairlearn.kernels import progressive_auc
 
         new, labels = check_scored(scores, is_positive)
@@ -192,20 +184,7 @@ class ProgressiveAUC:
 
     @classmethod
     def from_state(cls, state: dict[str, Any], *, window: int | None = None) -> ProgressiveAUC:
-        """Return the window saved by `state`; later values are the same as without the break.
-
-        Parameters
-        ----------
-        state : dict
-            What `state` returned.
-        window : int, optional
-            The required size; a saved window of another size is refused before allocation.
-
-        Returns
-        -------
-        ProgressiveAUC
-            The window.
-        """
+        """Return the window saved by `state`; refuse one of another size than `window`."""
         low, high = (1, 2**62) if window is None else (window, window)
         size = restored_count(state, "window", minimum=low, maximum=high)
         scores = restored_array(state, "scores", (None,))

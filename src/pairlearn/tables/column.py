@@ -37,10 +37,6 @@ Odd = Callable[[int, str], None]
 Put = Callable[[NDArray[np.int64], int, Any], None]
 
 
-def _is_often(absent: int, n: int) -> bool:
-    return absent >= max(_INDICATOR_ROWS, _INDICATOR_SHARE * n)
-
-
 class ColumnEncoder(ABC):
     """Encode one column. `missing` is "auto", "indicator", "refuse" or a number to fill in."""
 
@@ -102,10 +98,9 @@ class ColumnEncoder(ABC):
         return "gaps: own feature" if self.indicator else ""
 
     def _decide_indicator(self, absent: int, n: int) -> None:
-        wanted = self.missing == "indicator"
-        self.indicator = bool(absent) and (
-            wanted or (self.missing == "auto" and _is_often(absent, n))
-        )
+        is_often = absent >= max(_INDICATOR_ROWS, _INDICATOR_SHARE * n)
+        wanted = self.missing == "indicator" or (self.missing == "auto" and is_often)
+        self.indicator = bool(absent) and wanted
 
     def _put_indicator(self, absent: Mask, put: Put) -> None:
         if self.indicator:

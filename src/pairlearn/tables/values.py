@@ -219,15 +219,11 @@ def style_of(texts: Sequence[str], commas: str) -> tuple[str, float]:
         share = _share(texts, style)
         if share > best[1]:
             best = style, share
-    if best[0] == "european" and _share(texts, "plain") == best[1] and not _grouped(texts):
+    has_points = any("." in text for text in texts)
+    if best[0] == "european" and _share(texts, "plain") == best[1] and not has_points:
         return "plain", best[1]
     return best
 
 
 def _share(texts: Sequence[Any], style: str) -> float:
     return sum(parse_number(text, style) is not None for text in texts) / max(len(texts), 1)
-
-
-def _grouped(texts: Sequence[str]) -> bool:
-    """Whether some text contains a point."""
-    return any("." in text for text in texts)

@@ -11,13 +11,7 @@ import numpy as np
 
 from pairlearn.restored import restored_count
 from pairlearn.streams.readers.schema import bucket_of
-from pairlearn.tables.column import (
-    ABSENT,
-    ColumnEncoder,
-    Odd,
-    Put,
-    saved_flag,
-)
+from pairlearn.tables.column import ABSENT, ColumnEncoder, Odd, Put, saved_flag
 from pairlearn.tables.values import is_missing
 from pairlearn.typing import Mask
 

@@ -16,7 +16,6 @@ from pairlearn.privacy.accounting.gaussian import (
     mixture_noise_scale,
     mu_of,
     noise_scale_for,
-    touch_distribution,
 )
 
 EPSILONS = [0.2, 0.5, 1.0, 2.0, 8.0]
@@ -90,7 +89,7 @@ def test_composition_and_curve():
 
 
 @pytest.mark.parametrize(("n", "weights"), [(2, (1, 1, 1)), (3, (2, 1, 0)), (3, (3, 1, 2, 1))])
-def test_touch_distribution_matches_enumeration(n, weights):
+def test_touch_distribution_matches_enumeration(n, weights, touch_distribution):
     law = np.zeros(sum(weights) + 1)
     for sequence in itertools.product(range(n), repeat=len(weights) + 1):
         touched = sum(
@@ -105,7 +104,7 @@ def test_touch_distribution_matches_enumeration(n, weights):
     assert cut[3] == pytest.approx(law[3:].sum())
 
 
-def test_exact_noise_of_localized_stage():
+def test_exact_noise_of_localized_stage(touch_distribution):
     # n_k = 128, T_k = ceil(128 log(4 * 256)) = 888, the last iterate and the delayed average.
     n, n_steps = 128, math.ceil(128 * math.log(4 * 256))
     count = touch_distribution(n, np.ones(n_steps, dtype=int))
@@ -119,7 +118,7 @@ def test_exact_noise_of_localized_stage():
 
 
 @pytest.mark.thorough
-def test_exact_noise_of_the_delayed_average():
+def test_exact_noise_of_the_delayed_average(touch_distribution):
     n, n_steps = 128, 888
     weights = np.maximum(n_steps - 1 - np.arange(1, n_steps + 1), 0)
     law = touch_distribution(n, weights, largest=60 * n_steps)
@@ -141,7 +140,6 @@ def test_mixture_of_one_value_is_the_gaussian_mechanism():
         lambda: mu_of(0.0, 0.1),
         lambda: mu_of(1.0, 0.0),
         lambda: gaussian_delta(-1.0, 1.0),
-        lambda: touch_distribution(3, [-1]),
         lambda: mixture_delta(1.0, [1.0], [0.5, 0.5], noise_scale=1.0),
     ],
 )

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pairlearn.losses import Hinge, Logistic, LogLink, SmoothedHinge
-from pairlearn.privacy.accounting.gaussian import mixture_noise_scale, touch_distribution
+from pairlearn.privacy.accounting.gaussian import mixture_noise_scale
 from pairlearn.privacy.accounting.touches import touch_law, touch_noise
 from pairlearn.privacy.audit.replay import RecordingSource, ReplayingSource
 from pairlearn.privacy.mechanisms.base import PublicSetting
@@ -42,7 +42,7 @@ def tail(values, chances, at):
 
 
 @pytest.mark.parametrize(("n", "n_steps"), [(2, 3), (2, 9), (5, 40), (13, 78), (20, 300)])
-def test_touch_law_is_the_exact_law_or_above(n, n_steps):
+def test_touch_law_is_the_exact_law_or_above(n, n_steps, touch_distribution):
     weights = np.maximum(n_steps - np.arange(1, n_steps + 1) - 1, 0)
     exact = touch_distribution(n, weights)
     true = np.arange(len(exact)) / n_steps

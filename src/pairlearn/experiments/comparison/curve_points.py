@@ -27,23 +27,10 @@ def curves_on(
 ) -> dict[str, list[float]]:
     """Return the curves of one test part.
 
-    Parameters
-    ----------
-    y : ndarray of shape (n,)
-        Labels, positive above 0, both present.
-    scores : ndarray of shape (n,)
-        Higher means more positive.
-    probabilities : ndarray of shape (n,), optional
-        Probabilities of the positive class.
+    "roc" is the recall at each false-positive rate of `PLACES`, "precision" the precision at each
+    recall of `PLACES`; with probabilities there are "counts", "predicted" and "observed" of each
+    bin.
 
-    Returns
-    -------
-    dict
-        "roc": recall at each false-positive rate of `PLACES`; "precision" at each recall of
-        `PLACES`; "counts", "predicted" and "observed" of each bin of probabilities.
-
-    Examples
-    --------
     >>> found = curves_on(np.array([-1.0, 1.0]), np.array([0.1, 0.9]))
     >>> found["roc"][0], found["precision"][-1]
     (1.0, 1.0)

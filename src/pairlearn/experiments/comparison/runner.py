@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import platform
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass, field, replace
+from importlib import metadata
 from multiprocessing import active_children, get_context
 from pathlib import Path
 from typing import Any
@@ -28,18 +30,21 @@ from pairlearn.experiments.comparison.cell import (
     run_task,
     start_worker,
 )
-from pairlearn.experiments.comparison.environment import environment
 from pairlearn.experiments.comparison.store import Result, Store, make_key
 from pairlearn.experiments.methods.base import Method
 from pairlearn.validation import check_count
 
-__all__ = ["HONEST", "PAPER", "Comparison", "ComparisonError", "Failure", "Protocol", "compare"]
+__all__ = [
+    "HONEST", "PAPER", "Comparison", "ComparisonError", "Failure", "Protocol", "compare",
+    "environment",
+]  # fmt: skip
 
 #: Scaled and tuned inside each training part, on independent random splits.
 HONEST = Protocol()
 #: As the paper's published code does: scaled and tuned on all examples, repeated 5-fold splits.
 PAPER = Protocol(scaling="paper", splits="folds", tuning="all")
 
+_PACKAGES = ("pairlearn", "numpy", "scipy", "scikit-learn", "numba", "matplotlib")
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
@@ -355,3 +360,29 @@ def _run_here(task: Task) -> Future[Any]:
     except Exception as error:
         future.set_exception(error)
     return future
+
+
+def environment() -> dict[str, str]:
+    """Return what a reader must know to judge and repeat timings. No user or host names."""
+    found = {
+        "Python": platform.python_version(),
+        "system": f"{platform.system()} {platform.release()} {platform.machine()}",
+        "processor": _processor(),
+        "cores": str(os.cpu_count() or "unknown"),
+    }
+    for name in _PACKAGES:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            found[name] = __version__ if name == "pairlearn" else "not installed"
+    return found
+
+
+def _processor() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or "unknown"

@@ -10,12 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.experiments.report.evaluation import (
-    Measure,
-    curve_figure,
-    measures_table,
-    thinned,
-)
+from pairlearn.experiments.report.evaluation import Measure, curve_figure, measures_table, thinned
 from pairlearn.experiments.report.page import Cell, Facts, Figure, Page, Part, Table
 from pairlearn.metrics import (
     CalibrationError,
@@ -40,18 +35,9 @@ _LEAST = 1e-12
 class ClassEvidence:
     """Labelled examples of many classes that a model has judged.
 
-    Parameters
-    ----------
-    classes : tuple
-        The labels of the model.
-    codes : ndarray of shape (n,)
-        The number of the class of each example.
-    probabilities : ndarray of shape (n, n_classes)
-        Probabilities of the classes; the most probable one is predicted.
-    pair_scores : ndarray of shape (n, n_pairs) or None
-        Scores of the pairs of classes, if the model has them.
-    confidence : float, default=0.95
-        The level of all intervals and bands.
+    `codes` numbers the class of each example. `probabilities` has a column for each class, and
+    `pair_scores` one for each pair of classes, if the model has them. All intervals have the level
+    `confidence`.
     """
 
     classes: tuple[Any, ...]
@@ -159,26 +145,7 @@ def class_page(
     title: str,
     facts: Mapping[str, str],
 ) -> Page:
-    """Return the page: measures, each class against the others, confusions, curves with bands.
-
-    Parameters
-    ----------
-    evidence : ClassEvidence
-        The model's judgement.
-    measures : sequence of Measure
-        The result of `class_measures`.
-    classes : sequence of Classwise
-        The result of `classwise`.
-    title : str
-        The title of the page.
-    facts : mapping
-        Facts about model and data, by name.
-
-    Returns
-    -------
-    Page
-        To be written by `write_page`.
-    """
+    """Return the page: measures, each class against the others, confusions, curves with bands."""
     level = f"{100 * evidence.confidence:g} %"
     first = measures[0]
     parts: list[Part] = [

@@ -47,18 +47,8 @@ _N_BINS = 40
 class Evidence:
     """Labelled examples that a model has scored.
 
-    Parameters
-    ----------
-    positive : ndarray of shape (n,)
-        Whether each example is positive; both classes are present.
-    scores : ndarray of shape (n,)
-        Scores; the model predicts positive above 0.
-    probabilities : ndarray of shape (n,) or None
-        Probabilities of the positive class, if the model has them.
-    costs : tuple of two floats, default=(1.0, 1.0)
-        The costs of a false positive and of a false negative.
-    confidence : float, default=0.95
-        The level of all intervals and bands.
+    Both classes are present. The model predicts positive for scores above 0. `costs` are those of a
+    false positive and of a false negative. All intervals have the level `confidence`.
     """
 
     positive: Mask
@@ -132,23 +122,7 @@ def evaluation_page(
 ) -> Page:
     """Return the page: measures, decisions at some thresholds, curves with bands, histograms.
 
-    Parameters
-    ----------
-    evidence : Evidence
-        The model's judgement.
-    measures : sequence of Measure
-        The result of `measures_of`.
-    title : str
-        The title of the page.
-    facts : mapping
-        Facts about model and data, by name.
-    thresholds : sequence of mapping
-        Rows of decisions, as ``pairlearn evaluate`` prints them.
-
-    Returns
-    -------
-    Page
-        To be written by `write_page`.
+    `thresholds` are rows of decisions, as ``pairlearn evaluate`` prints them.
     """
     level = f"{100 * evidence.confidence:g} %"
     auc = measures[0]

@@ -278,12 +278,7 @@ def limits_figure(
 
 
 def histogram_figure(
-    edges: Vector,
-    shares: Sequence[Vector],
-    labels: Sequence[str],
-    *,
-    name: str,
-    xlabel: str,
+    edges: Vector, shares: Sequence[Vector], labels: Sequence[str], *, name: str, xlabel: str
 ) -> str:
     """Draw the share of each class in each bin, as outlines with a shade."""
     figure, (ax,) = new_figure(_WIDTH, 3.2)

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pairlearn.experiments.comparison.curves import bands, mean_coefficients
-from pairlearn.experiments.comparison.environment import environment
-from pairlearn.experiments.comparison.runner import Comparison
+from pairlearn.experiments.comparison.runner import Comparison, environment
 from pairlearn.experiments.comparison.statistics import Interval
 from pairlearn.experiments.comparison.tables import (
     Place,

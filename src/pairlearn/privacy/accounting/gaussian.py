@@ -18,18 +18,18 @@ depend on the data, such as the index sequence of a stochastic gradient method.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from pairlearn.typing import Vector
-from pairlearn.validation import check_count, check_fraction, check_positive
+from pairlearn.validation import check_fraction, check_positive
 
 __all__ = [
     "compose", "epsilon_curve", "epsilon_of_mu", "gaussian_delta", "mixture_delta",
-    "mixture_noise_scale", "mu_of", "noise_scale_for", "touch_distribution",
+    "mixture_noise_scale", "mu_of", "noise_scale_for",
 ]  # fmt: skip
 
 # A computed budget shrinks by this relative amount, so that rounding errs on the safe side.
@@ -191,73 +191,6 @@ def noise_scale_for(sensitivity: float, epsilon: float, delta: float) -> float:
     return check_positive("sensitivity", sensitivity) / mu_of(epsilon, delta)
 
 
-def touch_distribution(
-    n: int, weights: Sequence[int] | NDArray[np.int64], *, largest: int | None = None
-) -> Vector:
-    r"""Return the law of the weight that one fixed example touches in sampled pairs.
-
-    With i_0, ..., i_T drawn uniformly from n examples, step t uses the pair (i_t, i_{t-1}), so a
-    fixed example k is touched at step t if i_t = k or i_{t-1} = k. This is the exact law of
-
-        H = sum_t a_t 1[i_t = k or i_{t-1} = k],
-
-    by a dynamic programme whose state is the value of H so far and whether i_{t-1} = k. For
-    the plain count take a_t = 1; for the average of w_{j-2} over j = 1, ..., T take
-    a_t = max(T - t - 1, 0) and divide H by T.
-
-    Parameters
-    ----------
-    n : int
-        Number of examples.
-    weights : sequence of int
-        The weights a_1, ..., a_T, whole numbers of at least 0.
-    largest : int, optional
-        Merge all values of H of at least `largest` into the last cell, which then has the
-        probability of ``H >= largest``; give it the sensitivity infinity in `mixture_delta`. By
-        default no values are merged.
-
-    Returns
-    -------
-    ndarray
-        Probability of H = 0, 1, ....
-
-    Examples
-    --------
-    >>> touch_distribution(2, [1]).tolist()
-    [0.25, 0.75]
-    """
-    n = check_count("n", n)
-    steps = np.asarray(weights, dtype=np.int64)
-    if steps.ndim != 1 or (steps < 0).any():
-        raise ValueError("weights must be a sequence of whole numbers of at least 0.")
-    top = int(steps.sum()) if largest is None else min(int(steps.sum()), int(largest))
-    hit = 1.0 / n
-    # Row 0: i_{t-1} is another example; row 1: it is k.
-    state = np.zeros((2, top + 1))
-    state[:, 0] = 1.0 - hit, hit
-    reach = 0
-    for weight in steps:
-        # H grows by `weight` except in the event (other, other).
-        both = state[0, : reach + 1] + state[1, : reach + 1]
-        still = state[0, : reach + 1] * (1.0 - hit)
-        from_touched = state[1, : reach + 1] * (1.0 - hit)
-        new_reach = min(top, reach + int(weight))
-        moved = np.zeros((2, new_reach + 1))
-        kept = min(reach, top - int(weight))
-        if kept >= 0:
-            landing = slice(int(weight), int(weight) + kept + 1)
-            moved[1, landing] = both[: kept + 1] * hit
-            moved[0, landing] = from_touched[: kept + 1]
-        spill = max(kept + 1, 0)
-        moved[1, -1] += both[spill:].sum() * hit
-        moved[0, -1] += from_touched[spill:].sum()
-        moved[0, : reach + 1] += still
-        state[:, : new_reach + 1] = moved
-        reach = new_reach
-    total: Vector = state.sum(axis=0)
-    return total
-
-
 def mixture_delta(
     epsilon: float, sensitivities: ArrayLike, probabilities: ArrayLike, *, noise_scale: float
 ) -> float:
@@ -270,19 +203,9 @@ def mixture_delta(
             = E_i( P[A_i(S) + noise in O | i] - e^epsilon P[A_i(S') + noise in O | i] )
             <= E_i delta_{D_i / s}(epsilon),
 
-    where delta_mu is `gaussian_delta`. The lemma reserves no part of delta for a large D_i.
+    where delta_mu is `gaussian_delta`. The lemma reserves no part of delta for a large D_i,
+    which may be infinite.
 
-    Parameters
-    ----------
-    epsilon : float
-        The privacy parameter.
-    sensitivities, probabilities : array-like
-        The values of D_i, infinity allowed, and their probabilities.
-    noise_scale : float
-        Standard deviation s of the noise.
-
-    Examples
-    --------
     >>> round(mixture_delta(1.0, [0.0, 1.0], [0.5, 0.5], noise_scale=2.0), 6)
     0.003415
     """
@@ -311,15 +234,6 @@ def mixture_noise_scale(
 
     Solves E delta_{D_i / s}(epsilon) = delta for s (see `mixture_delta`), rounded up.
 
-    Parameters
-    ----------
-    sensitivities, probabilities : array-like
-        The values of D_i and their probabilities.
-    epsilon, delta : float
-        The promise to keep.
-
-    Examples
-    --------
     >>> round(mixture_noise_scale([1.0], [1.0], epsilon=1.0, delta=1e-5), 3)
     3.731
     """

@@ -64,12 +64,7 @@ class LedgerFile:
     def open(cls, path: str | os.PathLike[str], given: dict[str, Any]) -> LedgerFile:
         """Open the file at `path`, or create it; see `PrivacyLedger.open`.
 
-        Parameters
-        ----------
-        path : path
-            The file.
-        given : dict
-            Fields of the budget: they define a new file and must agree with an existing one.
+        The given fields of the budget define a new file and must agree with an existing one.
         """
         place = Path(os.path.abspath(path))
         with _held(place):

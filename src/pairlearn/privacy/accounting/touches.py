@@ -7,11 +7,11 @@ in each step that touches example k moves the average by at most c eta H with
 
     H = (1/T) sum_t (T - t - 1)_+ 1[i_t = k or i_{t-1} = k].
 
-`touch_distribution` computes the law of H exactly, in time T^2 and more. This module groups the
-steps in blocks of equal length and gives each step the largest weight of its block. The result is
-the exact law of a variable that is never smaller than H and, with 128 blocks, about one percent
-larger. Within a block the number of touched steps follows a chain with two states ("the last index
-was k" or not) whose generating function is a power of
+The law of H itself takes time T^2 and more. This module groups the steps in blocks of equal length
+and gives each step the largest weight of its block. The result is the exact law of a variable that
+is never smaller than H and, with 128 blocks, about one percent larger. Within a block the number of
+touched steps follows a chain with two states ("the last index was k" or not) whose generating
+function is a power of
 
     [ 1 - 1/n    z/n ]
     [ z (1-1/n)  z/n ],
@@ -111,8 +111,6 @@ def touch_law(n: int, n_steps: int) -> tuple[Vector, Vector]:
 
     The last value is infinity, with the probability that was dropped.
 
-    Examples
-    --------
     >>> values, chances = touch_law(128, 888)
     >>> round(float(values[:-1] @ chances[:-1]), 1)
     7.0
@@ -134,17 +132,9 @@ def touch_noise(n: int, n_steps: int, epsilon: float, delta: float, rounding: fl
 
     Solves E delta(epsilon, H / s) = delta for s (the mixture lemma, `mixture_noise_scale`).
 
-    Parameters
-    ----------
-    n, n_steps : int
-        Number of examples and of steps.
-    epsilon, delta : float
-        The guarantee to keep.
-    rounding : float, default=0.0
-        Added to every positive sensitivity; if no step touches the example, the runs are equal.
+    `rounding` is added to every positive sensitivity; if no step touches the example, the runs are
+    equal.
 
-    Examples
-    --------
     >>> 20.0 < touch_noise(128, 888, 1.0, 1 / 256) < 20.5
     True
     """

@@ -109,13 +109,7 @@ class AuditResult:
         )
 
     def statement(self) -> str:
-        """Return the result as text.
-
-        Returns
-        -------
-        str
-            A sentence or two.
-        """
+        """Return the result as text."""
         verdict = "not refuted" if self.passed else "REFUTED"
         text = (
             f"Claim ({self.epsilon:g}, {self.delta:g})-DP: {verdict}. With confidence "
@@ -254,21 +248,9 @@ def smallest_violation(
     The audit refutes with probability at least `chance`, given the best test statistic. The result
     is infinity if there are too few runs to refute any.
 
-    Parameters
-    ----------
-    mu : float
-        The claim.
-    delta : float
-        The failure probability of the claim.
-    n_runs : int
-        Runs on each data set; half of them choose the test.
-    confidence : float
-        Probability with which each bound holds.
-    chance : float, default=0.9
-        Probability that the audit finds the violation.
+    Half of the runs on each data set choose the test. Each bound holds with probability
+    `confidence`.
 
-    Examples
-    --------
     >>> found = smallest_violation(0.5, 1e-3, n_runs=2000, confidence=0.99)
     >>> 0.7 < found < 0.85
     True
@@ -314,26 +296,8 @@ def audit(
 ) -> AuditResult:
     """Audit a mechanism by the likelihood ratio of all its releases.
 
-    Parameters
-    ----------
-    mechanism : Mechanism
-        The mechanism.
-    setting : PublicSetting
-        The public facts and the claim.
-    n_runs : int, default=10000
-        Runs on each data set.
-    confidence : float, default=0.95
-        Probability with which each bound holds.
-    neighbours : Neighbours, optional
-        The two data sets; `worst_case_neighbours` by default.
-    make_source : callable, optional
-        Makes the noise source of run number i; fresh secret sources by default. Tests pass broken
-        sources.
-
-    Returns
-    -------
-    AuditResult
-        Lower bounds on epsilon and mu, and bounds on the noise.
+    By default the data sets are `worst_case_neighbours`, and each run has a fresh secret source of
+    noise; tests pass broken ones by `make_source`, which takes the number of the run.
     """
     pair = neighbours or worst_case_neighbours(setting, label_is_worst=mechanism.label_is_worst)
     maker: SourceMaker = make_source or (lambda _: NoiseSource(secure=False))

@@ -29,8 +29,6 @@ __all__ = ["NoiseCheck"]
 class NoiseCheck:
     """Running sums of the residuals of many runs.
 
-    Examples
-    --------
     >>> from pairlearn.privacy import NoiseSource
     >>> def check(seed_of):
     ...     noise = NoiseCheck()

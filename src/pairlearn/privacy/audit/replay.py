@@ -22,15 +22,7 @@ __all__ = ["Neighbours", "RecordingSource", "ReplayingSource", "release_distance
 
 @dataclass(frozen=True)
 class Neighbours:
-    """Two neighbouring data sets in standard coordinates.
-
-    Parameters
-    ----------
-    Z, signs : ndarray
-        The first data set.
-    other, other_signs : ndarray
-        The second one.
-    """
+    """Two neighbouring data sets in standard coordinates."""
 
     Z: Vector
     signs: Vector
@@ -45,21 +37,9 @@ def worst_case_neighbours(setting: PublicSetting, *, label_is_worst: bool = Fals
     corner. Replacement moves it to the opposite corner: every pair with it is active and reverses.
     For "add_remove" the second data set lacks it.
 
-    Parameters
-    ----------
-    setting : PublicSetting
-        The public facts.
-    label_is_worst : bool, default=False
-        Whether replacement changes its label instead. A metric does not tell opposite corners
-        apart, but a changed label turns each of its pairs from far to near.
+    With `label_is_worst`, replacement changes its label instead: a metric does not tell opposite
+    corners apart, but a changed label turns each of its pairs from far to near.
 
-    Returns
-    -------
-    Neighbours
-        The two data sets.
-
-    Examples
-    --------
     >>> setting = PublicSetting.make(4, lower=[0], upper=[1], epsilon=1, delta=0.01)
     >>> pair = worst_case_neighbours(setting)
     >>> pair.Z.ravel().tolist(), pair.other.ravel().tolist()
@@ -83,13 +63,7 @@ def worst_case_neighbours(setting: PublicSetting, *, label_is_worst: bool = Fals
 
 
 class RecordingSource(NoiseSource):
-    """A noise source that records the values it protects and its outputs.
-
-    Parameters
-    ----------
-    inner : NoiseSource
-        The source of the noise.
-    """
+    """A noise source that records the values it protects and its outputs."""
 
     def __init__(self, inner: NoiseSource) -> None:
         self.secure = inner.secure
@@ -131,14 +105,9 @@ class RecordingSource(NoiseSource):
 class ReplayingSource(NoiseSource):
     """A noise source that returns the outputs of an earlier run.
 
-    Parameters
-    ----------
-    record : RecordingSource
-        The earlier run.
-    rows : ndarray of int, optional
-        The new index of each row of the earlier run, if the two data sets are in different orders.
-        A secret order is then replayed for the same examples. It is as likely as the recorded one,
-        so this couples the two laws fairly.
+    `rows` gives the new index of each row of the earlier run, if the two data sets are in different
+    orders. A secret order is then replayed for the same examples. It is as likely as the recorded
+    one, so this couples the two laws fairly.
     """
 
     def __init__(self, record: RecordingSource, rows: NDArray[np.int64] | None = None) -> None:
@@ -176,22 +145,6 @@ def release_distances(
 
     Both are in units of the noise: distance / scale, and sensitivity / scale from the fit's
     releases. The distance must never exceed the bound.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        The mechanism.
-    neighbours : Neighbours
-        Two data sets.
-    setting : PublicSetting
-        The public facts.
-    noise : NoiseSource
-        The noise of the run.
-
-    Returns
-    -------
-    list of (float, float)
-        Distance and bound of each release.
     """
     record = RecordingSource(noise)
     fit = mechanism.fit(neighbours.Z, neighbours.signs, setting=setting, noise=record)

@@ -103,7 +103,6 @@ class _Beliefs:
 
     label: float
     centre: Vector
-    centre_variance: float
     length: float
 
 
@@ -181,20 +180,8 @@ class CentredStatistics(Mechanism):
     ) -> PrivateFit:
         """Learn from releases alone; the examples may be anywhere.
 
-        Parameters
-        ----------
-        release : callable
-            Takes ``centre``, ``radius``, ``weights``, ``mu`` and ``name`` as `release_moments`
-            does, and returns the released moments of all examples.
-        setting : PublicSetting
-            The public facts.
-        noise : NoiseSource
-            The source of the noise in the releases.
-
-        Returns
-        -------
-        PrivateFit
-            Everything that is released.
+        `release` takes ``centre``, ``radius``, ``weights``, ``mu`` and ``name`` as
+        `release_moments` does, and returns the released moments of all examples.
         """
         self.check(setting, noise)
         start = setting.standard_centre
@@ -204,7 +191,7 @@ class CentredStatistics(Mechanism):
         budget = setting.mu * (1.0 - 1e-12)
         rounds = _ROUNDS[self.n_rounds]
         moments: list[Moments] = []
-        beliefs = _Beliefs(0.0, start, 0.0, first_radius(setting))
+        beliefs = _Beliefs(0.0, start, first_radius(setting))
         for k, (share, mean_weight) in enumerate(rounds):
             is_last = k == len(rounds) - 1
             factor = _LAST_RADIUS if is_last else _MIDDLE_RADIUS if k else 1.0
@@ -295,7 +282,7 @@ def _update(moments: list[Moments], start: Vector) -> _Beliefs:
     error = newest.radius * newest.deviation / newest.weights.length
     trust = d * _LENGTH_DEVIATION**2 / (d * _LENGTH_DEVIATION**2 + error**2)
     length = trust * length + (1.0 - trust) * _EXPECTED_LENGTH * root
-    return _Beliefs(label, centre, variance, math.sqrt(length**2 + d * variance))
+    return _Beliefs(label, centre, math.sqrt(length**2 + d * variance))
 
 
 def _shrink_of(moments: list[Moments], k: int, label: float) -> float:

@@ -49,8 +49,6 @@ _LARGEST_CURVATURE = 1e6
 def clip_rows(V: Vector, radius: float) -> Vector:
     """Return rows scaled down to length at most `radius`.
 
-    Examples
-    --------
     >>> clip_rows(np.array([[3.0, 4.0]]), 1.0)
     array([[0.6, 0.8]])
     """
@@ -65,8 +63,6 @@ def check_smooth(loss: str | PairLoss, margin: float) -> PairLoss:
     It must be convex, act on opposite labels, and be smooth over margins of at most `margin`,
     which may be infinite.
 
-    Examples
-    --------
     >>> check_smooth("square", np.inf)
     Square(one_sided=False, margin=1.0)
     >>> check_smooth("hinge", np.inf)
@@ -180,21 +176,9 @@ def _descend(
 class PairGradient:
     """The gradient of the clipped pair risk of the module, logistic by default.
 
-    Parameters
-    ----------
-    Z : ndarray of shape (n, d)
-        Examples.
-    signs : ndarray of shape (n,)
-        Labels, -1 or +1.
-    radius : float
-        The clipping radius C.
-    n_examples : int, optional
-        The public n of the formula, at least the number of rows; by default that number.
-    loss : PairLoss, default=Logistic()
-        The loss.
+    `radius` is the clipping radius C. `n_examples` is the public n of the formula, by default the
+    number of rows.
 
-    Examples
-    --------
     >>> gradient = PairGradient(np.array([[1.0], [0.0]]), np.array([1.0, -1.0]), radius=2.0)
     >>> gradient(np.zeros(1))
     array([-0.25])

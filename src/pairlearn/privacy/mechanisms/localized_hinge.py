@@ -31,22 +31,9 @@ _TOLERANCE = 1e-6
 class HingeStage:
     """The public constants of one stage of Algorithm 5.
 
-    Parameters
-    ----------
-    n_examples : int
-        n_k.
-    strong_convexity : float
-        alpha_k = 2 / (zeta_k n_k).
-    target_gap : float
-        The accuracy C^2 zeta_k / n_k that the algorithm asks for.
-    width : float
-        h, the width over which the solver rounds off the hinge.
-    smoothness : float
-        Smoothness of the rounded objective.
-    n_steps : int
-        Steps of the solver.
-    sensitivity : float
-        Bound on the change of the solver's result, including its error.
+    The strong convexity is 2 / (zeta_k n_k), and `target_gap` the accuracy C^2 zeta_k / n_k that
+    the algorithm asks for. The solver rounds off the hinge over `width`; `smoothness` is that of
+    the rounded objective, and `sensitivity` includes the solver's error.
     """
 
     n_examples: int

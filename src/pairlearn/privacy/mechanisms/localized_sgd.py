@@ -29,18 +29,9 @@ __all__ = ["LocalizedPairSGD", "PairBounds"]
 class PairBounds:
     """The public constants of a pair loss on clipped pairs.
 
-    Parameters
-    ----------
-    length : float
-        Bound C on the length of a pair.
-    radius : float
-        Radius r of the domain.
-    lipschitz : float
-        G = C s, with s the largest slope for margins within C r.
-    smoothness : float
-        L = C^2 times the largest curvature.
-    change : float
-        Bound on the change of a pair's gradient when one of its examples is replaced.
+    A pair has at most the length C, and the domain the radius r. `lipschitz` is C times the largest
+    slope for margins within C r, `smoothness` C^2 times the largest curvature, and `change` bounds
+    the change of a pair's gradient when one of its examples is replaced.
     """
 
     length: float

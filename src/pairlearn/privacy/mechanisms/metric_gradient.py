@@ -80,8 +80,6 @@ def to_upper(M: Vector) -> Vector:
 
     It is the upper triangle, row by row, with sqrt(2) times the entries off the diagonal.
 
-    Examples
-    --------
     >>> to_upper(np.array([[1.0, 2.0], [2.0, 3.0]])).round(3).tolist()
     [1.0, 2.828, 3.0]
     """
@@ -93,8 +91,6 @@ def to_upper(M: Vector) -> Vector:
 def from_upper(v: Vector) -> Vector:
     """Return the symmetric matrix of a vector; the inverse of `to_upper`.
 
-    Examples
-    --------
     >>> from_upper(np.array([1.0, 2.0 * np.sqrt(2.0), 3.0])).round(12).tolist()
     [[1.0, 2.0], [2.0, 3.0]]
     """
@@ -109,13 +105,8 @@ def from_upper(v: Vector) -> Vector:
 class PairLengths:
     r"""Bounds on the gradient of one pair at a PSD matrix W; see the module.
 
-    Parameters
-    ----------
-    equal, different : float
-        E and D: bounds on the Frobenius norm for equal and for different labels.
+    They bound the Frobenius norm for equal and for different labels: E and D of the module.
 
-    Examples
-    --------
     >>> lengths = PairLengths.at(np.eye(2) / 4.0, radius=2.0, bias=1.0, different_weight=1.0)
     >>> lengths.equal, lengths.different, lengths.change
     (2.0, 2.0, 4.0)
@@ -155,23 +146,10 @@ class PairLengths:
 class MetricPairGradient:
     """The gradient of the metric risk of the module.
 
-    Parameters
-    ----------
-    Z : ndarray of shape (n, d)
-        Examples.
-    labels : ndarray of shape (n,)
-        Numbers that are equal for equal labels; NaN for an unknown one.
-    radius : float
-        The clipping radius C.
-    bias : float, default=1.0
-        The squared distance b that separates near from far.
-    different_weight : float, default=1.0
-        The weight a of pairs with different labels.
-    n_examples : int, optional
-        The public n of the formula, at least the number of rows; by default that number.
+    Equal labels are equal numbers; NaN is an unknown one. `radius` is the clipping radius C, `bias`
+    the squared distance b, `different_weight` the weight a. `n_examples` is the public n of the
+    formula, by default the number of rows.
 
-    Examples
-    --------
     >>> gradient = MetricPairGradient(np.array([[1.0], [0.0]]), np.zeros(2), radius=2.0)
     >>> gradient(np.ones((1, 1)))
     array([[0.5]])

@@ -25,16 +25,8 @@ _LOSS = Logistic()
 class Pass:
     """A pass that has begun and not ended: the iterate and the last example, both secret.
 
-    Parameters
-    ----------
-    w : ndarray of shape (d,)
-        The iterate.
-    previous : ndarray of shape (d,), optional
-        The last example in standard coordinates, exactly as it was given.
-    previous_sign : float, default=0.0
-        Its label, 0 before the first example.
-    n_seen : int, default=0
-        Number of examples so far.
+    `previous` is the last example in standard coordinates, exactly as it was given. Its sign is 0
+    before the first example.
     """
 
     w: Vector

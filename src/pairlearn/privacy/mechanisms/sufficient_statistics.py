@@ -75,19 +75,10 @@ _CHUNK_NUMBERS = 1 << 22
 class Weights:
     """Weights of the parts of a record's statistics (see the module).
 
-    Parameters
-    ----------
-    mean : float
-        b, the weight of v; y v has weight 1.
-    label : float
-        k, the weight of y.
-    length : float
-        r, the weight of the length of v.
-    second : float
-        q, the squared weight of v v^T; 0 leaves second moments out.
+    `mean`, `label`, `length` and `second` are b, k, r and q: the weights of v, of y and of the
+    length of v, and the squared weight of v v^T, where 0 leaves second moments out. y v has weight
+    1.
 
-    Examples
-    --------
     >>> round(Weights.free(0.5).sensitivity("replace") ** 2, 9)
     5.0
     """
@@ -204,8 +195,6 @@ class Moments:
 def clip_to_ball(V: Vector) -> tuple[Vector, Vector]:
     """Return the rows clipped to the unit ball and their lengths after clipping.
 
-    Examples
-    --------
     >>> clip_to_ball(np.array([[3.0, 4.0], [0.3, 0.4]]))
     (array([[0.6, 0.8],
            [0.3, 0.4]]), array([1. , 0.5]))
@@ -249,31 +238,12 @@ def release_moments(
 ) -> Moments:
     """Release the moments about `centre` with Gaussian-DP parameter `mu`.
 
-    Parameters
-    ----------
-    Z : ndarray of shape (n, d)
-        Examples in standard coordinates.
-    signs : ndarray of shape (n,)
-        Labels, -1 or +1.
-    centre, radius : ndarray, float
-        Public, or computed from earlier releases only.
-    weights : Weights
-        Weights of the parts.
-    mu : float
-        The budget of this release.
-    n_examples : int
-        The public number that turns sums into means.
-    neighbours : str
-        The neighbouring relation.
-    noise : NoiseSource
-        Floating-point Gaussian, or discrete if the source is secure. Discrete noise needs each
-        record's statistics rounded to a grid before the sum. The sensitivity then grows by the grid
-        step times the root of the number of statistics (half a step per record and coordinate, two
-        records).
-    name : str
-        Name in the certificate.
-    users : ndarray of int, optional
-        The user of each row, in increasing order; by default each row is a separate user.
+    `centre` and `radius` are public, or computed from earlier releases only. `n_examples` is the
+    public number that turns sums into means. `users` gives the user of each row, in increasing
+    order; by default each row is a separate user. A secure source adds discrete noise, which needs
+    each record's statistics rounded to a grid before the sum. The sensitivity then grows by the
+    grid step times the root of the number of statistics (half a step per record and coordinate, two
+    records).
     """
     d = Z.shape[1]
     mu = check_positive("mu", mu)
@@ -302,14 +272,8 @@ def release_moments(
 class Grid:
     """The grid that a record's statistics are rounded to, and its noise.
 
-    Parameters
-    ----------
-    step : float
-        Width of a step.
-    scale : float
-        Standard deviation of the noise, an integer number of steps.
-    sensitivity : float
-        The sensitivity of the lemma plus rounding.
+    The standard deviation `scale` is an integer number of steps; `sensitivity` includes the
+    rounding.
     """
 
     step: float

@@ -54,16 +54,8 @@ Sums = NDArray[np.int64]
 class SumTree:
     """The state of a growing tree. `leaf` and `sums` are secret; `noisy` was released.
 
-    Parameters
-    ----------
-    leaf : ndarray of int
-        Sum of the statistics since the last release, in steps of the grid.
-    sums, noisy : dict of int to ndarray
-        The nodes that cover all earlier intervals, by level, without and with noise.
-    n_seen : int
-        Number of records.
-    n_released : int
-        Number of releases.
+    `leaf` sums the statistics since the last release, in steps of the grid. `sums` and `noisy` hold
+    the nodes that cover all earlier intervals, by level, without and with noise.
     """
 
     leaf: Sums

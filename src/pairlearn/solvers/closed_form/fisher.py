@@ -24,22 +24,9 @@ __all__ = ["fisher_direction", "with_fisher"]
 def fisher_direction(rows: DenseRows, y: Vector, weight: Vector | None = None) -> Vector:
     """Return the direction; zero for columns that do not vary within the classes.
 
-    Parameters
-    ----------
-    rows : DenseRows
-        Examples, scaled.
-    y : ndarray of shape (n,)
-        Labels -1 and +1, both present.
-    weight : ndarray of shape (n,), optional
-        Weights of the examples; a factor of all examples of a class changes nothing.
+    Labels are -1 and +1, both present. A factor of the weights of all examples of a class changes
+    nothing.
 
-    Returns
-    -------
-    ndarray of shape (d,)
-        The coefficients.
-
-    Examples
-    --------
     >>> X = np.array([[0.0, 1.0], [0.0, -1.0], [2.0, 1.0], [2.0, -1.0], [1.0, 0.0], [1.0, 0.0]])
     >>> fisher_direction(DenseRows(X), np.array([-1.0, -1.0, 1.0, 1.0, -1.0, 1.0])).round(3)
     array([3.6, 0. ])
@@ -81,8 +68,6 @@ def with_fisher(
 
     The spread of scores is measured over the rows. Where w is zero, the result is zero too.
 
-    Examples
-    --------
     >>> X = np.array([[0.0, 1.0], [0.0, -1.0], [2.0, 1.0], [2.0, -1.0], [1.0, 0.0], [1.0, 0.0]])
     >>> y = np.array([-1.0, -1.0, 1.0, 1.0, -1.0, 1.0])
     >>> with_fisher(np.array([0.0, 1.0]), 0.5, DenseRows(X), y).round(3)

@@ -82,13 +82,6 @@ def _fill_above(matrix: Vector) -> None:
 class MappedMoments:
     """Class moments of mapped rows, from chunks in any order.
 
-    Parameters
-    ----------
-    features : FeatureMap
-        A fitted map.
-
-    Examples
-    --------
     >>> from pairlearn.features import Hats
     >>> X, y = np.arange(8.0)[:, None], np.array([-1, -1, 1, 1, 1, 1, -1, -1])
     >>> moments = MappedMoments(Hats(n_knots=8).fit(X)).add(X[:5], y[:5]).add(X[5:], y[5:])
@@ -112,22 +105,7 @@ class MappedMoments:
         return float(self.moments.counts.sum())
 
     def add(self, X: Any, y: ArrayLike, *, example_weight: ArrayLike | None = None) -> Self:
-        """Map and add a chunk of examples with labels -1 and +1.
-
-        Parameters
-        ----------
-        X : array-like, sparse container or rows of shape (n, d)
-            Examples, before the map.
-        y : array-like of shape (n,)
-            Labels.
-        example_weight : array-like of shape (n,), optional
-            How often each example counts.
-
-        Returns
-        -------
-        MappedMoments
-            Itself.
-        """
+        """Map and add a chunk of examples with labels -1 and +1; a weight of 2 counts one twice."""
         rows = as_rows(X)
         n = rows.shape[0]
         y = check_labels(y, n)
@@ -246,15 +224,7 @@ class MappedMoments:
     def solve(self, *, ridge: float) -> Vector:
         """Return the coefficients of mapped features.
 
-        Parameters
-        ----------
-        ridge : float
-            The weight of the squared norm, for features of mean variance 1; positive.
-
-        Returns
-        -------
-        ndarray of shape (n_outputs,)
-            The minimiser.
+        `ridge` is the weight of the squared norm, for features of mean variance 1; positive.
         """
         return self.problem().solve(ridge)
 
@@ -289,16 +259,8 @@ class MappedMoments:
 class RidgeProblem:
     """Scaled moments: the minimiser of the square loss for any ridge.
 
-    Parameters
-    ----------
-    C : ndarray of shape (m, m)
-        The sum of the class covariances of scaled features.
-    u : ndarray of shape (m,)
-        The difference of the class means.
-    scale : ndarray of shape (m,)
-        The factor of each feature.
-    rough : bool, default=False
-        Whether single precision is enough.
+    `C` is the sum of the class covariances of scaled features, `u` the difference of the class
+    means, `scale` the factor of each feature. If it is `rough`, single precision is enough.
     """
 
     def __init__(self, C: Vector, u: Vector, scale: Vector, *, rough: bool = False) -> None:
@@ -310,19 +272,8 @@ class RidgeProblem:
     ) -> Vector:
         """Return the coefficients for a ridge.
 
-        Parameters
-        ----------
-        ridge : float
-            Positive.
-        signs : ndarray of shape (m,), optional
-            1 or -1 for coefficients that must not be negative or positive, 0 for the others.
-        margin : float, default=1.0
-            The margin of the loss.
-
-        Returns
-        -------
-        ndarray of shape (m,)
-            The minimiser, in units of the mapped features.
+        They are in units of the mapped features. `signs` is 1 or -1 for coefficients that must not
+        be negative or positive, 0 for the others.
         """
         from scipy import linalg
 

@@ -82,22 +82,7 @@ class ClassMoments:
         self.scatters = np.zeros((2, d, d))
 
     def add(self, X: Any, y: ArrayLike, *, example_weight: ArrayLike | None = None) -> Self:
-        """Add a chunk of examples with labels -1 and +1.
-
-        Parameters
-        ----------
-        X : array-like, sparse container or rows of shape (m, d)
-            Examples.
-        y : array-like of shape (m,)
-            Labels.
-        example_weight : array-like of shape (m,), optional
-            How often each example counts; at least 0, not necessarily whole.
-
-        Returns
-        -------
-        ClassMoments
-            Itself.
-        """
+        """Add examples with labels -1 and +1; `example_weight` says how often each counts."""
         from pairlearn.solvers.rows import as_rows
 
         rows = as_rows(X)
@@ -168,20 +153,7 @@ class ClassMoments:
         return self
 
     def without(self, other: ClassMoments) -> ClassMoments:
-        """Return the moments without the examples of `other`, which must be among these.
-
-        So the moments of all folds but one need no second pass over the examples.
-
-        Parameters
-        ----------
-        other : ClassMoments
-            The moments of a part of these examples.
-
-        Returns
-        -------
-        ClassMoments
-            The moments of the rest.
-        """
+        """Return the moments without the examples of `other`, which must be among these."""
         rest = ClassMoments(self.means.shape[1])
         for kind in range(2):
             count = self.counts[kind] - other.counts[kind]

@@ -534,15 +534,7 @@ class PairPlan:
 
 
 class Turn:
-    """Two rows that take turns as the current and the previous example.
-
-    Parameters
-    ----------
-    X : ndarray of shape (2, d)
-        The rows.
-    y : ndarray of shape (2,)
-        Their labels.
-    """
+    """Two rows that take turns as the current and the previous example."""
 
     __slots__ = ("flat", "pair", "y")
 

@@ -144,9 +144,8 @@ class PairwiseSGD:
         generator = check_generator(rng)
         if isinstance(rows, LaterRows) and n_steps > n:
             rows = DenseRows(rows.X).checked()
-        descent = _descent_for(
-            parts, rows.shape[1], dtype=_iterate_dtype(rows), w_start=w_start, horizon=n_steps
-        )
+        dtype = rows.dtype if isinstance(rows, DenseRows) else np.float64
+        descent = _descent_for(parts, rows.shape[1], dtype=dtype, w_start=w_start, horizon=n_steps)
         descent.keep_signs(y)
         source = sound_source(self.pairing, n, generator, y)
         plan: Plan | SlotPlan
@@ -218,10 +217,6 @@ class PairwiseSGD:
         descent = _descent_for(parts, n_features, dtype=dtype, w_start=w_start)
         descent.stand_still(check_count("n_before", n_before, minimum=0))
         return Stream(self.pairing, descent, check_generator(rng), scales)
-
-
-def _iterate_dtype(rows: Rows) -> Any:
-    return rows.dtype if isinstance(rows, DenseRows) else np.float64
 
 
 def _running_risk(

@@ -225,11 +225,7 @@ class Stream:
         return self
 
     def learn_rows(
-        self,
-        rows: Rows,
-        y: Vector,
-        weight: Vector,
-        qid: ArrayLike | None = None,
+        self, rows: Rows, y: Vector, weight: Vector, qid: ArrayLike | None = None
     ) -> Stream:
         """Learn from a chunk as `learn_many` does; its labels and weights are already checked.
 
@@ -258,13 +254,7 @@ class Stream:
         if not isinstance(rows, DenseRows) and descent.w.dtype != np.float64:
             raise TypeError("Sparse chunks need dtype=float64 at the start of the stream.")
 
-    def _learn_rows(
-        self,
-        rows: Rows,
-        y: Vector,
-        weight: Vector,
-        qid: ArrayLike | None,
-    ) -> None:
+    def _learn_rows(self, rows: Rows, y: Vector, weight: Vector, qid: ArrayLike | None) -> None:
         """Learn from checked rows; if this fails, restore the state and raise."""
         descent, m = self._descent, rows.shape[0]
         if m == 0:
@@ -425,11 +415,7 @@ class Stream:
             raise ValueError("qid needs a pairing within queries; use PreviousOfQuery().")
 
     def _meet_in_order(
-        self,
-        rows: DenseRows,
-        y: Vector,
-        weight: Vector,
-        qid: ArrayLike | None,
+        self, rows: DenseRows, y: Vector, weight: Vector, qid: ArrayLike | None
     ) -> None:
         """Pair each example of a chunk with the previous one, on scaled rows.
 

@@ -141,19 +141,8 @@ class ExactSolver:
 class PairObjective:
     """The mean loss over opposite pairs of one data set, which is minimised for any ridge.
 
-    Parameters
-    ----------
-    rows : DenseRows or CsrRows
-        Examples.
-    y : ndarray of shape (n,)
-        Labels -1 and +1, both present.
-    loss : PairLoss
-        A smooth convex loss of opposite pairs.
-    weight : ndarray of shape (n,), optional
-        Weights of the examples.
+    The loss is smooth and convex. Labels are -1 and +1, both present.
 
-    Examples
-    --------
     >>> rows, y = DenseRows(np.array([[0.0], [1.0]])), np.array([-1.0, 1.0])
     >>> PairObjective(rows, y, SquaredHinge()).minimise(1.0)[0]
     array([0.5])
@@ -195,23 +184,8 @@ class PairObjective:
     ) -> tuple[Vector, int]:
         """Return the minimiser of the mean loss plus ridge ||w||^2, and the number of evaluations.
 
-        Parameters
-        ----------
-        ridge : float
-            The weight of ||w||^2.
-        w_start : ndarray of shape (d,), optional
-            Start of the search; the minimiser for the square loss by default.
-        tolerance : float, default=1e-9
-            Stop when an iteration lowers the objective by less than this share.
-        max_iterations : int, default=200
-            The limit on iterations.
-
-        Returns
-        -------
-        w : ndarray of shape (d,)
-            The minimiser.
-        n_evaluations : int
-            How often the risk was evaluated.
+        The search starts at the minimiser for the square loss by default. It stops when an
+        iteration lowers the objective by less than the share `tolerance`.
         """
         if self._loss.by_moments:
             assert self._moments is not None
@@ -263,30 +237,11 @@ def descend(
 ) -> tuple[Vector, int, bool]:
     """Run L-BFGS in the coordinates in which the square loss has the identity as Hessian.
 
-    Parameters
-    ----------
-    risk : callable
-        From w to the mean loss over opposite pairs and its gradient.
-    w_start : ndarray of shape (d,)
-        Start of the search.
-    scatter : ndarray of shape (d, d), optional
-        The mean of v v' over differences v of pairs, half the Hessian of the square loss. None
-        searches in the coordinates of w.
-    ridge : float
-        The weight of ||w||^2.
-    tolerance : float
-        Stop when an iteration lowers the objective by less than this share.
-    max_iterations : int
-        The limit on iterations.
-
-    Returns
-    -------
-    w : ndarray of shape (d,)
-        The minimiser.
-    n_evaluations : int
-        The number of evaluations of the risk.
-    stopped : bool
-        Whether the search reached `max_iterations`.
+    `risk` goes from w to the mean loss over opposite pairs and its gradient. `scatter` is the mean
+    of v v' over differences v of pairs, half the Hessian of the square loss; without it the search
+    is in the coordinates of w. It stops when an iteration lowers the objective by less than the
+    share `tolerance`. Returns the minimiser, the number of evaluations, and whether the search
+    reached `max_iterations`.
     """
     from scipy import linalg
     from scipy.optimize import minimize
@@ -330,22 +285,8 @@ def descend(
 def pair_mean(loss: PairLoss, positive: Mask, weight: Vector | None = None) -> ScoreLoss:
     """Return a function of scores: the mean loss over opposite pairs, and its derivatives.
 
-    Parameters
-    ----------
-    loss : PairLoss
-        A loss of opposite pairs.
-    positive : ndarray of bool of shape (n,)
-        Which examples are positive.
-    weight : ndarray of shape (n,), optional
-        Weights of the examples; a pair weighs the product of both.
+    A pair weighs the product of the weights of both examples.
 
-    Returns
-    -------
-    callable
-        From scores to (value, derivatives by score).
-
-    Examples
-    --------
     >>> mean = pair_mean(SquaredHinge(), np.array([True, False]))
     >>> mean(np.array([0.5, 0.0]))
     (0.25, array([-1.,  1.]))

@@ -36,19 +36,9 @@ _ENOUGH = 1e-4
 class SquaredHingeNewton:
     """Minimises the squared hinge plus a ridge on one data set, for any number of ridges.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n, d)
-        Examples in double precision.
-    positive : ndarray of bool of shape (n,)
-        Which examples are positive; both classes are present.
-    weight : ndarray of shape (n,), optional
-        Weights of the examples; a pair weighs the product of both.
-    margin : float, default=1.0
-        The margin.
+    `X` is in double precision, and both classes are present. A pair weighs the product of the
+    weights of both examples.
 
-    Examples
-    --------
     >>> X = np.array([[0.0], [1.0]])
     >>> newton = SquaredHingeNewton(X, np.array([False, True]))
     >>> w, n_iterations = newton.minimise(1.0)
@@ -57,12 +47,7 @@ class SquaredHingeNewton:
     """
 
     def __init__(
-        self,
-        X: NDArray[Any],
-        positive: Mask,
-        *,
-        weight: Vector | None = None,
-        margin: float = 1.0,
+        self, X: NDArray[Any], positive: Mask, *, weight: Vector | None = None, margin: float = 1.0
     ) -> None:
         self._P, self._N, self._margin = X[positive], X[~positive], margin
         n_positive, n_negative = len(self._P), len(self._N)
@@ -83,23 +68,8 @@ class SquaredHingeNewton:
     ) -> tuple[Vector, int]:
         """Return the minimiser and the number of iterations.
 
-        Parameters
-        ----------
-        ridge : float
-            The weight of ||w||^2.
-        w_start : ndarray of shape (d,), optional
-            The starting point, zero by default.
-        tolerance : float, default=1e-9
-            Stop when an iteration predicts or brings less than this share of the objective.
-        max_iterations : int, default=50
-            The limit on Newton steps.
-
-        Returns
-        -------
-        w : ndarray of shape (d,)
-            The minimiser.
-        n_iterations : int
-            Newton steps taken.
+        The search starts at zero by default. It stops when an iteration predicts or brings less
+        than the share `tolerance` of the objective.
         """
         with np.errstate(over="ignore", invalid="ignore"):
             return self._minimise(ridge, w_start, tolerance, max_iterations)

@@ -58,13 +58,8 @@ class OrderWarning(UserWarning):
 class OrderWatch:
     """Watches the labels of a stream, and warns once if their order is not random.
 
-    Parameters
-    ----------
-    cure : str, default=""
-        A further remedy besides shuffling, for the warning.
+    `cure` is a further remedy besides shuffling, for the warning.
 
-    Examples
-    --------
     >>> import warnings
     >>> watch = OrderWatch()
     >>> watch.note(np.tile([1.0, -1.0], 500))

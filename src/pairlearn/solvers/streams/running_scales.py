@@ -89,18 +89,10 @@ class _Known(Protocol):
 class RunningScales:
     """The scales of the columns of a stream.
 
-    Parameters
-    ----------
-    n_features : int
-        Number of columns.
-    start : {"zero", "scaled", "given"}, default="zero"
-        Where the parameter starts: at zero, at a point in scaled units, or at a point in the user's
-        units, whose function is preserved.
-    together : int, default=1
-        This many consecutive rows always get the same scales: 2 for given pairs.
+    `start` says where the parameter starts: at "zero", at a point in "scaled" units, or at a point
+    "given" in the user's units, whose function is preserved. `together` consecutive rows always get
+    the same scales: 2 for given pairs.
 
-    Examples
-    --------
     >>> scales = RunningScales(2)
     >>> rows = DenseRows(np.array([[1e6, 5.0], [3e6, 5.0]]))
     >>> for part, change in scales.segments(rows):

@@ -56,29 +56,11 @@ _GROWTH = 3.0
 class TopStream:
     """A stream learned for the top of the list.
 
-    Parameters
-    ----------
-    objective : Objective
-        What is minimised.
-    loss : PairLoss
-        A loss that falls with the margin.
-    n_features : int
-        The number of features.
-    step_size : float, default=1.0
-        The scale of the steps, in units of the scaled coefficients.
-    radius : float, default=inf
-        Radius of the ball of scaled coefficients.
-    is_scaled : bool, default=True
-        Whether features are divided by their running deviation.
-    batch_size : int, default=64
-        Number of new examples per step.
-    memory : int, default=512
-        Number of past examples to keep per class.
-    seed : int, default=0
-        Seed of the choice of examples to keep.
+    The loss falls with the margin. `step_size` and `radius` are in units of the scaled
+    coefficients. If it `is_scaled`, features are divided by their running deviation. Each step
+    takes `batch_size` new examples, and `memory` past examples per class are kept, chosen by
+    `seed`.
 
-    Examples
-    --------
     >>> from pairlearn.losses import SquaredHinge
     >>> from pairlearn.solvers.rows import DenseRows
     >>> rng = np.random.default_rng(0)
@@ -127,20 +109,8 @@ class TopStream:
     def learn(self, rows: Rows, y: Vector, weight: Vector) -> Vector:
         """Learn a chunk.
 
-        Parameters
-        ----------
-        rows : DenseRows or CsrRows
-            Examples.
-        y : ndarray of shape (m,)
-            Labels -1 and +1.
-        weight : ndarray of shape (m,) or (0,)
-            Weights; empty if all are equal.
-
-        Returns
-        -------
-        ndarray of shape (m,)
-            The examples' scores by the average before this chunk. A chunk that makes numbers
-            overflow is refused and not learned.
+        Returns the examples' scores by the average before this chunk. Empty weights are equal. A
+        chunk that makes numbers overflow is refused and not learned.
         """
         before = self.state()
         with np.errstate(over="ignore", invalid="ignore"):
@@ -388,29 +358,7 @@ def solve_top(
 ) -> Solution:
     """Return what `TopStream` learns from stored examples, shuffled anew for each pass.
 
-    Parameters
-    ----------
-    objective : Objective
-        What is minimised.
-    loss : PairLoss
-        A loss that falls with the margin.
-    rows : DenseRows or CsrRows
-        Examples.
-    y : ndarray of shape (n,)
-        Labels -1 and +1, both present.
-    n_passes : float
-        Number of examples to learn, as a multiple of n.
-    step_size, radius, is_scaled
-        As in `TopStream`.
-    weight : ndarray of shape (n,), optional
-        Weights of the examples.
-    rng : Generator
-        Source of the orders.
-
-    Returns
-    -------
-    Solution
-        The model is `average`; a step is an example.
+    The model is `average`; a step is an example. The other settings are those of `TopStream`.
     """
     n = len(y)
     seed = int(rng.integers(2**31))

@@ -407,7 +407,8 @@ class ArrowReader(Reader):
                 f"column {short_name(self.layout.names[j])} holds a value that is not of its type "
                 f"{array.type.value_type}; write the file again."
             ) from None
-        table = np.array([self._code(j, text) for text in texts] + [-1], dtype=np.int64)
+        known = [self.layout.code_of(j, text) if text else -1 for text in texts]
+        table = np.array([*known, -1], dtype=np.int64)
         indices = array.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)
         codes: NDArray[np.int64] = table[indices]
         for row in np.flatnonzero(codes == -2).tolist():
@@ -426,9 +427,6 @@ class ArrowReader(Reader):
                 raise
             value = scalar.value  # a time outside Python's range of years: use its number
         return "" if value is None else str(value)
-
-    def _code(self, j: int, text: str) -> int:
-        return self.layout.code_of(j, text) if text else -1
 
 
 def files_of(source: Any) -> list[Path]:

@@ -189,9 +189,7 @@ class NpyReader(Reader):
         self.chunk_rows = chunk_rows_for(chunk_rows, self.n_features)
         self._consumed = Consumed()
         self.position = replace(
-            Position(self.format),
-            fingerprint=self._fingerprint(),
-            consumed=self._consumed.place(0),
+            Position(self.format), fingerprint=self._fingerprint(), consumed=self._consumed.place(0)
         )
 
     def _fingerprint(self) -> str:
