@@ -61,6 +61,7 @@ from pairlearn.reference import average_of, pairwise_sgd
 from pairlearn.schedules import Schedule, check_schedule
 from pairlearn.solvers import OBJECTIVES, Objective
 from pairlearn.streams import FORMATS, IteratorReader, add_format, open_reader
+from pairlearn.streams.readers.open import _SUFFIXES
 from pairlearn.theory import auc_gradient_change
 
 # ruff: noqa: N805
@@ -517,7 +518,7 @@ def test_a_reader_in_the_library_the_program_and_with_a_model(table, capsys):
         assert run(program, ["evaluate", "t.safetensors", "t.jsonl", "--json"]) == 0
         assert json.loads(capsys.readouterr().out)["auc"] > 0.8
     finally:
-        del FORMATS["json_lines"]
+        del FORMATS["json_lines"], _SUFFIXES[".jsonl"]
 
 
 # ------------------------------------------------------------------------------- an estimator
