@@ -241,22 +241,7 @@ class Recipe:
         loss: str | PairLoss | None = None,
         rng: Any = None,
     ) -> SweepSolution:
-        """Run the method for several step sizes and radii on one sample path.
-
-        Parameters
-        ----------
-        X, y : array-like
-            As in `solve`.
-        step_sizes, radii : sequence of float
-            One of each for every model.
-        n_passes, loss, rng : optional
-            As in `solve`.
-
-        Returns
-        -------
-        SweepSolution
-            The models are its `averages`.
-        """
+        """Run `solve` for several step sizes and their radii on one sample path."""
         run = self.run
         if not isinstance(run, PairRun) or not run.pairing.one_pair_a_step:
             raise ValueError(f"{self.name} does not take one pair per step; call `solve` for each.")

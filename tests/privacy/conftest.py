@@ -2,6 +2,9 @@
 import numpy as np
 import pytest
 
+from pairlearn.privacy.records import read_table
+from pairlearn.privacy.selection import _half_wins
+
 
 def touch_distribution(n, weights, largest=None):
     """Return the exact law of H = sum_t a_t 1[i_t = k or i_{t-1} = k] for weights a_t and fixed k.
@@ -27,3 +30,14 @@ def touch_distribution(n, weights, largest=None):
 @pytest.fixture(name="touch_distribution")
 def touch_distribution_fixture():
     return touch_distribution
+
+
+@pytest.fixture
+def pair_utility():
+    """Return a function from scores and signs to each model's share of correctly ordered pairs."""
+
+    def utility(scores, signs):
+        table = read_table(scores)
+        return 0.5 * _half_wins(table, signs) / (len(table) * (len(table) - 1))
+
+    return utility

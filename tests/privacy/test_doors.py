@@ -30,7 +30,7 @@ from pairlearn.privacy.mechanisms.by_name import MECHANISMS
 from pairlearn.privacy.mechanisms.localized_sgd import LocalizedPairSGD
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.privacy.release import GRID_STEPS
-from pairlearn.privacy.selection import pair_utility, select_privately
+from pairlearn.privacy.selection import select_privately
 
 pytestmark = pytest.mark.filterwarnings("ignore::pairlearn.PrivacyWarning")
 
@@ -57,7 +57,7 @@ CONTAINERS = {
 
 
 @pytest.mark.parametrize("container", CONTAINERS.values(), ids=CONTAINERS)
-def test_one_label_of_another_type_changes_nobody_elses(container):
+def test_one_label_of_another_type_changes_nobody_elses(container, pair_utility):
     X, y = gaussian()
     labels = y.tolist()
     negative, strange = [*labels[:-1], 0], [*labels[:-1], "n/a"]

@@ -11,7 +11,7 @@ from pairlearn.privacy.mechanisms.centred import CentredStatistics
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.privacy.planner import expected_auc, plan, simulated_auc
 from pairlearn.privacy.quartiles import PrivateBounds
-from pairlearn.privacy.selection import pair_utility, select_privately
+from pairlearn.privacy.selection import select_privately
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def brute_utility(scores, signs):
     return total / (n * (n - 1))
 
 
-def test_utility_counts_pairs_and_keeps_its_sensitivity():
+def test_utility_counts_pairs_and_keeps_its_sensitivity(pair_utility):
     rng = np.random.default_rng(0)
     for _ in range(200):
         n = int(rng.integers(2, 9))
@@ -109,7 +109,7 @@ def test_utility_counts_pairs_and_keeps_its_sensitivity():
 
 
 @pytest.mark.thorough
-def test_selection_has_the_law_of_permute_and_flip():
+def test_selection_has_the_law_of_permute_and_flip(pair_utility):
     # Three models, 4000 draws, chi-square at a fixed seed; false-alarm rate of a fresh one 1e-4.
     from scipy.stats import chisquare
 

@@ -2,7 +2,6 @@
 """Metrics of scores with confidence intervals and tests, and exact pair risks."""
 
 from pairlearn.metrics.auc import roc_auc
-from pairlearn.metrics.average_precision import AveragePrecision
 from pairlearn.metrics.bands import PrecisionRecallBand, RocBand, precision_recall_band, roc_band
 from pairlearn.metrics.calibration import (
     BrierScore,
@@ -25,7 +24,7 @@ from pairlearn.metrics.partial import PartialAUC
 from pairlearn.metrics.ranking import ndcg, pair_accuracy
 from pairlearn.metrics.risk import pair_risk, pair_risk_gradient
 from pairlearn.metrics.scorers import METRICS, Scorer, as_metric, scorer
-from pairlearn.metrics.top import EnrichmentFactor, PrecisionAt, RecallAt
+from pairlearn.metrics.top import AveragePrecision, EnrichmentFactor, PrecisionAt, RecallAt
 
 __all__ = [
     "METRICS",

@@ -12,13 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pairlearn.metrics.average_precision import AveragePrecision
 from pairlearn.metrics.calibration import BrierScore, CalibrationError
 from pairlearn.metrics.costs import ExpectedCost
 from pairlearn.metrics.hand_till import HandTill
 from pairlearn.metrics.metric import Metric
 from pairlearn.metrics.partial import PartialAUC
-from pairlearn.metrics.top import EnrichmentFactor, PrecisionAt, RecallAt
+from pairlearn.metrics.top import AveragePrecision, EnrichmentFactor, PrecisionAt, RecallAt
 
 __all__ = ["METRICS", "Scorer", "as_metric", "scorer"]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-r"""Metrics of the top of the list: precision and recall among the k highest scores, enrichment.
+r"""Metrics of the top of the list: precision and recall among k, enrichment, average precision.
 
 The top k of n examples is the top share alpha = k / n. Examples that tie at the cut all count by
 the same fraction, the expectation over all orders of the ties. With weights, the top share of the
@@ -9,6 +9,13 @@ If example i gains weight, the cut moves so that the share stays alpha: examples
 leave, and these are positive with probability p_c. So the caught weight S = sum v_i u_i y_i has the
 derivative u_i y_i - p_c (u_i - alpha), where u_i is the accepted part of i. The estimate of p_c is
 the share of positives among the n^(2/3) examples next to the cut.
+
+The average precision is AP = sum over positives i of (v_i / V+) P(s_i), where P(s) is the share of
+positives in the weight of the examples with scores of at least s. This is scikit-learn's step-wise
+sum, without interpolation. Let t and f be the weights of positives and negatives with at least that
+score. Then dP/dt = f / (t + f)^2 and dP/df = -t / (t + f)^2; sorted sums turn them into the
+influence of every example. Unlike the AUC it depends on the share of positives: the interval is for
+examples that are drawn together, not for fixed class sizes.
 """
 
 from __future__ import annotations
@@ -24,7 +31,7 @@ from pairlearn.metrics.metric import Measured, TwoClassMetric
 from pairlearn.typing import Mask
 from pairlearn.validation import check_count
 
-__all__ = ["EnrichmentFactor", "PrecisionAt", "RecallAt"]
+__all__ = ["AveragePrecision", "EnrichmentFactor", "PrecisionAt", "RecallAt"]
 
 
 @dataclass(frozen=True)
@@ -174,3 +181,36 @@ def _share_of(k: int, n: int) -> float:
     if k > n:
         raise ValueError(f"k must be at most the number of examples, got {k} for {n} examples.")
     return k / n
+
+
+@dataclass(frozen=True)
+class AveragePrecision(TwoClassMetric):
+    """The mean precision over the positives, as scikit-learn's `average_precision_score`.
+
+    Examples
+    --------
+    >>> AveragePrecision()([0, 1, 0, 1], [0.1, 0.35, 0.4, 0.8])
+    0.8333333333333333
+    """
+
+    def measure_classes(self, positive: Mask, scores: Vector, weight: Vector) -> Measured:
+        """Return the average precision and its influences."""
+        found = corners(positive, scores, weight)
+        true, false = found.accepted_positive[1:], found.accepted_negative[1:]
+        share = np.diff(found.accepted_positive) / true[-1]
+        accepted = true + false
+        precision = true / accepted
+        value = float(share @ precision)
+        # an example counts at its own score and below
+        gain = _from_here(share * false / accepted**2)
+        loss = _from_here(share * true / accepted**2)
+        influence = np.where(
+            positive,
+            (precision[found.step] - value) / true[-1] + gain[found.step],
+            -loss[found.step],
+        )
+        return Measured(min(value, 1.0), weight * influence, int(np.count_nonzero(positive)))
+
+
+def _from_here(values: Vector) -> Vector:
+    return np.cumsum(values[::-1])[::-1]

@@ -30,22 +30,7 @@ from pairlearn.privacy.records import is_label, read_table
 from pairlearn.typing import Vector
 from pairlearn.validation import check_positive
 
-__all__ = ["pair_utility", "select_privately"]
-
-
-def pair_utility(scores: ArrayLike, signs: ArrayLike) -> Vector:
-    """Return the share of correctly ordered pairs of each model.
-
-    `scores` has a column for each model; a score that is not a number counts as 0. Any sign but +1
-    is negative. The utilities are not for publication.
-
-    >>> pair_utility([[2.0, 1.0], [1.0, 2.0]], [1, -1])
-    array([0.5, 0. ])
-    """
-    table = read_table(scores, name="scores")
-    n = len(table)
-    utility: Vector = 0.5 * _half_wins(table, signs) / max(1, n * (n - 1))
-    return utility
+__all__ = ["select_privately"]
 
 
 def _half_wins(table: Vector, signs: ArrayLike) -> NDArray[np.int64]:

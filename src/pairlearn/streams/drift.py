@@ -146,20 +146,7 @@ class DriftAlarm:
 
     @one_at_a_time
     def update(self, scores: ArrayLike, is_positive: ArrayLike) -> int:
-        """Add examples in the order of their scores, which must come from before learning them.
-
-        Parameters
-        ----------
-        scores : array-like of shape (n,)
-            Finite scores.
-        is_positive : array-like of shape (n,)
-            Whether each example is positive: True or 1, False or 0.
-
-        Returns
-        -------
-        int
-            The number of alarms that these examples raised.
-        """
+        """Add examples scored before they were learned; return the number of new alarms."""
         new, labels = check_scored(scores, is_positive)
         before = len(self.alarms)
         begin = 0

@@ -145,18 +145,7 @@ class Certificate:
         return 0.5 * self._gaussian_mu("a zCDP parameter") ** 2
 
     def rdp(self, order: float) -> float:
-        """Return the Renyi-DP epsilon of an order above 1: order mu^2 / 2.
-
-        Parameters
-        ----------
-        order : float
-            The order, usually called alpha.
-
-        Returns
-        -------
-        float
-            epsilon(order), exact for one Gaussian release and the composition of several.
-        """
+        """Return the Renyi-DP epsilon of an order above 1, which is exact: order mu^2 / 2."""
         if not order > 1:
             raise ValueError(f"an order of Renyi-DP is above 1, got {order!r}.")
         return order * 0.5 * self._gaussian_mu("a Renyi-DP curve") ** 2

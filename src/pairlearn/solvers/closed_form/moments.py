@@ -196,20 +196,7 @@ class ClassMoments:
         return self.covariance + np.outer(self.difference, self.difference)
 
     def solve(self, *, ridge: float = 0.0, margin: float = 1.0) -> Vector:
-        """Return the minimiser of the mean square loss over opposite pairs plus ridge ||w||^2.
-
-        Parameters
-        ----------
-        ridge : float, default=0.0
-            The weight of ||w||^2.
-        margin : float, default=1.0
-            The margin m of the square loss.
-
-        Returns
-        -------
-        ndarray of shape (d,)
-            The minimiser, of least norm if there are several.
-        """
+        """Return the least-norm minimiser of the mean square loss of pairs plus ridge ||w||^2."""
         from scipy import linalg
 
         if not ridge >= 0.0:
