@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Defaults on many data sets: ``python -m benchmarks.league [--data DIR]``.
 
-Every data set of the given folders (see `pairlearn.experiments.league`) takes part; where none is
+Every data set of the given folders (see `benchmarks.league_table`) takes part; where none is
 given, those of the folder named by PAIRLEARN_DATA and of its folder ``league``, or else sets that
 ship with scikit-learn.
 
@@ -24,8 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn import AUCClassifier
-from pairlearn.experiments.league import (
+from benchmarks.league_table import (
     Result,
     Task,
     auc_line,
@@ -37,6 +36,7 @@ from pairlearn.experiments.league import (
     summary,
     tasks_of,
 )
+from pairlearn import AUCClassifier
 
 
 class OnePass:

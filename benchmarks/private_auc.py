@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Private AUC on many data sets: ``python -m benchmarks.private_auc [--data DIR]``.
 
-The tasks are those of `pairlearn.experiments.league` with 60 features or fewer. Public are the
+The tasks are those of `benchmarks.league_table` with 60 features or fewer. Public are the
 bounds of each feature, for which its smallest and largest value in the whole set stand, rounded
 outwards to two digits, as a documented range would be; nothing else. A split has 70 % of the rows
 for training, at most ``--rows`` of them, stratified; delta = 1/n, one example replaced. Printed are

@@ -8,7 +8,7 @@ all of it together keeps the promise of one fit. Default: all rows and the whole
 belief about rare classes, all pairs, hats. "Best afterwards" is the candidate that was best on the
 test rows on average, trained as the default is: what tuning could find if it were free.
 
-Tasks are those of `pairlearn.experiments.league`; bounds are ranges rounded outwards, delta = 1/n,
+Tasks are those of `benchmarks.league_table`; bounds are ranges rounded outwards, delta = 1/n,
 one example replaced. Printed is the mean test AUC over splits.
 """
 

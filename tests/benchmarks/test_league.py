@@ -2,8 +2,7 @@
 import numpy as np
 import pytest
 from benchmarks.league import OnePass, main, shipped, streams
-
-from pairlearn.experiments.league import auc_line, methods, play
+from benchmarks.league_table import auc_line, methods, play
 
 
 @pytest.mark.thorough

@@ -282,4 +282,4 @@ def test_compare_with_settings(table, tmp_path, capsys, monkeypatch):
     err = call(capsys, *base, *sets("solver=exat"), status=2).err
     assert "did you mean 'exact'?" in err
     err = call(capsys, "compare", tmp_path, *sets("solver=exact"), status=2).err
-    assert "--set is for data sets and files" in err
+    assert "is a folder; name its files" in err

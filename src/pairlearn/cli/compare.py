@@ -68,10 +68,9 @@ def command(**given: Any) -> None:
     r"""Compare methods on data sets by test AUC, time and memory.
 
     DATA are names of `pairlearn data list`, tables of your own (CSV, Parquet, Arrow: name the label
-    with --label; columns are read as by `pairlearn train`), or folders. Tables get a report, in
-    NAME-report unless --report names another folder. The data sets of a folder are tried with the
-    defaults of our methods and of well-known classifiers, one line for each. --set adds
-    `AUCClassifier` with these settings to the methods. The exit status is 1 if a cell failed.
+    with --label; columns are read as by `pairlearn train`). Tables get a report, in NAME-report
+    unless --report names another folder. --set adds `AUCClassifier` with these settings to the
+    methods. The exit status is 1 if a cell failed.
 
     \b
     Examples:
@@ -79,24 +78,22 @@ def command(**given: Any) -> None:
       pairlearn compare breast_cancer digits --splits 5 --report report
       pairlearn compare german --methods ours,spauc,logistic --workers 2
       pairlearn compare german --methods ours-auto --set objective=push --set objective.power=4
-      pairlearn compare folder/of/data --splits 3
     """
     options = Options(**given)
-    folders = [Path(name) for name in options.datasets if Path(name).is_dir()]
+    folders = [name for name in options.datasets if Path(name).is_dir()]
     if options.methods == "list":
         from pairlearn.experiments import method_names
-        from pairlearn.experiments.league import methods as league_methods
 
-        click.echo("\n".join(league_methods() if folders else method_names()))
+        click.echo("\n".join(method_names()))
     elif not options.datasets:
-        raise click.UsageError("name data sets, files or a folder; see `pairlearn data list`.")
-    elif not folders:
-        _compare(options)
-    elif len(folders) < len(options.datasets):
-        raise click.UsageError("folders are compared on their own; leave out the others.")
+        raise click.UsageError("name data sets or files; see `pairlearn data list`.")
+    elif folders:
+        raise click.UsageError(
+            f"{folders[0]} is a folder; name its files. `python -m benchmarks.league` of the source "
+            "compares all data sets of a folder."
+        )
     else:
-        with _told():
-            _league(folders, options)
+        _compare(options)
 
 
 @contextlib.contextmanager
@@ -210,47 +207,6 @@ def _table(name: str, reading: Reading, as_json: bool) -> Dataset:
         sha256=array_digest(X, y),
         feature_names=table.plan.encoder.feature_names,
     )
-
-
-def _league(folders: list[Path], options: Options) -> None:
-    """Try the defaults on every data set of some folders."""
-    from dataclasses import asdict
-
-    from pairlearn.experiments import league
-
-    report, as_json = options.report, options.as_json
-    for option, given in (("--estimator", options.estimators), ("--set", options.settings)):
-        if given:
-            raise click.UsageError(f"{option} is for data sets and files, not for folders.")
-    which = league.methods()
-    if options.methods:
-        wanted = [name.strip() for name in options.methods.split(",")]
-        unknown = [name for name in wanted if name not in which]
-        if unknown:
-            raise click.UsageError(
-                f"--methods {unknown[0]!r} is not of the league; its methods: {', '.join(which)}."
-            )
-        which = {name: which[name] for name in wanted}
-    names = list(which)
-    results: list[league.Result] = []
-    if not as_json:
-        click.echo(league.head_line(names))
-    tasks = league.read_folders(folders, label=options.reading.label)
-    for task, done in league.play(tasks, which, n_splits=options.splits or 5):
-        results += done
-        if not as_json:
-            click.echo(league.auc_line(task, done, names))
-    summary = league.summary(results, names[0]) if len(names) > 1 else []
-    if as_json:
-        click.echo(json.dumps([asdict(result) for result in results], indent=2))
-    else:
-        click.echo("\n".join(["", *summary]))
-    if report is not None and len(names) > 1:
-        report.mkdir(parents=True, exist_ok=True)
-        for rival in names[1:]:
-            path = report / f"{names[0]}-{rival.replace(' ', '-')}.svg"
-            league.draw(results, names[0], rival, path)
-            click.echo(f"report: {path}", err=as_json)
 
 
 def _methods(options: Options, *, files: bool) -> list[Method]:

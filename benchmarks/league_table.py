@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The league: default settings on every data set of a folder, without scaling or tuning by hand.
+"""The table of the league: default settings on every data set of a folder, nothing tuned by hand.
 
 Data sets are files ``*.libsvm``, ``*.svm`` and, given a label, ``*.csv``, plain or compressed. A
 set with several classes gives two tasks: its rarest class against the others, and the first half of
 its classes against the others. Sets with real targets, test files (``*.t``) and scaled copies of a
 raw set are left out. Each split is 70 % / 30 %, stratified, the same for all methods.
 
-``pairlearn compare FOLDER`` runs it. ``python -m benchmarks.league`` has more: streams, sparse and
-scaled rows, and sets that ship with scikit-learn.
+``python -m benchmarks.league`` runs it, also on streams, sparse and scaled rows, and on sets that
+ship with scikit-learn.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 import numpy as np
 import pytest
-
-from pairlearn.data.errors import DataError
-from pairlearn.experiments.league import (
+from benchmarks.league_table import (
     Result,
     draw,
     read_folders,
     summary,
     tasks_of,
 )
+
+from pairlearn.data.errors import DataError
 
 
 def test_tasks_of_several_classes():
