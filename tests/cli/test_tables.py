@@ -104,33 +104,10 @@ def test_compare_a_table(tmp_path, capsys):
     assert "nothing.csv does not exist" in err
 
 
-@pytest.mark.thorough
-def test_compare_a_folder(tmp_path, capsys):
+def test_a_folder_is_not_compared(tmp_path, capsys):
     (tmp_path / "sets").mkdir()
-    file, label = real_files.FILES["patients"](tmp_path, np.random.default_rng(7))
-    (tmp_path / file).rename(tmp_path / "sets" / file)
-    rows = np.random.default_rng(1).normal(size=(90, 2))
-    text = "".join(f"{k % 3} 1:{a + k % 3:.3f} 2:{b:.3f}\n" for k, (a, b) in enumerate(rows))
-    (tmp_path / "sets" / "three.libsvm").write_text(text)
-    (tmp_path / "sets" / "three_scale.libsvm").write_text(text)
-    out, _ = call(capsys, "compare", "sets", "--label", label, "--splits", 2, "--methods",
-                  "ours,logistic")  # fmt: skip
-    names = [line.split()[0] for line in out.splitlines()[1:4]]
-    assert names == ["patients", "three", "three"]
-    assert "against" in out
-    out, _ = call(capsys, "compare", "sets", "--splits", 1, "--methods", "logistic", "--json")
-    assert {entry["task"] for entry in json.loads(out)} == {"three 0", "three half"}
-    out, _ = call(capsys, "compare", "sets", "--methods", "list")
-    assert "boosting" in out.split()
-    out, _ = call(capsys, "compare", "--methods", "list")
-    assert "ours-auto" in out.split()
-    _, err = call(capsys, "compare", "sets", "--methods", "none", status=2)
-    assert "its methods: ours, logistic" in err
-    _, err = call(capsys, "compare", "sets", "breast_cancer", status=2)
-    assert "folders are compared on their own" in err
-    (tmp_path / "empty").mkdir()
-    _, err = call(capsys, "compare", "empty", status=1)
-    assert "CSV files need --label" in err
+    _, err = call(capsys, "compare", "sets", status=2)
+    assert "sets is a folder; name its files" in err
     _, err = call(capsys, "compare", status=2)
     assert "pairlearn data list" in err
 

@@ -108,7 +108,7 @@ def test_missing_sets_are_named_and_the_rest_goes_on(tmp_path, monkeypatch):
     assert "breast_cancer" in outcome.text
     settings, shelf = setup(tmp_path, datasets=("mnist",))
     outcomes = list(reproduce(["table1", "table-dp-time", "fig-square"], settings, shelf))
-    assert all(not outcome.parts and "at hand" in outcome.text for outcome in outcomes)
+    assert all(not outcome.parts and "available" in outcome.text for outcome in outcomes)
 
 
 def test_quick_takes_a_part_under_its_own_digest(tmp_path, monkeypatch):

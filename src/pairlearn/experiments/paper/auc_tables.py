@@ -41,7 +41,7 @@ def auc_table(name: str, settings: Settings, shelf: Shelf) -> Outcome:
     datasets = shelf.take(PAPER_SETS)
     title = f"{table.caption} ({table.where})"
     if not datasets:
-        return Outcome(name, title, "no data set is at hand, so nothing was run.", ())
+        return Outcome(name, title, "no data set is available, so nothing was run.", ())
     comparison = run_comparison(datasets, methods, settings=settings, n_splits=25)
     once = [method.name for method in methods if method.tuned_once]
     remarks = [
