@@ -160,21 +160,9 @@ def train(
 ) -> tuple[Any, History]:
     """Train until held-out scores stop rising; return the best average and the history.
 
-    Parameters
-    ----------
-    learner : Learner
-        The network and its solver.
-    batches : callable
-        Returns the batches of an epoch: inputs, labels and weights, see `Learner.step`.
-    judge : callable, optional
-        Returns the score of a network on held-out examples; without it the last epoch counts.
-    told : callable
-        Called at the end of every epoch.
-
-    Returns
-    -------
-    network, History
-        The average at the end of the best epoch.
+    `batches` returns the batches of an epoch, see `Learner.step`. `judge` returns the score of a
+    network on held-out examples; without it the last epoch counts. `told` is called at the end of
+    every epoch.
     """
     history, best, kept = History(), -float("inf"), learner.average
     for epoch in range(1, learner.solver.max_epochs + 1):

@@ -16,24 +16,8 @@ def fit_cuts(scores: Vector, codes: Places, weight: Vector) -> tuple[float, Vect
     The share of each grade is smoothed by one example, and the slope stays positive and bounded,
     so that scores that separate the grades do not send it to infinity.
 
-    Parameters
-    ----------
-    scores : ndarray of shape (n,)
-        Scores.
-    codes : ndarray of shape (n,)
-        Numbers of the grades, 0, 1, ..., each of which is there.
-    weight : ndarray of shape (n,)
-        Weights.
+    `codes` are the numbers of the grades, 0, 1, ..., all of them present. The cuts rise.
 
-    Returns
-    -------
-    slope : float
-        At least 0.
-    cuts : ndarray of shape (n_grades - 1,)
-        Rising.
-
-    Examples
-    --------
     >>> rng = np.random.default_rng(0)
     >>> scores = rng.normal(size=4000)
     >>> grades = (2.0 * scores + rng.logistic(size=4000) > 1.0).astype(int)

@@ -51,30 +51,9 @@ def relative_to(rows: Rows) -> tuple[float, ...]:
 class OnlineGrid:
     """One stream, or one for each of several step sizes; the warm-up keeps the best.
 
-    Parameters
-    ----------
-    problem : Problem
-        Score and loss.
-    n_features : int
-        Number of features.
-    dtype : dtype
-        Type of the iterates.
-    step_sizes : sequence of float
-        The step sizes to choose from.
-    radius : float
-        Radius of the ball, infinity for none.
-    pairing, schedule, averaging : Pairing, Schedule, Averaging
-        The other parts; the schedule is multiplied by the step size.
-    rng : numpy.random.Generator
-        Source of randomness; each stream gets its own copy.
-    start : ndarray, optional
-        The starting point.
-    n_before : int, default=0
-        Number of examples that the starting point was learned from.
-    decided : Decision, optional
-        Threshold and calibration there.
-    scales : RunningScales, optional
-        The scales of one stream; in these units one step size serves all data.
+    The schedule is multiplied by the step size. Each stream gets its own copy of `rng`. `start` was
+    learned from `n_before` examples, with the threshold and calibration `decided`. One stream may
+    have `scales`; in these units one step size serves all data.
     """
 
     def __init__(

@@ -21,17 +21,8 @@ class LatestScores:
     A place is written once. So arrays that were handed out, to a published model for example, stay
     as they are while more scores come, and a chunk costs no copy of the whole window.
 
-    Parameters
-    ----------
-    scores : ndarray of shape (n_models, n)
-        Scores of the examples by each model.
-    positive : ndarray of shape (n,)
-        Whether they are positive.
-    weight : ndarray of shape (n,)
-        Their weights.
+    `scores` has a row for each model.
 
-    Examples
-    --------
     >>> latest = LatestScores(np.empty((1, 0)), np.empty(0, dtype=bool), np.empty(0))
     >>> latest.add(np.array([[0.5, -0.5]]), np.array([True, False]), np.empty(0))
     >>> before = latest.scores
