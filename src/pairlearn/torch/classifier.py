@@ -397,9 +397,7 @@ class NeuralAUCClassifier(NeuralEstimator, ScoreDecisions, ClassifierMixin, Base
         self.data_fingerprint_ = record.provenance.get("data_fingerprint")
         self.device_ = str(as_device(self.device))
         publish(
-            self,
-            offset_=float(record.arrays["offset"]),
-            _decision=unpack_decision(record.arrays),
+            self, offset_=float(record.arrays["offset"]), _decision=unpack_decision(record.arrays)
         )
 
 

@@ -19,10 +19,7 @@ from pairlearn.estimators.auc.task import Composition, Task
 from pairlearn.estimators.shared.evidence import Choice
 from pairlearn.estimators.shared.examples import find_classes
 from pairlearn.estimators.shared.features_seen import rows_and_labels, see_features
-from pairlearn.estimators.shared.maps import (
-    features_for,
-    map_rows,
-)
+from pairlearn.estimators.shared.maps import features_for, map_rows
 from pairlearn.estimators.shared.published import DEFERRED, publish
 from pairlearn.estimators.shared.rules import DecisionRule
 from pairlearn.estimators.shared.scaling import Scaling, scaled_rows

@@ -106,10 +106,7 @@ def _solve(matrix: Vector, right: Vector, ridge: float) -> Vector:
 
 
 def deal_folds(
-    codes: Places,
-    weight: Vector,
-    validation_fraction: float,
-    rng: np.random.Generator,
+    codes: Places, weight: Vector, validation_fraction: float, rng: np.random.Generator
 ) -> list[Fold]:
     """Return (train, held-out) rows of stratified folds, both with weight in every class."""
     members = [np.flatnonzero((codes == k) & (weight > 0.0)) for k in range(codes.max() + 1)]

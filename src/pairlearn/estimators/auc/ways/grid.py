@@ -219,12 +219,7 @@ class OnlineGrid:
             shift=float(average.dot(self._origin)),
         )
 
-    def learn(
-        self,
-        rows: Rows,
-        y: Vector,
-        weight: Vector,
-    ) -> Vector:
+    def learn(self, rows: Rows, y: Vector, weight: Vector) -> Vector:
         """Learn a chunk; `weight` may be empty. Return the scores that its examples had before.
 
         Those of a scaled stream are scores of the differences from its first example.
