@@ -161,18 +161,10 @@ class NeuralAUCClassifier(NeuralEstimator, ScoreDecisions, ClassifierMixin, Base
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
-        self.loss = loss
-        self.network = network
-        self.pairing = pairing
-        self.memory = memory
-        self.share = share
-        self.solver = solver
-        self.decision = decision
-        self.class_weight = class_weight
-        self.validation_fraction = validation_fraction
-        self.device = device
-        self.random_state = random_state
-        self.verbose = verbose
+        self.loss, self.network, self.pairing, self.memory = loss, network, pairing, memory
+        self.share, self.solver, self.decision = share, solver, decision
+        self.class_weight, self.validation_fraction = class_weight, validation_fraction
+        self.device, self.random_state, self.verbose = device, random_state, verbose
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

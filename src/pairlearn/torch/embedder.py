@@ -111,16 +111,10 @@ class EmbeddingLearner(
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
-        self.n_components = n_components
-        self.loss = loss
-        self.network = network
-        self.pairing = pairing
-        self.memory = memory
-        self.solver = solver
-        self.validation_fraction = validation_fraction
-        self.device = device
-        self.random_state = random_state
-        self.verbose = verbose
+        self.n_components, self.loss, self.network = n_components, loss, network
+        self.pairing, self.memory, self.solver = pairing, memory, solver
+        self.validation_fraction, self.device = validation_fraction, device
+        self.random_state, self.verbose = random_state, verbose
 
     @one_at_a_time
     @all_or_nothing

@@ -99,15 +99,9 @@ class NeuralRanker(QueryScores, NeuralEstimator, BaseEstimator):  # type: ignore
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
-        self.loss = loss
-        self.network = network
-        self.solver = solver
-        self.k = k
-        self.gain = gain
-        self.validation_fraction = validation_fraction
-        self.device = device
-        self.random_state = random_state
-        self.verbose = verbose
+        self.loss, self.network, self.solver, self.k = loss, network, solver, k
+        self.gain, self.validation_fraction, self.device = gain, validation_fraction, device
+        self.random_state, self.verbose = random_state, verbose
 
     @one_at_a_time
     @all_or_nothing

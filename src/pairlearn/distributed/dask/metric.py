@@ -61,13 +61,9 @@ class DaskMetricLearner(ClusterEstimator):
         worker_timeout: float = 60.0,
         progress: Callable[[int, str], None] | None = None,
     ) -> None:
-        self.solver = solver
-        self.scaling = scaling
-        self.n_neighbors = n_neighbors
-        self.random_state = random_state
-        self.client = client
-        self.worker_timeout = worker_timeout
-        self.progress = progress
+        self.solver, self.scaling, self.n_neighbors = solver, scaling, n_neighbors
+        self.random_state, self.client = random_state, client
+        self.worker_timeout, self.progress = worker_timeout, progress
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Train on collections.

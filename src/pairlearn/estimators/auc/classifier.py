@@ -186,19 +186,11 @@ class AUCClassifier(AUCStreams, ClassifierMixin, BaseEstimator):  # type: ignore
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
-        self.objective = objective
-        self.features = features
-        self.loss = loss
-        self.solver = solver
-        self.scaling = scaling
-        self.decision = decision
-        self.class_weight = class_weight
-        self.validation_fraction = validation_fraction
-        self.warm_start = warm_start
-        self.callbacks = callbacks
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+        self.objective, self.features, self.loss = objective, features, loss
+        self.solver, self.scaling, self.decision = solver, scaling, decision
+        self.class_weight, self.validation_fraction = class_weight, validation_fraction
+        self.warm_start, self.callbacks, self.n_jobs = warm_start, callbacks, n_jobs
+        self.random_state, self.verbose = random_state, verbose
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -151,13 +151,9 @@ class MulticlassAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type
         n_jobs: int | None = None,
         random_state: Any = None,
     ) -> None:
-        self.loss = loss
-        self.solver = solver
-        self.scaling = scaling
-        self.class_weight = class_weight
-        self.validation_fraction = validation_fraction
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+        self.loss, self.solver, self.scaling = loss, solver, scaling
+        self.class_weight, self.validation_fraction = class_weight, validation_fraction
+        self.n_jobs, self.random_state = n_jobs, random_state
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

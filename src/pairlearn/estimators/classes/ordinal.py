@@ -120,11 +120,8 @@ class OrdinalAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type: i
         validation_fraction: float = 0.2,
         random_state: Any = None,
     ) -> None:
-        self.grades = grades
-        self.solver = solver
-        self.scaling = scaling
-        self.validation_fraction = validation_fraction
-        self.random_state = random_state
+        self.grades, self.solver, self.scaling = grades, solver, scaling
+        self.validation_fraction, self.random_state = validation_fraction, random_state
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
