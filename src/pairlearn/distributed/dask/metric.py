@@ -8,9 +8,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from pairlearn.distributed.dask.estimator import ClusterEstimator
+from pairlearn.distributed.dask.estimator import ClusterEstimator, mapped
 from pairlearn.distributed.dask.parts import parts_of
-from pairlearn.distributed.dask.predictions import mapped
 from pairlearn.distributed.metric import train_metric
 from pairlearn.estimators.metric.learner import MetricLearner
 from pairlearn.estimators.shared.solvers import Solver

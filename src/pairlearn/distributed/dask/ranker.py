@@ -8,9 +8,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from pairlearn.distributed.dask.estimator import ClusterEstimator
+from pairlearn.distributed.dask.estimator import ClusterEstimator, mapped
 from pairlearn.distributed.dask.parts import as_column, parts_of, require_dask
-from pairlearn.distributed.dask.predictions import mapped
 from pairlearn.distributed.ranking import train_ranker
 from pairlearn.estimators.ranking.ranker import PairwiseRanker
 from pairlearn.estimators.shared.solvers import Solver

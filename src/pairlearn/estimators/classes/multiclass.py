@@ -191,24 +191,7 @@ class MulticlassAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type
         *,
         mapped: bool = False,
     ) -> Self:
-        """Find the scores of all pairs of classes, as `fit` does, from examples that are checked.
-
-        Parameters
-        ----------
-        given : DenseRows or CsrRows
-            Examples.
-        labels : ndarray of shape (n,)
-            Labels of at least two classes.
-        sample_weight : array-like of shape (n,), optional
-            Non-negative weights of the examples.
-        mapped : bool, default=False
-            Whether the columns come from a feature map.
-
-        Returns
-        -------
-        self
-            The fitted classifier.
-        """
+        """Find the scores as `fit` does, from checked examples, `mapped` or not."""
         is_scaled(self.scaling)
         check_fraction("validation_fraction", self.validation_fraction)
         candidates = ridges_of(self.solver, type(self).__name__)
