@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from pairlearn import AUCClassifier
-from pairlearn.estimators.auc.ways.latest_scores import WINDOW, LatestScores
+from pairlearn.estimators.auc.ways.grid import WINDOW, LatestScores
 
 
 def sample(n, n_models=2):

@@ -19,8 +19,8 @@ from sklearn.utils.estimator_checks import check_estimator
 from pairlearn import SGD, DistanceHinge, FifoBuffer, MetricLearner, load_model
 from pairlearn.domains import PsdCone
 from pairlearn.estimators import MetricSGD
-from pairlearn.estimators.metric import neighbors as metric_neighbors
-from pairlearn.estimators.metric.neighbors import neighbor_pairs
+from pairlearn.estimators.metric import training as metric_training
+from pairlearn.estimators.metric.training import neighbor_pairs
 from pairlearn.metrics import roc_auc
 from pairlearn.pairings import GivenPairs
 from pairlearn.pairings.given import ListedPairs
@@ -487,7 +487,7 @@ def test_neighbors_of_odd_data():
 
 
 def test_neighbors_among_a_sample(monkeypatch):
-    monkeypatch.setattr(metric_neighbors, "_CANDIDATES", 50)
+    monkeypatch.setattr(metric_training, "_CANDIDATES", 50)
     X, y = task(n=300)
     pairs = neighbor_pairs(X, y.astype(float), 3, np.arange(300), np.random.default_rng(0))
     assert set(pairs.left) == set(range(300))

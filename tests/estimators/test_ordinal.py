@@ -12,8 +12,7 @@ from scipy.optimize import approx_fprime, minimize
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from pairlearn import Exact, OrdinalAUCClassifier, pair_accuracy, roc_auc
-from pairlearn.estimators.classes.odds import fit_cuts
-from pairlearn.estimators.classes.ordinal import share_in_order
+from pairlearn.estimators.classes.ordinal import fit_cuts, share_in_order
 from pairlearn.models import ModelFileError
 
 

@@ -191,12 +191,7 @@ class OnePass(_PassSolver):
 class Passes:
     """Runs passes, counts them and reports the purpose of each.
 
-    Parameters
-    ----------
-    run : callable
-        The engine.
-    progress : callable, optional
-        Called before each pass with its number and its purpose.
+    `run` is the engine. `progress` is called before each pass with its number and its purpose.
     """
 
     def __init__(self, run: Pass, progress: Callable[[int, str], None] | None = None) -> None:

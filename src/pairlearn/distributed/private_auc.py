@@ -135,13 +135,7 @@ class _Releases:
         return self.release
 
     def release(
-        self,
-        *,
-        centre: Vector,
-        radius: float,
-        weights: Weights,
-        mu: float,
-        name: str,
+        self, *, centre: Vector, radius: float, weights: Weights, mu: float, name: str
     ) -> Moments:
         """Release moments of all examples; see `release_moments`."""
         setting = self._setting

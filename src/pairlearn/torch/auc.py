@@ -10,13 +10,7 @@ from torch import Tensor
 
 from pairlearn.torch.margins import MarginLoss, as_margin_loss, pair_total
 from pairlearn.torch.memory import Memory, ScoreMemory
-from pairlearn.torch.pairwise import (
-    PairwiseLoss,
-    Totals,
-    as_positive,
-    check_batch,
-    check_weights,
-)
+from pairlearn.torch.pairwise import PairwiseLoss, Totals, as_positive, check_batch, check_weights
 
 __all__ = ["AUCLoss", "PartialAUCLoss"]
 

@@ -114,6 +114,12 @@ class NeuralEstimator(Storable):
         "held_out": ArraySpec((), required=False, low=0.0, high=1.0),
     }
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.target_tags.required = True
+        tags.input_tags.sparse = True
+        return tags
+
     # ------------------------------------------------------------------------- parameters
 
     @property
@@ -133,6 +139,17 @@ class NeuralEstimator(Storable):
         as_network(self.network)
         check_fraction("validation_fraction", self.validation_fraction)
 
+    def _remembered(self, usual: int) -> int | None:
+        """Return the size of the memory for ``pairing="memory"``; else None, if it is the usual."""
+        given: Any = self.get_params(deep=False)  # type: ignore[attr-defined]
+        pairing, memory = given["pairing"], given["memory"]
+        if pairing != "memory" and memory != usual:
+            raise ValueError(
+                f'pairing="{pairing}" would ignore memory={memory!r}; leave it out, or use '
+                'pairing="memory".'
+            )
+        return memory if pairing == "memory" else None
+
     def _learner(self, seed: int, n_outputs: int, loss: Any, device: Any, horizon: int) -> Learner:
         with own_randomness(seed, device):
             network = make_network(self.network, self.n_features_in_, n_outputs)
@@ -140,6 +157,7 @@ class NeuralEstimator(Storable):
 
     def _going_on(self, network: Any, loss: Any, device: Any, horizon: int) -> Learner:
         """Return a learner that starts from a network."""
+        loss.relative_weights = True
         return Learner(network.to(device), loss.to(device), self._adam, horizon=horizon)
 
     # --------------------------------------------------------------------------- training
@@ -147,30 +165,38 @@ class NeuralEstimator(Storable):
     def _train(
         self,
         learner: Learner,
-        batches: Callable[[], Iterable[Batch]],
-        judge: Callable[[Vector], float] | None,
+        order: Callable[[], Iterable[NDArray[np.int64]]],
+        judge: Callable[[Vector], float],
         table: Table,
         held: NDArray[np.int64],
         *,
-        label: str,
         metric: str,
         seed: int,
-        device: Any,
+        label: str = "network",
     ) -> tuple[Any, History]:
-        """Train a network; `judge` hears what it says of the rows `held` of a table."""
+        """Train a network on the batches of rows that each call of `order` yields.
+
+        `judge` hears what the network says of the rows `held` of the table, if there are some.
+        """
+
+        def batches() -> Iterator[Batch]:
+            count = 0
+            while count < LEAST_BATCHES:
+                for index in order():
+                    yield table.batch(index)
+                    count += 1
 
         def judged(network: Any) -> float:
             network.eval()
             with torch.no_grad():
                 told = [network(rows).reshape(len(rows), -1) for rows in table.blocks(held)]
-            assert judge is not None
             return judge(torch.cat(told).double().cpu().numpy())
 
         with ExitStack() as stack:
-            stack.enter_context(own_randomness(seed, device))
+            stack.enter_context(own_randomness(seed, table.device))
             bar = None
             if self.verbose:
-                title = f"{label} on {device}"
+                title = f"{label} on {table.device}"
                 most = learner.solver.max_epochs
                 bar = Progress(most, label=title, unit="epochs", asked_for=True)
                 stack.enter_context(bar)
@@ -183,24 +209,43 @@ class NeuralEstimator(Storable):
                     bar.update(epoch, note=note)
 
             network, history = train(
-                learner,
-                batches,
-                judge=None if judge is None else judged,
-                told=told,
+                learner, batches, judge=judged if len(held) else None, told=told
             )
         return network.cpu().eval(), history
 
-    # --------------------------------------------------------------------------- weights
-
-    @staticmethod
-    def _on(device: Any, weight: Vector) -> Any:
-        """Return a function from rows to their weights on the device; to None without weights."""
-        if not len(weight):
-            return lambda index: None
-        column = torch.from_numpy(weight.astype(np.float32)).to(device)
-        return lambda index: column[torch.from_numpy(index).to(device)]
+    def _adopt(self, network: Any, history: History, table: Table) -> None:
+        """Become the model of one network that was trained on a table."""
+        self.history_ = [history]
+        self.held_out_ = max(history.held_out) if history.held_out else None
+        self.device_, self.n_examples_ = str(table.device), len(table)
+        self._learners = None
+        publish(self, networks_=(network,), scaler_=table.scaler)
 
     # --------------------------------------------------------------------------- streams
+
+    def _table(
+        self,
+        X: Any,
+        labels: Sequence[NDArray[Any]],
+        weight: Vector,
+        *,
+        counts: Vector | None = None,
+        model: Mapping[str, Any] | None = None,
+    ) -> Table:
+        """Return examples in scales of their own, or in those of a model that has now seen them.
+
+        `counts` are the weights in the scales, if they are not `weight`.
+        """
+        seen = (model or {}).get("scaler_", Standardiser.none(X.shape[1]))
+        scaler = seen.seen_with(X, weight if counts is None else counts)
+        return Table(X, labels, weight, scaler, as_device(self.device))
+
+    def _learn_in_order(
+        self, learners: Sequence[Learner], table: Table, batches: Sequence[NDArray[np.int64]]
+    ) -> None:
+        for learner in learners:
+            for index in batches:
+                learner.step(table.batch(index))
 
     def _stream_learners(
         self, model: Mapping[str, Any], n_outputs: int, loss: Any, device: Any
@@ -224,12 +269,12 @@ class NeuralEstimator(Storable):
         """Return copies of the networks that predict."""
         return tuple(copy.deepcopy(learner.average).cpu().eval() for learner in learners)
 
-    def _note_chunk(self, n: int, device: Any, *, first: bool, n_outputs: int) -> None:
+    def _note_chunk(self, table: Table, *, first: bool, n_outputs: int) -> None:
         if first:
             self.held_out_, self.history_ = None, []
             self.n_outputs_, self.n_examples_ = n_outputs, 0
-        self.n_examples_ += n
-        self.device_ = str(device)
+        self.n_examples_ += len(table)
+        self.device_ = str(table.device)
 
     # ------------------------------------------------------------------------------ scores
 

@@ -3,12 +3,10 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
@@ -19,7 +17,12 @@ from pairlearn.estimators.shared.decisions import (
     pack_decision,
     unpack_decision,
 )
-from pairlearn.estimators.shared.examples import two_classes, validate_data
+from pairlearn.estimators.shared.examples import (
+    check_known,
+    known_classes,
+    two_classes,
+    validate_data,
+)
 from pairlearn.estimators.shared.published import publish
 from pairlearn.estimators.shared.rules import DecisionRule, as_rule
 from pairlearn.estimators.shared.solvers import Solver
@@ -42,9 +45,8 @@ from pairlearn.torch.devices import as_device
 from pairlearn.torch.margins import MarginLoss
 from pairlearn.torch.networks import outputs
 from pairlearn.torch.sampler import BalancedSampler
-from pairlearn.torch.standardise import Standardiser
 from pairlearn.torch.table import Table
-from pairlearn.torch.training import Batch, History
+from pairlearn.torch.training import History
 from pairlearn.typing import Mask, Vector
 from pairlearn.validation import check_fraction, check_generator
 
@@ -159,23 +161,14 @@ class NeuralAUCClassifier(NeuralEstimator, ScoreDecisions, ClassifierMixin, Base
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
-        self.loss = loss
-        self.network = network
-        self.pairing = pairing
-        self.memory = memory
-        self.share = share
-        self.solver = solver
-        self.decision = decision
-        self.class_weight = class_weight
-        self.validation_fraction = validation_fraction
-        self.device = device
-        self.random_state = random_state
-        self.verbose = verbose
+        self.loss, self.network, self.pairing, self.memory = loss, network, pairing, memory
+        self.share, self.solver, self.decision = share, solver, decision
+        self.class_weight, self.validation_fraction = class_weight, validation_fraction
+        self.device, self.random_state, self.verbose = device, random_state, verbose
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
-        tags.input_tags.sparse = True
         return tags
 
     # --------------------------------------------------------------------------- training
@@ -215,9 +208,7 @@ class NeuralAUCClassifier(NeuralEstimator, ScoreDecisions, ClassifierMixin, Base
             # Equal weights change nothing, not even by rounding.
             weight = counts = np.empty(0)
         rng = check_generator(self.random_state)
-        device = as_device(self.device)
-        scaler = Standardiser.none(X.shape[1]).seen_with(X, counts)
-        table = Table(X, scaler, device)
+        table = self._table(X, (positive,), weight, counts=counts)
         rarer = int(min(positive.sum(), (~positive).sum()))
         n_folds = n_folds_of(self.validation_fraction, rarer // 2)
         groups = members_of(positive) if n_folds > 1 else []
@@ -229,21 +220,12 @@ class NeuralAUCClassifier(NeuralEstimator, ScoreDecisions, ClassifierMixin, Base
         for k in range(count):
             held = np.flatnonzero(fold == k % n_folds)
             seen = np.flatnonzero(fold != k % n_folds) if len(held) else np.arange(len(labels))
-            seed = int(rng.integers(2**31))
-            network, told = self._fit_one(
-                table,
-                positive,
-                weight,
-                seen,
-                held,
-                seed,
-                device,
-                label=f"network {k + 1} of {count}",
-            )
+            seed, label = int(rng.integers(2**31)), f"network {k + 1} of {count}"
+            network, told = self._fit_one(table, positive, weight, seen, held, seed, label)
             networks.append(network)
             history.append(told)
             judged = held if len(held) else seen
-            scores = outputs((network,), X[judged], scaler, device)[:, 0]
+            scores = outputs((network,), X[judged], table.scaler, table.device)[:, 0]
             where, weighs = positive[judged], own[judged]
             # Pairs fix a score up to a constant: each network's is put between its classes.
             means = [np.average(scores[kind], weights=weighs[kind]) for kind in (where, ~where)]
@@ -253,7 +235,7 @@ class NeuralAUCClassifier(NeuralEstimator, ScoreDecisions, ClassifierMixin, Base
                 aucs.append(_auc(where, scores, weight, judged))
         self.held_out_ = float(np.mean(aucs)) if aucs else None
         self.history_ = history
-        self.device_, self.n_outputs_, self.n_examples_ = str(device), 1, len(labels)
+        self.device_, self.n_outputs_, self.n_examples_ = str(table.device), 1, len(labels)
         self.data_fingerprint_: str | None = data_fingerprint(
             X if is_sparse(X) else np.ascontiguousarray(X), positive.astype(np.int8)
         )
@@ -263,7 +245,7 @@ class NeuralAUCClassifier(NeuralEstimator, ScoreDecisions, ClassifierMixin, Base
         publish(
             self,
             networks_=tuple(networks),
-            scaler_=scaler,
+            scaler_=table.scaler,
             offset_=float(np.mean(offsets)),
             classes_=classes,
             _decision=Undecided(drawn, signs, _as_in_data(signs, weighs, positive, own)),
@@ -280,34 +262,20 @@ class NeuralAUCClassifier(NeuralEstimator, ScoreDecisions, ClassifierMixin, Base
         seen: NDArray[np.int64],
         held: NDArray[np.int64],
         seed: int,
-        device: Any,
-        *,
         label: str,
     ) -> tuple[Any, History]:
         size = min(self._adam.batch_of(len(seen)), len(seen))
         sampler = BalancedSampler(positive[seen], size, share=self.share, seed=seed)
         horizon = max(len(sampler), LEAST_BATCHES)
-        learner = self._learner(seed, 1, self._loss(), device, horizon)
-        signs, weights_of = torch.from_numpy(positive).to(device), self._on(device, weight)
-
-        def batches() -> Iterator[Batch]:
-            for _ in range(math.ceil(LEAST_BATCHES / len(sampler))):
-                for batch in sampler:
-                    index = seen[batch]
-                    chosen = torch.from_numpy(index).to(device)
-                    yield table.take(index), (signs[chosen],), weights_of(index)
-
-        where = positive[held]
         return self._train(
-            learner,
-            batches,
-            (lambda found: _auc(where, found[:, 0], weight, held)) if len(held) else None,
+            self._learner(seed, 1, self._loss(), table.device, horizon),
+            lambda: (seen[batch] for batch in sampler),
+            lambda found: _auc(positive[held], found[:, 0], weight, held),
             table,
             held,
             label=label,
             metric="AUC",
             seed=seed,
-            device=device,
         )
 
     @one_at_a_time
@@ -350,48 +318,30 @@ class NeuralAUCClassifier(NeuralEstimator, ScoreDecisions, ClassifierMixin, Base
             )
         X, labels = validate_data(self, X, y, reset=first, **RULES)
         labels = np.asarray(labels)
-        known = np.unique(np.asarray(classes)) if classes is not None else self.classes_
+        known = known_classes(classes, None if first else self.classes_)
         if len(known) != 2:
             raise ValueError(f"classes must hold two labels, got {known.tolist()}.")
-        if not first and not np.array_equal(known, self.classes_):
-            raise ValueError(
-                f"classes={known.tolist()} differ from those of the model, "
-                f"{self.classes_.tolist()}."
-            )
-        odd = ~np.isin(labels, known)
-        if odd.any():
-            raise ValueError(
-                f"y contains {np.unique(labels[odd]).tolist()}, which is not in "
-                f"classes={known.tolist()}."
-            )
+        check_known(labels, known)
         weight = example_weights(sample_weight, self.class_weight, labels)
         counts = chunk_weights(sample_weight, len(labels))
         X, labels, weight, counts = _present(X, labels, weight, counts)
         positive = labels == known[1]
-        device = as_device(self.device)
         model = {} if first else self._fitted()
-        learners = self._stream_learners(model, 1, self._loss(), device)
+        learners = self._stream_learners(model, 1, self._loss(), as_device(self.device))
         nothing = (np.empty(0), np.empty(0, dtype=bool), np.empty(0))
         window: Window = self.__dict__.get("_window", nothing)
         own = weight if len(weight) else np.ones(len(labels))
         if not first:
             window = _longer(window, (self._scores_of(X, model), positive, own))
-        scaler = model.get("scaler_", Standardiser.none(X.shape[1])).seen_with(X, counts)
-        table, weights_of = Table(X, scaler, device), self._on(device, weight)
-        signs = torch.from_numpy(positive).to(device)
-        size, order = self._adam.stream_batch, np.arange(len(labels))
-        for learner in learners:
-            for begin in range(0, len(labels), size):
-                index = order[begin : begin + size]
-                rows, where = table.take(index), signs[begin : begin + size]
-                learner.step(rows, where, weights=weights_of(index))
+        table = self._table(X, (positive,), weight, counts=counts, model=model)
+        self._learn_in_order(learners, table, self._adam.cut(len(labels)))
         model = {
             "networks_": self._averages(learners),
-            "scaler_": scaler,
+            "scaler_": table.scaler,
             "offset_": model.get("offset_", 0.0),
             "classes_": known,
         }
-        self._note_chunk(len(labels), device, first=first, n_outputs=1)
+        self._note_chunk(table, first=first, n_outputs=1)
         if first:
             # There was nothing to score the first chunk by before it was learned.
             window = _longer(window, (self._scores_of(X, model), positive, own))
@@ -409,19 +359,7 @@ class NeuralAUCClassifier(NeuralEstimator, ScoreDecisions, ClassifierMixin, Base
         check_fraction("share", self.share)
 
     def _loss(self) -> AUCLoss:
-        loss = self._bare_loss()
-        loss.relative_weights = True
-        return loss
-
-    def _bare_loss(self) -> AUCLoss:
-        if self.pairing == "memory":
-            return AUCLoss(self.loss, pairing="memory", memory=self.memory)
-        if self.memory != 256:
-            raise ValueError(
-                f'pairing="{self.pairing}" would ignore memory={self.memory!r}; leave it out, or '
-                'use pairing="memory".'
-            )
-        return AUCLoss(self.loss, pairing=self.pairing)
+        return AUCLoss(self.loss, pairing=self.pairing, memory=self._remembered(256))
 
     # ------------------------------------------------------------------------------ scores
 
@@ -451,9 +389,7 @@ class NeuralAUCClassifier(NeuralEstimator, ScoreDecisions, ClassifierMixin, Base
         self.data_fingerprint_ = record.provenance.get("data_fingerprint")
         self.device_ = str(as_device(self.device))
         publish(
-            self,
-            offset_=float(record.arrays["offset"]),
-            _decision=unpack_decision(record.arrays),
+            self, offset_=float(record.arrays["offset"]), _decision=unpack_decision(record.arrays)
         )
 
 

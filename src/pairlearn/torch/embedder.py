@@ -4,17 +4,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
-import torch
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.multiclass import check_classification_targets
 
 from pairlearn.estimators.metric.mixin import check_pairs
-from pairlearn.estimators.shared.examples import validate_data
+from pairlearn.estimators.shared.examples import check_known, known_classes, validate_data
 from pairlearn.estimators.shared.published import publish
 from pairlearn.estimators.shared.solvers import Solver
 from pairlearn.estimators.shared.storage import register_storable
@@ -27,10 +26,7 @@ from pairlearn.torch.base import LEAST_BATCHES, RULES, NeuralEstimator, all_or_n
 from pairlearn.torch.devices import as_device
 from pairlearn.torch.embeddings import ContrastiveLoss, DistanceLoss, EmbeddingLoss
 from pairlearn.torch.memory import EmbeddingMemory
-from pairlearn.torch.standardise import Standardiser
-from pairlearn.torch.table import Table
-from pairlearn.torch.training import Batch
-from pairlearn.typing import Vector
+from pairlearn.typing import Places, Vector
 from pairlearn.validation import check_count, check_generator
 
 __all__ = ["EmbeddingLearner"]
@@ -115,22 +111,10 @@ class EmbeddingLearner(
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
-        self.n_components = n_components
-        self.loss = loss
-        self.network = network
-        self.pairing = pairing
-        self.memory = memory
-        self.solver = solver
-        self.validation_fraction = validation_fraction
-        self.device = device
-        self.random_state = random_state
-        self.verbose = verbose
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        tags.input_tags.sparse = True
-        return tags
+        self.n_components, self.loss, self.network = n_components, loss, network
+        self.pairing, self.memory, self.solver = pairing, memory, solver
+        self.validation_fraction, self.device = validation_fraction, device
+        self.random_state, self.verbose = random_state, verbose
 
     @one_at_a_time
     @all_or_nothing
@@ -169,10 +153,8 @@ class EmbeddingLearner(
                 f"Pairs of one class are needed, but y has {len(labels)} labels for as many "
                 "examples, as numbers of rows have. Check y."
             )
-        rng, device = check_generator(self.random_state), as_device(self.device)
-        scaler = Standardiser.none(X.shape[1]).seen_with(X, weight)
-        table, weights_of = Table(X, scaler, device), self._on(device, weight)
-        numbers = torch.from_numpy(code.astype(np.int64)).to(device)
+        rng = check_generator(self.random_state)
+        table = self._table(X, (code.astype(np.int64),), weight)
         n_folds = n_folds_of(self.validation_fraction, len(code))
         fold = deal(members_of(code), len(code), rng, n_folds=n_folds, onward=True)
         seen, held = np.flatnonzero(fold), np.flatnonzero(fold == 0)
@@ -183,21 +165,12 @@ class EmbeddingLearner(
             seen, held = np.arange(len(code)), np.empty(0, dtype=np.int64)
         size = min(self._adam.batch_of(len(seen)), len(seen))
         n_batches = max(math.ceil(len(seen) / size), LEAST_BATCHES)
-        seed = int(rng.integers(2**31))
-        learner = self._learner(
-            seed, check_count("n_components", self.n_components), self._loss(len(classes)), device,
-            n_batches,
-        )  # fmt: skip
+        seed, width = int(rng.integers(2**31)), check_count("n_components", self.n_components)
+        learner = self._learner(seed, width, self._loss(len(classes)), table.device, n_batches)
 
-        def batches() -> Iterator[Batch]:
-            count = 0
-            while count < LEAST_BATCHES:
-                order = rng.permutation(seen)
-                for begin in range(0, max(len(order) - 1, 1), size):
-                    rows = order[begin : begin + size]
-                    index = torch.from_numpy(rows).to(device)
-                    yield table.take(rows), (numbers[index],), weights_of(rows)
-                    count += 1
+        def order() -> list[Places]:
+            rows = rng.permutation(seen)
+            return [rows[k : k + size] for k in range(0, max(len(rows) - 1, 1), size)]
 
         pairs = weight[held][i] * weight[held][j] if len(weight) else None
 
@@ -206,24 +179,12 @@ class EmbeddingLearner(
             return roc_auc(same, nearness, sample_weight=pairs)
 
         network, told = self._train(
-            learner,
-            batches,
-            judge if len(held) else None,
-            table,
-            held,
-            label="network",
-            metric="AUC of pairs",
-            seed=seed,
-            device=device,
+            learner, order, judge, table, held, metric="AUC of pairs", seed=seed
         )
-        self.classes_ = classes
-        self.history_ = [told]
-        self.held_out_ = max(told.held_out) if told.held_out else None
-        self.device_, self.n_examples_ = str(device), len(code)
-        self._learners = None
-        model = {"networks_": (network,), "scaler_": scaler}
+        model = {"networks_": (network,), "scaler_": table.scaler}
         self.n_outputs_ = self._check_width(self._outputs(X[:1], model).shape[1])
-        publish(self, **model)
+        self.classes_ = classes
+        self._adopt(network, told, table)
         return self
 
     @one_at_a_time
@@ -271,53 +232,30 @@ class EmbeddingLearner(
             known = self.classes_
         else:
             known = np.unique(labels) if first else np.union1d(self.classes_, labels)
-        if not first and classes is not None and not np.array_equal(known, self.classes_):
-            raise ValueError(
-                f"classes={known.tolist()} differ from those of the model, "
-                f"{self.classes_.tolist()}."
-            )
-        odd = ~np.isin(labels, known)
-        if odd.any():
-            raise ValueError(
-                f"y contains {np.unique(labels[odd]).tolist()}, which is not in "
-                f"classes={known.tolist()}."
-            )
+        if not first and classes is not None:
+            known_classes(known, self.classes_)
+        check_known(labels, known)
         weight = chunk_weights(sample_weight, len(labels))
         keep, _ = weigh(sample_weight, len(labels))
         if keep is not None:
             X, labels, weight = X[keep], labels[keep], weight[keep]
-        device = as_device(self.device)
         model: Mapping[str, Any] = {} if first else self._fitted()
         width = check_count("n_components", self.n_components)
-        learners = self._stream_learners(model, width, self._loss(len(known)), device)
-        scaler = model.get("scaler_", Standardiser.none(X.shape[1])).seen_with(X, weight)
-        table, weights_of = Table(X, scaler, device), self._on(device, weight)
-        numbers = torch.from_numpy(np.searchsorted(known, labels).astype(np.int64)).to(device)
-        size, order = self._adam.stream_batch, np.arange(len(labels))
-        for begin in range(0, len(labels), size):
-            index = order[begin : begin + size]
-            rows, which = table.take(index), numbers[begin : begin + size]
-            learners[0].step(rows, which, weights=weights_of(index))
-        self._note_chunk(len(labels), device, first=first, n_outputs=width)
+        loss = self._loss(len(known))
+        learners = self._stream_learners(model, width, loss, as_device(self.device))
+        code = np.searchsorted(known, labels).astype(np.int64)
+        table = self._table(X, (code,), weight, model=model)
+        self._learn_in_order(learners[:1], table, self._adam.cut(len(labels)))
+        self._note_chunk(table, first=first, n_outputs=width)
         self.classes_, self._learners = known, learners
-        publish(self, networks_=self._averages(learners), scaler_=scaler)
+        publish(self, networks_=self._averages(learners), scaler_=table.scaler)
         return self
 
     def _loss(self, n_classes: int) -> EmbeddingLoss:
-        loss = self._bare_loss(n_classes)
-        loss.relative_weights = True
-        return loss
-
-    def _bare_loss(self, n_classes: int) -> EmbeddingLoss:
-        if self.pairing != "memory" and self.memory != 32:
-            raise ValueError(
-                f'pairing="{self.pairing}" would ignore memory={self.memory!r}; leave it out, or '
-                'use pairing="memory".'
-            )
-        memory = None
-        if self.pairing == "memory":
+        size, memory = self._remembered(32), None
+        if size is not None:
             width = check_count("n_components", self.n_components)
-            memory = EmbeddingMemory(self.memory, n_classes=n_classes, n_components=width)
+            memory = EmbeddingMemory(size, n_classes=n_classes, n_components=width)
         shared: dict[str, Any] = {"pairing": self.pairing, "balanced": True, "memory": memory}
         if self.loss == "contrastive":
             return ContrastiveLoss(**shared)

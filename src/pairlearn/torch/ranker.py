@@ -8,17 +8,17 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Self
 
 import numpy as np
-import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 
+from pairlearn.estimators.ranking.predictions import QueryScores
 from pairlearn.estimators.shared.examples import validate_data
 from pairlearn.estimators.shared.published import publish
 from pairlearn.estimators.shared.solvers import Solver
 from pairlearn.estimators.shared.storage import register_storable
 from pairlearn.estimators.shared.weights import chunk_weights, weigh
 from pairlearn.folds import deal, n_folds_of
-from pairlearn.metrics import ndcg, pair_accuracy
+from pairlearn.metrics import pair_accuracy
 from pairlearn.models.record import ModelFileError, ModelRecord
 from pairlearn.pairings.queries import has_pairs, number_queries
 from pairlearn.solvers.turns import one_at_a_time
@@ -26,9 +26,6 @@ from pairlearn.torch.base import LEAST_BATCHES, RULES, NeuralEstimator, all_or_n
 from pairlearn.torch.devices import as_device
 from pairlearn.torch.margins import MarginLoss
 from pairlearn.torch.ranking import RankingLoss
-from pairlearn.torch.standardise import Standardiser
-from pairlearn.torch.table import Table
-from pairlearn.torch.training import Batch
 from pairlearn.typing import Vector
 from pairlearn.validation import check_generator
 
@@ -37,7 +34,7 @@ __all__ = ["NeuralRanker"]
 Rows = NDArray[np.int64]
 
 
-class NeuralRanker(NeuralEstimator, BaseEstimator):  # type: ignore[misc]
+class NeuralRanker(QueryScores, NeuralEstimator, BaseEstimator):  # type: ignore[misc]
     """Ranker within queries by a small network.
 
     Minimises the mean over pairs of one query with different grades of a loss of s(x) - s(x'), the
@@ -102,21 +99,9 @@ class NeuralRanker(NeuralEstimator, BaseEstimator):  # type: ignore[misc]
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
-        self.loss = loss
-        self.network = network
-        self.solver = solver
-        self.k = k
-        self.gain = gain
-        self.validation_fraction = validation_fraction
-        self.device = device
-        self.random_state = random_state
-        self.verbose = verbose
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        tags.input_tags.sparse = True
-        return tags
+        self.loss, self.network, self.solver, self.k = loss, network, solver, k
+        self.gain, self.validation_fraction, self.device = gain, validation_fraction, device
+        self.random_state, self.verbose = random_state, verbose
 
     @one_at_a_time
     @all_or_nothing
@@ -156,10 +141,7 @@ class NeuralRanker(NeuralEstimator, BaseEstimator):  # type: ignore[misc]
         keep, weight = weigh(sample_weight, n)
         if keep is not None:
             X, grades, query = X[keep], grades[keep], query[keep]
-        rng, device = check_generator(self.random_state), as_device(self.device)
-        scaler = Standardiser.none(X.shape[1]).seen_with(X, weight)
-        table, weights_of = Table(X, scaler, device), self._on(device, weight)
-        grade, number = (torch.from_numpy(a).to(device) for a in (grades, query))
+        rng, table = check_generator(self.random_state), self._table(X, (grades, query), weight)
         if not has_pairs(query, grades):
             raise ValueError(
                 "No query has two different grades; there is no pair to learn from. Check y and "
@@ -169,34 +151,18 @@ class NeuralRanker(NeuralEstimator, BaseEstimator):  # type: ignore[misc]
         size = self._adam.batch_of(len(seen))
         n_batches = max(math.ceil(len(seen) / size), LEAST_BATCHES)
         seed = int(rng.integers(2**31))
-        learner = self._learner(seed, 1, loss, device, n_batches)
-
-        def batches() -> Iterator[Batch]:
-            count = 0
-            while count < LEAST_BATCHES:
-                for batch in _packed(query, seen, size, rng):
-                    index = torch.from_numpy(batch).to(device)
-                    yield table.take(batch), (grade[index], number[index]), weights_of(batch)
-                    count += 1
-
+        learner = self._learner(seed, 1, loss, table.device, n_batches)
         network, told = self._train(
             learner,
-            batches,
-            (lambda s: pair_accuracy(grades[held], s[:, 0], qid=query[held]))
-            if len(held)
-            else None,
+            lambda: _packed(query, seen, size, rng),
+            lambda found: pair_accuracy(grades[held], found[:, 0], qid=query[held]),
             table,
             held,
-            label="network",
             metric="pair accuracy",
             seed=seed,
-            device=device,
         )
-        self.history_ = [told]
-        self.held_out_ = max(told.held_out) if told.held_out else None
-        self.device_, self.n_outputs_, self.n_examples_ = str(device), 1, len(grades)
-        self._learners = None
-        publish(self, networks_=(network,), scaler_=scaler)
+        self.n_outputs_ = 1
+        self._adopt(network, told, table)
         return self
 
     def _split(self, grades: Vector, query: Rows, rng: np.random.Generator) -> tuple[Rows, Rows]:
@@ -247,25 +213,18 @@ class NeuralRanker(NeuralEstimator, BaseEstimator):  # type: ignore[misc]
         keep, _ = weigh(sample_weight, n)
         if keep is not None:
             X, grades, query, weight = X[keep], grades[keep], query[keep], weight[keep]
-        device = as_device(self.device)
         model: Mapping[str, Any] = {} if first else self._fitted()
-        learners = self._stream_learners(model, 1, self._loss(), device)
-        scaler = model.get("scaler_", Standardiser.none(X.shape[1])).seen_with(X, weight)
-        table, weights_of = Table(X, scaler, device), self._on(device, weight)
-        grade, number = (torch.from_numpy(a).to(device) for a in (grades, query))
-        for batch in _packed(query, np.arange(len(query)), self._adam.stream_batch, None):
-            index = torch.from_numpy(batch).to(device)
-            rows, weights = table.take(batch), weights_of(batch)
-            learners[0].step(rows, grade[index], number[index], weights=weights)
-        self._note_chunk(len(grades), device, first=first, n_outputs=1)
+        learners = self._stream_learners(model, 1, self._loss(), as_device(self.device))
+        table = self._table(X, (grades, query), weight, model=model)
+        batches = list(_packed(query, np.arange(len(query)), self._adam.stream_batch, None))
+        self._learn_in_order(learners[:1], table, batches)
+        self._note_chunk(table, first=first, n_outputs=1)
         self._learners = learners
-        publish(self, networks_=self._averages(learners), scaler_=scaler)
+        publish(self, networks_=self._averages(learners), scaler_=table.scaler)
         return self
 
     def _loss(self) -> RankingLoss:
-        loss = RankingLoss(self.loss)
-        loss.relative_weights = True
-        return loss
+        return RankingLoss(self.loss)
 
     def _examples(self, X: Any, y: ArrayLike, *, reset: bool, minimum: int) -> tuple[Any, Vector]:
         rules: dict[str, Any] = {"reset": reset, "ensure_min_samples": minimum, "y_numeric": True}
@@ -287,28 +246,6 @@ class NeuralRanker(NeuralEstimator, BaseEstimator):  # type: ignore[misc]
         """
         model = self._fitted()
         return np.asarray(self._outputs(self._rows(X), model)[:, 0])
-
-    def score(self, X: Any, y: ArrayLike, qid: ArrayLike | None = None) -> float:
-        """Return the mean NDCG@k over queries; without queries, the pair accuracy.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
-            Examples.
-        y : array-like of shape (n_samples,)
-            Grades of at least 0; any real target without queries.
-        qid : array-like of shape (n_samples,), optional
-            The query of each example.
-
-        Returns
-        -------
-        float
-            The score, at most 1.
-        """
-        scores = self.predict(X)
-        if qid is None:
-            return pair_accuracy(y, scores)
-        return ndcg(y, scores, qid=qid, k=self.k, gain=self.gain)
 
     def _unpack(self, record: ModelRecord) -> None:
         if int(record.arrays["n_outputs"]) != 1 or int(record.arrays["n_networks"]) != 1:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 from pairlearn.solvers.rows import is_sparse
 from pairlearn.torch.standardise import Standardiser
+from pairlearn.torch.training import Batch
+from pairlearn.typing import Vector
 
 __all__ = ["Table", "rows_of_a_block"]
 
@@ -25,33 +27,48 @@ def rows_of_a_block(n_features: int, most: int) -> int:
 
 
 class Table:
-    """Rows in the units of a standardiser, in single precision.
+    """Rows in the units of a standardiser, in single precision, with their labels and weights.
 
     A dense table is moved to the device at once. Sparse rows stay as they are: what is asked for is
-    made dense, centred and scaled, and nothing else.
+    made dense, centred and scaled, and nothing else. Without weights `weight` is empty.
     """
 
-    def __init__(self, X: Any, scaler: Standardiser, device: Any) -> None:
-        self._X, self._scaler, self._device = X, scaler, device
+    def __init__(
+        self,
+        X: Any,
+        labels: Sequence[NDArray[Any]],
+        weight: Vector,
+        scaler: Standardiser,
+        device: Any,
+    ) -> None:
+        self._X, self.scaler, self.device = X, scaler, device
         self._dense = None if is_sparse(X) else self._on_device(scaler.transform(X))
+        self._labels = tuple(torch.from_numpy(kind).to(device) for kind in labels)
+        self._weight = self._on_device(weight) if len(weight) else None
 
     def __len__(self) -> int:
         """Return the number of rows."""
         return int(self._X.shape[0])
 
     def _on_device(self, rows: NDArray[Any]) -> Any:
-        return torch.from_numpy(rows.astype(np.float32, copy=False)).to(self._device)
+        return torch.from_numpy(rows.astype(np.float32, copy=False)).to(self.device)
 
     def take(self, index: NDArray[np.int64]) -> Any:
         """Return some rows, dense, on the device."""
         if self._dense is not None:
-            return self._dense[torch.from_numpy(index).to(self._device)]
+            return self._dense[torch.from_numpy(index).to(self.device)]
         rows = np.empty((len(index), self._X.shape[1]), dtype=np.float32)
         size = rows_of_a_block(rows.shape[1], len(self))
         for begin in range(0, len(index), size):
             part = slice(begin, begin + size)
-            rows[part] = self._scaler.transform(self._X[index[part]])
+            rows[part] = self.scaler.transform(self._X[index[part]])
         return self._on_device(rows)
+
+    def batch(self, index: NDArray[np.int64]) -> Batch:
+        """Return some rows with their labels and weights."""
+        chosen = torch.from_numpy(index).to(self.device)
+        weights = None if self._weight is None else self._weight[chosen]
+        return self.take(index), tuple(kind[chosen] for kind in self._labels), weights
 
     def blocks(self, index: NDArray[np.int64]) -> Iterator[Any]:
         """Yield some rows in blocks that fit into memory."""

@@ -13,6 +13,7 @@ import torch
 
 from pairlearn.estimators.shared.solvers import SOLVERS, Solver
 from pairlearn.register import RECORDS, Record
+from pairlearn.typing import Places
 from pairlearn.validation import check_count, check_positive
 
 __all__ = ["Adam", "Batch", "History", "Learner", "train"]
@@ -92,6 +93,10 @@ class Adam(Solver):
         """The size of a batch of a stream."""
         return _STREAM_BATCH if self.batch_size == "auto" else int(self.batch_size)
 
+    def cut(self, n: int) -> list[Places]:
+        """Return the rows of the batches of a chunk of n examples, in order."""
+        return np.split(np.arange(n), range(self.stream_batch, n, self.stream_batch))
+
     def networks_for(self, n: int) -> int:
         """Return the number of networks for n examples."""
         if self.n_networks != "auto":
@@ -129,8 +134,9 @@ class Learner:
         )
         self.horizon, self.n_steps = max(int(horizon), 1), 0
 
-    def step(self, inputs: Any, *labels: Any, weights: Any = None) -> float:
-        """Learn from one batch, with weights of its examples or without, and return its loss."""
+    def step(self, batch: Batch) -> float:
+        """Learn from one batch and return its loss."""
+        inputs, labels, weights = batch
         self.network.train()
         self.optimizer.zero_grad(set_to_none=True)
         found = self.network(inputs)
@@ -160,27 +166,15 @@ def train(
 ) -> tuple[Any, History]:
     """Train until held-out scores stop rising; return the best average and the history.
 
-    Parameters
-    ----------
-    learner : Learner
-        The network and its solver.
-    batches : callable
-        Returns the batches of an epoch: inputs, labels and weights, see `Learner.step`.
-    judge : callable, optional
-        Returns the score of a network on held-out examples; without it the last epoch counts.
-    told : callable
-        Called at the end of every epoch.
-
-    Returns
-    -------
-    network, History
-        The average at the end of the best epoch.
+    `batches` returns the batches of an epoch. `judge` returns the score of a
+    network on held-out examples; without it the last epoch counts. `told` is called at the end of
+    every epoch.
     """
     history, best, kept = History(), -float("inf"), learner.average
     for epoch in range(1, learner.solver.max_epochs + 1):
         total, count = 0.0, 0
-        for inputs, labels, weights in batches():
-            total += learner.step(inputs, *labels, weights=weights)
+        for batch in batches():
+            total += learner.step(batch)
             count += 1
         history.losses.append(total / max(count, 1))
         if judge is None:

@@ -97,17 +97,10 @@ class DaskAUCClassifier(ClusterClassifier):
         worker_timeout: float = 60.0,
         progress: Callable[[int, str], None] | None = None,
     ) -> None:
-        self.features = features
-        self.loss = loss
-        self.solver = solver
-        self.scaling = scaling
-        self.decision = decision
-        self.class_weight = class_weight
-        self.validation_fraction = validation_fraction
-        self.random_state = random_state
-        self.client = client
-        self.worker_timeout = worker_timeout
-        self.progress = progress
+        self.features, self.loss, self.solver, self.scaling = features, loss, solver, scaling
+        self.decision, self.class_weight = decision, class_weight
+        self.validation_fraction, self.random_state = validation_fraction, random_state
+        self.client, self.worker_timeout, self.progress = client, worker_timeout, progress
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Train on collections.

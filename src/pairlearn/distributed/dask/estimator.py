@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The common base of estimators on a Dask cluster: the engine, and the ordinary model they fit."""
+"""The common base of estimators on a Dask cluster: the engine, the fitted model, predictions."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from pairlearn.distributed.dask.parts import Parts
+from pairlearn.distributed.dask.parts import Parts, is_array, is_frame, require_dask
 from pairlearn.distributed.dask.passes import DaskEngine
-from pairlearn.distributed.dask.predictions import mapped
 from pairlearn.estimators.shared.composed import Composed
 from pairlearn.typing import Vector
 
@@ -22,6 +21,56 @@ __all__ = ["ClusterClassifier", "ClusterEstimator"]
 
 #: Parameters of the engine; all others are about the training.
 _OF_ENGINE = ("client", "worker_timeout")
+
+
+def mapped(
+    model: Any, method: str, X: Any, dtype: Any, *, columns: list[Any] | None = None, width: int = 0
+) -> Any:
+    """Apply a method of a model to a collection, lazily.
+
+    The model travels once, not with every partition. `columns` are names of the columns, if an
+    answer has several, `width` their number if they have no names. An answer is partitioned as X
+    is. For a data frame an answer without columns is a series with the index of X. Data in memory
+    get their answers at once.
+    """
+    if not hasattr(X, "__dask_graph__"):
+        return getattr(model, method)(X)
+    once = require_dask().delayed(model)
+    width = len(columns) if columns is not None else width
+    if is_array(X):
+        X = X.rechunk({1: -1}) if X.numblocks[1] > 1 else X
+        shape = {"drop_axis": 1} if not width else {"chunks": (X.chunks[0], (width,))}
+        meta = np.empty((0,) if not width else (0, width), dtype=dtype)
+        return X.map_blocks(_answer, once, method, dtype, width, meta=meta, **shape)
+    if is_frame(X):
+        import pandas as pd
+
+        meta_frame: Any = pd.Series([], dtype=dtype)
+        if width:
+            names = list(range(width)) if columns is None else columns
+            meta_frame = pd.DataFrame({name: pd.Series([], dtype=dtype) for name in names})
+        return X.map_partitions(_answer_frame, once, method, dtype, columns, width, meta=meta_frame)
+    raise TypeError(f"X must be a Dask array or data frame, got {type(X).__name__}.")
+
+
+def _answer(block: Any, model: Any, method: str, dtype: Any, width: int) -> Any:
+    if not block.shape[0]:
+        return np.empty((0, width) if width else 0, dtype=dtype)
+    return getattr(model, method)(block)
+
+
+def _answer_frame(
+    frame: Any, model: Any, method: str, dtype: Any, columns: list[Any] | None, width: int
+) -> Any:
+    import pandas as pd
+
+    if len(frame):
+        answers = getattr(model, method)(frame)
+    else:
+        answers = np.empty((0, width) if width else 0, dtype=dtype)
+    if width:
+        return pd.DataFrame(answers, index=frame.index, columns=columns)
+    return pd.Series(answers, index=frame.index)
 
 
 class ClusterEstimator(Composed, BaseEstimator):  # type: ignore[misc]

@@ -8,9 +8,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from pairlearn.distributed.dask.estimator import ClusterEstimator
+from pairlearn.distributed.dask.estimator import ClusterEstimator, mapped
 from pairlearn.distributed.dask.parts import parts_of
-from pairlearn.distributed.dask.predictions import mapped
 from pairlearn.distributed.metric import train_metric
 from pairlearn.estimators.metric.learner import MetricLearner
 from pairlearn.estimators.shared.solvers import Solver
@@ -61,13 +60,9 @@ class DaskMetricLearner(ClusterEstimator):
         worker_timeout: float = 60.0,
         progress: Callable[[int, str], None] | None = None,
     ) -> None:
-        self.solver = solver
-        self.scaling = scaling
-        self.n_neighbors = n_neighbors
-        self.random_state = random_state
-        self.client = client
-        self.worker_timeout = worker_timeout
-        self.progress = progress
+        self.solver, self.scaling, self.n_neighbors = solver, scaling, n_neighbors
+        self.random_state, self.client = random_state, client
+        self.worker_timeout, self.progress = worker_timeout, progress
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Train on collections.

@@ -61,19 +61,8 @@ class Parts:
 def parts_of(X: Any, y: Any = None, **others: Any) -> Parts:
     """Return the partitions of collections that are partitioned alike.
 
-    Parameters
-    ----------
-    X : dask array of shape (n, d) or dask data frame
-        Examples; blocks may be sparse, the numbers of rows unknown.
-    y : dask array or series, optional
-        Labels.
-    **others : dask array, series or None
-        Weights, queries: one number for each example.
-
-    Returns
-    -------
-    Parts
-        In the order of the rows.
+    Blocks of `X` may be sparse and of unknown length. `others` are weights or queries, one number
+    for each example. The parts keep the order of the rows.
     """
     require_dask()
     if is_array(X):

@@ -14,13 +14,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from pairlearn.distributed.dask.parts import (
-    Parts,
-    as_column,
-    as_table,
-    require_dask,
-    taken_apart,
-)
+from pairlearn.distributed.dask.parts import Parts, as_column, as_table, require_dask, taken_apart
 from pairlearn.distributed.statistics.base import State, Statistic
 from pairlearn.validation import check_positive
 

@@ -68,12 +68,8 @@ class DaskPrivateAUCClassifier(ClusterClassifier):
         worker_timeout: float = 60.0,
         progress: Callable[[int, str], None] | None = None,
     ) -> None:
-        self.estimator = estimator
-        self.trust = trust
-        self.key_file = key_file
-        self.client = client
-        self.worker_timeout = worker_timeout
-        self.progress = progress
+        self.estimator, self.trust, self.key_file = estimator, trust, key_file
+        self.client, self.worker_timeout, self.progress = client, worker_timeout, progress
 
     def fit(self, X: Any, y: Any) -> Self:
         """Train on collections.

@@ -8,9 +8,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from pairlearn.distributed.dask.estimator import ClusterEstimator
+from pairlearn.distributed.dask.estimator import ClusterEstimator, mapped
 from pairlearn.distributed.dask.parts import as_column, parts_of, require_dask
-from pairlearn.distributed.dask.predictions import mapped
 from pairlearn.distributed.ranking import train_ranker
 from pairlearn.estimators.ranking.ranker import PairwiseRanker
 from pairlearn.estimators.shared.solvers import Solver
@@ -61,15 +60,9 @@ class DaskPairwiseRanker(ClusterEstimator):
         worker_timeout: float = 60.0,
         progress: Callable[[int, str], None] | None = None,
     ) -> None:
-        self.loss = loss
-        self.solver = solver
-        self.scaling = scaling
-        self.weight_by_grade = weight_by_grade
-        self.k = k
-        self.gain = gain
-        self.client = client
-        self.worker_timeout = worker_timeout
-        self.progress = progress
+        self.loss, self.solver, self.scaling = loss, solver, scaling
+        self.weight_by_grade, self.k, self.gain, self.client = weight_by_grade, k, gain, client
+        self.worker_timeout, self.progress = worker_timeout, progress
 
     def fit(self, X: Any, y: Any, qid: Any = None, sample_weight: Any = None) -> Self:
         """Train on collections.

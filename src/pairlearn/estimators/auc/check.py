@@ -41,11 +41,7 @@ class ObjectiveCheck:
 
 
 def check_objective(
-    objective: Objective,
-    *,
-    loss: PairLoss | None = None,
-    tolerance: float = 1e-4,
-    seed: int = 0,
+    objective: Objective, *, loss: PairLoss | None = None, tolerance: float = 1e-4, seed: int = 0
 ) -> ObjectiveCheck:
     """Check an objective on random scores and by training with it.
 

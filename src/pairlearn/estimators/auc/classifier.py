@@ -19,10 +19,7 @@ from pairlearn.estimators.auc.task import Composition, Task
 from pairlearn.estimators.shared.evidence import Choice
 from pairlearn.estimators.shared.examples import find_classes
 from pairlearn.estimators.shared.features_seen import rows_and_labels, see_features
-from pairlearn.estimators.shared.maps import (
-    features_for,
-    map_rows,
-)
+from pairlearn.estimators.shared.maps import features_for, map_rows
 from pairlearn.estimators.shared.published import DEFERRED, publish
 from pairlearn.estimators.shared.rules import DecisionRule
 from pairlearn.estimators.shared.scaling import Scaling, scaled_rows
@@ -189,19 +186,11 @@ class AUCClassifier(AUCStreams, ClassifierMixin, BaseEstimator):  # type: ignore
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
-        self.objective = objective
-        self.features = features
-        self.loss = loss
-        self.solver = solver
-        self.scaling = scaling
-        self.decision = decision
-        self.class_weight = class_weight
-        self.validation_fraction = validation_fraction
-        self.warm_start = warm_start
-        self.callbacks = callbacks
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+        self.objective, self.features, self.loss = objective, features, loss
+        self.solver, self.scaling, self.decision = solver, scaling, decision
+        self.class_weight, self.validation_fraction = class_weight, validation_fraction
+        self.warm_start, self.callbacks, self.n_jobs = warm_start, callbacks, n_jobs
+        self.random_state, self.verbose = random_state, verbose
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -88,33 +88,10 @@ def choose(
 ) -> Choice:
     """Return the best of a grid by held-out AUC.
 
-    Parameters
-    ----------
-    problem : Problem
-        Score and loss.
-    rows : DenseRows or CsrRows
-        Training examples.
-    y : ndarray of shape (n,)
-        Labels -1 and +1, both present.
-    n_steps : int
-        The number of steps of the final run. If the grid is trained with fewer active pairs, the
-        chosen constant step size is divided by the square root of their ratio (the optimal
-        constant step of Theorem 6a is proportional to 1/sqrt(T)).
-    pairing, schedule, averaging : Pairing, Schedule, Averaging
-        The other parts, as in the final run.
-    step_sizes, radii : tuple of float
-        The two sides of the grid.
-    validation_fraction : float
-        The share of each class that is held out.
-    example_weight : ndarray of shape (n,) or (0,)
-        Weights.
-    rng : numpy.random.Generator
-        Source of randomness.
-
-    Returns
-    -------
-    Choice
-        The best model's step size and radius, and its held-out AUC.
+    `y` holds -1 and +1, both present. `validation_fraction` is the share of each class that is held
+    out. `n_steps` is the number of steps of the final run. If the grid is trained with fewer active
+    pairs, the chosen constant step size is divided by the square root of their ratio: the optimal
+    constant step of Theorem 6a is proportional to 1/sqrt(T).
     """
     grid = [(step, radius) for step in step_sizes for radius in radii]
     folds = _hold_out(y, validation_fraction, rng)
@@ -179,27 +156,8 @@ def advice_for(
 ) -> Advice:
     """Return what Theorem 1 or 2 recommends, refusing what the theorems do not cover.
 
-    Parameters
-    ----------
-    problem : Problem
-        The score and a convex loss.
-    rows : DenseRows or CsrRows
-        The training examples.
-    radius : float or None
-        Radius of the ball; it must be finite.
-    n_steps : int
-        The number of steps that will be taken.
-    pairing, schedule, averaging : object
-        They must be the previous example, a constant step and the paper's average.
-    weighted : bool
-        Whether pairs have weights, which the theorems do not cover.
-    warm : bool
-        Whether the run does not start at zero.
-
-    Returns
-    -------
-    Advice
-        The step size, and the bound on the expected excess risk.
+    The theorems need a convex loss, a finite radius, the previous example as partner, a constant
+    step, the paper's average, no weights, and a run that starts at zero (not `warm`).
     """
     from pairlearn.theory import advise_auc
 

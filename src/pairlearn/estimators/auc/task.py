@@ -51,20 +51,8 @@ class Before:
 class Composition:
     """The objects that the parameters of an AUC classifier stand for, checked together.
 
-    Parameters
-    ----------
-    objective : Objective
-        What is minimised, and the metric.
-    solver : Solver or None
-        The solver; None to choose by the data.
-    loss : PairLoss or None
-        The cost of a pair; None for the loss that suits the solver.
-    features : str or FeatureMap
-        The features that the score is linear in.
-    asked : tuple of str
-        Given parameters that only some solvers use.
-    is_scaled : bool
-        Whether features are brought to a common scale.
+    `solver` is None if the data choose it, `loss` is None for the loss that suits the solver.
+    `asked` names the given parameters that only some solvers use.
     """
 
     objective: Objective
@@ -185,23 +173,9 @@ class Composition:
 class Task:
     """All settings of a fit of two classes, without the examples.
 
-    Parameters
-    ----------
-    objective : Objective
-        What is minimised, and the metric.
-    loss : PairLoss
-        The cost of a pair.
-    features : FeatureMap or None
-        The map, fitted; None if a stream has yet to fit it.
-    is_scaled : bool
-        Whether features are brought to a common scale.
-    rng : numpy.random.Generator
-        Source of randomness.
-    validation_fraction : float
-        The share of a fold.
-    free : bool
-        Whether solver, loss and ridge are all automatic, so that a share of Fisher's discriminant
-        may be mixed in.
+    `features` is the fitted map; None if a stream has yet to fit it. `validation_fraction` is the
+    share of a fold. `free` says that solver, loss and ridge are all automatic, so that a share of
+    Fisher's discriminant may be mixed in.
     """
 
     objective: Objective

@@ -33,20 +33,8 @@ _POWERS = (0.2, 5.0)
 def couple(pairs: Vector, n_classes: int) -> Vector:
     """Return class probabilities from those of pairs (Wu, Lin and Weng's second method).
 
-    Parameters
-    ----------
-    pairs : ndarray of shape (n, n_pairs)
-        The probability of the later class of each pair.
-    n_classes : int
-        The number of classes.
+    `pairs` holds the probability of the later class of each pair, in a column for each pair.
 
-    Returns
-    -------
-    ndarray of shape (n, n_classes)
-        Positive numbers that add up to 1.
-
-    Examples
-    --------
     >>> couple(np.array([[0.5, 0.5, 0.5]]), 3).round(6)
     array([[0.333333, 0.333333, 0.333333]])
     """

@@ -151,13 +151,9 @@ class MulticlassAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type
         n_jobs: int | None = None,
         random_state: Any = None,
     ) -> None:
-        self.loss = loss
-        self.solver = solver
-        self.scaling = scaling
-        self.class_weight = class_weight
-        self.validation_fraction = validation_fraction
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+        self.loss, self.solver, self.scaling = loss, solver, scaling
+        self.class_weight, self.validation_fraction = class_weight, validation_fraction
+        self.n_jobs, self.random_state = n_jobs, random_state
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -195,24 +191,7 @@ class MulticlassAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type
         *,
         mapped: bool = False,
     ) -> Self:
-        """Find the scores of all pairs of classes, as `fit` does, from examples that are checked.
-
-        Parameters
-        ----------
-        given : DenseRows or CsrRows
-            Examples.
-        labels : ndarray of shape (n,)
-            Labels of at least two classes.
-        sample_weight : array-like of shape (n,), optional
-            Non-negative weights of the examples.
-        mapped : bool, default=False
-            Whether the columns come from a feature map.
-
-        Returns
-        -------
-        self
-            The fitted classifier.
-        """
+        """Find the scores as `fit` does, from checked examples, `mapped` or not."""
         is_scaled(self.scaling)
         check_fraction("validation_fraction", self.validation_fraction)
         candidates = ridges_of(self.solver, type(self).__name__)

@@ -147,11 +147,8 @@ class MultilabelAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type
         validation_fraction: float = 0.2,
         random_state: Any = None,
     ) -> None:
-        self.solver = solver
-        self.scaling = scaling
-        self.decision = decision
-        self.validation_fraction = validation_fraction
-        self.random_state = random_state
+        self.solver, self.scaling, self.decision = solver, scaling, decision
+        self.validation_fraction, self.random_state = validation_fraction, random_state
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

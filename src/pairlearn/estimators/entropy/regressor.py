@@ -154,13 +154,8 @@ class EntropyRegressor(MapsFeatures, Storable, RegressorMixin, BaseEstimator):  
         intercept: str = "median",
         random_state: Any = None,
     ) -> None:
-        self.window = window
-        self.bandwidth = bandwidth
-        self.features = features
-        self.solver = solver
-        self.scaling = scaling
-        self.init = init
-        self.intercept = intercept
+        self.window, self.bandwidth, self.features = window, bandwidth, features
+        self.solver, self.scaling, self.init, self.intercept = solver, scaling, init, intercept
         self.random_state = random_state
 
     coef_, intercept_, features_ = Attribute(), Attribute(), Attribute()

@@ -143,18 +143,8 @@ def stage_lengths(n_steps: int, n_stages: int) -> list[int]:
 class EntropyTask:
     """Everything about one stage of a fit, or about a stream, but the examples.
 
-    Parameters
-    ----------
-    loss : PairLoss
-        The window, with its bandwidth.
-    rng : numpy.random.Generator
-        Source of randomness.
-    start : ndarray of shape (d,)
-        Where the first stage began.
-    latest : ndarray of shape (d,)
-        Where the stage before ended.
-    stage, n_stages : int
-        The place of the stage, from 0, and the number of stages.
+    `start` is where the first stage began, `latest` where the stage before ended, `stage` the
+    number of this stage from 0.
     """
 
     loss: PairLoss

@@ -143,15 +143,9 @@ class MetricLearner(
         validation_fraction: float = 0.2,
         random_state: Any = None,
     ) -> None:
-        self.loss = loss
-        self.parameterization = parameterization
-        self.rank = rank
-        self.init = init
-        self.features = features
-        self.solver = solver
-        self.scaling = scaling
-        self.n_neighbors = n_neighbors
-        self.validation_fraction = validation_fraction
+        self.loss, self.parameterization, self.rank = loss, parameterization, rank
+        self.init, self.features, self.solver, self.scaling = init, features, solver, scaling
+        self.n_neighbors, self.validation_fraction = n_neighbors, validation_fraction
         self.random_state = random_state
 
     _named_parts: ClassVar = {"solver": {"sgd": MetricSGD}, "loss": METRIC_LOSSES}

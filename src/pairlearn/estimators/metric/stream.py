@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`partial_fit` of a metric learner, and a state to go on from."""
+"""The parameters of a metric learner as objects, `partial_fit`, and a state to go on from."""
 
 from __future__ import annotations
 
@@ -8,26 +8,49 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.utils.multiclass import check_classification_targets
 
-from pairlearn.estimators.metric.descent import Before
-from pairlearn.estimators.metric.parameters import MetricParameters
+from pairlearn.estimators.metric.descent import Before, MetricTask
+from pairlearn.estimators.metric.mixin import check_pair_labels, check_pairs
 from pairlearn.estimators.metric.solver import metric_solver
 from pairlearn.estimators.metric.start import components_of
+from pairlearn.estimators.shared.examples import validate_data
 from pairlearn.estimators.shared.features_seen import see_features, seen_features
+from pairlearn.estimators.shared.mapping import MapsFeatures
 from pairlearn.estimators.shared.maps import is_linear
 from pairlearn.estimators.shared.order import watch_order
+from pairlearn.estimators.shared.scaling import is_scaled
+from pairlearn.estimators.shared.solvers import Solver
 from pairlearn.estimators.shared.weights import chunk_weights
-from pairlearn.features import Identity
+from pairlearn.features import FeatureMap, Identity
+from pairlearn.losses import METRIC_LOSSES, PairLoss
+from pairlearn.pairings.given import as_rows_of_pairs
+from pairlearn.problem import Problem
+from pairlearn.scores import MahalanobisScore
 from pairlearn.solvers.rows import DenseRows, check_squares
 from pairlearn.solvers.turns import one_at_a_time
 from pairlearn.typing import Vector
+from pairlearn.validation import check_count, check_fraction
 
 __all__ = ["MetricStream"]
 
 
-class MetricStream(MetricParameters):
-    """The stream of `MetricLearner`: learning by chunks, and a state to go on from."""
+class MetricStream(MapsFeatures):
+    """The checked parameters of `MetricLearner`, its stream, and a state to go on from."""
 
+    loss: str | PairLoss
+    parameterization: str
+    rank: int | None
+    init: str | ArrayLike
+    features: str | FeatureMap
+    solver: str | Solver
+    scaling: str | None
+    n_neighbors: int
+    validation_fraction: float
+    random_state: Any
+    n_features_in_: int
+    #: The number of each label of a stream.
+    _codes: dict[Any, float]
     step_size_: float | None
     held_out_score_: float | None
     n_steps_: int
@@ -36,6 +59,43 @@ class MetricStream(MetricParameters):
     _n_features_out: int
     #: What learns the chunks; None before the first chunk and after a fit.
     _stream: Any = None
+
+    def _task(self, paired: bool, scaling: Any = None) -> MetricTask:
+        """Return what the solver is asked to do, with the scaling of the rows of a fit."""
+        return MetricTask(
+            Problem(self._score(), METRIC_LOSSES.make(self.loss)),
+            self.init,
+            paired,
+            is_scaled(self.scaling),
+            self.random_state,
+            scaling,
+            check_count("n_neighbors", self.n_neighbors),
+            check_fraction("validation_fraction", self.validation_fraction),
+        )
+
+    def _score(self) -> MahalanobisScore:
+        return MahalanobisScore(self.parameterization, self.rank)
+
+    def _examples(
+        self, X: Any, y: ArrayLike, *, reset: bool, minimum: int, coded: bool = True
+    ) -> tuple[Vector, Vector, bool]:
+        """Return rows, numbers as labels, and whether the rows are pairs."""
+        if getattr(X, "ndim", None) == 3 or np.ndim(X[0] if isinstance(X, list) else 0) == 2:
+            known = None if reset else self.n_features_in_
+            pairs = check_pairs(X, known)
+            signs = check_pair_labels(y, len(pairs))
+            rows, y = as_rows_of_pairs(pairs, signs)
+            validate_data(self, rows, reset=reset)
+            return rows, y, True
+        X, y = validate_data(
+            self, X, y, dtype=np.float64, order="C", reset=reset, ensure_min_samples=minimum
+        )
+        check_classification_targets(y)
+        names = np.asarray(y)
+        if coded:
+            return X, np.unique(names, return_inverse=True)[1].astype(np.float64), False
+        codes = [self._codes.setdefault(name, float(len(self._codes))) for name in names.tolist()]
+        return X, np.array(codes), False
 
     @one_at_a_time
     def partial_fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:

@@ -158,19 +158,10 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
         random_state: Any = None,
         ledger: PrivacyLedger | None = None,
     ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.bounds = bounds
-        self.levels = levels
-        self.labels = labels
-        self.mechanism = mechanism
-        self.neighbours = neighbours
-        self.n_examples = n_examples
-        self.public_centre = public_centre
-        self.features = features
-        self.secure = secure
-        self.random_state = random_state
-        self.ledger = ledger
+        self.epsilon, self.delta, self.bounds, self.levels = epsilon, delta, bounds, levels
+        self.labels, self.mechanism, self.neighbours = labels, mechanism, neighbours
+        self.n_examples, self.public_centre, self.features = n_examples, public_centre, features
+        self.secure, self.random_state, self.ledger = secure, random_state, ledger
 
     _not_stored = (*PrivateMixin._not_stored, "mechanism")
     _arrays: ClassVar[Mapping[str, ArraySpec]] = {

@@ -142,7 +142,7 @@ class PrivateAUCContinual(PrivateRunning):
     def _further_facts(self, setting: PublicSetting) -> dict[str, str]:
         return super()._further_facts(setting) | {
             "releases": f"up to {self.n_releases}; their times, and how many examples came "
-            "between them",
+            "between them"
         }
 
 

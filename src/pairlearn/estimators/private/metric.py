@@ -138,19 +138,10 @@ class PrivateMetricLearner(
         random_state: Any = None,
         ledger: PrivacyLedger | None = None,
     ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.bounds = bounds
-        self.levels = levels
-        self.labels = labels
-        self.n_steps = n_steps
-        self.clip = clip
-        self.bias = bias
-        self.neighbours = neighbours
-        self.n_examples = n_examples
-        self.secure = secure
-        self.random_state = random_state
-        self.ledger = ledger
+        self.epsilon, self.delta, self.bounds, self.levels = epsilon, delta, bounds, levels
+        self.labels, self.n_steps, self.clip, self.bias = labels, n_steps, clip, bias
+        self.neighbours, self.n_examples, self.secure = neighbours, n_examples, secure
+        self.random_state, self.ledger = random_state, ledger
 
     _arrays: ClassVar[Mapping[str, ArraySpec]] = {
         "components": ArraySpec(("n_features", "n_features")),

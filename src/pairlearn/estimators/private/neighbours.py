@@ -24,17 +24,8 @@ __all__ = ["PublicNeighbours", "public_neighbours"]
 class PublicNeighbours:
     """Two neighbouring tables.
 
-    Parameters
-    ----------
-    name : str
-        A description of the pair.
-    X, y : table and labels
-        The first table, as given to `fit`.
-    other, other_y : table and labels
-        The second table.
-    rows : ndarray of int, optional
-        The index in the second table of each row of the first, if the orders differ. None if the
-        order is the same; one table may then lack a row.
+    `rows` is the index in the second table of each row of the first, if the orders differ. None if
+    the order is the same; one table may then lack a row.
     """
 
     name: str
@@ -50,26 +41,9 @@ def public_neighbours(
 ) -> list[PublicNeighbours]:
     """Return neighbouring tables of n examples for public bounds and labels.
 
-    Parameters
-    ----------
-    lower, upper : ndarray of shape (d,)
-        Public bounds.
-    labels : tuple
-        Public labels; of two labels the last is the positive one.
-    n : int
-        Number of examples of the larger table.
-    neighbours : {"replace", "add_remove"}
-        The relation.
-    seed : int, default=0
-        Seed of the random examples.
+    The larger table has n examples. The last of two labels is the positive one. `neighbours` is
+    "replace" or "add_remove".
 
-    Returns
-    -------
-    list of PublicNeighbours
-        The pairs.
-
-    Examples
-    --------
     >>> pairs = public_neighbours(np.zeros(1), np.ones(1), (0, 1), n=6, neighbours="replace")
     >>> pairs[0].name, pairs[0].X.ravel().tolist(), pairs[0].other.ravel().tolist()
     ('a corner to the opposite one', [0.5, 1.0, 0.5, 0.5, 0.5, 0.5], [0.5, 0.0, 0.5, 0.5, 0.5, 0.5])

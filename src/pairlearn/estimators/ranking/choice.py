@@ -37,12 +37,8 @@ _MOST_FOLDS = 5
 class Queries:
     """The queries of stored examples, or of a stream.
 
-    Parameters
-    ----------
-    of_example : ndarray of shape (n,) or None
-        The number of each example's query; None for a stream, which gives queries with each chunk.
-    grouped : bool, default=True
-        Whether there are queries. Without them all examples are one.
+    `of_example` is the number of each example's query; None for a stream, which gives queries with
+    each chunk. If not `grouped`, all examples are one query.
     """
 
     of_example: Places | None = None

@@ -45,18 +45,7 @@ _AUTO_STEPS = 500_000
 class RankingTask:
     """Everything about the fit of a ranker but the examples.
 
-    Parameters
-    ----------
-    loss : PairLoss
-        What a pair costs.
-    is_scaled : bool
-        Whether features are brought to a common scale.
-    rng : numpy.random.Generator
-        Source of randomness.
-    queries : Queries
-        The query of each example.
-    validation_fraction : float, default=0.2
-        The share of the queries of a held-out part.
+    `validation_fraction` is the share of the queries of a held-out part.
     """
 
     loss: PairLoss

@@ -20,11 +20,58 @@ from pairlearn.typing import Vector
 __all__ = ["RankerPredictions"]
 
 
-class RankerPredictions(MapsFeatures, Storable):
-    """Predictions and storage of `PairwiseRanker`."""
+class QueryScores:
+    """How well the scores of a ranker's `predict` put examples in order."""
 
     k: int | None
     gain: str
+
+    def score(self, X: Any, y: ArrayLike, qid: ArrayLike | None = None) -> float:
+        """Return the mean NDCG@k over queries; without queries, the pair accuracy.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+            Examples.
+        y : array-like of shape (n_samples,)
+            Grades of at least 0; any real target without queries.
+        qid : array-like of shape (n_samples,), optional
+            The query of each example.
+
+        Returns
+        -------
+        float
+            The score, at most 1.
+        """
+        scores = self.predict(X)  # type: ignore[attr-defined]
+        if qid is None:
+            return pair_accuracy(y, scores)
+        return ndcg(y, scores, qid=qid, k=self.k, gain=self.gain)
+
+    def pair_accuracy(self, X: Any, y: ArrayLike, qid: ArrayLike | None = None) -> float:
+        """Return the mean over queries of the share of pairs in the right order.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+            Examples.
+        y : array-like of shape (n_samples,)
+            Grades, or any real target.
+        qid : array-like of shape (n_samples,), optional
+            The query of each example.
+
+        Returns
+        -------
+        float
+            The accuracy, between 0 and 1.
+        """
+        scores = self.predict(X)  # type: ignore[attr-defined]
+        return pair_accuracy(y, scores, qid=qid)
+
+
+class RankerPredictions(QueryScores, MapsFeatures, Storable):
+    """Predictions and storage of `PairwiseRanker`."""
+
     coef_: Vector
 
     _not_stored = ("random_state",)
@@ -56,44 +103,3 @@ class RankerPredictions(MapsFeatures, Storable):
         check_is_fitted(self, "coef_")
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
         return self._linear_scores(X, self.coef_, getattr(self, "features_", None))
-
-    def score(self, X: Any, y: ArrayLike, qid: ArrayLike | None = None) -> float:
-        """Return the mean NDCG@k over queries; without queries, the pair accuracy.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
-            Examples.
-        y : array-like of shape (n_samples,)
-            Grades of at least 0; any real target without queries.
-        qid : array-like of shape (n_samples,), optional
-            The query of each example.
-
-        Returns
-        -------
-        float
-            The score, at most 1.
-        """
-        scores = self.predict(X)
-        if qid is None:
-            return pair_accuracy(y, scores)
-        return ndcg(y, scores, qid=qid, k=self.k, gain=self.gain)
-
-    def pair_accuracy(self, X: Any, y: ArrayLike, qid: ArrayLike | None = None) -> float:
-        """Return the mean over queries of the share of pairs in the right order.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
-            Examples.
-        y : array-like of shape (n_samples,)
-            Grades, or any real target.
-        qid : array-like of shape (n_samples,), optional
-            The query of each example.
-
-        Returns
-        -------
-        float
-            The accuracy, between 0 and 1.
-        """
-        return pair_accuracy(y, self.predict(X), qid=qid)

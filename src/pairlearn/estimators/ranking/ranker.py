@@ -140,15 +140,9 @@ class PairwiseRanker(RankerPredictions, BaseEstimator):  # type: ignore[misc]
         validation_fraction: float = 0.2,
         random_state: Any = None,
     ) -> None:
-        self.loss = loss
-        self.features = features
-        self.solver = solver
-        self.scaling = scaling
-        self.weight_by_grade = weight_by_grade
-        self.k = k
-        self.gain = gain
-        self.validation_fraction = validation_fraction
-        self.random_state = random_state
+        self.loss, self.features, self.solver, self.scaling = loss, features, solver, scaling
+        self.weight_by_grade, self.k, self.gain = weight_by_grade, k, gain
+        self.validation_fraction, self.random_state = validation_fraction, random_state
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

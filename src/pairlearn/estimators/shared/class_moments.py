@@ -106,10 +106,7 @@ def _solve(matrix: Vector, right: Vector, ridge: float) -> Vector:
 
 
 def deal_folds(
-    codes: Places,
-    weight: Vector,
-    validation_fraction: float,
-    rng: np.random.Generator,
+    codes: Places, weight: Vector, validation_fraction: float, rng: np.random.Generator
 ) -> list[Fold]:
     """Return (train, held-out) rows of stratified folds, both with weight in every class."""
     members = [np.flatnonzero((codes == k) & (weight > 0.0)) for k in range(codes.max() + 1)]
@@ -168,23 +165,9 @@ def to_user(
 ) -> tuple[Vector, Vector]:
     """Return coefficients in the units of the user, and the shift of their scores.
 
-    Parameters
-    ----------
-    coef : ndarray of shape (k, d)
-        Coefficients of scaled rows.
-    scaling : Scaling or None
-        The scaling of the rows.
-    given, rows : DenseRows or CsrRows
-        The user's rows, and the scaled ones.
-    basis : ndarray of shape (d, n) or None
-        The basis of the scaled rows, see `compact`.
-
-    Returns
-    -------
-    coef : ndarray of shape (k, d)
-        Coefficients of the user's rows.
-    shift : ndarray of shape (k,)
-        Scores of the user's rows less those of scaled rows: one number for each score.
+    The shift is the scores of the user's rows less those of scaled rows, one number for each score.
+    `coef` of shape (k, d) is of scaled `rows`, `given` are the user's rows, and `basis` is that of
+    `compact` or None.
     """
     spread = coef if basis is None else coef @ basis.T
     if scaling is None:

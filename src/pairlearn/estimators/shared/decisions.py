@@ -230,11 +230,7 @@ class ScoreDecisions:
         return self._auc(X, y, sample_weight, self._published())
 
     def _auc(
-        self,
-        X: Any,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None,
-        model: Mapping[str, Any],
+        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, model: Mapping[str, Any]
     ) -> float:
         decision = self._over_threshold(X, model)
         return roc_auc(np.asarray(y) == model["classes_"][1], decision, sample_weight=sample_weight)

@@ -26,16 +26,8 @@ _FOLDS = 5
 class HeldOutAUC:
     """The AUC on held-out rows.
 
-    Parameters
-    ----------
-    interval : AUCInterval
-        The AUC, and how sure it is.
-    n_folds : int
-        Parts that were held out in turn, 1 for a single one.
-    rows : ndarray of int
-        The rows that were held out.
-    scores : ndarray
-        Their scores by models that had not seen them, each part relative to its own threshold.
+    `n_folds` parts were held out in turn, or one. `rows` were held out, and `scores` are their
+    scores by models that had not seen them, each part relative to its own threshold.
     """
 
     interval: AUCInterval
@@ -52,26 +44,9 @@ def held_out_auc(
     All rows are held out in five parts in turn, or one fifth of many rows. Choices that the
     classifier makes while it trains are made anew for each part, on the other rows alone.
 
-    Parameters
-    ----------
-    model : estimator
-        A classifier that is not changed: copies of it are trained.
-    X : array or sparse matrix of shape (n, d)
-        Examples.
-    y : array-like of shape (n,)
-        Two kinds of labels; the larger one is positive.
-    confidence : float, default 0.95
-        The level of the interval.
-    seed : int, default 0
-        Deals the rows to the parts.
+    Copies of the model are trained. The larger of the two labels is positive. Returns None if a
+    class has fewer than four examples.
 
-    Returns
-    -------
-    HeldOutAUC or None
-        None where a class has fewer than four examples.
-
-    Examples
-    --------
     >>> from sklearn.datasets import load_breast_cancer
     >>> from pairlearn import AUCClassifier
     >>> X, y = load_breast_cancer(return_X_y=True)

@@ -47,18 +47,9 @@ def deal_held_out(
 class HeldOutMap:
     """A map judged on held-out examples: its AUC for each ridge, and the moments of all.
 
-    Parameters
-    ----------
-    features : FeatureMap
-        The fitted map.
-    rows, y, weight : rows and ndarrays
-        Examples, labels -1 and +1, and weights, which may be empty.
-    fold, n_held : ndarray of int and int
-        As `deal_held_out` returns them.
-    signs : ndarray of shape (m,), optional
-        Signs of coefficients, for monotone functions.
-    scaled : bool, default=True
-        Whether the ridge refers to features of mean variance 1.
+    `features` is fitted, `y` holds -1 and +1, `weight` may be empty, and `deal_held_out` returns
+    `fold` and `n_held`. `signs` are those of the coefficients of monotone functions. If `scaled`,
+    the ridge refers to features of mean variance 1.
     """
 
     def __init__(

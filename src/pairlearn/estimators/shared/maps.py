@@ -64,19 +64,7 @@ def check_named(features: Any) -> None:
 def as_map(features: Any, rows: Rows, y: Vector) -> FeatureMap:
     """Return the map that a parameter names, not fitted yet, or the given one.
 
-    Parameters
-    ----------
-    features : str or FeatureMap
-        A name in `MAPS`, or a map.
-    rows : DenseRows or CsrRows
-        Training examples; their number sets the size of a map.
-    y : ndarray of shape (n,)
-        Labels -1 and +1.
-
-    Returns
-    -------
-    FeatureMap
-        The map.
+    The number of rows sets the size of a map.
     """
     if isinstance(features, FeatureMap):
         return features
@@ -128,29 +116,8 @@ def choose_features(
 ) -> tuple[FeatureChoice, FeatureMap, HeldOutMap | None]:
     """Return linear features, hats or Fourier features by held-out AUC.
 
-    Parameters
-    ----------
-    rows : DenseRows or CsrRows
-        Training examples.
-    y : ndarray of shape (n,)
-        Labels -1 and +1.
-    weight : ndarray of shape (n,) or (0,)
-        Weights of the examples.
-    validation_fraction : float
-        The share of a fold.
-    max_memory : float
-        Bytes; a map whose frequencies do not fit is not tried.
-    rng : numpy.random.Generator
-        Deals the folds and draws frequencies.
-
-    Returns
-    -------
-    choice : FeatureChoice
-        The evidence.
-    features : FeatureMap
-        The chosen map, fitted.
-    held_out : object or None
-        Its moments, for `fit_moments`; None if there was no comparison.
+    Returns the evidence, the fitted map, and its moments for `fit_moments`, or None if there was no
+    comparison. A map whose frequencies do not fit into `max_memory` bytes is not tried.
     """
     d = rows.shape[1]
     if d > MOST_FEATURES:
@@ -230,39 +197,11 @@ def fit_moments(
 ) -> tuple[Vector, Choice]:
     """Minimise the square loss over opposite pairs of mapped rows plus a ridge, in closed form.
 
-    Parameters
-    ----------
-    features : FeatureMap
-        A fitted map.
-    rows : DenseRows or CsrRows
-        Training examples.
-    y : ndarray of shape (n,)
-        Labels -1 and +1, both present.
-    loss : Square
-        The square loss, for its margin.
-    ridge : float, optional
-        The ridge; by default the best of 1, .1, ..., by AUC on held-out training data.
-    weight : ndarray of shape (n,) or (0,)
-        Weights of the examples.
-    validation_fraction : float
-        The share of a fold.
-    max_memory : float
-        Bytes that the tables of moments may take.
-    scaled : bool
-        Whether the ridge refers to features of mean variance 1.
-    rng : numpy.random.Generator
-        Deals the folds.
-    signs : ndarray of shape (m,), optional
-        Signs of coefficients, for monotone functions.
-    held_out : object, optional
-        The third result of `choose_features`.
-
-    Returns
-    -------
-    w : ndarray of shape (m,)
-        Coefficients of mapped features.
-    choice : Choice
-        The ridge, and what was tried.
+    Returns the coefficients of mapped features, and the choice of the ridge. Without a `ridge` the
+    best of 1, .1, ... is taken, by AUC on held-out training data; if `scaled`, it refers to
+    features of mean variance 1. The tables of moments may take `max_memory` bytes. `signs` are
+    those of the coefficients of monotone functions, and `held_out` is the third result of
+    `choose_features`.
     """
     size = _BYTES_PER_PRODUCT * features.n_outputs**2
     if size > max_memory:

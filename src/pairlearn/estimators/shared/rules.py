@@ -6,7 +6,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -33,6 +33,16 @@ _CALIBRATIONS: dict[str, Callable[[Vector, Mask, Vector], Sigmoid | Isotonic]] =
 }
 
 
+class Scored(NamedTuple):
+    """Training scores with labels and weights, their calibration, and the importance of recalls."""
+
+    calibrator: Sigmoid | Isotonic
+    scores: Vector
+    positive: Mask
+    weight: Vector
+    importance: tuple[float, float]
+
+
 class DecisionRule(Part, ABC):
     """How scores become labels and probabilities, found from training scores.
 
@@ -54,14 +64,7 @@ class DecisionRule(Part, ABC):
             )
 
     @abstractmethod
-    def cut(
-        self,
-        calibrator: Sigmoid | Isotonic,
-        scores: Vector,
-        positive: Mask,
-        weight: Vector,
-        importance: tuple[float, float],
-    ) -> float:
+    def cut(self, seen: Scored) -> float:
         """Return the threshold; scores above it are predicted positive."""
 
     def decide(
@@ -85,7 +88,7 @@ class DecisionRule(Part, ABC):
             # Only one class so far: decide by the sign of the score.
             return self.default_cut, Sigmoid(1.0, -self.default_cut)
         calibrator = _CALIBRATIONS[self.calibration](scores, positive, weight)
-        return self.cut(calibrator, scores, positive, weight, importance), calibrator
+        return self.cut(Scored(calibrator, scores, positive, weight, importance)), calibrator
 
 
 DECISIONS: Register[DecisionRule] = Register("decision", DecisionRule)
@@ -127,20 +130,15 @@ class Threshold(DecisionRule):
         """The given cut, else 0."""
         return 0.0 if isinstance(self.at, str) else float(self.at)
 
-    def cut(
-        self,
-        calibrator: Sigmoid | Isotonic,
-        scores: Vector,
-        positive: Mask,
-        weight: Vector,
-        importance: tuple[float, float],
-    ) -> float:
+    def cut(self, seen: Scored) -> float:
         """Return the best cut by the criterion, or the given one."""
         if not isinstance(self.at, str):
             return float(self.at)
         if self.at == "probability":
-            return calibrator.score_of_half()
-        return choose_threshold(scores, positive, weight, self.at, importance=importance)
+            return seen.calibrator.score_of_half()
+        return choose_threshold(
+            seen.scores, seen.positive, seen.weight, self.at, importance=seen.importance
+        )
 
 
 for _name in ("accuracy", "f1", "probability"):
@@ -174,21 +172,14 @@ class Costs(DecisionRule):
         check_positive("false_positive", self.false_positive)
         check_positive("false_negative", self.false_negative)
 
-    def cut(
-        self,
-        calibrator: Sigmoid | Isotonic,
-        scores: Vector,
-        positive: Mask,
-        weight: Vector,
-        importance: tuple[float, float],
-    ) -> float:
+    def cut(self, seen: Scored) -> float:
         """Return the cheapest cut."""
         return cheapest_threshold(
-            positive,
-            scores,
+            seen.positive,
+            seen.scores,
             false_positive=float(self.false_positive),
             false_negative=float(self.false_negative),
-            sample_weight=weight,
+            sample_weight=seen.weight,
         )
 
 

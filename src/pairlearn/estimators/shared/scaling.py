@@ -74,14 +74,8 @@ def is_scaled(scaling: str | None) -> bool:
 class Scaling:
     """The map x -> (x * inverse - centre) * factor of each column.
 
-    Parameters
-    ----------
-    inverse : ndarray of shape (d,)
-        Powers of two; 1 except for extreme columns.
-    centre : ndarray of shape (d,)
-        Zero for sparse rows.
-    factor : ndarray of shape (d,)
-        One over the scale; zero for a column that does not vary.
+    `inverse` holds powers of two, 1 except for extreme columns. `centre` is zero for sparse rows,
+    and `factor` is zero for a column that does not vary.
     """
 
     inverse: Vector
@@ -156,32 +150,11 @@ def scaled_rows(
 def fit_scaling(rows: Rows, weight: Vector | None = None, *, mapped: bool = False) -> Scaling:
     """Return the scaling of all rows.
 
-    Parameters
-    ----------
-    rows : DenseRows or CsrRows
-        Examples, as `as_rows` gives them; they are known to be finite afterwards.
-    weight : ndarray of shape (n,) or (0,), optional
-        How often each example counts; empty if all count the same.
-    mapped : bool, default=False
-        Whether the columns come from a feature map: then outliers are not looked for.
+    The rows are known to be finite afterwards; NaN and infinity raise a ValueError. A warning says
+    if no column varies, or if outliers hide other values. `weight` says how often each example
+    counts; empty if all count the same. `mapped` columns come from a feature map: then outliers are
+    not looked for.
 
-    Returns
-    -------
-    Scaling
-        Centres and scales.
-
-    Raises
-    ------
-    ValueError
-        If a value is NaN or infinite.
-
-    Warns
-    -----
-    UserWarning
-        If no column varies, so that all scores are equal; or if outliers hide other values.
-
-    Examples
-    --------
     >>> rows = DenseRows(np.array([[1e6, 5.0, 0.001], [3e6, 5.0, 0.003]]))
     >>> fit_scaling(rows).apply(rows).X
     array([[-1.,  0., -1.],
@@ -259,21 +232,8 @@ def _varies(columns: Columns, dtype: Any, inverse: Vector | None = None) -> Mask
 def scaling_of(columns: Columns, inverse: Vector, *, dtype: Any, centred: bool) -> Scaling:
     """Return the scaling of columns from their extremes and moments.
 
-    Parameters
-    ----------
-    columns : Columns
-        Extremes and moments.
-    inverse : ndarray of shape (d,)
-        The powers of two that they have been multiplied by.
-    dtype : dtype
-        The type of the data, which sets the size of rounding errors.
-    centred : bool
-        Whether rows are to be centred; sparse ones are not.
-
-    Returns
-    -------
-    Scaling
-        Centres and scales.
+    `inverse` holds the powers of two that the columns have been multiplied by. `dtype` is that of
+    the data, which sets the size of rounding errors. Sparse rows are not `centred`.
     """
     deviation = np.sqrt(columns.variance)
     varies = _varies(columns, dtype, inverse)

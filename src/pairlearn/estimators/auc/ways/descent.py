@@ -209,11 +209,7 @@ class DescentStream:
         """Return what predictions are made of."""
         features = self._task.features
         own = {} if features is None or isinstance(features, Identity) else {"features_": features}
-        return {
-            "coef_": self.grid.average[np.newaxis],
-            "_decision": self.grid.undecided(),
-            **own,
-        }
+        return {"coef_": self.grid.average[np.newaxis], "_decision": self.grid.undecided(), **own}
 
     @property
     def scales(self) -> Any:

@@ -80,35 +80,14 @@ def fit_exact(
 ) -> Fitted:
     """Minimise the objective plus ridge times the squared norm.
 
-    Parameters
-    ----------
-    rows : DenseRows or CsrRows
-        Training examples, scaled.
-    y : ndarray of shape (n,)
-        Labels -1 and +1, both present.
-    loss : PairLoss
-        A smooth convex loss.
-    ridge : float, optional
-        The ridge. By default `choose_ridge` chooses it, and tries the rivals of the objective. The
-        ridge of an anchor is chosen either way.
-    weight : ndarray of shape (n,) or (0,)
-        Weights of the examples; held-out pairs all count the same.
-    validation_fraction : float
-        The share of a fold; 0.2 makes five.
-    n_jobs : int, optional
-        Threads for the folds.
-    rng : numpy.random.Generator
-        Deals the folds.
-    objective : Objective
-        What is minimised, and the metric on held-out examples.
-    fisher : float or None, default 0
-        The share of Fisher's discriminant in the minimiser for all pairs, which is the model or
-        its anchor. None chooses it on held-out training data if a class has few examples.
+    The rows are scaled, `y` holds -1 and +1, both present, and the loss is smooth and convex.
+    Weights count in training; held-out pairs all count the same. A `validation_fraction` of 0.2
+    makes five folds.
 
-    Returns
-    -------
-    Fitted
-        The model trained on all examples.
+    Without a `ridge`, `choose_ridge` chooses it and tries the rivals of the objective. The ridge of
+    an anchor is chosen either way. `fisher` is the share of Fisher's discriminant in the minimiser
+    for all pairs, which is the model or its anchor. None chooses it on held-out training data if a
+    class has few examples.
     """
     ExactSolver(loss, 0.0 if ridge is None else ridge)
     if len(weight) and not weight.all():

@@ -11,7 +11,6 @@ import numpy as np
 
 from pairlearn.averaging import Averaging
 from pairlearn.domains import ball_or_whole
-from pairlearn.estimators.auc.ways.latest_scores import WINDOW, LatestScores
 from pairlearn.estimators.shared.decisions import (
     Decision,
     Undecided,
@@ -42,6 +41,84 @@ _SMALLEST = np.nextafter(0.0, 1.0)
 _LARGEST = np.finfo(np.float64).max
 
 
+Flags = Mask
+
+#: The number of latest scores that are kept.
+WINDOW = 4096
+
+
+class LatestScores:
+    """The last `WINDOW` scores of some models, with the labels and weights of the examples.
+
+    A place is written once. So arrays that were handed out, to a published model for example, stay
+    as they are while more scores come, and a chunk costs no copy of the whole window.
+
+    `scores` has a row for each model.
+
+    >>> latest = LatestScores(np.empty((1, 0)), np.empty(0, dtype=bool), np.empty(0))
+    >>> latest.add(np.array([[0.5, -0.5]]), np.array([True, False]), np.empty(0))
+    >>> before = latest.scores
+    >>> latest.add(np.array([[2.0]]), np.array([True]), np.array([3.0]))
+    >>> before, latest.scores, latest.weight
+    (array([[ 0.5, -0.5]]), array([[ 0.5, -0.5,  2. ]]), array([1., 1., 3.]))
+    """
+
+    def __init__(self, scores: Vector, positive: Flags, weight: Vector) -> None:
+        self._scores, self._positive, self._weight = scores, positive, weight
+        self._stop = len(positive)
+        self._begin = max(0, self._stop - WINDOW)
+
+    def __reduce__(self) -> tuple[type[LatestScores], tuple[Vector, Flags, Vector]]:
+        # Values outside the window are not pickled.
+        return (LatestScores, (self.scores, self.positive, self.weight))
+
+    @property
+    def scores(self) -> Vector:
+        """The scores, a row for each model."""
+        return self._scores[:, self._begin : self._stop]
+
+    @property
+    def positive(self) -> Flags:
+        """Whether the examples are positive."""
+        return self._positive[self._begin : self._stop]
+
+    @property
+    def weight(self) -> Vector:
+        """The weights of the examples."""
+        return self._weight[self._begin : self._stop]
+
+    def add(self, scores: Vector, positive: Flags, weight: Vector) -> None:
+        """Add the scores of the next examples; no weights mean 1."""
+        if len(positive) > WINDOW:
+            scores, positive, weight = scores[:, -WINDOW:], positive[-WINDOW:], weight[-WINDOW:]
+        n = len(positive)
+        if self._stop + n > len(self._positive):
+            self._make_room()
+        now = slice(self._stop, self._stop + n)
+        self._scores[:, now] = scores
+        self._positive[now] = positive
+        if len(weight):
+            self._weight[now] = weight
+        self._stop += n
+        self._begin = max(self._begin, self._stop - WINDOW)
+
+    def _make_room(self) -> None:
+        """Move the window to the front of arrays that have room for another one."""
+        scores, positive, weight = self.scores, self.positive, self.weight
+        size = len(positive)
+        room = size + WINDOW
+        self._scores = np.empty((len(scores), room))
+        self._positive, self._weight = np.empty(room, dtype=np.bool_), np.ones(room)
+        self._scores[:, :size] = scores
+        self._positive[:size] = positive
+        self._weight[:size] = weight
+        self._begin, self._stop = 0, size
+
+    def keep(self, model: int) -> None:
+        """Forget the scores of all models but one."""
+        self._scores = self._scores[[model]]
+
+
 def relative_to(rows: Rows) -> tuple[float, ...]:
     """Return the step sizes of a grid, in the scale of a first chunk."""
     scale = mean_pair_distance(rows)
@@ -51,30 +128,9 @@ def relative_to(rows: Rows) -> tuple[float, ...]:
 class OnlineGrid:
     """One stream, or one for each of several step sizes; the warm-up keeps the best.
 
-    Parameters
-    ----------
-    problem : Problem
-        Score and loss.
-    n_features : int
-        Number of features.
-    dtype : dtype
-        Type of the iterates.
-    step_sizes : sequence of float
-        The step sizes to choose from.
-    radius : float
-        Radius of the ball, infinity for none.
-    pairing, schedule, averaging : Pairing, Schedule, Averaging
-        The other parts; the schedule is multiplied by the step size.
-    rng : numpy.random.Generator
-        Source of randomness; each stream gets its own copy.
-    start : ndarray, optional
-        The starting point.
-    n_before : int, default=0
-        Number of examples that the starting point was learned from.
-    decided : Decision, optional
-        Threshold and calibration there.
-    scales : RunningScales, optional
-        The scales of one stream; in these units one step size serves all data.
+    The schedule is multiplied by the step size. Each stream gets its own copy of `rng`. `start` was
+    learned from `n_before` examples, with the threshold and calibration `decided`. One stream may
+    have `scales`; in these units one step size serves all data.
     """
 
     def __init__(
@@ -240,12 +296,7 @@ class OnlineGrid:
             shift=float(average.dot(self._origin)),
         )
 
-    def learn(
-        self,
-        rows: Rows,
-        y: Vector,
-        weight: Vector,
-    ) -> Vector:
+    def learn(self, rows: Rows, y: Vector, weight: Vector) -> Vector:
         """Learn a chunk; `weight` may be empty. Return the scores that its examples had before.
 
         Those of a scaled stream are scores of the differences from its first example.

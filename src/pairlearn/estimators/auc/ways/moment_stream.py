@@ -57,18 +57,9 @@ class MomentModel:
 class MomentStream:
     """The moments of a stream so far, and the model that follows from them.
 
-    Parameters
-    ----------
-    fit_map : callable
-        Fits the map to the first examples.
-    features : FeatureMap, optional
-        The map, if it is fitted already.
-    ridge : float, optional
-        The ridge; by default the best by held-out AUC.
-    margin : float, default=1.0
-        The margin of the square loss.
-    scaled : bool, default=True
-        Whether the ridge is about features of mean variance 1.
+    `fit_map` fits the map to the first examples, unless `features` is a fitted map. Without a
+    `ridge` the best by held-out AUC is taken; if `scaled`, it refers to features of mean variance
+    1. `margin` is that of the square loss.
     """
 
     def __init__(

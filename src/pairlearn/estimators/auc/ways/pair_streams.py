@@ -25,14 +25,7 @@ __all__ = ["PairStreams"]
 class PairStreams:
     """The streams of all pairs of classes.
 
-    Parameters
-    ----------
-    make : callable
-        Returns a classifier of two classes that has learned nothing.
-    classes : ndarray of shape (n_classes,)
-        The labels, sorted.
-    n_features : int
-        The number of features.
+    `make` returns a classifier of two classes that has learned nothing; `classes` are sorted.
     """
 
     def __init__(self, make: Callable[[], Any], classes: NDArray[Any], n_features: int) -> None:

@@ -150,12 +150,9 @@ def choose_ridge(
     The arguments are those of `fit_exact`. If there is an anchor, its ridge is chosen first; a
     given `ridge` is then the only one that is tried for the objective.
 
-    Returns
-    -------
-    choice : Choice
-        The ridge, the share of Fisher's discriminant, and all that was tried.
-    start : ndarray of shape (d,)
-        The mean of the models of the folds, to start the final fit from.
+    Returns the choice, and the mean of the models of the folds to start the final fit from. The
+    arguments are those of `fit_exact`. If there is an anchor, its ridge is chosen first; a given
+    `ridge` is then the only one that is tried for the objective.
     """
     by_precision = isinstance(objective.metric, AveragePrecision)
     cap = _PRECISION_CAP if by_precision else _CLASS_CAP
