@@ -8,7 +8,9 @@ from collections.abc import Iterable
 
 import click
 
-from pairlearn.cli.shared.settings import field_path
+from pairlearn.cli.shared.reading import READING_SETTINGS
+from pairlearn.cli.shared.settings import field_names
+from pairlearn.register import REGISTERS
 
 __all__ = ["in_options", "options_of"]
 
@@ -35,6 +37,24 @@ def options_of(command: click.Command) -> set[str]:
     return found
 
 
+def _setting(name: str) -> str | None:
+    """Return the path of a field by its bare name; None if there is none or several."""
+    from pairlearn.cli.training.stream_training import StreamSettings
+
+    if name in READING_SETTINGS:
+        return f"reading.{name}"
+    kinds = {
+        kind
+        for kind in ("objective", "features", "solver", "decision")
+        if kind in REGISTERS
+        for part in REGISTERS[kind].types.values()
+        if name in field_names(part)
+    }
+    if not kinds and name in field_names(StreamSettings):
+        return f"stream.{name}"
+    return f"{kinds.pop()}.{name}" if len(kinds) == 1 else None
+
+
 def in_options(message: str, options: Iterable[str]) -> str:
     """Return a message in which options and settings of a command replace arguments.
 
@@ -46,6 +66,7 @@ def in_options(message: str, options: Iterable[str]) -> str:
     'pass --n-features 7.'
     >>> in_options("step_size=1.0 is large.", ["step-size"])
     '--step-size 1.0 is large.'
+    >>> import pairlearn.estimators
     >>> in_options("step_size=1.0 is large; pass header=False.", ["set"])
     '--set solver.step_size=1.0 is large; pass --set reading.header=false.'
     """
@@ -55,7 +76,7 @@ def in_options(message: str, options: Iterable[str]) -> str:
         dashed = _ALIASES.get(name, name).replace("_", "-")
         if dashed in known:
             return f"--{dashed}"
-        path = field_path(name) if "set" in known else None
+        path = _setting(name) if "set" in known else None
         return None if path is None else f"--set {path}"
 
     def assigned(match: re.Match[str]) -> str:

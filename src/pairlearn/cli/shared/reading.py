@@ -51,16 +51,16 @@ class Reading:
 
     def changed(self) -> list[str]:
         """Return the fields without an option that are not at their default."""
-        return [name for name in _SETTINGS if getattr(self, name) != getattr(Reading, name)]
+        return [name for name in READING_SETTINGS if getattr(self, name) != getattr(Reading, name)]
 
     def with_settings(self, settings: Settings) -> Reading:
         """Return the reading after settings, which are relative to `reading`."""
         changes: dict[str, Any] = {}
         for name, setting in settings.items():
-            if name not in _SETTINGS:
+            if name not in READING_SETTINGS:
                 raise setting.refuse(
                     f"use --{name}." if name in _OPTIONS else
-                    f"there is no such setting{nearest(name, _SETTINGS)}"
+                    f"there is no such setting{nearest(name, READING_SETTINGS)}"
                 )  # fmt: skip
             default = getattr(Reading, name)
             if isinstance(default, bool) and not isinstance(setting.value, bool):
@@ -76,7 +76,8 @@ class Reading:
 
 
 _OPTIONS = ("label", "qid", "classes", "categorical", "exclude", "format")
-_SETTINGS = tuple(name for name in Reading.__dataclass_fields__ if name not in _OPTIONS)
+#: The fields of `Reading` that are set with ``--set reading.FIELD``.
+READING_SETTINGS = tuple(name for name in Reading.__dataclass_fields__ if name not in _OPTIONS)
 
 
 def spelled(name: str) -> str:

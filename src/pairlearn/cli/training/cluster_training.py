@@ -16,7 +16,7 @@ import click
 from pairlearn.cli.output import show_warning
 from pairlearn.cli.shared.problem_kinds import OWNED
 from pairlearn.cli.shared.reading import Reading, schema_to_plain, spelled, split_names
-from pairlearn.cli.shared.settings import Settings, set_parts
+from pairlearn.cli.shared.settings import Settings, naming, set_parts
 from pairlearn.progress import Progress, format_count
 
 __all__ = ["refuse_beside_dask", "train_on_cluster"]
@@ -76,6 +76,7 @@ def train_on_cluster(
         _cluster(address) as client,
         Progress(label="training", unit="passes") as bar,
         warnings.catch_warnings(),
+        naming(settings),
     ):
         warnings.showwarning = show_warning
         warnings.simplefilter("always", RuntimeWarning)

@@ -13,7 +13,7 @@ import click
 
 from pairlearn.cli.shared.names import names_in
 from pairlearn.cli.shared.reading import Reading, schema_to_plain, spelled
-from pairlearn.cli.shared.settings import Settings, set_parts
+from pairlearn.cli.shared.settings import Settings, naming, set_parts
 
 __all__ = ["PrivateOptions", "private_options", "refuse_beside_private", "train_privately"]
 
@@ -156,7 +156,8 @@ def train_privately(
     )  # fmt: skip
     set_parts(model, settings, _OWNED)
     try:
-        model.fit(rows.X, rows.y, groups=rows.users)
+        with naming(settings):
+            model.fit(rows.X, rows.y, groups=rows.users)
     except BudgetExceededError as error:
         raise click.ClickException(str(error)) from None
     see_columns(model, facts.features)
