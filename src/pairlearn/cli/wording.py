@@ -66,7 +66,7 @@ def in_options(message: str, options: Iterable[str]) -> str:
     'pass --n-features 7.'
     >>> in_options("step_size=1.0 is large.", ["step-size"])
     '--step-size 1.0 is large.'
-    >>> import pairlearn.estimators
+    >>> from pairlearn.estimators import SGD
     >>> in_options("step_size=1.0 is large; pass header=False.", ["set"])
     '--set solver.step_size=1.0 is large; pass --set reading.header=false.'
     """
