@@ -107,11 +107,7 @@ def _coefficients(model: Any, coef: Any) -> dict[str, Any]:
     features = _map_of(model)
     if features is None:
         return {"coefficients": dict(zip(_names(model), coef.tolist(), strict=True))}
-    return {
-        "inputs": _names(model),
-        "features": plain_map(features),
-        "coefficients": coef.tolist(),
-    }
+    return {"inputs": _names(model), "features": plain_map(features), "coefficients": coef.tolist()}
 
 
 def _plain_json(model: Any) -> dict[str, Any]:

@@ -143,11 +143,7 @@ def write_class_page(
     note: str,
 ) -> str:
     """Write the page with all measures and curves; return its path."""
-    from pairlearn.experiments.report.class_evaluation import (
-        class_measures,
-        class_page,
-        classwise,
-    )
+    from pairlearn.experiments.report.class_evaluation import class_measures, class_page, classwise
     from pairlearn.experiments.report.page import write_page
 
     page = class_page(

@@ -181,11 +181,7 @@ def _words(name: str) -> str:
 
 
 def column_importance(
-    model: Any,
-    X: Any,
-    *,
-    names: Sequence[str] | None = None,
-    encoder: TableEncoder | None = None,
+    model: Any, X: Any, *, names: Sequence[str] | None = None, encoder: TableEncoder | None = None
 ) -> list[dict[str, Any]]:
     """Return how much each column moves the score, the largest first.
 

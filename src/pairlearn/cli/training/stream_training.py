@@ -126,11 +126,7 @@ def train_stream(
         )
     total = size if settings.n_passes == 1 else None
     try:
-        with (
-            stop.opened(),
-            Progress(total, label="training") as bar,
-            warnings.catch_warnings(),
-        ):
+        with stop.opened(), Progress(total, label="training") as bar, warnings.catch_warnings():
             warnings.showwarning = show_warning
             for category in (CheckpointWarning, OrderWarning):
                 warnings.simplefilter("always", category)
