@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import click
 
 from pairlearn.atomic import atomic_open
-from pairlearn.cli.output import emit, json_option
+from pairlearn.cli.output import emit, json_option, with_options
 from pairlearn.cli.shared.names import Named
 
 if TYPE_CHECKING:
@@ -40,20 +40,19 @@ def command() -> None:
 
 def _measured(function: F) -> F:
     """Add the options that both measurements share."""
-    for option in (
-        json_option,
-        click.option("--plot", metavar="FILE", type=click.Path(dir_okay=False),
-                     help="Draw both on one doubly logarithmic axis (.png, .svg, .pdf)."),
-        click.option("--seed", default=0, show_default=True, help="Determines all numbers."),
-        click.option("--runs", default=20, show_default=True, type=click.IntRange(1),
-                     help="Independent runs."),
-        click.option("--features", default=2, show_default=True, type=click.IntRange(1),
-                     help="Number of features."),
+    return with_options(
+        function,
         click.option("--loss", default="hinge", show_default=True, type=click.Choice(_LOSSES),
                      help="The pair loss; hinge has a kink, the others are smooth."),
-    ):  # fmt: skip
-        function = option(function)
-    return function
+        click.option("--features", default=2, show_default=True, type=click.IntRange(1),
+                     help="Number of features."),
+        click.option("--runs", default=20, show_default=True, type=click.IntRange(1),
+                     help="Independent runs."),
+        click.option("--seed", default=0, show_default=True, help="Determines all numbers."),
+        click.option("--plot", metavar="FILE", type=click.Path(dir_okay=False),
+                     help="Draw both on one doubly logarithmic axis (.png, .svg, .pdf)."),
+        json_option,
+    )  # fmt: skip
 
 
 @command.command()
@@ -209,13 +208,9 @@ def advise(
     from pairlearn.scores import LinearScore
     from pairlearn.theory.advice import advise_auc
 
+    problem = Problem(LinearScore(), LOSSES.make(loss))
     advice = advise_auc(
-        Problem(LinearScore(), LOSSES.make(loss)),
-        n,
-        norm_bound=norm_bound,
-        radius=radius,
-        setting=setting,
-        n_steps=steps,
+        problem, n, norm_bound=norm_bound, radius=radius, setting=setting, n_steps=steps
     )
     values = {
         "theorem": advice.theorem,

@@ -50,17 +50,7 @@ def _above_zero(most: float | None = None) -> click.FloatRange:
               help="A guess: by which factor the bounds are too wide. It decides whether finding "
                    "better bounds privately pays.")  # fmt: skip
 @json_option
-def plan_command(
-    rows: int,
-    features: int,
-    epsilon: float,
-    delta: float | None,
-    best_auc: float,
-    positives: float,
-    tolerance: float,
-    width: float,
-    as_json: bool,
-) -> None:
+def plan_command(rows: int, features: int, as_json: bool, **guesses: Any) -> None:
     r"""Say what privacy will cost, before any data are touched.
 
     \b
@@ -71,10 +61,7 @@ def plan_command(
     """
     from pairlearn.privacy.planner import plan
 
-    found = plan(
-        rows, features, epsilon=epsilon, delta=delta, best_auc=best_auc, positives=positives,
-        tolerance=tolerance, width=width,
-    )  # fmt: skip
+    found = plan(rows, features, **guesses)
     emit({**asdict(found), "loss": found.loss}, found.statement(), as_json=as_json)
 
 

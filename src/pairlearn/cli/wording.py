@@ -8,14 +8,19 @@ from collections.abc import Iterable
 
 import click
 
+from pairlearn.cli.shared.names import register_at
 from pairlearn.cli.shared.reading import READING_SETTINGS
 from pairlearn.cli.shared.settings import field_names
-from pairlearn.register import REGISTERS
 
 __all__ = ["in_options", "options_of"]
 
 #: Arguments of the library whose options have other names.
 _ALIASES = {"features": "feature-map", "n_splits": "splits", "random_state": "seed"}
+#: The registers of parts whose fields are settings.
+_PARTS = (
+    "solvers.top.objectives.OBJECTIVES", "features.MAPS", "estimators.shared.solvers.SOLVERS",
+    "estimators.shared.rules.DECISIONS",
+)  # fmt: skip
 _SWITCHES = {"verify_digest=False": "--no-verify"}
 _ASSIGNED = re.compile(
     r"(?<![\w.])([a-z]+(?:_[a-z]+)*)="
@@ -44,10 +49,9 @@ def _setting(name: str) -> str | None:
     if name in READING_SETTINGS:
         return f"reading.{name}"
     kinds = {
-        kind
-        for kind in ("objective", "features", "solver", "decision")
-        if kind in REGISTERS
-        for part in REGISTERS[kind].types.values()
+        register.kind
+        for register in map(register_at, _PARTS)
+        for part in register.types.values()
         if name in field_names(part)
     }
     if not kinds and name in field_names(StreamSettings):
@@ -66,7 +70,6 @@ def in_options(message: str, options: Iterable[str]) -> str:
     'pass --n-features 7.'
     >>> in_options("step_size=1.0 is large.", ["step-size"])
     '--step-size 1.0 is large.'
-    >>> from pairlearn.estimators import SGD
     >>> in_options("step_size=1.0 is large; pass header=False.", ["set"])
     '--set solver.step_size=1.0 is large; pass --set reading.header=false.'
     """

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from typing import Any, TypeVar
 
 import click
 
+from pairlearn.cli.output import with_options
 from pairlearn.cli.shared.names import names_in
 from pairlearn.cli.shared.reading import Reading, schema_to_plain, spelled
 from pairlearn.cli.shared.settings import Settings, naming, set_parts
@@ -63,19 +65,21 @@ def private_options(*, bounds: bool) -> Callable[[F], F]:
     """Add the options of `PrivateOptions`; the command receives them as `privacy`."""
 
     def add(function: F) -> F:
-        names = tuple(PrivateOptions.__dataclass_fields__)
-
+        @functools.wraps(function)
         def command(*arguments: Any, **given: Any) -> Any:
-            chosen = {name: given.pop(name) for name in names if name in given}
-            privacy = PrivateOptions(**chosen)
+            names = [name for name in PrivateOptions.__dataclass_fields__ if name in given]
+            privacy = PrivateOptions(**{name: given.pop(name) for name in names})
             privacy.check(needs_bounds=bounds)
             return function(*arguments, privacy=privacy, **given)
 
-        command.__doc__ = function.__doc__
-        command.__name__ = function.__name__
-        if hasattr(function, "__click_params__"):
-            command.__click_params__ = function.__click_params__  # type: ignore[attr-defined]
-        options = [
+        file = click.option(
+            "--bounds",
+            type=click.Path(dir_okay=False),
+            metavar="FILE",
+            help="A TOML file of public facts: label, labels and bounds.",
+        )
+        return with_options(  # type: ignore[return-value]
+            command,
             click.option("--private", is_flag=True,
                          help="With differential privacy; needs --epsilon and --delta."),
             click.option("--epsilon", type=click.FloatRange(0, min_open=True),
@@ -84,16 +88,8 @@ def private_options(*, bounds: bool) -> Callable[[F], F]:
                          help="The promise: the failure probability."),
             click.option("--ledger", type=click.Path(dir_okay=False), metavar="FILE",
                          help="The budget to pay from; see pairlearn privacy ledger."),
-        ]  # fmt: skip
-        if bounds:
-            options.append(
-                click.option("--bounds", type=click.Path(dir_okay=False), metavar="FILE",
-                             help="A TOML file of public facts: label, labels and bounds.")
-            )  # fmt: skip
-        wrapped: Any = command
-        for option in reversed(options):
-            wrapped = option(wrapped)
-        return wrapped  # type: ignore[no-any-return]
+            *([file] if bounds else []),
+        )  # fmt: skip
 
     return add
 
