@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from pairlearn.spreadsheet import defused
 
@@ -21,6 +22,21 @@ def with_options(function: F, *options: Callable[[Any], Any]) -> F:
     for option in reversed(options):
         function = option(function)
     return function
+
+
+def typed_beside(*known: str) -> list[str]:
+    """Return the typed options of the present command that are not known, as the user spells them.
+
+    `known` are names of parameters of the command.
+    """
+    context = click.get_current_context()
+    return [
+        option.opts[-1]
+        for option in context.command.params
+        if option.expose_value
+        and option.name not in known
+        and context.get_parameter_source(str(option.name)) is not ParameterSource.DEFAULT
+    ]
 
 
 def json_option(function: F) -> F:

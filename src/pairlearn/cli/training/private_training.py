@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import click
 
-from pairlearn.cli.output import with_options
+from pairlearn.cli.output import typed_beside, with_options
 from pairlearn.cli.shared.names import names_in
 from pairlearn.cli.shared.reading import Reading, schema_to_plain, spelled
 from pairlearn.cli.shared.settings import Settings, naming, set_parts
@@ -96,12 +96,8 @@ def private_options(*, bounds: bool) -> Callable[[F], F]:
 
 def refuse_beside_private(*known: str) -> None:
     """Refuse options that a private command would ignore."""
-    context = click.get_current_context()
-    allowed = {*known, *PrivateOptions.__dataclass_fields__}
-    for name in context.params:
-        typed = context.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT
-        if typed and name not in allowed:
-            raise _without_effect("--fit" if name == "how" else f"--{name.replace('_', '-')}")
+    for option in typed_beside(*known, *PrivateOptions.__dataclass_fields__):
+        raise _without_effect(option)
 
 
 def _without_effect(option: str) -> click.UsageError:
