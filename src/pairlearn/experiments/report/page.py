@@ -35,6 +35,17 @@ class Cell:
     strong: bool = False
 
 
+def number(value: float | None, pattern: str = ".4f", *, strong: bool = False) -> Cell:
+    """Return the cell of a number; a dash if there is none.
+
+    >>> number(0.5).text, number(None).text, number(1234, ",d").text
+    ('0.5000', '-', '1,234')
+    """
+    if value is None or math.isnan(value):
+        return Cell("-", math.nan)
+    return Cell(format(value, pattern), value, strong)
+
+
 @dataclass(frozen=True)
 class Text:
     """A heading and paragraphs; text between back quotes is code."""
