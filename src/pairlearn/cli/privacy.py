@@ -127,14 +127,12 @@ def certify_command(model: str, delta: float | None, as_json: bool) -> None:
 @json_option
 def audit_command(
     mechanism: str,
-    epsilon: float,
-    delta: float,
     rows: int,
     features: int,
-    neighbours: str,
     runs: int,
     confidence: float,
     as_json: bool,
+    **claim: Any,
 ) -> None:
     r"""Attack a private estimator: what its user gets, and what it releases.
 
@@ -151,10 +149,7 @@ def audit_command(
     from pairlearn.estimators.private.metric import PrivateMetricLearner
     from pairlearn.privacy.mechanisms.by_name import get_mechanism
 
-    options: dict[str, Any] = {
-        "epsilon": epsilon, "delta": delta, "bounds": (-1.0, 1.0), "neighbours": neighbours,
-        "n_examples": rows,
-    }  # fmt: skip
+    options: dict[str, Any] = {**claim, "bounds": (-1.0, 1.0), "n_examples": rows}
     estimator: PrivateAUCClassifier | PrivateMetricLearner
     if get_mechanism(mechanism, learns=None).learns == "metric":
         estimator = PrivateMetricLearner(**options)

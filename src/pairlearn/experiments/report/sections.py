@@ -357,36 +357,27 @@ def beside_table(
 ) -> Table:
     """Return the table of our numbers beside the published ones, as in `format_beside`."""
     verdict = " A row is 'within' if the difference is at most one published standard deviation."
-
-    def judge(cells: list[Any], *judgement: Any) -> list[Any]:
-        return [*cells, *judgement] if judged else cells
-
+    columns = ["data set", "method", "here", "paper", "difference", "one published sd"]
+    csv = ["dataset", "method", "mean", "sd", "published_mean", "published_sd", "difference",
+           "verdict"]  # fmt: skip
+    shown: list[list[str | Cell]] = []
+    plain: list[list[Any]] = []
+    for row in rows:
+        ours, paper = _mean_sd(row), _mean_sd(row.published)
+        gap = number(row.difference, "+.3f")
+        shown.append([row.column, row.row, ours, paper, gap, row.verdict])
+        plain.append([row.column, row.row, row.mean, row.sd, row.published.mean, row.published.sd,
+                      row.difference, row.verdict])  # fmt: skip
+    # Without a judgement the last two columns are left out.
+    end = None if judged else -2
     return Table(
         title="Beside the paper's numbers",
         name=name,
         note=f"Published: {CITATION}" + (verdict if judged else ""),
-        columns=judge(["data set", "method", "here", "paper"], "difference", "one published sd"),
-        rows=[
-            judge(
-                [r.column, r.row, _mean_sd(r), _mean_sd(r.published)],
-                number(r.difference, "+.3f"),
-                r.verdict,
-            )
-            for r in rows
-        ],
-        csv_columns=judge(
-            ["dataset", "method", "mean", "sd", "published_mean", "published_sd"],
-            "difference",
-            "verdict",
-        ),
-        csv_rows=[
-            judge(
-                [r.column, r.row, r.mean, r.sd, r.published.mean, r.published.sd],
-                r.difference,
-                r.verdict,
-            )
-            for r in rows
-        ],
+        columns=columns[:end],
+        rows=[line[:end] for line in shown],
+        csv_columns=csv[:end],
+        csv_rows=[line[:end] for line in plain],
     )
 
 
