@@ -115,6 +115,8 @@ def test_paths_reach_parts(texts, parameters):
         (["features.monotone={a"], "is not JSON"),
         (["decision.false_positive=1"], "false_negative"),
         (["objective=pusch"], "did you mean 'push'?"),
+        (["objective.power=2", "objective=pusch"], "--set objective=pusch: objective must be"),
+        (["decision=0.5", "decision.calibration=isotonic"], "it has no fields."),
         (["random_state=3"], "use --seed"),
         (["callbacks=3"], "in Python only"),
         (["stream.windwo=3"], "stream has no field windwo; did you mean 'window'?"),

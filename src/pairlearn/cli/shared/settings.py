@@ -250,7 +250,7 @@ def build(path: str, present: Any, own: Settings, register: Register[Any] | None
             if value in register or (named is not None and value != "auto"):
                 part = register.make(value, also="auto" if present == "auto" else "")
         except ValueError as error:
-            raise next(iter(own.values())).refuse(error) from None
+            raise (named or next(iter(own.values()))).refuse(error) from None
     inner = {name: own.under(name) for name in own.roots() if name}
     if not inner:
         return value
@@ -260,7 +260,8 @@ def build(path: str, present: Any, own: Settings, register: Register[Any] | None
         first = next(one for one in own.values() if one is not named)
         if named is not None or register is None:
             told = path if named is None else f"{path}={value}"
-            raise first.refuse(f"{told} has no field {odd[0]}{nearest(odd[0], has)}")
+            end = nearest(odd[0], has) if has else "; it has no fields."
+            raise first.refuse(f"{told} has no field {odd[0]}{end}")
         part = _only_part(register, path, inner, first)
     new = {name: build(f"{path}.{name}", getattr(part, name, None), one)
            for name, one in inner.items()}  # fmt: skip
