@@ -88,7 +88,6 @@ class ResultStore(Target):
                 assert isinstance(result.params, dict)
                 assert result.auc + 0.0 >= 0 or result.auc < 0
             store.get_tunings(["t"])
-            store.runs()
             store.put("three", _result())
             assert store.get(["three"])["three"] == _result()
 

@@ -14,7 +14,7 @@ from pairlearn import SGD, AUCClassifier, Exact, Hats, Push, Threshold, load_mod
 from pairlearn.cli.program import program
 from pairlearn.cli.running import run
 from pairlearn.cli.shared.problem_kinds import PROBLEMS
-from pairlearn.cli.shared.settings import REMOVED, Setting, Settings
+from pairlearn.cli.shared.settings import Setting, Settings
 from pairlearn.estimators import MetricSGD
 from pairlearn.estimators.shared.rules import Costs
 from pairlearn.models import read_model
@@ -101,10 +101,10 @@ def test_paths_reach_parts(texts, parameters):
         (["solver="], "has no value"),
         (["sovler.step_size=1"], "did you mean solver.step_size?"),
         (["step_size=1"], "did you mean solver.step_size?"),
-        (["solver.stepsize=1"], "solver has no field stepsize; did you mean step_size?"),
+        (["solver.stepsize=1"], "solver has no field stepsize; did you mean 'step_size'?"),
         (["solver=sdg"], "did you mean 'sgd'?"),
         (["solver.ridge=1"], "needs --set solver=exact or --set solver=moments"),
-        (["solver=sgd", "solver.ridge=1"], "solver=sgd has no field ridge; it has step_size"),
+        (["solver=sgd", "solver.ridge=1"], "solver=sgd has no field ridge; there are step_size"),
         (["objective.power=4", "objective.max_fpr=0.1"], "no objective has all of the fields"),
         (["solver.pairing=fivo"], "--set solver.pairing=fivo: pairing must be one of"),
         (["solver.step_size=-1"], "--set solver.step_size=-1: step_size must be a positive number"),
@@ -115,9 +115,11 @@ def test_paths_reach_parts(texts, parameters):
         (["features.monotone={a"], "is not JSON"),
         (["decision.false_positive=1"], "false_negative"),
         (["objective=pusch"], "did you mean 'push'?"),
+        (["objective.power=2", "objective=pusch"], "--set objective=pusch: objective must be"),
+        (["decision=0.5", "decision.calibration=isotonic"], "it has no fields."),
         (["random_state=3"], "use --seed"),
         (["callbacks=3"], "in Python only"),
-        (["stream.windwo=3"], "stream has no field windwo; did you mean window?"),
+        (["stream.windwo=3"], "stream has no field windwo; did you mean 'window'?"),
         (["stream=3"], "stream itself has no value"),
         (["stream.window=1"], "--set stream.window=1: window must be at least 2"),
         (["reading.hedaer=false"], "did you mean 'header'?"),
@@ -211,8 +213,8 @@ def test_config_files(train, tmp_path):
     model = load_model("m")
     assert (model.objective, model.solver) == (Push(power=2), SGD(step_size=0.25, n_passes=3))
     for text, message in (
-        ("step-size = 1", "'step-size' is now solver.step_size=VALUE in the table [set]"),
-        ("[set]\nsolver.stepsize = 1", "did you mean step_size?"),
+        ("step-size = 1", "there is no option 'step-size'; the options are"),
+        ("[set]\nsolver.stepsize = 1", "did you mean 'step_size'?"),
         ("[set]\nsolver.step_size = nan", "NaN is no value"),
         ("[set]\n'a b' = 1", "--set must be PATH=VALUE"),
     ):
@@ -222,18 +224,27 @@ def test_config_files(train, tmp_path):
         assert err.count("\n") == 1
 
 
-@pytest.mark.parametrize("option", REMOVED)
-def test_a_removed_option_names_its_setting(option, capsys):
-    err = call(capsys, "train", "a.csv", f"--{option}", status=2).err
-    assert err == f"pairlearn: --{option} is now --set {REMOVED[option]}\n"
-
-
-def test_a_removed_option_of_another_command_is_unknown(capsys):
-    assert "No such option" in call(capsys, "predict", "m", "a", "--step-size", 1, status=2).err
-    err = call(capsys, "predict", "m", "a", "--strict", status=2).err
-    assert "--strict is now --set reading.strict=true" in err
+def test_a_command_has_its_own_settings_only(capsys):
     err = call(capsys, "predict", "m", "a", *sets("solver.step_size=1"), status=2).err
     assert "this command has settings of reading only" in err
+
+
+@pytest.mark.parametrize(
+    ("problem", "text", "message"),
+    [
+        ("auc", "validation_fraction=7", "validation_fraction must lie strictly between"),
+        ("auc", "validation_fraction=often", "validation_fraction must be a number, got 'often'."),
+        ("auc", "n_jobs=two", "n_jobs must be a whole number or null, got 'two'."),
+        ("auc", "verbose=1.5", "verbose must be a whole number, got '1.5'."),
+        ("auc", "scaling=3", "scaling must be a text or null, got '3'."),
+        ("ranking", "weight_by_grade=1", "weight_by_grade must be true or false, got '1'."),
+        ("metric", "n_neighbors=0", "n_neighbors must be"),
+    ],
+)
+def test_a_wrong_plain_value_names_its_setting(problem, text, message, train):
+    err = train("--problem", problem, *sets(text), status=2).err
+    assert f"pairlearn: --set {text}: {message}" in err
+    assert err.count("\n") == 1
 
 
 def test_train_lists_at_most_25_options_and_loads_no_solver():

@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from pairlearn.atomic import atomic_open
-from pairlearn.cli.output import emit, json_option
+from pairlearn.cli.output import emit, json_option, with_options
 from pairlearn.cli.shared.names import Named
 
 if TYPE_CHECKING:
@@ -40,43 +40,33 @@ def command() -> None:
 
 def _measured(function: F) -> F:
     """Add the options that both measurements share."""
-    for option in (
-        json_option,
-        click.option("--plot", metavar="FILE", type=click.Path(dir_okay=False),
-                     help="Draw both on one doubly logarithmic axis (.png, .svg, .pdf)."),
-        click.option("--seed", default=0, show_default=True, help="Determines all numbers."),
-        click.option("--runs", default=20, show_default=True, type=click.IntRange(1),
-                     help="Independent runs."),
-        click.option("--features", default=2, show_default=True, type=click.IntRange(1),
-                     help="Number of features."),
+    return with_options(
+        function,
         click.option("--loss", default="hinge", show_default=True, type=click.Choice(_LOSSES),
                      help="The pair loss; hinge has a kink, the others are smooth."),
-    ):  # fmt: skip
-        function = option(function)
-    return function
+        click.option("--features", default=2, show_default=True, type=click.IntRange(1),
+                     help="Number of features."),
+        click.option("--runs", "n_runs", default=20, show_default=True, type=click.IntRange(1),
+                     help="Independent runs."),
+        click.option("--seed", "rng", default=0, show_default=True, help="Determines all numbers."),
+        click.option("--plot", metavar="FILE", type=click.Path(dir_okay=False),
+                     help="Draw both on one doubly logarithmic axis (.png, .svg, .pdf)."),
+        json_option,
+    )  # fmt: skip
 
 
 @command.command()
 @_measured
 @click.option("--n", default=200, show_default=True, type=click.IntRange(2),
               help="Number of examples.")  # fmt: skip
-@click.option("--steps", default=2000, show_default=True, type=click.IntRange(3),
+@click.option("--steps", "n_steps", default=2000, show_default=True, type=click.IntRange(3),
               help="Number of steps.")  # fmt: skip
 @click.option("--step-size", default=0.01, show_default=True, help="The constant step size.")
 @click.option("--averaging", default="step_size", show_default=True,
               type=click.Choice(["step_size", "last"]),
               help="Compare the paper's averages or the last iterates.")  # fmt: skip
 def stability(
-    loss: str,
-    features: int,
-    runs: int,
-    seed: int,
-    plot: str | None,
-    as_json: bool,
-    n: int,
-    steps: int,
-    step_size: float,
-    averaging: Literal["step_size", "last"],
+    loss: str, features: int, plot: str | None, as_json: bool, n: int, **given: Any
 ) -> None:
     r"""Print the distance of models of neighbouring data sets, beside Theorem 4 or 5.
 
@@ -92,9 +82,8 @@ def stability(
 
     draw = _canvas(plot)
     problem = _problem(loss, features)
-    found = measure_stability(
-        problem, n, n_steps=steps, step_size=step_size, averaging=averaging, n_runs=runs, rng=seed
-    )
+    found = measure_stability(problem, n, **given)
+    runs, step_size = given["n_runs"], given["step_size"]
     smooth = step_size * problem.constants.smoothness <= 2.0
     columns = {
         "steps": found.steps.tolist(),
@@ -110,7 +99,7 @@ def stability(
         "loss": loss,
         "n": n,
         "step_size": step_size,
-        "averaging": averaging,
+        "averaging": given["averaging"],
         "runs": runs,
         "runs_above_the_bound_of_their_path": n_above,
     }
@@ -134,14 +123,7 @@ def stability(
               type=click.Choice(["online", "offline"]),
               help="One pass, or draws with replacement (n^2 steps for the hinge).")  # fmt: skip
 def excess(
-    loss: str,
-    features: int,
-    runs: int,
-    seed: int,
-    plot: str | None,
-    as_json: bool,
-    sizes: str,
-    setting: Literal["online", "offline"],
+    loss: str, features: int, plot: str | None, as_json: bool, sizes: str, **given: Any
 ) -> None:
     r"""Print the excess risk against the number of examples, beside Theorem 1, 2 or 6.
 
@@ -156,9 +138,8 @@ def excess(
 
     draw = _canvas(plot)
     numbers = _sizes(sizes)
-    found = measure_excess(
-        _problem(loss, features), numbers, setting=setting, n_runs=runs, rng=seed
-    )
+    found = measure_excess(_problem(loss, features), numbers, **given)
+    runs, setting = given["n_runs"], given["setting"]
     columns = {
         "examples": found.sizes.tolist(),
         "mean": found.mean.tolist(),
@@ -186,17 +167,11 @@ def excess(
 @click.option("--setting", default="offline", show_default=True,
               type=click.Choice(["online", "offline"]),
               help="One pass, or draws with replacement.")  # fmt: skip
-@click.option("--steps", type=click.IntRange(1), help="Number of steps; default: the theorem's.")
+@click.option(
+    "--steps", "n_steps", type=click.IntRange(1), help="Number of steps; default: the theorem's."
+)
 @json_option
-def advise(
-    n: int,
-    norm_bound: float,
-    radius: float,
-    loss: str,
-    setting: Literal["online", "offline"],
-    steps: int | None,
-    as_json: bool,
-) -> None:
+def advise(n: int, loss: str, as_json: bool, **given: Any) -> None:
     r"""Print the step size that minimises a bound on the excess risk, and the bound.
 
     \b
@@ -209,14 +184,7 @@ def advise(
     from pairlearn.scores import LinearScore
     from pairlearn.theory.advice import advise_auc
 
-    advice = advise_auc(
-        Problem(LinearScore(), LOSSES.make(loss)),
-        n,
-        norm_bound=norm_bound,
-        radius=radius,
-        setting=setting,
-        n_steps=steps,
-    )
+    advice = advise_auc(Problem(LinearScore(), LOSSES.make(loss)), n, **given)
     values = {
         "theorem": advice.theorem,
         "schedule": type(advice.schedule).__name__,

@@ -3,12 +3,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import click
 
 __all__ = ["command"]
+
+
+@contextlib.contextmanager
+def _told() -> Iterator[None]:
+    """Turn errors of data sets into one line."""
+    from pairlearn.data.errors import DataError
+
+    try:
+        yield
+    except DataError as error:
+        raise click.ClickException(str(error)) from error
 
 
 @click.group("data")
@@ -31,26 +44,15 @@ def command() -> None:
 def list_(as_json: bool) -> None:
     """List all data sets and say which are on this machine."""
     from pairlearn.data import find, lookup, names
-    from pairlearn.data.errors import DataError
 
     rows: list[dict[str, Any]] = []
-    try:
-        for name in names():
-            source = lookup(name)
-            where = "scikit-learn" if source.built_in else str(find(name) or "")
-            rows.append(
-                {
-                    "name": name,
-                    "alias": source.alias,
-                    "n": source.n,
-                    "d": source.d,
-                    "classes": source.n_classes,
-                    "digest_known": source.built_in or bool(source.sha256),
-                    "where": where,
-                }
-            )
-    except DataError as error:
-        raise click.ClickException(str(error)) from error
+    with _told():
+        for source in map(lookup, names()):
+            where = "scikit-learn" if source.built_in else str(find(source.name) or "")
+            known = source.built_in or bool(source.sha256)
+            rows.append({"name": source.name, "alias": source.alias, "n": source.n, "d": source.d,
+                         "classes": source.n_classes, "digest_known": known,
+                         "where": where})  # fmt: skip
     if as_json:
         click.echo(json.dumps(rows, indent=2))
         return
@@ -68,15 +70,11 @@ def list_(as_json: bool) -> None:
 def fetch(names: tuple[str, ...], no_verify: bool, quiet: bool) -> None:
     """Fetch data sets into the cache; a broken download goes on where it stopped."""
     from pairlearn.data import load
-    from pairlearn.data.errors import DataError
     from pairlearn.progress import Progress
 
     for name in names:
-        try:
-            with Progress(label=name, unit="bytes", quiet=quiet) as bar:
-                data = load(name, verify_digest=not no_verify, progress=bar.update)
-        except DataError as error:
-            raise click.ClickException(str(error)) from error
+        with _told(), Progress(label=name, unit="bytes", quiet=quiet) as bar:
+            data = load(name, verify_digest=not no_verify, progress=bar.update)
         click.echo(f"{name}: {data.n} examples, {data.d} features, {data.origin}")
 
 
@@ -86,9 +84,8 @@ def fetch(names: tuple[str, ...], no_verify: bool, quiet: bool) -> None:
 def info(name: str, as_json: bool) -> None:
     """Print the facts about a data set, and load it if it is on this machine."""
     from pairlearn.data import find, load, lookup
-    from pairlearn.data.errors import DataError
 
-    try:
+    with _told():
         source = lookup(name)
         facts: dict[str, Any] = {
             "name": source.name,
@@ -106,8 +103,6 @@ def info(name: str, as_json: bool) -> None:
             facts |= {"file": data.origin, "verified": "yes", "positive examples": data.n_positive}
         else:
             facts["file"] = f"not on this machine; `pairlearn data fetch {name}`"
-    except DataError as error:
-        raise click.ClickException(str(error)) from error
     facts = {key: value for key, value in facts.items() if value != ""}
     if as_json:
         click.echo(json.dumps(facts, indent=2))

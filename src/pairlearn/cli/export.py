@@ -107,11 +107,7 @@ def _coefficients(model: Any, coef: Any) -> dict[str, Any]:
     features = _map_of(model)
     if features is None:
         return {"coefficients": dict(zip(_names(model), coef.tolist(), strict=True))}
-    return {
-        "inputs": _names(model),
-        "features": plain_map(features),
-        "coefficients": coef.tolist(),
-    }
+    return {"inputs": _names(model), "features": plain_map(features), "coefficients": coef.tolist()}
 
 
 def _plain_json(model: Any) -> dict[str, Any]:
@@ -161,148 +157,121 @@ def _pairs_of(model: Any, form: str) -> Any:
 
 
 class _Graph:
-    """The nodes and constants of a graph, to which feature maps add theirs."""
+    """An ONNX graph in double precision with one input, X; feature maps add their nodes to it."""
 
     def __init__(self) -> None:
         self.nodes: list[Any] = []
-        self.constants: dict[str, Any] = {}
+        self.constants: list[Any] = []
+        self.outputs: list[Any] = []
 
     def constant(self, value: Any) -> str:
         """Add an array and return its name."""
-        name = f"map_constant_{len(self.constants)}"
-        self.constants[name] = value
+        from onnx import numpy_helper
+
+        name = f"constant_{len(self.constants)}"
+        self.constants.append(numpy_helper.from_array(value, name))
         return name
 
-    def node(self, operator: str, inputs: list[str], **attributes: Any) -> str:
+    def node(self, operator: str, inputs: list[str], result: str = "", **attributes: Any) -> str:
         """Add an operator and return the name of its result."""
         from onnx import helper
 
-        name = f"map_{len(self.nodes)}"
+        name = result or f"node_{len(self.nodes)}"
         self.nodes.append(helper.make_node(operator, inputs, [name], **attributes))
         return name
 
+    def output(self, name: str, kind: str = "DOUBLE", shape: tuple[Any, ...] = ("n",)) -> None:
+        """Make a result an output of the graph."""
+        from onnx import TensorProto, helper
 
-def _mapped(model: Any, rows: str) -> tuple[str, list[Any], dict[str, Any]]:
-    """Return the name of the mapped rows, with the nodes and constants that compute them."""
-    features = _map_of(model)
-    if features is None:
-        return rows, [], {}
-    graph = _Graph()
-    try:
-        result = features.onnx(graph, rows)
-    except ValueError as error:
-        raise click.UsageError(str(error)) from None
-    return result, graph.nodes, graph.constants
+        made = helper.make_tensor_value_info(name, getattr(TensorProto, kind), shape)
+        self.outputs.append(made)
+
+    def mapped(self, model: Any, rows: str) -> str:
+        """Add the feature map of a model; return the name of the mapped rows."""
+        features = _map_of(model)
+        try:
+            return rows if features is None else str(features.onnx(self, rows))
+        except ValueError as error:
+            raise click.UsageError(str(error)) from None
+
+    def to_bytes(self, width: int) -> bytes:
+        """Return the checked graph for rows of a given width."""
+        import onnx
+        from onnx import TensorProto, helper
+
+        rows = helper.make_tensor_value_info("X", TensorProto.DOUBLE, ["n", width])
+        graph = helper.make_graph(self.nodes, "pairlearn", [rows], self.outputs, self.constants)
+        made = helper.make_model(
+            graph, opset_imports=[helper.make_opsetid("", 17)], producer_name="pairlearn"
+        )
+        made.ir_version = 8
+        onnx.checker.check_model(made)
+        data: bytes = made.SerializeToString()
+        return data
 
 
 def as_onnx(model: Any) -> bytes:
     """Return a model as an ONNX graph in double precision."""
-    import numpy as np
+    from importlib.util import find_spec
 
-    try:
-        from onnx import TensorProto, helper
-    except ImportError:
-        raise click.UsageError("ONNX needs the package onnx; install pairlearn[onnx].") from None
-
+    if find_spec("onnx") is None:
+        raise click.UsageError("ONNX needs the package onnx; install pairlearn[onnx].")
+    graph = _Graph()
     if kind_of(model).name != "auc":
-        return _plain_onnx(model)
-    if not hasattr(model, "intercept_"):
+        _add_product(graph, model)
+    elif hasattr(model, "intercept_"):
+        _add_classifier(graph, model)
+    else:
         raise click.UsageError(
             f"{type(model).__name__} is not exported to ONNX, which has no operator that couples "
             "pairs of classes; pass --to json."
         )
-    width = int(model.n_features_in_)
-    constants: dict[str, Any] = {
-        "coef": model.coef_[0].reshape(-1, 1),
-        "intercept": np.array(model.intercept_[0]),
-        "zero": np.array(0.0),
-        "axis": np.array([1], dtype=np.int64),
-    }
-    nodes = []
+    return graph.to_bytes(int(model.n_features_in_))
+
+
+def _add_classifier(graph: _Graph, model: Any) -> None:
+    """Add score, label and, if the model has a sigmoid, probability."""
+    import numpy as np
+
     rows = "X"
     if hasattr(model, "certificate_"):
         # A private model clips to its public bounds; a missing value becomes their middle.
         lower, upper = model.bounds_
-        constants |= {"lower": lower, "upper": upper, "middle": 0.5 * (lower + upper)}
-        nodes += [
-            helper.make_node("IsNaN", ["X"], ["absent"]),
-            helper.make_node("Where", ["absent", "middle", "X"], ["filled"]),
-            helper.make_node("Max", ["filled", "lower"], ["raised"]),
-            helper.make_node("Min", ["raised", "upper"], ["clipped"]),
-        ]
-        rows = "clipped"
-    rows, more, others = _mapped(model, rows)
-    nodes += more
-    constants |= others
-    nodes += [
-        helper.make_node("MatMul", [rows, "coef"], ["product"]),
-        helper.make_node("Squeeze", ["product", "axis"], ["plain"]),
-        helper.make_node("Add", ["plain", "intercept"], ["score"]),
-        helper.make_node("Greater", ["score", "zero"], ["chosen"]),
-    ]
-    outputs = [helper.make_tensor_value_info("score", TensorProto.DOUBLE, ["n"])]
-    classes = model.classes_
-    if classes.dtype.kind in "UO":
-        kind = TensorProto.STRING
-        pair = [np.array(str(c), dtype=object) for c in classes]
-    elif classes.dtype.kind == "f":
-        kind, pair = TensorProto.DOUBLE, [np.array(c, dtype=np.float64) for c in classes]
-    else:
-        kind, pair = TensorProto.INT64, [np.array(c, dtype=np.int64) for c in classes]
-    constants |= {"negative": pair[0], "positive": pair[1]}
-    nodes.append(helper.make_node("Where", ["chosen", "positive", "negative"], ["label"]))
-    outputs.append(helper.make_tensor_value_info("label", kind, ["n"]))
+        middle = graph.constant(0.5 * (lower + upper))
+        filled = graph.node("Where", [graph.node("IsNaN", ["X"]), middle, "X"])
+        raised = graph.node("Max", [filled, graph.constant(lower)])
+        rows = graph.node("Min", [raised, graph.constant(upper)])
+    rows = graph.mapped(model, rows)
+    product = graph.node("MatMul", [rows, graph.constant(model.coef_[0].reshape(-1, 1))])
+    plain = graph.node("Squeeze", [product, graph.constant(np.array([1], dtype=np.int64))])
+    intercept = graph.constant(np.array(model.intercept_[0]))
+    graph.output(graph.node("Add", [plain, intercept], "score"))
+    chosen = graph.node("Greater", ["score", graph.constant(np.array(0.0))])
+    kind, dtype = {"U": ("STRING", object), "O": ("STRING", object), "f": ("DOUBLE", float)}.get(
+        model.classes_.dtype.kind, ("INT64", np.int64)
+    )
+    classes = [str(c) if kind == "STRING" else c for c in model.classes_]
+    negative, positive = (graph.constant(np.array(c, dtype=dtype)) for c in classes)
+    graph.output(graph.node("Where", [chosen, positive, negative], "label"), kind)
     sigmoid = _sigmoid(model)
     if sigmoid is not None:
-        constants |= {"slope": np.array(sigmoid[0]), "offset": np.array(sigmoid[1])}
-        nodes += [
-            helper.make_node("Mul", ["plain", "slope"], ["scaled"]),
-            helper.make_node("Add", ["scaled", "offset"], ["odds"]),
-            helper.make_node("Sigmoid", ["odds"], ["probability"]),
-        ]
-        outputs.append(helper.make_tensor_value_info("probability", TensorProto.DOUBLE, ["n"]))
-    return _as_bytes(nodes, constants, outputs, width)
+        slope, offset = (graph.constant(np.array(number)) for number in sigmoid)
+        odds = graph.node("Add", [graph.node("Mul", [plain, slope]), offset])
+        graph.output(graph.node("Sigmoid", [odds], "probability"))
 
 
-def _plain_onnx(model: Any) -> bytes:
-    """Return the graph of one product: X times coefficients plus intercept, or X times a matrix."""
+def _add_product(graph: _Graph, model: Any) -> None:
+    """Add one product: rows times coefficients plus intercept, or rows times a matrix."""
     import numpy as np
-    from onnx import TensorProto, helper
 
     name = kind_of(model).result
-    rows, nodes, constants = _mapped(model, "X")
+    rows = graph.mapped(model, "X")
     if hasattr(model, "components_"):
-        constants |= {"matrix": np.ascontiguousarray(model.components_.T)}
-        nodes += [helper.make_node("MatMul", [rows, "matrix"], [name])]
-        shape: list[Any] = ["n", len(model.components_)]
-    else:
-        intercept = np.array(float(getattr(model, "intercept_", 0.0)))
-        constants |= {"coef": model.coef_, "intercept": intercept}
-        nodes += [
-            helper.make_node("MatMul", [rows, "coef"], ["product"]),
-            helper.make_node("Add", ["product", "intercept"], [name]),
-        ]
-        shape = ["n"]
-    outputs = [helper.make_tensor_value_info(name, TensorProto.DOUBLE, shape)]
-    return _as_bytes(nodes, constants, outputs, int(model.n_features_in_))
-
-
-def _as_bytes(nodes: list[Any], constants: dict[str, Any], outputs: list[Any], width: int) -> bytes:
-    """Return a checked graph with one input, X."""
-    import onnx
-    from onnx import TensorProto, helper, numpy_helper
-
-    graph = helper.make_graph(
-        nodes,
-        "pairlearn",
-        [helper.make_tensor_value_info("X", TensorProto.DOUBLE, ["n", width])],
-        outputs,
-        [numpy_helper.from_array(value, name) for name, value in constants.items()],
-    )
-    made = helper.make_model(
-        graph, opset_imports=[helper.make_opsetid("", 17)], producer_name="pairlearn"
-    )
-    made.ir_version = 8
-    onnx.checker.check_model(made)
-    data: bytes = made.SerializeToString()
-    return data
+        matrix = graph.constant(np.ascontiguousarray(model.components_.T))
+        graph.output(graph.node("MatMul", [rows, matrix], name),
+                     shape=("n", len(model.components_)))  # fmt: skip
+        return
+    product = graph.node("MatMul", [rows, graph.constant(model.coef_)])
+    intercept = graph.constant(np.array(float(getattr(model, "intercept_", 0.0))))
+    graph.output(graph.node("Add", [product, intercept], name))

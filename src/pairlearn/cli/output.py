@@ -8,12 +8,35 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from pairlearn.spreadsheet import defused
 
 __all__ = ["csv_cell", "emit", "json_option", "result_options", "show_warning"]
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+def with_options(function: F, *options: Callable[[Any], Any]) -> F:
+    """Return the command with options, which its help lists in this order."""
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def typed_beside(*known: str) -> list[str]:
+    """Return the typed options of the present command that are not known, as the user spells them.
+
+    `known` are names of parameters of the command.
+    """
+    context = click.get_current_context()
+    return [
+        option.opts[-1]
+        for option in context.command.params
+        if option.expose_value
+        and option.name not in known
+        and context.get_parameter_source(str(option.name)) is not ParameterSource.DEFAULT
+    ]
 
 
 def json_option(function: F) -> F:
@@ -24,27 +47,16 @@ def json_option(function: F) -> F:
 
 def result_options(store: str) -> Callable[[F], F]:
     """Return a decorator that adds ``--store``, ``--report`` and ``--quiet``."""
-
-    def add(function: F) -> F:
-        for option in (
-            click.option("--quiet", is_flag=True, help="No progress bar."),
-            click.option(
-                "--report",
-                type=click.Path(file_okay=False, path_type=Path),
-                help="Write a self-contained HTML page and CSV files into this folder.",
-            ),
-            click.option(
-                "--store",
-                type=click.Path(dir_okay=False, path_type=Path),
-                default=Path(store),
-                show_default=True,
-                help="Database of results. The same command goes on where a killed one stopped.",
-            ),
-        ):
-            function = option(function)
-        return function
-
-    return add
+    return lambda function: with_options(
+        function,
+        click.option("--store", type=click.Path(dir_okay=False, path_type=Path),
+                     default=Path(store), show_default=True,
+                     help="Database of results. The same command goes on where a killed one "
+                          "stopped."),
+        click.option("--report", type=click.Path(file_okay=False, path_type=Path),
+                     help="Write a self-contained HTML page and CSV files into this folder."),
+        click.option("--quiet", is_flag=True, help="No progress bar."),
+    )  # fmt: skip
 
 
 def csv_cell(value: Any, *, raw: bool = False) -> str:

@@ -50,17 +50,7 @@ def _above_zero(most: float | None = None) -> click.FloatRange:
               help="A guess: by which factor the bounds are too wide. It decides whether finding "
                    "better bounds privately pays.")  # fmt: skip
 @json_option
-def plan_command(
-    rows: int,
-    features: int,
-    epsilon: float,
-    delta: float | None,
-    best_auc: float,
-    positives: float,
-    tolerance: float,
-    width: float,
-    as_json: bool,
-) -> None:
+def plan_command(rows: int, features: int, as_json: bool, **guesses: Any) -> None:
     r"""Say what privacy will cost, before any data are touched.
 
     \b
@@ -71,10 +61,7 @@ def plan_command(
     """
     from pairlearn.privacy.planner import plan
 
-    found = plan(
-        rows, features, epsilon=epsilon, delta=delta, best_auc=best_auc, positives=positives,
-        tolerance=tolerance, width=width,
-    )  # fmt: skip
+    found = plan(rows, features, **guesses)
     emit({**asdict(found), "loss": found.loss}, found.statement(), as_json=as_json)
 
 
@@ -140,14 +127,12 @@ def certify_command(model: str, delta: float | None, as_json: bool) -> None:
 @json_option
 def audit_command(
     mechanism: str,
-    epsilon: float,
-    delta: float,
     rows: int,
     features: int,
-    neighbours: str,
     runs: int,
     confidence: float,
     as_json: bool,
+    **claim: Any,
 ) -> None:
     r"""Attack a private estimator: what its user gets, and what it releases.
 
@@ -164,10 +149,7 @@ def audit_command(
     from pairlearn.estimators.private.metric import PrivateMetricLearner
     from pairlearn.privacy.mechanisms.by_name import get_mechanism
 
-    options: dict[str, Any] = {
-        "epsilon": epsilon, "delta": delta, "bounds": (-1.0, 1.0), "neighbours": neighbours,
-        "n_examples": rows,
-    }  # fmt: skip
+    options: dict[str, Any] = {**claim, "bounds": (-1.0, 1.0), "n_examples": rows}
     estimator: PrivateAUCClassifier | PrivateMetricLearner
     if get_mechanism(mechanism, learns=None).learns == "metric":
         estimator = PrivateMetricLearner(**options)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import shlex
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -29,7 +30,9 @@ NAMES = (
 @click.option("--protocol", type=click.Choice(["honest", "paper"]), default="honest",
               show_default=True, help="honest: scaled and tuned on the training part, final model; "
                                       "paper: as published code.")  # fmt: skip
-@click.option("--splits", type=click.IntRange(1), help="Splits; by default as the paper has.")
+@click.option(
+    "--splits", "n_splits", type=click.IntRange(1), help="Splits; by default as the paper has."
+)
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0))
 @click.option("--workers", default=1, show_default=True, type=click.IntRange(1), help="Processes.")
 @click.option("--data", "datasets", default="", metavar="A,B,...", help="Other data sets.")
@@ -37,16 +40,11 @@ NAMES = (
 @result_options("pairlearn-reproduce.sqlite")
 def command(
     names: tuple[str, ...],
-    quick: bool,
-    protocol: str,
-    splits: int | None,
-    seed: int,
-    workers: int,
     datasets: str,
     methods: str,
-    store: Path,
     report: Path | None,
     quiet: bool,
+    **given: Any,
 ) -> None:
     r"""Reproduce tables and figures of the paper.
 
@@ -78,23 +76,15 @@ def command(
 
     done = []
     try:
-        wanted = tuple(name.strip() for name in methods.split(",") if name.strip())
+        wanted = _listed(methods)
         for name in wanted:
             if name not in (*PRIVATE_LEARNERS, "non-private"):
                 find_method(name)
         with Progress(unit="cells", quiet=quiet) as bar:
             settings = Settings(
-                store=store,
-                quick=quick,
-                protocol=protocol,
-                n_splits=splits,
-                seed=seed,
-                workers=workers,
-                datasets=tuple(name.strip() for name in datasets.split(",") if name.strip()),
-                methods=wanted,
-                command=shlex.join(["pairlearn", *sys.argv[1:]]),
-                progress=bar.update,
-            )
+                datasets=_listed(datasets), methods=wanted, progress=bar.update,
+                command=shlex.join(["pairlearn", *sys.argv[1:]]), **given,
+            )  # fmt: skip
             shelf = Shelf(settings)
             told: set[str] = set()
             for outcome in reproduce(names, settings, shelf):
@@ -107,9 +97,14 @@ def command(
     except (StoreError, ComparisonError, ValueError) as error:
         raise click.ClickException(str(error)) from error
     except KeyboardInterrupt:
-        click.echo(f"stopped; the same command goes on from {store}", err=True)
+        click.echo(f"stopped; the same command goes on from {given['store']}", err=True)
         sys.exit(130)
     if report is not None and any(outcome.parts for outcome in done):
         click.echo(f"report: {write_reproduction(done, report, settings=settings, shelf=shelf)}")
     if any(outcome.n_failures for outcome in done) or not any(o.parts for o in done):
         sys.exit(1)
+
+
+def _listed(text: str) -> tuple[str, ...]:
+    """Return the names between commas."""
+    return tuple(name.strip() for name in text.split(",") if name.strip())

@@ -22,8 +22,7 @@ _EXPECTED = (ValueError, TypeError, OSError, ArithmeticError, MemoryError, Impor
 
 
 def _one_line(error: BaseException) -> str:
-    text = " ".join(str(error).split()) or type(error).__name__
-    return text
+    return " ".join(str(error).split()) or type(error).__name__
 
 
 def _say(message: str) -> None:
@@ -48,11 +47,9 @@ def _run(command: click.Command, arguments: Sequence[str], stop: Stopping) -> in
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message())
         return DONE
-    except click.NoSuchOption as error:
-        _say(_removed(error) or f"{_one_line_usage(error)} (try `{_path_of(error)} --help`)")
-        return USAGE
     except click.UsageError as error:
-        _say(f"{_one_line_usage(error)} (try `{_path_of(error)} --help`)")
+        path = error.ctx.command_path if error.ctx else "pairlearn"
+        _say(f"{_one_line_usage(error)} (try `{path} --help`)")
         return USAGE
     except (KeyboardInterrupt, click.Abort):
         _say("interrupted")
@@ -70,18 +67,6 @@ def _run(command: click.Command, arguments: Sequence[str], stop: Stopping) -> in
         _report(error, _command_of(command, arguments))
         return FAILED
     return result if isinstance(result, int) and not isinstance(result, bool) else DONE
-
-
-def _path_of(error: click.UsageError) -> str:
-    return error.ctx.command_path if error.ctx else "pairlearn"
-
-
-def _removed(error: click.NoSuchOption) -> str | None:
-    """Return the line for an option that became a setting; None for other options."""
-    from pairlearn.cli.shared.settings import moved
-
-    now = None if error.ctx is None else moved(error.option_name, error.ctx.command)
-    return None if now is None else f"{error.option_name} is now --set {now}"
 
 
 def _one_line_usage(error: click.ClickException) -> str:

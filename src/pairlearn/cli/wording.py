@@ -8,12 +8,19 @@ from collections.abc import Iterable
 
 import click
 
-from pairlearn.cli.shared.settings import field_path
+from pairlearn.cli.shared.names import register_at
+from pairlearn.cli.shared.reading import READING_SETTINGS
+from pairlearn.cli.shared.settings import field_names
 
 __all__ = ["in_options", "options_of"]
 
 #: Arguments of the library whose options have other names.
 _ALIASES = {"features": "feature-map", "n_splits": "splits", "random_state": "seed"}
+#: The registers of parts whose fields are settings.
+_PARTS = (
+    "solvers.top.objectives.OBJECTIVES", "features.MAPS", "estimators.shared.solvers.SOLVERS",
+    "estimators.shared.rules.DECISIONS",
+)  # fmt: skip
 _SWITCHES = {"verify_digest=False": "--no-verify"}
 _ASSIGNED = re.compile(
     r"(?<![\w.])([a-z]+(?:_[a-z]+)*)="
@@ -33,6 +40,23 @@ def options_of(command: click.Command) -> set[str]:
     for inner in getattr(command, "commands", {}).values():
         found |= options_of(inner)
     return found
+
+
+def _setting(name: str) -> str | None:
+    """Return the path of a field by its bare name; None if there is none or several."""
+    from pairlearn.cli.training.stream_training import StreamSettings
+
+    if name in READING_SETTINGS:
+        return f"reading.{name}"
+    kinds = {
+        register.kind
+        for register in map(register_at, _PARTS)
+        for part in register.types.values()
+        if name in field_names(part)
+    }
+    if not kinds and name in field_names(StreamSettings):
+        return f"stream.{name}"
+    return f"{kinds.pop()}.{name}" if len(kinds) == 1 else None
 
 
 def in_options(message: str, options: Iterable[str]) -> str:
@@ -55,7 +79,7 @@ def in_options(message: str, options: Iterable[str]) -> str:
         dashed = _ALIASES.get(name, name).replace("_", "-")
         if dashed in known:
             return f"--{dashed}"
-        path = field_path(name) if "set" in known else None
+        path = _setting(name) if "set" in known else None
         return None if path is None else f"--set {path}"
 
     def assigned(match: re.Match[str]) -> str:

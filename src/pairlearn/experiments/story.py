@@ -20,7 +20,16 @@ from pairlearn.experiments.comparison.runner import Comparison, compare
 from pairlearn.experiments.comparison.tables import auc_rows, cost_rows
 from pairlearn.experiments.methods.table import explain, find_method
 from pairlearn.experiments.report.figures import curves_figure, time_figure
-from pairlearn.experiments.report.page import Cell, Figure, Page, Part, Table, Text, write_page
+from pairlearn.experiments.report.page import (
+    Cell,
+    Figure,
+    Page,
+    Part,
+    Table,
+    Text,
+    number,
+    write_page,
+)
 from pairlearn.experiments.report.sections import curve_figures, how_it_was_run
 from pairlearn.metrics import roc_auc
 from pairlearn.typing import Vector
@@ -136,8 +145,8 @@ def _paper(folder: Path, seed: int) -> Chapter:
     for dataset in done.datasets:
         for method in done.methods:
             mean, seconds = auc[dataset, method], cpu[dataset, method]
-            rows.append([dataset, method, Cell(f"{mean:.4f}", mean),
-                         Cell(f"{seconds:.2g}", seconds), explain(method)])  # fmt: skip
+            rows.append([dataset, method, number(mean),
+                         number(seconds, ".2g"), explain(method)])  # fmt: skip
     buffers = ("olp", "oam")
     slower = [cpu[d, m] / max(cpu[d, "ours"], 1e-6) for d in done.datasets for m in buffers]
     gaps = [auc[d, "ours"] - max(auc[d, m] for m in buffers) for d in done.datasets]
@@ -257,7 +266,7 @@ def _private(folder: Path, seed: int) -> Chapter:
         f"{certificate.mechanism}; the noise of this demonstration is seeded, so it says "
         f"private: {certificate.private}.",
         columns=["model", "test AUC"],
-        rows=[[name, Cell(f"{mean:.4f}", mean)] for name, mean in means.items()],
+        rows=[[name, number(mean)] for name, mean in means.items()],
     )
     said = ", ".join(f"{means[f'epsilon {e:g}']:.3f} at epsilon {e:g}" for e in epsilons)
     return (
@@ -290,9 +299,8 @@ def _metric(folder: Path, seed: int) -> Chapter:
         name="metric",
         note="Means over five splits of 70 % / 30 %; wine as it comes, nothing scaled.",
         columns=["distance", "test accuracy"],
-        rows=[["Euclidean", Cell(f"{means[0]:.3f}", means[0])],
-              ["learned", Cell(f"{means[1]:.3f}", means[1])]],
-    )  # fmt: skip
+        rows=[["Euclidean", number(means[0], ".3f")], ["learned", number(means[1], ".3f")]],
+    )
     return (
         "A metric before and after",
         f"Three nearest neighbours name {100 * means[0]:.0f} % of the wines in Euclidean distance "
@@ -318,7 +326,7 @@ def _curved(folder: Path, seed: int) -> Chapter:
         name="curved",
         note="2,000 training examples, 1,000 test ones; positive within a disc, with noise.",
         columns=["features", "test AUC"],
-        rows=[[name, Cell(f"{mean:.3f}", mean)] for name, mean in means.items()],
+        rows=[[name, number(mean, ".3f")] for name, mean in means.items()],
     )
     return (
         "Where a plane fails",

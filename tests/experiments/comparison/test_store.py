@@ -27,7 +27,7 @@ def path(tmp_path):
 
 def read_all(path):
     with Store(path) as store:
-        return store.get(["a"]), store.get_tunings(["t"]), store.runs()
+        return store.get(["a"]), store.get_tunings(["t"])
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,6 @@ def read_all(path):
         "ALTER TABLE results ADD COLUMN more TEXT",
         "DROP TABLE tunings; CREATE TABLE tunings (key TEXT)",
         "UPDATE tunings SET params = '[1]'",
-        "UPDATE runs SET settings = 'x'",
     ],
 )
 def test_damaged_rows(path, change):

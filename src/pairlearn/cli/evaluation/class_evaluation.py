@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pairlearn.cli.shared.scoring import probabilities_of
@@ -14,8 +13,9 @@ from pairlearn.typing import Places, Vector
 if TYPE_CHECKING:
     from pairlearn.cli.shared.scoring import Scored
     from pairlearn.experiments.report.class_evaluation import ClassEvidence
+    from pairlearn.experiments.report.page import Page
 
-__all__ = ["class_text", "class_values", "gather", "write_class_page"]
+__all__ = ["class_text", "class_values", "gather", "page_of"]
 
 
 def gather(model: Any, reader: Any, chunks: Iterable[Scored], confidence: float) -> ClassEvidence:
@@ -133,29 +133,9 @@ def class_text(values: dict[str, Any], rows: int) -> str:
     return "\n".join(lines)
 
 
-def write_class_page(
-    folder: str,
-    evidence: ClassEvidence,
-    *,
-    model: str,
-    data: tuple[str, ...],
-    refused: int,
-    note: str,
-) -> str:
-    """Write the page with all measures and curves; return its path."""
-    from pairlearn.experiments.report.class_evaluation import (
-        class_measures,
-        class_page,
-        classwise,
-    )
-    from pairlearn.experiments.report.page import write_page
+def page_of(evidence: ClassEvidence, title: str, facts: dict[str, str]) -> Page:
+    """Return the page with all measures and curves."""
+    from pairlearn.experiments.report.class_evaluation import class_measures, class_page, classwise
 
-    page = class_page(
-        evidence,
-        class_measures(evidence),
-        classwise(evidence),
-        title=f"{Path(model).name} on {Path(data[0]).name}",
-        facts={"model": model, "data": ", ".join(data), "rows": str(len(evidence.codes)),
-               "refused rows": str(refused), **({"note": note} if note else {})},
-    )  # fmt: skip
-    return str(write_page(page, Path(folder)))
+    measures, classes = class_measures(evidence), classwise(evidence)
+    return class_page(evidence, measures, classes, title=title, facts=facts)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,6 +26,7 @@ from pairlearn.typing import Mask, Vector
 if TYPE_CHECKING:
     from pairlearn.cli.shared.scoring import Scored
     from pairlearn.experiments.report.evaluation import Evidence
+    from pairlearn.experiments.report.page import Page
     from pairlearn.models.provenance import TrainingData
 
 __all__ = ["command"]
@@ -148,7 +149,7 @@ def _two_classes(options: Options, model: Any, reader: Any) -> tuple[dict[str, A
 
         costs = options.costs or (1.0, 1.0)
         evidence = Evidence(labels, scores, probabilities, costs, options.confidence)
-        _report(Path(options.report), evidence, values, options.data)
+        _report(options, evidence, values)
     return values, _text(values)
 
 
@@ -193,12 +194,7 @@ def _say_notes(reader: Any, values: Mapping[str, Any], as_json: bool) -> None:
 
 def _many_classes(options: Options, model: Any, reader: Any) -> tuple[dict[str, Any], str]:
     """Return how well more than two classes are told apart; draw it if asked to."""
-    from pairlearn.cli.evaluation.class_evaluation import (
-        class_text,
-        class_values,
-        gather,
-        write_class_page,
-    )
+    from pairlearn.cli.evaluation.class_evaluation import class_text, class_values, gather, page_of
     from pairlearn.models.provenance import TrainingData
 
     if options.plot is not None:
@@ -215,11 +211,7 @@ def _many_classes(options: Options, model: Any, reader: Any) -> tuple[dict[str, 
     values = {"model": options.model, "rows": rows, "refused": refused, **class_values(evidence)}
     values["training_data"] = same
     if options.report is not None:
-        _need_matplotlib()
-        values["page"] = write_class_page(
-            options.report, evidence, model=options.model, data=options.data, refused=refused,
-            note=_TRAINING_DATA if same else "",
-        )  # fmt: skip
+        _write_page(options, values, lambda *about: page_of(evidence, *about))
     return values, class_text(values, rows)
 
 
@@ -325,28 +317,33 @@ def _text(values: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _report(
-    folder: Path, evidence: Evidence, values: dict[str, Any], data: tuple[str, ...]
-) -> None:
+def _report(options: Options, evidence: Evidence, values: dict[str, Any]) -> None:
     """Add the measures and the path of the page to the values."""
     from pairlearn.experiments.report.evaluation import evaluation_page, measures_of
+
+    measures = measures_of(evidence)
+
+    def page(title: str, facts: dict[str, str]) -> Page:
+        facts["positive class"] = values["positive_class"]
+        rows = values["thresholds"]
+        return evaluation_page(evidence, measures, title=title, facts=facts, thresholds=rows)
+
+    _write_page(options, values, page)
+    values["measures"] = [one.plain() for one in measures]
+
+
+def _write_page(
+    options: Options, values: dict[str, Any], make: Callable[[str, dict[str, str]], Page]
+) -> None:
+    """Write the page that `make` returns for a title and facts; add its path to the values."""
     from pairlearn.experiments.report.page import write_page
 
     _need_matplotlib()
-    measures = measures_of(evidence)
-    facts = {"model": values["model"], "data": ", ".join(data), "rows": str(values["rows"]),
-             "positive class": values["positive_class"],
+    facts = {"model": options.model, "data": ", ".join(options.data), "rows": str(values["rows"]),
              "refused rows": str(values["refused"]),
              **({"note": _TRAINING_DATA} if values["training_data"] else {})}  # fmt: skip
-    page = evaluation_page(
-        evidence,
-        measures,
-        title=f"{Path(values['model']).name} on {Path(data[0]).name}",
-        facts=facts,
-        thresholds=values["thresholds"],
-    )
-    values["measures"] = [one.plain() for one in measures]
-    values["page"] = str(write_page(page, folder))
+    title = f"{Path(options.model).name} on {Path(options.data[0]).name}"
+    values["page"] = str(write_page(make(title, facts), Path(str(options.report))))
 
 
 def _need_matplotlib() -> None:

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from pairlearn.cli.shared.settings import SetOption, keep_from_file, moved
+from pairlearn.cli.shared.settings import keep_from_file
 
 __all__ = ["config_option", "read_toml"]
 
@@ -64,36 +64,24 @@ def _read(context: click.Context, parameter: click.Parameter, path: str | None) 
         if isinstance(known, click.Option) and known is not parameter:
             for name in known.opts:
                 options[name.lstrip("-")] = known
-    takes_settings = any(isinstance(option, SetOption) for option in options.values())
     defaults: dict[str, Any] = {}
     try:
         for name, value in given.items():
             option = options.get(name.replace("_", "-"))
-            if takes_settings and (isinstance(option, SetOption) or "." in name or (
-                option is None and isinstance(value, dict))):  # fmt: skip
-                keep_from_file(context, value if option is not None else {name: value})
-            else:
-                option = _known(name, option, options, context.command)
+            if name == "set" and option is not None:
+                keep_from_file(context, value)
+            elif option is not None:
                 defaults[str(option.name)] = _default(name, value, option)
+            elif "set" in options and ("." in name or isinstance(value, dict)):
+                keep_from_file(context, {name: value})
+            else:
+                shown = ", ".join(sorted(name for name in options if len(name) > 1))
+                raise click.UsageError(
+                    f"there is no option {name[:60]!r}; the options are {shown}."
+                )
     except click.UsageError as error:
         raise click.UsageError(f"--config {path}: {error.message}") from None
     context.default_map = {**(context.default_map or {}), **defaults}
-
-
-def _known(
-    name: str,
-    option: click.Option | None,
-    options: dict[str, click.Option],
-    command: click.Command,
-) -> click.Option:
-    """Return the option of an entry, or say which there are."""
-    if option is not None and option.name is not None:
-        return option
-    now = moved(name.replace("_", "-"), command)
-    if now is not None:
-        raise click.UsageError(f"{name!r} is now {now} in the table [set].")
-    shown = ", ".join(sorted(name for name in options if len(name) > 1))
-    raise click.UsageError(f"there is no option {name[:60]!r}; the options are {shown}.")
 
 
 def _default(name: str, value: Any, option: click.Option) -> Any:

@@ -33,10 +33,7 @@ def measure(model: Any, chunks: list[Scored]) -> dict[str, Any]:
 
 
 def _ranking(
-    model: Any,
-    scores: Vector,
-    grades: Vector,
-    qid: NDArray[np.int64] | None,
+    model: Any, scores: Vector, grades: Vector, qid: NDArray[np.int64] | None
 ) -> dict[str, Any]:
     from pairlearn.metrics import ndcg, pair_accuracy
 

@@ -29,15 +29,7 @@ def register_at(place: str) -> Any:
 
 
 class Named(click.Choice[str]):
-    """A choice among the names in registers and some further names.
-
-    Parameters
-    ----------
-    *places : str
-        The registers, such as "losses.LOSSES".
-    also : iterable of str
-        Further names.
-    """
+    """A choice among the names in registers, such as "losses.LOSSES", and the names in `also`."""
 
     def __init__(self, *places: str, also: Iterable[str] = ()) -> None:
         self._places, self._also = places, tuple(also)

@@ -33,26 +33,10 @@ _KEYS = ("label", "labels", "user", "delimiter", "private_bounds", "features")
 
 @dataclass(frozen=True)
 class PublicFacts:
-    """The public facts about a file.
+    """The public facts about a file: its columns, their bounds, and the two labels.
 
-    Parameters
-    ----------
-    features : tuple of str
-        Columns to learn from.
-    lower, upper : tuple of float
-        Their bounds.
-    levels : tuple of int
-        0 for a continuous feature, k for a code of k levels.
-    label : str
-        Column of the label.
-    labels : tuple
-        The negative and the positive label.
-    user : str or None
-        Column that says whose row it is.
-    delimiter : str
-        Between fields.
-    private_bounds : bool
-        Whether narrower bounds are found inside the given ones, with a part of the budget.
+    `levels` is 0 for a continuous feature and k for a code of k levels. `user` is the column that
+    says whose row it is. `labels` are the negative and the positive one.
     """
 
     features: tuple[str, ...]

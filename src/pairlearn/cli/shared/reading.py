@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from pairlearn.cli.output import with_options
 from pairlearn.cli.shared.names import Named
 from pairlearn.cli.shared.settings import Settings, set_option
 from pairlearn.register import nearest
@@ -51,16 +53,16 @@ class Reading:
 
     def changed(self) -> list[str]:
         """Return the fields without an option that are not at their default."""
-        return [name for name in _SETTINGS if getattr(self, name) != getattr(Reading, name)]
+        return [name for name in READING_SETTINGS if getattr(self, name) != getattr(Reading, name)]
 
     def with_settings(self, settings: Settings) -> Reading:
         """Return the reading after settings, which are relative to `reading`."""
         changes: dict[str, Any] = {}
         for name, setting in settings.items():
-            if name not in _SETTINGS:
+            if name not in READING_SETTINGS:
                 raise setting.refuse(
                     f"use --{name}." if name in _OPTIONS else
-                    f"there is no such setting{nearest(name, _SETTINGS)}"
+                    f"there is no such setting{nearest(name, READING_SETTINGS)}"
                 )  # fmt: skip
             default = getattr(Reading, name)
             if isinstance(default, bool) and not isinstance(setting.value, bool):
@@ -76,7 +78,8 @@ class Reading:
 
 
 _OPTIONS = ("label", "qid", "classes", "categorical", "exclude", "format")
-_SETTINGS = tuple(name for name in Reading.__dataclass_fields__ if name not in _OPTIONS)
+#: The fields of `Reading` that are set with ``--set reading.FIELD``.
+READING_SETTINGS = tuple(name for name in Reading.__dataclass_fields__ if name not in _OPTIONS)
 
 
 def spelled(name: str) -> str:
@@ -107,6 +110,7 @@ def training_options(function: F) -> F:
 
 
 def _reading(function: F, add_set: Callable[[Any], Any], *, parts: bool) -> F:
+    @functools.wraps(function)
     def command(*arguments: Any, **given: Any) -> Any:
         settings: Settings = given.pop("settings")
         reading = Reading(**{name: given.pop(name) for name in _OPTIONS if name in given})
@@ -115,11 +119,8 @@ def _reading(function: F, add_set: Callable[[Any], Any], *, parts: bool) -> F:
             given["settings"] = settings.without("reading")
         return function(*arguments, reading=reading, **given)
 
-    command.__doc__ = function.__doc__
-    command.__name__ = function.__name__
-    if hasattr(function, "__click_params__"):
-        command.__click_params__ = function.__click_params__  # type: ignore[attr-defined]
-    options = [
+    return with_options(  # type: ignore[return-value]
+        command,
         click.option("--label", metavar="COLUMN", help="Column of the label, by name or number."),
         click.option("--qid", metavar="COLUMN",
                      help="Column of the query, for rankings; svmlight lines have it as "
@@ -133,11 +134,7 @@ def _reading(function: F, add_set: Callable[[Any], Any], *, parts: bool) -> F:
         click.option("--format", type=Named("streams.FORMATS"),
                      help="Format of the data. By default the file tells."),
         add_set,
-    ]  # fmt: skip
-    wrapped: Any = command
-    for option in reversed(options):
-        wrapped = option(wrapped)
-    return wrapped  # type: ignore[no-any-return]
+    )  # fmt: skip
 
 
 def split_names(text: str, what: str) -> list[str]:

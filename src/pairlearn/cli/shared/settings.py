@@ -8,46 +8,27 @@ A path names a parameter of the estimator (``objective``) or a field of the part
 from __future__ import annotations
 
 import difflib
+import inspect
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
 import click
 
-from pairlearn.register import REGISTERS, Register
+from pairlearn.register import REGISTERS, Register, nearest
 
-__all__ = ["REMOVED", "SetOption", "Setting", "Settings", "build", "field_path", "keep_from_file",
-           "moved", "set_option", "set_parts"]  # fmt: skip
+__all__ = ["Setting", "Settings", "build", "field_names", "keep_from_file", "naming", "set_option",
+           "set_parts"]  # fmt: skip
 
-#: Options that were removed, and the setting that replaced each.
-REMOVED = {
-    "step-size": "solver.step_size=VALUE",
-    "radius": "solver.radius=VALUE",
-    "passes": "solver.n_passes=VALUE (in a stream: --set stream.n_passes=VALUE)",
-    "shuffle-buffer": "stream.shuffle_buffer=ROWS",
-    "window": "stream.window=ROWS",
-    "forget": "stream.forget=ROWS",
-    "checkpoint": "stream.checkpoint=FILE",
-    "every": "stream.every=ROWS",
-    "fresh": "stream.fresh=true",
-    "features": "reading.features=A,B",
-    "numeric": "reading.numeric=A,B",
-    "date": "reading.date=A,B",
-    "text": "reading.text=A,B",
-    "missing": "reading.missing=VALUE",
-    "delimiter": "reading.delimiter=CHARACTER",
-    "header": "reading.header=true",
-    "no-header": "reading.header=false",
-    "n-features": "reading.n_features=D",
-    "zero-based": "reading.zero_based=true",
-    "single": "reading.single=true",
-    "strict": "reading.strict=true",
-}
 _PATH = re.compile(r"[a-z_]\w*(\.[a-z_]\w*)*", re.IGNORECASE)
 _WORDS = {"true": True, "false": False, "null": None, "inf": math.inf, "-inf": -math.inf}
+#: The types of plain parameters, in the words of the program.
+_TYPES = {"bool": "true or false", "int": "a whole number", "float": "a number", "str": "a text",
+          "None": "null"}  # fmt: skip
 #: The key in a click context of the settings that a config file holds.
 _FROM_FILE = "pairlearn.settings"
 
@@ -141,17 +122,25 @@ class Settings(dict[str, Setting]):
         return {path: self[path].text for path in sorted(self)}
 
 
+@contextmanager
+def naming(settings: Settings) -> Iterator[None]:
+    """Name the setting in an error of the block whose message starts with the setting's name."""
+    try:
+        yield
+    except (TypeError, ValueError, OverflowError) as error:
+        guilty = _guilty(error, settings)
+        if guilty is None:
+            raise
+        raise guilty.refuse(error) from None
+
+
+def _guilty(error: Exception, settings: Settings) -> Setting | None:
+    """Return the setting whose name starts the message of an error."""
+    name = str(error).partition(" ")[0]
+    return next((one for one in settings.values() if one.path.rpartition(".")[2] == name), None)
+
+
 # ------------------------------------------------------------------------------------ the option
-
-
-class SetOption(click.Option):
-    """``--set``, which knows the roots that its command takes; all of them if there are none."""
-
-    roots: tuple[str, ...] = ()
-
-    def takes(self, path: str) -> bool:
-        """Return whether the command has settings of this root."""
-        return not self.roots or path.split(".")[0] in self.roots
 
 
 def set_option(*roots: str, example: str) -> Callable[[F], F]:
@@ -162,7 +151,7 @@ def set_option(*roots: str, example: str) -> Callable[[F], F]:
     """
 
     def read(context: click.Context, option: click.Parameter, given: Iterable[str]) -> Settings:
-        found = Settings()
+        typed = Settings()
         for text in given:
             path, equals, value = text.partition("=")
             if not equals:
@@ -170,75 +159,30 @@ def set_option(*roots: str, example: str) -> Callable[[F], F]:
                     f"--set must be PATH=VALUE, as in {example.split()[0]}; got {text[:60]!r}."
                 )
             setting = Setting.of(path, value)
-            if setting.path in found:
+            if setting.path in typed:
                 raise click.UsageError(f"--set {setting.path} is given twice; give it once.")
-            found[setting.path] = setting
-        found = Settings({**context.meta.get(_FROM_FILE, {}), **found})
-        for one in found.values():
-            if isinstance(option, SetOption) and not option.takes(one.path):
-                raise click.UsageError(
-                    f"--set {one.path}: this command has settings of {', '.join(roots)} only."
-                )
+            typed[setting.path] = setting
+        found = Settings({**context.meta.get(_FROM_FILE, {}), **typed})
+        for setting in found.without(*roots).values() if roots else ():
+            raise click.UsageError(
+                f"--set {setting.path}: this command has settings of {', '.join(roots)} only."
+            )
         return found
 
-    add = click.option("--set", "settings", cls=SetOption, multiple=True, metavar="PATH=VALUE",
-                       callback=read, help=f"A setting, as in {example}. Repeatable.")  # fmt: skip
-
-    def decorate(function: F) -> F:
-        function = add(function)
-        params: Any = getattr(function, "__click_params__", getattr(function, "params", ()))
-        for option in params:
-            if isinstance(option, SetOption):
-                option.roots = roots
-        return function
-
-    return decorate
+    return click.option("--set", "settings", multiple=True, metavar="PATH=VALUE", callback=read,
+                        help=f"A setting, as in {example}. Repeatable.")  # fmt: skip
 
 
-def keep_from_file(context: click.Context, entries: Mapping[str, Any]) -> None:
+def keep_from_file(context: click.Context, entries: Any, root: str = "") -> None:
     """Keep the settings of a config file for ``--set``, whose typed settings take precedence."""
     if not isinstance(entries, Mapping):
         raise click.UsageError("'set' must be a table of paths and values.")
-    found = context.meta.setdefault(_FROM_FILE, {})
-
-    def note(path: str, value: Any) -> None:
+    for name, value in entries.items():
         if isinstance(value, Mapping):
-            for name, inner in value.items():
-                note(f"{path}.{name}" if path else name, inner)
-            return
-        setting = Setting.of(path, value)
-        found[setting.path] = setting
-
-    note("", entries)
-
-
-def moved(name: str, command: click.Command) -> str | None:
-    """Return the setting that replaced a removed option of a command; None if there is none."""
-    setting = REMOVED.get(name.lstrip("-"))
-    for option in command.params:
-        if isinstance(option, SetOption) and setting is not None and option.takes(setting):
-            return setting
-    return None
-
-
-def field_path(name: str) -> str | None:
-    """Return the path of a field by its bare name; None if it is none or of several roots.
-
-    >>> field_path("step_size"), field_path("n_features"), field_path("colour")
-    ('solver.step_size', 'reading.n_features', None)
-    """
-    for setting in REMOVED.values():
-        path = setting.partition("=")[0]
-        if path.partition(".")[2] == name:
-            return path
-    found = {
-        kind
-        for kind in ("objective", "features", "solver", "decision")
-        if kind in REGISTERS
-        for cls in REGISTERS[kind].types.values()
-        if name in _fields(cls)
-    }
-    return f"{found.pop()}.{name}" if len(found) == 1 else None
+            keep_from_file(context, value, f"{root}{name}.")
+        else:
+            setting = Setting.of(f"{root}{name}", value)
+            context.meta.setdefault(_FROM_FILE, {})[setting.path] = setting
 
 
 # -------------------------------------------------------------------------------------- the parts
@@ -262,11 +206,34 @@ def set_parts(
         if root in owned:
             raise first.refuse(owned[root])
         if root not in known:
-            paths = [name for name in known if name not in owned]
-            raise first.refuse(_unknown(first.path, paths, type(model).__name__))
+            names = [name for name in known if name not in owned]
+            raise first.refuse(f"{type(model).__name__} has no {first.path}; "
+                               f"{_nearest_path(first.path, names)}")  # fmt: skip
+        if "" in own:
+            _check_type(own[""], inspect.signature(type(model)).parameters[root].annotation)
         register = (registers or {}).get(root)
         model.set_params(**{root: build(root, known[root], own, register)})
     return model
+
+
+def _nearest_path(path: str, names: list[str]) -> str:
+    """Return the end of a message: a path with the same last name, the nearest, or all names."""
+    inner = [f"{kind}.{field}" for kind in names if kind in REGISTERS
+             for part in REGISTERS[kind].types.values() for field in field_names(part)]  # fmt: skip
+    last = path.rpartition(".")[2]
+    near = [p for p in (*names, *inner) if p.rpartition(".")[2] == last]
+    near = near or difflib.get_close_matches(path, [*names, *inner], n=1)
+    return f"did you mean {near[0]}?" if near else f"there are {', '.join(names)}."
+
+
+def _check_type(setting: Setting, annotation: Any) -> None:
+    """Refuse a value of the wrong type for a parameter that takes plain values only."""
+    wanted = str(annotation).split(" | ")
+    given = type(setting.value).__name__.removesuffix("Type")
+    fits = given in wanted or (given == "int" and "float" in wanted)
+    if set(wanted) <= set(_TYPES) and not fits:
+        rule = " or ".join(_TYPES[name] for name in wanted)
+        raise setting.refuse(f"{setting.path} must be {rule}, got {setting.text!r}.")
 
 
 def build(path: str, present: Any, own: Settings, register: Register[Any] | None = None) -> Any:
@@ -277,25 +244,24 @@ def build(path: str, present: Any, own: Settings, register: Register[Any] | None
     """
     register = register or REGISTERS.get(path.rpartition(".")[2])
     named = own.get("")
-    value = present if named is None else named.value
-    if named is not None and register is not None and isinstance(value, str) and value != "auto":
-        also = "auto" if present == "auto" else ""
+    part = value = present if named is None else named.value
+    if register is not None and isinstance(value, str):
         try:
-            register.make(value, also=also)
+            if value in register or (named is not None and value != "auto"):
+                part = register.make(value, also="auto" if present == "auto" else "")
         except ValueError as error:
-            raise named.refuse(error) from None
+            raise (named or next(iter(own.values()))).refuse(error) from None
     inner = {name: own.under(name) for name in own.roots() if name}
     if not inner:
         return value
-    part = value
-    if isinstance(value, str) and register is not None and value in register:
-        part = register.make(value)
-    if not is_dataclass(part) or not set(inner) <= set(_fields(type(part))):
+    has = field_names(part)
+    odd = [name for name in inner if name not in has]
+    if odd:
         first = next(one for one in own.values() if one is not named)
         if named is not None or register is None:
-            has = _fields(type(part)) if is_dataclass(part) else ()
-            told = f"{path}={value}" if named is not None else path
-            raise first.refuse(_lacks(told, next(n for n in inner if n not in has), has))
+            told = path if named is None else f"{path}={value}"
+            end = nearest(odd[0], has) if has else "; it has no fields."
+            raise first.refuse(f"{told} has no field {odd[0]}{end}")
         part = _only_part(register, path, inner, first)
     new = {name: build(f"{path}.{name}", getattr(part, name, None), one)
            for name, one in inner.items()}  # fmt: skip
@@ -303,62 +269,36 @@ def build(path: str, present: Any, own: Settings, register: Register[Any] | None
     try:
         return make(**new)
     except (TypeError, ValueError, OverflowError) as error:
-        raise _guilty(make, new, inner, str(error)).refuse(error) from None
+        raise (_guilty(error, own) or next(reversed(own.values()))).refuse(error) from None
 
 
-def _guilty(
-    make: Callable[..., Any], new: dict[str, Any], inner: dict[str, Settings], message: str
-) -> Setting:
-    """Return the setting that a part refuses: the first that is refused alone, else the last."""
-    for name, value in new.items():
-        try:
-            make(**{name: value})
-        except (TypeError, ValueError, OverflowError) as error:
-            if str(error) == message:
-                return next(reversed(inner[name].values()))
-    return next(reversed(next(reversed(inner.values())).values()))
-
-
-def _fields(cls: Any) -> list[str]:
-    return [field.name for field in fields(cls) if field.init] if is_dataclass(cls) else []
+def field_names(part: Any) -> list[str]:
+    """Return the fields of a part or of its class; none if it is another value."""
+    return [field.name for field in fields(part) if field.init] if is_dataclass(part) else []
 
 
 def _only_part(register: Register[Any], path: str, inner: Mapping[str, Any], first: Setting) -> Any:
     """Return the only part with these fields, or its class if it has no short name."""
-    parts = {name: register.make(name) for name in register}
-    chosen: dict[type, str] = {}
-    for name, part in parts.items():
-        if set(inner) <= set(_fields(type(part))):
-            chosen.setdefault(type(part), name)
-    if len(chosen) == 1:
-        return parts[next(iter(chosen.values()))]
-    if chosen:
-        names = " or ".join(f"--set {path}={name}" for name in chosen.values())
+
+    def fits(part: Any) -> bool:
+        return set(inner) <= set(field_names(part))
+
+    named: dict[type, tuple[str, Any]] = {}
+    for name in register:
+        part = register.make(name)
+        if fits(part):
+            named.setdefault(type(part), (name, part))
+    if len(named) == 1:
+        return next(iter(named.values()))[1]
+    if named:
+        names = " or ".join(f"--set {path}={name}" for name, _ in named.values())
         raise click.UsageError(f"{first.typed} needs {names} beside it.")
-    unnamed = [cls for cls in register.types.values() if set(inner) <= set(_fields(cls))]
+    classes = list(register.types.values())
+    unnamed = [cls for cls in classes if fits(cls)]
     if len(unnamed) == 1:
         return unnamed[0]
-    known = list(dict.fromkeys(f for cls in register.types.values() for f in _fields(cls)))
-    odd = next((name for name in inner if name not in known), None)
-    if odd is None:
-        raise first.refuse(f"no {register.kind} has all of the fields {', '.join(inner)}.")
-    raise first.refuse(_lacks(path, odd, known))
-
-
-def _lacks(told: str, name: str, known: Iterable[str]) -> str:
-    """Return that a part has no such field, and which it has."""
-    known = list(known)
-    near = difflib.get_close_matches(name, known, n=1)
-    has = f"did you mean {near[0]}?" if near else f"it has {', '.join(known) or 'no fields'}."
-    return f"{told} has no field {name}; {has}"
-
-
-def _unknown(path: str, names: list[str], owner: str) -> str:
-    """Return that an estimator has no such parameter, and the nearest path that there is."""
-    last = path.rpartition(".")[2]
-    inner = [f"{kind}.{name}" for kind in names if kind in REGISTERS
-             for cls in REGISTERS[kind].types.values() for name in _fields(cls)]  # fmt: skip
-    near = [p for p in (*names, *inner) if p.rpartition(".")[2] == last]
-    near = near or difflib.get_close_matches(path, [*names, *inner], n=1)
-    hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(names)}."
-    return f"{owner} has no {path}; {hint}"
+    known = list(dict.fromkeys(field for cls in classes for field in field_names(cls)))
+    for name in inner:
+        if name not in known:
+            raise first.refuse(f"{path} has no field {name}{nearest(name, known)}")
+    raise first.refuse(f"no {register.kind} has all of the fields {', '.join(inner)}.")

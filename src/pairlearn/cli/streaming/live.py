@@ -55,15 +55,7 @@ class History:
 
 
 class Live:
-    """Keeps the page of one stream.
-
-    Parameters
-    ----------
-    show : callable
-        Is given the text of each page.
-    clock : callable, default=time.monotonic
-        Tells seconds.
-    """
+    """Keeps the page of one stream: `show` is given the text of each page."""
 
     def __init__(
         self, show: Callable[[str], None], *, clock: Callable[[], float] = time.monotonic
@@ -78,19 +70,7 @@ class Live:
     def tick(
         self, n_lines: int, auc: ProgressiveAUC, alarms: list[Alarm], *, ended: bool = False
     ) -> None:
-        """Show a new page, if a second has passed since the last one or the stream has ended.
-
-        Parameters
-        ----------
-        n_lines : int
-            Lines dealt with.
-        auc : ProgressiveAUC
-            The window over labelled examples.
-        alarms : list of Alarm
-            All alarms so far.
-        ended : bool, default=False
-            Whether this is the last page.
-        """
+        """Show a new page, if a second has passed since the last one or the stream has ended."""
         now = self._clock()
         if now < self._due and not (ended and self._due < math.inf):
             return
@@ -132,18 +112,7 @@ class Live:
 
 @contextlib.contextmanager
 def live_page(target: str | None) -> Iterator[Live | None]:
-    """Keep the page in a file, or serve it on a port of this machine; None for no page.
-
-    Parameters
-    ----------
-    target : str or None
-        A path, or a port number from 1 to 65535.
-
-    Yields
-    ------
-    Live or None
-        What is told of the stream.
-    """
+    """Keep the page in the file `target`, or serve it on that port; yield None for no page."""
     if target is None:
         yield None
         return

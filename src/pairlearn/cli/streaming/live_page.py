@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The page of a running stream, as text: one file, drawn without a library, nothing fetched."""
+"""The page of a running stream, as text: one file, drawn without a library, nothing fetched.
+
+The frame of the page, its style and its script stand in live_page.html.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib import resources
+from string import Template
 from typing import TYPE_CHECKING
 
 from pairlearn.typing import Mask, Vector
@@ -35,57 +40,6 @@ class Moment:
     rate: float
 
 
-_STYLE = """
-:root { color-scheme: light dark; --paper: #ffffff; --ink: #1b1f24; --soft: #57606a;
-  --line: #d0d7de; --shade: #f4f6f8; --one: #2f81c7; --two: #d9652b; --alert: #c62f2f; }
-@media (prefers-color-scheme: dark) { :root { --paper: #14171b; --ink: #e6e9ed; --soft: #a3adb8;
-  --line: #3b434c; --shade: #1d2228; --alert: #ff7b72; } }
-* { box-sizing: border-box; }
-body { margin: 0 auto; padding: 1.2rem 1rem 3rem; max-width: 82rem; background: var(--paper);
-  color: var(--ink); font: 1rem/1.5 system-ui, sans-serif; overflow-wrap: break-word; }
-h1 { font-size: 1.4rem; margin: 0; }
-h2 { font-size: 1rem; margin: 0 0 .4rem; }
-.state { color: var(--soft); margin: .2rem 0 1rem; }
-.facts { display: grid; grid-template-columns: repeat(auto-fit, minmax(9.5rem, 1fr)); gap: .7rem;
-  margin: 0 0 1rem; }
-.facts div, section { border: 1px solid var(--line); border-radius: 6px; padding: .6rem .8rem; }
-dt { color: var(--soft); font-size: .85rem; }
-dd { margin: 0; font-size: 1.35rem; font-variant-numeric: tabular-nums; }
-dd small { display: block; font-size: .8rem; color: var(--soft); }
-.charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(22rem, 100%), 1fr));
-  gap: .7rem; }
-svg { display: block; width: 100%; height: auto; }
-svg text { fill: var(--soft); font-size: 12px; }
-.grid { stroke: var(--line); stroke-width: 1; }
-.one { stroke: var(--one); } .two { stroke: var(--two); }
-.curve { fill: none; stroke-width: 2; }
-.shade-one { fill: var(--one); } .shade-two { fill: var(--two); }
-.shade-one, .shade-two { fill-opacity: .18; stroke: none; }
-.two-dash { stroke-dasharray: 5 3; }
-.alarm { stroke: var(--alert); stroke-width: 1.5; stroke-dasharray: 3 3; }
-.alert { color: var(--alert); }
-table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
-th, td { text-align: right; padding: .25rem .4rem; border-bottom: 1px solid var(--line); }
-.frame { overflow-x: auto; }
-p { margin: .3rem 0; }
-"""
-
-#: A page in a file reloads itself. A served page fetches the next one, so the last one stays.
-_SCRIPT = """
-const again = () => {
-  if (location.protocol === "file:") { location.reload(); return; }
-  fetch("/", { cache: "no-store" }).then((answer) => answer.text()).then((text) => {
-    const fresh = new DOMParser().parseFromString(text, "text/html");
-    document.querySelector("main").replaceWith(fresh.querySelector("main"));
-    if (document.querySelector("main").dataset.state === "running") setTimeout(again, 1000);
-  }).catch(() => {
-    document.querySelector(".state").textContent = "The stream has ended; this is its last page.";
-  });
-};
-if (document.querySelector("main").dataset.state === "running") setTimeout(again, 1000);
-"""
-
-
 def page_text(
     now: Moment,
     moments: Sequence[Moment],
@@ -98,33 +52,11 @@ def page_text(
     alarms: Sequence[Alarm],
     ended: bool,
 ) -> str:
-    """Return the page.
+    """Return the page as HTML.
 
-    Parameters
-    ----------
-    now : Moment
-        The present.
-    moments : sequence of Moment
-        The past.
-    interval : AUCInterval or None
-        The AUC of the window with its interval; None while a class is absent.
-    measures : mapping
-        Other metrics of the window by name, None where they are not defined.
-    scores : ndarray of shape (m,)
-        The scores of the window.
-    positive : ndarray of shape (m,)
-        Which of them are of positive examples.
-    window : int
-        How many examples the window holds at most.
-    alarms : sequence of Alarm
-        All alarms, the oldest first.
-    ended : bool
-        Whether the stream has ended.
-
-    Returns
-    -------
-    str
-        HTML.
+    `now` is the present, `moments` the past. `interval`, `measures` (by name), `scores` and
+    `positive` describe the last `window` labelled examples; `interval` and measures are None where
+    a class is absent. The oldest alarm is the first.
     """
     state = "ended" if ended else "running"
     known = "-" if interval is None else f"{interval.auc:.4f}"
@@ -150,21 +82,8 @@ def page_text(
     ]
     sections = "".join(f"<section><h2>{title}</h2>{body}</section>" for title, body in charts)
     said = "The stream has ended." if ended else "Running; this page renews itself."
-    policy = (
-        "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
-        "connect-src 'self'; img-src data:"
-    )
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
-        '<title>pairlearn stream</title>\n<link rel="icon" href="data:,">\n'
-        f"<style>{_STYLE}</style>\n</head>\n<body>\n"
-        f'<main data-state="{state}">\n<h1>pairlearn stream</h1>\n'
-        f'<p class="state" role="status">{said}</p>\n<dl class="facts">{cards}</dl>\n'
-        f'<div class="charts">{sections}</div>\n</main>\n'
-        f"<script>{_SCRIPT}</script>\n</body>\n</html>\n"
-    )
+    page = resources.files("pairlearn.cli.streaming").joinpath("live_page.html").read_text("utf-8")
+    return Template(page).substitute(state=state, said=said, cards=cards, sections=sections)
 
 
 @dataclass(frozen=True)

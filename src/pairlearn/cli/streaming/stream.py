@@ -256,12 +256,7 @@ def command(
     learner = _learner(loss, settings)
     watch = None if alarm is None else DriftAlarm(alarm, block=_alarm_block(alarm))
     talk = Conversation(learner, ProgressiveAUC(window), pending, watch)
-    with (
-        Stopping() as stop,
-        held(checkpoint),
-        _warnings_told(),
-        live_page(live) as page,
-    ):
+    with Stopping() as stop, held(checkpoint), _warnings_told(), live_page(live) as page:
         if checkpoint is not None:
             _resume(talk, checkpoint, as_json)
         failure: Exception | None = None

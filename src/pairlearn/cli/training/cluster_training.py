@@ -13,10 +13,10 @@ from typing import Any
 
 import click
 
-from pairlearn.cli.output import show_warning
+from pairlearn.cli.output import show_warning, typed_beside
 from pairlearn.cli.shared.problem_kinds import OWNED
 from pairlearn.cli.shared.reading import Reading, schema_to_plain, spelled, split_names
-from pairlearn.cli.shared.settings import Settings, set_parts
+from pairlearn.cli.shared.settings import Settings, naming, set_parts
 from pairlearn.progress import Progress, format_count
 
 __all__ = ["refuse_beside_dask", "train_on_cluster"]
@@ -35,12 +35,8 @@ def refuse_beside_dask(problem: str, reading: Reading) -> None:
             f"--dask trains --problem auc, not {problem}; for rankings and metrics on a cluster "
             "use DaskPairwiseRanker and DaskMetricLearner in Python."
         )
-    context = click.get_current_context()
     useless = [spelled(name) for name in reading.changed() if name != "features"]
-    for name in context.params:
-        typed = context.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT
-        if typed and name not in _KNOWN:
-            useless.append("--fit" if name == "how" else f"--{name.replace('_', '-')}")
+    useless += typed_beside(*_KNOWN)
     if useless:
         raise click.UsageError(
             f"{useless[0]} has no effect with --dask, which takes columns of Parquet files as they "
@@ -76,6 +72,7 @@ def train_on_cluster(
         _cluster(address) as client,
         Progress(label="training", unit="passes") as bar,
         warnings.catch_warnings(),
+        naming(settings),
     ):
         warnings.showwarning = show_warning
         warnings.simplefilter("always", RuntimeWarning)

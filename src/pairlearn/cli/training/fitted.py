@@ -40,28 +40,12 @@ def facts_of_fit(
     facts: dict[str, Any] = {"rows": len(y)}
     copies = copies_line(X)
     if not hasattr(model, "held_out_auc_"):
-        measured = _held_out(model, X, y, qid, seed)
-        if isinstance(measured, str):
-            line = f"held out: not measured ({measured}); evaluate the model on new data"
-        else:
-            facts["held_out"] = measured
-            said = ", ".join(f"{name.replace('_', ' ')} {v:.6g}" for name, v in measured.items())
-            line = f"held out: {said} (a fifth of the data; the model is fitted to all rows)"
-        return {**facts, "lines": [line, *copies]}
+        return facts | _held_out_facts(_held_out(model, X, y, qid, seed), copies)
+    facts["settings"] = _settings(model)
+    settings = "settings: " + ", ".join(f"{k} {v}" for k, v in facts["settings"].items())
     if len(model.classes_) > 2:
         measured = _held_out_classes(model, X, y, seed)
-        if isinstance(measured, str):
-            line = f"held out: not measured ({measured}); evaluate the model on new data"
-        else:
-            facts["held_out"] = measured
-            line = (
-                f"held out: Hand and Till's M {measured['hand_till']:.4f}, 95 % interval "
-                f"[{measured['low']:.4f}, {measured['high']:.4f}], accuracy "
-                f"{measured['accuracy']:.4f} (a fifth of the data; the model is fitted to all rows)"
-            )
-        facts["settings"] = _settings(model)
-        settings = ", ".join(f"{k} {v}" for k, v in facts["settings"].items())
-        return {**facts, "lines": [line, *copies, f"settings: {settings}"]}
+        return facts | _held_out_facts(measured, [*copies, settings])
     from pairlearn.estimators.shared.held_out import held_out_auc
 
     lines: list[str] = []
@@ -82,8 +66,7 @@ def facts_of_fit(
     if model.choice_.features is not None:
         facts["features"] = model.choice_.features.reason
         lines.append(f"features: {model.choice_.features.reason}")
-    facts["settings"] = _settings(model)
-    lines.append("settings: " + ", ".join(f"{k} {v}" for k, v in facts["settings"].items()))
+    lines.append(settings)
     facts["importance"] = column_importance(model, X, names=names, encoder=encoder)
     if facts["importance"]:
         words = {"+": " (more is positive)", "-": " (less is positive)", "": ""}
@@ -97,6 +80,22 @@ def facts_of_fit(
                 f"look at {first!r} first (--exclude leaves a column out)"
             )
     return {**facts, "lines": lines}
+
+
+def _held_out_facts(measured: dict[str, Any] | str, lines: list[str]) -> dict[str, Any]:
+    """Return the measures of held-out rows, or why there are none, before other lines."""
+    if isinstance(measured, str):
+        line = f"held out: not measured ({measured}); evaluate the model on new data"
+        return {"lines": [line, *lines]}
+    if "hand_till" in measured:
+        said = (
+            f"Hand and Till's M {measured['hand_till']:.4f}, 95 % interval "
+            f"[{measured['low']:.4f}, {measured['high']:.4f}], accuracy {measured['accuracy']:.4f}"
+        )
+    else:
+        said = ", ".join(f"{name.replace('_', ' ')} {v:.6g}" for name, v in measured.items())
+    line = f"held out: {said} (a fifth of the data; the model is fitted to all rows)"
+    return {"held_out": measured, "lines": [line, *lines]}
 
 
 def _held_out(model: Any, X: Any, y: Any, qid: Any, seed: int) -> dict[str, Any] | str:
@@ -181,11 +180,7 @@ def _words(name: str) -> str:
 
 
 def column_importance(
-    model: Any,
-    X: Any,
-    *,
-    names: Sequence[str] | None = None,
-    encoder: TableEncoder | None = None,
+    model: Any, X: Any, *, names: Sequence[str] | None = None, encoder: TableEncoder | None = None
 ) -> list[dict[str, Any]]:
     """Return how much each column moves the score, the largest first.
 

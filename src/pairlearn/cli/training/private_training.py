@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,9 +12,10 @@ from typing import Any, TypeVar
 
 import click
 
+from pairlearn.cli.output import typed_beside, with_options
 from pairlearn.cli.shared.names import names_in
 from pairlearn.cli.shared.reading import Reading, schema_to_plain, spelled
-from pairlearn.cli.shared.settings import Settings, set_parts
+from pairlearn.cli.shared.settings import Settings, naming, set_parts
 
 __all__ = ["PrivateOptions", "private_options", "refuse_beside_private", "train_privately"]
 
@@ -63,19 +65,21 @@ def private_options(*, bounds: bool) -> Callable[[F], F]:
     """Add the options of `PrivateOptions`; the command receives them as `privacy`."""
 
     def add(function: F) -> F:
-        names = tuple(PrivateOptions.__dataclass_fields__)
-
+        @functools.wraps(function)
         def command(*arguments: Any, **given: Any) -> Any:
-            chosen = {name: given.pop(name) for name in names if name in given}
-            privacy = PrivateOptions(**chosen)
+            names = [name for name in PrivateOptions.__dataclass_fields__ if name in given]
+            privacy = PrivateOptions(**{name: given.pop(name) for name in names})
             privacy.check(needs_bounds=bounds)
             return function(*arguments, privacy=privacy, **given)
 
-        command.__doc__ = function.__doc__
-        command.__name__ = function.__name__
-        if hasattr(function, "__click_params__"):
-            command.__click_params__ = function.__click_params__  # type: ignore[attr-defined]
-        options = [
+        file = click.option(
+            "--bounds",
+            type=click.Path(dir_okay=False),
+            metavar="FILE",
+            help="A TOML file of public facts: label, labels and bounds.",
+        )
+        return with_options(  # type: ignore[return-value]
+            command,
             click.option("--private", is_flag=True,
                          help="With differential privacy; needs --epsilon and --delta."),
             click.option("--epsilon", type=click.FloatRange(0, min_open=True),
@@ -84,28 +88,16 @@ def private_options(*, bounds: bool) -> Callable[[F], F]:
                          help="The promise: the failure probability."),
             click.option("--ledger", type=click.Path(dir_okay=False), metavar="FILE",
                          help="The budget to pay from; see pairlearn privacy ledger."),
-        ]  # fmt: skip
-        if bounds:
-            options.append(
-                click.option("--bounds", type=click.Path(dir_okay=False), metavar="FILE",
-                             help="A TOML file of public facts: label, labels and bounds.")
-            )  # fmt: skip
-        wrapped: Any = command
-        for option in reversed(options):
-            wrapped = option(wrapped)
-        return wrapped  # type: ignore[no-any-return]
+            *([file] if bounds else []),
+        )  # fmt: skip
 
     return add
 
 
 def refuse_beside_private(*known: str) -> None:
     """Refuse options that a private command would ignore."""
-    context = click.get_current_context()
-    allowed = {*known, *PrivateOptions.__dataclass_fields__}
-    for name in context.params:
-        typed = context.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT
-        if typed and name not in allowed:
-            raise _without_effect("--fit" if name == "how" else f"--{name.replace('_', '-')}")
+    for option in typed_beside(*known, *PrivateOptions.__dataclass_fields__):
+        raise _without_effect(option)
 
 
 def _without_effect(option: str) -> click.UsageError:
@@ -156,7 +148,8 @@ def train_privately(
     )  # fmt: skip
     set_parts(model, settings, _OWNED)
     try:
-        model.fit(rows.X, rows.y, groups=rows.users)
+        with naming(settings):
+            model.fit(rows.X, rows.y, groups=rows.users)
     except BudgetExceededError as error:
         raise click.ClickException(str(error)) from None
     see_columns(model, facts.features)

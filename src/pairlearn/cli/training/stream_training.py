@@ -26,33 +26,22 @@ __all__ = ["StreamSettings", "checkpoint_of", "remove_checkpoint", "train_stream
 
 @dataclass(frozen=True, repr=False)
 class StreamSettings(Part):
-    """The settings ``stream.FIELD`` of a training by chunks.
+    """The settings ``stream.FIELD`` of a training by chunks."""
 
-    Parameters
-    ----------
-    n_passes : int, default=1
-        Passes over the data.
-    shuffle_buffer : int or "auto", default="auto"
-        Rows to shuffle at a time; 0 keeps the order of the file, and so does "auto" for standard
-        input and with `forget`.
-    window : int, default=10000
-        Examples that the running AUC looks back on.
-    forget : int, "drop" or None, default=None
-        Start the average anew after this many examples, or when the AUC drops.
-    checkpoint : str, optional
-        The file that keeps the state; by default beside the model.
-    every : int, default=250000
-        Rows between two checkpoints.
-    fresh : bool, default=False
-        Whether to start again in spite of a checkpoint.
-    """
-
+    #: Passes over the data.
     n_passes: int = 1
+    #: Rows to shuffle at a time. 0 keeps the order of the file; so does "auto" for standard input
+    #: and with `forget`.
     shuffle_buffer: int | str = "auto"
+    #: Examples that the running AUC looks back on.
     window: int = 10_000
+    #: Start the average anew after this many examples, or with "drop" when the AUC drops.
     forget: int | str | None = None
+    #: The file that keeps the state; by default beside the model.
     checkpoint: str | None = None
+    #: Rows between two checkpoints.
     every: int = 250_000
+    #: Whether to start again in spite of a checkpoint.
     fresh: bool = False
 
     #: Fields that change how a training goes, and not the model that it ends with.
@@ -126,11 +115,7 @@ def train_stream(
         )
     total = size if settings.n_passes == 1 else None
     try:
-        with (
-            stop.opened(),
-            Progress(total, label="training") as bar,
-            warnings.catch_warnings(),
-        ):
+        with stop.opened(), Progress(total, label="training") as bar, warnings.catch_warnings():
             warnings.showwarning = show_warning
             for category in (CheckpointWarning, OrderWarning):
                 warnings.simplefilter("always", category)

@@ -22,7 +22,7 @@ from pairlearn.cli.shared.reading import (
     size_of,
     training_options,
 )
-from pairlearn.cli.shared.settings import Settings, build
+from pairlearn.cli.shared.settings import Settings, build, naming
 from pairlearn.cli.shared.table_files import (
     TABLES,
     decided_lines,
@@ -219,7 +219,7 @@ def _train(options: Options) -> None:
     from pairlearn.models import write_model
 
     # A signal after the end of the data waits until the model is written and the checkpoint gone.
-    with Stopping() as stop, held(path):
+    with Stopping() as stop, held(path), naming(parts):
         if isinstance(found, Rows) and how == "stream":
             record, facts = train_stream(
                 model, found, stream, seed=options.seed, keeps_order="-" in options.data,

@@ -246,22 +246,6 @@ class Store:
                 (_now(), command, json.dumps(settings), json.dumps(environment)),
             )
 
-    def runs(self) -> list[dict[str, Any]]:
-        """Return all runs, the oldest first."""
-        with self._ours():
-            rows = self._db.execute(
-                "SELECT started_at, command, settings, environment FROM runs ORDER BY rowid"
-            )
-            return [
-                {
-                    "started_at": started,
-                    "command": command,
-                    "settings": _plain(settings, dict),
-                    "environment": _plain(environment, dict),
-                }
-                for started, command, settings, environment in rows
-            ]
-
     @contextmanager
     def _ours(self) -> Iterator[None]:
         """Turn errors of a damaged file or a full disk into one that names the cure."""

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import statistics as plain
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -63,23 +64,24 @@ def _sizes(results: list[Result]) -> dict[str, int]:
     return {"n_train": results[0].n_train, "n_test": results[0].n_test}
 
 
-def auc_rows(comparison: Comparison, *, confidence: float = 0.95) -> list[AucRow]:
-    """Return mean test AUC with its corrected interval, by data set and method."""
-    rows = []
+def _found(comparison: Comparison) -> Iterator[tuple[str, str, list[Result]]]:
+    """Yield data set, method and results, where there are any."""
     for dataset in comparison.datasets:
         for method in comparison.methods:
             found = list(comparison.values(dataset, method).values())
             if found:
-                interval = resampled_mean(
-                    [result.auc for result in found], confidence=confidence, **_sizes(found)
-                )
-                # A t interval may leave [0, 1], which an AUC cannot.
-                interval = replace(
-                    interval,
-                    low=float(np.clip(interval.low, 0.0, 1.0)),
-                    high=float(np.clip(interval.high, 0.0, 1.0)),
-                )
-                rows.append(AucRow(dataset, method, interval))
+                yield dataset, method, found
+
+
+def auc_rows(comparison: Comparison, *, confidence: float = 0.95) -> list[AucRow]:
+    """Return mean test AUC with its corrected interval, by data set and method."""
+    rows = []
+    for dataset, method, found in _found(comparison):
+        aucs = [result.auc for result in found]
+        interval = resampled_mean(aucs, confidence=confidence, **_sizes(found))
+        # A t interval may leave [0, 1], which an AUC cannot.
+        low, high = (float(np.clip(end, 0.0, 1.0)) for end in (interval.low, interval.high))
+        rows.append(AucRow(dataset, method, replace(interval, low=low, high=high)))
     return rows
 
 
@@ -204,26 +206,19 @@ def _median(values: list[float | None] | list[int | None]) -> float | None:
 
 def cost_rows(comparison: Comparison) -> list[CostRow]:
     """Return the median costs of training over splits, by data set and method."""
-    rows = []
-    for dataset in comparison.datasets:
-        for method in comparison.methods:
-            found = list(comparison.values(dataset, method).values())
-            if found:
-                rows.append(
-                    CostRow(
-                        dataset=dataset,
-                        method=method,
-                        cpu_seconds=plain.median(r.cpu_seconds for r in found),
-                        tune_cpu_seconds=plain.median(r.tune_cpu_seconds for r in found),
-                        all_cpu_seconds=plain.median(
-                            r.cpu_seconds + r.tune_cpu_seconds for r in found
-                        ),
-                        n_gradients=_median([r.n_gradients for r in found]),
-                        peak_bytes=_median([r.peak_bytes for r in found]),
-                        state_bytes=_median([r.state_bytes for r in found]),
-                    )
-                )
-    return rows
+    return [
+        CostRow(
+            dataset,
+            method,
+            cpu_seconds=plain.median(r.cpu_seconds for r in found),
+            tune_cpu_seconds=plain.median(r.tune_cpu_seconds for r in found),
+            all_cpu_seconds=plain.median(r.cpu_seconds + r.tune_cpu_seconds for r in found),
+            n_gradients=_median([r.n_gradients for r in found]),
+            peak_bytes=_median([r.peak_bytes for r in found]),
+            state_bytes=_median([r.state_bytes for r in found]),
+        )
+        for dataset, method, found in _found(comparison)
+    ]
 
 
 def paper_rows(comparison: Comparison, *, table: str = "table-rs1") -> list[Beside]:

@@ -24,7 +24,7 @@ from pairlearn.experiments.paper.outcome import Outcome, Settings, Shelf, run_co
 from pairlearn.experiments.paper.sampling import SCHEMES, measure_sampling
 from pairlearn.experiments.plain_text import paragraph, text_table
 from pairlearn.experiments.report.figures import curves_figure
-from pairlearn.experiments.report.page import Cell, Figure, Table
+from pairlearn.experiments.report.page import Cell, Figure, Table, number
 from pairlearn.experiments.report.sections import comparison_parts
 from pairlearn.metrics import pair_risk
 
@@ -131,9 +131,9 @@ def _summary(path: Trajectory, best: float) -> list[str | Cell]:
     near = np.flatnonzero(path.auc_mean >= best - _NEAR)
     seconds = float(path.cpu_seconds[near[0]]) if len(near) else math.nan
     end = float(path.cpu_seconds[-1])
-    auc = Cell(f"{path.auc_mean[-1]:.4f}", float(path.auc_mean[-1]))
     reached = Cell(f"{seconds:.3g}" if len(near) else "not reached", seconds)
-    return [path.dataset, path.method, auc, Cell(f"{end:.3g}", end), reached]
+    auc = number(float(path.auc_mean[-1]))
+    return [path.dataset, path.method, auc, number(end, ".3g"), reached]
 
 
 def sampling_figure(name: str, settings: Settings, shelf: Shelf) -> Outcome:
@@ -165,7 +165,7 @@ def sampling_figure(name: str, settings: Settings, shelf: Shelf) -> Outcome:
         title="CPU seconds of one draw",
         name="seconds",
         columns=["scheme", "n", "CPU s"],
-        rows=[[t.scheme, Cell(str(t.n), t.n), Cell(f"{t.seconds:.3g}", t.seconds)] for t in times],
+        rows=[[t.scheme, number(t.n, "d"), number(t.seconds, ".3g")] for t in times],
     )
     text = f"{paragraph(claim)}\n{text_table(('scheme', 'n', 'CPU s a draw'), rows)}"
     return Outcome.shown(name, title, text, [claim], [figure, table])

@@ -20,7 +20,7 @@ import numpy as np
 
 from pairlearn.experiments.paper.outcome import Outcome, Settings, Shelf
 from pairlearn.experiments.plain_text import paragraph, text_table
-from pairlearn.experiments.report.page import Cell, Table
+from pairlearn.experiments.report.page import Table, number
 from pairlearn.privacy.mechanisms.base import Mechanism, PublicSetting
 from pairlearn.privacy.mechanisms.centred import CentredStatistics
 from pairlearn.privacy.mechanisms.gradient import AllPairsGradient
@@ -165,7 +165,7 @@ def _outcome(
 ) -> Outcome:
     """Return an outcome with one table: columns of facts, then columns of AUCs."""
     formats = ["g"] * len(facts) + [".3f"] * len(aucs)
-    cells = [[Cell(f"{v:{f}}", v) for v, f in zip(row, formats, strict=True)] for row in rows]
+    cells = [[number(v, f) for v, f in zip(row, formats, strict=True)] for row in rows]
     table = Table(title="Mean AUC", name="auc", note=remark, columns=facts + aucs, rows=cells)
     grid = text_table(facts + aucs, [[cell.text for cell in row] for row in cells])
     return Outcome.shown(name, title, f"{grid}\n{paragraph(remark)}", [remark], [table])

@@ -72,8 +72,8 @@ def private_auc(name: str, settings: Settings, shelf: Shelf) -> Outcome:
         run = _run(table, data, [_ROWS[row] for row in mechanisms], settings)
         runs.append(run)
         for row in mechanisms:
-            rows[f"here: {row}"] = _aucs(table, run, _ROWS[row])
-            seconds[f"here: {row}"] = _seconds(table, run, _ROWS[row])
+            rows[f"here: {row}"] = _by_column(table, _aucs(run), _ROWS[row])
+            seconds[f"here: {row}"] = _by_column(table, _seconds(run), _ROWS[row])
     if _NON_PRIVATE in chosen:
         learner = RecipeMethod(
             name=_NON_PRIVATE, recipe="previous_example", loss="logistic", tuning="sweep"
@@ -81,10 +81,9 @@ def private_auc(name: str, settings: Settings, shelf: Shelf) -> Outcome:
         rules = Protocol(test_fraction=1.0 - _N / data.n)
         run = run_comparison([data], [learner], settings=settings, n_splits=_SPLITS, protocol=rules)
         runs.append(run)
-        auc = next(((row.auc.mean, row.auc.sd) for row in auc_rows(run)), None)
-        cost = next(((row.cpu_seconds, math.nan) for row in cost_rows(run)), None)
-        rows[f"here: {_NON_PRIVATE}"] = dict.fromkeys(table.columns, auc)
-        seconds[f"here: {_NON_PRIVATE}"] = dict.fromkeys(table.columns, cost)
+        row = f"here: {_NON_PRIVATE}"
+        rows[row] = dict.fromkeys(table.columns, _aucs(run).get(_NON_PRIVATE))
+        seconds[row] = dict.fromkeys(table.columns, _seconds(run).get(_NON_PRIVATE))
     remark = f"{runs[0].n_splits} splits with {_N} training examples, seed {settings.seed}."
     remark += _own_protocol(settings)
     timed = "Median CPU seconds of one fit on this machine; tuning without privacy not counted."
@@ -144,7 +143,7 @@ def private_mechanisms(name: str, settings: Settings, shelf: Shelf) -> Outcome:
             continue
         table = published_table(f"table-dp-{dataset}")
         run = _run(table, data, chosen, settings, neighbours, n_splits=200)
-        rows = {f"here: {mechanism}": _aucs(table, run, mechanism) for mechanism in chosen}
+        rows = {f"here: {m}": _by_column(table, _aucs(run), m) for m in chosen}
         remark = (
             f"{dataset}: {run.n_splits} splits with {_N} training examples, delta = 1/{_N}, seed "
             f"{settings.seed}; the published noise is refused for epsilon > 1."
@@ -167,32 +166,28 @@ def _run(
 ) -> Comparison:
     """Run mechanisms at every epsilon of a table; a method's name holds both."""
     methods = [
-        PrivateMethod(
-            name=f"{mechanism} {column}",
-            facts=data.name,
-            epsilon=float(column),
-            delta=1.0 / _N,
-            mechanism=mechanism,
-            neighbours=neighbours,
-        )
+        PrivateMethod(name=f"{mechanism} {column}", facts=data.name, epsilon=float(column),
+                      delta=1.0 / _N, mechanism=mechanism, neighbours=neighbours)
         for column in table.columns
         for mechanism in mechanisms
         if mechanism != PAPER_NOISE or float(column) <= 1.0
-    ]
+    ]  # fmt: skip
     return _sized(data, methods, _N, settings, n_splits)
 
 
-def _aucs(
-    table: PublishedTable, run: Comparison, mechanism: str
-) -> dict[str, tuple[float, float] | None]:
-    found = {row.method: (row.auc.mean, row.auc.sd) for row in auc_rows(run)}
-    return {column: found.get(f"{mechanism} {column}") for column in table.columns}
+def _aucs(run: Comparison) -> dict[str, tuple[float, float]]:
+    """Return the mean AUC of each method, and its deviation."""
+    return {row.method: (row.auc.mean, row.auc.sd) for row in auc_rows(run)}
 
 
-def _seconds(
-    table: PublishedTable, run: Comparison, mechanism: str
+def _seconds(run: Comparison) -> dict[str, tuple[float, float]]:
+    """Return the median CPU seconds of each method, without a deviation."""
+    return {row.method: (row.cpu_seconds, math.nan) for row in cost_rows(run)}
+
+
+def _by_column(
+    table: PublishedTable, found: dict[str, tuple[float, float]], mechanism: str
 ) -> dict[str, tuple[float, float] | None]:
-    found = {row.method: (row.cpu_seconds, math.nan) for row in cost_rows(run)}
     return {column: found.get(f"{mechanism} {column}") for column in table.columns}
 
 
@@ -218,11 +213,9 @@ def private_time(name: str, settings: Settings, shelf: Shelf) -> Outcome:
         ]
         run = _sized(data, methods, n, settings)
         runs.append(run)
-        for row in auc_rows(run):
-            aucs.setdefault(f"here: {chosen[row.method]}", {})[column] = (row.auc.mean, row.auc.sd)
-        for cost in cost_rows(run):
-            cell = (cost.cpu_seconds, math.nan)
-            seconds.setdefault(f"here: {chosen[cost.method]}", {})[column] = cell
+        for numbers, found in ((aucs, _aucs(run)), (seconds, _seconds(run))):
+            for method, value in found.items():
+                numbers.setdefault(f"here: {chosen[method]}", {})[column] = value
     if not runs:
         return Outcome(name, title, "neither data set is available, so nothing was run.", ())
     remark = (

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.experiments.report.evaluation import Measure, curve_figure, measures_table, thinned
-from pairlearn.experiments.report.page import Cell, Facts, Figure, Page, Part, Table
+from pairlearn.experiments.report.page import Cell, Facts, Figure, Page, Part, Table, number
 from pairlearn.metrics import (
     CalibrationError,
     HandTill,
@@ -165,25 +165,13 @@ def class_page(
     )
 
 
-def _number(value: float | None) -> Cell:
-    return Cell("-", float("nan")) if value is None else Cell(f"{value:.4f}", value)
-
-
 def _class_table(classes: Sequence[Classwise], level: str) -> Table:
     """Return the table of each class against the others."""
-    rows: list[list[str | Cell]] = [
-        [
-            str(one.label),
-            Cell(str(one.n_examples), one.n_examples),
-            _number(one.recall),
-            _number(one.precision),
-            _number(None if one.auc is None else one.auc.value),
-            _number(None if one.auc is None else one.auc.low),
-            _number(None if one.auc is None else one.auc.high),
-            _number(one.calibration_error),
-        ]
-        for one in classes
-    ]
+    rows: list[list[str | Cell]] = []
+    for one in classes:
+        auc = (None,) * 3 if one.auc is None else (one.auc.value, one.auc.low, one.auc.high)
+        values = (one.recall, one.precision, *auc, one.calibration_error)
+        rows.append([str(one.label), number(one.n_examples, "d"), *map(number, values)])
     columns = ("class", "examples", "recall", "precision", "AUC", "low", "high",
                "calibration error")  # fmt: skip
     return Table(
@@ -195,7 +183,7 @@ def _class_table(classes: Sequence[Classwise], level: str) -> Table:
 def _confusion_table(evidence: ClassEvidence) -> Table:
     names = [str(label) for label in evidence.classes]
     rows: list[list[str | Cell]] = [
-        [name, *(Cell(str(n), n, strong=k == j) for j, n in enumerate(row))]
+        [name, *(number(n, "d", strong=k == j) for j, n in enumerate(row))]
         for k, (name, row) in enumerate(zip(names, evidence.confusion.tolist(), strict=True))
     ]
     return Table(

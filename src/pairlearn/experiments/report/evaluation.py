@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pairlearn.experiments.report.figures import histogram_figure, limits_figure
-from pairlearn.experiments.report.page import Cell, Facts, Figure, Page, Part, Table
+from pairlearn.experiments.report.page import Facts, Figure, Page, Part, Table, number
 from pairlearn.metrics import (
     AveragePrecision,
     BrierScore,
@@ -126,10 +126,11 @@ def evaluation_page(
     """
     level = f"{100 * evidence.confidence:g} %"
     auc = measures[0]
+    rows = [[v if isinstance(v, str) else number(v, ".4g") for v in row.values()]
+            for row in thresholds]  # fmt: skip
     decisions = Table(
-        "Decisions", [name.replace("_", " ") for name in thresholds[0]],
-        [[_cell(v) for v in row.values()] for row in thresholds],
-        "decisions", note="What saying positive above a threshold does, on these examples.",
+        "Decisions", [name.replace("_", " ") for name in thresholds[0]], rows, "decisions",
+        note="What saying positive above a threshold does, on these examples.",
     )  # fmt: skip
     parts: list[Part] = [measures_table(measures, level), decisions, *_curves(evidence, level)]
     return Page(
@@ -144,25 +145,14 @@ def evaluation_page(
 def measures_table(measures: Sequence[Measure], level: str) -> Table:
     """Return the measures with their intervals as a table of a page."""
     rows = [
-        [
-            one.name,
-            Cell(f"{one.value:.4f}", one.value, strong=True),
-            Cell(f"{one.low:.4f}", one.low),
-            Cell(f"{one.high:.4f}", one.high),
-            "larger" if one.larger_is_better else "smaller",
-        ]
+        [one.name, number(one.value, strong=True), number(one.low), number(one.high),
+         "larger" if one.larger_is_better else "smaller"]
         for one in measures
-    ]
+    ]  # fmt: skip
     return Table(
         "Measures", ("measure", "value", "low", "high", "better is"), rows, "measures",
         note=f"Each with its {level} interval, on the examples of this page alone.",
     )  # fmt: skip
-
-
-def _cell(value: Any) -> str | Cell:
-    if value is None:
-        return Cell("-", float("nan"))
-    return value if isinstance(value, str) else Cell(f"{value:.4g}", float(value))
 
 
 def _curves(evidence: Evidence, level: str) -> list[Figure]:

@@ -151,49 +151,58 @@ def curves_figure(
     `series` are all series, so that each has the same colour and marker in every figure; those of
     `curves` by default.
     """
-    panels = list(dict.fromkeys(panel for panel, _ in curves))
     series = series or list(dict.fromkeys(label for _, label in curves))
-    columns = min(2, len(panels))
-    n_rows = math.ceil(len(panels) / columns)
-    figure, axes = new_figure(
-        _WIDTH,
-        2.3 * n_rows + 0.3 * math.ceil(len(series) / (4 if max(map(len, series)) < 16 else 2)),
-        n_rows=n_rows,
-        n_columns=columns,
+    # Long names do not fit side by side.
+    abreast = 4 if max(map(len, series)) < 16 else 2
+    figure, panels = _panels(
+        [panel for panel, _ in curves], xlabel, ylabel, each=2.3, more=len(series) / abreast
     )
     figure.get_layout_engine().set(w_pad=0.08, h_pad=0.08)
     handles: dict[str, Any] = {}
-    for index, ax in enumerate(axes):
-        if index >= len(panels):
-            ax.set_visible(False)
-            continue
-        ax.set_title(panels[index], fontsize=10)
+    for title, ax in panels.items():
         for (panel, label), points in curves.items():
-            if panel != panels[index]:
-                continue
-            xs, ys = zip(*points, strict=True)
-            (handles[label],) = ax.plot(
-                xs, ys, label=label, markersize=6, linewidth=1.5, **_style(series.index(label))
-            )
+            if panel == title:
+                (handles[label],) = ax.plot(
+                    *zip(*points, strict=True), markersize=6, linewidth=1.5,
+                    **_style(series.index(label)),
+                )  # fmt: skip
         if log_y:
             ax.set_yscale("log")
         if log_x:
             _log_axis(ax)
+    _legend(figure, handles, 4 if max(map(len, handles)) < 16 else 2)
+    return svg_text(figure, name=name)
+
+
+def _panels(
+    titles: Sequence[str], xlabel: str, ylabel: str, *, each: float, more: float
+) -> tuple[Any, dict[str, Any]]:
+    """Return a figure and its panels by title, in two columns.
+
+    A row of panels is `each` inches high, and a legend has `more` lines.
+    """
+    titles = list(dict.fromkeys(titles))
+    columns = min(2, len(titles))
+    n_rows = math.ceil(len(titles) / columns)
+    height = each * n_rows + 0.3 * math.ceil(more)
+    figure, axes = new_figure(_WIDTH, height, n_rows=n_rows, n_columns=columns)
+    for ax in axes[len(titles) :]:
+        ax.set_visible(False)
+    for index, (title, ax) in enumerate(zip(titles, axes, strict=False)):
+        ax.set_title(title, fontsize=10)
         ax.set_xlabel(xlabel)
         if index % columns == 0:
             ax.set_ylabel(ylabel)
+    return figure, dict(zip(titles, axes, strict=False))
+
+
+def _legend(figure: Any, handles: Mapping[str, Any], abreast: int) -> None:
     legend = figure.legend(
-        list(handles.values()),
-        list(handles),
-        loc="outside lower center",
-        # Long names do not fit side by side.
-        ncols=min(4 if max(map(len, handles)) < 16 else 2, len(handles)),
-        frameon=False,
-        fontsize=9,
-    )
+        list(handles.values()), list(handles), loc="outside lower center",
+        ncols=min(abreast, len(handles)), frameon=False, fontsize=9,
+    )  # fmt: skip
     for text in legend.get_texts():
         text.set_color(_INK)
-    return svg_text(figure, name=name)
 
 
 def bands_figure(
@@ -210,45 +219,30 @@ def bands_figure(
 
     With `points`, the points of a curve are marked, and bars replace its bands.
     """
-    panels = list(dict.fromkeys(band.dataset for band in bands))
-    methods = [label for label in series if any(band.method == label for band in bands)]
-    columns = min(2, len(panels))
-    n_rows = math.ceil(len(panels) / columns)
-    height = (2.6 if columns == 2 else 3.6) * n_rows + 0.3 * math.ceil(len(methods) / 3)
-    figure, axes = new_figure(_WIDTH, height, n_rows=n_rows, n_columns=columns)
+    titles = [band.dataset for band in bands]
+    figure, panels = _panels(
+        titles, xlabel, ylabel, each=2.6 if len(set(titles)) > 1 else 3.6,
+        more=len({band.method for band in bands}) / 3,
+    )  # fmt: skip
     handles: dict[str, Any] = {}
-    for index, ax in enumerate(axes):
-        if index >= len(panels):
-            ax.set_visible(False)
-            continue
-        ax.set_title(panels[index], fontsize=10)
+    for ax in panels.values():
         if diagonal:
             ax.plot([0, 1], [0, 1], color=_INK, linewidth=1, linestyle=(0, (4, 3)))
-        for band in bands:
-            if band.dataset != panels[index]:
-                continue
-            style = _style(series.index(band.method))
-            if points:
-                handles[band.method] = ax.errorbar(
-                    band.x, band.mean, yerr=band.sd, linewidth=1.2, markersize=4, capsize=0,
-                    **style,
-                )  # fmt: skip
-                continue
-            low, high = band.mean - band.sd, band.mean + band.sd
-            ax.fill_between(band.x, low.clip(0, 1), high.clip(0, 1), color=style["color"],
-                            alpha=0.18, linewidth=0)  # fmt: skip
-            (handles[band.method],) = ax.plot(
-                band.x, band.mean, linewidth=1.6, markevery=10, markersize=5, **style
+        ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
+    for band in bands:
+        ax, style = panels[band.dataset], _style(series.index(band.method))
+        if points:
+            handles[band.method] = ax.errorbar(
+                band.x, band.mean, yerr=band.sd, linewidth=1.2, markersize=4, capsize=0, **style
             )
-        ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), xlabel=xlabel)
-        if index % columns == 0:
-            ax.set_ylabel(ylabel)
-    legend = figure.legend(
-        list(handles.values()), list(handles), loc="outside lower center",
-        ncols=min(3, len(handles)), frameon=False, fontsize=9,
-    )  # fmt: skip
-    for text in legend.get_texts():
-        text.set_color(_INK)
+            continue
+        low, high = band.mean - band.sd, band.mean + band.sd
+        ax.fill_between(band.x, low.clip(0, 1), high.clip(0, 1), color=style["color"],
+                        alpha=0.18, linewidth=0)  # fmt: skip
+        (handles[band.method],) = ax.plot(
+            band.x, band.mean, linewidth=1.6, markevery=10, markersize=5, **style
+        )
+    _legend(figure, handles, 3)
     return svg_text(figure, name=name)
 
 

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """One self-contained HTML page: text, sortable tables and figures, with nothing from elsewhere.
 
-The page contains its style and one short script that sorts tables. Every table and figure has its
-numbers in a CSV file beside the page. It follows the reader's light or dark setting, fits a phone
-(wide tables and figures scroll inside their own frame) and prints in black on white.
+The frame of the page, its style and a short script that sorts tables stand in page.html. Every
+table and figure has its numbers in a CSV file beside the page. It follows the reader's light or
+dark setting, fits a phone (wide tables and figures scroll inside their own frame) and prints in
+black on white.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from importlib import resources
 from pathlib import Path
+from string import Template
 
 from pairlearn.atomic import atomic_write
 from pairlearn.spreadsheet import defused
@@ -30,6 +33,17 @@ class Cell:
     text: str
     value: float | None = None
     strong: bool = False
+
+
+def number(value: float | None, pattern: str = ".4f", *, strong: bool = False) -> Cell:
+    """Return the cell of a number; a dash if there is none.
+
+    >>> number(0.5).text, number(None).text, number(1234, ",d").text
+    ('0.5000', '-', '1,234')
+    """
+    if value is None or math.isnan(value):
+        return Cell("-", math.nan)
+    return Cell(format(value, pattern), value, strong)
 
 
 @dataclass(frozen=True)
@@ -98,85 +112,6 @@ class Page:
 #: Cells with more characters than this wrap.
 _LONG = 40
 
-_STYLE = """
-:root { color-scheme: light dark; --paper: #ffffff; --ink: #1b1f24; --soft: #57606a;
-  --line: #d0d7de; --shade: #f4f6f8; --link: #0550ae; }
-@media (prefers-color-scheme: dark) { :root { --paper: #14171b; --ink: #e6e9ed; --soft: #a3adb8;
-  --line: #3b434c; --shade: #1d2228; --link: #79b8ff; } }
-* { box-sizing: border-box; }
-body { margin: 0 auto; padding: 1.5rem 1rem 4rem; max-width: 62rem; background: var(--paper);
-  color: var(--ink); font: 1rem/1.55 system-ui, sans-serif; overflow-wrap: break-word; }
-h1 { font-size: 1.7rem; line-height: 1.2; margin: 0 0 .5rem; }
-h2 { font-size: 1.2rem; margin: 2.5rem 0 .3rem; }
-h3 { font-size: 1rem; margin: 1.8rem 0 .3rem; }
-p { margin: .3rem 0 .8rem; max-width: 45rem; }
-.headline { font-size: 1.2rem; line-height: 1.4; font-weight: 600; }
-.note, .source { color: var(--soft); font-size: .9rem; }
-a { color: var(--link); }
-nav ul { list-style: none; padding: 0; display: flex; flex-wrap: wrap; gap: .3rem 1.2rem; }
-.frame { overflow-x: auto; border: 1px solid var(--line); border-radius: 6px; }
-.frame:focus-visible { outline: 2px solid var(--link); }
-table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
-th, td { padding: .4rem .7rem; text-align: left;
-  border-bottom: 1px solid var(--line); }
-tbody tr:last-child td { border-bottom: 0; }
-td.number, th.number { text-align: right; }
-td[data-value] { white-space: nowrap; }
-thead th { background: var(--shade); padding: 0; vertical-align: bottom; }
-th button { all: unset; display: block; width: 100%; padding: .4rem .7rem; cursor: pointer;
-  font-weight: 600; box-sizing: border-box; text-align: inherit; }
-th button:focus-visible { outline: 2px solid var(--link); outline-offset: -2px; }
-th button::after { content: "\\a0\\2195"; color: var(--soft); }
-th[aria-sort=ascending] button::after { content: "\\a0\\2191"; color: inherit; }
-th[aria-sort=descending] button::after { content: "\\a0\\2193"; color: inherit; }
-figure { margin: 0; }
-figure svg { display: block; width: 100%; max-width: 46rem; height: auto; margin: 0 auto;
-  color: var(--ink); }
-td.long { white-space: normal; min-width: 18rem; }
-summary { cursor: pointer; margin: .3rem 0 .6rem; color: var(--link); }
-dl { display: grid; grid-template-columns: minmax(6rem, max-content) 1fr; gap: .2rem 1.2rem; }
-dt { color: var(--soft); }
-dd { margin: 0; min-width: 0; overflow-wrap: anywhere; }
-code { font: .9em ui-monospace, monospace; overflow-wrap: anywhere; }
-@media (max-width: 32rem) {
-  dl { grid-template-columns: 1fr; }
-  dd { margin-bottom: .5rem; }
-  table { font-size: .85rem; }
-  td, th button { padding: .35rem .3rem; }
-  td.long { min-width: 14rem; }
-}
-@media print {
-  :root { color-scheme: light; --paper: #ffffff; --ink: #000000; --soft: #333333;
-    --line: #999999; --shade: #eeeeee; --link: #000000; }
-  body { max-width: none; font-size: 10pt; }
-  nav { display: none; }
-  .frame { overflow: visible; border: 0; }
-  th, td { padding: .2rem .4rem; white-space: normal; }
-  th button::after { content: none; }
-  td.long { min-width: 0; }
-  section { break-inside: avoid; }
-}
-"""
-
-_SCRIPT = """
-for (const table of document.querySelectorAll("table")) {
-  const heads = [...table.tHead.rows[0].cells];
-  heads.forEach((head, column) => head.querySelector("button").addEventListener("click", () => {
-    const up = head.getAttribute("aria-sort") !== "ascending";
-    heads.forEach((other) => other.removeAttribute("aria-sort"));
-    head.setAttribute("aria-sort", up ? "ascending" : "descending");
-    const of = (row) => row.cells[column].dataset.value ?? row.cells[column].textContent;
-    const rows = [...table.tBodies[0].rows].sort((a, b) => {
-      const [x, y] = [of(a), of(b)];
-      const numbers = x !== "" && y !== "" && !isNaN(x) && !isNaN(y);
-      const order = numbers ? x - y : x.localeCompare(y, "en", { numeric: true });
-      return up ? order : -order;
-    });
-    table.tBodies[0].append(...rows);
-  }));
-}
-"""
-
 
 def write_page(page: Page, folder: str | Path) -> Path:
     """Write the page and its CSV files into a folder, replacing older ones; return its path."""
@@ -201,18 +136,13 @@ def write_page(page: Page, folder: str | Path) -> Path:
         sections.append(f'<section id="{anchor}">{title}{_body(part)}</section>')
         if isinstance(part, (Table, Figure)):
             _write_csv(part, folder / f"{part.name}.csv")
-    text = (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{html.escape(page.title)}</title>\n"
-        # An empty icon, so that the browser does not ask a server for one.
-        '<link rel="icon" href="data:,">\n'
-        f"<style>{_STYLE}</style>\n</head>\n<body>\n<header><h1>{html.escape(page.title)}</h1>"
-        + (f'<p class="headline">{html.escape(page.headline)}</p>' if page.headline else "")
-        + f"<p>{_with_code(page.introduction)}</p></header>\n"
-        f'<nav aria-label="Contents"><ul>{"".join(links)}</ul></nav>\n<main>\n'
-        + "\n".join(sections)
-        + f"\n</main>\n<script>{_SCRIPT}</script>\n</body>\n</html>\n"
+    frame = resources.files("pairlearn.experiments.report").joinpath("page.html").read_text("utf-8")
+    text = Template(frame).substitute(
+        title=html.escape(page.title),
+        headline=f'<p class="headline">{html.escape(page.headline)}</p>' if page.headline else "",
+        introduction=_with_code(page.introduction),
+        links="".join(links),
+        sections="\n".join(sections),
     )
     target = folder / "index.html"
     atomic_write(target, text.encode())

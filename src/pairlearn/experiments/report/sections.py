@@ -41,6 +41,7 @@ from pairlearn.experiments.report.page import (
     Part,
     Table,
     Text,
+    number,
     write_page,
 )
 
@@ -161,12 +162,6 @@ def _ends(interval: Interval, sign: str = "") -> Cell:
     return Cell(f"[{interval.low:{sign}.4f}, {interval.high:{sign}.4f}]", interval.low)
 
 
-def _number(value: float | None, pattern: str = "{:.4f}") -> Cell:
-    if value is None or math.isnan(value):
-        return Cell("-", math.nan)
-    return Cell(pattern.format(value), value)
-
-
 def _mean_sd(number: Beside | Published) -> Cell:
     return Cell(mean_sd(number.mean, number.sd).replace("+-", "±"), number.mean)
 
@@ -264,7 +259,7 @@ def _coefficient_tables(comparison: Comparison) -> list[Table]:
             continue
         order = sorted(range(len(mean)), key=lambda k: -abs(mean[k]))[:_LARGEST]
         rows += [
-            [dataset, names[k], _number(float(mean[k]), "{:+.4g}"), _number(float(sd[k]), "{:.2g}")]
+            [dataset, names[k], number(float(mean[k]), "+.4g"), number(float(sd[k]), ".2g")]
             for k in order
         ]
     if not rows:
@@ -292,7 +287,7 @@ def _auc_table(comparison: Comparison) -> Table:
         note=_INTERVAL_NOTE,
         columns=["data set", "method", "mean", "sd", "95 % interval", "splits"],
         rows=[
-            [*which, _number(auc.mean), _number(auc.sd), _ends(auc), Cell(str(auc.n), auc.n)]
+            [*which, number(auc.mean), number(auc.sd), _ends(auc), number(auc.n, "d")]
             for which, auc in rows
         ],
         csv_columns=["dataset", "method", "mean", "sd", "low", "high", "n_splits"],
@@ -337,8 +332,8 @@ def _differences(comparison: Comparison, baseline: str | None) -> list[Table | F
         columns=["data set", "method", "difference", "95 % interval", "p (Holm)", "splits won"],
         rows=[
             [
-                r.dataset, r.method, _number(gap.mean, "{:+.4f}"), _ends(gap, "+"),
-                _number(r.p_adjusted, "{:.3g}"), Cell(f"{r.wins} of {gap.n}", r.wins / gap.n),
+                r.dataset, r.method, number(gap.mean, "+.4f"), _ends(gap, "+"),
+                number(r.p_adjusted, ".3g"), Cell(f"{r.wins} of {gap.n}", r.wins / gap.n),
             ]
             for r, gap in zip(rows, gaps, strict=True)
         ],
@@ -362,36 +357,27 @@ def beside_table(
 ) -> Table:
     """Return the table of our numbers beside the published ones, as in `format_beside`."""
     verdict = " A row is 'within' if the difference is at most one published standard deviation."
-
-    def judge(cells: list[Any], *judgement: Any) -> list[Any]:
-        return [*cells, *judgement] if judged else cells
-
+    columns = ["data set", "method", "here", "paper", "difference", "one published sd"]
+    csv = ["dataset", "method", "mean", "sd", "published_mean", "published_sd", "difference",
+           "verdict"]  # fmt: skip
+    shown: list[list[str | Cell]] = []
+    plain: list[list[Any]] = []
+    for row in rows:
+        ours, paper = _mean_sd(row), _mean_sd(row.published)
+        gap = number(row.difference, "+.3f")
+        shown.append([row.column, row.row, ours, paper, gap, row.verdict])
+        plain.append([row.column, row.row, row.mean, row.sd, row.published.mean, row.published.sd,
+                      row.difference, row.verdict])  # fmt: skip
+    # Without a judgement the last two columns are left out.
+    end = None if judged else -2
     return Table(
         title="Beside the paper's numbers",
         name=name,
         note=f"Published: {CITATION}" + (verdict if judged else ""),
-        columns=judge(["data set", "method", "here", "paper"], "difference", "one published sd"),
-        rows=[
-            judge(
-                [r.column, r.row, _mean_sd(r), _mean_sd(r.published)],
-                _number(r.difference, "{:+.3f}"),
-                r.verdict,
-            )
-            for r in rows
-        ],
-        csv_columns=judge(
-            ["dataset", "method", "mean", "sd", "published_mean", "published_sd"],
-            "difference",
-            "verdict",
-        ),
-        csv_rows=[
-            judge(
-                [r.column, r.row, r.mean, r.sd, r.published.mean, r.published.sd],
-                r.difference,
-                r.verdict,
-            )
-            for r in rows
-        ],
+        columns=columns[:end],
+        rows=[line[:end] for line in shown],
+        csv_columns=csv[:end],
+        csv_rows=[line[:end] for line in plain],
     )
 
 
@@ -474,9 +460,9 @@ def _cost_table(comparison: Comparison) -> Table:
             [
                 row.dataset, row.method, _seconds(row.all_cpu_seconds), _seconds(row.cpu_seconds),
                 _seconds(row.tune_cpu_seconds),
-                _number(row.n_gradients, "{:,.0f}"),
-                _number(None if row.peak_bytes is None else row.peak_bytes / 2**20, "{:.1f}"),
-                _number(None if row.state_bytes is None else row.state_bytes / 2**10, "{:.1f}"),
+                number(row.n_gradients, ",.0f"),
+                number(None if row.peak_bytes is None else row.peak_bytes / 2**20, ".1f"),
+                number(None if row.state_bytes is None else row.state_bytes / 2**10, ".1f"),
             ]
             for row in rows
         ],
@@ -494,7 +480,7 @@ def _all_results(comparison: Comparison) -> Table:
         columns=["data set", "split", "method", "AUC", "CPU s", "parameters"],
         rows=[
             [
-                r.dataset, Cell(str(r.split), r.split), r.method, _number(r.auc),
+                r.dataset, number(r.split, "d"), r.method, number(r.auc),
                 _seconds(r.cpu_seconds),
                 ", ".join(f"{name}={value:.6g}" if isinstance(value, float) else f"{name}={value}"
                           for name, value in r.params.items()) or "-",
@@ -526,7 +512,7 @@ def _troubles(comparison: Comparison) -> list[Table]:
             name=name,
             columns=["data set", "method", "splits", "message"],
             rows=[
-                [dataset, method, Cell(str(count), count), message]
+                [dataset, method, number(count, "d"), message]
                 for (dataset, method, message), count in Counter(entries).items()
             ],
         )

@@ -29,8 +29,8 @@ An audit can find a broken mechanism; it cannot prove one right.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -302,79 +302,74 @@ def audit(
     pair = neighbours or worst_case_neighbours(setting, label_is_worst=mechanism.label_is_worst)
     maker: SourceMaker = make_source or (lambda _: NoiseSource(secure=False))
     attack = _projections if mechanism.secret_draws else _log_ratios
-    noise = NoiseCheck()
-    values, claimed = attack(mechanism, pair, setting, n_runs, maker, noise)
+    runs = _Runs(mechanism, pair, setting, n_runs, maker)
+    values = attack(runs)
     result = audit_statistics(
-        values[0],
-        values[1],
-        epsilon=setting.epsilon,
-        delta=setting.delta,
-        mu=None if claimed is None else setting.mu,
-        confidence=confidence,
-    )
+        *values, epsilon=setting.epsilon, delta=setting.delta,
+        mu=None if runs.claimed is None else setting.mu, confidence=confidence,
+    )  # fmt: skip
     # Broken noise shows by a wide margin. At the confidence of the attack these two bounds alone
     # would refute one sound audit in ten.
     sure = 1.0 - 0.01 * (1.0 - confidence)
     return replace(
         result,
-        noise_upper=noise.level_upper(sure),
-        noise_correlation_lower=max(0.0, noise.correlation_lower(sure)),
+        noise_upper=runs.noise.level_upper(sure),
+        noise_correlation_lower=max(0.0, runs.noise.correlation_lower(sure)),
     )
 
 
-def _log_ratios(
-    mechanism: Mechanism,
-    pair: Neighbours,
-    setting: PublicSetting,
-    n_runs: int,
-    maker: SourceMaker,
-    noise: NoiseCheck,
-) -> tuple[Vector, float | None]:
-    """Return the log-likelihood ratios of all releases of each run, and the claimed mu."""
-    values = np.empty((2, n_runs))
+@dataclass
+class _Runs:
+    """Runs of a mechanism on two data sets, the check of their noise, and the claimed mu."""
+
+    mechanism: Mechanism
+    pair: Neighbours
+    setting: PublicSetting
+    n_runs: int
+    maker: SourceMaker
+    noise: NoiseCheck = field(default_factory=NoiseCheck)
     claimed: float | None = None
-    own = (pair.Z, pair.signs), (pair.other, pair.other_signs)
-    for world in range(2):
-        here, there = own[world], own[1 - world]
-        sign = 1.0 if world == 0 else -1.0
-        for i in range(n_runs):
-            record = RecordingSource(maker(world * n_runs + i))
-            fit: PrivateFit = mechanism.fit(*here, setting=setting, noise=record)
+
+    def fit(self, world: int, noise: Any) -> PrivateFit:
+        pair = self.pair
+        data = (pair.other, pair.other_signs) if world else (pair.Z, pair.signs)
+        return self.mechanism.fit(*data, setting=self.setting, noise=noise)
+
+    def recorded(self, world: int) -> Iterator[RecordingSource]:
+        """Yield the record of each run on a data set."""
+        for i in range(self.n_runs):
+            record = RecordingSource(self.maker(world * self.n_runs + i))
+            self.claimed = self.fit(world, record).mu
+            self.noise.add(record)
+            yield record
+
+
+def _log_ratios(runs: _Runs) -> Vector:
+    """Return the log-likelihood ratios of all releases of each run."""
+    values = np.empty((2, runs.n_runs))
+    for world, sign in enumerate((1.0, -1.0)):
+        for i, record in enumerate(runs.recorded(world)):
             replay = ReplayingSource(record)
-            mechanism.fit(*there, setting=setting, noise=replay)
+            runs.fit(1 - world, replay)
             values[world, i] = sign * log_likelihood_ratio(record, replay)
-            claimed = fit.mu
-            noise.add(record)
-    return values, claimed
+    return values
 
 
-def _projections(
-    mechanism: Mechanism,
-    pair: Neighbours,
-    setting: PublicSetting,
-    n_runs: int,
-    maker: SourceMaker,
-    noise: NoiseCheck,
-) -> tuple[Vector, float | None]:
-    """Return a test statistic that does not use secret draws, and the claimed mu.
+def _projections(runs: _Runs) -> Vector:
+    """Return a test statistic that does not use secret draws.
 
     It is the projection of one release on the difference of its means over the two data sets. The
     first half of the runs chooses the release and the direction, as it chooses thresholds.
     """
     outputs: list[list[Vector]] = [[], []]
     scales: list[float] = []
-    claimed: float | None = None
-    own = (pair.Z, pair.signs), (pair.other, pair.other_signs)
-    for world in range(2):
-        for i in range(n_runs):
-            record = RecordingSource(maker(world * n_runs + i))
-            claimed = mechanism.fit(*own[world], setting=setting, noise=record).mu
-            outputs[world].append(np.concatenate(record.outputs))
-            noise.add(record)
+    for world, found in enumerate(outputs):
+        for record in runs.recorded(world):
+            found.append(np.concatenate(record.outputs))
             scales = record.scales
             sizes = [len(output) for output in record.outputs]
     both = [np.array(rows) for rows in outputs]
-    half = n_runs // 2
+    half = runs.n_runs // 2
     apart = both[0][:half].mean(axis=0) - both[1][:half].mean(axis=0)
     edges = np.cumsum([0, *sizes])
     shown = [
@@ -383,7 +378,7 @@ def _projections(
     ]
     best = int(np.argmax(shown))
     part = slice(int(edges[best]), int(edges[best + 1]))
-    return np.array([rows[:, part] @ apart[part] for rows in both]), claimed
+    return np.array([rows[:, part] @ apart[part] for rows in both])
 
 
 def log_likelihood_ratio(record: RecordingSource, replay: ReplayingSource) -> float:

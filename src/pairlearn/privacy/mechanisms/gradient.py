@@ -138,10 +138,7 @@ class LocalizedGradient(LocalizedMechanism):
     C s eta (T + 1) / n_k. A replaced example lies in one stage only and later stages see the
     noisy centre alone, so each stage may spend the whole budget.
 
-    Rows are dealt to the stages in a secret order that does not depend on the data. So the law of
-    the result depends on the set of examples and not on their order. A replaced example may change
-    the order of all others (as in rows sorted by label), and still a single row differs between two
-    runs with matching orders. The mixture over orders keeps the guarantee (lemma 3).
+    Rows are dealt to the stages in a secret order; `LocalizedMechanism` proves that this is safe.
 
     The released code of the published method has no Lipschitz constant in its noise; here the
     constant is proved and the noise is that of the analytic Gaussian mechanism.

@@ -120,10 +120,7 @@ class LocalizedHinge(LocalizedMechanism):
     probability is spent. Noise is that of the analytic Gaussian mechanism; the published one lacks
     a factor sqrt 2. A replaced example lies in one stage, so each stage may spend the whole budget.
 
-    Rows are dealt to the stages in a secret order that does not depend on the data. So the law of
-    the result depends on the set of examples and not on their order. A replaced example may change
-    the order of all others (as in rows sorted by label), and still a single row differs between two
-    runs with matching orders. The mixture over orders keeps the guarantee (lemma 3).
+    Rows are dealt to the stages in a secret order; `LocalizedMechanism` proves that this is safe.
 
     *Cost.* Stage k takes about 6 n_k steps of n_k^2 d / 4 operations. More than `LARGEST_N`
     examples are refused; use ``LocalizedPairSGD(loss=SmoothedHinge(width))`` for them.

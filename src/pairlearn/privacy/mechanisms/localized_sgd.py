@@ -80,10 +80,7 @@ class LocalizedPairSGD(LocalizedMechanism):
     A replaced example lies in one stage, and later stages see that stage's noisy centre only, so
     every stage may spend all of (epsilon, delta).
 
-    Rows are dealt to the stages in a secret order that does not depend on the data. So the law of
-    the result depends on the set of examples and not on their order. A replaced example may change
-    the order of all others (as in rows sorted by label), and still a single row differs between two
-    runs with matching orders. The mixture over orders keeps the guarantee (lemma 3).
+    Rows are dealt to the stages in a secret order; `LocalizedMechanism` proves that this is safe.
 
     With few examples this mechanism is close to chance: sampling with replacement, halving the
     data and averaging each cost signal. It is here to reproduce the paper and is not the default.
