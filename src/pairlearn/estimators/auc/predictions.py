@@ -56,6 +56,7 @@ class AUCPredictions(Storable, ScoreDecisions):
     trace_: Trace
 
     _not_stored = ("callbacks", "random_state")
+    _takes_sparse = True
     _facts = ("solver_", "loss_", "choice_", "advice_")
     _arrays: ClassVar[Mapping[str, ArraySpec]] = {
         "step_size": ArraySpec((), required=False, low=0.0),
@@ -162,8 +163,6 @@ class AUCPredictions(Storable, ScoreDecisions):
             return self._auc(X, y, sample_weight, model)
         metric = HandTill(pairs=True, classes=tuple(model["classes_"].tolist()))
         return metric(y, self._pair_scores(X, model), sample_weight=sample_weight)
-
-    # ----------------------------------------------------------------------------- storage
 
     def _restore_map(self, features: FeatureMap) -> None:
         publish(self, features_=features)

@@ -75,6 +75,7 @@ class RankerPredictions(QueryScores, MapsFeatures, Storable):
     coef_: Vector
 
     _not_stored = ("random_state",)
+    _takes_sparse = True
     _facts = ("solver_", "loss_", "choice_")
     _arrays: ClassVar[Mapping[str, ArraySpec]] = {
         "coef": ArraySpec(("n_features",)),
