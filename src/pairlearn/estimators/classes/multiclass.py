@@ -39,11 +39,10 @@ from pairlearn.estimators.shared.class_moments import (
     deal_folds,
     scores_of,
 )
-from pairlearn.estimators.shared.evidence import Candidate, Choice, Tried, best_of
+from pairlearn.estimators.shared.evidence import Candidate, Choice, Tried, best_of, threads
 from pairlearn.estimators.shared.scaling import Scaling
 from pairlearn.estimators.shared.solvers import Exact
 from pairlearn.estimators.shared.storage import register_storable
-from pairlearn.estimators.shared.threads import threads
 from pairlearn.estimators.shared.weights import chunk_weights, example_weights
 from pairlearn.folds import Fold
 from pairlearn.losses import SquaredHinge
