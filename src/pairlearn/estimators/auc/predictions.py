@@ -97,18 +97,10 @@ class AUCPredictions(Storable, ScoreDecisions):
         return super().threshold_
 
     def pair_scores(self, X: Any) -> Vector:
-        """Return the scores of the pairs of classes.
+        """Return the scores of the pairs of classes, of shape (n_samples, n_pairs).
 
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
-            Examples.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_pairs)
-            Scores, larger for the later class of the pair (first with second, first with third,
-            ...); `HandTill(pairs=True)` measures them. Two classes have one pair.
+        They are larger for the later class of the pair (first with second, first with third, ...);
+        `HandTill(pairs=True)` measures them. Two classes have one pair.
         """
         return self._pair_scores(X, self._published())
 
