@@ -100,6 +100,7 @@ class NeuralEstimator(Storable):
     #: Whether the estimator averages several networks.
     _several: ClassVar[bool] = False
     _not_stored = ("random_state", "device")
+    _takes_sparse = True
     _facts = ("history_",)
     _arrays: ClassVar[Mapping[str, ArraySpec]] = {
         "weights": ArraySpec(("n_weights",)),
@@ -115,12 +116,9 @@ class NeuralEstimator(Storable):
     }
 
     def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags = super().__sklearn_tags__()
         tags.target_tags.required = True
-        tags.input_tags.sparse = True
         return tags
-
-    # ------------------------------------------------------------------------- parameters
 
     @property
     def _adam(self) -> Adam:
@@ -159,8 +157,6 @@ class NeuralEstimator(Storable):
         """Return a learner that starts from a network."""
         loss.relative_weights = True
         return Learner(network.to(device), loss.to(device), self._adam, horizon=horizon)
-
-    # --------------------------------------------------------------------------- training
 
     def _train(
         self,
@@ -221,8 +217,6 @@ class NeuralEstimator(Storable):
         self._learners = None
         publish(self, networks_=(network,), scaler_=table.scaler)
 
-    # --------------------------------------------------------------------------- streams
-
     def _table(
         self,
         X: Any,
@@ -276,8 +270,6 @@ class NeuralEstimator(Storable):
         self.n_examples_ += len(table)
         self.device_ = str(table.device)
 
-    # ------------------------------------------------------------------------------ scores
-
     def _rows(self, X: Any) -> Any:
         return validate_data(self, X, reset=False, **RULES)
 
@@ -289,8 +281,6 @@ class NeuralEstimator(Storable):
     def _outputs(self, X: Any, model: Mapping[str, Any]) -> Vector:
         """Return the mean of what the networks say of checked rows."""
         return outputs(model["networks_"], X, model["scaler_"], as_device(self.device))
-
-    # ---------------------------------------------------------------------------- the file
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, network: Any = None) -> Self:

@@ -171,8 +171,6 @@ class NeuralAUCClassifier(NeuralEstimator, ScoreDecisions, ClassifierMixin, Base
         tags.classifier_tags.multi_class = False
         return tags
 
-    # --------------------------------------------------------------------------- training
-
     @one_at_a_time
     @all_or_nothing
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -350,8 +348,6 @@ class NeuralAUCClassifier(NeuralEstimator, ScoreDecisions, ClassifierMixin, Base
         publish(self, **model, _decision=Undecided(*window))
         return self
 
-    # ------------------------------------------------------------------------- parameters
-
     def _check_parameters(self) -> None:
         self._check_training()
         as_rule(self.decision)
@@ -360,8 +356,6 @@ class NeuralAUCClassifier(NeuralEstimator, ScoreDecisions, ClassifierMixin, Base
 
     def _loss(self) -> AUCLoss:
         return AUCLoss(self.loss, pairing=self.pairing, memory=self._remembered(256))
-
-    # ------------------------------------------------------------------------------ scores
 
     def _published(self) -> Mapping[str, Any]:
         return self._fitted()
@@ -372,8 +366,6 @@ class NeuralAUCClassifier(NeuralEstimator, ScoreDecisions, ClassifierMixin, Base
     def _scores_of(self, rows: Any, model: Mapping[str, Any]) -> Vector:
         """Return the scores of checked rows."""
         return np.asarray(self._outputs(rows, model)[:, 0] - model["offset_"])
-
-    # ---------------------------------------------------------------------------- the file
 
     def _pack(self) -> dict[str, NDArray[Any]]:
         model = self._fitted()

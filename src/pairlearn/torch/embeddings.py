@@ -38,22 +38,11 @@ class EmbeddingLoss(PairwiseLoss):
     def forward(
         self, embeddings: Tensor, labels: Tensor, sample_weight: Tensor | None = None
     ) -> Tensor:
-        """Return the loss of a batch.
+        """Return the mean over the pairs of a batch; zero, with a gradient of zero, without pairs.
 
-        Parameters
-        ----------
-        embeddings : Tensor of shape (n, n_components)
-            Embeddings; half precision is taken to single precision first.
-        labels : Tensor of shape (n,)
-            Labels; with a memory the numbers 0, ..., n_classes - 1.
-        sample_weight : Tensor of shape (n,), optional
-            A pair weighs the product of the weights of its examples, see `PairwiseLoss`. An example
-            is no pair with itself, whatever its weight.
-
-        Returns
-        -------
-        Tensor
-            The mean over pairs; zero, with a gradient of zero, if there is none.
+        Half precision is taken to single precision first. With a memory, labels are the numbers
+        0, ..., n_classes - 1. A pair weighs the product of the weights of its examples, see
+        `PairwiseLoss`. An example is no pair with itself, whatever its weight.
         """
         embeddings, labels = check_batch("embeddings", embeddings, labels, vector=False)
         weights = check_weights(embeddings, sample_weight)

@@ -41,14 +41,8 @@ class Memory(nn.Module):  # type: ignore[misc]
     def push(self, values: Tensor, classes: Tensor, weights: Tensor | None = None) -> None:
         """Remember values, the oldest first; those of a class that do not fit push out its oldest.
 
-        Parameters
-        ----------
-        values : Tensor of shape (n,) or (n, n_components)
-            What to remember; gradients are not.
-        classes : Tensor of int of shape (n,)
-            The class of each, from 0 to n_classes - 1.
-        weights : Tensor of shape (n,), optional
-            The weight of each; 1 by default.
+        Gradients are not remembered. Classes are numbers from 0 to n_classes - 1. The weight of a
+        value is 1 by default.
         """
         self.check(values, classes)
         if weights is not None and self.weights is None:

@@ -399,8 +399,6 @@ class _Descent:
         self._weight = 0.0
         self.n_steps = self.n_gradients = 0
 
-    # --------------------------------------------------------- what `run_blocks` wants to see
-
     @property
     def w(self) -> Vector:
         """The iterate as a NumPy vector, for callbacks."""
@@ -410,8 +408,6 @@ class _Descent:
     def average(self) -> Vector:
         """The average so far as a NumPy vector, for callbacks."""
         return np.asarray(self.mean().cpu().numpy(), dtype=np.float64)
-
-    # ----------------------------------------------------------------------------- the steps
 
     def check_device(self, X: Tensor) -> None:
         """Refuse examples that are elsewhere than the parameter."""
@@ -500,8 +496,6 @@ class _Descent:
         else:
             found = domain.project(point)
         return torch.from_numpy(np.ascontiguousarray(found)).to(vector.dtype)
-
-    # --------------------------------------------------------------------------- the average
 
     def _pay(self, weight: float) -> None:
         if weight:

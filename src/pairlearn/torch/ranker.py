@@ -232,18 +232,7 @@ class NeuralRanker(QueryScores, NeuralEstimator, BaseEstimator):  # type: ignore
         return X, np.asarray(y, dtype=np.float64)
 
     def predict(self, X: Any) -> Vector:
-        """Return scores; within a query, rank by them, largest first.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
-            Examples.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Scores.
-        """
+        """Return a score for each row of `X`; within a query, rank by them, largest first."""
         model = self._fitted()
         return np.asarray(self._outputs(self._rows(X), model)[:, 0])
 

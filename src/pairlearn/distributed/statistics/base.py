@@ -10,9 +10,10 @@ partition answers first.
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -142,7 +143,27 @@ class Together(Statistic):
         }
 
 
-class Scaled(Statistic):
+class OfOthers(Statistic):
+    """Base class of statistics that ask another one, `statistic`, about changed examples."""
+
+    statistic: Statistic
+
+    def of_part(self, part: int) -> Self:
+        """Return the statistic for a partition."""
+        own = copy.copy(self)
+        own.statistic = self.statistic.of_part(part)
+        return own
+
+    def combine(self, a: State, b: State) -> State:
+        """Merge."""
+        return self.statistic.combine(a, b)
+
+    def finish(self, state: State) -> Any:
+        """Finish."""
+        return self.statistic.finish(state)
+
+
+class Scaled(OfOthers):
     """A statistic of rows that are scaled first.
 
     Parameters
@@ -163,10 +184,6 @@ class Scaled(Statistic):
     def __init__(self, statistic: Statistic, scaling: Scaling) -> None:
         self.statistic, self.scaling = statistic, scaling
 
-    def of_part(self, part: int) -> Scaled:
-        """Return the statistic for a partition."""
-        return Scaled(self.statistic.of_part(part), self.scaling)
-
     def partial_state(self, X: Any, y: Any = None, sample_weight: Any = None) -> State:
         """Return the state of one chunk, scaled."""
         if not X.shape[0]:
@@ -178,11 +195,3 @@ class Scaled(Statistic):
         else:
             scaled = self.scaling.apply(as_rows(table))
         return self.statistic.partial_state(scaled, y, sample_weight)
-
-    def combine(self, a: State, b: State) -> State:
-        """Merge."""
-        return self.statistic.combine(a, b)
-
-    def finish(self, state: State) -> Any:
-        """Finish."""
-        return self.statistic.finish(state)

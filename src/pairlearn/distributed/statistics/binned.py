@@ -84,20 +84,7 @@ class ScoreBins:
         return value, by_bin
 
     def excess(self, loss: PairLoss) -> float:
-        """Bound the excess of the mean loss over all pairs above that of the representatives.
-
-        For a convex loss the mean over all pairs is never smaller.
-
-        Parameters
-        ----------
-        loss : PairLoss
-            A convex loss.
-
-        Returns
-        -------
-        float
-            At least 0.
-        """
+        """Bound the excess of the mean convex loss over all pairs above that of representatives."""
         if not loss.convex:
             raise ValueError(f"A bound on the binning needs a convex loss, got {loss!r}.")
         negative, positive = (np.flatnonzero(row) for row in self.weight)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.distributed.statistics.base import State, Statistic
+from pairlearn.distributed.statistics.base import OfOthers, State, Statistic
 from pairlearn.distributed.statistics.chunk import as_chunk, same_width
 from pairlearn.features import FeatureMap
 from pairlearn.solvers.closed_form.mapped_moments import BLOCK, MappedMoments, block_of
@@ -23,7 +23,7 @@ __all__ = ["Mapped", "MappedLabelMoments"]
 _MOST_NUMBERS = 2e8
 
 
-class Mapped(Statistic):
+class Mapped(OfOthers):
     """A statistic of rows that are mapped first.
 
     Parameters
@@ -46,10 +46,6 @@ class Mapped(Statistic):
     def __init__(self, statistic: Statistic, features: FeatureMap) -> None:
         self.statistic, self.features = statistic, features
 
-    def of_part(self, part: int) -> Mapped:
-        """Return the statistic for a partition."""
-        return Mapped(self.statistic.of_part(part), self.features)
-
     def partial_state(self, X: Any, y: Any = None, sample_weight: Any = None) -> State:
         """Return the state of one chunk, mapped block by block."""
         if not X.shape[0]:
@@ -63,14 +59,6 @@ class Mapped(Statistic):
             columns = (None if one is None else np.asarray(one)[now] for one in (y, sample_weight))
             states.append(self.statistic.partial_state(block, *columns))
         return self.statistic.merge_all(states)
-
-    def combine(self, a: State, b: State) -> State:
-        """Merge."""
-        return self.statistic.combine(a, b)
-
-    def finish(self, state: State) -> Any:
-        """Finish."""
-        return self.statistic.finish(state)
 
 
 class MappedLabelMoments(Statistic):

@@ -15,6 +15,7 @@ and without the key nobody can tell it from an independent draw.
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import hmac
 import os
@@ -156,17 +157,9 @@ class PrivateSums(Statistic):
 
     def of_part(self, part: int) -> PrivateSums:
         """Return the statistic for a partition."""
-        return PrivateSums(
-            self.setting,
-            self.labels,
-            centre=self.centre,
-            radius=self.radius,
-            weights=self.weights,
-            step=self.step,
-            scale=self.scale,
-            noise=self.noise,
-            part=part,
-        )
+        own = copy.copy(self)
+        own.part = part
+        return own
 
     def partial_state(self, X: Any, y: Any = None, sample_weight: Any = None) -> State:
         """Return the sum over one chunk; weights are refused, since they have no bound."""

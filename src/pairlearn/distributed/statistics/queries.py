@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.distributed.statistics.base import State, Statistic
+from pairlearn.distributed.statistics.base import OfOthers, State, Statistic
 from pairlearn.distributed.statistics.chunk import Chunk, as_chunk, same_width
 from pairlearn.distributed.statistics.moments import comparable
 from pairlearn.distributed.statistics.scales import FeatureScales
@@ -216,7 +216,7 @@ class QueryGradient(Statistic):
         return float(state["value"]) / weight, state["gradient"] / weight
 
 
-class OfUsefulQueries(Statistic):
+class OfUsefulQueries(OfOthers):
     """A statistic of the examples whose query has a pair of different grades.
 
     Parameters
@@ -248,14 +248,6 @@ class OfUsefulQueries(Statistic):
         return self.statistic.partial_state(
             chunk.rows.take(useful), grades[useful], chunk.weight[useful]
         )
-
-    def combine(self, a: State, b: State) -> State:
-        """Merge."""
-        return self.statistic.combine(a, b)
-
-    def finish(self, state: State) -> Any:
-        """Finish."""
-        return self.statistic.finish(state)
 
 
 def _mixed(grades: Vector, query: NDArray[np.int64]) -> Mask:

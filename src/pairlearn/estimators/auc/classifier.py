@@ -192,13 +192,6 @@ class AUCClassifier(AUCStreams, ClassifierMixin, BaseEstimator):  # type: ignore
         self.warm_start, self.callbacks, self.n_jobs = warm_start, callbacks, n_jobs
         self.random_state, self.verbose = random_state, verbose
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
-    # --------------------------------------------------------------------------- training
-
     @one_at_a_time
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Train on stored examples (Algorithm 1).
@@ -289,33 +282,9 @@ class AUCClassifier(AUCStreams, ClassifierMixin, BaseEstimator):  # type: ignore
         fingerprint: str | None,
         features: FeatureMap | None = None,
     ) -> Self:
-        """Take over coefficients that were found elsewhere, for example on many machines.
-
-        Parameters
-        ----------
-        w : ndarray of shape (d,)
-            Coefficients, in the units of the user.
-        classes : ndarray of shape (2,)
-            The labels; the second is the positive one.
-        feature_names : list of str, optional
-            Names of the features.
-        loss, choice, trace : PairLoss, Choice, Trace
-            The loss, the choices, and the numbers of steps.
-        scores : tuple of three ndarrays
-            Training scores or a sample of them, whether each is positive, and weights. Threshold
-            and calibration are found from them.
-        n_examples : int
-            Number of training examples.
-        fingerprint : str, optional
-            Digest of the data.
-        features : FeatureMap, optional
-            The fitted map whose features the coefficients belong to.
-
-        Returns
-        -------
-        self
-            The fitted classifier.
-        """
+        """Take over coefficients that were found elsewhere, for example on many machines."""
+        # `w` is in the units of the user, or of the fitted map `features`. Threshold and
+        # calibration come from `scores`: training scores, which are positive, and weights.
         self._composition()
         width = len(w) if features is None else features.n_inputs
         see_features(self, {"n_features": width, "feature_names": feature_names})
@@ -331,8 +300,6 @@ class AUCClassifier(AUCStreams, ClassifierMixin, BaseEstimator):  # type: ignore
     def explain(self, x: ArrayLike) -> Explanation:
         """Return the contribution of each feature to one score, see `pairlearn.explain`."""
         return explain(self, x)
-
-    # ------------------------------------------------------------------- steps of a fit
 
     def _rows_for(
         self,

@@ -56,6 +56,7 @@ class AUCPredictions(Storable, ScoreDecisions):
     trace_: Trace
 
     _not_stored = ("callbacks", "random_state")
+    _takes_sparse = True
     _facts = ("solver_", "loss_", "choice_", "advice_")
     _arrays: ClassVar[Mapping[str, ArraySpec]] = {
         "step_size": ArraySpec((), required=False, low=0.0),
@@ -96,18 +97,10 @@ class AUCPredictions(Storable, ScoreDecisions):
         return super().threshold_
 
     def pair_scores(self, X: Any) -> Vector:
-        """Return the scores of the pairs of classes.
+        """Return the scores of the pairs of classes, of shape (n_samples, n_pairs).
 
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
-            Examples.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_pairs)
-            Scores, larger for the later class of the pair (first with second, first with third,
-            ...); `HandTill(pairs=True)` measures them. Two classes have one pair.
+        They are larger for the later class of the pair (first with second, first with third, ...);
+        `HandTill(pairs=True)` measures them. Two classes have one pair.
         """
         return self._pair_scores(X, self._published())
 
@@ -162,8 +155,6 @@ class AUCPredictions(Storable, ScoreDecisions):
             return self._auc(X, y, sample_weight, model)
         metric = HandTill(pairs=True, classes=tuple(model["classes_"].tolist()))
         return metric(y, self._pair_scores(X, model), sample_weight=sample_weight)
-
-    # ----------------------------------------------------------------------------- storage
 
     def _restore_map(self, features: FeatureMap) -> None:
         publish(self, features_=features)

@@ -318,8 +318,6 @@ class AUCStreams(AUCPredictions):
         stream.restore(state, self.n_features_in_)
         self._adopt_stream(stream, classes)
 
-    # ------------------------------------------------------------------ more than two classes
-
     def _learn_pairs(
         self, rows: Rows, labels: Labels, classes: Labels, weight: Vector, *, first: bool
     ) -> Vector:

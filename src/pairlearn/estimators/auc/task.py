@@ -120,8 +120,6 @@ class Composition:
         if self.loss is not None:
             objective.check_loss(self.loss)
 
-    # ------------------------------------------------------------------------ what suits the data
-
     @property
     def suits_moments(self) -> bool:
         """Whether class moments can do everything that is asked for."""

@@ -34,21 +34,15 @@ from pairlearn.estimators.classes.coupling import (
     raise_to,
 )
 from pairlearn.estimators.shared.class_moments import (
-    MOST_FEATURES,
     ClassSystems,
-    compact,
+    ClosedForm,
     deal_folds,
-    n_unknowns,
-    ridges_of,
     scores_of,
-    to_user,
 )
-from pairlearn.estimators.shared.evidence import Candidate, Choice, Tried, best_of
-from pairlearn.estimators.shared.examples import product, validate_data
-from pairlearn.estimators.shared.scaling import Scaling, is_scaled, scaled_rows
+from pairlearn.estimators.shared.evidence import Candidate, Choice, Tried, best_of, threads
+from pairlearn.estimators.shared.scaling import Scaling
 from pairlearn.estimators.shared.solvers import Exact
-from pairlearn.estimators.shared.storage import Storable, register_storable
-from pairlearn.estimators.shared.threads import threads
+from pairlearn.estimators.shared.storage import register_storable
 from pairlearn.estimators.shared.weights import chunk_weights, example_weights
 from pairlearn.folds import Fold
 from pairlearn.losses import SquaredHinge
@@ -58,7 +52,7 @@ from pairlearn.models.registry import ArraySpec
 from pairlearn.solvers.exact.batch import PairObjective
 from pairlearn.solvers.rows import Rows, as_rows
 from pairlearn.typing import Places, Vector
-from pairlearn.validation import check_fraction, check_generator
+from pairlearn.validation import check_generator
 
 __all__ = ["MulticlassAUCClassifier"]
 
@@ -67,7 +61,7 @@ _FEW_CLASSES = 10
 _LOSSES = ("auto", "square", "squared_hinge")
 
 
-class MulticlassAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class MulticlassAUCClassifier(ClosedForm, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Linear scores for each pair of classes that maximise Hand and Till's M.
 
     Each pair of classes has a score of its own, the minimiser of a loss over pairs of their
@@ -126,7 +120,6 @@ class MulticlassAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type
     ((3, 4), True)
     """
 
-    _not_stored = ("random_state",)
     _facts = ("loss_", "choice_")
     _arrays: ClassVar[dict[str, ArraySpec]] = {
         "coef": ArraySpec(("n_pairs", "n_features")),
@@ -155,11 +148,6 @@ class MulticlassAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type
         self.class_weight, self.validation_fraction = class_weight, validation_fraction
         self.n_jobs, self.random_state = n_jobs, random_state
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Find the scores of all pairs of classes.
 
@@ -177,10 +165,7 @@ class MulticlassAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type
         self
             The fitted classifier.
         """
-        X, y = validate_data(
-            self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order="C",
-            ensure_min_samples=2,
-        )  # fmt: skip
+        X, y = self._checked(X, y)
         return self.fit_rows(as_rows(X, finite=True), np.asarray(y), sample_weight)
 
     def fit_rows(
@@ -192,9 +177,7 @@ class MulticlassAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type
         mapped: bool = False,
     ) -> Self:
         """Find the scores as `fit` does, from checked examples, `mapped` or not."""
-        is_scaled(self.scaling)
-        check_fraction("validation_fraction", self.validation_fraction)
-        candidates = ridges_of(self.solver, type(self).__name__)
+        candidates = self._ridges()
         if self.loss not in _LOSSES:
             raise ValueError(f"loss must be one of {_LOSSES}, got {self.loss!r}.")
         check_classification_targets(labels)
@@ -213,15 +196,11 @@ class MulticlassAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type
                 f"sample_weight or class_weight is zero for every example of class "
                 f"{classes[empty].tolist()[0]!r}; leave the class out of y, or give it weight."
             )
-        if n_unknowns(given) > MOST_FEATURES:
-            raise ValueError(
-                f"X has {given.shape[1]} features, more than {MOST_FEATURES}, for which pairs of "
-                "classes are not solved in closed form; use OneVsOneClassifier(AUCClassifier())."
-            )
         # Weights of classes say nothing about units.
         counts = chunk_weights(sample_weight, len(labels))
-        scaling, rows = scaled_rows(self.scaling, given, counts, mapped=mapped)
-        rows, basis = compact(rows)
+        what, cure = "pairs of classes are not solved", "OneVsOneClassifier(AUCClassifier())"
+        found = self._compact(given, counts, what, cure=cure, mapped=mapped)
+        rows = found.rows
         rng = check_generator(self.random_state)
         folds = deal_folds(codes, weight, self.validation_fraction, rng)
         n_classes = len(classes)
@@ -233,8 +212,8 @@ class MulticlassAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type
 
         def hinge_of(fold: Fold, start: Vector) -> Vector:
             train, test = fold
-            found = self._minimise(rows.take(train), codes[train], weight[train], start)
-            return scores_of(rows.take(test), found)
+            w = self._minimise(rows.take(train), codes[train], weight[train], start)
+            return scores_of(rows.take(test), w)
 
         with threads(self.n_jobs) as run:
             moments = list(run(moments_of, folds))
@@ -248,7 +227,7 @@ class MulticlassAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type
 
         def solutions() -> Iterator[Candidate[tuple[list[Vector], list[Vector]]]]:
             for ridge in candidates:
-                solved = [found.solve_pairs(ridge) for found in moments]
+                solved = [one.solve_pairs(ridge) for one in moments]
                 scores = [scores_of(rows.take(t), w) for t, w in zip(tests, solved, strict=True)]
                 yield {"ridge": ridge}, (scores, solved), worth(scores)
 
@@ -264,7 +243,7 @@ class MulticlassAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type
             if self.loss == "squared_hinge" or value.auc > evidence.auc:
                 evidence, self.loss_, out_of_fold = value, "squared_hinge", hinge
                 coef = self._minimise(rows, codes, weight, coef)
-        coef, shift = to_user(coef, scaling, given, rows, basis)
+        coef, shift = found.to_user(coef)
         held = np.concatenate(tests)
         held_scores = np.concatenate(out_of_fold)
         sigmoids = pair_sigmoids(codes[held], weight[held], held_scores)
@@ -274,7 +253,7 @@ class MulticlassAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type
             self.power_ = find_power(coupled, codes[held], weight[held])
         sigmoids[:, 1] -= sigmoids[:, 0] * shift
         self.choice_ = Choice(ridge=self.ridge_, evidence=evidence, tried=best.tried)
-        self.n_features_in_, self.scaling_ = given.shape[1], scaling
+        self.n_features_in_, self.scaling_ = given.shape[1], found.scaling
         self.classes_, self.coef_, self.sigmoids_ = classes, coef, sigmoids
         return self
 
@@ -308,9 +287,7 @@ class MulticlassAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type
         ndarray of shape (n_samples, n_pairs)
             Scores, larger for the later class of the pair; `HandTill(pairs=True)` measures them.
         """
-        check_is_fitted(self, "coef_")
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
-        return product(X, self.coef_.T)
+        return self._products(X)
 
     def predict_proba(self, X: Any) -> Vector:
         """Return probabilities of ``classes_``, coupled from those of the pairs.

@@ -16,32 +16,25 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_is_fitted
 
 from pairlearn.estimators.classes.coupling import pair_probabilities
 from pairlearn.estimators.shared.calibration import Sigmoid
 from pairlearn.estimators.shared.class_moments import (
-    MOST_FEATURES,
     ClassSystems,
-    compact,
-    n_unknowns,
-    ridges_of,
+    ClosedForm,
     scores_of,
-    to_user,
 )
 from pairlearn.estimators.shared.evidence import Candidate, best_of
-from pairlearn.estimators.shared.examples import product, validate_data
 from pairlearn.estimators.shared.rules import DecisionRule, Threshold, as_rule
-from pairlearn.estimators.shared.scaling import is_scaled, scaled_rows
 from pairlearn.estimators.shared.solvers import Exact
-from pairlearn.estimators.shared.storage import Storable, register_storable
+from pairlearn.estimators.shared.storage import register_storable
 from pairlearn.estimators.shared.weights import chunk_weights
 from pairlearn.folds import deal, n_folds_of, splits_of
 from pairlearn.metrics import roc_auc
 from pairlearn.models.registry import ArraySpec
 from pairlearn.solvers.rows import CsrRows, Rows, as_rows
 from pairlearn.typing import Mask, Places, Vector
-from pairlearn.validation import check_fraction, check_generator, check_weights
+from pairlearn.validation import check_generator, check_weights
 
 __all__ = ["MultilabelAUCClassifier"]
 
@@ -77,7 +70,7 @@ def _moments(without: _Sums, having: _Sums) -> ClassSystems:
     return ClassSystems(means, covariances, np.array([without.mass, having.mass]))
 
 
-class MultilabelAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class MultilabelAUCClassifier(ClosedForm, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """One linear score for each of many labels, that maximises its AUC.
 
     Each score minimises the square loss over pairs of an example with the label and one without.
@@ -125,7 +118,6 @@ class MultilabelAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type
     ((200, 2), True)
     """
 
-    _not_stored = ("random_state",)
     _arrays: ClassVar[dict[str, ArraySpec]] = {
         "coef": ArraySpec(("n_labels", "n_features")),
         "ridges": ArraySpec(("n_labels",), low=0.0),
@@ -152,7 +144,6 @@ class MultilabelAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
         tags.target_tags.multi_output = True
         tags.target_tags.single_output = False
         tags.classifier_tags.multi_label = True
@@ -176,24 +167,13 @@ class MultilabelAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type
         self
             The fitted classifier.
         """
-        is_scaled(self.scaling)
-        check_fraction("validation_fraction", self.validation_fraction)
-        candidates = ridges_of(self.solver, type(self).__name__)
+        candidates = self._ridges()
         rule = self._rule()
         labels = _indicator(y)
-        X = validate_data(
-            self, X, accept_sparse="csr", dtype=[np.float64, np.float32], order="C",
-            ensure_min_samples=2,
-        )  # fmt: skip
-        given = as_rows(X, finite=True)
-        n, d = given.shape
+        given = as_rows(self._checked(X), finite=True)
+        n = given.shape[0]
         if len(labels) != n:
             raise ValueError(f"X has {n} examples and y has {len(labels)} rows; give one for each.")
-        if n_unknowns(given) > MOST_FEATURES:
-            raise ValueError(
-                f"X has {d} features, more than {MOST_FEATURES}, for which labels are not solved "
-                "in closed form; use MultiOutputClassifier(AUCClassifier())."
-            )
         counts = chunk_weights(sample_weight, n)
         weight = counts if len(counts) else np.ones(n)
         with_label = weight @ labels
@@ -203,8 +183,9 @@ class MultilabelAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type
                 f"{has} example (of positive weight) has label {k}; there is no pair to tell "
                 "apart: leave the column out."
             )
-        scaling, rows = scaled_rows(self.scaling, given, counts)
-        rows, basis = compact(rows)
+        what, cure = "labels are not solved", "MultiOutputClassifier(AUCClassifier())"
+        ready = self._compact(given, counts, what, cure=cure)
+        rows = ready.rows
         rng = check_generator(self.random_state)
         order = np.argsort(rng.permutation(n))
         fold = deal([order], n, n_folds=n_folds_of(self.validation_fraction, n))
@@ -215,7 +196,7 @@ class MultilabelAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type
             _fit_label(rows, labels[:, k], weight, parts, of_all, total, candidates, rule)
             for k in range(labels.shape[1])
         ]
-        coef, shift = to_user(np.array([one[0] for one in found]), scaling, given, rows, basis)
+        coef, shift = ready.to_user(np.array([one[0] for one in found]))
         self.ridges_ = np.array([one[1] for one in found])
         sigmoids = np.array([one[3] for one in found])
         sigmoids[:, 1] -= sigmoids[:, 0] * shift
@@ -236,14 +217,9 @@ class MultilabelAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type
             )
         return rule
 
-    def _scores(self, X: Any) -> Vector:
-        check_is_fitted(self, "coef_")
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
-        return product(X, self.coef_.T)
-
     def decision_function(self, X: Any) -> Vector:
         """Return scores minus thresholds, of shape (n_samples, n_labels)."""
-        return self._scores(X) - self.thresholds_
+        return self._products(X) - self.thresholds_
 
     def predict(self, X: Any) -> NDArray[np.int64]:
         """Return 1 where a label is predicted, of shape (n_samples, n_labels)."""
@@ -251,7 +227,7 @@ class MultilabelAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type
 
     def predict_proba(self, X: Any) -> Vector:
         """Return the probability of each label, of shape (n_samples, n_labels)."""
-        return pair_probabilities(self._scores(X), self.sigmoids_)
+        return pair_probabilities(self._products(X), self.sigmoids_)
 
     def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Return the mean AUC over labels (not the accuracy).
@@ -271,7 +247,7 @@ class MultilabelAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type
         float
             The mean of the labels' AUC.
         """
-        scores, labels = self._scores(X), _indicator(y)
+        scores, labels = self._products(X), _indicator(y)
         if labels.shape != scores.shape:
             raise ValueError(f"y must have the shape {scores.shape}, got {labels.shape}.")
         weight = np.ones(len(scores))

@@ -25,30 +25,23 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted
 
 from pairlearn.estimators.shared.class_moments import (
-    MOST_FEATURES,
     ClassSystems,
-    compact,
+    ClosedForm,
     deal_folds,
-    n_unknowns,
-    ridges_of,
     scores_of,
-    to_user,
 )
 from pairlearn.estimators.shared.evidence import Candidate, best_of
-from pairlearn.estimators.shared.examples import product, validate_data
-from pairlearn.estimators.shared.scaling import is_scaled, scaled_rows
 from pairlearn.estimators.shared.solvers import Exact
-from pairlearn.estimators.shared.storage import Storable, register_storable
+from pairlearn.estimators.shared.storage import register_storable
 from pairlearn.estimators.shared.weights import chunk_weights
 from pairlearn.metrics import roc_auc
 from pairlearn.models.record import ModelFileError, ModelRecord
 from pairlearn.models.registry import ArraySpec
 from pairlearn.solvers.rows import as_rows
 from pairlearn.typing import Places, Vector
-from pairlearn.validation import check_fraction, check_generator, check_weights
+from pairlearn.validation import check_generator, check_weights
 
 __all__ = ["OrdinalAUCClassifier"]
 
@@ -121,7 +114,7 @@ def odds_above(slope: float, cuts: Vector, scores: Vector) -> Vector:
     return np.asarray(1.0 / (1.0 + np.exp(-t)))
 
 
-class OrdinalAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class OrdinalAUCClassifier(ClosedForm, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Linear score for ordered grades that maximises the share of pairs in the right order.
 
     For grades within queries, for other losses and for streams see `PairwiseRanker`.
@@ -166,7 +159,6 @@ class OrdinalAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type: i
     (1.0, ['poor', 'fair', 'good'])
     """
 
-    _not_stored = ("random_state",)
     _arrays: ClassVar[dict[str, ArraySpec]] = {
         "coef": ArraySpec(("n_features",)),
         "slope": ArraySpec((), low=0.0),
@@ -190,11 +182,6 @@ class OrdinalAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type: i
         self.grades, self.solver, self.scaling = grades, solver, scaling
         self.validation_fraction, self.random_state = validation_fraction, random_state
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Find the score and the cuts between the grades.
 
@@ -212,13 +199,8 @@ class OrdinalAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type: i
         self
             The fitted classifier.
         """
-        is_scaled(self.scaling)
-        check_fraction("validation_fraction", self.validation_fraction)
-        candidates = ridges_of(self.solver, type(self).__name__)
-        X, y = validate_data(
-            self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order="C",
-            ensure_min_samples=2,
-        )  # fmt: skip
+        candidates = self._ridges()
+        X, y = self._checked(X, y)
         labels = np.asarray(y)
         check_classification_targets(labels)
         classes = self._ordered(labels)
@@ -231,14 +213,9 @@ class OrdinalAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type: i
                 f"the class {classes[empty].tolist()[0]!r} is without weight; give it examples "
                 "that weigh more than zero, or leave it out of grades and y."
             )
-        given = as_rows(X, finite=True)
-        if n_unknowns(given) > MOST_FEATURES:
-            raise ValueError(
-                f"X has {given.shape[1]} features, more than {MOST_FEATURES}, for which grades are "
-                "not put in order in closed form; use PairwiseRanker."
-            )
-        scaling, rows = scaled_rows(self.scaling, given, counts)
-        rows, basis = compact(rows)
+        what = "grades are not put in order"
+        found = self._compact(as_rows(X, finite=True), counts, what, cure="PairwiseRanker")
+        rows = found.rows
         rng = check_generator(self.random_state)
         held = [
             (test, ClassSystems.of(rows.take(train), codes[train], len(classes), weight[train]))
@@ -259,8 +236,8 @@ class OrdinalAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type: i
 
         best = best_of(solutions())
         self.ridge_ = best.evidence.values["ridge"]
-        found = ClassSystems.of(rows, codes, len(classes), weight).solve_order(self.ridge_)
-        coef, shift = to_user(found[np.newaxis], scaling, given, rows, basis)
+        w = ClassSystems.of(rows, codes, len(classes), weight).solve_order(self.ridge_)
+        coef, shift = found.to_user(w[np.newaxis])
         tests = np.concatenate([test for test, _ in held])
         slope, cuts = fit_cuts(np.concatenate(best.model), codes[tests], weight[tests])
         self.classes_, self.coef_ = classes, coef[0]
@@ -298,9 +275,7 @@ class OrdinalAUCClassifier(Storable, ClassifierMixin, BaseEstimator):  # type: i
 
     def decision_function(self, X: Any) -> Vector:
         """Return the scores of the rows of `X`, larger for higher grades."""
-        check_is_fitted(self, "coef_")
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
-        scores = product(X, self.coef_)
+        scores = self._products(X)
         # Of two grades the sign decides, as everywhere in scikit-learn.
         return scores - self.cuts_[0] / self.slope_ if len(self.cuts_) == 1 else scores
 

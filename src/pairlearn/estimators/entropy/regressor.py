@@ -160,6 +160,7 @@ class EntropyRegressor(MapsFeatures, Storable, RegressorMixin, BaseEstimator):  
 
     coef_, intercept_, features_ = Attribute(), Attribute(), Attribute()
     _not_stored = ("random_state",)
+    _takes_sparse = True
     _facts = ("solver_", "loss_")
     _arrays: ClassVar[Mapping[str, ArraySpec]] = {
         "coef": ArraySpec(("n_features",)),
@@ -169,11 +170,6 @@ class EntropyRegressor(MapsFeatures, Storable, RegressorMixin, BaseEstimator):  
         **{name: ArraySpec((), required=False, low=0.0) for name in ("step_size", "bandwidth")},
         **{name: ArraySpec((), required=False) for name in ("entropy", "entropy_start")},
     }
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
 
     @one_at_a_time
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:

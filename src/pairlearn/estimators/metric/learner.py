@@ -171,8 +171,6 @@ class MetricLearner(
         tags.input_tags.three_d_array = True
         return tags
 
-    # --------------------------------------------------------------------------- training
-
     @one_at_a_time
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Train on stored examples or pairs (Algorithm 1).
@@ -226,24 +224,7 @@ class MetricLearner(
         held_out_score: float | None,
         n_gradients: int,
     ) -> Self:
-        """Become the learner whose metric was found elsewhere, on many machines for example.
-
-        Parameters
-        ----------
-        components : ndarray of shape (n_components, d)
-            L with W = L' L, in the units of the user.
-        feature_names : list of str, optional
-            Names of the features.
-        held_out_score : float, optional
-            What the metric was chosen by.
-        n_gradients : int
-            Pairs that it was learned from.
-
-        Returns
-        -------
-        self
-            The fitted learner.
-        """
+        """Become the learner of a metric L'L that was found elsewhere, in the units of the user."""
         self._score()
         components = np.asarray(components, dtype=np.float64)
         see_features(self, {"n_features": components.shape[1], "feature_names": feature_names})

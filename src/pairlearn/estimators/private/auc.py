@@ -243,26 +243,10 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
         noise: NoiseSource,
         facts: Mapping[str, str],
     ) -> PrivateAUCClassifier:
-        """Learn from moments that are released elsewhere, for instance on many machines.
-
-        Parameters
-        ----------
-        release_of : callable
-            Takes the public setting and returns the `release` of `CentredStatistics.learn`. It is
-            called after the ledger has recorded the cost.
-        n_rows, n_features : int
-            The shape of the table. With neighbours="add_remove", `n_rows` is used only to refuse
-            more rows than `n_examples`.
-        noise : NoiseSource
-            The source of the noise.
-        facts : mapping of str to str
-            Further public facts for the certificate.
-
-        Returns
-        -------
-        PrivateAUCClassifier
-            The fitted estimator.
-        """
+        """Learn from moments that are released elsewhere, for instance on many machines."""
+        # `release_of` takes the public setting and returns the `release` of
+        # `CentredStatistics.learn`. It is called after the ledger has recorded the cost. With
+        # neighbours="add_remove", `n_rows` is used only to refuse more rows than `n_examples`.
         mechanism = get_mechanism(self.mechanism)
         if not isinstance(mechanism, CentredStatistics):
             raise ValueError(

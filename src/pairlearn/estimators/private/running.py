@@ -106,13 +106,7 @@ class PrivateRunning(PrivateAUCClassifier, ABC):
 
     @one_at_a_time
     def release(self) -> Self:
-        """Publish a model of all examples since the beginning.
-
-        Returns
-        -------
-        PrivateRunning
-            The estimator, with new coefficients.
-        """
+        """Publish a model of all examples since the beginning; return the estimator itself."""
         if self._state is None:
             raise ValueError("there is nothing to release; call partial_fit first.")
         setting = self._begun(self._width)

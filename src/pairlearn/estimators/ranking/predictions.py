@@ -27,21 +27,10 @@ class QueryScores:
     gain: str
 
     def score(self, X: Any, y: ArrayLike, qid: ArrayLike | None = None) -> float:
-        """Return the mean NDCG@k over queries; without queries, the pair accuracy.
+        """Return the mean NDCG@k over queries, at most 1; without queries, the pair accuracy.
 
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
-            Examples.
-        y : array-like of shape (n_samples,)
-            Grades of at least 0; any real target without queries.
-        qid : array-like of shape (n_samples,), optional
-            The query of each example.
-
-        Returns
-        -------
-        float
-            The score, at most 1.
+        `y` holds grades of at least 0, or any real target without queries; `qid` is the query of
+        each example.
         """
         scores = self.predict(X)  # type: ignore[attr-defined]
         if qid is None:
@@ -51,19 +40,7 @@ class QueryScores:
     def pair_accuracy(self, X: Any, y: ArrayLike, qid: ArrayLike | None = None) -> float:
         """Return the mean over queries of the share of pairs in the right order.
 
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
-            Examples.
-        y : array-like of shape (n_samples,)
-            Grades, or any real target.
-        qid : array-like of shape (n_samples,), optional
-            The query of each example.
-
-        Returns
-        -------
-        float
-            The accuracy, between 0 and 1.
+        `y` holds grades, or any real target; `qid` is the query of each example.
         """
         scores = self.predict(X)  # type: ignore[attr-defined]
         return pair_accuracy(y, scores, qid=qid)
@@ -75,6 +52,7 @@ class RankerPredictions(QueryScores, MapsFeatures, Storable):
     coef_: Vector
 
     _not_stored = ("random_state",)
+    _takes_sparse = True
     _facts = ("solver_", "loss_", "choice_")
     _arrays: ClassVar[Mapping[str, ArraySpec]] = {
         "coef": ArraySpec(("n_features",)),
@@ -88,18 +66,7 @@ class RankerPredictions(QueryScores, MapsFeatures, Storable):
     }
 
     def predict(self, X: Any) -> Vector:
-        """Return scores; within a query, rank by them, largest first.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
-            Examples.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Scores.
-        """
+        """Return a score for each row of `X`; within a query, rank by them, largest first."""
         check_is_fitted(self, "coef_")
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
         return self._linear_scores(X, self.coef_, getattr(self, "features_", None))

@@ -146,11 +146,8 @@ class PairwiseRanker(RankerPredictions, BaseEstimator):  # type: ignore[misc]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
         tags.target_tags.required = True
         return tags
-
-    # --------------------------------------------------------------------------- training
 
     @one_at_a_time
     def fit(
@@ -213,22 +210,7 @@ class PairwiseRanker(RankerPredictions, BaseEstimator):  # type: ignore[misc]
         n_steps: int,
         n_gradients: int,
     ) -> Self:
-        """Become the ranker whose coefficients were found elsewhere, on many machines for example.
-
-        Parameters
-        ----------
-        w : ndarray of shape (d,)
-            Coefficients, in the units of the user.
-        feature_names : list of str, optional
-            Names of the features.
-        n_queries, n_single, n_flat, n_steps, n_gradients : int
-            The attributes of these names.
-
-        Returns
-        -------
-        self
-            The fitted ranker.
-        """
+        """Become the ranker of coefficients that were found elsewhere, in the units of the user."""
         _, loss = self._parts()
         see_features(self, {"n_features": len(w), "feature_names": feature_names})
         self.features_ = Identity.of(len(w))
@@ -317,8 +299,6 @@ class PairwiseRanker(RankerPredictions, BaseEstimator):  # type: ignore[misc]
             stream.restore(state)
             self._restore_features()
             self._adopt(stream, solver, loss)
-
-    # ------------------------------------------------------------------------- parameters
 
     def _parts(self) -> tuple[Solver, PairLoss]:
         """Return the solver and what a pair costs."""

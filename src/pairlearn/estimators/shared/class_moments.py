@@ -17,11 +17,16 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
+from pairlearn.estimators.shared.examples import product, validate_data
+from pairlearn.estimators.shared.scaling import Scaling, is_scaled, scaled_rows
 from pairlearn.estimators.shared.solvers import SOLVERS, Exact, Solver
+from pairlearn.estimators.shared.storage import Storable
 from pairlearn.folds import Fold, n_folds_of, stratified
 from pairlearn.solvers.rows import CsrRows, DenseRows, Rows
 from pairlearn.typing import Places, Vector
+from pairlearn.validation import check_fraction
 
 __all__ = [
     "MOST_FEATURES",
@@ -32,13 +37,14 @@ __all__ = [
     "n_unknowns",
     "ridges_of",
     "scores_of",
-    "to_user",
 ]
 
 #: Ridges to choose from, from strong to weak, for rows of mean variance 1.
 RIDGES = tuple(10.0**exponent for exponent in range(2, -7, -1))
 #: The most features of a closed form: a covariance matrix of them takes 200 MB.
 MOST_FEATURES = 5_000
+#: Types of features that are not converted.
+FLOATS = [np.float64, np.float32]
 
 
 @dataclass(frozen=True)
@@ -160,19 +166,68 @@ def compact(rows: Rows) -> tuple[Rows, Vector | None]:
     return DenseRows(np.ascontiguousarray(coordinates.T)), basis
 
 
-def to_user(
-    coef: Vector, scaling: Any, given: Rows, rows: Rows, basis: Vector | None
-) -> tuple[Vector, Vector]:
-    """Return coefficients in the units of the user, and the shift of their scores.
+@dataclass(frozen=True)
+class CompactRows:
+    """Scaled rows in a `compact` basis, and the way back to the units of the user."""
 
-    The shift is the scores of the user's rows less those of scaled rows, one number for each score.
-    `coef` of shape (k, d) is of scaled `rows`, `given` are the user's rows, and `basis` is that of
-    `compact` or None.
-    """
-    spread = coef if basis is None else coef @ basis.T
-    if scaling is None:
-        return spread, np.zeros(len(coef))
-    user = np.array([scaling.to_user(w) for w in spread])
-    first = np.arange(1)
-    shift = scores_of(given.take(first), user)[0] - scores_of(rows.take(first), coef)[0]
-    return user, shift
+    given: Rows
+    scaling: Scaling | None
+    rows: Rows
+    basis: Vector | None
+
+    def to_user(self, coef: Vector) -> tuple[Vector, Vector]:
+        """Return coefficients in the units of the user, and the shift of their scores.
+
+        The shift is the scores of the user's rows less those of scaled rows, one number for each
+        row of `coef`.
+        """
+        spread = coef if self.basis is None else coef @ self.basis.T
+        if self.scaling is None:
+            return spread, np.zeros(len(coef))
+        user = np.array([self.scaling.to_user(w) for w in spread])
+        first = np.arange(1)
+        shift = (
+            scores_of(self.given.take(first), user)[0] - scores_of(self.rows.take(first), coef)[0]
+        )
+        return user, shift
+
+
+class ClosedForm(Storable):
+    """Base class of linear estimators of classes, grades or labels that are solved directly."""
+
+    solver: str | Exact
+    scaling: str | None
+    validation_fraction: float
+    coef_: Vector
+
+    _not_stored = ("random_state",)
+    _takes_sparse = True
+
+    def _ridges(self) -> tuple[float, ...]:
+        """Return the ridges to try, after checks of the parameters that all estimators share."""
+        is_scaled(self.scaling)
+        check_fraction("validation_fraction", self.validation_fraction)
+        return ridges_of(self.solver, type(self).__name__)
+
+    def _checked(self, X: Any, *y: Any) -> Any:
+        return validate_data(
+            self, X, *y, accept_sparse="csr", dtype=FLOATS, order="C", ensure_min_samples=2
+        )
+
+    def _compact(
+        self, given: Rows, counts: Vector, what: str, *, cure: str, mapped: bool = False
+    ) -> CompactRows:
+        """Return scaled and compact rows; refuse too many features for a closed form."""
+        if n_unknowns(given) > MOST_FEATURES:
+            raise ValueError(
+                f"X has {given.shape[1]} features, more than {MOST_FEATURES}, for which {what} in "
+                f"closed form; use {cure}."
+            )
+        scaling, rows = scaled_rows(self.scaling, given, counts, mapped=mapped)
+        return CompactRows(given, scaling, *compact(rows))
+
+    def _products(self, X: Any) -> Vector:
+        """Return the products of new examples with the coefficients."""
+        check_is_fitted(self, "coef_")
+        X = validate_data(self, X, accept_sparse="csr", dtype=FLOATS, reset=False)
+        return product(X, self.coef_.T)

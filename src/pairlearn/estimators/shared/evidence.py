@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
@@ -30,6 +31,21 @@ Candidate = tuple[dict[str, float], Model, Sequence[float]]
 
 #: With more features features="auto" is linear: the closed form costs the cube of their number.
 MOST_FEATURES = 2_000
+
+
+@contextmanager
+def threads(n_jobs: int | None) -> Iterator[Callable[..., Any]]:
+    """Map a function over threads, in order. `n_jobs=-1` uses all processors."""
+    if n_jobs is None or n_jobs == 1:
+        yield map
+        return
+    import os
+    from concurrent.futures import ThreadPoolExecutor
+
+    if n_jobs == 0 or n_jobs < -1:
+        raise ValueError(f"n_jobs must be a number of threads, -1 for all, or None, got {n_jobs}.")
+    with ThreadPoolExecutor(os.cpu_count() if n_jobs == -1 else n_jobs) as pool:
+        yield pool.map
 
 
 @RECORDS.add()

@@ -56,6 +56,13 @@ class Storable(Composed):
     _facts: ClassVar[tuple[str, ...]] = ()
     #: Parameters that are not stored: functions, open resources.
     _not_stored: ClassVar[tuple[str, ...]] = ()
+    #: Whether X may be sparse.
+    _takes_sparse: ClassVar[bool] = False
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.input_tags.sparse = self._takes_sparse
+        return tags
 
     def save(
         self, path: str | os.PathLike[str], *, provenance: Mapping[str, Any] | None = None

@@ -85,8 +85,6 @@ class MomentStream:
     def _freeze(self, features: FeatureMap) -> None:
         self._train, self._apart = MappedMoments(features), MappedMoments(features)
 
-    # --------------------------------------------------------------------------- learning
-
     def learn(self, rows: Rows, y: Vector, weight: Vector) -> Vector:
         """Learn a chunk; return the scores that its examples had before."""
         self._refresh()
@@ -145,8 +143,6 @@ class MomentStream:
             return np.zeros(rows.shape[0])
         return score_mapped(self._model.features, rows, self._model.coef)
 
-    # --------------------------------------------------------------------------- solution
-
     def finish(self) -> MomentModel | None:
         """Return the model of all examples so far; None before both classes were seen."""
         if self._model is None or self._solved_at != self.n_examples:
@@ -200,8 +196,6 @@ class MomentStream:
         if not self._held.n:
             return np.empty(0), np.empty(0, dtype=bool), np.empty(0)
         return self._scores(self._held.rows), self._held.y > 0, self._held.weight
-
-    # ------------------------------------------------------------------------------ state
 
     def state(self) -> dict[str, Any]:
         """Return everything that the next chunk depends on, as plain values and arrays."""

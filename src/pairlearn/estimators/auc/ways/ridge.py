@@ -23,8 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from pairlearn.estimators.shared.evidence import Best, Candidate, Choice, best_of
-from pairlearn.estimators.shared.threads import threads
+from pairlearn.estimators.shared.evidence import Best, Candidate, Choice, best_of, threads
 from pairlearn.folds import members_of, n_folds_of, stratified
 from pairlearn.losses import PairLoss
 from pairlearn.metrics import AveragePrecision, roc_auc
