@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.streams.readers.base import ReadError, Refusal, Refusals
-from pairlearn.streams.readers.schema import listed, short_name
+from pairlearn.streams.readers.base import ReadError, Refusals
+from pairlearn.streams.readers.schema import listed
 from pairlearn.tables.column import ColumnEncoder
 from pairlearn.tables.columns import make_column
 from pairlearn.tables.encoding import TableEncoder
 from pairlearn.tables.kinds import UNUSED, Decision, decide
 from pairlearn.tables.labels import LabelRule
-from pairlearn.tables.reader import OddFields, labelled_rows
+from pairlearn.tables.reader import OddFields, Refuse, usable_rows
 from pairlearn.tables.rows import Block, no_column, open_table
 from pairlearn.tables.values import file_style, is_missing, parse_numbers
 from pairlearn.typing import Vector
@@ -125,18 +125,6 @@ class FittedTable:
     odd: OddFields
 
 
-class _Refused:
-    def __init__(self, strict: bool) -> None:
-        self.refusals = Refusals()
-        self._strict = strict
-
-    def __call__(self, source: str, line: int, reason: str) -> None:
-        refusal = Refusal(source, line, reason)
-        if self._strict:
-            raise ReadError(f"{refusal} (strict: stopped at the first row that cannot be used)")
-        self.refusals = self.refusals.add(refusal)
-
-
 def _together(one: Refusals, other: Refusals, sources: Sequence[str]) -> Refusals:
     """Merge the refused rows of two rounds, in the order of the files."""
     first = sorted(
@@ -149,7 +137,7 @@ def _together(one: Refusals, other: Refusals, sources: Sequence[str]) -> Refusal
 class _Files:
     """The rows of several files, with the names and layout of the first."""
 
-    def __init__(self, sources: Sequence[Any], options: TableOptions, refuse: _Refused) -> None:
+    def __init__(self, sources: Sequence[Any], options: TableOptions, refuse: Refuse) -> None:
         self._sources, self._options, self._refuse = sources, options, refuse
         self._first = self._open(sources[0])
         self.names: tuple[str, ...] = self._first.names
@@ -259,7 +247,7 @@ def plan_table(sources: Sequence[Any], options: TableOptions) -> Plan:
     Plan
         Its encoder is fitted to the first rows.
     """
-    refuse = _Refused(options.strict)
+    refuse = Refuse(options.strict)
     files = _Files(sources, options, refuse)
     label, qid = _checked(files.names, files, options)
     taken: list[Block] = []
@@ -379,7 +367,7 @@ def load_table(sources: Sequence[Any], options: TableOptions) -> FittedTable:
     FittedTable
         Plan, features and labels.
     """
-    read, refuse, odd = _Refused(options.strict), _Refused(options.strict), OddFields()
+    read, refuse, odd = Refuse(options.strict), Refuse(options.strict), OddFields()
     files = _Files(sources, options, read)
     label, qid = _checked(files.names, files, options)
     blocks = list(files.blocks())
@@ -392,27 +380,7 @@ def load_table(sources: Sequence[Any], options: TableOptions) -> FittedTable:
     ys: list[Any] = []
     queries: list[Any] = []
     for index, block in enumerate(blocks):
-        kept, y, query, reasons = labelled_rows(encoder, block)
-        if reasons:
-            for k, reason in sorted(reasons.items()):
-                refuse(block.source, int(block.lines[k]), reason)
-            y, query = y[kept], None if query is None else query[kept]
-            block = block.take(kept)
-
-        def note(column: str, line: int, reason: str, source: str = block.source) -> None:
-            if options.strict:
-                refuse(source, line, f"column {column!r}: {reason}")
-            odd.add(source, column, line, reason)
-
-        part = encoder.read(block, note)
-        blame = encoder.refused(part)
-        for k in np.flatnonzero(blame >= 0).tolist():
-            name = short_name(encoder.columns[blame[k]].name)
-            refuse(block.source, int(block.lines[k]), f"column {name}: the value is missing")
-        if (blame >= 0).any():
-            good = blame < 0
-            part, y = encoder.take(part, good), y[good]
-            query = None if query is None else query[good]
+        part, _, y, query = usable_rows(encoder, block, refuse, odd)
         if len(y):
             parts.append(part)
             ys.append(y)
