@@ -276,7 +276,7 @@ def table_case(name, folder):
         return found | {"plan": str(error).replace(str(folder), "@")}
     state = plan.encoder.state()
     encoder = TableEncoder.from_state(json.loads(json.dumps(state)))
-    schema = plan.encoder.as_schema(classes=True)
+    schema = plan.encoder.as_schema()
 
     def make(labelled=True, strict=False):
         return lambda: TableReader([path], encoder, format="csv", labelled=labelled,

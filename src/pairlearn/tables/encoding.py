@@ -144,11 +144,11 @@ class TableEncoder:
             for values in part
         ]
 
-    def as_schema(self, classes: bool) -> Schema | None:
+    def as_schema(self) -> Schema | None:
         """Return a schema with which the compiled readers give the same features, or None.
 
-        A schema exists if all columns are plain numbers without indicators. If `classes`, the label
-        must also have a single spelling for each class.
+        A schema exists if all columns are plain numbers without indicators, and the label has a
+        single spelling for each class.
         """
         plain = all(
             type(c) is NumberColumn
@@ -158,7 +158,7 @@ class TableEncoder:
         if not plain:
             return None
         label, values = self.label, None
-        if label is not None and classes:
+        if label is not None:
             if label.kind == "groups" or label.style != "plain":
                 return None
             if label.kind == "classes":

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.streams.readers.base import ReadError, Refusals
-from pairlearn.streams.readers.schema import listed
+from pairlearn.streams.readers.schema import Schema, listed
 from pairlearn.tables.column import ColumnEncoder
 from pairlearn.tables.columns import make_column
 from pairlearn.tables.encoding import TableEncoder
@@ -98,10 +98,8 @@ class Plan:
         Remarks for the user.
     delimiter : str
         The character between fields.
-    numeric_queries : bool
-        Whether all queries are whole numbers; true without queries.
-    plain_header : bool
-        Whether the first line is a header with distinct names.
+    plain : bool
+        Whether a header with distinct names is the first line and queries are whole numbers.
     """
 
     decisions: tuple[Decision, ...]
@@ -109,8 +107,12 @@ class Plan:
     absent: dict[str, float]
     notes: tuple[str, ...]
     delimiter: str
-    numeric_queries: bool
-    plain_header: bool = True
+    plain: bool
+
+    @property
+    def schema(self) -> Schema | None:
+        """The schema with which the compiled readers deliver the same rows, or None."""
+        return self.encoder.as_schema() if self.plain else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,13 +141,9 @@ class _Files:
 
     def __init__(self, sources: Sequence[Any], options: TableOptions, refuse: Refuse) -> None:
         self._sources, self._options, self._refuse = sources, options, refuse
-        self._first = self._open(sources[0])
-        self.names: tuple[str, ...] = self._first.names
-        self.name: str = self._first.name
-        self.delimiter: str = self._first.delimiter
-        self.notes: tuple[str, ...] = self._first.notes
-        self.repeated: tuple[str, ...] = self._first.repeated
-        self.plain_header: bool = self._first.plain_header
+        self.first = self._open(sources[0])
+        self.names: tuple[str, ...] = self.first.names
+        self.name: str = self.first.name
         #: The names of the files that have been opened.
         self.opened = [self.name]
 
@@ -159,7 +157,7 @@ class _Files:
     def blocks(self) -> Iterator[Block]:
         """Yield all rows; every file must have the columns of the first."""
         for index, source in enumerate(self._sources):
-            table = self._first if index == 0 else self._open(source)
+            table = self.first if index == 0 else self._open(source)
             if index:
                 self.opened.append(table.name)
             odd = [name for name in self.names if name not in table.names]
@@ -201,7 +199,7 @@ def _checked(names: Sequence[str], files: _Files, options: TableOptions) -> tupl
     if options.qid is not None:
         qid = _column(options.qid, names, files.name, "query", options.header)
     for column in (label, qid):
-        if column in files.repeated:
+        if column in files.first.repeated:
             raise ReadError(
                 f"{files.name} has more than one column named {column!r}; rename all but the one "
                 "to use."
@@ -280,7 +278,7 @@ def _plan(
     sample: Mapping[str, Sequence[str]],
 ) -> Plan:
     """Return the label rule, the kinds of columns, the fitted encoder and notes on the file."""
-    commas = file_style(sample.values(), files.delimiter)
+    commas = file_style(sample.values(), files.first.delimiter)
     if options.problem == "classes":
         rule = LabelRule.of_two(label, labels, options.classes, source=files.name)
     elif options.problem == "numbers":
@@ -323,21 +321,16 @@ def _plan(
     if blocks:
         encoder.fit([encoder.read(block) for block in blocks])
     absent = {d.name: _absent(d, sample[d.name]) if d.name in sample else 0.0 for d in decisions}
-    notes = list(files.notes)
+    notes = list(files.first.notes)
     if commas == "european" and any(d.form == "european" for d in decisions):
         notes.append("numbers have decimal commas")
-    if files.delimiter != "," and options.delimiter is None and options.format == "csv":
-        notes.append(f"fields are separated by {files.delimiter!r}")
+    if files.first.delimiter != "," and options.delimiter is None and options.format == "csv":
+        notes.append(f"fields are separated by {files.first.delimiter!r}")
     numeric = qid is None or all(text.strip().isdigit() for text in sample[qid])
     return Plan(
-        tuple(decisions),
-        encoder,
-        absent,
-        tuple(notes),
-        files.delimiter,
-        numeric,
-        files.plain_header,
-    )
+        tuple(decisions), encoder, absent, tuple(notes), files.first.delimiter,
+        numeric and files.first.plain_header,
+    )  # fmt: skip
 
 
 def _absent(decision: Decision, values: Sequence[str]) -> float:

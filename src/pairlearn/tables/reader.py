@@ -214,5 +214,5 @@ def usable_rows(
         part, kept = encoder.take(part, blame < 0), kept[blame < 0]
     for line in sorted(reasons):
         refuse(block.source, line, reasons[line])
-    y, qid = (None if values is None else values[kept] for values in (y, qid))
-    return part, lines[kept], y, qid
+    y = None if y is None else y[kept]
+    return part, lines[kept], y, None if qid is None else qid[kept]

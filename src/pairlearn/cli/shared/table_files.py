@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "TABLES", "decided_lines", "decided_values", "encoder_of", "open_encoded", "sources_of",
-    "table_options", "text_size",
+    "table_options", "table_reader", "text_size",
 ]  # fmt: skip
 
 #: Formats whose columns have names and kinds.
@@ -135,7 +135,7 @@ def table_options(data: Sequence[str], reading: Reading, problem: str) -> TableO
         dtype="float32" if reading.single else "float64",
         format=form,
         header=reading.header,
-        delimiter=None if reading.delimiter is None else reading.delimiter.replace("\\t", "\t"),
+        delimiter=_delimiter(reading),
         strict=reading.strict,
     )
 
@@ -286,8 +286,6 @@ def open_encoded(
     encoder: TableEncoder, data: Sequence[str], reading: Reading, *, labelled: bool
 ) -> Reader:
     """Return a reader of new data for a model of a table."""
-    from pairlearn.tables.reader import TableReader
-
     form = format_of(data, reading)
     if form not in TABLES:
         raise click.UsageError(
@@ -302,8 +300,20 @@ def open_encoded(
             )
     if labelled and reading.label is not None and encoder.label is not None:
         encoder.label = replace(encoder.label, column=reading.label)
-    delimiter = None if reading.delimiter is None else reading.delimiter.replace("\\t", "\t")
+    return table_reader(encoder, data, form, reading, labelled=labelled)
+
+
+def table_reader(
+    encoder: TableEncoder, data: Sequence[str], form: str, reading: Reading, *, labelled: bool
+) -> Reader:
+    """Return a reader of tables through an encoder."""
+    from pairlearn.tables.reader import TableReader
+
     return TableReader(
         sources_of(data, form), encoder, format=form, labelled=labelled, header=reading.header,
-        delimiter=delimiter, strict=reading.strict,
+        delimiter=_delimiter(reading), strict=reading.strict,
     )  # fmt: skip
+
+
+def _delimiter(reading: Reading) -> str | None:
+    return None if reading.delimiter is None else reading.delimiter.replace("\\t", "\t")

@@ -17,7 +17,13 @@ from pairlearn.cli.shared.reading import (
     spelled,
 )
 from pairlearn.cli.shared.scoring import odd_lines
-from pairlearn.cli.shared.table_files import TABLES, sources_of, table_options, text_size
+from pairlearn.cli.shared.table_files import (
+    TABLES,
+    sources_of,
+    table_options,
+    table_reader,
+    text_size,
+)
 
 if TYPE_CHECKING:
     from pairlearn.models import ModelRecord
@@ -168,26 +174,18 @@ def open_training_data(
     if form not in TABLES or (how == "stream" and "-" in data):
         return _with_schema(data, reading, problem, form)
     from pairlearn.tables.fitting import load_table, plan_table
-    from pairlearn.tables.reader import TableReader
 
-    options = table_options(data, reading, problem)
-    sources = sources_of(data, form)
-    if how == "offline" and ("-" in data or text_size(sources) <= _COMPILED):
+    options, sources = table_options(data, reading, problem), sources_of(data, form)
+    is_large = "-" not in data and text_size(sources) > _COMPILED
+    plan = plan_table(sources, options) if how == "stream" or is_large else None
+    schema = None if plan is None else plan.schema
+    if plan is None or (how == "offline" and schema is None):
         return EncodedTable(load_table(sources, options), problem)
-    plan = plan_table(sources, options)
-    # The compiled readers need column names that differ and queries that are numbers.
-    if plan.numeric_queries and plan.plain_header:
-        schema = plan.encoder.as_schema(classes=True)
-        if schema is not None:
-            reading = replace(reading, delimiter=plan.delimiter if form == "csv" else None)
-            return Rows(open_data(data, schema, reading), problem, schema, plan)
-    if how == "offline":
-        return EncodedTable(load_table(sources, options), problem)
-    reader = TableReader(
-        sources, plan.encoder, format=form, labelled=True, header=reading.header,
-        delimiter=plan.delimiter, strict=reading.strict,
-    )  # fmt: skip
-    return Rows(reader, problem, plan.encoder, plan)
+    reading = replace(reading, delimiter=plan.delimiter)
+    if schema is None:
+        reader = table_reader(plan.encoder, data, form, reading, labelled=True)
+        return Rows(reader, problem, plan.encoder, plan)
+    return Rows(open_data(data, schema, reading), problem, schema, plan)
 
 
 def _with_schema(data: tuple[str, ...], reading: Reading, problem: str, form: str) -> Rows:
