@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from pairlearn.streams.readers.base import ReadError
 from pairlearn.streams.readers.schema import Schema, listed
-from pairlearn.tables.column import ColumnEncoder
+from pairlearn.tables.column import ColumnEncoder, saved_flag
 from pairlearn.tables.columns import restored_column
 from pairlearn.tables.labels import LabelRule
 from pairlearn.tables.number_columns import NumberColumn
@@ -42,6 +42,9 @@ class TableEncoder:
         The column of the query.
     dtype : {"float64", "float32"}
         The type of the features.
+    compiled : bool
+        Whether compiled readers deliver the rows, see `as_schema`. They refuse a row with an
+        unreadable field.
 
     Examples
     --------
@@ -65,11 +68,13 @@ class TableEncoder:
         label: LabelRule | None = None,
         qid: str | None = None,
         dtype: str = "float64",
+        compiled: bool = False,
     ) -> None:
         self.columns = tuple(columns)
         self.label = label
         self.qid = qid
         self.dtype = dtype
+        self.compiled = compiled
 
     def read(self, block: Block, odd: Callable[[str, int, str], None] | None = None) -> list[Any]:
         """Return the compact values of a block; `odd` is called for each unreadable field."""
@@ -234,6 +239,7 @@ class TableEncoder:
             "label": None if self.label is None else self.label.state(),
             "qid": self.qid,
             "dtype": self.dtype,
+            **({"compiled": True} if self.compiled else {}),
         }
 
     @classmethod
@@ -261,4 +267,5 @@ class TableEncoder:
         if len({column.name for column in columns}) != len(columns):
             raise ValueError("the saved table has a column twice.")
         label = None if state.get("label") is None else LabelRule.from_state(state["label"])
-        return cls(columns, label=label, qid=qid, dtype=dtype)
+        compiled = "compiled" in state and saved_flag(state, "compiled")
+        return cls(columns, label=label, qid=qid, dtype=dtype, compiled=compiled)

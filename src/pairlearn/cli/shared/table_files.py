@@ -17,6 +17,7 @@ from pairlearn.cli.shared.reading import (
     check_svmlight_options,
     classes_of,
     format_of,
+    open_data,
     spelled,
     split_names,
 )
@@ -300,7 +301,29 @@ def open_encoded(
             )
     if labelled and reading.label is not None and encoder.label is not None:
         encoder.label = replace(encoder.label, column=reading.label)
-    return table_reader(encoder, data, form, reading, labelled=labelled)
+    compiled = _compiled_reader(encoder, data, form, reading, labelled=labelled)
+    return compiled or table_reader(encoder, data, form, reading, labelled=labelled)
+
+
+def _compiled_reader(
+    encoder: TableEncoder, data: Sequence[str], form: str, reading: Reading, *, labelled: bool
+) -> Reader | None:
+    """Return the compiled reader if the model was trained through one and the header is plain."""
+    from pairlearn.tables.rows import open_table
+
+    schema = encoder.as_schema() if encoder.compiled else None
+    if schema is None:
+        return None
+    if data[0] != "-":
+        table = open_table(
+            sources_of(data, form)[0], form, header=reading.header, delimiter=_delimiter(reading)
+        )
+        if not table.plain_header:
+            return None
+        reading = replace(reading, delimiter=table.delimiter)
+    if not labelled:
+        schema = replace(schema, label=None, qid=None, classes=None)
+    return open_data(data, schema, reading)
 
 
 def table_reader(

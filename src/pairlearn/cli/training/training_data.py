@@ -123,8 +123,9 @@ class Rows:
     @property
     def codes(self) -> tuple[float, ...] | None:
         """The labels that the reader delivers for the classes."""
-        if self.schema is not None and not self.schema.text_labels:
-            return self.schema.classes  # type: ignore[return-value]
+        schema = getattr(self.reader, "schema", self.schema)
+        if schema is not None and not schema.text_labels:
+            return schema.classes  # type: ignore[return-value]
         return (0.0, 1.0) if self.classes else None
 
     @property
@@ -185,7 +186,8 @@ def open_training_data(
     if schema is None:
         reader = table_reader(plan.encoder, data, form, reading, labelled=True)
         return Rows(reader, problem, plan.encoder, plan)
-    return Rows(open_data(data, schema, reading), problem, schema, plan)
+    plan.encoder.compiled = True
+    return Rows(open_data(data, schema, reading), problem, plan.encoder, plan)
 
 
 def _with_schema(data: tuple[str, ...], reading: Reading, problem: str, form: str) -> Rows:
