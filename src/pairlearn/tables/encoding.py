@@ -12,8 +12,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.streams.readers.base import ReadError
-from pairlearn.streams.readers.schema import Schema, listed
+from pairlearn.streams.readers.schema import Schema
 from pairlearn.tables.column import ColumnEncoder, saved_flag
 from pairlearn.tables.columns import restored_column
 from pairlearn.tables.labels import LabelRule
@@ -78,12 +77,6 @@ class TableEncoder:
 
     def read(self, block: Block, odd: Callable[[str, int, str], None] | None = None) -> list[Any]:
         """Return the compact values of a block; `odd` is called for each unreadable field."""
-        absent = [c.name for c in self.columns if c.name not in block.columns]
-        if absent:
-            raise ReadError(
-                f"{block.source} has no column {listed(absent)}, which the model needs; its "
-                f"columns: {listed(list(block.columns))}."
-            )
         found = []
         for column in self.columns:
             name = column.name

@@ -85,33 +85,22 @@ class EncodedTable:
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """A reader of rows, by an encoder of columns or by a schema.
-
-    `plan` is what the columns were taken for, if the program has found that out.
-    """
+    """A reader of rows. A table has a plan of its columns; other data and pipes have a schema."""
 
     reader: Reader
     problem: str
-    columns_by: TableEncoder | Schema
     plan: Plan | None = None
-
-    @property
-    def schema(self) -> Schema | None:
-        """The schema, if rows are read by one."""
-        from pairlearn.streams.readers.schema import Schema
-
-        return self.columns_by if isinstance(self.columns_by, Schema) else None
+    schema: Schema | None = None
 
     @property
     def encoder(self) -> TableEncoder | None:
-        """What turns columns into features, if it is not a schema."""
-        by: Any = self.columns_by
-        return by if self.schema is None else None
+        """What turns columns into features, if there is a plan."""
+        return None if self.plan is None else self.plan.encoder
 
     @property
     def feature_names(self) -> Any:
         """The names of the features."""
-        return self.reader.feature_names if self.encoder is None else self.encoder.feature_names
+        return self.reader.feature_names
 
     @property
     def classes(self) -> tuple[Any, ...]:
@@ -147,13 +136,11 @@ class Rows:
 
     def columns(self) -> dict[str, Any]:
         """Return how to read such columns again, for the model file."""
-        if self.schema is None:
-            return {"table": self.encoder.state()}  # type: ignore[union-attr]
+        if self.encoder is not None:
+            return {"table": self.encoder.state()}
+        assert self.schema is not None
         layout = getattr(self.reader, "layout", None)
-        columns = None
-        if layout is not None:
-            used = {*layout.numbers, *layout.categories}
-            columns = [layout.names[j] for j in sorted(used, key=layout.first.__getitem__)]
+        columns = None if layout is None else [layout.names[j] for j in layout.first]
         return {"schema": schema_to_plain(self.schema, columns)}
 
     def refused(self) -> tuple[Any, list[str]]:
@@ -185,9 +172,9 @@ def open_training_data(
     reading = replace(reading, delimiter=plan.delimiter)
     if schema is None:
         reader = table_reader(plan.encoder, data, form, reading, labelled=True)
-        return Rows(reader, problem, plan.encoder, plan)
+        return Rows(reader, problem, plan)
     plan.encoder.compiled = True
-    return Rows(open_data(data, schema, reading), problem, plan.encoder, plan)
+    return Rows(open_data(data, schema, reading), problem, plan)
 
 
 def _with_schema(data: tuple[str, ...], reading: Reading, problem: str, form: str) -> Rows:
@@ -201,7 +188,7 @@ def _with_schema(data: tuple[str, ...], reading: Reading, problem: str, form: st
     elif schema.classes is None:
         classes = find_classes(data, schema, reading)
         schema = replace(schema, classes=classes, label=_label(schema))
-    return Rows(open_data(data, schema, reading), problem, schema)
+    return Rows(open_data(data, schema, reading), problem, schema=schema)
 
 
 def _label(schema: Schema) -> str | int:
