@@ -438,3 +438,20 @@ def test_a_model_of_a_stream_finds_the_delimiter_and_refuses_unreadable_rows(tmp
     out, err = call(capsys, "predict", model, tmp_path / "b.csv")
     assert [line.split(",")[0] for line in out.splitlines()] == ["line", "2", "4"]
     assert "b.csv:3: column 'b': 'x' is not a number" in err
+
+
+@pytest.mark.parametrize("kind", ["number as text", "label as text", "label true or false"])
+def test_a_stream_of_parquet_with_numbers_that_are_texts(kind, tmp_path, capsys):
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet
+
+    a = [round(np.sin(k), 4) for k in range(100)]
+    y = [int(np.sin(k + 0.4) > 0) for k in range(100)]
+    if kind == "number as text":
+        a = list(map(str, a))
+    else:
+        y = list(map(str if kind == "label as text" else bool, y))
+    pyarrow.parquet.write_table(pa.table({"a": a, "b": [k % 7 for k in range(100)], "y": y}), "p")
+    call(capsys, "train", "p", "--label", "y", "--fit", "stream", "-o", "m")
+    out, err = call(capsys, "evaluate", "m", "p", "--json")
+    assert (json.loads(out)["rows"], err) == (100, "")

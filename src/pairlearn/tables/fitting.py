@@ -98,8 +98,9 @@ class Plan:
         Remarks for the user.
     delimiter : str
         The character between fields.
-    plain : bool
-        Whether a header with distinct names is the first line and queries are whole numbers.
+    schema : Schema or None
+        The schema with which a compiled reader delivers the same rows, if there is one; None for a
+        table in memory.
     """
 
     decisions: tuple[Decision, ...]
@@ -107,12 +108,7 @@ class Plan:
     absent: dict[str, float]
     notes: tuple[str, ...]
     delimiter: str
-    plain: bool
-
-    @property
-    def schema(self) -> Schema | None:
-        """The schema with which the compiled readers deliver the same rows, or None."""
-        return self.encoder.as_schema() if self.plain else None
+    schema: Schema | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -326,11 +322,12 @@ def _plan(
         notes.append("numbers have decimal commas")
     if files.first.delimiter != "," and options.delimiter is None and options.format == "csv":
         notes.append(f"fields are separated by {files.first.delimiter!r}")
-    numeric = qid is None or all(text.strip().isdigit() for text in sample[qid])
-    return Plan(
-        tuple(decisions), encoder, absent, tuple(notes), files.first.delimiter,
-        numeric and files.first.plain_header,
-    )  # fmt: skip
+    schema = encoder.as_schema() if blocks else None
+    if qid is not None and not all(text.strip().isdigit() for text in sample[qid]):
+        schema = None
+    if schema is not None and not files.first.suits(schema):
+        schema = None
+    return Plan(tuple(decisions), encoder, absent, tuple(notes), files.first.delimiter, schema)
 
 
 def _absent(decision: Decision, values: Sequence[str]) -> float:

@@ -21,13 +21,14 @@ from numpy.typing import NDArray
 
 from pairlearn.streams.readers.arrow import (
     damaged,
+    is_numeric,
     load_pyarrow,
     open_arrow,
     record_batches,
 )
 from pairlearn.streams.readers.base import ReadError
 from pairlearn.streams.readers.byte_source import ByteSource
-from pairlearn.streams.readers.schema import listed, short_name, shown_kind
+from pairlearn.streams.readers.schema import Schema, listed, short_name, shown_kind
 from pairlearn.tables.layout import (
     filled_width,
     find_delimiter,
@@ -237,6 +238,10 @@ class TextTable:
             self.notes += (f"columns of one name, {listed(self.repeated)}, are told apart by their "
                            "number, as in 'NAME (2)'",)  # fmt: skip
 
+    def suits(self, schema: Schema) -> bool:
+        """Whether a compiled reader can read the columns of a schema."""
+        return self.plain_header
+
     def _first_lines(self) -> list[bytes]:
         """Return the first lines, without a byte-order mark."""
         lines = self._lines
@@ -432,7 +437,6 @@ class ArrowTable:
 
     notes: tuple[str, ...] = ()
     repeated: tuple[str, ...] = ()
-    plain_header = True
     delimiter = ","
 
     def __init__(self, path: str | Path, *, leave_out: Sequence[str] = ()) -> None:
@@ -443,12 +447,19 @@ class ArrowTable:
             raise ReadError(f"{path} has more than one column named {listed(repeated)}; rename "
                             "the columns.")  # fmt: skip
         self.names = tuple(name for name in names if name not in leave_out)
+        self._worded = {n for n, kind in zip(names, types, strict=True) if not is_numeric(kind)}
         for name, kind in zip(names, types, strict=True):
             if name in self.names and self._pa.types.is_nested(kind):
                 raise ReadError(
                     f"{path}: column {short_name(name)} is {shown_kind(kind)}; take its parts "
                     f"out into columns, or leave it out with --exclude {name!r}."
                 )
+
+    def suits(self, schema: Schema) -> bool:
+        """Whether a compiled reader can read the columns of a schema."""
+        numbers = {*(schema.features or ()), schema.qid}
+        label_is_text = schema.label in self._worded
+        return not numbers & self._worded and label_is_text == schema.text_labels
 
     def _batches(self, size: int) -> Iterator[Any]:
         names = list(self.names)

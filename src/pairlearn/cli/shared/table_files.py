@@ -314,15 +314,15 @@ def _compiled_reader(
     schema = encoder.as_schema() if encoder.compiled else None
     if schema is None:
         return None
+    if not labelled:
+        schema = replace(schema, label=None, qid=None, classes=None)
     if data[0] != "-":
         table = open_table(
             sources_of(data, form)[0], form, header=reading.header, delimiter=_delimiter(reading)
         )
-        if not table.plain_header:
+        if not table.suits(schema):
             return None
         reading = replace(reading, delimiter=table.delimiter)
-    if not labelled:
-        schema = replace(schema, label=None, qid=None, classes=None)
     return open_data(data, schema, reading)
 
 

@@ -23,7 +23,15 @@ from pairlearn.streams.readers.row_buffer import (
 )
 from pairlearn.streams.readers.schema import Layout, Schema, listed, short_name, shown_kind
 
-__all__ = ["ArrowReader", "damaged", "files_of", "load_pyarrow", "open_arrow", "record_batches"]
+__all__ = [
+    "ArrowReader",
+    "damaged",
+    "files_of",
+    "is_numeric",
+    "load_pyarrow",
+    "open_arrow",
+    "record_batches",
+]
 
 #: Bytes of numbers gathered at once; they stay in the processor's cache.
 _PIECE = 1 << 18
@@ -95,8 +103,7 @@ class ArrowReader(Reader):
         """Refuse columns whose type cannot become a number or a category."""
         is_ = self._pa.types
         for j, kind in enumerate(types):
-            numeric = is_.is_floating(kind) or is_.is_integer(kind) or is_.is_boolean(kind)
-            numeric = numeric or is_.is_decimal(kind) or is_.is_null(kind)
+            numeric = is_numeric(kind)
             name = self.layout.names[j]
             if j in self.layout.levels:
                 content = kind.value_type if is_.is_dictionary(kind) else kind
@@ -412,6 +419,13 @@ def open_arrow(path: str | Path) -> tuple[Any, tuple[str, ...], list[Any]]:
         return file, tuple(schema.names), list(schema.types)  # names are decoded here
     except (pa.ArrowException, OSError, UnicodeError) as error:
         raise damaged(path, error) from None
+
+
+def is_numeric(kind: Any) -> bool:
+    """Whether `ArrowReader` reads columns of a type as numbers."""
+    is_ = load_pyarrow().types
+    tests = is_.is_floating, is_.is_integer, is_.is_boolean, is_.is_decimal, is_.is_null
+    return any(test(kind) for test in tests)
 
 
 def record_batches(file: Any, size: int, skip: int = 0) -> Iterator[Any]:
