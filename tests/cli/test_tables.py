@@ -16,6 +16,7 @@ import pytest
 from pairlearn import SGD, load_model, roc_auc
 from pairlearn.cli.program import program
 from pairlearn.cli.running import run
+from pairlearn.models import read_model
 
 _PATH = Path(__file__).parents[1] / "tables" / "real_files.py"
 _SPEC = importlib.util.spec_from_file_location("real_files", _PATH)
@@ -399,3 +400,34 @@ def test_copies_of_rows_are_told(command, capsys):
     more = ["--methods", "ours,logistic", "--splits", "1"] if command == "compare" else []
     out, err = call(capsys, command, "a.csv", "--label", "y", *more)
     assert "60 of 120 rows are exact copies of others" in out + err
+
+
+def test_a_model_of_a_stream_finds_the_delimiter_and_refuses_unreadable_rows(tmp_path, capsys):
+    rows = [f"{np.sin(k):.4f};{k % 7};{int(np.sin(k + 0.4) > 0)}\n" for k in range(100)]
+    (tmp_path / "a.csv").write_text("a;b;y\n" + "".join(rows))
+    (tmp_path / "b.csv").write_text("y\tb\ta\n1\t2\t0.5\n0\tx\t0.5\n0\t\t0.5\n")
+    model = tmp_path / "m.safetensors"
+    call(capsys, "train", tmp_path / "a.csv", "--label", "y", "--fit", "stream", "-o", model)
+    assert read_model(model).provenance["table"]["compiled"]
+    out, _ = call(capsys, "predict", model, tmp_path / "a.csv")
+    assert out.count("\n") == 101
+    out, err = call(capsys, "predict", model, tmp_path / "b.csv")
+    assert [line.split(",")[0] for line in out.splitlines()] == ["line", "2", "4"]
+    assert "b.csv:3: column 'b': 'x' is not a number" in err
+
+
+@pytest.mark.parametrize("kind", ["number as text", "label as text", "label true or false"])
+def test_a_stream_of_parquet_with_numbers_that_are_texts(kind, tmp_path, capsys):
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet
+
+    a = [round(np.sin(k), 4) for k in range(100)]
+    y = [int(np.sin(k + 0.4) > 0) for k in range(100)]
+    if kind == "number as text":
+        a = list(map(str, a))
+    else:
+        y = list(map(str if kind == "label as text" else bool, y))
+    pyarrow.parquet.write_table(pa.table({"a": a, "b": [k % 7 for k in range(100)], "y": y}), "p")
+    call(capsys, "train", "p", "--label", "y", "--fit", "stream", "-o", "m")
+    out, err = call(capsys, "evaluate", "m", "p", "--json")
+    assert (json.loads(out)["rows"], err) == (100, "")

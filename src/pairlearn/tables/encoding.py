@@ -12,9 +12,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.streams.readers.base import ReadError
-from pairlearn.streams.readers.schema import Schema, listed
-from pairlearn.tables.column import ColumnEncoder
+from pairlearn.streams.readers.schema import Schema
+from pairlearn.tables.column import ColumnEncoder, saved_flag
 from pairlearn.tables.columns import restored_column
 from pairlearn.tables.labels import LabelRule
 from pairlearn.tables.number_columns import NumberColumn
@@ -42,6 +41,9 @@ class TableEncoder:
         The column of the query.
     dtype : {"float64", "float32"}
         The type of the features.
+    compiled : bool
+        Whether compiled readers deliver the rows, see `as_schema`. They refuse a row with an
+        unreadable field.
 
     Examples
     --------
@@ -65,20 +67,16 @@ class TableEncoder:
         label: LabelRule | None = None,
         qid: str | None = None,
         dtype: str = "float64",
+        compiled: bool = False,
     ) -> None:
         self.columns = tuple(columns)
         self.label = label
         self.qid = qid
         self.dtype = dtype
+        self.compiled = compiled
 
     def read(self, block: Block, odd: Callable[[str, int, str], None] | None = None) -> list[Any]:
         """Return the compact values of a block; `odd` is called for each unreadable field."""
-        absent = [c.name for c in self.columns if c.name not in block.columns]
-        if absent:
-            raise ReadError(
-                f"{block.source} has no column {listed(absent)}, which the model needs; its "
-                f"columns: {listed(list(block.columns))}."
-            )
         found = []
         for column in self.columns:
             name = column.name
@@ -144,11 +142,11 @@ class TableEncoder:
             for values in part
         ]
 
-    def as_schema(self, classes: bool) -> Schema | None:
+    def as_schema(self) -> Schema | None:
         """Return a schema with which the compiled readers give the same features, or None.
 
-        A schema exists if all columns are plain numbers without indicators. If `classes`, the label
-        must also have a single spelling for each class.
+        A schema exists if all columns are plain numbers without indicators, and the label has a
+        single spelling for each class.
         """
         plain = all(
             type(c) is NumberColumn
@@ -158,7 +156,7 @@ class TableEncoder:
         if not plain:
             return None
         label, values = self.label, None
-        if label is not None and classes:
+        if label is not None:
             if label.kind == "groups" or label.style != "plain":
                 return None
             if label.kind == "classes":
@@ -234,6 +232,7 @@ class TableEncoder:
             "label": None if self.label is None else self.label.state(),
             "qid": self.qid,
             "dtype": self.dtype,
+            **({"compiled": True} if self.compiled else {}),
         }
 
     @classmethod
@@ -261,4 +260,5 @@ class TableEncoder:
         if len({column.name for column in columns}) != len(columns):
             raise ValueError("the saved table has a column twice.")
         label = None if state.get("label") is None else LabelRule.from_state(state["label"])
-        return cls(columns, label=label, qid=qid, dtype=dtype)
+        compiled = "compiled" in state and saved_flag(state, "compiled")
+        return cls(columns, label=label, qid=qid, dtype=dtype, compiled=compiled)

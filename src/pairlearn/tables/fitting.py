@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.streams.readers.base import ReadError, Refusal, Refusals
-from pairlearn.streams.readers.schema import listed, short_name
+from pairlearn.streams.readers.base import ReadError, Refusals
+from pairlearn.streams.readers.schema import Schema, listed
 from pairlearn.tables.column import ColumnEncoder
 from pairlearn.tables.columns import make_column
 from pairlearn.tables.encoding import TableEncoder
 from pairlearn.tables.kinds import UNUSED, Decision, decide
 from pairlearn.tables.labels import LabelRule
-from pairlearn.tables.reader import OddFields, labelled_rows
+from pairlearn.tables.reader import OddFields, Refuse, usable_rows
 from pairlearn.tables.rows import Block, no_column, open_table
 from pairlearn.tables.values import file_style, is_missing, parse_numbers
 from pairlearn.typing import Vector
@@ -98,10 +98,9 @@ class Plan:
         Remarks for the user.
     delimiter : str
         The character between fields.
-    numeric_queries : bool
-        Whether all queries are whole numbers; true without queries.
-    plain_header : bool
-        Whether the first line is a header with distinct names.
+    schema : Schema or None
+        The schema with which a compiled reader delivers the same rows, if there is one; None for a
+        table in memory.
     """
 
     decisions: tuple[Decision, ...]
@@ -109,8 +108,7 @@ class Plan:
     absent: dict[str, float]
     notes: tuple[str, ...]
     delimiter: str
-    numeric_queries: bool
-    plain_header: bool = True
+    schema: Schema | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,18 +123,6 @@ class FittedTable:
     odd: OddFields
 
 
-class _Refused:
-    def __init__(self, strict: bool) -> None:
-        self.refusals = Refusals()
-        self._strict = strict
-
-    def __call__(self, source: str, line: int, reason: str) -> None:
-        refusal = Refusal(source, line, reason)
-        if self._strict:
-            raise ReadError(f"{refusal} (strict: stopped at the first row that cannot be used)")
-        self.refusals = self.refusals.add(refusal)
-
-
 def _together(one: Refusals, other: Refusals, sources: Sequence[str]) -> Refusals:
     """Merge the refused rows of two rounds, in the order of the files."""
     first = sorted(
@@ -149,15 +135,11 @@ def _together(one: Refusals, other: Refusals, sources: Sequence[str]) -> Refusal
 class _Files:
     """The rows of several files, with the names and layout of the first."""
 
-    def __init__(self, sources: Sequence[Any], options: TableOptions, refuse: _Refused) -> None:
+    def __init__(self, sources: Sequence[Any], options: TableOptions, refuse: Refuse) -> None:
         self._sources, self._options, self._refuse = sources, options, refuse
-        self._first = self._open(sources[0])
-        self.names: tuple[str, ...] = self._first.names
-        self.name: str = self._first.name
-        self.delimiter: str = self._first.delimiter
-        self.notes: tuple[str, ...] = self._first.notes
-        self.repeated: tuple[str, ...] = self._first.repeated
-        self.plain_header: bool = self._first.plain_header
+        self.first = self._open(sources[0])
+        self.names: tuple[str, ...] = self.first.names
+        self.name: str = self.first.name
         #: The names of the files that have been opened.
         self.opened = [self.name]
 
@@ -171,7 +153,7 @@ class _Files:
     def blocks(self) -> Iterator[Block]:
         """Yield all rows; every file must have the columns of the first."""
         for index, source in enumerate(self._sources):
-            table = self._first if index == 0 else self._open(source)
+            table = self.first if index == 0 else self._open(source)
             if index:
                 self.opened.append(table.name)
             odd = [name for name in self.names if name not in table.names]
@@ -213,7 +195,7 @@ def _checked(names: Sequence[str], files: _Files, options: TableOptions) -> tupl
     if options.qid is not None:
         qid = _column(options.qid, names, files.name, "query", options.header)
     for column in (label, qid):
-        if column in files.repeated:
+        if column in files.first.repeated:
             raise ReadError(
                 f"{files.name} has more than one column named {column!r}; rename all but the one "
                 "to use."
@@ -259,7 +241,7 @@ def plan_table(sources: Sequence[Any], options: TableOptions) -> Plan:
     Plan
         Its encoder is fitted to the first rows.
     """
-    refuse = _Refused(options.strict)
+    refuse = Refuse(options.strict)
     files = _Files(sources, options, refuse)
     label, qid = _checked(files.names, files, options)
     taken: list[Block] = []
@@ -292,7 +274,7 @@ def _plan(
     sample: Mapping[str, Sequence[str]],
 ) -> Plan:
     """Return the label rule, the kinds of columns, the fitted encoder and notes on the file."""
-    commas = file_style(sample.values(), files.delimiter)
+    commas = file_style(sample.values(), files.first.delimiter)
     if options.problem == "classes":
         rule = LabelRule.of_two(label, labels, options.classes, source=files.name)
     elif options.problem == "numbers":
@@ -335,21 +317,17 @@ def _plan(
     if blocks:
         encoder.fit([encoder.read(block) for block in blocks])
     absent = {d.name: _absent(d, sample[d.name]) if d.name in sample else 0.0 for d in decisions}
-    notes = list(files.notes)
+    notes = list(files.first.notes)
     if commas == "european" and any(d.form == "european" for d in decisions):
         notes.append("numbers have decimal commas")
-    if files.delimiter != "," and options.delimiter is None and options.format == "csv":
-        notes.append(f"fields are separated by {files.delimiter!r}")
-    numeric = qid is None or all(text.strip().isdigit() for text in sample[qid])
-    return Plan(
-        tuple(decisions),
-        encoder,
-        absent,
-        tuple(notes),
-        files.delimiter,
-        numeric,
-        files.plain_header,
-    )
+    if files.first.delimiter != "," and options.delimiter is None and options.format == "csv":
+        notes.append(f"fields are separated by {files.first.delimiter!r}")
+    schema = encoder.as_schema() if blocks else None
+    if qid is not None and not all(text.strip().isdigit() for text in sample[qid]):
+        schema = None
+    if schema is not None and not files.first.suits(schema):
+        schema = None
+    return Plan(tuple(decisions), encoder, absent, tuple(notes), files.first.delimiter, schema)
 
 
 def _absent(decision: Decision, values: Sequence[str]) -> float:
@@ -379,7 +357,7 @@ def load_table(sources: Sequence[Any], options: TableOptions) -> FittedTable:
     FittedTable
         Plan, features and labels.
     """
-    read, refuse, odd = _Refused(options.strict), _Refused(options.strict), OddFields()
+    read, refuse, odd = Refuse(options.strict), Refuse(options.strict), OddFields()
     files = _Files(sources, options, read)
     label, qid = _checked(files.names, files, options)
     blocks = list(files.blocks())
@@ -392,27 +370,7 @@ def load_table(sources: Sequence[Any], options: TableOptions) -> FittedTable:
     ys: list[Any] = []
     queries: list[Any] = []
     for index, block in enumerate(blocks):
-        kept, y, query, reasons = labelled_rows(encoder, block)
-        if reasons:
-            for k, reason in sorted(reasons.items()):
-                refuse(block.source, int(block.lines[k]), reason)
-            y, query = y[kept], None if query is None else query[kept]
-            block = block.take(kept)
-
-        def note(column: str, line: int, reason: str, source: str = block.source) -> None:
-            if options.strict:
-                refuse(source, line, f"column {column!r}: {reason}")
-            odd.add(source, column, line, reason)
-
-        part = encoder.read(block, note)
-        blame = encoder.refused(part)
-        for k in np.flatnonzero(blame >= 0).tolist():
-            name = short_name(encoder.columns[blame[k]].name)
-            refuse(block.source, int(block.lines[k]), f"column {name}: the value is missing")
-        if (blame >= 0).any():
-            good = blame < 0
-            part, y = encoder.take(part, good), y[good]
-            query = None if query is None else query[good]
+        part, _, y, query = usable_rows(encoder, block, refuse, odd)
         if len(y):
             parts.append(part)
             ys.append(y)

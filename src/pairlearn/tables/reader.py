@@ -11,14 +11,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.streams.readers.base import Chunk, Position, Reader, ReadError, digest
+from pairlearn.streams.readers.base import (
+    Chunk,
+    Position,
+    Reader,
+    ReadError,
+    Refusal,
+    Refusals,
+    digest,
+)
 from pairlearn.streams.readers.schema import short_name
 from pairlearn.tables.encoding import TableEncoder
 from pairlearn.tables.labels import query_numbers
 from pairlearn.tables.rows import BLOCK_ROWS, Block, no_column, open_table
-from pairlearn.typing import Vector
 
-__all__ = ["OddFields", "TableReader"]
+__all__ = ["OddFields", "Refuse", "TableReader", "usable_rows"]
 
 
 class OddFields:
@@ -40,6 +47,17 @@ class OddFields:
             f"{self.first[column]}"
             for column, count in self.counts.items()
         ]
+
+
+class Refuse:
+    """Count refused rows; if `strict`, stop at the first."""
+
+    def __init__(self, strict: bool, refusals: Refusals | None = None) -> None:
+        self.strict, self.refusals = strict, refusals or Refusals()
+
+    def __call__(self, source: str, line: int, reason: str) -> None:
+        """Refuse the row at a line."""
+        self.refusals = self.refusals.add(Refusal(source, line, reason), strict=self.strict)
 
 
 class TableReader(Reader):
@@ -140,70 +158,61 @@ class TableReader(Reader):
                 self._table = self._open(index)
                 self.position = replace(self.position, file=index, offset=0, line=1, consumed="")
             place = self.position.offset
-            refused = self.position.refusals
-
-            def refuse(source: str, line: int, reason: str) -> None:
-                nonlocal refused
-                refused = self.refuse(refused, source, line, reason)
-
+            refuse = Refuse(self.strict, self.position.refusals)
             for block in self._table.blocks(refuse, skip=place, size=self._chunk_rows):
-                self.position = replace(self.position, refusals=refused)
-                chunk = self._chunk(block)
-                refused = self.position.refusals
+                chunk = self._chunk(block, refuse)
                 if len(chunk):
                     yield chunk
-            self.position = replace(self.position, refusals=refused)
+            self.position = replace(self.position, refusals=refuse.refusals)
         if self.position.row == 0:
             raise self._nothing_read(str(self._table.name))
 
-    def _chunk(self, block: Block) -> Chunk:
+    def _chunk(self, block: Block, refuse: Refuse) -> Chunk:
         """Encode a block, refuse unusable rows, and return the rest as a chunk."""
-
-        def odd(column: str, line: int, reason: str) -> None:
-            if self.strict:
-                self.refuse(self.refusals, block.source, line, f"column {column!r}: {reason}")
-            self.odd.add(block.source, column, line, reason)
-
-        encoder = self.encoder
-        kept, y, qid, reasons = (
-            labelled_rows(encoder, block)
-            if self._labelled
-            else (np.arange(len(block)), None, None, {})
-        )
-        whole = block
-        if reasons:
-            block = block.take(kept)
-        part = encoder.read(block, odd)
-        blame = encoder.refused(part)
-        if (blame >= 0).any():
-            for k in np.flatnonzero(blame >= 0).tolist():
-                name = encoder.columns[blame[k]].name
-                reasons[int(kept[k])] = f"column {short_name(name)}: the value is missing"
-            part, kept = encoder.take(part, blame < 0), kept[blame < 0]
-        refusals = self.position.refusals
-        for k, reason in sorted(reasons.items()):
-            refusals = self.refuse(refusals, block.source, int(whole.lines[k]), reason)
+        part, lines, y, qid = usable_rows(self.encoder, block, refuse, self.odd, self._labelled)
         first_row = self.position.row
         self.position = replace(
-            self.position, offset=block.offset, line=block.line, row=first_row + len(kept),
-            refusals=refusals, consumed=block.consumed,
+            self.position, offset=block.offset, line=block.line, row=first_row + len(lines),
+            refusals=refuse.refusals, consumed=block.consumed,
         )  # fmt: skip
-        if len(kept) < len(whole):
-            y = None if y is None else y[kept]
-            qid = None if qid is None else qid[kept]
-        return Chunk(encoder.encode(part), y, qid, first_row, whole.lines[kept], self.position)
+        return Chunk(self.encoder.encode(part), y, qid, first_row, lines, self.position)
 
 
-def labelled_rows(
-    encoder: TableEncoder, block: Block
-) -> tuple[NDArray[np.int64], Vector, NDArray[np.int64] | None, dict[int, str]]:
-    """Return usable rows, labels and queries of all rows, and the reasons for unusable rows."""
-    assert encoder.label is not None
-    y, reasons = encoder.label.apply(block.columns[encoder.label.column])
-    qid = None
-    if encoder.qid is not None:
-        qid, wrong = query_numbers(block.columns[encoder.qid])
-        reasons = {**wrong, **reasons}
-    good = np.ones(len(block), dtype=bool)
-    good[list(reasons)] = False
-    return np.flatnonzero(good), y, qid, reasons
+def usable_rows(
+    encoder: TableEncoder, block: Block, refuse: Refuse, odd: OddFields, labelled: bool = True
+) -> tuple[list[Any], NDArray[np.int64], Any, NDArray[np.int64] | None]:
+    """Return compact values, lines, labels and queries of the usable rows; refuse the others.
+
+    Rows are refused in the order of the file. If `refuse` is strict, unreadable fields count too.
+    """
+    y = qid = None
+    reasons: dict[int, str] = {}
+    lines = block.lines
+    kept = np.arange(len(block))
+    if labelled:
+        assert encoder.label is not None
+        y, wrong = encoder.label.apply(block.columns[encoder.label.column])
+        if encoder.qid is not None:
+            qid, absent = query_numbers(block.columns[encoder.qid])
+            wrong = absent | wrong
+        if wrong:
+            reasons = {int(lines[k]): reason for k, reason in wrong.items()}
+            kept = np.delete(kept, list(wrong))
+            block = block.take(kept)
+
+    def note(column: str, line: int, reason: str) -> None:
+        if refuse.strict:
+            reasons.setdefault(line, f"column {column!r}: {reason}")
+        odd.add(block.source, column, line, reason)
+
+    part = encoder.read(block, note)
+    blame = encoder.refused(part)
+    if (blame >= 0).any():
+        for k in np.flatnonzero(blame >= 0).tolist():
+            name = short_name(encoder.columns[blame[k]].name)
+            reasons.setdefault(int(block.lines[k]), f"column {name}: the value is missing")
+        part, kept = encoder.take(part, blame < 0), kept[blame < 0]
+    for line in sorted(reasons):
+        refuse(block.source, line, reasons[line])
+    y = None if y is None else y[kept]
+    return part, lines[kept], y, None if qid is None else qid[kept]

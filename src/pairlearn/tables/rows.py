@@ -19,9 +19,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pairlearn.streams.readers.arrow import (
+    damaged,
+    is_numeric,
+    load_pyarrow,
+    open_arrow,
+    record_batches,
+)
 from pairlearn.streams.readers.base import ReadError
 from pairlearn.streams.readers.byte_source import ByteSource
-from pairlearn.streams.readers.schema import listed, short_name, shown_kind
+from pairlearn.streams.readers.schema import Schema, listed, short_name, shown_kind
 from pairlearn.tables.layout import (
     filled_width,
     find_delimiter,
@@ -231,6 +238,10 @@ class TextTable:
             self.notes += (f"columns of one name, {listed(self.repeated)}, are told apart by their "
                            "number, as in 'NAME (2)'",)  # fmt: skip
 
+    def suits(self, schema: Schema) -> bool:
+        """Whether a compiled reader can read the columns of a schema."""
+        return self.plain_header
+
     def _first_lines(self) -> list[bytes]:
         """Return the first lines, without a byte-order mark."""
         lines = self._lines
@@ -426,64 +437,36 @@ class ArrowTable:
 
     notes: tuple[str, ...] = ()
     repeated: tuple[str, ...] = ()
-    plain_header = True
     delimiter = ","
 
     def __init__(self, path: str | Path, *, leave_out: Sequence[str] = ()) -> None:
-        try:
-            import pyarrow
-        except ImportError:
-            raise ReadError(
-                "Parquet and Arrow files need PyArrow; install pairlearn[arrow]."
-            ) from None
-        from pairlearn.streams.readers.byte_source import sniff
-
-        self._pa = pyarrow
-        self.name = str(path)
-        kind = sniff(path)
-        try:
-            if kind == "parquet":
-                import pyarrow.parquet
-
-                self._file: Any = pyarrow.parquet.ParquetFile(path, pre_buffer=False)
-                schema = self._file.schema_arrow
-            elif kind == "arrow":
-                self._file = pyarrow.ipc.open_file(pyarrow.OSFile(str(path)))
-                schema = self._file.schema
-            else:
-                raise ReadError(
-                    f"{path} is neither a Parquet nor an Arrow file; convert it or leave it out."
-                )
-            names = schema.names
-        except (pyarrow.ArrowException, OSError, UnicodeError) as error:
-            raise self._damaged(error) from None
+        self._pa, self.name = load_pyarrow(), str(path)
+        self._file, names, types = open_arrow(path)
         repeated = _repeated(names)
         if repeated:
             raise ReadError(f"{path} has more than one column named {listed(repeated)}; rename "
                             "the columns.")  # fmt: skip
         self.names = tuple(name for name in names if name not in leave_out)
-        for name in self.names:
-            kind = schema.field(name).type
-            if pyarrow.types.is_nested(kind):
+        self._worded = {n for n, kind in zip(names, types, strict=True) if not is_numeric(kind)}
+        for name, kind in zip(names, types, strict=True):
+            if name in self.names and self._pa.types.is_nested(kind):
                 raise ReadError(
                     f"{path}: column {short_name(name)} is {shown_kind(kind)}; take its parts "
                     f"out into columns, or leave it out with --exclude {name!r}."
                 )
 
-    def _damaged(self, error: BaseException) -> ReadError:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        return ReadError(f"{self.name} cannot be read: {reason.rstrip('.')}; write it again.")
+    def suits(self, schema: Schema) -> bool:
+        """Whether a compiled reader can read the columns of a schema."""
+        numbers = {*(schema.features or ()), schema.qid}
+        label_is_text = schema.label in self._worded
+        return not numbers & self._worded and label_is_text == schema.text_labels
 
     def _batches(self, size: int) -> Iterator[Any]:
+        names = list(self.names)
         if hasattr(self._file, "iter_batches"):
-            yield from self._file.iter_batches(size, columns=list(self.names), use_threads=False)
-            return
-        for k in range(self._file.num_record_batches):
-            batch = self._file.get_batch(k)
-            # an Arrow file is memory-mapped unchecked: offsets, indices and texts may be damaged
-            batch.validate(full=True)
-            for begin in range(0, batch.num_rows, size):
-                yield batch.slice(begin, size).select(list(self.names))
+            yield from self._file.iter_batches(size, columns=names, use_threads=False)
+        else:
+            yield from (batch.select(names) for batch in record_batches(self._file, size))
 
     def skip_to(self, place: int) -> str:
         """Return an empty digest: the fingerprint covers the whole file."""
@@ -505,7 +488,7 @@ class ArrowTable:
                 lines = np.arange(row - batch.num_rows + 1, row + 1, dtype=np.int64)
                 yield Block(self.name, columns, lines, row, row + 1)
         except (self._pa.ArrowException, OSError, UnicodeError) as error:
-            raise self._damaged(error) from None
+            raise damaged(self.name, error) from None
 
     def _texts(self, array: Any) -> list[str]:
         if self._pa.types.is_dictionary(array.type):

@@ -17,6 +17,7 @@ from pairlearn.cli.shared.reading import (
     check_svmlight_options,
     classes_of,
     format_of,
+    open_data,
     spelled,
     split_names,
 )
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "TABLES", "decided_lines", "decided_values", "encoder_of", "open_encoded", "sources_of",
-    "table_options", "text_size",
+    "table_options", "table_reader", "text_size",
 ]  # fmt: skip
 
 #: Formats whose columns have names and kinds.
@@ -135,7 +136,7 @@ def table_options(data: Sequence[str], reading: Reading, problem: str) -> TableO
         dtype="float32" if reading.single else "float64",
         format=form,
         header=reading.header,
-        delimiter=None if reading.delimiter is None else reading.delimiter.replace("\\t", "\t"),
+        delimiter=_delimiter(reading),
         strict=reading.strict,
     )
 
@@ -286,8 +287,6 @@ def open_encoded(
     encoder: TableEncoder, data: Sequence[str], reading: Reading, *, labelled: bool
 ) -> Reader:
     """Return a reader of new data for a model of a table."""
-    from pairlearn.tables.reader import TableReader
-
     form = format_of(data, reading)
     if form not in TABLES:
         raise click.UsageError(
@@ -302,8 +301,42 @@ def open_encoded(
             )
     if labelled and reading.label is not None and encoder.label is not None:
         encoder.label = replace(encoder.label, column=reading.label)
-    delimiter = None if reading.delimiter is None else reading.delimiter.replace("\\t", "\t")
+    compiled = _compiled_reader(encoder, data, form, reading, labelled=labelled)
+    return compiled or table_reader(encoder, data, form, reading, labelled=labelled)
+
+
+def _compiled_reader(
+    encoder: TableEncoder, data: Sequence[str], form: str, reading: Reading, *, labelled: bool
+) -> Reader | None:
+    """Return the compiled reader if the model was trained through one and the header is plain."""
+    from pairlearn.tables.rows import open_table
+
+    schema = encoder.as_schema() if encoder.compiled else None
+    if schema is None:
+        return None
+    if not labelled:
+        schema = replace(schema, label=None, qid=None, classes=None)
+    if data[0] != "-":
+        table = open_table(
+            sources_of(data, form)[0], form, header=reading.header, delimiter=_delimiter(reading)
+        )
+        if not table.suits(schema):
+            return None
+        reading = replace(reading, delimiter=table.delimiter)
+    return open_data(data, schema, reading)
+
+
+def table_reader(
+    encoder: TableEncoder, data: Sequence[str], form: str, reading: Reading, *, labelled: bool
+) -> Reader:
+    """Return a reader of tables through an encoder."""
+    from pairlearn.tables.reader import TableReader
+
     return TableReader(
         sources_of(data, form), encoder, format=form, labelled=labelled, header=reading.header,
-        delimiter=delimiter, strict=reading.strict,
+        delimiter=_delimiter(reading), strict=reading.strict,
     )  # fmt: skip
+
+
+def _delimiter(reading: Reading) -> str | None:
+    return None if reading.delimiter is None else reading.delimiter.replace("\\t", "\t")

@@ -17,7 +17,13 @@ from pairlearn.cli.shared.reading import (
     spelled,
 )
 from pairlearn.cli.shared.scoring import odd_lines
-from pairlearn.cli.shared.table_files import TABLES, sources_of, table_options, text_size
+from pairlearn.cli.shared.table_files import (
+    TABLES,
+    sources_of,
+    table_options,
+    table_reader,
+    text_size,
+)
 
 if TYPE_CHECKING:
     from pairlearn.models import ModelRecord
@@ -79,33 +85,22 @@ class EncodedTable:
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """A reader of rows, by an encoder of columns or by a schema.
-
-    `plan` is what the columns were taken for, if the program has found that out.
-    """
+    """A reader of rows. A table has a plan of its columns; other data and pipes have a schema."""
 
     reader: Reader
     problem: str
-    columns_by: TableEncoder | Schema
     plan: Plan | None = None
-
-    @property
-    def schema(self) -> Schema | None:
-        """The schema, if rows are read by one."""
-        from pairlearn.streams.readers.schema import Schema
-
-        return self.columns_by if isinstance(self.columns_by, Schema) else None
+    schema: Schema | None = None
 
     @property
     def encoder(self) -> TableEncoder | None:
-        """What turns columns into features, if it is not a schema."""
-        by: Any = self.columns_by
-        return by if self.schema is None else None
+        """What turns columns into features, if there is a plan."""
+        return None if self.plan is None else self.plan.encoder
 
     @property
     def feature_names(self) -> Any:
         """The names of the features."""
-        return self.reader.feature_names if self.encoder is None else self.encoder.feature_names
+        return self.reader.feature_names
 
     @property
     def classes(self) -> tuple[Any, ...]:
@@ -117,8 +112,9 @@ class Rows:
     @property
     def codes(self) -> tuple[float, ...] | None:
         """The labels that the reader delivers for the classes."""
-        if self.schema is not None and not self.schema.text_labels:
-            return self.schema.classes  # type: ignore[return-value]
+        schema = getattr(self.reader, "schema", self.schema)
+        if schema is not None and not schema.text_labels:
+            return schema.classes  # type: ignore[return-value]
         return (0.0, 1.0) if self.classes else None
 
     @property
@@ -140,13 +136,11 @@ class Rows:
 
     def columns(self) -> dict[str, Any]:
         """Return how to read such columns again, for the model file."""
-        if self.schema is None:
-            return {"table": self.encoder.state()}  # type: ignore[union-attr]
+        if self.encoder is not None:
+            return {"table": self.encoder.state()}
+        assert self.schema is not None
         layout = getattr(self.reader, "layout", None)
-        columns = None
-        if layout is not None:
-            used = {*layout.numbers, *layout.categories}
-            columns = [layout.names[j] for j in sorted(used, key=layout.first.__getitem__)]
+        columns = None if layout is None else [layout.names[j] for j in layout.first]
         return {"schema": schema_to_plain(self.schema, columns)}
 
     def refused(self) -> tuple[Any, list[str]]:
@@ -168,26 +162,19 @@ def open_training_data(
     if form not in TABLES or (how == "stream" and "-" in data):
         return _with_schema(data, reading, problem, form)
     from pairlearn.tables.fitting import load_table, plan_table
-    from pairlearn.tables.reader import TableReader
 
-    options = table_options(data, reading, problem)
-    sources = sources_of(data, form)
-    if how == "offline" and ("-" in data or text_size(sources) <= _COMPILED):
+    options, sources = table_options(data, reading, problem), sources_of(data, form)
+    is_large = "-" not in data and text_size(sources) > _COMPILED
+    plan = plan_table(sources, options) if how == "stream" or is_large else None
+    schema = None if plan is None else plan.schema
+    if plan is None or (how == "offline" and schema is None):
         return EncodedTable(load_table(sources, options), problem)
-    plan = plan_table(sources, options)
-    # The compiled readers need column names that differ and queries that are numbers.
-    if plan.numeric_queries and plan.plain_header:
-        schema = plan.encoder.as_schema(classes=True)
-        if schema is not None:
-            reading = replace(reading, delimiter=plan.delimiter if form == "csv" else None)
-            return Rows(open_data(data, schema, reading), problem, schema, plan)
-    if how == "offline":
-        return EncodedTable(load_table(sources, options), problem)
-    reader = TableReader(
-        sources, plan.encoder, format=form, labelled=True, header=reading.header,
-        delimiter=plan.delimiter, strict=reading.strict,
-    )  # fmt: skip
-    return Rows(reader, problem, plan.encoder, plan)
+    reading = replace(reading, delimiter=plan.delimiter)
+    if schema is None:
+        reader = table_reader(plan.encoder, data, form, reading, labelled=True)
+        return Rows(reader, problem, plan)
+    plan.encoder.compiled = True
+    return Rows(open_data(data, schema, reading), problem, plan)
 
 
 def _with_schema(data: tuple[str, ...], reading: Reading, problem: str, form: str) -> Rows:
@@ -201,7 +188,7 @@ def _with_schema(data: tuple[str, ...], reading: Reading, problem: str, form: st
     elif schema.classes is None:
         classes = find_classes(data, schema, reading)
         schema = replace(schema, classes=classes, label=_label(schema))
-    return Rows(open_data(data, schema, reading), problem, schema)
+    return Rows(open_data(data, schema, reading), problem, schema=schema)
 
 
 def _label(schema: Schema) -> str | int:

@@ -23,7 +23,15 @@ from pairlearn.streams.readers.row_buffer import (
 )
 from pairlearn.streams.readers.schema import Layout, Schema, listed, short_name, shown_kind
 
-__all__ = ["ArrowReader", "files_of"]
+__all__ = [
+    "ArrowReader",
+    "damaged",
+    "files_of",
+    "is_numeric",
+    "load_pyarrow",
+    "open_arrow",
+    "record_batches",
+]
 
 #: Bytes of numbers gathered at once; they stay in the processor's cache.
 _PIECE = 1 << 18
@@ -69,19 +77,13 @@ class ArrowReader(Reader):
         self, sources: Any, schema: Schema, *, chunk_rows: int | None = None, strict: bool = False
     ) -> None:
         super().__init__(strict=strict)
-        try:
-            import pyarrow
-        except ImportError:
-            raise ReadError(
-                "Parquet and Arrow files need PyArrow; install pairlearn[arrow]."
-            ) from None
-        self._pa = pyarrow
+        self._pa = load_pyarrow()
         given = list(sources) if isinstance(sources, (list, tuple)) else [sources]
         self.files = [file for source in given for file in files_of(source)]
         if not self.files:
             raise ReadError("there is no file to read; name at least one.")
         self.schema = schema
-        names, types = self._columns(0)
+        _, names, types = open_arrow(self.files[0])
         self._names = names
         self.layout: Layout = schema.layout(names, str(self.files[0]))
         self._check_types(types)
@@ -97,44 +99,11 @@ class ArrowReader(Reader):
         np.empty(_LARGE, dtype=np.uint8)
         self.position = self._start_of(0, Position(self.format))
 
-    def _open(self, index: int) -> Any:
-        """Return the PyArrow file of a source."""
-        path = self.files[index]
-        kind = sniff(path)
-        try:
-            if kind == "parquet":
-                import pyarrow.parquet
-
-                return pyarrow.parquet.ParquetFile(path, pre_buffer=False)
-            if kind == "arrow":
-                return self._pa.ipc.open_file(self._pa.OSFile(str(path)))
-        except (self._pa.ArrowException, OSError, UnicodeError) as error:
-            raise self._damaged(path, error) from None
-        if kind == "feather1":
-            raise ReadError(f"{path} is Feather version 1; rewrite it as version 2 or Parquet.")
-        raise ReadError(
-            f"{path} is neither a Parquet nor an Arrow file; convert it or leave it out."
-        )
-
-    @staticmethod
-    def _damaged(path: Path, error: BaseException) -> ReadError:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        return ReadError(f"{path} cannot be read: {reason.rstrip('.')}; write it again.")
-
-    def _columns(self, index: int) -> tuple[tuple[str, ...], list[Any]]:
-        file = self._open(index)
-        try:
-            schema = getattr(file, "schema_arrow", None) or file.schema
-            return tuple(schema.names), list(schema.types)
-        except (self._pa.ArrowException, UnicodeError) as error:  # names are decoded here
-            raise self._damaged(self.files[index], error) from None
-
     def _check_types(self, types: list[Any], index: int = 0) -> None:
         """Refuse columns whose type cannot become a number or a category."""
         is_ = self._pa.types
         for j, kind in enumerate(types):
-            numeric = is_.is_floating(kind) or is_.is_integer(kind) or is_.is_boolean(kind)
-            numeric = numeric or is_.is_decimal(kind) or is_.is_null(kind)
+            numeric = is_numeric(kind)
             name = self.layout.names[j]
             if j in self.layout.levels:
                 content = kind.value_type if is_.is_dictionary(kind) else kind
@@ -221,7 +190,7 @@ class ArrowReader(Reader):
 
     def _check_columns(self, index: int) -> None:
         """Refuse a file whose columns differ from those of the first."""
-        names, types = self._columns(index)
+        _, names, types = open_arrow(self.files[index])
         if names != self._names:
             raise ReadError(
                 f"{self.files[index]} has other columns than the first file ({listed(names)} "
@@ -241,7 +210,7 @@ class ArrowReader(Reader):
 
     def _batches(self, index: int, skip: int) -> Iterator[Any]:
         """Yield record batches of at most `chunk_rows` rows, after skipping `skip` rows."""
-        file = self._open(index)
+        file, _, _ = open_arrow(self.files[index])
         if hasattr(file, "iter_batches"):
             group = 0
             while group < file.num_row_groups:
@@ -258,15 +227,7 @@ class ArrowReader(Reader):
             )
             yield from self._cut(batches, skip)
             return
-        for k in range(file.num_record_batches):
-            batch = file.get_batch(k)
-            # an Arrow file is memory-mapped unchecked: offsets, indices and texts may be damaged
-            batch.validate(full=True)
-            taken = min(skip, batch.num_rows)
-            skip -= taken
-            # chunks start at multiples of chunk_rows in the batch, resumed or not
-            for begin in range(taken, batch.num_rows, self.chunk_rows):
-                yield batch.slice(begin, self.chunk_rows)
+        yield from record_batches(file, self.chunk_rows, skip)
 
     def _cut(self, batches: Iterator[Any], skip: int) -> Iterator[Any]:
         """Yield batches of `chunk_rows` rows (the last may be shorter), after skipping `skip` rows.
@@ -335,7 +296,7 @@ class ArrowReader(Reader):
             with np.errstate(over="ignore", invalid="ignore"):  # such values are refused later
                 return self._rows_of(batch, offset, checker)
         except (self._pa.ArrowException, OSError, UnicodeError) as error:
-            raise self._damaged(self.files[self._file], error) from None
+            raise damaged(self.files[self._file], error) from None
 
     def _rows_of(self, batch: Any, offset: int, checker: RowChecker) -> tuple[RowBuffer, bool]:
         """Convert and digest a batch; return its rows, and whether all numbers are finite."""
@@ -427,6 +388,63 @@ class ArrowReader(Reader):
                 raise
             value = scalar.value  # a time outside Python's range of years: use its number
         return "" if value is None else str(value)
+
+
+def load_pyarrow() -> Any:
+    """Import PyArrow, or say how to install it."""
+    try:
+        import pyarrow
+    except ImportError:
+        raise ReadError("Parquet and Arrow files need PyArrow; install pairlearn[arrow].") from None
+    return pyarrow
+
+
+def open_arrow(path: str | Path) -> tuple[Any, tuple[str, ...], list[Any]]:
+    """Return the PyArrow file of a path, and the names and types of its columns."""
+    pa, kind = load_pyarrow(), sniff(path)
+    if kind == "feather1":
+        raise ReadError(f"{path} is Feather version 1; rewrite it as version 2 or Parquet.")
+    if kind not in ("parquet", "arrow"):
+        raise ReadError(
+            f"{path} is neither a Parquet nor an Arrow file; convert it or leave it out."
+        )
+    try:
+        if kind == "parquet":
+            import pyarrow.parquet
+
+            file: Any = pyarrow.parquet.ParquetFile(path, pre_buffer=False)
+        else:
+            file = pa.ipc.open_file(pa.OSFile(str(path)))
+        schema = file.schema_arrow if kind == "parquet" else file.schema
+        return file, tuple(schema.names), list(schema.types)  # names are decoded here
+    except (pa.ArrowException, OSError, UnicodeError) as error:
+        raise damaged(path, error) from None
+
+
+def is_numeric(kind: Any) -> bool:
+    """Whether `ArrowReader` reads columns of a type as numbers."""
+    is_ = load_pyarrow().types
+    tests = is_.is_floating, is_.is_integer, is_.is_boolean, is_.is_decimal, is_.is_null
+    return any(test(kind) for test in tests)
+
+
+def record_batches(file: Any, size: int, skip: int = 0) -> Iterator[Any]:
+    """Yield the rows of an Arrow file in parts of at most `size`, after skipping `skip` rows."""
+    for k in range(file.num_record_batches):
+        batch = file.get_batch(k)
+        # an Arrow file is memory-mapped unchecked: offsets, indices and texts may be damaged
+        batch.validate(full=True)
+        taken = min(skip, batch.num_rows)
+        skip -= taken
+        # parts start at multiples of `size` in the batch, resumed or not
+        for begin in range(taken, batch.num_rows, size):
+            yield batch.slice(begin, size)
+
+
+def damaged(path: str | Path, error: BaseException) -> ReadError:
+    """Return the error for a file that PyArrow cannot read."""
+    reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+    return ReadError(f"{path} cannot be read: {reason.rstrip('.')}; write it again.")
 
 
 def files_of(source: Any) -> list[Path]:

@@ -54,8 +54,10 @@ class Refusals:
 
     KEPT = 5
 
-    def add(self, refusal: Refusal) -> Refusals:
-        """Return a copy with one more refused row."""
+    def add(self, refusal: Refusal, *, strict: bool = False) -> Refusals:
+        """Return a copy with one more refused row; if `strict`, stop at it."""
+        if strict:
+            raise ReadError(f"{refusal} (strict: stopped at the first row that cannot be used)")
         kept = (*self.first, refusal) if len(self.first) < self.KEPT else self.first
         return Refusals(self.count + 1, kept)
 
@@ -232,10 +234,7 @@ class Reader(ABC):
 
     def refuse(self, refusals: Refusals, source: str, line: int, reason: str) -> Refusals:
         """Count one refused row; if the reader is strict, stop at it."""
-        refusal = Refusal(source, int(line), reason)
-        if self.strict:
-            raise ReadError(f"{refusal} (strict: stopped at the first row that cannot be used)")
-        return refusals.add(refusal)
+        return refusals.add(Refusal(source, int(line), reason), strict=self.strict)
 
     def _check_position(self, position: Position, fingerprint: str) -> None:
         """Refuse a position of another format, order or data."""

@@ -17,6 +17,7 @@ from pairlearn.validation import check_count
 
 __all__ = [
     "RefusedFieldError", "RowBuffer", "RowChecker", "chunk_rows_for", "parse_number", "shown",
+    "unexpected_label",
 ]  # fmt: skip
 
 _NUMBER = re.compile(
@@ -153,7 +154,7 @@ class RowBuffer:
     def unknown(layout: Layout, j: int, value: str) -> None:
         """Refuse a text that is not a level of column j, unless unknown levels are allowed."""
         if j == layout.label:
-            raise RefusedFieldError(_unexpected_label(shown(value), layout))
+            raise RefusedFieldError(unexpected_label(shown(value), layout.schema.classes))
         if layout.schema.unknown == "refuse":
             raise RefusedFieldError(
                 f"{shown(value)} is not among its levels (unknown='ignore' accepts it)"
@@ -214,7 +215,7 @@ class RowBuffer:
                 checker.mark(begin + row, "the label is missing")
             else:
                 value = repr(float(self.extra[begin + row, 0]))
-                checker.mark(begin + row, _unexpected_label(value, layout))
+                checker.mark(begin + row, unexpected_label(value, layout.schema.classes))
 
     def finish(self, layout: Layout) -> tuple[Any, Vector | None, NDArray[np.int64] | None]:
         """Return features, labels and queries of the kept rows."""
@@ -233,8 +234,6 @@ class RowBuffer:
         return X, y, qid
 
 
-def _unexpected_label(value: str, layout: Layout) -> str:
-    return (
-        f"label {value} is not among the classes {layout.schema.classes!r}; "
-        "add it to classes= if it is right"
-    )
+def unexpected_label(value: str, classes: Any) -> str:
+    """Return the reason for refusing a label."""
+    return f"label {value} is not among the classes {classes!r}; add it to classes= if it is right"

@@ -12,7 +12,13 @@ from numpy.typing import NDArray
 
 from pairlearn.streams.readers.base import Chunk, Position, Reader, ReadError, digest
 from pairlearn.streams.readers.byte_window import MAX_LINE_BYTES, Blocks, TextReader, too_long
-from pairlearn.streams.readers.row_buffer import RefusedFieldError, RowChecker, parse_number, shown
+from pairlearn.streams.readers.row_buffer import (
+    RefusedFieldError,
+    RowChecker,
+    parse_number,
+    shown,
+    unexpected_label,
+)
 from pairlearn.validation import check_count
 
 __all__ = ["SvmlightReader"]
@@ -310,11 +316,8 @@ class _Parser:
         if reader.classes is not None:
             known = np.isin(rows.labels[begin:stop], reader.classes)
             for row in np.flatnonzero(~known).tolist():
-                checker.mark(
-                    begin + row,
-                    f"label {float(rows.labels[begin + row])!r} is not among the classes "
-                    f"{reader.classes!r}; add it to classes= if it is right",
-                )
+                label = repr(float(rows.labels[begin + row]))
+                checker.mark(begin + row, unexpected_label(label, reader.classes))
         if reader.qid:
             for row in np.flatnonzero(rows.queries[begin:stop] < 0).tolist():
                 checker.mark(begin + row, "the query is missing; write qid:NUMBER after the label")
