@@ -15,9 +15,6 @@ from typing import BinaryIO, TypeVar
 
 from pairlearn.locking import is_locked, try_lock
 
-__all__ = ["atomic_open", "atomic_write", "is_written_directly", "previous_of", "read_newest",
-           "remove_leftovers"]  # fmt: skip
-
 T = TypeVar("T")
 
 

@@ -13,8 +13,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Fold", "deal", "members_of", "n_folds_of", "splits_of", "stratified"]
-
 #: Positions of the training examples, and of those that are held out.
 Fold = tuple[NDArray[np.int64], NDArray[np.int64]]
 

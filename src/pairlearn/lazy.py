@@ -8,8 +8,6 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
-__all__ = ["door"]
-
 
 def door(
     package: str, names: Mapping[str, str], *, own: tuple[str, ...] = ()

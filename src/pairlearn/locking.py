@@ -14,8 +14,6 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["HeldError", "hold", "is_locked", "try_lock"]
-
 #: Bytes of a lock file that are read at most.
 _LOOKED_AT = 64
 

@@ -8,9 +8,6 @@ import time
 from types import TracebackType
 from typing import Any, Self, TextIO
 
-__all__ = ["Progress", "format_count"]
-
-
 #: Seconds between two updates of a line in a notebook.
 _SECONDS = 0.5
 

@@ -14,17 +14,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, fields, is_dataclass, replace
 from typing import Any, Generic, Self, TypeVar
 
-__all__ = [
-    "RECORDS",
-    "REGISTERS",
-    "Part",
-    "Record",
-    "Register",
-    "find_type",
-    "nearest",
-    "register_of",
-]
-
 P = TypeVar("P")
 T = TypeVar("T", bound=type)
 

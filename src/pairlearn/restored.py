@@ -14,8 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["check_sane", "restored_array", "restored_count", "restored_labels", "restored_number"]
-
 #: The largest absolute value: squares of smaller numbers, and sums of squares, stay finite.
 _LARGEST = 1e150
 #: Bytes that labels may take beyond the size of their texts.

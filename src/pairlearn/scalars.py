@@ -23,8 +23,6 @@ from numpy.typing import ArrayLike
 
 from pairlearn.typing import Vector
 
-__all__ = ["GapScalar", "Scalar", "check_compiled", "scalar"]
-
 ScalarFunction = Callable[[float, float, float, float], float]
 
 

@@ -12,8 +12,6 @@ import numpy as np
 
 from pairlearn.typing import Mask, Vector
 
-__all__ = ["FLOOR", "least_spread", "scale_of", "which_vary"]
-
 #: The least scale of a column, as a share of its range.
 FLOOR = 0.1
 

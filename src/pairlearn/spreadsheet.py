@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-__all__ = ["defused"]
-
 #: Characters that begin a formula (OWASP, "CSV injection"), also after white space.
 _SIGNS = ("=", "+", "-", "@")
 

@@ -6,8 +6,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Labels", "Mask", "Places", "Vector"]
-
 #: Numbers in double precision, of any shape.
 Vector = NDArray[np.float64]
 #: One truth value for each example.

@@ -15,8 +15,6 @@ from pairlearn.cli.shared.names import Named
 if TYPE_CHECKING:
     from pairlearn.theory.finite_problems import FiniteProblem
 
-__all__ = ["command"]
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 _LOSSES = ("hinge", "logistic", "square")

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from pairlearn.data import Dataset
     from pairlearn.experiments import Comparison, Method
 
-__all__ = ["command"]
-
 
 @dataclass(frozen=True)
 class Options:
@@ -89,8 +87,8 @@ def command(**given: Any) -> None:
         raise click.UsageError("name data sets or files; see `pairlearn data list`.")
     elif folders:
         raise click.UsageError(
-            f"{folders[0]} is a folder; name its files. `python -m benchmarks.league` of the source "
-            "compares all data sets of a folder."
+            f"{folders[0]} is a folder; name its files. `python -m benchmarks.league` of the "
+            "source compares all data sets of a folder."
         )
     else:
         _compare(options)

@@ -10,8 +10,6 @@ from typing import Any
 
 import click
 
-__all__ = ["command"]
-
 
 @contextlib.contextmanager
 def _told() -> Iterator[None]:

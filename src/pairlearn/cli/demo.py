@@ -7,8 +7,6 @@ from pathlib import Path
 
 import click
 
-__all__ = ["command"]
-
 
 @click.command("demo")
 @click.option("--report", type=click.Path(file_okay=False, path_type=Path), default=Path("report"),

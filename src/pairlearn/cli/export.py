@@ -9,8 +9,6 @@ import click
 
 from pairlearn.cli.shared.problem_kinds import kind_of
 
-__all__ = ["as_json", "as_onnx", "command"]
-
 
 @click.command("export")
 @click.argument("model", type=click.Path())

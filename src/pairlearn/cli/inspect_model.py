@@ -13,8 +13,6 @@ from pairlearn.cli.output import emit, json_option
 if TYPE_CHECKING:
     from pairlearn.models import ModelRecord
 
-__all__ = ["command"]
-
 
 @click.command("inspect")
 @click.argument("model", type=click.Path())

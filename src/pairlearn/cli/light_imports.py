@@ -15,8 +15,6 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
-__all__ = ["import_scikit_learn"]
-
 _LATER = ("numpy.testing", "numpy.f2py", "scipy.stats", "scipy.special", "asyncio")
 _HIDDEN = "pandas"
 

@@ -12,8 +12,6 @@ from click.core import ParameterSource
 
 from pairlearn.spreadsheet import defused
 
-__all__ = ["csv_cell", "emit", "json_option", "result_options", "show_warning"]
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 

@@ -22,8 +22,6 @@ from pairlearn.progress import Progress
 if TYPE_CHECKING:
     from pairlearn.cli.shared.scoring import Scored
 
-__all__ = ["command"]
-
 
 @click.command("predict")
 @click.argument("model", type=click.Path())

@@ -12,8 +12,6 @@ import click
 from pairlearn.cli.output import emit, json_option
 from pairlearn.cli.shared.names import Named
 
-__all__ = ["command"]
-
 _MECHANISMS = "privacy.mechanisms.by_name"
 _SETTINGS = {"help_option_names": ["-h", "--help"]}
 

@@ -13,8 +13,6 @@ import click
 
 from pairlearn import __version__
 
-__all__ = ["COMMANDS", "LazyGroup", "program"]
-
 # name: (module under pairlearn.cli, one line of help); the module's command is `command`
 COMMANDS: dict[str, tuple[str, str]] = {
     "train": ("training.train", "Train a model on files of any size."),

@@ -12,8 +12,6 @@ import click
 
 from pairlearn.cli.output import result_options
 
-__all__ = ["NAMES", "command"]
-
 #: The names in `pairlearn.experiments.paper.targets`, written out so that --help is fast.
 NAMES = (
     "table1", "table-rs1", "table-dp-diabetes", "table-dp-german", "table-dp-time",
@@ -71,7 +69,8 @@ def command(
     from pairlearn.experiments.comparison.store import StoreError
     from pairlearn.experiments.methods.private import PRIVATE_LEARNERS
     from pairlearn.experiments.methods.table import find_method
-    from pairlearn.experiments.paper.targets import Settings, Shelf, reproduce, write_reproduction
+    from pairlearn.experiments.paper.outcome import Settings, Shelf
+    from pairlearn.experiments.paper.targets import reproduce, write_reproduction
     from pairlearn.progress import Progress
 
     done = []

@@ -11,8 +11,6 @@ import click
 
 from pairlearn.cli.stopping import Stopping
 
-__all__ = ["DONE", "FAILED", "USAGE", "run"]
-
 DONE, FAILED, USAGE = 0, 1, 2
 
 TRACEBACK = "PAIRLEARN_TRACEBACK"

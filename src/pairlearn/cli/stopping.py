@@ -13,8 +13,6 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from types import FrameType, TracebackType
 from typing import Any
 
-__all__ = ["Stopping", "held", "ignore", "leave_by"]
-
 #: A second signal within this many seconds counts as the first: a key was pressed twice, or a
 #: shell and a wrapper both passed it on. A later signal ends what the first did not.
 _SAME = 1.0

@@ -9,8 +9,6 @@ import click
 
 from pairlearn.cli.output import emit, json_option
 
-__all__ = ["WARMERS", "command", "warm_learners", "warm_readers"]
-
 
 def warm_readers() -> None:
     """Compile the text parsers for both types of features."""

@@ -12,8 +12,6 @@ from pairlearn.cli.shared.names import register_at
 from pairlearn.cli.shared.reading import READING_SETTINGS
 from pairlearn.cli.shared.settings import field_names
 
-__all__ = ["in_options", "options_of"]
-
 #: Arguments of the library whose options have other names.
 _ALIASES = {"features": "feature-map", "n_splits": "splits", "random_state": "seed"}
 #: The registers of parts whose fields are settings.

@@ -11,8 +11,6 @@ from pairlearn.data.errors import DataUnavailableError
 from pairlearn.data.libsvm import SUFFIXES
 from pairlearn.data.sources import Source
 
-__all__ = ["CACHE_VARIABLE", "FOLDER_VARIABLE", "cache_folder", "find_file", "named_folder"]
-
 #: Environment variable of a folder that is searched before the cache and the network.
 FOLDER_VARIABLE = "PAIRLEARN_DATA"
 #: Environment variable of the cache folder.

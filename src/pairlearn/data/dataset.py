@@ -19,8 +19,6 @@ from pairlearn.data.libsvm import parse_libsvm, read_text, text_digest
 from pairlearn.data.sources import Source, lookup
 from pairlearn.typing import Vector
 
-__all__ = ["Dataset", "array_digest", "fetch", "find", "load", "verify"]
-
 
 @dataclass(frozen=True, eq=False)
 class Dataset:

@@ -20,8 +20,6 @@ from typing import Any
 
 from pairlearn.data.errors import DataCorruptError, DataUnavailableError
 
-__all__ = ["download"]
-
 _CHUNK = 1 << 16
 _RANGE = re.compile(r"bytes (\d+)-\d+/(\d+|\*)")
 

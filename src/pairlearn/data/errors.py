@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-__all__ = ["DataCorruptError", "DataError", "DataUnavailableError"]
-
 
 class DataError(Exception):
     """A data set cannot be used."""

@@ -15,8 +15,6 @@ from numpy.typing import ArrayLike
 from pairlearn.data.errors import DataCorruptError
 from pairlearn.typing import Vector
 
-__all__ = ["FirstHalf", "LabelRule", "OneAgainstRest", "PositiveLabel", "to_signs"]
-
 
 @dataclass(frozen=True)
 class PositiveLabel:

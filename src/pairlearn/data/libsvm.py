@@ -22,8 +22,6 @@ import numpy as np
 from pairlearn.data.errors import DataCorruptError
 from pairlearn.typing import Vector
 
-__all__ = ["SUFFIXES", "parse_libsvm", "read_libsvm", "read_text", "text_digest"]
-
 _OPENERS: dict[str, Callable[[Path], Any]] = {".xz": lzma.open, ".bz2": bz2.open, ".gz": gzip.open}
 
 #: Suffixes of a file, in the order of the search.

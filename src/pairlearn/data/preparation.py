@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 
 from pairlearn.typing import Vector
 
-__all__ = ["SCALINGS", "MinMaxScaling", "prepare"]
-
 #: Scalings by name: fitted on the training part, fitted on all examples, none.
 SCALINGS = ("train", "paper", "none")
 

@@ -14,8 +14,6 @@ from typing import Any
 from pairlearn.data.errors import DataUnavailableError
 from pairlearn.data.labels import FirstHalf, LabelRule, OneAgainstRest, PositiveLabel
 
-__all__ = ["BUILT_IN", "PAPER_SETS", "SITE", "Source", "lookup", "names"]
-
 SITE = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets"
 
 

@@ -11,8 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 from pairlearn.folds import deal, members_of, splits_of
 from pairlearn.validation import check_count, check_fraction, check_generator
 
-__all__ = ["Split", "folds", "random_split", "repeated_folds"]
-
 
 class Split(NamedTuple):
     """Sorted indices of the training and the test examples."""

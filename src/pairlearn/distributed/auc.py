@@ -46,8 +46,6 @@ from pairlearn.solvers.top.objectives import AllPairs
 from pairlearn.typing import Vector
 from pairlearn.validation import check_fraction, check_generator, check_positive
 
-__all__ = ["DistributedFit", "train_auc"]
-
 #: With more features than this, partitions do not send the mean row of each bin. A gradient then
 #: takes two passes.
 _MANY_FEATURES = 1_000

@@ -30,8 +30,6 @@ from pairlearn.solvers.rows import DenseRows
 from pairlearn.typing import Vector
 from pairlearn.validation import check_count, check_generator
 
-__all__ = ["metric_of", "train_metric"]
-
 _RIDGES = (1e-3, 1e-2, 1e-1, 1.0, 10.0)
 _FOLDS = 3
 

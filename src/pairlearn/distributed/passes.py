@@ -20,8 +20,6 @@ from pairlearn.solvers.exact.batch import descend
 from pairlearn.typing import Vector
 from pairlearn.validation import check_count, check_positive, warn_caller
 
-__all__ = ["ByPasses", "OnePass", "Pass", "Passes", "QueryPasses", "scaling_by_passes"]
-
 #: Runs a statistic over all partitions and returns the merged state.
 Pass = Callable[[Statistic], State]
 

@@ -31,8 +31,6 @@ from pairlearn.privacy.mechanisms.sufficient_statistics import Grid, Moments, We
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.typing import Vector
 
-__all__ = ["train_private_auc"]
-
 _TRUST = ("aggregator", "none")
 
 

@@ -18,8 +18,6 @@ from pairlearn.estimators.shared.solvers import Solver
 from pairlearn.losses import LOSSES, PairLoss
 from pairlearn.typing import Vector
 
-__all__ = ["train_ranker"]
-
 
 def train_ranker(
     run: Pass,

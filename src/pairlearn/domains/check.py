@@ -17,8 +17,6 @@ from pairlearn.domains.coordinatewise import CoordinatewiseDomain
 from pairlearn.scalars import Scalar, check_compiled
 from pairlearn.typing import Mask, Vector
 
-__all__ = ["DomainCheck", "check_domain"]
-
 Array = Vector
 
 #: Allowed relative rounding error.

@@ -23,8 +23,6 @@ from pairlearn.register import Part
 from pairlearn.scalars import Scalar, scalar
 from pairlearn.typing import Vector
 
-__all__ = ["Box", "CoordinatewiseDomain", "ElasticNet", "NonNegative"]
-
 
 @dataclass(frozen=True)
 class CoordinatewiseDomain(Part):

@@ -12,8 +12,6 @@ from pairlearn.register import Part
 from pairlearn.typing import Vector
 from pairlearn.validation import check_count, check_positive
 
-__all__ = ["Ball", "PsdBall", "PsdCone", "PsdSet", "WholeSpace", "ball_or_whole"]
-
 
 @dataclass(frozen=True)
 class WholeSpace(Part):

@@ -8,7 +8,8 @@ do not depend on the number of worker processes.
 
 from __future__ import annotations
 
-from pairlearn.experiments.comparison.runner import HONEST, PAPER, Comparison, Protocol, compare
+from pairlearn.experiments.comparison.cell import Protocol
+from pairlearn.experiments.comparison.runner import HONEST, PAPER, Comparison, compare
 from pairlearn.experiments.methods.base import EstimatorMethod, Fitted, Method
 from pairlearn.experiments.methods.table import find_method, method_names
 

@@ -7,8 +7,6 @@ import math
 import textwrap
 from collections.abc import Sequence
 
-__all__ = ["mean_sd", "paragraph", "text_table"]
-
 
 def paragraph(text: str) -> str:
     """Wrap a text to the width of a terminal."""

@@ -15,11 +15,6 @@ from dataclasses import dataclass
 
 from pairlearn.experiments.plain_text import mean_sd, text_table
 
-__all__ = [
-    "CITATION", "TABLES", "Beside", "Published", "PublishedTable", "beside", "format_beside",
-    "published_table", "shortfalls",
-]  # fmt: skip
-
 CITATION = (
     "Z. Yang, Y. Lei, P. Wang, T. Yang, Y. Ying. Simple Stochastic and Online Gradient Descent "
     "Algorithms for Pairwise Learning. NeurIPS 2021, arXiv:2111.12050."

@@ -34,8 +34,6 @@ from pairlearn.experiments.report.sections import curve_figures, how_it_was_run
 from pairlearn.metrics import roc_auc
 from pairlearn.typing import Vector
 
-__all__ = ["CHAPTERS", "tell"]
-
 _RIVALS = ("ours", "sgd-pair", "olp", "oam", "spauc")
 
 
@@ -235,7 +233,7 @@ def _imbalance(folder: Path, seed: int) -> Chapter:
 def _private(folder: Path, seed: int) -> Chapter:
     """Measure test AUC without privacy and at several epsilons, with a certificate."""
     from pairlearn import AUCClassifier, PrivateAUCClassifier
-    from pairlearn.estimators.private.auc import PrivacyWarning
+    from pairlearn.estimators.private.mixin import PrivacyWarning
 
     X, y = _digits(0)
     epsilons = (0.5, 1.0, 4.0)

@@ -19,20 +19,6 @@ from pairlearn.register import Part, Register
 from pairlearn.restored import restored_array, restored_count
 from pairlearn.validation import check_generator, real_array
 
-__all__ = [
-    "MAPS",
-    "TILE",
-    "Bounds",
-    "FeatureMap",
-    "Identity",
-    "as_block",
-    "blocks_of",
-    "dense",
-    "of_known",
-    "read_only",
-    "tiles",
-]
-
 Block = NDArray[Any]
 
 #: Number of rows that a map sees at once. The last tile is filled up: matrix products then always

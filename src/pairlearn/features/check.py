@@ -14,8 +14,6 @@ from numpy.typing import ArrayLike
 from pairlearn.features.base import FeatureMap, as_block
 from pairlearn.features.restore import restored_map
 
-__all__ = ["FeatureCheck", "check_features"]
-
 
 @dataclass(frozen=True)
 class FeatureCheck:

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from pairlearn.spreads import scale_of, which_vary
 from pairlearn.typing import Vector
 
-__all__ = ["Column", "columns_of", "sample_of", "spreads_of"]
-
 #: Order statistics come from a sample of at most this many rows.
 _ROWS = 20_000
 

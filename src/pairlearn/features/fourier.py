@@ -30,8 +30,6 @@ from pairlearn.features.columns import columns_of, sample_of, spreads_of
 from pairlearn.typing import Vector
 from pairlearn.validation import check_count, check_positive
 
-__all__ = ["LIMIT", "RandomFourier", "median_gamma"]
-
 #: Standardised features are clipped here, so that future outliers are not farther away and phases
 #: stay within the range of the kernel's argument reduction.
 LIMIT = 100.0

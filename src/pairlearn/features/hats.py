@@ -27,8 +27,6 @@ from pairlearn.features.columns import columns_of, sample_of
 from pairlearn.typing import Mask, Vector
 from pairlearn.validation import check_count
 
-__all__ = ["Hats"]
-
 #: Number of rows that are converted to double precision at once.
 _ROWS = 1024
 

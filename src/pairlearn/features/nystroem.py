@@ -22,8 +22,6 @@ from pairlearn.restored import check_sane
 from pairlearn.typing import Vector
 from pairlearn.validation import check_count, check_positive
 
-__all__ = ["Nystroem"]
-
 #: Eigenvalues of the landmarks' kernel matrix below this share of the largest are dropped.
 _SMALLEST = 1e-10
 #: Number of k-means steps.

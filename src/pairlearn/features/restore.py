@@ -8,8 +8,6 @@ from typing import Any
 
 from pairlearn.features.base import MAPS, FeatureMap, of_known
 
-__all__ = ["restored_map"]
-
 
 def restored_map(state: Mapping[str, Any], *, known: Sequence[type[FeatureMap]] = ()) -> FeatureMap:
     """Return the fitted map of a saved `state()`.

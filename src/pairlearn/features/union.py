@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from pairlearn.features.base import Bounds, FeatureMap, blocks_of, of_known
 from pairlearn.validation import check_generator
 
-__all__ = ["Union"]
-
 #: Number of rows per map that are in memory at once.
 _ROWS = 1024
 

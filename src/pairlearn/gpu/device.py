@@ -8,8 +8,6 @@ from typing import Any
 
 from pairlearn.validation import warn_caller
 
-__all__ = ["DEVICES", "DeviceError", "DeviceWarning", "check_device", "find_device"]
-
 #: The allowed devices.
 DEVICES = ("cpu", "cuda", "auto")
 

@@ -14,8 +14,6 @@ from typing import Any
 import numpy as np
 import torch
 
-__all__ = ["ONE_NUMBER", "draw_indices", "draw_keys", "draw_pairs"]
-
 Tensor = Any
 
 #: As in `pairlearn.pairings.pairs`: up to this many examples, one number gives both indices.

@@ -11,8 +11,6 @@ import triton
 from pairlearn.gpu.pair_kernel import descend_pairs
 from pairlearn.gpu.paths import Paths
 
-__all__ = ["LOSSES", "MOST_FEATURES", "Tile", "descend", "tile_for", "width_of"]
-
 Tensor = Any
 
 #: Losses built into the kernel, by class name.

@@ -16,8 +16,6 @@ import torch
 
 from pairlearn.typing import Vector
 
-__all__ = ["Path", "Paths", "pack"]
-
 Tensor = Any
 
 #: Programs load indices this many pairs ahead.

@@ -11,8 +11,6 @@ from pairlearn.register import Part, Register
 from pairlearn.scalars import Scalar
 from pairlearn.typing import Vector
 
-__all__ = ["LOSSES", "METRIC_LOSSES", "WINDOWS", "PairLoss", "Vector"]
-
 #: What was known of scalar functions, and is forgotten where a subclass replaces them.
 _FACTS = ("never_increases", "falls", "by_moments", "sums")
 

@@ -13,8 +13,6 @@ from pairlearn.losses.base import PairLoss
 from pairlearn.scalars import Scalar, check_compiled
 from pairlearn.validation import check_positive
 
-__all__ = ["LossCheck", "check_loss"]
-
 #: Step of the finite differences.
 _STEP = 1e-6
 

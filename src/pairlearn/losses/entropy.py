@@ -23,8 +23,6 @@ from pairlearn.losses.base import WINDOWS, PairLoss
 from pairlearn.scalars import scalar
 from pairlearn.validation import check_positive
 
-__all__ = ["Epanechnikov", "Welsch"]
-
 
 @WINDOWS.add("gaussian")
 @dataclass(frozen=True)

@@ -14,11 +14,10 @@ from typing import ClassVar
 import numpy as np
 
 from pairlearn.losses import sums
-from pairlearn.losses.base import LOSSES, PairLoss, Vector
+from pairlearn.losses.base import LOSSES, PairLoss
 from pairlearn.scalars import scalar
+from pairlearn.typing import Vector
 from pairlearn.validation import check_positive
-
-__all__ = ["Exponential", "Hinge", "LogLink", "Logistic", "SmoothedHinge", "Square", "SquaredHinge"]
 
 
 def _miss(margins: Vector) -> Vector:

@@ -19,8 +19,6 @@ from typing import ClassVar
 from pairlearn.losses.base import METRIC_LOSSES, PairLoss
 from pairlearn.scalars import scalar
 
-__all__ = ["DistanceHinge", "DistanceLogistic"]
-
 
 @METRIC_LOSSES.add("hinge_no_bias", make=lambda: DistanceHinge(bias=0.0))
 @METRIC_LOSSES.add("hinge")

@@ -26,9 +26,6 @@ import numpy as np
 
 from pairlearn.typing import Vector
 
-__all__ = ["exponential", "hinge", "smoothed_hinge", "square", "squared_hinge"]
-
-
 #: The exponent at which `pairlearn.losses.Exponential` is cut.
 _EXPONENT_CUT = 700.0
 

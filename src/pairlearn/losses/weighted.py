@@ -10,8 +10,6 @@ from pairlearn.losses.base import LOSSES, PairLoss
 from pairlearn.losses.margin import Hinge
 from pairlearn.scalars import GapScalar, Scalar
 
-__all__ = ["GapWeighted"]
-
 
 @functools.lru_cache(maxsize=256)
 def _weighted(inner: Scalar) -> GapScalar:

@@ -7,10 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pairlearn.metrics._inputs import Vector
-from pairlearn.typing import Mask, Places
-
-__all__ = ["Corners", "corners"]
+from pairlearn.typing import Mask, Places, Vector
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,6 @@ from numpy.typing import ArrayLike
 from pairlearn.typing import Mask, Vector
 from pairlearn.validation import real_array
 
-__all__ = ["Vector", "check_scores", "is_positive"]
-
 
 def check_scores(name: str, scores: ArrayLike, n: int | None = None) -> Vector:
     """Return `scores` as a finite float vector (of length `n`, if given)."""

@@ -6,11 +6,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pairlearn.metrics._inputs import Vector, check_scores, is_positive
-from pairlearn.typing import Mask
+from pairlearn.metrics._inputs import check_scores, is_positive
+from pairlearn.typing import Mask, Vector
 from pairlearn.validation import check_weights
-
-__all__ = ["doubled_ranks", "doubled_wins", "roc_auc"]
 
 
 def doubled_ranks(values: Vector) -> NDArray[np.int64]:

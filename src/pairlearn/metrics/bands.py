@@ -28,12 +28,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pairlearn.metrics._curve import Corners, corners
-from pairlearn.metrics._inputs import Vector, is_positive
+from pairlearn.metrics._inputs import is_positive
 from pairlearn.metrics.partial import PartialAUC
-from pairlearn.typing import Mask
+from pairlearn.typing import Mask, Vector
 from pairlearn.validation import check_count, check_fraction, check_generator
-
-__all__ = ["PrecisionRecallBand", "RocBand", "precision_recall_band", "roc_band"]
 
 
 @dataclass(frozen=True)

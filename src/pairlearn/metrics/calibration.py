@@ -10,12 +10,10 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pairlearn.metrics._inputs import Vector, is_positive
+from pairlearn.metrics._inputs import is_positive
 from pairlearn.metrics.metric import Measured, TwoClassMetric
-from pairlearn.typing import Mask, Places
+from pairlearn.typing import Mask, Places, Vector
 from pairlearn.validation import check_count, check_fraction
-
-__all__ = ["BrierScore", "CalibrationCurve", "CalibrationError", "calibration_curve"]
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pairlearn.metrics._curve import corners
-from pairlearn.metrics._inputs import Vector, check_scores, is_positive
+from pairlearn.metrics._inputs import check_scores, is_positive
 from pairlearn.metrics.metric import Measured, TwoClassMetric
-from pairlearn.typing import Mask
+from pairlearn.typing import Mask, Vector
 from pairlearn.validation import check_positive, check_weights
-
-__all__ = ["ExpectedCost", "cheapest_threshold"]
 
 
 @dataclass(frozen=True)

@@ -28,19 +28,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pairlearn.metrics._inputs import Vector, check_scores, is_positive
+from pairlearn.metrics._inputs import check_scores, is_positive
 from pairlearn.metrics.auc import doubled_ranks
 from pairlearn.metrics.metric import Comparison, Interval, comparison_of, interval_of
-from pairlearn.typing import Mask
+from pairlearn.typing import Mask, Vector
 from pairlearn.validation import check_fraction
-
-__all__ = [
-    "AUCComparison",
-    "AUCInterval",
-    "compare_auc",
-    "mean_auc_interval",
-    "roc_auc_interval",
-]
 
 Wins = NDArray[np.int64]
 

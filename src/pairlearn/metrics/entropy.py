@@ -10,10 +10,9 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pairlearn.metrics._inputs import Vector, check_scores
+from pairlearn.metrics._inputs import check_scores
+from pairlearn.typing import Vector
 from pairlearn.validation import check_positive
-
-__all__ = ["DENSITIES", "error_entropy"]
 
 #: Pairs in a block of the exact sum.
 _BLOCK = 1 << 16

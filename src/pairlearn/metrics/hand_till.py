@@ -17,12 +17,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pairlearn.metrics._inputs import Vector
 from pairlearn.metrics.metric import Measured, Metric
 from pairlearn.metrics.partial import PartialAUC
+from pairlearn.typing import Vector
 from pairlearn.validation import real_array
-
-__all__ = ["HandTill"]
 
 
 @dataclass(frozen=True)

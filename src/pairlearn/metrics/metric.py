@@ -37,11 +37,9 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pairlearn.metrics._inputs import Vector, check_scores, is_positive
-from pairlearn.typing import Mask
+from pairlearn.metrics._inputs import check_scores, is_positive
+from pairlearn.typing import Mask, Vector
 from pairlearn.validation import check_fraction, check_weights
-
-__all__ = ["Comparison", "Interval", "Measured", "Metric", "TwoClassMetric"]
 
 
 @dataclass(frozen=True)

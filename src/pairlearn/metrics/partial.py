@@ -25,11 +25,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from pairlearn.metrics._curve import corners
-from pairlearn.metrics._inputs import Vector
 from pairlearn.metrics.metric import Measured, TwoClassMetric
-from pairlearn.typing import Mask
-
-__all__ = ["PartialAUC"]
+from pairlearn.typing import Mask, Vector
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,9 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pairlearn.metrics._inputs import Vector, check_scores
+from pairlearn.metrics._inputs import check_scores
+from pairlearn.typing import Vector
 from pairlearn.validation import check_count, check_labels
-
-__all__ = ["ndcg", "pair_accuracy", "query_slices"]
 
 #: Documents in a query beyond which pairs are counted by sorting, not one by one.
 _MANY = 512

@@ -15,11 +15,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pairlearn.losses import LOSSES, PairLoss
-from pairlearn.metrics._inputs import Vector, check_scores
-from pairlearn.typing import Mask
+from pairlearn.metrics._inputs import check_scores
+from pairlearn.typing import Mask, Vector
 from pairlearn.validation import check_labels, check_weights
-
-__all__ = ["pair_risk", "pair_risk_gradient"]
 
 #: Pairs in a block; they fit into the second-level cache.
 _BLOCK = 1 << 15

@@ -19,8 +19,6 @@ from pairlearn.metrics.metric import Metric
 from pairlearn.metrics.partial import PartialAUC
 from pairlearn.metrics.top import AveragePrecision, EnrichmentFactor, PrecisionAt, RecallAt
 
-__all__ = ["METRICS", "Scorer", "as_metric", "scorer"]
-
 METRICS: dict[str, type[Metric]] = {
     "auc": PartialAUC,
     "partial_auc": PartialAUC,

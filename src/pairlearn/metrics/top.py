@@ -26,12 +26,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from pairlearn.metrics._curve import corners
-from pairlearn.metrics._inputs import Vector
 from pairlearn.metrics.metric import Measured, TwoClassMetric
-from pairlearn.typing import Mask
+from pairlearn.typing import Mask, Vector
 from pairlearn.validation import check_count
-
-__all__ = ["AveragePrecision", "EnrichmentFactor", "PrecisionAt", "RecallAt"]
 
 
 @dataclass(frozen=True)

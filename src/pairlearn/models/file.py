@@ -24,9 +24,6 @@ from pairlearn.atomic import atomic_write
 from pairlearn.models.record import ModelFileError, ModelRecord, check_plain
 from pairlearn.models.registry import check_record, spec_of
 
-__all__ = ["FORMAT_VERSION", "MAX_HEADER_BYTES", "dump_model", "load_model", "parse_model",
-           "read_model", "write_model"]  # fmt: skip
-
 FORMAT_VERSION = 1
 #: Bytes of a header at most; a larger one is refused before it is parsed.
 MAX_HEADER_BYTES = 1 << 26

@@ -20,8 +20,6 @@ from pairlearn.models.parts import decode, encode
 from pairlearn.models.record import ModelFileError, reason
 from pairlearn.typing import Vector
 
-__all__ = ["pack_map", "plain_map", "unpack_map"]
-
 _TYPES = ("float64", "float32", "int64")
 
 

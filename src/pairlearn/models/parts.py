@@ -19,8 +19,6 @@ import numpy as np
 from pairlearn.models.record import ModelFileError, reason
 from pairlearn.register import REGISTERS, Record, find_type, register_of
 
-__all__ = ["decode", "encode", "register_part"]
-
 T = TypeVar("T", bound=type)
 
 _KEY = "part"

@@ -13,8 +13,6 @@ from numpy.typing import ArrayLike, NDArray
 if TYPE_CHECKING:
     from pairlearn.solvers.rows import Rows
 
-__all__ = ["TrainingData", "data_fingerprint"]
-
 #: Evenly spaced rows in the fingerprint.
 _ROWS = 256
 

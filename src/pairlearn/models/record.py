@@ -11,8 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["MAX_NAME", "ModelFileError", "ModelRecord", "check_plain", "reason"]
-
 MAX_NAME = 200
 #: Levels of nested lists and dicts at most.
 MAX_DEPTH = 12

@@ -18,8 +18,6 @@ from numpy.typing import NDArray
 
 from pairlearn.models.record import ModelFileError, ModelRecord
 
-__all__ = ["ArraySpec", "ModelSpec", "check_record", "register_model", "registered", "spec_of"]
-
 
 @dataclass(frozen=True)
 class ArraySpec:

@@ -29,8 +29,6 @@ from pairlearn.restored import restored_array, restored_count
 from pairlearn.typing import Mask
 from pairlearn.validation import check_count
 
-__all__ = ["AllPrevious", "ClassReservoirs", "FifoBuffer", "ReservoirBuffer"]
-
 Rows = NDArray[np.int64]
 
 _NOTHING = np.empty(0, dtype=np.int64)

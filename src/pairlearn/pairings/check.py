@@ -17,8 +17,6 @@ from pairlearn.pairings.sound import check_keep, check_plan
 from pairlearn.typing import Vector
 from pairlearn.validation import check_count, check_labels
 
-__all__ = ["PairingCheck", "check_pairing"]
-
 #: A step: the row of an example and the rows that it meets.
 Step = tuple[int, tuple[int, ...]]
 

@@ -20,8 +20,6 @@ from pairlearn.pairings.plans import (
 from pairlearn.pairings.sound import check_rows
 from pairlearn.typing import Vector
 
-__all__ = ["GivenPairs", "ListedPairs", "as_rows_of_pairs"]
-
 
 @PAIRINGS.add()
 @dataclass(frozen=True)

@@ -23,9 +23,6 @@ from pairlearn.pairings.plans import (
 )
 from pairlearn.restored import restored_array, restored_count
 
-__all__ = ["FrozenExample", "PreviousExample", "PreviousOpposite", "RandomEarlier", "RandomPair"]
-
-
 #: Up to this many examples, 64 random bits are enough for both indices of a pair.
 _ONE_NUMBER = 2**20
 

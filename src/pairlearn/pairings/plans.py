@@ -15,22 +15,6 @@ from numpy.typing import NDArray
 from pairlearn.register import Part, Register
 from pairlearn.typing import Vector
 
-__all__ = [
-    "EMPTY",
-    "PAIRINGS",
-    "ZERO_NEGATIVE",
-    "ZERO_POSITIVE",
-    "Arrival",
-    "Indices",
-    "Labels",
-    "OfflineSource",
-    "OnlineSource",
-    "Pairing",
-    "Plan",
-    "SlotPlan",
-    "draw_uniform",
-]
-
 Indices = NDArray[np.int32] | NDArray[np.int64]
 Labels = Vector
 

@@ -24,8 +24,6 @@ from pairlearn.restored import restored_count
 from pairlearn.typing import Vector
 from pairlearn.validation import check_count
 
-__all__ = ["GroupedSource", "PreviousOfQuery", "has_pairs", "number_queries"]
-
 
 def number_queries(qid: ArrayLike, n: int) -> NDArray[np.int64]:
     """Return the queries of n examples as numbers 0, 1, ..., sorted by name."""

@@ -14,8 +14,6 @@ import numpy as np
 from pairlearn.pairings.plans import EMPTY, ZERO_POSITIVE, OfflineSource, Pairing, Plan, SlotPlan
 from pairlearn.typing import Vector
 
-__all__ = ["check_keep", "check_plan", "check_rows", "is_own", "sound_source"]
-
 _INTEGERS = (np.dtype(np.int32), np.dtype(np.int64))
 _PACKAGE = __name__.partition(".")[0]
 

@@ -49,8 +49,6 @@ from pairlearn.privacy.release import release_vector
 from pairlearn.typing import Mask, Vector
 from pairlearn.validation import check_fraction, check_positive
 
-__all__ = ["PrivateAUC", "PrivateROC", "auc_intervals", "private_roc_auc", "private_roc_curve"]
-
 _SLACK = 1.0 + 1e-9
 #: Step of the grid of rates and areas; an interval is one step wider at each end.
 _STEP = 1e-4

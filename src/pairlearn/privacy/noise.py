@@ -26,8 +26,6 @@ from numpy.typing import NDArray
 from pairlearn.typing import Mask, Vector
 from pairlearn.validation import check_count, check_positive
 
-__all__ = ["NoiseSource", "discrete_gaussian"]
-
 # Keeps every intermediate value below 2^63 while |X| < 2^13 scale. A proposal satisfies this with
 # probability at least 1 - exp(-2^13).
 _LARGEST_SCALE = 1 << 24

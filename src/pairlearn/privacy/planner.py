@@ -37,8 +37,6 @@ from pairlearn.privacy.noise import NoiseSource
 from pairlearn.privacy.quartiles import PrivateBounds, find_bounds
 from pairlearn.validation import check_count, check_fraction, check_positive
 
-__all__ = ["PrivacyPlan", "expected_auc", "plan", "simulated_auc"]
-
 # c of the module, fitted to `simulated_auc` over the grid of `pairlearn reproduce private-planner`.
 _NOISE_CONSTANT = 2.3
 # Noise factor for each multiple by which the public bounds are too wide, fitted.

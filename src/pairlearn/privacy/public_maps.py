@@ -22,8 +22,6 @@ from pairlearn.features import MAPS, FeatureMap, Hats, Identity, RandomFourier, 
 from pairlearn.privacy.mechanisms.base import PublicSetting
 from pairlearn.typing import Vector
 
-__all__ = ["check_public_map", "map_publicly", "mapped_setting"]
-
 #: Names of maps that are made of the public bounds.
 _OF_BOUNDS = ("hats", "fourier")
 #: Knots of each feature in the map "hats".

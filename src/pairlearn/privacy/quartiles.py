@@ -46,8 +46,6 @@ from pairlearn.privacy.release import release_vector
 from pairlearn.typing import Mask, Vector
 from pairlearn.validation import check_count, check_fraction
 
-__all__ = ["PrivateBounds", "find_bounds", "quartile_counts", "quartile_sensitivity"]
-
 #: Half-width of the bounds in interquartile ranges: three standard deviations of a normal feature.
 _REACH = 2.2
 #: Without a public range the search covers values up to this size.

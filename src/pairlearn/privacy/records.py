@@ -25,9 +25,6 @@ from numpy.typing import NDArray
 
 from pairlearn.typing import Mask, Vector
 
-__all__ = ["check_public_labels", "is_label", "read_labels", "read_numbers", "read_table",
-           "read_users"]  # fmt: skip
-
 _NUMERIC = "biuf"
 #: Array types that can mix kinds of cells; each cell is read by itself.
 _MIXED = "OUSTc"

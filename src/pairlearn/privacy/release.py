@@ -21,8 +21,6 @@ from pairlearn.privacy.accounting.certificate import Release
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.typing import Vector
 
-__all__ = ["GRID_STEPS", "protect_on_grid", "release_vector", "rounding_drift"]
-
 #: With secure noise, the standard deviation is this many grid steps wide, or more.
 GRID_STEPS = 1 << 20
 

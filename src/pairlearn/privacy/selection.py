@@ -30,8 +30,6 @@ from pairlearn.privacy.records import is_label, read_table
 from pairlearn.typing import Vector
 from pairlearn.validation import check_positive
 
-__all__ = ["select_privately"]
-
 
 def _half_wins(table: Vector, signs: ArrayLike) -> NDArray[np.int64]:
     """Return twice the number of correctly ordered pairs of each model, an integer."""

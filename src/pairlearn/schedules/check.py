@@ -11,8 +11,6 @@ from pairlearn.schedules.shapes import Schedule
 from pairlearn.typing import Vector
 from pairlearn.validation import check_count
 
-__all__ = ["ScheduleCheck", "check_schedule"]
-
 
 @dataclass(frozen=True)
 class ScheduleCheck:

@@ -12,8 +12,6 @@ from pairlearn.register import Part, Register
 from pairlearn.typing import Vector
 from pairlearn.validation import check_positive
 
-__all__ = ["SCHEDULES", "Constant", "InverseSqrt", "InverseTime", "Schedule", "StronglyConvex"]
-
 
 @dataclass(frozen=True)
 class Schedule(Part):

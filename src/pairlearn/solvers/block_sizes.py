@@ -14,8 +14,6 @@ from pairlearn.schedules import Schedule
 from pairlearn.typing import Vector
 from pairlearn.validation import DivergenceError
 
-__all__ = ["BLOCK", "BlockSizes"]
-
 #: Steps per block.
 BLOCK = 32768
 #: The arrays of a block grow by this many steps at a time. Many streams end early (those of a grid

@@ -14,8 +14,6 @@ from contextlib import AbstractContextManager
 from types import FrameType
 from typing import Any
 
-__all__ = ["deferred_interrupt"]
-
 
 def deferred_interrupt() -> AbstractContextManager[Callable[[], None]]:
     """Delay Ctrl-C until the end of the block, then handle it as usual.

@@ -16,8 +16,6 @@ from pairlearn.solvers.solution import Solution
 from pairlearn.solvers.two_classes import check_finished
 from pairlearn.typing import Vector
 
-__all__ = ["Iterates", "iterate_weights"]
-
 
 def iterate_weights(averaging: Averaging, schedule: Schedule, n_steps: int) -> Vector:
     """Return the weights of w_0, ..., w_T in the average, T = `n_steps`; they add up to 1.

@@ -21,18 +21,6 @@ from numpy.typing import NDArray
 from pairlearn.typing import Vector
 from pairlearn.validation import DivergenceError, real_array
 
-__all__ = [
-    "CsrRows",
-    "DenseRows",
-    "LaterRows",
-    "Rows",
-    "as_rows",
-    "check_sparse",
-    "check_squares",
-    "is_sparse",
-    "mean_pair_distance",
-]
-
 
 @dataclass(frozen=True)
 class DenseRows:

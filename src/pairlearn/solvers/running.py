@@ -18,8 +18,6 @@ from pairlearn.solvers.solution import Trace
 from pairlearn.typing import Vector
 from pairlearn.validation import warn_caller
 
-__all__ = ["Callback", "Running", "run_blocks"]
-
 
 class State(Protocol):
     """The numbers that a solver shows between two blocks."""

@@ -10,8 +10,6 @@ import numpy as np
 from pairlearn.typing import Vector
 from pairlearn.validation import DivergenceError
 
-__all__ = ["Solution", "Trace"]
-
 
 @dataclass
 class Trace:

@@ -14,8 +14,6 @@ from pairlearn.losses import PairLoss
 from pairlearn.scalars import Scalar
 from pairlearn.scores import LinearScore, MahalanobisScore
 
-__all__ = ["TABLE", "Run", "check_parts"]
-
 
 class Run(NamedTuple):
     """A supported combination: a score, kinds of loss and domains."""

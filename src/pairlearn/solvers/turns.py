@@ -17,8 +17,6 @@ from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
 
-__all__ = ["Turns", "one_at_a_time"]
-
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 Model = TypeVar("Model")

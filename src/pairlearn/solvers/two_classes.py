@@ -15,8 +15,6 @@ from pairlearn.solvers.rows import CsrRows, DenseRows, Rows, as_rows
 from pairlearn.typing import Vector
 from pairlearn.validation import DivergenceError, check_labels, check_positive
 
-__all__ = ["check_finished", "check_two_classes", "dense_two_classes", "draw_path", "n_steps_of"]
-
 
 def check_two_classes(X: Any, y: ArrayLike) -> tuple[Rows, Vector]:
     """Return rows and labels; refuse labels other than -1 and +1, and a missing class."""

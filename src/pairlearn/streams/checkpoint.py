@@ -23,9 +23,6 @@ from pairlearn.streams.readers.base import Position
 from pairlearn.streams.state import pack, unpack
 from pairlearn.validation import warn_caller
 
-__all__ = ["CHECKPOINT_VERSION", "Checkpoint", "CheckpointError", "CheckpointWarning",
-           "hold_checkpoint", "read_checkpoint", "write_checkpoint"]  # fmt: skip
-
 CHECKPOINT_VERSION = 3
 _NAME = "OnlineLearner checkpoint"
 

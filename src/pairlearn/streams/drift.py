@@ -40,8 +40,6 @@ from pairlearn.restored import restored_array, restored_count, restored_number
 from pairlearn.solvers.turns import one_at_a_time
 from pairlearn.validation import check_count, check_positive, check_scored
 
-__all__ = ["Alarm", "DriftAlarm", "restored_alarm"]
-
 #: Half of the shift, in standard deviations of a block, that the sum detects fastest.
 _ALLOWANCE = 0.5
 #: Siegmund's correction for the overshoot.

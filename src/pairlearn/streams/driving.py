@@ -28,8 +28,6 @@ from numpy.typing import NDArray
 
 from pairlearn.typing import Vector
 
-__all__ = ["Driver"]
-
 
 class Driver:
     """Drive an estimator through the methods that this module lists.

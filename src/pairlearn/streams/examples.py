@@ -13,16 +13,6 @@ import numpy as np
 
 from pairlearn.typing import Vector
 
-__all__ = [
-    "LABELS",
-    "LARGEST",
-    "RefusedExampleWarning",
-    "as_numbers",
-    "check_example",
-    "check_label",
-    "values_of",
-]
-
 #: The largest absolute value or coefficient; sums of squared scores then stay finite.
 LARGEST = 1e60
 #: The sign of each label in the loss.

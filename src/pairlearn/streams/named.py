@@ -57,8 +57,6 @@ from pairlearn.validation import DivergenceError, check_positive, warn_caller
 if TYPE_CHECKING:
     from pairlearn.models.record import ModelRecord
 
-__all__ = ["NamedLearner"]
-
 #: Examples in the queue at most.
 _MOST_QUEUED = 1024
 #: After n examples, the queue holds at most n / _QUEUE_DIVISOR examples.

@@ -22,8 +22,6 @@ from pairlearn.streams.examples import LARGEST
 from pairlearn.typing import Vector
 from pairlearn.validation import check_positive
 
-__all__ = ["NamedColumns", "check_size", "check_state", "log_odds_line", "sums_by_class", "widened"]
-
 #: Up to so many features examples are rows of a dense array, beyond that sparse rows.
 _DENSE_UP_TO = 512
 #: Layouts of an example that are remembered.

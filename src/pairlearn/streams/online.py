@@ -33,8 +33,6 @@ from pairlearn.streams.state import pack, unpack
 from pairlearn.typing import Vector
 from pairlearn.validation import check_count, check_fraction
 
-__all__ = ["OnlineLearner"]
-
 #: Rows between two checkpoints by default.
 EVERY = 250_000
 #: Examples in the first piece of a stream; the pieces then double.

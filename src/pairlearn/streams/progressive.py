@@ -16,8 +16,6 @@ from pairlearn.solvers.turns import one_at_a_time
 from pairlearn.typing import Mask, Vector
 from pairlearn.validation import check_count, check_scored
 
-__all__ = ["ProgressiveAUC"]
-
 # Sliding one example into the window costs about as much as sorting this number of examples.
 _SLIDE_COST = 16
 

@@ -14,8 +14,6 @@ from pairlearn.losses import PairLoss
 from pairlearn.streams.named import NamedLearner
 from river import base
 
-__all__ = ["RiverAUCClassifier", "RiverFeatures"]
-
 
 class RiverAUCClassifier(NamedLearner, base.Classifier):  # type: ignore[misc]
     """Online AUC maximisation with River's interface.

@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 from pairlearn.restored import restored_array, restored_count, restored_labels
 from pairlearn.solvers.rows import CsrRows, DenseRows
 
-__all__ = ["StateError", "pack", "unpack"]
-
 _FLOATS = ("float64", "float32")
 #: Types stored as arrays; other arrays, such as labels, are written as lists.
 _TENSORS = ("float64", "float32", "int64", "int32", "uint8", "bool")

@@ -22,8 +22,6 @@ from numpy.typing import NDArray
 from pairlearn.restored import restored_number
 from pairlearn.typing import Mask
 
-__all__ = ["ABSENT", "ColumnEncoder", "Odd", "Put", "saved_choice", "saved_flag", "saved_number"]
-
 #: An indicator marks missing values if they are at least this share of the rows, ...
 _INDICATOR_SHARE = 0.01
 #: ... and at least this number of rows; fewer cannot be learned from.

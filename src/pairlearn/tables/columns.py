@@ -12,8 +12,6 @@ from pairlearn.tables.kinds import Decision
 from pairlearn.tables.number_columns import DateColumn, NumberColumn, YesNoColumn
 from pairlearn.tables.word_columns import CategoryColumn, HashedColumn, TextColumn
 
-__all__ = ["make_column", "restored_column"]
-
 _COLUMNS: dict[str, type[ColumnEncoder]] = {
     column.kind: column
     for column in (NumberColumn, YesNoColumn, DateColumn, CategoryColumn, HashedColumn, TextColumn)

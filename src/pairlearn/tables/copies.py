@@ -13,8 +13,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["copies_line", "n_copies"]
-
 #: Copies are reported from this share of the rows on; fewer hardly change a score.
 _COPY_SHARE = 0.05
 #: Copies are reported from this number of rows on.

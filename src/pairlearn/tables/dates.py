@@ -17,8 +17,6 @@ from datetime import date
 from pairlearn.tables.values import parse_each
 from pairlearn.typing import Vector
 
-__all__ = ["ORDERS", "date_order", "parse_date", "parse_dates"]
-
 ORDERS = ("ymd", "dmy", "mdy")
 
 _MONTHS = ("january", "february", "march", "april", "may", "june", "july", "august", "september",

@@ -20,8 +20,6 @@ from pairlearn.tables.number_columns import NumberColumn
 from pairlearn.tables.rows import Block
 from pairlearn.typing import Mask
 
-__all__ = ["VERSION", "TableEncoder"]
-
 #: Version 2 adds units, numbers that mean "missing", and frequent words.
 VERSION = 2
 #: Rows are stored sparse if they have more features than this; most are then zero.

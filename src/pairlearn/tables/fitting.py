@@ -27,8 +27,6 @@ from pairlearn.tables.rows import Block, no_column, open_table
 from pairlearn.tables.values import file_style, is_missing, parse_numbers
 from pairlearn.typing import Vector
 
-__all__ = ["FittedTable", "Plan", "TableOptions", "load_table", "plan_table"]
-
 #: Rows in the sample that decides the kinds of columns.
 SAMPLE = 10_000
 

@@ -24,8 +24,6 @@ from pairlearn.tables.values import (
     yes_or_no,
 )
 
-__all__ = ["KINDS", "UNUSED", "Decision", "decide"]
-
 KINDS = ("number", "category", "yes/no", "date", "text", "id", "constant", "excluded")
 #: Kinds that give no features.
 UNUSED = ("id", "constant", "excluded")

@@ -29,8 +29,6 @@ from pairlearn.tables.values import (
 )
 from pairlearn.typing import Vector
 
-__all__ = ["LabelRule", "query_numbers"]
-
 _KINDS = ("classes", "numbers", "groups")
 #: The class among these is positive if the other class is not among them.
 _POSITIVE = frozenset(

@@ -12,11 +12,6 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-__all__ = [
-    "filled_width", "find_delimiter", "find_quote", "has_row_names", "is_number", "lines_above",
-    "split",
-]  # fmt: skip
-
 _DELIMITERS = ",;\t|"
 
 

@@ -23,8 +23,6 @@ from pairlearn.tables.units import LONGEST_UNIT
 from pairlearn.tables.values import STYLES, parse_each, parse_numbers, yes_or_no
 from pairlearn.typing import Mask, Vector
 
-__all__ = ["DateColumn", "NumberColumn", "YesNoColumn"]
-
 #: Each wave of dates: its period, and the span that makes it worth two features, both in days.
 _WAVES = {"year": (365.2425, 300.0), "week": (7.0, 14.0), "day": (1.0, 0.0)}
 

@@ -25,8 +25,6 @@ from pairlearn.tables.encoding import TableEncoder
 from pairlearn.tables.labels import query_numbers
 from pairlearn.tables.rows import BLOCK_ROWS, Block, no_column, open_table
 
-__all__ = ["OddFields", "Refuse", "TableReader", "usable_rows"]
-
 
 class OddFields:
     """The count and the first case of fields that were unreadable and count as missing."""

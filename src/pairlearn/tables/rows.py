@@ -39,8 +39,6 @@ from pairlearn.tables.layout import (
     split,
 )
 
-__all__ = ["BLOCK_ROWS", "ArrowTable", "Block", "TextTable", "no_column", "open_table"]
-
 BLOCK_ROWS = 16_384
 #: Bytes per read.
 _BYTES = 1 << 18

@@ -12,11 +12,6 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-__all__ = [
-    "CLOCK", "LONGEST_UNIT", "MARKED", "MULTIPLIED", "converted", "parse_clock", "unit_of",
-    "without_unit",
-]  # fmt: skip
-
 #: The unit of a column whose numbers end in letters that multiply.
 MULTIPLIED = "k, M, B"
 #: The unit of a column in which some numbers are limits or carry a mark: <0.5, ~3, 7*.

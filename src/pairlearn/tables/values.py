@@ -20,9 +20,6 @@ import numpy as np
 from pairlearn.tables.units import CLOCK, parse_clock, without_unit
 from pairlearn.typing import Vector
 
-__all__ = ["STYLES", "cut", "file_style", "is_missing", "parse_each", "parse_number",
-           "parse_numbers", "style_of", "yes_or_no"]  # fmt: skip
-
 STYLES = ("plain", "english", "european")
 
 #: Lower-case texts that mean "missing".

@@ -15,8 +15,6 @@ from pairlearn.tables.column import ABSENT, ColumnEncoder, Odd, Put, saved_flag
 from pairlearn.tables.values import is_missing
 from pairlearn.typing import Mask
 
-__all__ = ["CategoryColumn", "HashedColumn", "TextColumn"]
-
 #: Levels of a category at most; the rest share one feature.
 _MOST_LEVELS = 100
 #: A level gets a feature if it has at least one row in this number of rows, ...

@@ -25,8 +25,6 @@ from pairlearn.theory.optimization import strongly_convex_gap
 from pairlearn.theory.stability import auc_gradient_change
 from pairlearn.validation import check_count, check_positive
 
-__all__ = ["Advice", "advise", "advise_auc"]
-
 
 @RECORDS.add()
 @dataclass(frozen=True)

@@ -18,12 +18,6 @@ from numpy.typing import ArrayLike
 from pairlearn.typing import Vector
 from pairlearn.validation import AssumptionWarning, check_count, check_positive, warn_caller
 
-__all__ = [
-    "AverageRule", "ConstantsChoice", "StepSize", "balance", "check_constants", "check_step_size",
-    "iterate_weights", "largest", "require", "require_contraction", "sampling_factor",
-    "self_pair_correction", "tail_mass", "total_tail", "touch_probability",
-]  # fmt: skip
-
 ConstantsChoice = Literal["paper", "corrected"]
 AverageRule = Literal["step_size", "linear", "uniform", "last"]
 StepSize = float | ArrayLike

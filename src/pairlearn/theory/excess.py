@@ -15,11 +15,6 @@ from pairlearn.theory.optimization import convex_gap
 from pairlearn.theory.stability import generalization_gap, stability_nonsmooth, stability_smooth
 from pairlearn.validation import check_count, check_positive
 
-__all__ = [
-    "excess_nonsmooth", "excess_online", "excess_smooth", "step_size_nonsmooth", "step_size_online",
-    "step_size_smooth",
-]  # fmt: skip
-
 
 class _Shared(TypedDict):
     """The arguments that the parts of an excess risk share."""

@@ -18,8 +18,6 @@ from pairlearn.scores import LinearScore
 from pairlearn.typing import Places, Vector
 from pairlearn.validation import check_count, check_fraction, check_positive
 
-__all__ = ["FiniteProblem", "hinge_problem", "square_problem"]
-
 
 @dataclass(frozen=True, eq=False)
 class FiniteProblem:

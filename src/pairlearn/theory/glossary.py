@@ -13,8 +13,6 @@ import textwrap
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-__all__ = ["GLOSSARY", "documented"]
-
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 #: The description of a parameter, by name, or by name and annotation where the type matters.

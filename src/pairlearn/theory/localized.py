@@ -16,11 +16,6 @@ from pairlearn.theory.conventions import ConstantsChoice, check_constants
 from pairlearn.theory.glossary import documented
 from pairlearn.validation import AssumptionWarning, check_count, check_positive, warn_caller
 
-__all__ = [
-    "LocalizedStage", "localized_distance", "localized_excess", "localized_schedule",
-    "localized_stage_gap", "stage_sizes",
-]  # fmt: skip
-
 
 @documented
 def stage_sizes(n: int, *, constants: ConstantsChoice = "corrected") -> tuple[int, ...]:

@@ -25,11 +25,6 @@ from pairlearn.theory.stability import realized_stability, stability_nonsmooth, 
 from pairlearn.typing import Places, Vector
 from pairlearn.validation import check_count, check_generator, check_positive
 
-__all__ = [
-    "ExcessMeasurement", "StabilityMeasurement", "fitted_slope", "measure_excess",
-    "measure_stability", "run_path",
-]  # fmt: skip
-
 
 @dataclass(frozen=True, eq=False)
 class StabilityMeasurement:

@@ -15,11 +15,6 @@ from pairlearn.theory.conventions import ConstantsChoice, check_constants, requi
 from pairlearn.theory.glossary import documented
 from pairlearn.validation import check_count, check_positive
 
-__all__ = [
-    "gradient_norm_nonconvex", "gradient_norm_step_size", "pl_excess", "pl_gap", "pl_horizon",
-    "pl_stability",
-]  # fmt: skip
-
 
 @documented
 def gradient_norm_nonconvex(

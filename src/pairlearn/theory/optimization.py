@@ -25,11 +25,6 @@ from pairlearn.theory.conventions import (
 from pairlearn.theory.glossary import documented
 from pairlearn.validation import check_count, check_fraction, check_positive
 
-__all__ = [
-    "convex_gap", "convex_gap_with_confidence", "strongly_convex_gap",
-    "strongly_convex_gap_with_confidence",
-]  # fmt: skip
-
 
 def _sums(
     step_size: StepSize, n_steps: int, buffer_size: int, *, first_is_zero: bool

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from pairlearn.theory.measure import ExcessMeasurement, StabilityMeasurement, fitted_slope
 from pairlearn.typing import Vector
 
-__all__ = ["plot_excess", "plot_stability"]
-
 
 def _axes(ax: Any) -> Any:
     if ax is not None:

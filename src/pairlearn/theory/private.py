@@ -36,11 +36,6 @@ from pairlearn.validation import (
     warn_caller,
 )
 
-__all__ = [
-    "PrivateProblem", "PrivateStage", "private_excess", "private_schedule",
-    "private_single_pass_excess", "private_single_pass_step_size",
-]  # fmt: skip
-
 
 @dataclass(frozen=True)
 class PrivateProblem:

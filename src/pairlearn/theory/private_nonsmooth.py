@@ -10,14 +10,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from pairlearn.solvers.descent.localized import LocalizedStage
 from pairlearn.theory.conventions import ConstantsChoice, balance, check_constants, require
 from pairlearn.theory.glossary import documented
-from pairlearn.theory.localized import LocalizedStage, stage_sizes
+from pairlearn.theory.localized import stage_sizes
 from pairlearn.theory.private import PrivateProblem
 from pairlearn.theory.sensitivity import gaussian_noise_scale
 from pairlearn.validation import check_positive
-
-__all__ = ["PrivateLocalizedStage", "private_nonsmooth_excess", "private_nonsmooth_schedule"]
 
 
 @dataclass(frozen=True)

@@ -23,11 +23,6 @@ from pairlearn.theory.conventions import (
 from pairlearn.theory.glossary import documented
 from pairlearn.validation import check_count, check_fraction, check_positive
 
-__all__ = [
-    "binomial_upper", "chernoff_upper", "erm_sensitivity", "gaussian_noise_scale",
-    "gaussian_privacy_loss", "sensitivity_single_pass", "sensitivity_with_confidence",
-]  # fmt: skip
-
 
 @documented
 def chernoff_upper(mean: float, *, failure_probability: float) -> float:

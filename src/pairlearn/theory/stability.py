@@ -32,11 +32,6 @@ from pairlearn.theory.glossary import documented
 from pairlearn.typing import Vector
 from pairlearn.validation import check_count, check_positive
 
-__all__ = [
-    "auc_gradient_change", "generalization_gap", "realized_stability", "stability_nonsmooth",
-    "stability_smooth",
-]  # fmt: skip
-
 
 @documented
 def auc_gradient_change(problem: Problem, *, norm_bound: float, radius: float = math.inf) -> float:

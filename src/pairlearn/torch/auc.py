@@ -12,9 +12,6 @@ from pairlearn.torch.margins import MarginLoss, as_margin_loss, pair_total
 from pairlearn.torch.memory import Memory, ScoreMemory
 from pairlearn.torch.pairwise import PairwiseLoss, Totals, as_positive, check_batch, check_weights
 
-__all__ = ["AUCLoss", "PartialAUCLoss"]
-
-
 #: Remembered scores of each class, unless a number is given.
 MEMORY_SIZE = 256
 

@@ -38,8 +38,6 @@ from pairlearn.torch.training import Adam, Batch, History, Learner, train
 from pairlearn.typing import Vector
 from pairlearn.validation import check_fraction, check_generator
 
-__all__ = ["LEAST_BATCHES", "RULES", "NeuralEstimator", "all_or_nothing"]
-
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 Model = TypeVar("Model")

@@ -50,8 +50,6 @@ from pairlearn.torch.training import History
 from pairlearn.typing import Mask, Vector
 from pairlearn.validation import check_fraction, check_generator
 
-__all__ = ["NeuralAUCClassifier"]
-
 #: Scores with their labels and weights.
 Window = tuple[Vector, Mask, Vector]
 

@@ -9,8 +9,6 @@ from typing import Any
 
 import torch
 
-__all__ = ["as_device", "own_randomness"]
-
 
 def as_device(device: Any) -> Any:
     """Return the device that a parameter asks for: "auto" is the first GPU, else the CPU.

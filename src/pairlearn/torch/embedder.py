@@ -29,8 +29,6 @@ from pairlearn.torch.memory import EmbeddingMemory
 from pairlearn.typing import Places, Vector
 from pairlearn.validation import check_count, check_generator
 
-__all__ = ["EmbeddingLearner"]
-
 #: The number of held-out examples whose pairs judge an epoch.
 _JUDGED = 500
 

@@ -12,8 +12,6 @@ from torch.nn import functional
 from pairlearn.torch.memory import EmbeddingMemory
 from pairlearn.torch.pairwise import PairwiseLoss, Totals, check_batch, check_weights, products
 
-__all__ = ["ContrastiveLoss", "DistanceLoss", "EmbeddingLoss"]
-
 
 class EmbeddingLoss(PairwiseLoss):
     """Base class: the mean over pairs of a function of their distance and of whether labels agree.

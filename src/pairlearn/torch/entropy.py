@@ -11,8 +11,6 @@ from pairlearn.torch.memory import ScoreMemory
 from pairlearn.torch.pairwise import PairwiseLoss, Totals, check_batch, check_weights, products
 from pairlearn.validation import check_positive
 
-__all__ = ["ErrorEntropyLoss"]
-
 
 class ErrorEntropyLoss(PairwiseLoss):
     """Mean over pairs of gamma^2 (1 - G(r)) with r = e - e', the difference of two errors.

@@ -15,8 +15,6 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-__all__ = ["MARGIN_LOSSES", "MarginLoss", "all_pairs", "as_margin_loss", "pair_total"]
-
 #: The losses of margins, one by one.
 MarginLoss = Callable[[Tensor], Tensor]
 

@@ -15,8 +15,6 @@ from torch import Tensor, nn
 
 from pairlearn.validation import check_count
 
-__all__ = ["EmbeddingMemory", "Memory", "ScoreMemory"]
-
 
 class Memory(nn.Module):  # type: ignore[misc]
     """The last `size` values of each class, in the order of arrival (a ring for each class).

@@ -20,16 +20,6 @@ from pairlearn.torch.table import rows_of_a_block
 from pairlearn.typing import Vector
 from pairlearn.validation import check_count
 
-__all__ = [
-    "MLP",
-    "NETWORKS",
-    "as_network",
-    "make_network",
-    "outputs",
-    "restore_vector",
-    "state_vector",
-]
-
 #: The limit on rows that pass a network together.
 _BLOCK = 8192
 

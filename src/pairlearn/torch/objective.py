@@ -30,8 +30,6 @@ from pairlearn.solvers.solution import Trace
 from pairlearn.typing import Vector
 from pairlearn.validation import DivergenceError, check_count, check_generator, check_steps
 
-__all__ = ["ObjectiveSolution", "ObjectiveStream", "PairwiseObjective"]
-
 #: A tensor, or tensors by name: the parameters of a network.
 Parameters = Any
 #: f(w, x, y, x_partner, y_partner), one number.

@@ -11,16 +11,6 @@ from torch import Tensor, nn
 from pairlearn.torch.memory import Memory
 from pairlearn.validation import DivergenceError, warn_caller
 
-__all__ = [
-    "PAIRINGS",
-    "PairwiseLoss",
-    "Totals",
-    "as_positive",
-    "check_batch",
-    "check_weights",
-    "products",
-]
-
 #: Sums of losses, each with its number of pairs, or what they weigh; the loss is the mean of their
 #: means.
 Totals = list[tuple[Tensor, float]]

@@ -29,8 +29,6 @@ from pairlearn.torch.ranking import RankingLoss
 from pairlearn.typing import Vector
 from pairlearn.validation import check_generator
 
-__all__ = ["NeuralRanker"]
-
 Rows = NDArray[np.int64]
 
 

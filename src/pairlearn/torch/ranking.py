@@ -9,8 +9,6 @@ from torch import Tensor
 from pairlearn.torch.margins import MarginLoss, as_margin_loss
 from pairlearn.torch.pairwise import PairwiseLoss, Totals, check_batch, check_weights
 
-__all__ = ["RankingLoss"]
-
 
 class RankingLoss(PairwiseLoss):
     """Mean loss of the margins s - s' over pairs of one query whose grades are y > y'.

@@ -14,8 +14,6 @@ from torch.utils.data import Sampler
 from pairlearn.torch.pairwise import as_positive
 from pairlearn.validation import check_count, check_fraction
 
-__all__ = ["BalancedSampler"]
-
 
 class BalancedSampler(Sampler):  # type: ignore[misc]
     """Batches of indices with a fixed share of positives, for ``DataLoader(batch_sampler=...)``.

@@ -12,8 +12,6 @@ from pairlearn.solvers.rows import is_sparse
 from pairlearn.spreads import scale_of, which_vary
 from pairlearn.typing import Vector
 
-__all__ = ["Standardiser"]
-
 
 @dataclass(frozen=True, eq=False)
 class Standardiser:

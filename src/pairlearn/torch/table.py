@@ -15,8 +15,6 @@ from pairlearn.torch.standardise import Standardiser
 from pairlearn.torch.training import Batch
 from pairlearn.typing import Vector
 
-__all__ = ["Table", "rows_of_a_block"]
-
 #: Numbers of a block of rows that are dense at the same time.
 _NUMBERS = 2**21
 

@@ -16,8 +16,6 @@ from pairlearn.register import RECORDS, Record
 from pairlearn.typing import Places
 from pairlearn.validation import check_count, check_positive
 
-__all__ = ["Adam", "Batch", "History", "Learner", "train"]
-
 #: Inputs, labels of one or more kinds, and weights or None.
 Batch = tuple[Any, tuple[Any, ...], Any]
 

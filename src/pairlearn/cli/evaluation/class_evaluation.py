@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from pairlearn.experiments.report.class_evaluation import ClassEvidence
     from pairlearn.experiments.report.page import Page
 
-__all__ = ["class_text", "class_values", "gather", "page_of"]
-
 
 def gather(model: Any, reader: Any, chunks: Iterable[Scored], confidence: float) -> ClassEvidence:
     """Return the labels and probabilities of all labelled chunks of a reader."""

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from pairlearn.experiments.report.page import Page
     from pairlearn.models.provenance import TrainingData
 
-__all__ = ["command"]
-
 #: False-positive rates at which the table shows thresholds.
 _RATES = (0.01, 0.05, 0.1, 0.2, 0.5)
 _TRAINING_DATA = (

@@ -9,8 +9,6 @@ import click
 
 from pairlearn.cli.training.private_training import PrivateOptions
 
-__all__ = ["evaluate_privately"]
-
 
 def evaluate_privately(
     path: str, data: tuple[str, ...], confidence: float, privacy: PrivateOptions

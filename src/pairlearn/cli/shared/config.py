@@ -10,8 +10,6 @@ import click
 
 from pairlearn.cli.shared.settings import keep_from_file
 
-__all__ = ["config_option", "read_toml"]
-
 #: Most bytes of a file of options; a device may have no end.
 _LONGEST = 1 << 24
 

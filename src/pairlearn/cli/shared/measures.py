@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from pairlearn.cli.shared.scoring import Scored
 
-__all__ = ["measure"]
-
 
 def measure(model: Any, chunks: list[Scored]) -> dict[str, Any]:
     """Return the measures of a model's problem by name, from labelled chunks that it has scored."""

@@ -8,8 +8,6 @@ from typing import Any
 
 import click
 
-__all__ = ["Named", "names_in", "register_at"]
-
 
 def names_in(place: str) -> tuple[str, ...]:
     """Return the names that a register knows.

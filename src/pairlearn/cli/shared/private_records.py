@@ -26,8 +26,6 @@ from typing import Any
 
 from pairlearn.cli.shared.config import read_toml
 
-__all__ = ["PublicFacts", "Rows", "read_facts", "read_rows"]
-
 _KEYS = ("label", "labels", "user", "delimiter", "private_bounds", "features")
 
 

@@ -11,8 +11,6 @@ import click
 from pairlearn.cli.shared.names import names_in, register_at
 from pairlearn.cli.shared.settings import Settings, set_parts
 
-__all__ = ["OWNED", "PROBLEMS", "ProblemKind", "kind_of"]
-
 #: Parameters of estimators that are not settings, and the reason or the option to use.
 OWNED = {
     "random_state": "use --seed.",

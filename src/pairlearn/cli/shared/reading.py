@@ -20,12 +20,6 @@ if TYPE_CHECKING:
     from pairlearn.streams.readers.base import Reader
     from pairlearn.streams.readers.schema import Schema
 
-__all__ = [
-    "Reading", "check_svmlight_options", "classes_of", "data_argument", "find_classes", "open_data",
-    "reading_options", "schema_of", "schema_to_plain", "size_of", "spelled", "split_names",
-    "training_options",
-]  # fmt: skip
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from pairlearn.streams.readers.base import Reader
 
-__all__ = ["Scored", "names_compared", "odd_lines", "open_for", "probabilities_of", "score_chunks"]
-
 
 @dataclass(frozen=True)
 class Scored:

@@ -11,8 +11,6 @@ from pairlearn.cli.shared.problem_kinds import PROBLEMS
 from pairlearn.cli.shared.settings import Setting, Settings
 from pairlearn.experiments.methods.pairwise import AutoMethod
 
-__all__ = ["SetMethod"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class SetMethod(AutoMethod):

@@ -21,9 +21,6 @@ import click
 
 from pairlearn.register import REGISTERS, Register, nearest
 
-__all__ = ["Setting", "Settings", "build", "field_names", "keep_from_file", "naming", "set_option",
-           "set_parts"]  # fmt: skip
-
 _PATH = re.compile(r"[a-z_]\w*(\.[a-z_]\w*)*", re.IGNORECASE)
 _WORDS = {"true": True, "false": False, "null": None, "inf": math.inf, "-inf": -math.inf}
 #: The types of plain parameters, in the words of the program.

@@ -28,11 +28,6 @@ if TYPE_CHECKING:
     from pairlearn.tables.fitting import Plan, TableOptions
     from pairlearn.tables.kinds import Decision
 
-__all__ = [
-    "TABLES", "decided_lines", "decided_values", "encoder_of", "open_encoded", "sources_of",
-    "table_options", "table_reader", "text_size",
-]  # fmt: skip
-
 #: Formats whose columns have names and kinds.
 TABLES = ("csv", "tsv", "parquet", "arrow")
 #: The kind of labels of each problem.

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from pairlearn.streams.drift import Alarm
     from pairlearn.streams.progressive import ProgressiveAUC
 
-__all__ = ["History", "Live", "live_page"]
-
 #: Seconds between two pages.
 _EVERY = 1.0
 #: Most points of a curve; beyond that, every other point is dropped.

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from pairlearn.metrics import AUCInterval
     from pairlearn.streams.drift import Alarm
 
-__all__ = ["Moment", "page_text"]
-
 #: Sides and margins of a drawing, in its own units; narrow, so that it is legible on a phone.
 _WIDTH, _HEIGHT = 420.0, 210.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 48.0, 12.0, 12.0, 34.0

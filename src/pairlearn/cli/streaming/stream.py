@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from pairlearn.streams.named import NamedLearner
     from pairlearn.streams.progressive import ProgressiveAUC
 
-__all__ = ["Conversation", "command"]
-
 _SHOWN = 60
 #: At most this many refused lines, and warnings, are printed.
 _TOLD = 5

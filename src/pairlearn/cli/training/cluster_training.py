@@ -19,8 +19,6 @@ from pairlearn.cli.shared.reading import Reading, schema_to_plain, spelled, spli
 from pairlearn.cli.shared.settings import Settings, naming, set_parts
 from pairlearn.progress import Progress, format_count
 
-__all__ = ["refuse_beside_dask", "train_on_cluster"]
-
 #: Options that have an effect on a cluster.
 _KNOWN = {"data", "output", "problem", "loss", "feature_map", "decision", "seed", "dask", "label",
           "exclude", "settings", "as_json"}  # fmt: skip

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pairlearn.tables.encoding import TableEncoder
 
-__all__ = ["column_importance", "facts_of_fit"]
-
 #: At most this many columns are named.
 _TOP = 6
 #: The importance of columns is measured on about this many rows.

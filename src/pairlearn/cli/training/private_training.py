@@ -17,8 +17,6 @@ from pairlearn.cli.shared.names import names_in
 from pairlearn.cli.shared.reading import Reading, schema_to_plain, spelled
 from pairlearn.cli.shared.settings import Settings, naming, set_parts
 
-__all__ = ["PrivateOptions", "private_options", "refuse_beside_private", "train_privately"]
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 #: Parameters of the private classifier that are not settings, and what to use.

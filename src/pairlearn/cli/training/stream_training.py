@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from pairlearn.models import ModelRecord
     from pairlearn.streams.readers.base import Reader
 
-__all__ = ["StreamSettings", "checkpoint_of", "remove_checkpoint", "train_stream"]
-
 
 @dataclass(frozen=True, repr=False)
 class StreamSettings(Part):

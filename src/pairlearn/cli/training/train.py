@@ -56,8 +56,6 @@ from pairlearn.progress import format_count
 if TYPE_CHECKING:
     from pairlearn.models import ModelRecord
 
-__all__ = ["command"]
-
 #: Data of at most this many bytes of text are read into memory.
 _IN_MEMORY = 500e6
 

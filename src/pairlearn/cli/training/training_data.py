@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from pairlearn.tables.encoding import TableEncoder
     from pairlearn.tables.fitting import FittedTable, Plan
 
-__all__ = ["EncodedTable", "Rows", "open_training_data"]
-
 #: The compiled reader takes time to load; it pays from this many bytes of text.
 _COMPILED = 8e6
 

@@ -27,8 +27,6 @@ from pairlearn.metrics.delong import AUCInterval
 from pairlearn.typing import Vector
 from pairlearn.validation import check_fraction
 
-__all__ = ["DaskAUCClassifier"]
-
 #: The approximate number of scores in one range of the exact AUC.
 _RANGE = 4_000_000
 #: The number of quantiles of each partition that place the ranges.

@@ -16,9 +16,6 @@ from pairlearn.distributed.dask.passes import DaskEngine
 from pairlearn.estimators.shared.composed import Composed
 from pairlearn.typing import Vector
 
-__all__ = ["ClusterClassifier", "ClusterEstimator"]
-
-
 #: Parameters of the engine; all others are about the training.
 _OF_ENGINE = ("client", "worker_timeout")
 

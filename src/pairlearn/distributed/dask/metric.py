@@ -15,8 +15,6 @@ from pairlearn.estimators.metric.learner import MetricLearner
 from pairlearn.estimators.shared.solvers import Solver
 from pairlearn.typing import Vector
 
-__all__ = ["DaskMetricLearner"]
-
 
 class DaskMetricLearner(ClusterEstimator):
     """Mahalanobis metric from all pairs of a cluster, in one pass.

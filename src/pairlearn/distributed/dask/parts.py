@@ -8,9 +8,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Parts", "as_column", "as_table", "is_array", "is_frame", "parts_of", "require_dask",
-           "taken_apart"]  # fmt: skip
-
 _EXTRA = "Dask is not installed; pip install 'pairlearn[dask]'."
 
 

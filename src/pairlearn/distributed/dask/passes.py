@@ -18,8 +18,6 @@ from pairlearn.distributed.dask.parts import Parts, as_column, as_table, require
 from pairlearn.distributed.statistics.base import State, Statistic
 from pairlearn.validation import check_positive
 
-__all__ = ["DaskEngine", "WorkersLostError"]
-
 #: The number of states that one task merges.
 _FAN_IN = 8
 #: Seconds between two checks of the workers.

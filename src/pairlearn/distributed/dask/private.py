@@ -15,8 +15,6 @@ from pairlearn.distributed.private_auc import train_private_auc
 from pairlearn.estimators.private.auc import PrivateAUCClassifier
 from pairlearn.privacy.accounting.certificate import Certificate
 
-__all__ = ["DaskPrivateAUCClassifier"]
-
 
 class DaskPrivateAUCClassifier(ClusterClassifier):
     """AUC maximisation over the examples of a cluster, with differential privacy.

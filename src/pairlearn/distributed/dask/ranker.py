@@ -16,8 +16,6 @@ from pairlearn.estimators.shared.solvers import Solver
 from pairlearn.losses import PairLoss
 from pairlearn.metrics.ranking import ndcg
 
-__all__ = ["DaskPairwiseRanker"]
-
 
 class DaskPairwiseRanker(ClusterEstimator):
     """Linear ranker of graded examples in queries, on a cluster.

@@ -22,8 +22,6 @@ from pairlearn.distributed.statistics.chunk import ScaledTable, same_width, tabl
 from pairlearn.estimators.shared.scaling import Scaling
 from pairlearn.solvers.rows import as_rows
 
-__all__ = ["Scaled", "State", "Statistic", "Together"]
-
 State = dict[str, NDArray[Any]]
 
 

@@ -31,8 +31,6 @@ from pairlearn.solvers.exact.batch import pair_mean
 from pairlearn.solvers.rows import CsrRows
 from pairlearn.typing import Mask, Places, Vector
 
-__all__ = ["BinnedPairs", "BinnedScores", "ScoreBins", "SlopeSums"]
-
 #: The approximate number of values of the rows that are summed by bin at once.
 _NUMBERS = 1 << 19
 

@@ -23,8 +23,6 @@ from pairlearn.solvers.rows import CsrRows, DenseRows, Rows, as_rows
 from pairlearn.typing import Vector
 from pairlearn.validation import check_weights
 
-__all__ = ["Chunk", "ScaledTable", "as_chunk", "same_width", "table_of"]
-
 #: Numbers that stay in the cache of a processor while they are scaled or turned, and the least
 #: number of rows for them.
 _NUMBERS, _FEWEST_ROWS = 65_536, 16

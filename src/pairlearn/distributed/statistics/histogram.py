@@ -24,8 +24,6 @@ from pairlearn.distributed.statistics.binned import ByBin, ScoreBins
 from pairlearn.typing import Vector
 from pairlearn.validation import check_count
 
-__all__ = ["HistogramAUC", "ScoreHistogram", "score_edges", "score_range"]
-
 
 def score_range(w: Vector, low: Vector, high: Vector) -> tuple[float, float]:
     """Return the smallest and largest <w, x> with low <= x <= high.

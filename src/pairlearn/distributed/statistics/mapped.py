@@ -17,8 +17,6 @@ from pairlearn.features import FeatureMap
 from pairlearn.solvers.closed_form.mapped_moments import BLOCK, MappedMoments, block_of
 from pairlearn.solvers.rows import as_rows
 
-__all__ = ["Mapped", "MappedLabelMoments"]
-
 #: The limit on the numbers of a state, since states travel between machines.
 _MOST_NUMBERS = 2e8
 

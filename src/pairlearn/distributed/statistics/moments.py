@@ -20,8 +20,6 @@ from pairlearn.estimators.shared.examples import two_classes
 from pairlearn.solvers.closed_form.moments import ClassMoments
 from pairlearn.typing import Vector
 
-__all__ = ["LabelMoments", "LabelledMoments", "PairScatters"]
-
 #: The limit on the numbers of a state, since states travel between machines.
 _MOST_NUMBERS = 2e8
 #: The approximate number of values that are multiplied at once.

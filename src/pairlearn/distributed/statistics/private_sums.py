@@ -33,8 +33,6 @@ from pairlearn.privacy.noise import NoiseSource
 from pairlearn.privacy.records import read_labels, read_table
 from pairlearn.typing import Vector
 
-__all__ = ["PartitionNoise", "PrivateSums", "SummedStatistics", "TableForm"]
-
 #: The least number of bytes of a key.
 _KEY_SIZE = 32
 

@@ -23,8 +23,6 @@ from pairlearn.losses import PairLoss
 from pairlearn.pairings.queries import number_queries
 from pairlearn.typing import Mask, Places, Vector
 
-__all__ = ["OfUsefulQueries", "QueryGradient", "QueryMoments", "QueryPairs"]
-
 #: The number of pairs in one block.
 _BLOCK = 1 << 18
 

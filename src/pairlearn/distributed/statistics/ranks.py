@@ -20,8 +20,6 @@ from pairlearn.metrics.delong import AUCInterval
 from pairlearn.metrics.metric import interval_of
 from pairlearn.typing import Mask, Vector
 
-__all__ = ["deal", "exact_auc", "quantile_splits", "range_state"]
-
 #: Scores, whether positive, and weights (empty if all are one).
 Scored = tuple[Vector, Mask, Vector]
 

@@ -22,8 +22,6 @@ from pairlearn.models.provenance import data_fingerprint
 from pairlearn.typing import Vector
 from pairlearn.validation import check_count
 
-__all__ = ["Fingerprints", "RowSample", "SampledRows"]
-
 #: The limit on the numbers of a sample, for each class.
 _MOST_NUMBERS = 4_000_000
 

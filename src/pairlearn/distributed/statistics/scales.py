@@ -24,8 +24,6 @@ from pairlearn.estimators.shared.scaling import Columns, Scaling, inverse_of, is
 from pairlearn.solvers.rows import CsrRows, as_rows
 from pairlearn.typing import Vector
 
-__all__ = ["FeatureScales", "MajorityCounts", "Scales"]
-
 #: The exponent of a column of zeros, smaller than any other.
 _ANY_UNIT = -2_000
 #: The number of columns that are read together.

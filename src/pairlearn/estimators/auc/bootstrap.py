@@ -47,8 +47,6 @@ from pairlearn.solvers.top.objectives import OBJECTIVES, AllPairs
 from pairlearn.typing import Vector
 from pairlearn.validation import check_count, check_fraction, check_generator, check_vector
 
-__all__ = ["Bootstrap", "bootstrap"]
-
 Generators = list[np.random.Generator]
 
 #: Replicates that a device trains at once.

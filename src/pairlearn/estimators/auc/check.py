@@ -16,8 +16,6 @@ from pairlearn.solvers.top.objectives import Objective
 from pairlearn.typing import Mask, Vector
 from pairlearn.validation import check_generator, check_positive
 
-__all__ = ["ObjectiveCheck", "check_objective"]
-
 #: Step of the finite differences.
 _STEP = 1e-6
 #: Number of random scores: each costs two evaluations.

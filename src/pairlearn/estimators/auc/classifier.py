@@ -41,8 +41,6 @@ from pairlearn.solvers.turns import one_at_a_time
 from pairlearn.typing import Labels, Mask, Vector
 from pairlearn.validation import check_generator
 
-__all__ = ["AUCClassifier"]
-
 
 class AUCClassifier(AUCStreams, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     r"""Classifier that orders the positives before the negatives: it maximises AUC.

@@ -25,13 +25,6 @@ from pairlearn.solvers.solution import Trace
 from pairlearn.typing import Labels
 from pairlearn.validation import check_generator
 
-__all__ = [
-    "check_decisions_between",
-    "fit_pairs",
-    "hand_over",
-    "pair_parameters",
-]
-
 _DECIDED = "more are decided between by their probabilities"
 _CLOSED = "with more, the score of each pair of classes is found in closed form"
 _CURES = {

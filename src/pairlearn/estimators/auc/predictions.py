@@ -33,8 +33,6 @@ from pairlearn.models.registry import ArraySpec
 from pairlearn.solvers.solution import Trace
 from pairlearn.typing import Vector
 
-__all__ = ["AUCPredictions", "pairs_of"]
-
 
 class AUCPredictions(Storable, ScoreDecisions):
     """Predictions and storage of `AUCClassifier`."""

@@ -14,8 +14,6 @@ from pairlearn.features import Hats, Identity
 from pairlearn.register import nearest
 from pairlearn.typing import Vector
 
-__all__ = ["Explanation", "explain", "plot_shapes"]
-
 #: Bins of the density below a curve.
 _BINS = 40
 #: The most panels without a choice of features.

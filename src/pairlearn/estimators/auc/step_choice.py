@@ -30,8 +30,6 @@ from pairlearn.typing import Vector
 if TYPE_CHECKING:
     from pairlearn.theory import Advice
 
-__all__ = ["advice_for", "choose", "opposite_scale", "relative_radii", "relative_steps"]
-
 #: Relative step sizes c, half a decade apart; a step of c moves the score of a typical pair by c.
 _STEPS = tuple(10.0**exponent for exponent in np.arange(-3.0, 1.0, 0.5))
 #: Relative radii rho: typical scores of a pair may reach rho, from three margins on.

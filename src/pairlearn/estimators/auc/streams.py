@@ -44,8 +44,6 @@ from pairlearn.solvers.turns import one_at_a_time
 from pairlearn.typing import Labels, Vector
 from pairlearn.validation import check_fraction, check_generator
 
-__all__ = ["AUCStreams"]
-
 
 class AUCStreams(AUCPredictions):
     """The streams of `AUCClassifier`: learning by chunks, and a state to continue from."""

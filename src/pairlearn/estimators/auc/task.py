@@ -32,8 +32,6 @@ from pairlearn.typing import Vector
 if TYPE_CHECKING:
     from pairlearn.estimators.shared.rules import Decision
 
-__all__ = ["Before", "Composition", "Task"]
-
 
 @dataclass(frozen=True)
 class Before:

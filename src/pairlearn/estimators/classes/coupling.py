@@ -22,8 +22,6 @@ import numpy as np
 from pairlearn.estimators.shared.calibration import Sigmoid, fit_sigmoid
 from pairlearn.typing import Places, Vector
 
-__all__ = ["couple", "find_power", "pair_probabilities", "pair_sigmoids", "raise_to"]
-
 #: Examples whose classes are coupled at once.
 _BLOCK = 4_096
 #: Powers beyond these are a sign of too few examples, not of probabilities.

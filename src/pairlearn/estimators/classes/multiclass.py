@@ -54,8 +54,6 @@ from pairlearn.solvers.rows import Rows, as_rows
 from pairlearn.typing import Places, Vector
 from pairlearn.validation import check_generator
 
-__all__ = ["MulticlassAUCClassifier"]
-
 #: With more classes the squared hinge, which is minimised pair by pair, is not worth its time.
 _FEW_CLASSES = 10
 _LOSSES = ("auto", "square", "squared_hinge")

@@ -36,8 +36,6 @@ from pairlearn.solvers.rows import CsrRows, Rows, as_rows
 from pairlearn.typing import Mask, Places, Vector
 from pairlearn.validation import check_generator, check_weights
 
-__all__ = ["MultilabelAUCClassifier"]
-
 
 @dataclass(frozen=True)
 class _Sums:

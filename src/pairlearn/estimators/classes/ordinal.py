@@ -43,8 +43,6 @@ from pairlearn.solvers.rows import as_rows
 from pairlearn.typing import Places, Vector
 from pairlearn.validation import check_generator, check_weights
 
-__all__ = ["OrdinalAUCClassifier"]
-
 
 def fit_cuts(scores: Vector, codes: Places, weight: Vector) -> tuple[float, Vector]:
     """Return slope and cuts of the proportional odds model, by maximum likelihood.

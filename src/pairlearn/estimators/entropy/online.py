@@ -19,8 +19,6 @@ from pairlearn.solvers.streams.running_scales import RunningScales
 from pairlearn.typing import Vector
 from pairlearn.validation import DivergenceError, check_positive
 
-__all__ = ["Beginning", "OnlineCorrection", "pair_loss", "scaled_start"]
-
 #: Examples that a stream collects before it chooses a bandwidth and a starting point.
 _WARM_UP = 256
 #: Errors of a stream that the intercept is found from.

@@ -37,8 +37,6 @@ from pairlearn.solvers.turns import one_at_a_time
 from pairlearn.typing import Vector
 from pairlearn.validation import check_generator
 
-__all__ = ["EntropyRegressor"]
-
 
 class EntropyRegressor(MapsFeatures, Storable, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     r"""Linear regression that minimises the entropy of its errors.

@@ -37,8 +37,6 @@ from pairlearn.solvers.streams.running_scales import RunningScales
 from pairlearn.typing import Vector
 from pairlearn.validation import check_positive
 
-__all__ = ["Descent", "EntropyTask", "Known", "Windows", "stage_lengths"]
-
 #: Bandwidths of bandwidth="auto" in units of the final one, widest first.
 _STAGES = (8.0, 4.0, 2.0, 1.0)
 #: The relative step size of a stream, with steps c / sqrt(t).

@@ -11,15 +11,6 @@ from pairlearn.estimators.shared.weights import representatives
 from pairlearn.solvers.rows import CsrRows, DenseRows, Rows
 from pairlearn.typing import Vector
 
-__all__ = [
-    "INTERCEPTS",
-    "check_start",
-    "half_sample_mode",
-    "locate",
-    "pair_quartile",
-    "start_from",
-]
-
 INTERCEPTS = ("median", "mean", "mode")
 
 #: Pairs that the quartile of the differences is estimated from.

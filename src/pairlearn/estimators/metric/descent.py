@@ -32,8 +32,6 @@ from pairlearn.solvers.streams.running_scales import RunningScales
 from pairlearn.typing import Vector
 from pairlearn.validation import check_generator, check_positive
 
-__all__ = ["Before", "MetricDescent", "MetricDescentStream", "MetricTask"]
-
 #: The metric that a stream goes on from, as the score parameterises it, and its number of steps.
 Before = tuple[Vector, int]
 #: Rows, labels and weights of a chunk.

@@ -31,8 +31,6 @@ from pairlearn.solvers.rows import DenseRows
 from pairlearn.solvers.turns import one_at_a_time
 from pairlearn.typing import Vector
 
-__all__ = ["MetricLearner"]
-
 
 class MetricLearner(
     MetricStream,

@@ -19,8 +19,6 @@ from pairlearn.features import FeatureMap
 from pairlearn.metrics import roc_auc
 from pairlearn.typing import Vector
 
-__all__ = ["Metric", "MetricMixin", "PairMixin", "check_pair_labels", "check_pairs"]
-
 
 @dataclass(frozen=True, eq=False)
 class Metric:

@@ -15,8 +15,6 @@ from pairlearn.pairings import PAIRINGS, GivenPairs, Pairing, PreviousExample
 from pairlearn.schedules import Schedule
 from pairlearn.validation import check_positive
 
-__all__ = ["MetricSGD", "as_metric_sgd", "metric_solver"]
-
 #: Steps between two projections of projection="auto" in `fit`.
 _PERIOD = 2000
 

@@ -14,8 +14,6 @@ from pairlearn.pairings.sound import sound_source
 from pairlearn.scores import MahalanobisScore
 from pairlearn.typing import Vector
 
-__all__ = ["components_of", "sample_differences", "start_from", "unit_step"]
-
 #: Pairs that distances are averaged over.
 _PAIRS = 1000
 

@@ -32,8 +32,6 @@ from pairlearn.solvers.turns import one_at_a_time
 from pairlearn.typing import Vector
 from pairlearn.validation import check_count, check_fraction
 
-__all__ = ["MetricStream"]
-
 
 class MetricStream(MapsFeatures):
     """The checked parameters of `MetricLearner`, its stream, and a state to go on from."""

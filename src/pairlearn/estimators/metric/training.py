@@ -23,8 +23,6 @@ from pairlearn.solvers.solution import Trace
 from pairlearn.typing import Mask, Vector
 from pairlearn.validation import DivergenceError
 
-__all__ = ["Examples", "Training", "choose", "choose_step_size", "held_out_masks"]
-
 #: Step size of the second round with neighbours, in units of the first one.
 _FINER = 1.0 / 3.0
 #: Steps of the runs that choose the step size, at most.

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from pairlearn.estimators.private.mixin import PrivacyWarning, PrivateMixin
+from pairlearn.estimators.private.mixin import PrivateMixin
 from pairlearn.estimators.shared.examples import product, refuse_overflow
 from pairlearn.estimators.shared.features_seen import check_columns, column_names, see_columns
 from pairlearn.estimators.shared.storage import register_storable
@@ -29,8 +29,6 @@ from pairlearn.privacy.public_maps import map_publicly, mapped_setting
 from pairlearn.privacy.quartiles import PrivateBounds
 from pairlearn.privacy.records import read_labels
 from pairlearn.typing import Vector
-
-__all__ = ["PrivacyWarning", "PrivateAUCClassifier"]
 
 _NO_THRESHOLD = "none: no threshold was released"
 

@@ -53,8 +53,6 @@ from pairlearn.privacy.noise import NoiseSource
 from pairlearn.typing import Vector
 from pairlearn.validation import check_count, check_fraction
 
-__all__ = ["PublicAudit", "audit_estimator", "check_estimator_exactly", "public_numbers"]
-
 PrivateEstimator = PrivateAUCClassifier | PrivateMetricLearner
 
 #: Relative tolerance for rounding in a distance.

@@ -16,8 +16,6 @@ from pairlearn.privacy.mechanisms.base import PrivateFit, PublicSetting
 from pairlearn.privacy.mechanisms.tree import SumTree, TreeStatistics
 from pairlearn.privacy.noise import NoiseSource
 
-__all__ = ["PrivateAUCContinual"]
-
 
 class PrivateAUCContinual(PrivateRunning):
     r"""A private classifier of all examples so far, released many times for one budget.

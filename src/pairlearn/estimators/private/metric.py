@@ -25,8 +25,6 @@ from pairlearn.privacy.records import check_public_labels, read_labels
 from pairlearn.scores import MahalanobisScore
 from pairlearn.typing import Vector
 
-__all__ = ["PrivateMetricLearner"]
-
 
 class PrivateMetricLearner(
     PrivateMixin,

@@ -24,8 +24,6 @@ from pairlearn.privacy.records import read_table, read_users
 from pairlearn.typing import Vector
 from pairlearn.validation import check_count, warn_caller
 
-__all__ = ["PrivacyWarning", "PrivateMixin", "check_unchanged", "public_facts"]
-
 
 class PrivacyWarning(UserWarning):
     """The privacy guarantee is weaker than a reader might think."""

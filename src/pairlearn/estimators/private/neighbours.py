@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 from pairlearn.solvers.descent.localized import stage_sizes
 from pairlearn.typing import Vector
 
-__all__ = ["PublicNeighbours", "public_neighbours"]
-
 
 @dataclass(frozen=True)
 class PublicNeighbours:

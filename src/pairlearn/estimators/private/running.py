@@ -19,8 +19,6 @@ from pairlearn.privacy.public_maps import map_publicly
 from pairlearn.solvers.turns import one_at_a_time
 from pairlearn.validation import check_count
 
-__all__ = ["PrivateRunning"]
-
 
 class PrivateRunning(PrivateAUCClassifier, ABC):
     """Base class of private classifiers that learn from a stream.

@@ -25,8 +25,6 @@ from pairlearn.restored import restored_array, restored_count, restored_number
 from pairlearn.solvers.turns import one_at_a_time
 from pairlearn.typing import Vector
 
-__all__ = ["PrivateAUCStream"]
-
 _FORMAT = 1
 
 

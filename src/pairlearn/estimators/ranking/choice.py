@@ -19,8 +19,6 @@ from pairlearn.solvers.descent.sweep import Sweep
 from pairlearn.solvers.rows import DenseRows, Rows
 from pairlearn.typing import Mask, Places, Vector
 
-__all__ = ["Queries", "choose_step_size", "count_queries"]
-
 #: Relative step sizes: c over the mean squared distance of two examples of a query.
 _STEPS = tuple(10.0**exponent for exponent in np.arange(-3.0, 1.0, 0.5))
 #: The most steps of the runs that choose.

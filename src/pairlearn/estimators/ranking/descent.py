@@ -33,8 +33,6 @@ from pairlearn.solvers.streams.running_scales import STEP_SIZE, RunningScales
 from pairlearn.typing import Vector
 from pairlearn.validation import check_positive
 
-__all__ = ["Descent", "DescentStream", "RankingTask"]
-
 #: The relative step size of a stream without scales, with steps c / sqrt(t).
 _STREAM_STEP = 1.0
 #: Steps of n_passes="auto".

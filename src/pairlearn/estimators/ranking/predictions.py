@@ -17,8 +17,6 @@ from pairlearn.metrics.ranking import ndcg, pair_accuracy
 from pairlearn.models.registry import ArraySpec
 from pairlearn.typing import Vector
 
-__all__ = ["RankerPredictions"]
-
 
 class QueryScores:
     """How well the scores of a ranker's `predict` put examples in order."""

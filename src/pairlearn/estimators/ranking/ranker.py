@@ -31,8 +31,6 @@ from pairlearn.solvers.turns import one_at_a_time
 from pairlearn.typing import Vector
 from pairlearn.validation import check_fraction, check_generator
 
-__all__ = ["PairwiseRanker"]
-
 
 class PairwiseRanker(RankerPredictions, BaseEstimator):  # type: ignore[misc]
     r"""Linear ranker of graded examples, in queries or globally.

@@ -16,8 +16,6 @@ import numpy as np
 
 from pairlearn.typing import Mask, Vector
 
-__all__ = ["THRESHOLDS", "Isotonic", "Sigmoid", "choose_threshold", "fit_isotonic", "fit_sigmoid"]
-
 THRESHOLDS = ("balanced_accuracy", "accuracy", "f1")
 
 

@@ -28,17 +28,6 @@ from pairlearn.solvers.rows import CsrRows, DenseRows, Rows
 from pairlearn.typing import Places, Vector
 from pairlearn.validation import check_fraction
 
-__all__ = [
-    "MOST_FEATURES",
-    "RIDGES",
-    "ClassSystems",
-    "compact",
-    "deal_folds",
-    "n_unknowns",
-    "ridges_of",
-    "scores_of",
-]
-
 #: Ridges to choose from, from strong to weak, for rows of mean variance 1.
 RIDGES = tuple(10.0**exponent for exponent in range(2, -7, -1))
 #: The most features of a closed form: a covariance matrix of them takes 200 MB.

@@ -8,8 +8,6 @@ from typing import Any, ClassVar, Self
 
 from pairlearn.register import REGISTERS, Part
 
-__all__ = ["Composed"]
-
 
 class Composed:
     """A mixin, before `BaseEstimator`: nested names change a copy of a part, never the part.

@@ -23,16 +23,6 @@ from pairlearn.solvers.closed_form.mapped_moments import score_mapped
 from pairlearn.solvers.rows import DenseRows, Rows
 from pairlearn.typing import Mask, Vector
 
-__all__ = [
-    "DECISION_ARRAYS",
-    "Decision",
-    "ScoreDecisions",
-    "Undecided",
-    "pack_decision",
-    "restored_decision",
-    "unpack_decision",
-]
-
 #: The most training scores of each class that threshold and calibration use.
 _SCORES_PER_CLASS = 2_500
 #: A stream that continues a model keeps its decisions until it has this many of each class.

@@ -14,17 +14,6 @@ import numpy as np
 from pairlearn.register import RECORDS, Record
 from pairlearn.solvers.top.objectives import Objective
 
-__all__ = [
-    "MOST_FEATURES",
-    "Best",
-    "Candidate",
-    "Choice",
-    "FeatureChoice",
-    "JudgedFeatures",
-    "Tried",
-    "best_of",
-]
-
 Model = TypeVar("Model")
 #: The values of a candidate by name, its models, and its worth on each fold.
 Candidate = tuple[dict[str, float], Model, Sequence[float]]

@@ -20,20 +20,6 @@ from pairlearn.solvers.closed_form.mapped_moments import score_mapped
 from pairlearn.solvers.rows import as_rows, check_sparse, is_sparse
 from pairlearn.typing import Vector
 
-__all__ = [
-    "check_known",
-    "check_labels",
-    "find_classes",
-    "is_plain",
-    "known_classes",
-    "mapped_product",
-    "product",
-    "refuse_collections",
-    "refuse_overflow",
-    "two_classes",
-    "validate_data",
-]
-
 #: The estimator for Dask collections that corresponds to an estimator.
 _ON_A_CLUSTER = {
     "AUCClassifier": "DaskAUCClassifier",

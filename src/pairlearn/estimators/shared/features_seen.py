@@ -17,17 +17,6 @@ from pairlearn.solvers.rows import Rows, as_rows
 from pairlearn.typing import Labels, Vector
 from pairlearn.validation import check_count, check_labels
 
-__all__ = [
-    "check_columns",
-    "column_names",
-    "restored_columns",
-    "rows_and_labels",
-    "rows_and_targets",
-    "see_columns",
-    "see_features",
-    "seen_features",
-]
-
 #: Usual types of targets, which float64 can hold.
 _NUMBERS = (np.dtype(np.float64), np.dtype(np.int64), np.dtype(np.float32), np.dtype(np.int32))
 #: The rows that estimators take, for scikit-learn.

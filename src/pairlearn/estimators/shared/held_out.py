@@ -14,8 +14,6 @@ from pairlearn.folds import members_of, stratified
 from pairlearn.metrics import AUCInterval, mean_auc_interval, roc_auc_interval
 from pairlearn.typing import Vector
 
-__all__ = ["HeldOutAUC", "held_out_auc"]
-
 #: The most numbers in X for which all folds are held out in turn; beyond, only one fold is.
 _ALL_IN_TURN = 1_000_000
 #: The number of folds.

@@ -17,8 +17,6 @@ from pairlearn.solvers.closed_form.mapped_moments import MappedMoments, RidgePro
 from pairlearn.solvers.rows import Rows
 from pairlearn.typing import Vector
 
-__all__ = ["FEW", "HeldOutMap", "deal_held_out", "judge_maps", "ridges_for"]
-
 #: Ridges from strong to weak, for mapped features of mean variance 1.
 _RIDGES = (1.0, 0.1, 0.01, 1e-3, 1e-4)
 #: Maps of more features skip the weakest ridge: single precision does not suffice for it.

@@ -17,8 +17,6 @@ from pairlearn.solvers.rows import Rows, as_rows
 from pairlearn.typing import Vector
 from pairlearn.validation import check_generator, check_positive
 
-__all__ = ["MapsFeatures"]
-
 
 class MapsFeatures:
     """A mixin of estimators with `features` and `solver`, whose score is linear in the map.

@@ -24,17 +24,6 @@ from pairlearn.solvers.closed_form.mapped_moments import MappedMoments, block_of
 from pairlearn.solvers.rows import Rows
 from pairlearn.typing import Vector
 
-__all__ = [
-    "as_map",
-    "check_named",
-    "choose_features",
-    "features_for",
-    "fit_map",
-    "fit_moments",
-    "is_linear",
-    "map_rows",
-]
-
 #: The maps that "auto" tries, from the simplest on.
 _CANDIDATES = ("linear", "hats", "fourier")
 #: "auto" does not try hats with fewer knots than this; many features leave few knots.

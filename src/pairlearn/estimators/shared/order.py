@@ -13,8 +13,6 @@ from pairlearn.solvers.streams.order import OrderWatch
 from pairlearn.solvers.streams.running_scales import RunningScales
 from pairlearn.typing import Vector
 
-__all__ = ["RESERVOIRS", "watch_order"]
-
 #: The cure for rows that are sorted by label only.
 RESERVOIRS = ", or, if it is by label only, take solver=SGD(pairing=ClassReservoirs(64, 64))"
 

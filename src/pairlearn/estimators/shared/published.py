@@ -14,8 +14,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["DEFERRED", "Attribute", "publish", "published"]
-
 _RECORD = "_model"
 #: Names of the parts that are out of date until the model's `finish_stream` has published them.
 DEFERRED = "_deferred"

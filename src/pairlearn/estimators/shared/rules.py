@@ -23,8 +23,6 @@ from pairlearn.register import Part, Register
 from pairlearn.typing import Mask, Vector
 from pairlearn.validation import check_positive
 
-__all__ = ["DECISIONS", "Costs", "Decision", "DecisionRule", "Threshold", "as_rule"]
-
 #: A cut on the scores, and what turns scores into probabilities.
 Decision = tuple[float, Sigmoid | Isotonic]
 _CALIBRATIONS: dict[str, Callable[[Vector, Mask, Vector], Sigmoid | Isotonic]] = {

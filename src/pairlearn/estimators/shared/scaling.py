@@ -29,18 +29,6 @@ from pairlearn.spreads import least_spread, scale_of
 from pairlearn.typing import Mask, Vector
 from pairlearn.validation import warn_caller
 
-__all__ = [
-    "Columns",
-    "Scaling",
-    "fit_scaling",
-    "inverse_of",
-    "is_scaled",
-    "is_text",
-    "scaled_rows",
-    "scaling_of",
-    "warn_of_outliers",
-]
-
 #: A feature is hidden by outliers if its inner 98 % span less than this many scales.
 _HIDDEN = 1e-3
 #: Rows that are looked at for outliers, and for columns with a majority value.

@@ -26,23 +26,6 @@ from pairlearn.solvers.solution import Trace
 from pairlearn.typing import Vector
 from pairlearn.validation import check_positive
 
-__all__ = [
-    "MAPPED_BYTES",
-    "SGD",
-    "SOLVERS",
-    "Exact",
-    "Fitted",
-    "Moments",
-    "Solver",
-    "Task",
-    "as_schedule",
-    "auto_steps",
-    "given_number",
-    "step_and_radius",
-    "way_of",
-]
-
-
 #: The most bytes that mapped rows may take by default: one gibibyte.
 MAPPED_BYTES = 2.0**30
 

@@ -34,8 +34,6 @@ from pairlearn.models.record import ModelFileError, ModelRecord, reason
 from pairlearn.models.registry import ArraySpec, ModelSpec, check_record, register_model
 from pairlearn.restored import restored_labels
 
-__all__ = ["Storable", "register_storable"]
-
 #: The parameter with the type of the labels, which JSON does not keep.
 _CLASS_TYPE = "classes_dtype"
 #: The parameter with the description of a feature map; its numbers are in the array "features".

@@ -11,14 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 from pairlearn.typing import Mask, Vector
 from pairlearn.validation import check_weights
 
-__all__ = [
-    "chunk_weights",
-    "example_weights",
-    "opposite_pair_weights",
-    "representatives",
-    "weigh",
-]
-
 #: The smallest allowed largest weight: products of two weights must not underflow.
 _SMALLEST = 1e-100
 #: The largest allowed weight: sums of products of two weights must not overflow.

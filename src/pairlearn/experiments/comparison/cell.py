@@ -30,11 +30,6 @@ from pairlearn.experiments.comparison.store import Result
 from pairlearn.experiments.methods.base import Method, auc_of, scores
 from pairlearn.typing import Vector
 
-__all__ = [
-    "ArrayFiles", "Meter", "Protocol", "Task", "Tuning", "child_seed", "run_task", "split_of",
-    "start_worker",
-]  # fmt: skip
-
 _STATUS = Path("/proc/self/status")
 _CLEAR = Path("/proc/self/clear_refs")
 

@@ -12,8 +12,6 @@ import numpy as np
 
 from pairlearn.typing import Vector
 
-__all__ = ["BINS", "PLACES", "coefficients", "curves_on"]
-
 #: The false-positive rates, and recalls, at which curves are kept.
 PLACES: Vector = np.linspace(0.0, 1.0, 51)
 #: Number of equal bins of predicted probabilities.

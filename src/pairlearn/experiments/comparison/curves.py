@@ -12,8 +12,6 @@ from pairlearn.experiments.comparison.curve_points import PLACES
 from pairlearn.experiments.comparison.runner import Comparison
 from pairlearn.typing import Vector
 
-__all__ = ["Band", "bands", "mean_coefficients"]
-
 #: A bin of probabilities with fewer examples than this, over all splits, is left out.
 _FEW = 10
 

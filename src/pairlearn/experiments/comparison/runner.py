@@ -34,11 +34,6 @@ from pairlearn.experiments.comparison.store import Result, Store, make_key
 from pairlearn.experiments.methods.base import Method
 from pairlearn.validation import check_count
 
-__all__ = [
-    "HONEST", "PAPER", "Comparison", "ComparisonError", "Failure", "Protocol", "compare",
-    "environment",
-]  # fmt: skip
-
 #: Scaled and tuned inside each training part, on independent random splits.
 HONEST = Protocol()
 #: As the paper's published code does: scaled and tuned on all examples, repeated 5-fold splits.

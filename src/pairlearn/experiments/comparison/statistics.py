@@ -21,8 +21,6 @@ from numpy.typing import ArrayLike
 
 from pairlearn.validation import check_count, check_fraction
 
-__all__ = ["Interval", "holm", "paired_difference", "resampled_mean"]
-
 
 @dataclass(frozen=True)
 class Interval:

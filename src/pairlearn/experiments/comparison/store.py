@@ -17,8 +17,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Result", "Store", "StoreError", "make_key"]
-
 _VERSION = 2
 
 _SCHEMA = """

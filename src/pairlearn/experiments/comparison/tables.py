@@ -19,11 +19,6 @@ from pairlearn.experiments.comparison.statistics import (
 from pairlearn.experiments.comparison.store import Result
 from pairlearn.experiments.published import Beside, beside, published_table
 
-__all__ = [
-    "AucRow", "CostRow", "DifferenceRow", "Place", "auc_rows", "cost_rows", "difference_rows",
-    "headline", "matrix", "paper_rows",
-]  # fmt: skip
-
 
 @dataclass(frozen=True)
 class AucRow:

@@ -15,8 +15,6 @@ import numpy as np
 from pairlearn.experiments.comparison.runner import Comparison
 from pairlearn.typing import Vector
 
-__all__ = ["Trajectory", "trajectories"]
-
 
 @dataclass(frozen=True, eq=False)
 class Trajectory:

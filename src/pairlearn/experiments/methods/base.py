@@ -21,11 +21,6 @@ from pairlearn.metrics import roc_auc
 from pairlearn.typing import Vector
 from pairlearn.validation import DivergenceError
 
-__all__ = [
-    "EstimatorMethod", "Fitted", "Method", "Waypoint", "auc_of", "cross_validate",
-    "parse_estimator", "powers", "scores",
-]  # fmt: skip
-
 Params = dict[str, Any]
 
 

@@ -33,8 +33,6 @@ from pairlearn.solvers.running import Running
 from pairlearn.solvers.two_classes import n_steps_of
 from pairlearn.typing import Vector
 
-__all__ = ["AutoMethod", "LinearModel", "RecipeMethod", "record_steps"]
-
 _AVERAGINGS: dict[str, Averaging] = {"step_size": DelayedByStepSize(), "uniform": Uniform()}
 _TUNINGS = ("sweep", "folds", "once")
 

@@ -17,8 +17,6 @@ from pairlearn.privacy.mechanisms.by_name import MECHANISMS, get_mechanism
 from pairlearn.privacy.mechanisms.localized_sgd import LocalizedPairSGD
 from pairlearn.typing import Vector
 
-__all__ = ["PAPER_NOISE", "PRIVATE_LEARNERS", "PrivateMethod"]
-
 #: Algorithm 3 with the published noise, which is proved for epsilon up to 1 and refuses more.
 PAPER_NOISE = "localized_sgd (paper noise)"
 
@@ -51,7 +49,8 @@ class PrivateMethod(Method):
 
     def fit(self, X: Any, y: Vector, params: Mapping[str, Any], rng: np.random.Generator) -> Fitted:
         """Return the private model; its noise is seeded, as a simulation needs."""
-        from pairlearn.estimators.private.auc import PrivacyWarning, PrivateAUCClassifier
+        from pairlearn.estimators.private.auc import PrivateAUCClassifier
+        from pairlearn.estimators.private.mixin import PrivacyWarning
 
         facts = PUBLIC_FACTS[self.facts]
         model = PrivateAUCClassifier(

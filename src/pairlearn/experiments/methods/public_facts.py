@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["PUBLIC_FACTS", "PublicFacts"]
-
 
 @dataclass(frozen=True)
 class PublicFacts:

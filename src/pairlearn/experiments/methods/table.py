@@ -6,8 +6,6 @@ from __future__ import annotations
 from pairlearn.experiments.methods.base import EstimatorMethod, Method, powers
 from pairlearn.experiments.methods.pairwise import AutoMethod, RecipeMethod
 
-__all__ = ["TABLE", "explain", "find_method", "method_names"]
-
 #: Every method by name.
 TABLE: dict[str, Method] = {
     method.name: method

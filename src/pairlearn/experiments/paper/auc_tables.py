@@ -20,8 +20,6 @@ from pairlearn.experiments.published import (
 from pairlearn.experiments.report.page import Figure, Table
 from pairlearn.experiments.report.sections import beside_table, comparison_parts
 
-__all__ = ["auc_table", "unpublished"]
-
 _REPORTING = (
     "The published code reports the highest mean AUC over the recorded times, and the lowest "
     "standard deviation over these times, which may be another time. The second table holds the "

@@ -28,8 +28,6 @@ from pairlearn.experiments.report.page import Cell, Figure, Table, number
 from pairlearn.experiments.report.sections import comparison_parts
 from pairlearn.metrics import pair_risk
 
-__all__ = ["hinge_figure", "loglink_figure", "sampling_figure", "square_figure"]
-
 #: The paper's common setting for timing: one ball for all, constant steps, tuned step sizes.
 _RADIUS = 100.0
 _NEAR = 0.005

@@ -14,13 +14,12 @@ import numpy as np
 from pairlearn.data import load
 from pairlearn.data.dataset import Dataset
 from pairlearn.data.errors import DataError
-from pairlearn.experiments.comparison.runner import HONEST, PAPER, Comparison, Protocol, compare
+from pairlearn.experiments.comparison.cell import Protocol
+from pairlearn.experiments.comparison.runner import HONEST, PAPER, Comparison, compare
 from pairlearn.experiments.comparison.tables import cost_rows
 from pairlearn.experiments.methods.base import Method
 from pairlearn.experiments.plain_text import text_table
 from pairlearn.experiments.report.page import Figure, Part, Table, Text
-
-__all__ = ["Outcome", "Settings", "Shelf", "cost_text", "run_comparison"]
 
 #: With `quick`, a data set has at most this many examples ...
 QUICK_EXAMPLES = 2_000

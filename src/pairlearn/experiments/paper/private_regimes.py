@@ -28,8 +28,6 @@ from pairlearn.privacy.mechanisms.single_pass import SinglePass
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.privacy.planner import expected_auc, simulated_auc
 
-__all__ = ["REGIMES", "Regime", "private_planner", "private_regimes", "regime_auc"]
-
 CONTESTANTS: dict[str, Mechanism] = {
     "5 rounds": CentredStatistics(),
     "3 rounds": CentredStatistics(n_rounds=3),

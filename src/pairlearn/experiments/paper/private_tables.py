@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from pairlearn.data.dataset import Dataset
-from pairlearn.experiments.comparison.runner import Comparison, Protocol
+from pairlearn.experiments.comparison.cell import Protocol
+from pairlearn.experiments.comparison.runner import Comparison
 from pairlearn.experiments.comparison.tables import auc_rows, cost_rows
 from pairlearn.experiments.methods.pairwise import RecipeMethod
 from pairlearn.experiments.methods.private import PAPER_NOISE, PRIVATE_LEARNERS, PrivateMethod
@@ -17,8 +18,6 @@ from pairlearn.experiments.paper.outcome import Outcome, Settings, Shelf, run_co
 from pairlearn.experiments.plain_text import mean_sd, paragraph, text_table
 from pairlearn.experiments.published import PublishedTable, published_table
 from pairlearn.experiments.report.page import Cell, Table
-
-__all__ = ["private_auc", "private_mechanisms", "private_time"]
 
 #: Mean and standard deviation by row and column.
 Numbers = dict[str, dict[str, tuple[float, float] | None]]

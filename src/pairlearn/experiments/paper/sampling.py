@@ -18,8 +18,6 @@ from numpy.typing import NDArray
 
 from pairlearn.validation import check_count
 
-__all__ = ["SCHEMES", "SamplingTime", "draw_pairs", "measure_sampling"]
-
 
 def draw_pairs(
     n: int, count: int, *, rng: np.random.Generator

@@ -22,8 +22,6 @@ from pairlearn.experiments.published import CITATION
 from pairlearn.experiments.report.page import Facts, Page, Part, write_page
 from pairlearn.experiments.report.sections import how_it_was_run
 
-__all__ = ["TARGETS", "Outcome", "Settings", "Shelf", "reproduce", "write_reproduction"]
-
 #: The paper's tables and figures, in the order of `all`.
 PAPER: dict[str, Callable[[str, Settings, Shelf], Outcome]] = {
     "table1": auc_table,

@@ -23,8 +23,6 @@ from pairlearn.metrics import (
 )
 from pairlearn.typing import Places, Vector
 
-__all__ = ["ClassEvidence", "Classwise", "class_measures", "class_page", "classwise"]
-
 #: Number of ROC curves to draw, those of the lowest AUC; the table has all classes.
 _CURVES = 12
 #: Smaller probabilities are raised to this, so that one example cannot make the mean infinite.

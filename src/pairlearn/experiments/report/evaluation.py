@@ -27,11 +27,6 @@ from pairlearn.metrics import (
 )
 from pairlearn.typing import Mask, Places, Vector
 
-__all__ = [
-    "Evidence", "Measure", "curve_figure", "evaluation_page", "measures_of", "measures_table",
-    "thinned",
-]  # fmt: skip
-
 #: False positive rates at which the top of the list ends.
 _RATES = (0.05, 0.1)
 #: Numbers of examples at the top of the list.

@@ -18,11 +18,6 @@ from pairlearn.experiments.comparison.curves import Band
 from pairlearn.experiments.comparison.statistics import Interval
 from pairlearn.typing import Vector
 
-__all__ = [
-    "auc_figure", "bands_figure", "curves_figure", "difference_figure", "histogram_figure",
-    "limits_figure", "new_figure", "svg_text", "time_figure",
-]  # fmt: skip
-
 _INK = "#010203"
 #: Inches; narrow, so that text stays legible on a phone.
 _WIDTH = 5.4

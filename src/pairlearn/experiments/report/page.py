@@ -23,8 +23,6 @@ from string import Template
 from pairlearn.atomic import atomic_write
 from pairlearn.spreadsheet import defused
 
-__all__ = ["Cell", "Facts", "Figure", "Page", "Part", "Table", "Text", "write_page"]
-
 
 @dataclass(frozen=True)
 class Cell:

@@ -45,11 +45,6 @@ from pairlearn.experiments.report.page import (
     write_page,
 )
 
-__all__ = [
-    "beside_table", "comparison_page", "comparison_parts", "curve_figures", "how_it_was_run",
-    "write_report",
-]  # fmt: skip
-
 #: Number of coefficients to list for each data set.
 _LARGEST = 10
 

@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-__all__ = ["COMPOSITIONS", "NEIGHBOURS", "Certificate", "Release"]
-
 #: The neighbouring relations and the change that each protects against.
 NEIGHBOURS = {
     "replace": "one example replaced by another (the number of examples is public)",

@@ -27,11 +27,6 @@ from numpy.typing import ArrayLike
 from pairlearn.typing import Vector
 from pairlearn.validation import check_fraction, check_positive
 
-__all__ = [
-    "compose", "epsilon_curve", "epsilon_of_mu", "gaussian_delta", "mixture_delta",
-    "mixture_noise_scale", "mu_of", "noise_scale_for",
-]  # fmt: skip
-
 # A computed budget shrinks by this relative amount, so that rounding errs on the safe side.
 _SAFETY = 1e-12
 

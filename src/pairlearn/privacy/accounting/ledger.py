@@ -21,8 +21,6 @@ from pairlearn.privacy.accounting.gaussian import compose, epsilon_of_mu, gaussi
 from pairlearn.privacy.accounting.ledger_file import LedgerFile
 from pairlearn.privacy.accounting.spend import Budget, Spend
 
-__all__ = ["BudgetExceededError", "PrivacyLedger"]
-
 _FORMAT = 2
 
 #: The ledgers of this process by identity; unpickling looks up the original here.

@@ -25,8 +25,6 @@ from pairlearn.atomic import atomic_write
 from pairlearn.locking import HeldError, hold
 from pairlearn.privacy.accounting.spend import Budget, Spend
 
-__all__ = ["LedgerFile", "LedgerFileError"]
-
 _FORMAT = "pairlearn privacy ledger 1"
 #: Seconds to wait for the lock; a spend takes milliseconds.
 _PATIENCE = 60.0

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from pairlearn.privacy.accounting.certificate import NEIGHBOURS
 from pairlearn.validation import check_fraction, check_positive
 
-__all__ = ["Budget", "Spend", "check_relation"]
-
 
 def check_relation(neighbours: str) -> str:
     """Return the name of a neighbouring relation; raise if it is unknown."""

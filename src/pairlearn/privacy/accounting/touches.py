@@ -31,8 +31,6 @@ from pairlearn.privacy.accounting.gaussian import mixture_noise_scale
 from pairlearn.typing import Vector
 from pairlearn.validation import check_count
 
-__all__ = ["touch_law", "touch_noise"]
-
 # Blocks of steps: more are slower, fewer overestimate H by more than a percent.
 _N_BLOCKS = 128
 # Largest dropped probability, far below every useful delta.

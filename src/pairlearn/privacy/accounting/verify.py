@@ -15,8 +15,6 @@ from pairlearn.privacy.accounting.gaussian import compose, epsilon_of_mu
 from pairlearn.privacy.accounting.touches import touch_noise
 from pairlearn.solvers.descent.localized import stage_sizes
 
-__all__ = ["accounting_problems"]
-
 _ROUNDING = 1e-9
 
 

@@ -42,18 +42,12 @@ from pairlearn.privacy.audit.replay import (
     Neighbours,
     RecordingSource,
     ReplayingSource,
-    release_distances,
     worst_case_neighbours,
 )
 from pairlearn.privacy.mechanisms.base import Mechanism, PrivateFit, PublicSetting
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.typing import Vector
 from pairlearn.validation import check_count, check_fraction
-
-__all__ = [
-    "AuditResult", "Neighbours", "RecordingSource", "ReplayingSource", "audit", "audit_statistics",
-    "log_likelihood_ratio", "release_distances", "smallest_violation", "worst_case_neighbours",
-]  # fmt: skip
 
 #: Makes the noise source of run number i.
 SourceMaker = Callable[[int], NoiseSource]

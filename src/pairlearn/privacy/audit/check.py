@@ -27,8 +27,6 @@ from pairlearn.privacy.mechanisms.base import Mechanism, PrivateFit, PublicSetti
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.validation import check_count
 
-__all__ = ["MechanismCheck", "check_mechanism"]
-
 #: Relative tolerance for rounding in a distance.
 _ROUNDING = 1e-9
 

@@ -23,8 +23,6 @@ import numpy as np
 from pairlearn.privacy.audit.replay import RecordingSource
 from pairlearn.typing import Vector
 
-__all__ = ["NoiseCheck"]
-
 
 class NoiseCheck:
     """Running sums of the residuals of many runs.

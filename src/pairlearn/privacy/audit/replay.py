@@ -16,9 +16,6 @@ from pairlearn.privacy.mechanisms.base import Mechanism, PublicSetting
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.typing import Vector
 
-__all__ = ["Neighbours", "RecordingSource", "ReplayingSource", "release_distances",
-           "worst_case_neighbours"]  # fmt: skip
-
 
 @dataclass(frozen=True)
 class Neighbours:

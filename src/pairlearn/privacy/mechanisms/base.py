@@ -24,8 +24,6 @@ from pairlearn.register import Part
 from pairlearn.typing import Vector
 from pairlearn.validation import check_count, check_fraction, check_positive
 
-__all__ = ["Mechanism", "PrivateFit", "PublicSetting", "certify", "relative_slack"]
-
 #: Factor on every proved sensitivity that absorbs floating-point rounding.
 relative_slack = 1.0 + 1e-9
 

@@ -16,8 +16,6 @@ from pairlearn.privacy.mechanisms.metric_gradient import MetricGradient
 from pairlearn.privacy.mechanisms.single_pass import SinglePass
 from pairlearn.register import Register
 
-__all__ = ["MECHANISMS", "METRIC_MECHANISMS", "get_mechanism"]
-
 #: Learners of a linear score.
 MECHANISMS: Register[Mechanism] = Register("mechanism", Mechanism, learns="score")
 #: Learners of a metric.

@@ -50,8 +50,6 @@ from pairlearn.privacy.mechanisms.sufficient_statistics import Moments, Weights,
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.typing import Vector
 
-__all__ = ["CentredStatistics", "first_radius", "solve_moments"]
-
 # By number of rounds: (share of mu^2, weight b of the mean) of each round. The weight of the last
 # round is multiplied by |label mean|.
 _ROUNDS = {

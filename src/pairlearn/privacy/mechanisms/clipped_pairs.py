@@ -35,9 +35,6 @@ from numpy.typing import NDArray
 from pairlearn.losses import LOSSES, Logistic, PairLoss
 from pairlearn.typing import Vector
 
-__all__ = ["PairGradient", "average_of_descent", "check_slopes", "check_smooth", "clip_rows",
-           "last_of_descent"]  # fmt: skip
-
 # All differences are stored if they take at most this many numbers (128 MiB); more are recomputed
 # in chunks.
 _STORED_NUMBERS = 1 << 24

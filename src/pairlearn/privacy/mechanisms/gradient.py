@@ -26,8 +26,6 @@ from pairlearn.solvers.descent.localized import stage_sizes
 from pairlearn.typing import Vector
 from pairlearn.validation import check_count, check_positive
 
-__all__ = ["AllPairsGradient", "LocalizedGradient", "OutputPerturbation"]
-
 
 @dataclass(frozen=True)
 class AllPairsGradient(Mechanism):

@@ -9,8 +9,6 @@ from pairlearn.privacy.mechanisms.base import Mechanism
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.typing import Vector
 
-__all__ = ["LocalizedMechanism"]
-
 
 class LocalizedMechanism(Mechanism):
     """A mechanism of stages on disjoint blocks of rows: each may spend the whole budget.

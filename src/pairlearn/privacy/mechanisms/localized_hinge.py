@@ -19,8 +19,6 @@ from pairlearn.solvers.descent.localized import stage_sizes
 from pairlearn.typing import Vector
 from pairlearn.validation import check_positive
 
-__all__ = ["LARGEST_N", "HingeStage", "LocalizedHinge"]
-
 #: Largest number of examples: beyond it the first stage alone takes minutes.
 LARGEST_N = 1024
 # Error of the inner solver as a share of the sensitivity; the sensitivity grows by twice that.

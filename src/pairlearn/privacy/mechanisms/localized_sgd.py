@@ -22,8 +22,6 @@ from pairlearn.solvers.descent.localized import stage_sizes
 from pairlearn.typing import Vector
 from pairlearn.validation import check_positive
 
-__all__ = ["LocalizedPairSGD", "PairBounds"]
-
 
 @dataclass(frozen=True)
 class PairBounds:

@@ -64,8 +64,6 @@ from pairlearn.privacy.release import release_vector
 from pairlearn.typing import Vector
 from pairlearn.validation import check_count, check_positive
 
-__all__ = ["MetricGradient", "MetricPairGradient", "PairLengths", "from_upper", "to_upper"]
-
 # Pairs are processed in chunks of about this many numbers, to bound the memory.
 _CHUNK_NUMBERS = 1 << 20
 # All pairs are kept between steps if they take at most this many numbers (128 MiB).

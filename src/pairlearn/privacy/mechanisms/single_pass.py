@@ -16,8 +16,6 @@ from pairlearn.privacy.release import release_vector, rounding_drift
 from pairlearn.typing import Vector
 from pairlearn.validation import check_positive
 
-__all__ = ["Pass", "SinglePass"]
-
 _LOSS = Logistic()
 
 

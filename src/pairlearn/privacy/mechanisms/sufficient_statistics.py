@@ -62,9 +62,6 @@ from pairlearn.privacy.noise import NoiseSource
 from pairlearn.typing import Vector
 from pairlearn.validation import check_positive
 
-__all__ = ["Grid", "Moments", "Weights", "clip_to_ball", "n_statistics", "record_statistics",
-           "release_moments", "summed_on_grid"]  # fmt: skip
-
 # Standard deviation of discrete noise, in grid steps: rounding then adds little to the sensitivity.
 _GRID_STEPS = 1 << 20
 # Statistics on the grid are computed in chunks of about this many numbers, to bound the memory.

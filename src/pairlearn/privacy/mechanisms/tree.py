@@ -45,8 +45,6 @@ from pairlearn.privacy.noise import NoiseSource
 from pairlearn.typing import Vector
 from pairlearn.validation import check_count, check_positive
 
-__all__ = ["SumTree", "TreeStatistics"]
-
 Sums = NDArray[np.int64]
 
 

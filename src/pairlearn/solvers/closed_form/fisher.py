@@ -18,8 +18,6 @@ import numpy as np
 from pairlearn.solvers.rows import DenseRows
 from pairlearn.typing import Vector
 
-__all__ = ["fisher_direction", "with_fisher"]
-
 
 def fisher_direction(rows: DenseRows, y: Vector, weight: Vector | None = None) -> Vector:
     """Return the direction; zero for columns that do not vary within the classes.

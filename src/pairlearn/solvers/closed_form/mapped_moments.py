@@ -28,8 +28,6 @@ from pairlearn.spreads import scale_of, which_vary
 from pairlearn.typing import Vector
 from pairlearn.validation import check_labels, check_weights
 
-__all__ = ["MappedMoments", "RidgeProblem", "block_of", "score_mapped"]
-
 #: Number of rows that are mapped at once.
 BLOCK = 4096
 #: With more features than this, of bounded norm, products are in single precision and their sums in

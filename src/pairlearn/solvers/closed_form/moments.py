@@ -43,8 +43,6 @@ from pairlearn.validation import (
     check_weights,
 )
 
-__all__ = ["OPAUC", "ClassMoments", "solve_square_auc"]
-
 #: Covariances of more features than this are refused, since they would not fit in memory.
 _MOST_FEATURES = 10_000
 #: Number of first rows whose mean becomes the origin of the moments.

@@ -31,8 +31,6 @@ from pairlearn.solvers.support import check_parts
 from pairlearn.solvers.two_classes import check_finished, dense_two_classes, n_steps_of
 from pairlearn.validation import check_generator, check_positive
 
-__all__ = ["MomentumSGD", "VarianceReducedSGD"]
-
 
 class _Accelerated:
     """The loop of both solvers: periods of steps, each around a snapshot if there are snapshots."""

@@ -15,8 +15,6 @@ from pairlearn.solvers.rows import CsrRows, DenseRows, Rows
 from pairlearn.typing import Vector
 from pairlearn.validation import DivergenceError
 
-__all__ = ["CoordinatewiseDescent"]
-
 #: A row that is paired with itself; its gradient is zero.
 _ITSELF = Plan(np.zeros(1, dtype=np.int32), np.zeros(1, dtype=np.int32))
 

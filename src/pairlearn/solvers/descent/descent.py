@@ -28,8 +28,6 @@ from pairlearn.solvers.support import check_parts
 from pairlearn.typing import Vector
 from pairlearn.validation import DivergenceError, check_vector
 
-__all__ = ["KERNELS", "Descent", "PairPlan", "Parts", "Turn", "dense_kernel"]
-
 #: The kernels in use. A model holds the place of a kernel here and not the kernel itself. Kernels
 #: are imported when the first place is asked for, since numba comes with them.
 KERNELS: list[Any] = []

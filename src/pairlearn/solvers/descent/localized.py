@@ -37,8 +37,6 @@ from pairlearn.validation import (
     check_vector,
 )
 
-__all__ = ["LocalizedSGD", "LocalizedStage", "localized_stages", "stage_sizes"]
-
 
 @dataclass(frozen=True)
 class LocalizedStage:

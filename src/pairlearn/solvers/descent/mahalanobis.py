@@ -16,8 +16,6 @@ from pairlearn.solvers.descent.descent import Descent, PairPlan, Parts
 from pairlearn.solvers.rows import DenseRows, Rows
 from pairlearn.typing import Vector
 
-__all__ = ["MahalanobisDescent"]
-
 
 class MahalanobisDescent(Descent):
     """W, its diagonal or its factor, the weighted sum and the step counter.

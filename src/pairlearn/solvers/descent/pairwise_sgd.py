@@ -35,8 +35,6 @@ from pairlearn.validation import (
     check_weights,
 )
 
-__all__ = ["PairwiseSGD"]
-
 _NO_WEIGHTS = np.empty(0)
 #: Number of pairs of a block from which the running risk is estimated.
 _RISK_PAIRS = 1024

@@ -28,8 +28,6 @@ from pairlearn.solvers.support import check_parts
 from pairlearn.solvers.two_classes import dense_two_classes, n_steps_of
 from pairlearn.validation import check_generator
 
-__all__ = ["PassiveAggressive"]
-
 
 @dataclass(frozen=True)
 class PassiveAggressive:

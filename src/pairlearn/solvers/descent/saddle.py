@@ -32,8 +32,6 @@ from pairlearn.solvers.two_classes import dense_two_classes, draw_path, n_steps_
 from pairlearn.typing import Vector
 from pairlearn.validation import check_generator
 
-__all__ = ["SOLAM", "SPAUC"]
-
 #: A kernel, and its arguments before and after the iterate.
 Kernel = tuple[Callable[..., int], tuple[Any, ...], tuple[Any, ...]]
 

@@ -25,8 +25,6 @@ from pairlearn.solvers.turns import Turns
 from pairlearn.typing import Vector
 from pairlearn.validation import check_labels, check_weights, real_array
 
-__all__ = ["Stream"]
-
 #: Copying this many numbers takes less time than a separate step.
 _SMALL = 1 << 15
 _NO_WEIGHTS = np.empty(0)

@@ -36,8 +36,6 @@ from pairlearn.validation import (
     check_weights,
 )
 
-__all__ = ["Sweep", "SweepSolution"]
-
 #: With at least this many features, blocks of pairs and matrix products are faster.
 _MANY_FEATURES = 64
 #: Number of pairs per block of the matrix form.

@@ -26,11 +26,6 @@ from pairlearn.solvers.iterates import iterate_weights
 from pairlearn.typing import Vector
 from pairlearn.validation import DivergenceError
 
-__all__ = [
-    "Rule", "check_built_in", "check_width", "draw_plan", "portions_of", "row_of", "sweep_paths",
-    "sweep_resamples",
-]  # fmt: skip
-
 Tensor = Any
 
 

@@ -31,8 +31,6 @@ from pairlearn.solvers.two_classes import check_two_classes
 from pairlearn.typing import Mask, Vector
 from pairlearn.validation import check_count, check_positive, check_weights, warn_caller
 
-__all__ = ["ExactSolver", "PairObjective", "descend", "pair_mean"]
-
 #: A function of the scores: the mean loss over opposite pairs, and its derivatives.
 ScoreLoss = Callable[[Vector], tuple[float, Vector]]
 

@@ -25,8 +25,6 @@ from numpy.typing import NDArray
 from pairlearn.typing import Mask, Vector
 from pairlearn.validation import DivergenceError
 
-__all__ = ["SquaredHingeNewton"]
-
 #: The limit on halvings of a step.
 _MOST_HALVINGS = 30
 #: A step must bring at least this share of the decrease that the slope predicts (Armijo).

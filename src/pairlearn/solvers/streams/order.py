@@ -26,8 +26,6 @@ from pairlearn.solvers.streams.running_scales import RunningScales
 from pairlearn.typing import Vector
 from pairlearn.validation import warn_caller
 
-__all__ = ["OrderWarning", "OrderWatch"]
-
 #: Number of labels in a block.
 _BLOCK = 32
 #: Number of sums in `kernels.order`; importing its constant here would import numba.

@@ -40,8 +40,6 @@ from pairlearn.spreads import FLOOR, least_spread
 from pairlearn.typing import Vector
 from pairlearn.validation import check_count, warn_caller
 
-__all__ = ["STEP_SIZE", "TABLE", "TEXT", "RunningScales"]
-
 #: The step size c of steps c / sqrt(t) on a margin loss in these units.
 STEP_SIZE = 3.0
 #: Mean shares of present values between those of a table and those of text.

@@ -61,16 +61,6 @@ from pairlearn.solvers.rows import Rows
 from pairlearn.typing import Mask, Vector
 from pairlearn.validation import AssumptionWarning, check_positive, warn_caller
 
-__all__ = [
-    "OBJECTIVES",
-    "AllPairs",
-    "Objective",
-    "PartialArea",
-    "Push",
-    "SmoothPrecision",
-    "TopObjective",
-]
-
 #: Pairs that a loss without a sum by sorting visits at a time.
 _PAIRS_AT_ONCE = 2**20
 #: The power of a push without a choice, and the one that it is compared with.

@@ -43,8 +43,6 @@ from pairlearn.spreads import scale_of, which_vary
 from pairlearn.typing import Mask, Places, Vector
 from pairlearn.validation import DivergenceError, check_count, check_positive
 
-__all__ = ["TopStream", "solve_top"]
-
 #: A non-convex objective learns all pairs in its first batches: this many.
 _WARM_UP = 50
 #: The initial spread of the scores for such an objective, in units of half a soft step.

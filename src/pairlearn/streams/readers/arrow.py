@@ -23,16 +23,6 @@ from pairlearn.streams.readers.row_buffer import (
 )
 from pairlearn.streams.readers.schema import Layout, Schema, listed, short_name, shown_kind
 
-__all__ = [
-    "ArrowReader",
-    "damaged",
-    "files_of",
-    "is_numeric",
-    "load_pyarrow",
-    "open_arrow",
-    "record_batches",
-]
-
 #: Bytes of numbers gathered at once; they stay in the processor's cache.
 _PIECE = 1 << 18
 #: Bytes of a block of several chunks.

@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 
 from pairlearn.typing import Vector
 
-__all__ = ["Chunk", "Position", "ReadError", "Reader", "Refusal", "Refusals"]
-
 
 class ReadError(ValueError):
     """Data cannot be read; the one-line message names the cure."""

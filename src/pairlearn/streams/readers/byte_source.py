@@ -16,8 +16,6 @@ from typing import Any, BinaryIO, cast
 
 from pairlearn.streams.readers.base import ReadError, digest
 
-__all__ = ["ByteSource", "check_file", "sniff"]
-
 #: Bytes of the beginning that go into a fingerprint.
 HEAD = 4096
 _MAGIC = {

@@ -18,8 +18,6 @@ from pairlearn.streams.readers.byte_source import ByteSource
 from pairlearn.streams.readers.consumed import Consumed, parse_marks
 from pairlearn.validation import check_count
 
-__all__ = ["MAX_LINE_BYTES", "Blocks", "TextReader", "too_long"]
-
 MAX_LINE_BYTES = 1 << 25
 #: Bytes that a parser may look ahead.
 GUARD = 32

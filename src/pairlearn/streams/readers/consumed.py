@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 
 from pairlearn.streams.readers.base import ReadError, digest
 
-__all__ = ["Consumed", "Marks", "parse_marks"]
-
 #: Bytes between two marks at first; the spacing doubles whenever marks are dropped.
 _SPACING = 1 << 20
 #: Marks at most; beyond that every other one is dropped.

@@ -22,8 +22,6 @@ from pairlearn.streams.readers.row_buffer import (
 )
 from pairlearn.streams.readers.schema import Layout, Schema, listed, short_name
 
-__all__ = ["CsvReader"]
-
 _NOT_CLOSED = "a quote is opened and never closed"
 
 

@@ -18,8 +18,6 @@ from pairlearn.streams.readers.row_buffer import (
 )
 from pairlearn.streams.readers.schema import Layout, Schema
 
-__all__ = ["IteratorReader"]
-
 LABEL, QUERY = "label", "qid"
 
 

@@ -21,8 +21,6 @@ from pairlearn.streams.readers.consumed import Consumed, parse_marks
 from pairlearn.streams.readers.row_buffer import RowChecker, chunk_rows_for
 from pairlearn.typing import Vector
 
-__all__ = ["NpyReader"]
-
 #: The limit of numpy, which writes 128.
 MAX_HEADER_BYTES = 10_000
 #: Bytes read at once; they stay in the processor's cache.

@@ -13,8 +13,6 @@ from pairlearn.streams.readers.base import Reader, ReadError
 from pairlearn.streams.readers.byte_source import HEAD, ByteSource, sniff
 from pairlearn.streams.readers.schema import Schema
 
-__all__ = ["FORMATS", "add_format", "find_format", "open_reader"]
-
 Opener = Callable[..., Reader]
 F = TypeVar("F", bound=Opener)
 

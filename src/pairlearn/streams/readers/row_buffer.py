@@ -15,11 +15,6 @@ from pairlearn.streams.readers.schema import Layout, short_name
 from pairlearn.typing import Vector
 from pairlearn.validation import check_count
 
-__all__ = [
-    "RefusedFieldError", "RowBuffer", "RowChecker", "chunk_rows_for", "parse_number", "shown",
-    "unexpected_label",
-]  # fmt: skip
-
 _NUMBER = re.compile(
     r"[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|inf(?:inity)?|nan)", re.ASCII | re.IGNORECASE
 )

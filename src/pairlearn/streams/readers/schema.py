@@ -20,8 +20,6 @@ from numpy.typing import NDArray
 from pairlearn.streams.readers.base import ReadError
 from pairlearn.validation import check_count
 
-__all__ = ["Layout", "Schema", "bucket_of", "listed", "short_name", "shown_kind"]
-
 Missing = str | float
 MAX_LISTED = 12
 #: Characters of a name in a message.

@@ -20,8 +20,6 @@ from pairlearn.streams.readers.consumed import Consumed
 from pairlearn.typing import Vector
 from pairlearn.validation import check_count
 
-__all__ = ["ShuffledReader"]
-
 #: Rows in a block with buffer_rows="auto", ...
 _AUTO_ROWS = 65_536
 #: ... if a block of dense rows then has at most this number of entries; otherwise fewer rows.

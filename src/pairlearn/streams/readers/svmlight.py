@@ -21,8 +21,6 @@ from pairlearn.streams.readers.row_buffer import (
 )
 from pairlearn.validation import check_count
 
-__all__ = ["SvmlightReader"]
-
 #: The largest index, so that the number of features fits into 32 bits.
 LARGEST_INDEX = (1 << 31) - 2
 #: A width found in the data is accepted up to this limit, or up to one feature per byte of text.

@@ -35,8 +35,6 @@ from pairlearn.solvers.solution import Trace
 from pairlearn.solvers.streams.running_scales import STEP_SIZE, RunningScales
 from pairlearn.typing import Vector
 
-__all__ = ["Descent", "DescentStream", "mapped_chunk"]
-
 #: Steps of a fit with n_passes="auto" for balanced classes.
 _AUTO_STEPS = 500_000
 #: Fewer opposite pairs mean more steps, down to this share of what balanced classes have.

@@ -19,8 +19,6 @@ from pairlearn.solvers.solution import Trace
 from pairlearn.solvers.top.objectives import AllPairs, Objective
 from pairlearn.typing import Vector
 
-__all__ = ["ByMinimising", "fit_exact"]
-
 #: Sparse rows of more columns stay sparse.
 _NARROW = 100
 #: Narrow sparse rows become dense if that takes at most this many times the stored numbers...

@@ -11,12 +11,8 @@ import numpy as np
 
 from pairlearn.averaging import Averaging
 from pairlearn.domains import ball_or_whole
-from pairlearn.estimators.shared.decisions import (
-    Decision,
-    Undecided,
-    pack_decision,
-    restored_decision,
-)
+from pairlearn.estimators.shared.decisions import Undecided, pack_decision, restored_decision
+from pairlearn.estimators.shared.rules import Decision
 from pairlearn.metrics.auc import doubled_wins
 from pairlearn.pairings import Pairing, PreviousExample
 from pairlearn.problem import Problem
@@ -27,8 +23,6 @@ from pairlearn.solvers.descent.stream import Stream
 from pairlearn.solvers.rows import DenseRows, Rows, mean_pair_distance
 from pairlearn.solvers.streams.running_scales import RunningScales
 from pairlearn.typing import Mask, Vector
-
-__all__ = ["OnlineGrid", "relative_to"]
 
 #: Examples that all step sizes of a grid learn; then the best is kept.
 _WARM_UP = 4096

@@ -28,8 +28,6 @@ from pairlearn.solvers.closed_form.mapped_moments import MappedMoments, score_ma
 from pairlearn.solvers.rows import CsrRows, DenseRows, Rows
 from pairlearn.typing import Mask, Vector
 
-__all__ = ["FIRST", "MomentModel", "MomentStream"]
-
 #: Examples that the map is fitted to.
 FIRST = 4096
 #: The most examples that are held out: with even classes the error of an AUC is then below .01.

@@ -19,8 +19,6 @@ from pairlearn.solvers.rows import Rows
 from pairlearn.solvers.solution import Trace
 from pairlearn.typing import Vector
 
-__all__ = ["ByMoments", "MomentsStream"]
-
 
 class ByMoments:
     """How an AUC classifier trains by `Moments`."""

@@ -19,8 +19,6 @@ from pairlearn.estimators.shared.calibration import Sigmoid
 from pairlearn.solvers.rows import Rows
 from pairlearn.typing import Vector
 
-__all__ = ["PairStreams"]
-
 
 class PairStreams:
     """The streams of all pairs of classes.

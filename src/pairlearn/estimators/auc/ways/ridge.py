@@ -33,8 +33,6 @@ from pairlearn.solvers.rows import CsrRows, DenseRows, Rows
 from pairlearn.solvers.top.objectives import AllPairs, Objective, Push
 from pairlearn.typing import Vector
 
-__all__ = ["as_dense", "choose_ridge", "effort_for", "is_cheap", "is_exact"]
-
 #: "auto" is exact up to this many products n d min(d, `_CHEAP_WIDTH`): no more than descent costs.
 _CHEAP_PRODUCTS = 5e7
 #: The number of columns from which on the estimate above grows with d, no longer with its square.

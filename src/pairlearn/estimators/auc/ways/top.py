@@ -24,8 +24,6 @@ from pairlearn.solvers.solution import Trace
 from pairlearn.solvers.top.stream import TopStream, solve_top
 from pairlearn.typing import Places, Vector
 
-__all__ = ["TopDescent", "TopDescentStream"]
-
 #: Examples that a fit with n_passes="auto" learns; each meets about a thousand others.
 _AUTO_STEPS = 100_000
 #: The most passes of a fit with n_passes="auto", for few examples.
