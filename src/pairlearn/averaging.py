@@ -23,6 +23,18 @@ from pairlearn.register import Part, Register
 from pairlearn.typing import Vector
 from pairlearn.validation import check_count, check_fraction
 
+__all__ = [
+    "AVERAGINGS",
+    "Averaging",
+    "ByStepSize",
+    "DelayedByStepSize",
+    "DelayedLinear",
+    "DelayedPastBuffer",
+    "LastIterate",
+    "Tail",
+    "Uniform",
+]
+
 
 class StepSizes(Protocol):
     """The step sizes of a schedule."""

@@ -10,6 +10,8 @@ from typing import NamedTuple
 from pairlearn.losses import PairLoss
 from pairlearn.scores import Score
 
+__all__ = ["Constants", "Problem"]
+
 
 class Constants(NamedTuple):
     """Constants of f(.; z, z') over a ball, for examples of bounded norm."""

@@ -60,6 +60,8 @@ from pairlearn.solvers.two_classes import check_two_classes, n_steps_of
 from pairlearn.typing import Vector
 from pairlearn.validation import check_generator, check_positive
 
+__all__ = ["RECIPES", "Recipe"]
+
 #: Step sizes by name, for a scale eta and T steps.
 STEPS: dict[str, Callable[[float, int], Schedule]] = {
     # As in the paper's experiments.

@@ -15,6 +15,19 @@ import numpy as np
 from pairlearn.losses import PairLoss
 from pairlearn.typing import Mask, Vector
 
+__all__ = [
+    "average_of",
+    "localized_sgd",
+    "mahalanobis_sgd",
+    "online_sgd",
+    "p_norm_push",
+    "pair_gradient",
+    "pairwise_sgd",
+    "partial_area",
+    "soft_average_precision",
+    "top_of_list_sgd",
+]
+
 
 def pair_gradient(
     loss: PairLoss, w: Vector, x: Vector, y: float, x_partner: Vector, y_partner: float

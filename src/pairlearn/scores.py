@@ -13,6 +13,8 @@ from pairlearn.register import Part, Register
 from pairlearn.typing import Vector
 from pairlearn.validation import check_count
 
+__all__ = ["SCORES", "LinearScore", "MahalanobisScore", "Score"]
+
 PARAMETERIZATIONS = ("full", "diagonal", "low_rank")
 
 

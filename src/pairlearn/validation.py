@@ -13,6 +13,22 @@ from numpy.typing import ArrayLike, NDArray
 
 from pairlearn.typing import Vector
 
+__all__ = [
+    "AssumptionWarning",
+    "DivergenceError",
+    "check_count",
+    "check_fraction",
+    "check_generator",
+    "check_labels",
+    "check_positive",
+    "check_scored",
+    "check_steps",
+    "check_vector",
+    "check_weights",
+    "real_array",
+    "warn_caller",
+]
+
 
 class DivergenceError(ArithmeticError):
     """The iterate stopped being finite: the step size is too large for the data."""

@@ -18,7 +18,8 @@ from sklearn.pipeline import make_pipeline
 from pairlearn.data import lookup
 from pairlearn.data.cache import FOLDER_VARIABLE
 from pairlearn.data.dataset import Dataset
-from pairlearn.estimators.private.auc import PrivacyWarning, PrivateAUCClassifier
+from pairlearn.estimators.private.auc import PrivateAUCClassifier
+from pairlearn.estimators.private.mixin import PrivacyWarning
 from pairlearn.experiments.methods.private import PAPER_NOISE, PRIVATE_LEARNERS
 from pairlearn.experiments.methods.public_facts import PUBLIC_FACTS
 from pairlearn.experiments.paper.targets import Settings, Shelf, reproduce

@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.metrics import roc_auc_score
 
 from pairlearn import PrivateAUCClassifier, PrivateAUCStream
-from pairlearn.estimators.private.auc import PrivacyWarning
+from pairlearn.estimators.private.mixin import PrivacyWarning
 from pairlearn.privacy.accounting.ledger import BudgetExceededError, PrivacyLedger
 from pairlearn.privacy.mechanisms.single_pass import SinglePass
 

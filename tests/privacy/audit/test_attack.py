@@ -17,9 +17,9 @@ from pairlearn.privacy.audit.attack import (
     Neighbours,
     audit,
     audit_statistics,
-    release_distances,
     worst_case_neighbours,
 )
+from pairlearn.privacy.audit.replay import release_distances
 from pairlearn.privacy.mechanisms.base import PublicSetting
 from pairlearn.privacy.mechanisms.by_name import MECHANISMS as SCORE_MECHANISMS
 from pairlearn.privacy.mechanisms.by_name import METRIC_MECHANISMS
