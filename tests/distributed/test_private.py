@@ -20,7 +20,7 @@ from pairlearn.privacy.accounting.ledger import BudgetExceededError, PrivacyLedg
 from pairlearn.privacy.mechanisms.base import PublicSetting
 from pairlearn.privacy.mechanisms.sufficient_statistics import Grid, Weights
 
-SIMULATED = pytest.mark.filterwarnings("ignore::pairlearn.estimators.private.auc.PrivacyWarning")
+SIMULATED = pytest.mark.filterwarnings("ignore::pairlearn.PrivacyWarning")
 
 
 @pytest.fixture(scope="module")
