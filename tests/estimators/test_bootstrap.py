@@ -149,6 +149,7 @@ def test_coverage_on_gaussians(capsys):
     assert min(rates) >= 0.90
 
 
+@pytest.mark.thorough
 def test_replicates_are_descended_for_the_objective_of_the_model(rng):
     # All pairs are told apart best by the first feature; the highest negatives by the second.
     X, y = two_gaussians(rng, 600, [1.5, 0.7])

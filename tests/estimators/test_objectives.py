@@ -144,6 +144,7 @@ def test_the_top_of_the_list_is_better_where_it_differs():
     assert found.low > 0.0
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("objective", OBJECTIVES_OF_THE_TOP[1:], ids=str)
 def test_mapped_features_serve_the_objective_that_was_asked_for(objective):
     X, y = two_directions(300)

@@ -34,7 +34,7 @@ def distance(query, ours, theirs, **options):
 
 
 @given(seed=st.integers(0, 2**32), curve=st.booleans())
-@settings(max_examples=150)
+@settings(max_examples=80)
 def test_sensitivity(seed, curve):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(2, 30))

@@ -85,6 +85,7 @@ def test_a_folder_in_the_place_of_the_store(tmp_path):
         Store(tmp_path)
 
 
+@pytest.mark.thorough
 def test_only_what_is_asked_for_is_parsed(tmp_path, monkeypatch):
     calls = []
     for n in (10, 200):
