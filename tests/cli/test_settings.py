@@ -180,7 +180,7 @@ def test_what_does_not_change_the_model_is_not_recorded(train):
         ("ranking", "solver.step_size=0.5", SGD(step_size=0.5)),
         ("entropy", "solver.step_size=0.5", SGD(step_size=0.5)),
         ("metric", "solver.step_size=0.5", SGD(step_size=0.5)),
-        ("metric", "solver.period=2", MetricSGD(period=2)),
+        ("metric", "solver.projection=exact", MetricSGD(projection="exact")),
     ],
 )
 def test_every_problem_has_settings(problem, setting, parameter, train):
