@@ -18,20 +18,12 @@ Fold = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
 def n_folds_of(fraction: float, n_rarest: int) -> int:
-    """Return the number of folds that hold out a fraction each, at most one per rarest example.
-
-    >>> n_folds_of(0.2, 100), n_folds_of(0.2, 3)
-    (5, 3)
-    """
+    """Return the number of folds that hold out a fraction each, at most one per rarest example."""
     return max(min(max(round(1.0 / fraction), 2), n_rarest), 1)
 
 
 def members_of(labels: NDArray[Any], kinds: Iterable[Any] | None = None) -> list[NDArray[np.int64]]:
-    """Return the positions of each kind of label; all kinds in sorted order by default.
-
-    >>> members_of(np.array([1.0, -1.0, 1.0]))
-    [array([1]), array([0, 2])]
-    """
+    """Return the positions of each kind of label; all kinds in sorted order by default."""
     return [
         np.flatnonzero(labels == kind) for kind in (np.unique(labels) if kinds is None else kinds)
     ]
@@ -94,9 +86,6 @@ def splits_of(
 
     Positions are sorted, or in the order of `among`. A single fold cannot be divided: it is both
     trained on and held out.
-
-    >>> splits_of(np.array([0, 1, 0]))
-    [(array([1]), array([0, 2])), (array([0, 2]), array([1]))]
     """
     if among is None:
         among = np.flatnonzero(fold >= 0)
@@ -122,10 +111,6 @@ def stratified(
 
     Only the first `n_held` folds of each deal are held out, and `n_repeats` is the number of deals.
     With one fold all examples are both trained on and held out.
-
-    >>> rng = np.random.default_rng(0)
-    >>> [len(held) for _, held in stratified([np.arange(4), np.arange(4, 9)], 2, rng)]
-    [5, 4]
     """
     everything = np.concatenate(groups)
     if n_folds == 1:

@@ -30,24 +30,7 @@ from pairlearn.typing import Vector
 
 
 class Driver:
-    """Drive an estimator through the methods that this module lists.
-
-    >>> import numpy as np
-    >>> class Mean:
-    ...     total, n = 0.0, 0
-    ...     def partial_fit(self, X, y):
-    ...         self.total, self.n = self.total + float(y.sum()), self.n + len(y)
-    ...     def stream_state(self):
-    ...         return {"total": self.total, "n": self.n}
-    ...     def restore_stream(self, state):
-    ...         self.total, self.n = state["total"], state["n"]
-    >>> import numpy as np
-    >>> driver, other = Driver(Mean()), Driver(Mean())
-    >>> driver.learn(np.zeros((2, 1)), np.array([1.0, 2.0]))
-    >>> other.restore(driver.state())
-    >>> other.model.total
-    3.0
-    """
+    """Drive an estimator through the methods that this module lists."""
 
     def __init__(self, model: Any) -> None:
         #: Whether the estimator returns scores of two classes, which have an AUC.

@@ -534,9 +534,6 @@ def _differing(name: str, mine: Any, theirs: Any) -> tuple[str, Any, Any]:
     """Return the innermost setting that differs: its name and both values.
 
     A setting that only one side has is None on the other.
-
-    >>> _differing("solver", {"part": "SGD", "radius": 1.0}, {"part": "SGD", "radius": 2.0})
-    ('solver.radius', 1.0, 2.0)
     """
     both = isinstance(mine, dict) and isinstance(theirs, dict)
     if not both or mine.get("part") != theirs.get("part"):

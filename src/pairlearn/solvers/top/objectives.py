@@ -445,11 +445,7 @@ class TopObjective(PairObjective):
 
 
 def worst_share(costs: Vector, weights: Vector, share: float, softness: float) -> Vector:
-    """Return u = clip((cost - c) / softness, 0, 1), with c such that sum b u = share.
-
-    >>> worst_share(np.array([3.0, 1.0, 2.0, 0.0]), np.full(4, 0.25), 0.5, 0.1)
-    array([1., 0., 1., 0.])
-    """
+    """Return u = clip((cost - c) / softness, 0, 1), with c such that sum b u = share."""
     if share >= 1.0:
         return np.ones(len(costs))
     order = np.argsort(costs, kind="stable")

@@ -58,16 +58,6 @@ class TopStream:
     coefficients. If it `is_scaled`, features are divided by their running deviation. Each step
     takes `batch_size` new examples, and `memory` past examples per class are kept, chosen by
     `seed`.
-
-    >>> from pairlearn.losses import SquaredHinge
-    >>> from pairlearn.solvers.rows import DenseRows
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(2000, 3))
-    >>> y = np.where(X[:, 0] + 0.3 * rng.normal(size=2000) > 1.5, 1.0, -1.0)
-    >>> stream = TopStream(Push(8.0), SquaredHinge(), 3)
-    >>> scores = stream.learn(DenseRows(X), y, np.empty(0))
-    >>> bool(stream.average[0] > 3 * abs(stream.average[1:]).max())
-    True
     """
 
     def __init__(
