@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 
-from pairlearn.folds import members_of, n_folds_of, splits_of, stratified
+from pairlearn.folds import deal, members_of, n_folds_of, splits_of, stratified
 from pairlearn.progress import format_count
 from pairlearn.restored import (
     check_sane,
@@ -130,3 +130,9 @@ def test_scalars():
     product = Scalar(lambda score, y, y_partner, parameter: score * y)
     assert product.many([1.0, 2.0], 3.0, -1.0).tolist() == [3.0, 6.0]
     assert GapScalar(Scalar(lambda score, y, y_partner, parameter: score))(3.0, 1.0, -1.0) == 6.0
+
+
+def test_deal():
+    dealt = deal([np.array([0, 1, 2]), np.array([3, 4])], 6, n_folds=2)
+    assert dealt.tolist() == [0, 1, 0, 0, 1, -1]
+    assert deal([np.array([0, 1, 2])], 3, sizes=[2]).tolist() == [0, 0, 1]

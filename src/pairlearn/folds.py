@@ -40,34 +40,10 @@ def deal(
 ) -> NDArray[np.int64]:
     """Return the fold of each of n examples, or -1 for one that is in no group.
 
-    Parameters
-    ----------
-    groups : sequence of ndarray of int
-        Positions of the examples of each class; each group is spread over all folds.
-    n : int
-        The number of examples.
-    rng : numpy.random.Generator, optional
-        Shuffles each group. Without it the groups are dealt in the order given.
-    n_folds : int, default=1
-        The number of folds; a group is dealt to them in turn.
-    sizes : sequence of int, optional
-        For each group the number of its members in a fold: the first fold then takes the first
-        members, the next fold the next.
-    onward : bool, default=False
-        Deal each group on from the fold where the one before ended, so that the sizes of folds
-        differ by at most one. Otherwise every group begins with the first fold.
-
-    Returns
-    -------
-    ndarray of shape (n,)
-        Folds.
-
-    Examples
-    --------
-    >>> deal([np.array([0, 1, 2]), np.array([3, 4])], 6, n_folds=2)
-    array([ 0,  1,  0,  0,  1, -1])
-    >>> deal([np.array([0, 1, 2])], 3, sizes=[2])
-    array([0, 0, 1])
+    Each group (the positions of one class) is shuffled by `rng`, if given, and dealt to the folds
+    in turn. With `sizes`, the first fold takes that many members of the group, the next fold the
+    next. Every group begins with the first fold, or `onward` from where the one before ended, so
+    that the sizes of folds differ by at most one.
     """
     fold = np.full(n, -1, dtype=np.int64)
     first = 0

@@ -35,8 +35,8 @@ def test_driver():
 
     driver, other = Driver(Mean()), Driver(Mean())
     driver.learn(np.zeros((2, 1)), np.array([1.0, 2.0]))
-    other.restore(driver.state())
-    assert (other.model.total) == 3.0
+    other.model.restore_stream(driver.model.stream_state())
+    assert other.model.total == 3.0
 
 
 def test_check_example():

@@ -20,7 +20,6 @@ holds neither NaN nor infinity. If a chunk fails, the estimator must stay unchan
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from inspect import signature
 from typing import Any
 
@@ -73,16 +72,3 @@ class Driver:
         else:
             self.model.partial_fit(X, y)
         return None
-
-    def restart(self) -> None:
-        """Reset the step counter and the average; keep the present coefficients."""
-        self.model.restart_stream()
-
-    def state(self) -> dict[str, Any]:
-        """Return the state of the estimator."""
-        state: dict[str, Any] = self.model.stream_state()
-        return state
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Put the estimator into a state returned by `state`."""
-        self.model.restore_stream(state)
