@@ -27,16 +27,7 @@ def previous_of(path: str | os.PathLike[str]) -> Path:
 def atomic_write(
     path: str | os.PathLike[str], data: bytes | memoryview, *, keep_previous: bool = False
 ) -> None:
-    """Replace the file at `path` by `data` in one step that survives a crash; see `atomic_open`.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder, "a")
-    ...     atomic_write(path, b"one")
-    ...     atomic_write(path, b"two", keep_previous=True)
-    ...     path.read_bytes(), previous_of(path).read_bytes()
-    (b'two', b'one')
-    """
+    """Replace the file at `path` by `data` in one step that survives a crash; see `atomic_open`."""
     with atomic_open(path, keep_previous=keep_previous) as file:
         file.write(data)
 
@@ -107,12 +98,6 @@ def remove_leftovers(path: str | os.PathLike[str]) -> int:
     """Remove temporary files of killed processes beside `path`; return their number.
 
     Files that a live process is writing are locked and stay.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = Path(folder, ".a.x1.tmp").write_bytes(b"half")
-    ...     remove_leftovers(Path(folder, "a"))
-    1
     """
     path = _target(Path(path))
     count = 0
@@ -198,14 +183,6 @@ def read_newest(
 
     `load` raises one of `refused` for an unusable file. Return its value, and the reason if the
     newest file was passed over.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder, "a")
-    ...     atomic_write(path, b"1")
-    ...     atomic_write(path, b"cut off", keep_previous=True)
-    ...     read_newest(path, lambda p: int(p.read_bytes()))[0]
-    1
     """
     path = Path(path)
     try:

@@ -18,20 +18,12 @@ Fold = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
 def n_folds_of(fraction: float, n_rarest: int) -> int:
-    """Return the number of folds that hold out a fraction each, at most one per rarest example.
-
-    >>> n_folds_of(0.2, 100), n_folds_of(0.2, 3)
-    (5, 3)
-    """
+    """Return the number of folds that hold out a fraction each, at most one per rarest example."""
     return max(min(max(round(1.0 / fraction), 2), n_rarest), 1)
 
 
 def members_of(labels: NDArray[Any], kinds: Iterable[Any] | None = None) -> list[NDArray[np.int64]]:
-    """Return the positions of each kind of label; all kinds in sorted order by default.
-
-    >>> members_of(np.array([1.0, -1.0, 1.0]))
-    [array([1]), array([0, 2])]
-    """
+    """Return the positions of each kind of label; all kinds in sorted order by default."""
     return [
         np.flatnonzero(labels == kind) for kind in (np.unique(labels) if kinds is None else kinds)
     ]
@@ -48,34 +40,10 @@ def deal(
 ) -> NDArray[np.int64]:
     """Return the fold of each of n examples, or -1 for one that is in no group.
 
-    Parameters
-    ----------
-    groups : sequence of ndarray of int
-        Positions of the examples of each class; each group is spread over all folds.
-    n : int
-        The number of examples.
-    rng : numpy.random.Generator, optional
-        Shuffles each group. Without it the groups are dealt in the order given.
-    n_folds : int, default=1
-        The number of folds; a group is dealt to them in turn.
-    sizes : sequence of int, optional
-        For each group the number of its members in a fold: the first fold then takes the first
-        members, the next fold the next.
-    onward : bool, default=False
-        Deal each group on from the fold where the one before ended, so that the sizes of folds
-        differ by at most one. Otherwise every group begins with the first fold.
-
-    Returns
-    -------
-    ndarray of shape (n,)
-        Folds.
-
-    Examples
-    --------
-    >>> deal([np.array([0, 1, 2]), np.array([3, 4])], 6, n_folds=2)
-    array([ 0,  1,  0,  0,  1, -1])
-    >>> deal([np.array([0, 1, 2])], 3, sizes=[2])
-    array([0, 0, 1])
+    Each group (the positions of one class) is shuffled by `rng`, if given, and dealt to the folds
+    in turn. With `sizes`, the first fold takes that many members of the group, the next fold the
+    next. Every group begins with the first fold, or `onward` from where the one before ended, so
+    that the sizes of folds differ by at most one.
     """
     fold = np.full(n, -1, dtype=np.int64)
     first = 0
@@ -94,9 +62,6 @@ def splits_of(
 
     Positions are sorted, or in the order of `among`. A single fold cannot be divided: it is both
     trained on and held out.
-
-    >>> splits_of(np.array([0, 1, 0]))
-    [(array([1]), array([0, 2])), (array([0, 2]), array([1]))]
     """
     if among is None:
         among = np.flatnonzero(fold >= 0)
@@ -122,10 +87,6 @@ def stratified(
 
     Only the first `n_held` folds of each deal are held out, and `n_repeats` is the number of deals.
     With one fold all examples are both trained on and held out.
-
-    >>> rng = np.random.default_rng(0)
-    >>> [len(held) for _, held in stratified([np.arange(4), np.arange(4, 9)], 2, rng)]
-    [5, 4]
     """
     everything = np.concatenate(groups)
     if n_folds == 1:

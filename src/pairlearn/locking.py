@@ -65,11 +65,6 @@ def hold(path: str | os.PathLike[str]) -> Iterator[None]:
 
     A `HeldError` names the process or thread that holds it. The thread that holds a name may
     enter again.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder, hold(folder + "/a"):
-    ...     os.listdir(folder)
-    ['a.lock']
     """
     name = os.path.realpath(path)
     me = (os.getpid(), threading.get_ident())

@@ -13,11 +13,7 @@ _SECONDS = 0.5
 
 
 def format_count(count: float) -> str:
-    """Return a number for a person.
-
-    >>> format_count(950), format_count(1234567), format_count(2.5e9)
-    ('950', '1.23 M', '2.5 G')
-    """
+    """Return a number for a person."""
     for size, unit in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
         if count >= size:
             scale = 1e3 if unit == "k" else size
@@ -31,10 +27,6 @@ class Progress:
     If the file (by default standard error) is not a terminal, nothing is shown and nothing is
     imported. With `asked_for` the bar is drawn on any file and stays at the end: a notebook, which
     is not a terminal, shows one updated line, and a file gets one line.
-
-    >>> import io
-    >>> with Progress(100, label="reading", file=io.StringIO()) as progress:
-    ...     progress.update(50, note="AUC 0.91")
     """
 
     def __init__(

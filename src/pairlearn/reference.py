@@ -100,27 +100,13 @@ def pairwise_sgd(
     return iterates
 
 
-def online_sgd(
-    loss: PairLoss,
-    X: Any,
-    y: Vector,
-    *,
-    step_sizes: Vector,
-    project: Callable[[Vector], Vector] | None = None,
-    proximal: Callable[[Vector, float], Vector] | None = None,
-    w_start: Vector,
-) -> list[Vector]:
-    """Return every iterate of Algorithm 2: example t meets example t - 1, in order of arrival."""
-    return pairwise_sgd(
-        loss,
-        X,
-        y,
-        partners=[(t, [t - 1]) for t in range(1, len(y))],
-        step_sizes=step_sizes,
-        project=project,
-        proximal=proximal,
-        w_start=w_start,
-    )
+def online_sgd(loss: PairLoss, X: Any, y: Vector, **settings: Any) -> list[Vector]:
+    """Return every iterate of Algorithm 2: example t meets example t - 1, in order of arrival.
+
+    The settings are those of `pairwise_sgd` without `partners`.
+    """
+    partners = [(t, [t - 1]) for t in range(1, len(y))]
+    return pairwise_sgd(loss, X, y, partners=partners, **settings)
 
 
 def localized_sgd(
@@ -132,24 +118,11 @@ def localized_sgd(
     project: Callable[[Vector], Vector],
     w_start: Vector,
 ) -> list[Vector]:
-    """Return the result of each stage of Algorithm 4 for given pairs.
+    """Return the result of each stage of Algorithm 4 for given pairs, beginning at `w_start`.
 
-    Parameters
-    ----------
-    loss, X, y
-        As in `pairwise_sgd`.
-    stages : sequence of (pairs, zeta_k, n_k)
-        For each stage the pairs (i_j, i_{j-1}), its locality and its number of examples. The
-        objective is f(w; z, z') + ||w - c||^2 / (zeta_k n_k) and the steps zeta_k n_k / (j + 1).
-    project : callable
-        The projection onto W.
-    w_start : ndarray of shape (d,)
-        The first centre.
-
-    Returns
-    -------
-    list of ndarray
-        The averages sum_j j w_{j-2} / sum_j j of the stages, projected.
+    A stage is (pairs, zeta_k, n_k): its pairs (i_j, i_{j-1}), its locality and its number of
+    examples. The objective is f(w; z, z') + ||w - c||^2 / (zeta_k n_k), the steps are
+    zeta_k n_k / (j + 1), and the result is the projected average sum_j j w_{j-2} / sum_j j.
     """
     results, centre = [], project(np.asarray(w_start, dtype=np.float64))
     for pairs, locality, size in stages:
@@ -179,28 +152,12 @@ def mahalanobis_sgd(
 ) -> list[Vector]:
     """Return every iterate of Algorithm 1 for the score (x - x')' W (x - x').
 
-    Parameters
-    ----------
-    X, y, step_sizes, example_weight
-        As in `pairwise_sgd`.
-    loss : PairLoss
-        A loss of the squared distance.
-    pairs : sequence of (int, int)
-        The two examples of each step.
-    start : ndarray
-        W_0 of shape (d, d), its diagonal (d,), or a factor L_0 of shape (d, rank).
-    parameterization : {"full", "diagonal", "low_rank"}, default="full"
-        The form of the iterate.
-    radius : float, default=inf
-        Bound on the Frobenius norm of W (for a factor L: on the square of its norm).
-    period : int, default=1
-        At steps divisible by it, W is projected onto the PSD cone by a full eigendecomposition. The
-        ball follows the cone; with a period above 1 the ball comes first, at every step.
-
-    Returns
-    -------
-    list of ndarray
-        The T + 1 iterates.
+    The loss is one of the squared distance, and a step has one pair. `start` is W_0 of shape
+    (d, d), its diagonal (d,) or a factor L_0 of shape (d, rank), as the `parameterization` "full",
+    "diagonal" or "low_rank" says. `radius` bounds the Frobenius norm of W (for a factor L, the
+    square of its norm). At steps divisible by `period`, W is projected onto the PSD cone by a full
+    eigendecomposition. The ball follows the cone; with a period above 1 the ball comes first, at
+    every step.
     """
     weight = np.ones(len(y)) if example_weight is None else example_weight
     bound = np.sqrt(radius) if parameterization == "low_rank" else radius
@@ -232,21 +189,9 @@ def mahalanobis_sgd(
 def average_of(iterates: Sequence[Vector], step_sizes: Vector, rule: str = "step_size") -> Vector:
     """Return the average of the iterates w_0, ..., w_T under a rule of `pairlearn.averaging`.
 
-    Parameters
-    ----------
-    iterates : sequence of ndarray
-        The iterates w_0, ..., w_T.
-    step_sizes : ndarray of shape (T,)
-        The step sizes eta_1, ..., eta_T.
-    rule : str, default="step_size"
-        One of "step_size" (sum_j eta_j w_{j-2} with w_{-1} = w_0), "linear" (sum_j j w_{j-2}),
-        "buffer:S" (sum_j eta_j w_{j-S-1}), "undelayed" (sum_j eta_j w_{j-1}), "uniform" (w_1, ...,
-        w_T), "tail:F" (w_t for t > floor((1 - F) T)) and "last" (w_T).
-
-    Returns
-    -------
-    ndarray
-        The normalised average.
+    The rules are "step_size" (sum_j eta_j w_{j-2} with w_{-1} = w_0), "linear" (sum_j j w_{j-2}),
+    "buffer:S" (sum_j eta_j w_{j-S-1}), "undelayed" (sum_j eta_j w_{j-1}), "uniform" (w_1, ...,
+    w_T), "tail:F" (w_t for t > floor((1 - F) T)) and "last" (w_T).
     """
     n_steps = len(step_sizes)
     if n_steps == 0 or rule == "last":
@@ -310,25 +255,10 @@ def top_of_list_sgd(
 ) -> list[Vector]:
     """Return the average after each batch of gradient descent on a convex objective of all scores.
 
-    Parameters
-    ----------
-    slopes : callable
-        The derivatives of the objective with respect to the scores, given scores and labels.
-    X : ndarray of shape (n, d)
-        Examples; an incomplete last batch is left out.
-    positive : ndarray of shape (n,)
-        A mask of the positive examples.
-    batch_size, memory : int
-        Examples in a step, and stored examples of each class.
-    draws : callable
-        Random numbers in [0, 1) for the examples of batch 1, 2, ..., which decide what is stored.
-    step_size, radius : float
-        The scale of the steps, and the radius of the ball.
-
-    Returns
-    -------
-    list of ndarray
-        The averages, in the units of X.
+    `slopes` gives the derivatives of the objective by score, from scores and labels. A step takes
+    `batch_size` examples (an incomplete last batch is left out) and the `memory` stored examples of
+    each class. `draws` gives random numbers in [0, 1) for the examples of batch 1, 2, ..., which
+    decide what is stored. The averages are in the units of X.
     """
     d = X.shape[1]
     v, average, squares = np.zeros(d), np.zeros(d), 0.0

@@ -56,11 +56,7 @@ class Scalar:
     def many(
         self, scores: ArrayLike, y: ArrayLike, y_partner: ArrayLike, parameter: float = 0.0
     ) -> Vector:
-        """Run the compiled function on arrays, element by element, with NumPy broadcasting.
-
-        >>> Scalar(lambda score, y, y_partner, parameter: score * y).many([1.0, 2.0], 3.0, -1.0)
-        array([3., 6.])
-        """
+        """Run the compiled function on arrays, element by element, with NumPy broadcasting."""
         from pairlearn.kernels.elementwise import call_each
 
         given = np.broadcast_arrays(scores, y, y_partner)
@@ -97,11 +93,7 @@ class Scalar:
 
 
 class GapScalar(Scalar):
-    """The product of the absolute difference of the labels and another scalar function.
-
-    >>> GapScalar(Scalar(lambda score, y, y_partner, parameter: score))(3.0, 1.0, -1.0)
-    6.0
-    """
+    """The product of the absolute difference of the labels and another scalar function."""
 
     def __init__(self, inner: Scalar) -> None:
         def weighted(score: float, y: float, y_partner: float, parameter: float) -> float:

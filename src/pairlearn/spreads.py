@@ -17,11 +17,7 @@ FLOOR = 0.1
 
 
 def scale_of(deviation: Vector, low: Vector, high: Vector) -> Vector:
-    """Return the scale of columns from their standard deviations and extremes.
-
-    >>> scale_of(np.array([0.5, 0.01]), np.zeros(2), np.ones(2))
-    array([0.5, 0.1])
-    """
+    """Return the scale of columns from their standard deviations and extremes."""
     return np.maximum(deviation, FLOOR * (high - low))
 
 
@@ -34,9 +30,5 @@ def least_spread(dtype: Any) -> float:
 
 
 def which_vary(spread: Vector, low: Vector, high: Vector, dtype: Any = np.float64) -> Mask:
-    """Return which columns vary beyond rounding.
-
-    >>> which_vary(np.array([1e-12, 1e-3]), np.ones(2), np.ones(2))
-    array([False,  True])
-    """
+    """Return which columns vary beyond rounding."""
     return np.asarray(spread > least_spread(dtype) * np.maximum(np.abs(low), np.abs(high)))

@@ -420,6 +420,6 @@ def test_damaged_states(plain):
 
 def test_a_driver_before_the_start():
     driver = Driver(AUCClassifier())
-    assert driver.state() == {}
-    driver.restore({})
+    assert driver.model.stream_state() == {}
+    driver.model.restore_stream({})
     assert not hasattr(driver.model, "coef_")

@@ -125,15 +125,7 @@ def load(
             )
         path = fetch(source, progress=progress, verify_digest=verify_digest)
     X, labels, digest = verify(source, path, verify_digest=verify_digest, dense=dense)
-    return Dataset(
-        X=X,
-        y=_signs(source, labels, str(path)),
-        name=name,
-        rule=str(source.rule),
-        classes=tuple(float(label) for label in np.unique(labels)),
-        origin=str(path),
-        sha256=digest,
-    )
+    return _made(source, name, X, labels, str(path), digest)
 
 
 def fetch(
@@ -241,13 +233,11 @@ def _built_in(source: Source, name: str) -> Dataset:
     bunch = loaders[source.name]()
     X = np.ascontiguousarray(bunch.data, dtype=np.float64)
     labels = np.asarray(bunch.target, dtype=np.float64)
-    return Dataset(
-        X=X,
-        y=to_signs(labels, source.rule),
-        name=name,
-        rule=str(source.rule),
-        classes=tuple(float(label) for label in np.unique(labels)),
-        origin="scikit-learn",
-        sha256=array_digest(X, labels),
-        feature_names=tuple(map(str, bunch.feature_names)),
-    )
+    names = tuple(map(str, bunch.feature_names))
+    return _made(source, name, X, labels, "scikit-learn", array_digest(X, labels), names)
+
+
+def _made(source: Source, name: str, X: Any, labels: Vector, origin: str, *others: Any) -> Dataset:
+    """Return the data set; `others` are its digest and the names of its features."""
+    y, classes = _signs(source, labels, origin), tuple(float(label) for label in np.unique(labels))
+    return Dataset(X, y, name, str(source.rule), classes, origin, *others)

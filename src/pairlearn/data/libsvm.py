@@ -59,11 +59,6 @@ def parse_libsvm(
     r"""Return (X, labels) of a LIBSVM text, X as a dense array or as a CSR matrix.
 
     X has `n_features` columns, by default the highest index. Errors name the text `origin`.
-
-    >>> X, labels = parse_libsvm(b"+1 1:0.5 3:2\n-1 2:1\n")
-    >>> X
-    array([[0.5, 0. , 2. ],
-           [0. , 1. , 0. ]])
     """
     from sklearn.datasets import load_svmlight_file
 

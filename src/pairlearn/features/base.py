@@ -302,11 +302,7 @@ def read_only(array: Block) -> Block:
 
 
 def blocks_of(n: int, size: int) -> Iterator[slice]:
-    """Yield the slices that cut n rows into blocks.
-
-    >>> list(blocks_of(5, 2))
-    [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
-    """
+    """Yield the slices that cut n rows into blocks."""
     for start in range(0, n, size):
         yield slice(start, min(start + size, n))
 

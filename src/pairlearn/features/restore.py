@@ -13,10 +13,5 @@ def restored_map(state: Mapping[str, Any], *, known: Sequence[type[FeatureMap]] 
     """Return the fitted map of a saved `state()`.
 
     It maps bit for bit as the saved one did. `known` adds maps to those in `MAPS`.
-
-    >>> from pairlearn.features import Hats
-    >>> fitted = Hats(n_knots=2).fit([[0.0], [4.0]])
-    >>> restored_map(fitted.state()).transform([[1.0]])
-    array([[0.25]])
     """
     return of_known(state, (*known, *MAPS.types.values()))

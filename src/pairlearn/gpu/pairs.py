@@ -35,9 +35,6 @@ def tile_for(d: int) -> Tile:
 
     A step waits for its own sum, so many small programs hide more latency than few large ones. A
     warp holds up to 1,024 numbers of an iterate.
-
-    >>> tile_for(22), tile_for(780)
-    (Tile(models=4, warps=1), Tile(models=2, warps=2))
     """
     width = width_of(d)
     if width >= 4096:

@@ -34,12 +34,7 @@ _SMALLEST_WIDTH = 2.0**-80
 
 
 def walk_down(thresholds: Vector, points: Vector, weights: Vector) -> tuple[Vector, Vector, Vector]:
-    """Return count, ramp and bowl at each threshold (see the module docstring).
-
-    >>> count, ramp, bowl = walk_down(np.array([1.0]), np.array([1.0, 2.0, 4.0]), np.ones(3))
-    >>> count, ramp, bowl
-    (array([2.]), array([4.]), array([5.]))
-    """
+    """Return count, ramp and bowl at each threshold (see the module docstring)."""
     n = len(thresholds)
     places = np.concatenate((thresholds, points))
     # Thresholds come first among equals: a point counts only strictly above u.
@@ -63,9 +58,6 @@ def near_moments(
     Points are counted from the left end of their cell of length `width`: a window (u, u + width]
     meets two cells, and prefix sums of such short lengths round on the scale of the width, however
     large the scores.
-
-    >>> near_moments(np.array([1.0]), np.array([1.0, 2.0, 4.0]), np.ones(3), 2.0)
-    (array([3.]), array([5.]))
     """
     order = np.argsort(points, kind="stable")
     points, weights = points[order], weights[order]

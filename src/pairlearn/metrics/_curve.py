@@ -37,12 +37,7 @@ class Corners:
 
 
 def corners(positive: Mask, scores: Vector, weight: Vector) -> Corners:
-    """Return the corners of the ROC curve of weighted examples.
-
-    >>> found = corners(np.array([True, False, True]), np.array([3.0, 2.0, 2.0]), np.ones(3))
-    >>> found.fpr, found.tpr
-    (array([0., 0., 1.]), array([0. , 0.5, 1. ]))
-    """
+    """Return the corners of the ROC curve of weighted examples."""
     negated, step = np.unique(-scores, return_inverse=True)
     accepted = [
         np.concatenate(([0.0], np.cumsum(np.bincount(step, np.where(members, weight, 0.0)))))

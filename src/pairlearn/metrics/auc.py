@@ -12,11 +12,7 @@ from pairlearn.validation import check_weights
 
 
 def doubled_ranks(values: Vector) -> NDArray[np.int64]:
-    """Return twice the average rank of each value (whole numbers, so their sums are exact).
-
-    >>> doubled_ranks(np.array([0.5, 0.1, 0.5]))
-    array([5, 2, 5])
-    """
+    """Return twice the average rank of each value (whole numbers, so their sums are exact)."""
     order = np.argsort(values, kind="stable")
     first, last = _ties(values[order])
     ranks = np.empty(len(values), dtype=np.int64)
@@ -28,9 +24,6 @@ def doubled_wins(positive: Vector, negative: Vector) -> int:
     """Return twice the number of (positive, negative) pairs in the right order; a tie counts half.
 
     The scores of each class must be sorted.
-
-    >>> doubled_wins(np.array([0.4, 0.8]), np.array([0.1, 0.4]))
-    7
     """
     below = np.searchsorted(negative, positive, side="left")
     not_above = np.searchsorted(negative, positive, side="right")

@@ -503,10 +503,6 @@ def share_limits(
     The binomial part of the variance depends on p; `excess`, the rest of the estimated variance,
     is constant. The number of independent draws m, from ``size[0]`` to ``size[1]``, is the one that
     explains the standard error best.
-
-    >>> low, high = share_limits(0.9, 0.3 / 10**0.5, (10.0, 10.0), 1.96)
-    >>> round(low, 3), round(high, 3)
-    (0.596, 0.982)
     """
     spread = share * (1.0 - share)
     m = size[0]

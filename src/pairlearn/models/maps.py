@@ -24,15 +24,7 @@ _TYPES = ("float64", "float32", "int64")
 
 
 def pack_map(features: FeatureMap) -> tuple[dict[str, Any], Vector]:
-    """Return the description of a fitted map and its numbers.
-
-    >>> from pairlearn.features import Hats
-    >>> description, values = pack_map(Hats(n_knots=2).fit([[0.0], [4.0]]))
-    >>> values
-    array([0., 4., 0., 2.])
-    >>> unpack_map(description, values).transform([[1.0]])
-    array([[0.25]])
-    """
+    """Return the description of a fitted map and its numbers."""
     parts: list[Vector] = []
     described = _described(features.state(), parts)
     return described, np.concatenate(parts) if parts else np.empty(0)

@@ -88,12 +88,7 @@ def register_part(part: T, name: str | None = None) -> T:
 
 
 def encode(value: Any, where: str, *, nan: bool = False) -> Any:
-    """Return a parameter as plain values; a `Record` of a fit may hold NaN.
-
-    >>> from pairlearn.losses import Hinge
-    >>> encode(Hinge(margin=2.0), "loss")
-    {'part': 'Hinge', 'one_sided': False, 'margin': 2.0}
-    """
+    """Return a parameter as plain values; a `Record` of a fit may hold NaN."""
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, (bool, int, str)):

@@ -54,13 +54,6 @@ class TrainingData:
     """Recognise the training data of a model, chunk by chunk, by their fingerprint.
 
     Without a fingerprint nothing is recognised. `n` is the number of training examples.
-
-    >>> X, y = np.eye(3), np.array([0, 1, 1])
-    >>> data = TrainingData(data_fingerprint(X, y), 3)
-    >>> data.note(X[:2])
-    >>> data.note(X[2:])
-    >>> data.is_this(y), data.is_this(y[::-1])
-    (True, False)
     """
 
     def __init__(self, fingerprint: str | None, n: int) -> None:

@@ -69,12 +69,7 @@ class ListedPairs(Pairing):
 
 
 def as_rows_of_pairs(pairs: Vector, y: ArrayLike) -> tuple[Vector, Vector]:
-    """Return pairs (n, 2, d) as 2 n rows; the labels of a pair are equal if it is similar.
-
-    >>> import numpy as np
-    >>> as_rows_of_pairs(np.zeros((2, 2, 3)), [1, -1])[1]
-    array([ 1.,  1.,  1., -1.])
-    """
+    """Return pairs (n, 2, d) as 2 n rows; the labels of a pair are equal if it is similar."""
     signs = np.asarray(y, dtype=np.float64)
     labels = np.column_stack([np.ones(len(signs)), signs]).ravel()
     return np.ascontiguousarray(pairs.reshape(-1, pairs.shape[2])), labels

@@ -38,11 +38,7 @@ def number_queries(qid: ArrayLike, n: int) -> NDArray[np.int64]:
 
 
 def has_pairs(query: NDArray[np.int64], grades: Vector) -> bool:
-    """Return whether two examples of one query have different grades.
-
-    >>> has_pairs(np.array([0, 1, 0]), np.array([2.0, 1.0, 2.0]))
-    False
-    """
+    """Return whether two examples of one query have different grades."""
     order = np.lexsort((grades, query))
     return bool(((np.diff(query[order]) == 0) & (np.diff(grades[order]) != 0)).any())
 

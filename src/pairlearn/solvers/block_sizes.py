@@ -29,13 +29,6 @@ class BlockSizes:
     `block` is the number of the block, -1 before the first. `step_sizes` holds eta_t for the first
     steps of the block, `paid` the cumulated weights of the average, and `lowered` the step sizes
     that were computed last. The horizon is the last step, if it is known.
-
-    >>> from pairlearn.averaging import Uniform
-    >>> from pairlearn.schedules import Constant
-    >>> sizes = BlockSizes(Constant(0.5), Uniform(), horizon=3)
-    >>> sizes.open(0, 1)
-    >>> sizes.step_sizes
-    array([0.5, 0.5, 0.5])
     """
 
     def __init__(self, schedule: Schedule, averaging: Averaging, horizon: int | None) -> None:

@@ -397,11 +397,6 @@ def check_squares(rows: R, *, whole: bool = False) -> R:
 
     Steps, distances and moments of unscaled features multiply squares. For a `whole` data set,
     values whose products all underflow are refused too.
-
-    >>> check_squares(DenseRows(np.array([[1.0], [1e200]])))  # doctest: +ELLIPSIS
-    Traceback (most recent call last):
-        ...
-    pairlearn.validation.DivergenceError: Unscaled features must be at most 1e+70, got 1e+200: ...
     """
     checked = rows.checked()
     values = (checked.data if isinstance(checked, CsrRows) else checked.X).reshape(-1)
@@ -420,11 +415,7 @@ def check_squares(rows: R, *, whole: bool = False) -> R:
 
 
 def mean_pair_distance(rows: Rows) -> float:
-    """Return the mean squared distance of two examples, or from zero if all are equal.
-
-    >>> mean_pair_distance(DenseRows(np.array([[1.0], [-1.0]])))
-    2.0
-    """
+    """Return the mean squared distance of two examples, or from zero if all are equal."""
     mean, spread = rows.spread()
     if not math.isfinite(spread):
         raise DivergenceError(

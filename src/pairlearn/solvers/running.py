@@ -83,10 +83,6 @@ class Running:
 Callback = Callable[[Running], None]
 
 
-def _no_risk() -> float:
-    return math.nan
-
-
 def run_blocks(
     state: State,
     advance: Callable[[int], int],
@@ -95,7 +91,7 @@ def run_blocks(
     block: int,
     callbacks: Sequence[Callback] = (),
     pauses: Sequence[int] = (),
-    risk: Callable[[], float] = _no_risk,
+    risk: Callable[[], float] = lambda: math.nan,
 ) -> Trace:
     """Take steps in blocks of at most `block` up to `n_steps`, or until Ctrl-C.
 

@@ -66,12 +66,6 @@ def check_parts(solver: str, *, score: Any = None, loss: Any = None, domain: Any
     """Refuse parts that a solver (its name in `TABLE`) would ignore, before anything is allocated.
 
     By default the score is linear, the domain is the whole space, and the loss is the solver's own.
-
-    >>> from pairlearn.losses import DistanceHinge
-    >>> check_parts("Sweep", score=LinearScore(), loss=DistanceHinge())
-    Traceback (most recent call last):
-        ...
-    ValueError: DistanceHinge(one_sided=False, bias=1.0) is a loss of a squared distance ...
     """
     runs = TABLE[solver]
     score_type = LinearScore if score is None else type(score)

@@ -38,15 +38,7 @@ if hasattr(os, "register_at_fork"):
 
 
 class Turns:
-    """A block for one thread at a time; a copy of a model gets its own turns.
-
-    >>> turns = Turns()
-    >>> with turns, turns:
-    ...     pass
-    Traceback (most recent call last):
-        ...
-    RuntimeError: this model is learning already, in this very thread; ...
-    """
+    """A block for one thread at a time; a copy of a model gets its own turns."""
 
     __slots__ = ("_holder", "_holder_forks", "_lock")
 

@@ -20,7 +20,6 @@ holds neither NaN nor infinity. If a chunk fails, the estimator must stay unchan
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from inspect import signature
 from typing import Any
 
@@ -30,24 +29,7 @@ from pairlearn.typing import Vector
 
 
 class Driver:
-    """Drive an estimator through the methods that this module lists.
-
-    >>> import numpy as np
-    >>> class Mean:
-    ...     total, n = 0.0, 0
-    ...     def partial_fit(self, X, y):
-    ...         self.total, self.n = self.total + float(y.sum()), self.n + len(y)
-    ...     def stream_state(self):
-    ...         return {"total": self.total, "n": self.n}
-    ...     def restore_stream(self, state):
-    ...         self.total, self.n = state["total"], state["n"]
-    >>> import numpy as np
-    >>> driver, other = Driver(Mean()), Driver(Mean())
-    >>> driver.learn(np.zeros((2, 1)), np.array([1.0, 2.0]))
-    >>> other.restore(driver.state())
-    >>> other.model.total
-    3.0
-    """
+    """Drive an estimator through the methods that this module lists."""
 
     def __init__(self, model: Any) -> None:
         #: Whether the estimator returns scores of two classes, which have an AUC.
@@ -90,16 +72,3 @@ class Driver:
         else:
             self.model.partial_fit(X, y)
         return None
-
-    def restart(self) -> None:
-        """Reset the step counter and the average; keep the present coefficients."""
-        self.model.restart_stream()
-
-    def state(self) -> dict[str, Any]:
-        """Return the state of the estimator."""
-        state: dict[str, Any] = self.model.stream_state()
-        return state
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Put the estimator into a state returned by `state`."""
-        self.model.restore_stream(state)

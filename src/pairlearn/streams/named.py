@@ -434,50 +434,42 @@ class NamedLearner:
     def state(self) -> dict[str, Any]:
         """Return the complete state for a checkpoint."""
         with self._turns:
-            return self._state()
-
-    def _state(self) -> dict[str, Any]:
-        """Return the complete state; the caller holds the lock."""
-        by_name, moments, _ = self._seen
-        return {
-            "index": list(self._columns.names),
-            "waiting": self._pending(),
-            "labels": list(self._labels),
-            "room": self._room,
-            "stream": None if self._stream is None else self._stream.state(),
-            "scale": self._scale,
-            "capacity": self._columns.width,
-            "coef": self._coef.copy(),
-            "origin": self._origin.copy(),
-            "by_name": len(by_name),
-            "moments": moments.copy(),
-            "n_taken": self._n_taken,
-            "n_refused": self.n_refused,
-        }
+            by_name, moments, _ = self._seen
+            return {
+                "index": list(self._columns.names),
+                "waiting": self._pending(),
+                "labels": list(self._labels),
+                "room": self._room,
+                "stream": None if self._stream is None else self._stream.state(),
+                "scale": self._scale,
+                "capacity": self._columns.width,
+                "coef": self._coef.copy(),
+                "origin": self._origin.copy(),
+                "by_name": len(by_name),
+                "moments": moments.copy(),
+                "n_taken": self._n_taken,
+                "n_refused": self.n_refused,
+            }
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Load a state of this learner or of another with equal settings."""
         with self._turns:
             check_state(state, most_waiting=max(_WARM_UP, _MOST_QUEUED))
-            self._restore(state)
-
-    def _restore(self, state: Mapping[str, Any]) -> None:
-        """Check a state and load it."""
-        self._start_empty()
-        self._columns = NamedColumns(state["index"], int(state["capacity"]))
-        self._waiting = [dict(x) for x in state["waiting"]]
-        self._labels, self._room = list(state["labels"]), int(state["room"])
-        self._scale = float(state["scale"])
-        self._coef, self._origin = state["coef"].copy(), state["origin"].copy()
-        names = self._columns.names[: state["by_name"]]
-        by_name = dict(zip(names, self._coef.tolist(), strict=False))
-        self._seen = by_name, state["moments"].copy(), float(self._coef @ self._origin)
-        self._n_taken, self.n_refused = int(state["n_taken"]), int(state["n_refused"])
-        if state["stream"] is not None:
-            self._stream = self._make()
-            self._stream.restore(state["stream"])
-            check_size(self._stream.w)
-            check_size(self._stream.average)
+            self._start_empty()
+            self._columns = NamedColumns(state["index"], int(state["capacity"]))
+            self._waiting = [dict(x) for x in state["waiting"]]
+            self._labels, self._room = list(state["labels"]), int(state["room"])
+            self._scale = float(state["scale"])
+            self._coef, self._origin = state["coef"].copy(), state["origin"].copy()
+            names = self._columns.names[: state["by_name"]]
+            by_name = dict(zip(names, self._coef.tolist(), strict=False))
+            self._seen = by_name, state["moments"].copy(), float(self._coef @ self._origin)
+            self._n_taken, self.n_refused = int(state["n_taken"]), int(state["n_refused"])
+            if state["stream"] is not None:
+                self._stream = self._make()
+                self._stream.restore(state["stream"])
+                check_size(self._stream.w)
+                check_size(self._stream.average)
 
     def to_model(self, classes: tuple[Any, Any] = (False, True)) -> Any:
         """Return an `AUCClassifier` with the same coefficients and probabilities.

@@ -33,13 +33,6 @@ class NamedColumns:
     """A column for each name, in order of appearance.
 
     Rows are at least `width` wide.
-
-    >>> columns = NamedColumns()
-    >>> columns.rows([{"a": 1.0}, {"b": 2.0, "a": 3.0}], np.array([1.0, 2.0, 3.0])).X
-    array([[1., 0.],
-           [3., 2.]])
-    >>> columns.names
-    ('a', 'b')
     """
 
     def __init__(self, names: Sequence[Any] = (), width: int = 1) -> None:
@@ -124,11 +117,7 @@ def sums_by_class(scores: Vector, y: Vector) -> Vector:
 
 
 def log_odds_line(sums: Vector) -> tuple[float, float]:
-    """Return slope and intercept of the logarithm of the odds, by the score.
-
-    >>> log_odds_line(np.array([[2.0, -2.0, 2.5], [2.0, 2.0, 2.5]]))
-    (8.0, 0.0)
-    """
+    """Return slope and intercept of the logarithm of the odds, by the score."""
     (n0, s0, q0), (n1, s1, q1) = sums.tolist()
     prior = math.log((n1 + 1.0) / (n0 + 1.0))
     if n0 <= 0 or n1 <= 0:

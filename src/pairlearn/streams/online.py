@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -132,12 +133,9 @@ class OnlineLearner:
         self.position: Position | None = None
 
     @property
+    @one_at_a_time
     def auc(self) -> float | None:
         """The AUC of the last examples, by their scores before they were learned."""
-        return self._value_of_window()
-
-    @one_at_a_time
-    def _value_of_window(self) -> float | None:
         return self._progressive.value
 
     @one_at_a_time
@@ -205,13 +203,12 @@ class OnlineLearner:
 
     def _learn_part(self, X: Any, y: NDArray[Any], qid: NDArray[Any] | None, finite: bool) -> None:
         """Learn one piece, update AUC and alarm, and decide whether a restart is due."""
-        driver = self._driver
         # an interrupt must not separate these steps
         with deferred_interrupt():
             if self._restart_due:
-                driver.restart()
+                self.model.restart_stream()
                 self._restart_due = False
-            scores = driver.learn(X, y, qid, classes=self._classes, finite=finite)
+            scores = self._driver.learn(X, y, qid, classes=self._classes, finite=finite)
             if scores is not None:
                 assert self._classes is not None
                 positive = y == self._classes[1]
@@ -326,11 +323,8 @@ class OnlineLearner:
         """
         every = check_count("every", every)
         n_passes = check_count("n_passes", n_passes)
-        if checkpoint is None:
-            self._fit_stream(reader, None, every, n_passes, resume, progress)
-        else:
-            with hold_checkpoint(checkpoint):
-                self._fit_stream(reader, checkpoint, every, n_passes, resume, progress)
+        with nullcontext() if checkpoint is None else hold_checkpoint(checkpoint):
+            self._fit_stream(reader, checkpoint, every, n_passes, resume, progress)
         return self
 
     def _fit_stream(
@@ -366,7 +360,9 @@ class OnlineLearner:
             nonlocal written
             if checkpoint is not None and self.n_seen > written:
                 with deferred_interrupt():
-                    write_checkpoint(checkpoint, self._checkpoint(finished))
+                    settings, state = self._settings(), self.state()
+                    found = Checkpoint(settings, state, self.position, finished)
+                    write_checkpoint(checkpoint, found)
                     written = self.n_seen
 
         try:
@@ -416,7 +412,7 @@ class OnlineLearner:
         """Return the complete state."""
         return {
             "classes": self._classes,
-            "model": self._driver.state(),
+            "model": self.model.stream_state(),
             "progressive": self._progressive.state(),
             "n_seen": self.n_seen,
             "n_restarts": self.n_restarts,
@@ -451,15 +447,12 @@ class OnlineLearner:
                 f"the saved window has seen {progressive.n_seen} examples, the learner {n_seen}."
             )
         alarm = restored_alarm(state.get("alarm"), self.alarm)
-        self._driver.restore(state["model"])
+        self.model.restore_stream(state["model"])
         _check_same_classes(classes, getattr(self.model, "classes_", None))
         self._classes, self._progressive = classes, progressive
         self.n_seen, self.n_restarts, self._since_start = n_seen, n_restarts, since_start
         self._best, self._restart_due = best, due
         self.alarm = alarm
-
-    def _checkpoint(self, finished: int) -> Checkpoint:
-        return Checkpoint(self._settings(), self.state(), self.position, finished)
 
     def _restore(self, found: Checkpoint, path: str | os.PathLike[str]) -> None:
         """Load a checkpoint; refuse one with other settings or an invalid state."""
@@ -534,9 +527,6 @@ def _differing(name: str, mine: Any, theirs: Any) -> tuple[str, Any, Any]:
     """Return the innermost setting that differs: its name and both values.
 
     A setting that only one side has is None on the other.
-
-    >>> _differing("solver", {"part": "SGD", "radius": 1.0}, {"part": "SGD", "radius": 2.0})
-    ('solver.radius', 1.0, 2.0)
     """
     both = isinstance(mine, dict) and isinstance(theirs, dict)
     if not both or mine.get("part") != theirs.get("part"):

@@ -126,12 +126,9 @@ class ProgressiveAUC:
         return int(self._state[1] - self._state[2])
 
     @property
+    @one_at_a_time
     def value(self) -> float | None:
         """The AUC of the window; None if a class is absent."""
-        return self._value()
-
-    @one_at_a_time
-    def _value(self) -> float | None:
         self._refresh()
         pairs = self.n_positive * self.n_negative
         return int(self._state[3]) / (2 * pairs) if pairs else None

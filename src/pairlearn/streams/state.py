@@ -27,14 +27,7 @@ class StateError(ValueError):
 
 
 def pack(value: Any) -> tuple[Any, dict[str, NDArray[Any]]]:
-    """Return plain JSON values, and the arrays that they refer to.
-
-    >>> plain, arrays = pack({"w": np.ones(2), "step": 3})
-    >>> plain, sorted(arrays)
-    ({'w': {'$array': 'w'}, 'step': 3}, ['w'])
-    >>> unpack(plain, arrays)
-    {'w': array([1., 1.]), 'step': 3}
-    """
+    """Return plain JSON values, and the arrays that they refer to."""
     arrays: dict[str, NDArray[Any]] = {}
     return _pack(value, "", arrays), arrays
 

@@ -26,14 +26,7 @@ _DIVERSE_COLUMNS = 2
 
 
 def copies_line(X: Any) -> list[str]:
-    """Return a one-sentence warning about copied rows of dense or CSR `X`, or no sentence.
-
-    >>> X = np.random.default_rng(0).normal(size=(50, 2))
-    >>> copies_line(np.concatenate([X, X]))  # doctest: +ELLIPSIS
-    ['50 of 100 rows are exact copies of others; ...']
-    >>> copies_line(X > 0)
-    []
-    """
+    """Return a one-sentence warning about copied rows of dense or CSR `X`, or no sentence."""
     n, count = X.shape[0], n_copies(X)
     if not count:
         return []

@@ -254,15 +254,7 @@ def _measured(name: str, counts: Mapping[str, int], style: str, unit: str) -> De
 
 
 def _with_words(name: str, counts: Mapping[str, int], style: str, unit: str) -> Decision | None:
-    """Decide for a number if most values are numbers and the rest is marked (<0.5) or few words.
-
-    >>> _with_words("weight", {**{str(k): 1 for k in range(40)}, "n.d.": 9}, "plain", "").note
-    "'n.d.' is no value"
-    >>> _with_words("sodium", {**{f"{k}.5": 1 for k in range(40)}, "<0.5": 3}, "plain", "").note
-    '<5 is 5'
-    >>> _with_words("grade", {"1": 9, "2": 8, "3": 7, "none given": 9}, "plain", "") is None
-    True
-    """
+    """Decide for a number if most values are numbers and the rest is marked (<0.5) or few words."""
     others = [text for text in counts if parse_number(text, style, unit) is None]
     if not unit and any(parse_number(text, style, MARKED) is not None for text in others):
         unit = MARKED
@@ -281,13 +273,7 @@ def _with_words(name: str, counts: Mapping[str, int], style: str, unit: str) -> 
 
 
 def _nothing(counts: Mapping[str, int], style: str, unit: str = "") -> float | None:
-    """Return a repeated number of nines only that lies far from all others, or None.
-
-    >>> _nothing({"-999": 4, "36.5": 9, "38.2": 7}, "plain")
-    -999.0
-    >>> _nothing({"999": 4, "800": 9, "1100": 7}, "plain") is None
-    True
-    """
+    """Return a repeated number of nines only that lies far from all others, or None."""
     nines = [text for text, n in counts.items() if n > 1 and _NINES.fullmatch(text)]
     if len(nines) != 1:
         return None

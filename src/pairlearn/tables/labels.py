@@ -300,9 +300,6 @@ def query_numbers(texts: Sequence[str]) -> tuple[NDArray[np.int64], dict[int, st
     """Return a number for each query: whole numbers as they are, texts by their hash.
 
     A hash needs no table, so a stream and other files give the same numbers.
-
-    >>> query_numbers(["7", "8"])[0]
-    array([7, 8])
     """
     found = np.empty(len(texts), dtype=np.int64)
     wrong: dict[int, str] = {}

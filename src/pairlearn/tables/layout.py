@@ -36,13 +36,6 @@ def lines_above(lines: Sequence[str], delimiter: str | None) -> int:
     Such a line has at most one nonempty field, while most lines have two or more. With two columns
     the first may have no name. Comments (# ...) and a line that names groups of columns are above
     the header too.
-
-    >>> lines_above(["Sales 2024", "", "a,b", "1,2", "3,4"], None)
-    2
-    >>> lines_above([",y", "1,2", "3,4", "5,6"], None)
-    0
-    >>> lines_above(["# made by X, 2024", "a,b,y", "1,2,3", "4,5,6"], None)
-    1
     """
     best, found = (0, 0), 0
     for one in delimiter or _DELIMITERS:
@@ -69,24 +62,14 @@ def lines_above(lines: Sequence[str], delimiter: str | None) -> int:
 
 
 def _comments(lines: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> int:
-    """Return the number of comment lines (# ...); the last one may be the header itself.
-
-    >>> _comments(["# a", "#x,y", "1,2"], [["# a"], ["#x", "y"], ["1", "2"]], 2)
-    1
-    """
+    """Return the number of comment lines (# ...); the last one may be the header itself."""
     n = next((k for k, line in enumerate(lines) if not line.startswith("#")), len(lines))
     named = n < len(rows) and not any(map(is_number, rows[n]))
     return n - (n > 0 and not named and len(rows[n - 1]) == width)
 
 
 def _is_of_groups(rows: Sequence[Sequence[str]]) -> bool:
-    """Whether the first line names groups of columns and the second names the columns.
-
-    >>> _is_of_groups([["Patient", "", ""], ["id", "age", "sex"], ["1", "2", "m"]])
-    True
-    >>> _is_of_groups([["", "age", "sex"], ["1", "2", "m"], ["2", "3", "f"]])
-    False
-    """
+    """Whether the first line names groups of columns and the second names the columns."""
     if len(rows) < 3 or len({len(row) for row in rows}) > 1:
         return False
     names = [field.strip() for field in rows[1]]
@@ -109,11 +92,7 @@ def is_number(text: str) -> bool:
 
 
 def find_delimiter(lines: Sequence[str]) -> str:
-    """Return the delimiter that splits most lines into the same number of fields, at least two.
-
-    >>> find_delimiter(["a;b", "1,5;2", "3,25;4"])
-    ';'
-    """
+    """Return the delimiter that splits most lines into the same number of fields, at least two."""
     best, found = (0, 0), ","
     for delimiter in _DELIMITERS:
         widths = [len(row) for row in _rows(lines, delimiter)] or [0]
@@ -129,11 +108,7 @@ def find_delimiter(lines: Sequence[str]) -> str:
 
 
 def find_quote(lines: Sequence[str], delimiter: str) -> str:
-    """Return the quote character: a single quote if every row has a field in single quotes.
-
-    >>> find_quote(["a;b", "'x';1", "'y';2", "'z';3"], ";"), find_quote(["a", "it's", "5'"], ",")
-    ("'", '"')
-    """
+    """Return the quote character: a single quote if every row has a field in single quotes."""
     if any('"' in line for line in lines):
         return '"'
     mark = re.escape(delimiter)
@@ -144,23 +119,13 @@ def find_quote(lines: Sequence[str], delimiter: str) -> str:
 
 
 def has_row_names(lines: Sequence[str], delimiter: str, quote: str) -> bool:
-    """Whether rows have one field more than the header, as R writes row names.
-
-    >>> has_row_names(["a,b", "x,1,2", "y,3,4"], ",", '"')
-    True
-    >>> has_row_names(["a,b", "1,2,", "3,4,"], ",", '"')
-    False
-    """
+    """Whether rows have one field more than the header, as R writes row names."""
     header, *rows = _rows(lines, delimiter, quote) or [[]]
     longer = sum(len(row) == len(header) + 1 and bool(row[-1].strip()) for row in rows)
     return longer > max(1, len(rows) / 2)
 
 
 def filled_width(lines: Sequence[str], delimiter: str, quote: str) -> int:
-    """Return the number of columns up to the last one that is not empty in all rows.
-
-    >>> filled_width(["a,b,,", "1,2,,", "3,,,"], ",", '"')
-    2
-    """
+    """Return the number of columns up to the last one that is not empty in all rows."""
     rows = _rows(lines, delimiter, quote)[1:]
     return max((k + 1 for row in rows for k, field in enumerate(row) if field.strip()), default=0)

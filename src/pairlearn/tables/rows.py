@@ -376,13 +376,7 @@ def _first(row: Sequence[str]) -> str:
 
 
 def _is_total(rows: Sequence[Sequence[str]]) -> bool:
-    """Whether the last row holds totals: its first field says so, and some fields are empty.
-
-    >>> _is_total([["1", "a", "7"], ["Total", "", "7"]])
-    True
-    >>> _is_total([["total", "a", ""], ["Total", "", "7"]])
-    False
-    """
+    """Whether the last row holds totals: its first field says so, and some fields are empty."""
     if not rows or all(field.strip() for field in rows[-1]):
         return False
     said = _first(rows[-1]).rstrip(":").casefold()
@@ -395,11 +389,7 @@ def _repeated(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _different(names: Sequence[str]) -> tuple[str, ...]:
-    """Return distinct names: repeated ones get a number.
-
-    >>> _different(["a", "b", "a", "a (2)", "a"])
-    ('a', 'b', 'a (3)', 'a (2)', 'a (4)')
-    """
+    """Return distinct names: repeated ones get a number."""
     taken = set(names)
     last = dict.fromkeys(names, 0)
     found = []
@@ -497,12 +487,7 @@ class ArrowTable:
 
 
 def no_column(name: str, names: Sequence[str], source: str, what: str) -> ReadError:
-    """Return the error for a missing column, with the most similar name.
-
-    >>> no_column("churn", ["Age", "Churn?"], "a.csv", "label")
-    ReadError("a.csv has no label column 'churn' (did you mean 'Churn?'?); its columns: 'Age', \
-'Churn?'.")
-    """
+    """Return the error for a missing column, with the most similar name."""
     import difflib
 
     wanted, known = name.strip().casefold(), {one.casefold(): one for one in reversed(names)}

@@ -59,44 +59,24 @@ _ONLY_ENGLISH = re.compile(
 
 
 def cut(text: str, width: int = 30) -> str:
-    """Shorten a text for a message.
-
-    >>> cut("a long story", 8)
-    'a long …'
-    """
+    """Shorten a text for a message."""
     return text if len(text) <= width else text[: width - 1] + "…"
 
 
 def is_missing(text: str) -> bool:
-    """Whether a field means "missing".
-
-    >>> is_missing(" N/A "), is_missing("0")
-    (True, False)
-    """
+    """Whether a field means "missing"."""
     # fast path: most fields begin with a digit, and no word for "missing" does
     return not "0" <= text[:1] <= "9" and text.strip().lower() in _MISSING
 
 
 def yes_or_no(text: str) -> bool | None:
-    """Return True for yes, False for no, None for anything else.
-
-    >>> yes_or_no(" Yes"), yes_or_no("F"), yes_or_no("maybe")
-    (True, False, None)
-    """
+    """Return True for yes, False for no, None for anything else."""
     folded = text.strip().lower()
     return True if folded in _YES else False if folded in _NO else None
 
 
 def parse_number(text: str, style: str = "plain", unit: str = "") -> float | None:
-    """Return the finite number in a text of the given style and unit, or None.
-
-    >>> parse_number("1.234,5", "european"), parse_number("$1,234.50", "english")
-    (1234.5, 1234.5)
-    >>> parse_number("($12.50)", "english"), parse_number("36 months", unit="month")
-    (-12.5, 36.0)
-    >>> parse_number("1_000") is None, parse_number("inf") is None
-    (True, True)
-    """
+    """Return the finite number in a text of the given style and unit, or None."""
     times = 1.0
     if unit == CLOCK:
         return parse_clock(text)
@@ -113,11 +93,7 @@ def parse_number(text: str, style: str = "plain", unit: str = "") -> float | Non
 
 
 def _unsigned(text: str) -> tuple[str, float]:
-    """Return the text without its sign and currency, and the sign as a factor.
-
-    >>> _unsigned("-$5"), _unsigned("USD -5"), _unsigned("(5 €)"), _unsigned("--5")
-    (('5', -1.0), ('5', -1.0), ('5', -1.0), ('-5', -1.0))
-    """
+    """Return the text without its sign and currency, and the sign as a factor."""
     bare = text.strip(_SIGNS)
     if bare[:1] == "(" and bare[-1:] == ")":
         return _without_code(bare[1:-1].strip(_SIGNS)), -1.0
@@ -134,11 +110,7 @@ def _without_code(text: str) -> str:
 
 
 def parse_numbers(texts: Sequence[str], style: str, unit: str = "") -> tuple[Vector, list[int]]:
-    """Return the numbers (NaN without one) and the indices of texts that are not numbers.
-
-    >>> parse_numbers(["1", "", "x"], "plain")
-    (array([ 1., nan, nan]), [2])
-    """
+    """Return the numbers (NaN without one) and the indices of texts that are not numbers."""
     if style == "plain" and not unit:
         try:
             numbers = np.array(list(map(float, texts)), dtype=np.float64)
@@ -157,9 +129,6 @@ def parse_each(
     """Parse each text; return the values (NaN for None) and the indices of invalid texts.
 
     Equal texts are parsed once. Texts that mean "missing" are not invalid.
-
-    >>> parse_each(["yes", "no", "-", "x"], yes_or_no)
-    (array([ 1.,  0., nan, nan]), [3])
     """
     values = np.empty(len(texts))
     wrong: list[int] = []
@@ -180,11 +149,6 @@ def file_style(columns: Iterable[Sequence[str]], delimiter: str) -> str:
 
     Fields that are valid in only one style decide. Without them, a semicolon as delimiter means
     "european": it is usual where commas are decimal.
-
-    >>> file_style([["1.234,5"], ["7"]], ",")
-    'european'
-    >>> file_style([["1,234"]], ",")
-    'english'
     """
     votes = {"english": 0, "european": 0}
     for column in columns:
@@ -203,9 +167,6 @@ def style_of(texts: Sequence[str], commas: str) -> tuple[str, float]:
 
     `commas` is the style of the file, see `file_style`: in a european file 1.234 means 1234 if
     all numbers can be read that way.
-
-    >>> style_of(["1.234", "2.500"], "european"), style_of(["0.5", "1.234"], "european")
-    (('european', 1.0), ('plain', 1.0))
     """
     other = "english" if commas == "european" else "european"
     order = ("european", "plain", "english") if commas == "european" else ("plain", commas, other)

@@ -132,11 +132,7 @@ class CategoryColumn(ColumnEncoder):
 
 
 def _one_spelling(counts: Mapping[str, int]) -> Counter[str]:
-    """Merge the counts of levels that differ only in case, under the most frequent spelling.
-
-    >>> _one_spelling({"Visa": 3, "visa": 1, "cash": 2})
-    Counter({'Visa': 4, 'cash': 2})
-    """
+    """Merge the counts of levels that differ only in case, under the most frequent spelling."""
     spelling: dict[str, str] = {}
     for level in sorted(counts, key=lambda level: (-counts[level], level)):
         spelling.setdefault(level.casefold(), level)

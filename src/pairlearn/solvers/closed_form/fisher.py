@@ -24,10 +24,6 @@ def fisher_direction(rows: DenseRows, y: Vector, weight: Vector | None = None) -
 
     Labels are -1 and +1, both present. A factor of the weights of all examples of a class changes
     nothing.
-
-    >>> X = np.array([[0.0, 1.0], [0.0, -1.0], [2.0, 1.0], [2.0, -1.0], [1.0, 0.0], [1.0, 0.0]])
-    >>> fisher_direction(DenseRows(X), np.array([-1.0, -1.0, 1.0, 1.0, -1.0, 1.0])).round(3)
-    array([3.6, 0. ])
     """
     share = np.ones(len(y)) if weight is None else weight.copy()
     Z = rows.X.astype(np.float64)
@@ -65,11 +61,6 @@ def with_fisher(
     """Return (1 - share) w + share f, f Fisher's discriminant with scores as spread as those of w.
 
     The spread of scores is measured over the rows. Where w is zero, the result is zero too.
-
-    >>> X = np.array([[0.0, 1.0], [0.0, -1.0], [2.0, 1.0], [2.0, -1.0], [1.0, 0.0], [1.0, 0.0]])
-    >>> y = np.array([-1.0, -1.0, 1.0, 1.0, -1.0, 1.0])
-    >>> with_fisher(np.array([0.0, 1.0]), 0.5, DenseRows(X), y).round(3)
-    array([0.5, 0.5])
     """
     f = fisher_direction(rows, y, weight)
     spread, of_f = (float(np.std(rows.scores(one))) for one in (w, f))

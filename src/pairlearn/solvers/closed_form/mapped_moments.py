@@ -78,14 +78,7 @@ def _fill_above(matrix: Vector) -> None:
 
 
 class MappedMoments:
-    """Class moments of mapped rows, from chunks in any order.
-
-    >>> from pairlearn.features import Hats
-    >>> X, y = np.arange(8.0)[:, None], np.array([-1, -1, 1, 1, 1, 1, -1, -1])
-    >>> moments = MappedMoments(Hats(n_knots=8).fit(X)).add(X[:5], y[:5]).add(X[5:], y[5:])
-    >>> score_mapped(moments.features, as_rows(X), moments.solve(ridge=1e-6)).round(1) + 0.0
-    array([0., 0., 1., 1., 1., 1., 0., 0.])
-    """
+    """Class moments of mapped rows, from chunks in any order."""
 
     def __init__(self, features: FeatureMap) -> None:
         features.check_fitted()

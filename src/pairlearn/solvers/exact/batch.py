@@ -140,10 +140,6 @@ class PairObjective:
     """The mean loss over opposite pairs of one data set, which is minimised for any ridge.
 
     The loss is smooth and convex. Labels are -1 and +1, both present.
-
-    >>> rows, y = DenseRows(np.array([[0.0], [1.0]])), np.array([-1.0, 1.0])
-    >>> PairObjective(rows, y, SquaredHinge()).minimise(1.0)[0]
-    array([0.5])
     """
 
     def __init__(self, rows: Rows, y: Vector, loss: PairLoss, weight: Vector | None = None) -> None:
@@ -284,10 +280,6 @@ def pair_mean(loss: PairLoss, positive: Mask, weight: Vector | None = None) -> S
     """Return a function of scores: the mean loss over opposite pairs, and its derivatives.
 
     A pair weighs the product of the weights of both examples.
-
-    >>> mean = pair_mean(SquaredHinge(), np.array([True, False]))
-    >>> mean(np.array([0.5, 0.0]))
-    (0.25, array([-1.,  1.]))
     """
     if (loss.value, loss.derivative) == (SquaredHinge.value, SquaredHinge.derivative):
         return _SquaredHingeMean(positive, loss.parameter, weight)

@@ -36,12 +36,6 @@ class SquaredHingeNewton:
 
     `X` is in double precision, and both classes are present. A pair weighs the product of the
     weights of both examples.
-
-    >>> X = np.array([[0.0], [1.0]])
-    >>> newton = SquaredHingeNewton(X, np.array([False, True]))
-    >>> w, n_iterations = newton.minimise(1.0)
-    >>> w
-    array([0.5])
     """
 
     def __init__(

@@ -57,15 +57,6 @@ class OrderWatch:
     """Watches the labels of a stream, and warns once if their order is not random.
 
     `cure` is a further remedy besides shuffling, for the warning.
-
-    >>> import warnings
-    >>> watch = OrderWatch()
-    >>> watch.note(np.tile([1.0, -1.0], 500))
-    >>> with warnings.catch_warnings(record=True) as told:
-    ...     warnings.simplefilter("always")
-    ...     watch.note(np.repeat([1.0, -1.0], 5000))
-    >>> len(told), watch.has_warned
-    (1, True)
     """
 
     def __init__(self, cure: str = "") -> None:

@@ -90,13 +90,6 @@ class RunningScales:
     `start` says where the parameter starts: at "zero", at a point in "scaled" units, or at a point
     "given" in the user's units, whose function is preserved. `together` consecutive rows always get
     the same scales: 2 for given pairs.
-
-    >>> scales = RunningScales(2)
-    >>> rows = DenseRows(np.array([[1e6, 5.0], [3e6, 5.0]]))
-    >>> for part, change in scales.segments(rows):
-    ...     print(part, change, scales.apply(rows).X[part].tolist())
-    slice(0, 1, None) None [[0.0, 0.0]]
-    slice(1, 2, None) [1. 1.] [[1.0, 0.0]]
     """
 
     def __init__(self, n_features: int, *, start: str = "zero", together: int = 1) -> None:

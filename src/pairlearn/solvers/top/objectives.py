@@ -70,7 +70,7 @@ _FEW_POSITIVES = 20
 #: How soft the edge of the worst negatives is, in units of the loss.
 _SOFTNESS = 0.1
 #: Initial standard deviation of the scores for soft counts, in units of half a soft step.
-_SHARPNESS = 4.0
+SHARPNESS = 4.0
 #: The limit on alternations of u and v; each raises the same bounded function.
 _ROUNDS = 200
 #: Alternation stops when no v_i changes by more than this.
@@ -134,6 +134,8 @@ class Objective(Part, ABC):
         anchor: Vector | None = None,
     ) -> PairObjective:
         """Return the objective on a data set, to be minimised for any ridge."""
+        if self.over_pairs:
+            return PairObjective(rows, y, loss, weight)
         return TopObjective(rows, y, loss, weight, self, anchor)
 
 
@@ -171,17 +173,6 @@ class AllPairs(Objective):
             return float(sums.b @ costs), sums.gradient(scores, sums.a, sums.b, slopes)
 
         return evaluate
-
-    def on(
-        self,
-        rows: Rows,
-        y: Vector,
-        loss: PairLoss,
-        weight: Vector | None,
-        anchor: Vector | None = None,
-    ) -> PairObjective:
-        """Return the mean over pairs on a data set."""
-        return PairObjective(rows, y, loss, weight)
 
 
 @OBJECTIVES.add("push")
@@ -441,15 +432,11 @@ class TopObjective(PairObjective):
     def _sharpened(self, w: Vector) -> Vector:
         """Rescale w so that soft counts resolve single positions."""
         spread = float(self._products.scores(w).std())
-        return w * (_SHARPNESS / spread if spread > 0.0 else 1.0)
+        return w * (SHARPNESS / spread if spread > 0.0 else 1.0)
 
 
 def worst_share(costs: Vector, weights: Vector, share: float, softness: float) -> Vector:
-    """Return u = clip((cost - c) / softness, 0, 1), with c such that sum b u = share.
-
-    >>> worst_share(np.array([3.0, 1.0, 2.0, 0.0]), np.full(4, 0.25), 0.5, 0.1)
-    array([1., 0., 1., 0.])
-    """
+    """Return u = clip((cost - c) / softness, 0, 1), with c such that sum b u = share."""
     if share >= 1.0:
         return np.ones(len(costs))
     order = np.argsort(costs, kind="stable")

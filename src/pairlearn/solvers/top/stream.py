@@ -18,10 +18,7 @@ Everything depends on the count of examples, never on how they were cut into chu
 
 References
 ----------
-C. Rudin, The P-norm Push, JMLR 10, 2009.
-D. Zhu, G. Li, B. Wang, X. Wu and T. Yang, When AUC meets DRO (SOPA), ICML 2022.
-Q. Qi, Y. Luo, Z. Xu, S. Ji and T. Yang, Stochastic optimization of areas under precision-recall
-curves with provable convergence (SOAP), NeurIPS 2021.
+The objectives, SOPA and SOAP: see `pairlearn.solvers.top.objectives`.
 R. Ward, X. Wu and L. Bottou, AdaGrad stepsizes, JMLR 21, 2020.
 O. Shamir and T. Zhang, Stochastic gradient descent for non-smooth optimization, ICML 2013.
 """
@@ -38,15 +35,13 @@ from pairlearn.losses import PairLoss
 from pairlearn.restored import restored_array, restored_count, restored_number
 from pairlearn.solvers.rows import CsrRows, Rows
 from pairlearn.solvers.solution import Solution, Trace
-from pairlearn.solvers.top.objectives import Objective, Push
+from pairlearn.solvers.top.objectives import SHARPNESS, Objective, Push
 from pairlearn.spreads import scale_of, which_vary
 from pairlearn.typing import Mask, Places, Vector
 from pairlearn.validation import DivergenceError, check_count, check_positive
 
 #: A non-convex objective learns all pairs in its first batches: this many.
 _WARM_UP = 50
-#: The initial spread of the scores for such an objective, in units of half a soft step.
-_SHARPNESS = 4.0
 #: The weight of iterate t grows as t to this power.
 _GROWTH = 3.0
 
@@ -58,16 +53,6 @@ class TopStream:
     coefficients. If it `is_scaled`, features are divided by their running deviation. Each step
     takes `batch_size` new examples, and `memory` past examples per class are kept, chosen by
     `seed`.
-
-    >>> from pairlearn.losses import SquaredHinge
-    >>> from pairlearn.solvers.rows import DenseRows
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(2000, 3))
-    >>> y = np.where(X[:, 0] + 0.3 * rng.normal(size=2000) > 1.5, 1.0, -1.0)
-    >>> stream = TopStream(Push(8.0), SquaredHinge(), 3)
-    >>> scores = stream.learn(DenseRows(X), y, np.empty(0))
-    >>> bool(stream.average[0] > 3 * abs(stream.average[1:]).max())
-    True
     """
 
     def __init__(
@@ -162,7 +147,7 @@ class TopStream:
         if not objective.convex and self.n_batches == _WARM_UP:
             # If soft steps are wide compared with the scores, soft counts carry no information.
             spread = float(scores.std())
-            gain = _SHARPNESS / spread if spread > 0.0 else 1.0
+            gain = SHARPNESS / spread if spread > 0.0 else 1.0
             self._v, scores = self._v * gain, scores * gain
             self._squares, self._n_averaged = 0.0, 0
         shown = Push(1.0) if warm else objective

@@ -25,15 +25,7 @@ Marks = tuple[tuple[int, str], ...]
 
 
 class Consumed:
-    """The running digest of all bytes given so far, with marks on the way.
-
-    >>> a, b = Consumed(), Consumed()
-    >>> a.take(np.arange(200, dtype=np.uint8))
-    >>> b.take(np.arange(99, dtype=np.uint8))
-    >>> b.take(np.arange(99, 200, dtype=np.uint8))
-    >>> a.value() == b.value()
-    True
-    """
+    """The running digest of all bytes given so far, with marks on the way."""
 
     def __init__(self) -> None:
         from pairlearn.kernels.parsing.running_digest import BLOCK, LANES, digest_bytes

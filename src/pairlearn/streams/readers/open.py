@@ -114,13 +114,7 @@ def _open_npy(source: Any, schema: Schema, **options: Any) -> Reader:
 
 
 def find_format(source: str | os.PathLike[str]) -> str:
-    """Return the format of a file or folder by its first bytes, then by its name.
-
-    >>> find_format("-")
-    Traceback (most recent call last):
-        ...
-    pairlearn...ReadError: standard input does not tell its format; pass format='csv'.
-    """
+    """Return the format of a file or folder by its first bytes, then by its name."""
     if os.fspath(source) == "-":
         raise ReadError("standard input does not tell its format; pass format='csv'.")
     path = Path(source)

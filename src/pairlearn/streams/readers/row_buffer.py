@@ -27,11 +27,7 @@ class RefusedFieldError(ValueError):
 
 
 def shown(text: str) -> str:
-    """Return a text for a message, cut after forty characters.
-
-    >>> shown("x" * 50)
-    "'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx'..."
-    """
+    """Return a text for a message, cut after forty characters."""
     return repr(text) if len(text) <= _SHOWN else repr(text[:_SHOWN]) + "..."
 
 
@@ -63,11 +59,7 @@ class _Refuser(Protocol):
 
 
 def chunk_rows_for(chunk_rows: int | None, n_features: int) -> int:
-    """Return the rows in a chunk: as given, or for about 4 MB and at most 16384.
-
-    >>> chunk_rows_for(None, 28), chunk_rows_for(None, 10**6), chunk_rows_for(10, 28)
-    (16384, 1, 10)
-    """
+    """Return the rows in a chunk: as given, or for about 4 MB and at most 16384."""
     if chunk_rows is not None:
         return check_count("chunk_rows", chunk_rows)
     return min(16384, max(1, (1 << 19) // max(1, n_features)))

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.streams.readers.base import Chunk, Position, Reader, ReadError, digest
+from pairlearn.streams.readers.base import Chunk, Position, ReadError, digest
 from pairlearn.streams.readers.byte_window import MAX_LINE_BYTES, Blocks, TextReader, too_long
 from pairlearn.streams.readers.row_buffer import (
     RefusedFieldError,
@@ -112,7 +112,7 @@ class SvmlightReader(TextReader):
         for index in range(len(self.sources)):
             self._open_file(index)
             parser = _Parser(self)
-            checker = _Uncounted(self, self._blocks.source.name)
+            checker = _Uncounted(self, None, self._blocks.source.name)
             while parser.fill(self._blocks, 1, checker).count:
                 pass
             width = max(width, parser.highest + 1)
@@ -179,9 +179,6 @@ class _Uncounted(RowChecker):
 
     def flush(self) -> None:
         self._pending.clear()
-
-    def __init__(self, reader: Reader, source: str) -> None:
-        super().__init__(reader, None, source)
 
 
 class _Rows:

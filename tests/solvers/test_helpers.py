@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Examples of the inner functions of this room."""
+
+import numpy as np
+import pytest
+
+from pairlearn.losses.margin import SquaredHinge
+from pairlearn.scores import LinearScore
+from pairlearn.solvers.block_sizes import BlockSizes
+from pairlearn.solvers.closed_form.fisher import fisher_direction, with_fisher
+from pairlearn.solvers.closed_form.mapped_moments import MappedMoments, score_mapped
+from pairlearn.solvers.descent.sweep_gpu import check_built_in, portions_of
+from pairlearn.solvers.exact.batch import PairObjective, pair_mean
+from pairlearn.solvers.exact.newton import SquaredHingeNewton
+from pairlearn.solvers.rows import DenseRows, as_rows, check_squares, mean_pair_distance
+from pairlearn.solvers.streams.order import OrderWatch
+from pairlearn.solvers.streams.running_scales import RunningScales
+from pairlearn.solvers.support import check_parts
+from pairlearn.solvers.top.objectives import Push, worst_share
+from pairlearn.solvers.top.stream import TopStream
+from pairlearn.solvers.turns import Turns
+from pairlearn.validation import DivergenceError
+
+
+def test_blocksizes():
+    from pairlearn.averaging import Uniform
+    from pairlearn.schedules import Constant
+
+    sizes = BlockSizes(Constant(0.5), Uniform(), horizon=3)
+    sizes.open(0, 1)
+    assert repr(sizes.step_sizes) == "array([0.5, 0.5, 0.5])"
+
+
+def test_fisher_direction():
+    X = np.array([[0.0, 1.0], [0.0, -1.0], [2.0, 1.0], [2.0, -1.0], [1.0, 0.0], [1.0, 0.0]])
+    assert (
+        repr(fisher_direction(DenseRows(X), np.array([-1.0, -1.0, 1.0, 1.0, -1.0, 1.0])).round(3))
+        == "array([3.6, 0. ])"
+    )
+
+
+def test_with_fisher():
+    X = np.array([[0.0, 1.0], [0.0, -1.0], [2.0, 1.0], [2.0, -1.0], [1.0, 0.0], [1.0, 0.0]])
+    y = np.array([-1.0, -1.0, 1.0, 1.0, -1.0, 1.0])
+    assert (
+        repr(with_fisher(np.array([0.0, 1.0]), 0.5, DenseRows(X), y).round(3))
+        == "array([0.5, 0.5])"
+    )
+
+
+def test_mappedmoments():
+    from pairlearn.features import Hats
+
+    X, y = np.arange(8.0)[:, None], np.array([-1, -1, 1, 1, 1, 1, -1, -1])
+    moments = MappedMoments(Hats(n_knots=8).fit(X)).add(X[:5], y[:5]).add(X[5:], y[5:])
+    assert (
+        repr(score_mapped(moments.features, as_rows(X), moments.solve(ridge=1e-6)).round(1) + 0.0)
+        == "array([0., 0., 1., 1., 1., 1., 0., 0.])"
+    )
+
+
+def test_check_built_in():
+    from pairlearn.losses import Exponential
+
+    with pytest.raises(
+        ValueError, match=r"Exponential\(one_sided=False\) is not built into the device's kernel,.*"
+    ):
+        check_built_in(Exponential())
+
+
+def test_portions_of():
+    assert (portions_of(70_000), portions_of(100, (30,))) == ([32768, 32768, 4464], [30, 70])
+
+
+def test_pairobjective():
+    rows, y = DenseRows(np.array([[0.0], [1.0]])), np.array([-1.0, 1.0])
+    assert repr(PairObjective(rows, y, SquaredHinge()).minimise(1.0)[0]) == "array([0.5])"
+
+
+def test_pair_mean():
+    mean = pair_mean(SquaredHinge(), np.array([True, False]))
+    assert repr(mean(np.array([0.5, 0.0]))) == "(0.25, array([-1.,  1.]))"
+
+
+def test_squaredhingenewton():
+    X = np.array([[0.0], [1.0]])
+    newton = SquaredHingeNewton(X, np.array([False, True]))
+    w, _ = newton.minimise(1.0)
+    assert repr(w) == "array([0.5])"
+
+
+def test_mean_pair_distance():
+    assert (mean_pair_distance(DenseRows(np.array([[1.0], [-1.0]])))) == 2.0
+
+
+def test_orderwatch():
+    import warnings
+
+    watch = OrderWatch()
+    watch.note(np.tile([1.0, -1.0], 500))
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        watch.note(np.repeat([1.0, -1.0], 5000))
+    assert (len(told), watch.has_warned) == (1, True)
+
+
+def test_check_parts():
+    from pairlearn.losses import DistanceHinge
+
+    with pytest.raises(
+        ValueError,
+        match=r"DistanceHinge\(one_sided=False, bias=1\.0\) is a loss of a squared distance.*",
+    ):
+        check_parts("Sweep", score=LinearScore(), loss=DistanceHinge())
+
+
+def test_worst_share():
+    assert (
+        repr(worst_share(np.array([3.0, 1.0, 2.0, 0.0]), np.full(4, 0.25), 0.5, 0.1))
+        == "array([1., 0., 1., 0.])"
+    )
+
+
+def test_topstream():
+    from pairlearn.losses import SquaredHinge
+    from pairlearn.solvers.rows import DenseRows
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2000, 3))
+    y = np.where(X[:, 0] + 0.3 * rng.normal(size=2000) > 1.5, 1.0, -1.0)
+    stream = TopStream(Push(8.0), SquaredHinge(), 3)
+    stream.learn(DenseRows(X), y, np.empty(0))
+    assert bool(stream.average[0] > 3 * abs(stream.average[1:]).max())
+
+
+def test_turns():
+    turns = Turns()
+    with pytest.raises(RuntimeError, match="learning already, in this very thread;"), turns, turns:
+        pass
+
+
+def test_check_squares():
+    with pytest.raises(DivergenceError, match=r"must be at most 1e\+70, got 1e\+200: "):
+        check_squares(DenseRows(np.array([[1.0], [1e200]])))
+
+
+def test_running_scales():
+    scales = RunningScales(2)
+    rows = DenseRows(np.array([[1e6, 5.0], [3e6, 5.0]]))
+    found = [(part, scales.apply(rows).X[part].tolist()) for part, _ in scales.segments(rows)]
+    assert found == [(slice(0, 1), [[0.0, 0.0]]), (slice(1, 2), [[1.0, 0.0]])]
