@@ -174,6 +174,13 @@ class Register(Mapping[str, Callable[..., P]], Generic[P]):
                     f"{getattr(cls, '__name__', cls)!r} must be a dataclass that derives from "
                     f"{self._base_name}{traits} to be a {self.kind}."
                 )
+            before = find_type(cls.__name__)
+            if before is not None and before is not cls:
+                # A cell of a notebook that is run again defines its class anew.
+                again = before.__module__ == cls.__module__
+                again = again and before.__qualname__ == cls.__qualname__
+                if again:
+                    self.discard(before)
             if (find_type(cls.__name__) or cls) is not cls:
                 raise ValueError(
                     f"a part of the class name {cls.__name__!r} is already known; rename yours."
