@@ -282,20 +282,10 @@ class NeuralEstimator(Storable):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, network: Any = None) -> Self:
-        """Return the fitted model in a file written by `save`.
+        """Return the fitted model in a file written by `save`; it predicts the same.
 
-        Parameters
-        ----------
-        path : path
-            The file.
-        network : Module or callable, optional
-            What the parameter `network` was, if it was given: the file holds its numbers, and no
-            code.
-
-        Returns
-        -------
-        estimator
-            The model; it predicts what the saved one predicted. Nothing in the file is executed.
+        A model that was trained with a `network` of the user's own needs it again: the file holds
+        its numbers, and no code. Nothing in the file is executed.
         """
         with _given(network):
             return super().load(path)

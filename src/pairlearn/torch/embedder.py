@@ -275,52 +275,19 @@ class EmbeddingLearner(
         return self.n_outputs_
 
     def transform(self, X: Any) -> Vector:
-        """Return the embedding of each example.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
-            Examples.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_components)
-            Embeddings; their Euclidean distances are the learned ones.
-        """
+        """Return the embedding of each row of `X`; the learned distance is Euclidean there."""
         model = self._fitted()
         return self._outputs(self._rows(X), model)
 
     def pair_distance(self, pairs: Any) -> Vector:
-        """Return the distance of each pair.
-
-        Parameters
-        ----------
-        pairs : array-like of shape (n_pairs, 2, n_features)
-            Pairs of examples.
-
-        Returns
-        -------
-        ndarray of shape (n_pairs,)
-            Distances of their embeddings.
-        """
+        """Return the distance of each pair; `pairs` has the shape (n_pairs, 2, n_features)."""
         model = self._fitted()
         array = check_pairs(pairs, self.n_features_in_, owner=type(self).__name__)
         left, right = (self._outputs(array[:, side], model) for side in (0, 1))
         return np.asarray(np.linalg.norm(left - right, axis=1))
 
     def pair_score(self, pairs: Any) -> Vector:
-        """Return minus the distance of each pair: larger means more similar.
-
-        Parameters
-        ----------
-        pairs : array-like of shape (n_pairs, 2, n_features)
-            Pairs of examples.
-
-        Returns
-        -------
-        ndarray of shape (n_pairs,)
-            Scores.
-        """
+        """Return minus the distance of each pair: larger means more similar."""
         return -self.pair_distance(pairs)
 
     def _unpack(self, record: ModelRecord) -> None:

@@ -57,11 +57,7 @@ class _OfMargin:
 
 
 def as_margin_loss(loss: str | MarginLoss, margin: float | None) -> tuple[MarginLoss, float]:
-    """Return the loss of each margin, and the margin that it wants (1 unless given).
-
-    >>> as_margin_loss("hinge", None)[0](torch.tensor([0.25, 2.0])).tolist()
-    [0.75, 0.0]
-    """
+    """Return the loss of each margin, and the margin that it wants (1 unless given)."""
     wanted = 1.0 if margin is None else float(margin)
     if isinstance(loss, str) and loss in MARGIN_LOSSES:
         if loss == "logistic" and margin is not None:
@@ -98,10 +94,6 @@ def pair_total(
     """Return the sum of the losses of all margins high_i - low_j, by sorting where that is enough.
 
     With weights u and v of the examples a pair weighs u_i v_j.
-
-    >>> high, low = torch.tensor([1.0, 0.0]), torch.tensor([0.5])
-    >>> float(pair_total("hinge", as_margin_loss("hinge", None)[0], 1.0, high, low))
-    2.0
     """
     if name not in ("hinge", "squared_hinge", "square"):
         return all_pairs(loss, high, low, weights)

@@ -162,11 +162,7 @@ class PairwiseLoss(nn.Module):  # type: ignore[misc]
 
 
 def as_positive(labels: Any) -> Any:
-    """Return which examples are positive.
-
-    >>> as_positive(torch.tensor([-1.0, 1.0])).tolist()
-    [False, True]
-    """
+    """Return which examples are positive."""
     if labels.dtype is torch.bool:
         return labels
     known = (labels == 0) | (labels == 1) | (labels == -1)

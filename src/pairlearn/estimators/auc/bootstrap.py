@@ -103,36 +103,14 @@ class Bootstrap:
     confidence: float
 
     def contrast(self, weights: ArrayLike) -> Interval:
-        """Return the interval of a weighted sum of coefficients, such as a difference of two.
-
-        Parameters
-        ----------
-        weights : array-like of shape (n_features,)
-            Such as (1, -1, 0, 0) for the first coefficient less the second.
-
-        Returns
-        -------
-        Interval
-            The sum at the fit, its interval, and the standard deviation of the replicates.
-        """
+        """Return the interval of a weighted sum of coefficients, such as a difference of two."""
         along = check_vector("weights", weights, len(self.coef))
         value, spread = float(self.coef @ along), float((self.coefs @ along).std(ddof=1))
         half = _quantile(self.confidence) * spread
         return Interval(value, value - half, value + half, spread, self.confidence)
 
     def compare(self, other: Bootstrap) -> AUCComparison:
-        """Compare the AUC with that of another estimator on the same examples.
-
-        Parameters
-        ----------
-        other : Bootstrap
-            Of the same rows in the same order.
-
-        Returns
-        -------
-        AUCComparison
-            The difference of the AUCs of out-of-bag scores, its interval and a p-value.
-        """
+        """Return the difference to the AUC of another estimator on the same rows, tested."""
         if not np.array_equal(self.y, other.y):
             raise ValueError(
                 "the two were not made from the same examples in the same order: their labels "

@@ -48,13 +48,6 @@ class LatestScores:
     as they are while more scores come, and a chunk costs no copy of the whole window.
 
     `scores` has a row for each model.
-
-    >>> latest = LatestScores(np.empty((1, 0)), np.empty(0, dtype=bool), np.empty(0))
-    >>> latest.add(np.array([[0.5, -0.5]]), np.array([True, False]), np.empty(0))
-    >>> before = latest.scores
-    >>> latest.add(np.array([[2.0]]), np.array([True]), np.array([3.0]))
-    >>> before, latest.scores, latest.weight
-    (array([[ 0.5, -0.5]]), array([[ 0.5, -0.5,  2. ]]), array([1., 1., 3.]))
     """
 
     def __init__(self, scores: Vector, positive: Flags, weight: Vector) -> None:
