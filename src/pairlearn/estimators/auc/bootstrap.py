@@ -294,18 +294,10 @@ class _Task:
     def _exact(self, index: NDArray[np.int64], rng: np.random.Generator) -> Vector:
         model, choice = self.fitted, self.fitted.choice_
         assert choice is not None
-        return fit_exact(
-            self.rows.take(index),
-            self.y[index],
-            loss=model.loss_,
-            ridge=model.ridge_,
-            weight=np.empty(0),
-            validation_fraction=model.validation_fraction,
-            n_jobs=None,
-            rng=rng,
-            objective=choice.top or AllPairs(),
-            fisher=choice.fisher,
-        ).w
+        objective = choice.top or AllPairs()
+        task = Task(objective, model.loss_, None, True, rng, model.validation_fraction)
+        rows, y = self.rows.take(index), self.y[index]
+        return fit_exact(task, model.ridge_, rows, y, np.empty(0), choice.fisher).w
 
     def _descend(self, index: NDArray[np.int64], rng: np.random.Generator) -> Vector:
         """Return the coefficients of one replicate, by the descent of the fit."""
