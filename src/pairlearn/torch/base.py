@@ -232,13 +232,6 @@ class NeuralEstimator(Storable):
         scaler = seen.seen_with(X, weight if counts is None else counts)
         return Table(X, labels, weight, scaler, as_device(self.device))
 
-    def _learn_in_order(
-        self, learners: Sequence[Learner], table: Table, batches: Sequence[NDArray[np.int64]]
-    ) -> None:
-        for learner in learners:
-            for index in batches:
-                learner.step(table.batch(index))
-
     def _stream_learners(
         self, model: Mapping[str, Any], n_outputs: int, loss: Any, device: Any
     ) -> list[Learner]:
@@ -261,7 +254,19 @@ class NeuralEstimator(Storable):
         """Return copies of the networks that predict."""
         return tuple(copy.deepcopy(learner.average).cpu().eval() for learner in learners)
 
-    def _note_chunk(self, table: Table, *, first: bool, n_outputs: int) -> None:
+    def _learn_in_order(
+        self,
+        learners: Sequence[Learner],
+        table: Table,
+        batches: Sequence[NDArray[np.int64]],
+        *,
+        first: bool,
+        n_outputs: int,
+    ) -> None:
+        """Let each learner take the batches of a chunk in order, and note the chunk."""
+        for learner in learners:
+            for index in batches:
+                learner.step(table.batch(index))
         if first:
             self.held_out_, self.history_ = None, []
             self.n_outputs_, self.n_examples_ = n_outputs, 0

@@ -180,7 +180,12 @@ class EmbeddingLearner(
             learner, order, judge, table, held, metric="AUC of pairs", seed=seed
         )
         model = {"networks_": (network,), "scaler_": table.scaler}
-        self.n_outputs_ = self._check_width(self._outputs(X[:1], model).shape[1])
+        self.n_outputs_ = self._outputs(X[:1], model).shape[1]
+        if self.n_outputs_ != self.n_components:
+            raise ValueError(
+                f"the network has {self.n_outputs_} outputs, n_components is {self.n_components}; "
+                "make them equal."
+            )
         self.classes_ = classes
         self._adopt(network, told, table)
         return self
@@ -243,8 +248,8 @@ class EmbeddingLearner(
         learners = self._stream_learners(model, width, loss, as_device(self.device))
         code = np.searchsorted(known, labels).astype(np.int64)
         table = self._table(X, (code,), weight, model=model)
-        self._learn_in_order(learners[:1], table, self._adam.cut(len(labels)))
-        self._note_chunk(table, first=first, n_outputs=width)
+        batches = self._adam.cut(len(labels))
+        self._learn_in_order(learners[:1], table, batches, first=first, n_outputs=width)
         self.classes_, self._learners = known, learners
         publish(self, networks_=self._averages(learners), scaler_=table.scaler)
         return self
@@ -260,14 +265,6 @@ class EmbeddingLearner(
         if self.loss in ("hinge", "logistic"):
             return DistanceLoss(self.loss, **shared)
         raise ValueError(f'loss must be "contrastive", "hinge" or "logistic", got {self.loss!r}.')
-
-    def _check_width(self, found: int) -> int:
-        if found != self.n_components:
-            raise ValueError(
-                f"the network has {found} outputs, n_components is {self.n_components}; make them "
-                "equal."
-            )
-        return found
 
     @property
     def _n_features_out(self) -> int:

@@ -15,6 +15,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+#: Weights of the examples on either side of pairs; None if all weigh 1.
+Both = tuple[Tensor, Tensor] | None
 #: The losses of margins, one by one.
 MarginLoss = Callable[[Tensor], Tensor]
 
@@ -73,9 +75,7 @@ def as_margin_loss(loss: str | MarginLoss, margin: float | None) -> tuple[Margin
     raise ValueError(f"loss must be one of {names} or a function of margins, got {loss!r}.")
 
 
-def all_pairs(
-    loss: MarginLoss, high: Tensor, low: Tensor, weights: tuple[Tensor, Tensor] | None = None
-) -> Tensor:
+def all_pairs(loss: MarginLoss, high: Tensor, low: Tensor, weights: Both = None) -> Tensor:
     """Return the sum of the losses of all margins high_i - low_j, one by one."""
     losses = loss(high[:, None] - low[None, :])
     if weights is None:
@@ -84,12 +84,7 @@ def all_pairs(
 
 
 def pair_total(
-    name: Any,
-    loss: MarginLoss,
-    margin: float,
-    high: Tensor,
-    low: Tensor,
-    weights: tuple[Tensor, Tensor] | None = None,
+    name: Any, loss: MarginLoss, margin: float, high: Tensor, low: Tensor, weights: Both = None
 ) -> Tensor:
     """Return the sum of the losses of all margins high_i - low_j, by sorting where that is enough.
 

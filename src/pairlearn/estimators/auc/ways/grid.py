@@ -35,8 +35,6 @@ _SMALLEST = np.nextafter(0.0, 1.0)
 _LARGEST = np.finfo(np.float64).max
 
 
-Flags = Mask
-
 #: The number of latest scores that are kept.
 WINDOW = 4096
 
@@ -50,12 +48,12 @@ class LatestScores:
     `scores` has a row for each model.
     """
 
-    def __init__(self, scores: Vector, positive: Flags, weight: Vector) -> None:
+    def __init__(self, scores: Vector, positive: Mask, weight: Vector) -> None:
         self._scores, self._positive, self._weight = scores, positive, weight
         self._stop = len(positive)
         self._begin = max(0, self._stop - WINDOW)
 
-    def __reduce__(self) -> tuple[type[LatestScores], tuple[Vector, Flags, Vector]]:
+    def __reduce__(self) -> tuple[type[LatestScores], tuple[Vector, Mask, Vector]]:
         # Values outside the window are not pickled.
         return (LatestScores, (self.scores, self.positive, self.weight))
 
@@ -65,7 +63,7 @@ class LatestScores:
         return self._scores[:, self._begin : self._stop]
 
     @property
-    def positive(self) -> Flags:
+    def positive(self) -> Mask:
         """Whether the examples are positive."""
         return self._positive[self._begin : self._stop]
 
@@ -74,7 +72,7 @@ class LatestScores:
         """The weights of the examples."""
         return self._weight[self._begin : self._stop]
 
-    def add(self, scores: Vector, positive: Flags, weight: Vector) -> None:
+    def add(self, scores: Vector, positive: Mask, weight: Vector) -> None:
         """Add the scores of the next examples; no weights mean 1."""
         if len(positive) > WINDOW:
             scores, positive, weight = scores[:, -WINDOW:], positive[-WINDOW:], weight[-WINDOW:]
