@@ -31,9 +31,11 @@ from pairlearn.distributed.statistics.moments import LabelledMoments, LabelMomen
 from pairlearn.distributed.statistics.sample import Fingerprints, RowSample, SampledRows
 from pairlearn.distributed.statistics.scales import FeatureScales, Scales
 from pairlearn.estimators.auc.classifier import AUCClassifier
+from pairlearn.estimators.auc.task import Task
+from pairlearn.estimators.auc.ways.moments import ByMoments
 from pairlearn.estimators.auc.ways.ridge import choose_ridge, is_exact
 from pairlearn.estimators.shared.evidence import Choice
-from pairlearn.estimators.shared.maps import as_map, check_named, fit_map, fit_moments, is_linear
+from pairlearn.estimators.shared.maps import as_map, check_named, fit_map, is_linear
 from pairlearn.estimators.shared.rules import DecisionRule
 from pairlearn.estimators.shared.scaling import is_scaled, warn_of_outliers
 from pairlearn.estimators.shared.solvers import Exact, Moments, Solver
@@ -215,16 +217,10 @@ class _Search:
             # A warning has said so: no coefficient makes a difference.
             return _Found(np.zeros(len(units.factor)), Choice())
         if choice.ridge is None:
-            choice, start = choose_ridge(
-                DenseRows(self.sample_rows),
-                self.sample_y,
-                loss if is_exact(loss) else SmoothedHinge(),
-                self._first.sample.weight,
-                validation_fraction,
-                None,
-                rng,
-                AllPairs(),
-            )
+            smooth = loss if is_exact(loss) else SmoothedHinge()
+            task = Task(AllPairs(), smooth, None, True, rng, validation_fraction)
+            rows, weight = DenseRows(self.sample_rows), self._first.sample.weight
+            choice, start = choose_ridge(task, rows, self.sample_y, weight)
         assert choice.ridge is not None
         two = self._two.scaled(units.weights)
         if loss.by_moments:
@@ -246,18 +242,9 @@ class _Search:
         asked = MappedLabelMoments(fitted, self._classes)
         choice = Choice(ridge=self._solver.given_ridge)
         if choice.ridge is None:
-            _, choice = fit_moments(
-                fitted,
-                rows,
-                y,
-                loss=self._loss,
-                ridge=None,
-                weight=self._first.sample.weight,
-                validation_fraction=validation_fraction,
-                max_memory=np.inf,
-                scaled=scaled,
-                rng=rng,
-            )
+            task = Task(AllPairs(), self._loss, fitted, scaled, rng, validation_fraction)
+            way = ByMoments(task, Moments(max_memory=np.inf))
+            choice = way.fit(rows, y, self._first.sample.weight).choice
         assert choice.ridge is not None
         moments: MappedMoments = self._passes(asked, "moments of mapped rows")
         margin = float(self._loss.margin)  # type: ignore[attr-defined]

@@ -8,7 +8,7 @@ import math
 import torch
 from torch import Tensor
 
-from pairlearn.torch.margins import MarginLoss, as_margin_loss, pair_total
+from pairlearn.torch.margins import Both, MarginLoss, as_margin_loss, pair_total
 from pairlearn.torch.memory import Memory, ScoreMemory
 from pairlearn.torch.pairwise import PairwiseLoss, Totals, as_positive, check_batch, check_weights
 
@@ -101,12 +101,7 @@ class AUCLoss(PairwiseLoss):
         return [self._opposite(values[labels], values[~labels], pair)]
 
     def across(
-        self,
-        values: Tensor,
-        labels: Tensor,
-        held: Tensor,
-        classes: Tensor,
-        weights: tuple[Tensor, Tensor] | None = None,
+        self, values: Tensor, labels: Tensor, held: Tensor, classes: Tensor, weights: Both = None
     ) -> Totals:
         """Return the sum over opposite pairs of an example of the batch and a remembered one."""
         up = down = None
@@ -132,9 +127,7 @@ class AUCLoss(PairwiseLoss):
         pair = weights[1:] * weights[:-1]
         return [((pair[opposite] * losses).sum(), self.divisor(pair.sum(), len(now)))]
 
-    def _opposite(
-        self, high: Tensor, low: Tensor, weights: tuple[Tensor, Tensor] | None = None
-    ) -> tuple[Tensor, float]:
+    def _opposite(self, high: Tensor, low: Tensor, weights: Both = None) -> tuple[Tensor, float]:
         count = len(high) * len(low)
         if not count:
             return (high.sum() + low.sum()) * 0.0, 0
@@ -226,12 +219,7 @@ class PartialAUCLoss(AUCLoss):
         return [self._opposite(*self._that_count(high, low))]
 
     def across(
-        self,
-        values: Tensor,
-        labels: Tensor,
-        held: Tensor,
-        classes: Tensor,
-        weights: tuple[Tensor, Tensor] | None = None,
+        self, values: Tensor, labels: Tensor, held: Tensor, classes: Tensor, weights: Both = None
     ) -> Totals:
         """Return nothing: `within` looks at the remembered scores too."""
         return [(values.sum() * 0.0, 0)]

@@ -232,13 +232,6 @@ class NeuralEstimator(Storable):
         scaler = seen.seen_with(X, weight if counts is None else counts)
         return Table(X, labels, weight, scaler, as_device(self.device))
 
-    def _learn_in_order(
-        self, learners: Sequence[Learner], table: Table, batches: Sequence[NDArray[np.int64]]
-    ) -> None:
-        for learner in learners:
-            for index in batches:
-                learner.step(table.batch(index))
-
     def _stream_learners(
         self, model: Mapping[str, Any], n_outputs: int, loss: Any, device: Any
     ) -> list[Learner]:
@@ -261,7 +254,19 @@ class NeuralEstimator(Storable):
         """Return copies of the networks that predict."""
         return tuple(copy.deepcopy(learner.average).cpu().eval() for learner in learners)
 
-    def _note_chunk(self, table: Table, *, first: bool, n_outputs: int) -> None:
+    def _learn_in_order(
+        self,
+        learners: Sequence[Learner],
+        table: Table,
+        batches: Sequence[NDArray[np.int64]],
+        *,
+        first: bool,
+        n_outputs: int,
+    ) -> None:
+        """Let each learner take the batches of a chunk in order, and note the chunk."""
+        for learner in learners:
+            for index in batches:
+                learner.step(table.batch(index))
         if first:
             self.held_out_, self.history_ = None, []
             self.n_outputs_, self.n_examples_ = n_outputs, 0
@@ -282,20 +287,10 @@ class NeuralEstimator(Storable):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, network: Any = None) -> Self:
-        """Return the fitted model in a file written by `save`.
+        """Return the fitted model in a file written by `save`; it predicts the same.
 
-        Parameters
-        ----------
-        path : path
-            The file.
-        network : Module or callable, optional
-            What the parameter `network` was, if it was given: the file holds its numbers, and no
-            code.
-
-        Returns
-        -------
-        estimator
-            The model; it predicts what the saved one predicted. Nothing in the file is executed.
+        A model that was trained with a `network` of the user's own needs it again: the file holds
+        its numbers, and no code. Nothing in the file is executed.
         """
         with _given(network):
             return super().load(path)

@@ -330,14 +330,14 @@ class NeuralAUCClassifier(NeuralEstimator, ScoreDecisions, ClassifierMixin, Base
         if not first:
             window = _longer(window, (self._scores_of(X, model), positive, own))
         table = self._table(X, (positive,), weight, counts=counts, model=model)
-        self._learn_in_order(learners, table, self._adam.cut(len(labels)))
+        batches = self._adam.cut(len(labels))
+        self._learn_in_order(learners, table, batches, first=first, n_outputs=1)
         model = {
             "networks_": self._averages(learners),
             "scaler_": table.scaler,
             "offset_": model.get("offset_", 0.0),
             "classes_": known,
         }
-        self._note_chunk(table, first=first, n_outputs=1)
         if first:
             # There was nothing to score the first chunk by before it was learned.
             window = _longer(window, (self._scores_of(X, model), positive, own))

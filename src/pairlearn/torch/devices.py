@@ -11,11 +11,7 @@ import torch
 
 
 def as_device(device: Any) -> Any:
-    """Return the device that a parameter asks for: "auto" is the first GPU, else the CPU.
-
-    >>> as_device("cpu")
-    device(type='cpu')
-    """
+    """Return the device that a parameter asks for: "auto" is the first GPU, else the CPU."""
     if isinstance(device, str) and device == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:

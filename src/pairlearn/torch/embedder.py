@@ -180,7 +180,12 @@ class EmbeddingLearner(
             learner, order, judge, table, held, metric="AUC of pairs", seed=seed
         )
         model = {"networks_": (network,), "scaler_": table.scaler}
-        self.n_outputs_ = self._check_width(self._outputs(X[:1], model).shape[1])
+        self.n_outputs_ = self._outputs(X[:1], model).shape[1]
+        if self.n_outputs_ != self.n_components:
+            raise ValueError(
+                f"the network has {self.n_outputs_} outputs, n_components is {self.n_components}; "
+                "make them equal."
+            )
         self.classes_ = classes
         self._adopt(network, told, table)
         return self
@@ -243,8 +248,8 @@ class EmbeddingLearner(
         learners = self._stream_learners(model, width, loss, as_device(self.device))
         code = np.searchsorted(known, labels).astype(np.int64)
         table = self._table(X, (code,), weight, model=model)
-        self._learn_in_order(learners[:1], table, self._adam.cut(len(labels)))
-        self._note_chunk(table, first=first, n_outputs=width)
+        batches = self._adam.cut(len(labels))
+        self._learn_in_order(learners[:1], table, batches, first=first, n_outputs=width)
         self.classes_, self._learners = known, learners
         publish(self, networks_=self._averages(learners), scaler_=table.scaler)
         return self
@@ -261,66 +266,25 @@ class EmbeddingLearner(
             return DistanceLoss(self.loss, **shared)
         raise ValueError(f'loss must be "contrastive", "hinge" or "logistic", got {self.loss!r}.')
 
-    def _check_width(self, found: int) -> int:
-        if found != self.n_components:
-            raise ValueError(
-                f"the network has {found} outputs, n_components is {self.n_components}; make them "
-                "equal."
-            )
-        return found
-
     @property
     def _n_features_out(self) -> int:
         """How many names `get_feature_names_out` makes."""
         return self.n_outputs_
 
     def transform(self, X: Any) -> Vector:
-        """Return the embedding of each example.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
-            Examples.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_components)
-            Embeddings; their Euclidean distances are the learned ones.
-        """
+        """Return the embedding of each row of `X`; the learned distance is Euclidean there."""
         model = self._fitted()
         return self._outputs(self._rows(X), model)
 
     def pair_distance(self, pairs: Any) -> Vector:
-        """Return the distance of each pair.
-
-        Parameters
-        ----------
-        pairs : array-like of shape (n_pairs, 2, n_features)
-            Pairs of examples.
-
-        Returns
-        -------
-        ndarray of shape (n_pairs,)
-            Distances of their embeddings.
-        """
+        """Return the distance of each pair; `pairs` has the shape (n_pairs, 2, n_features)."""
         model = self._fitted()
         array = check_pairs(pairs, self.n_features_in_, owner=type(self).__name__)
         left, right = (self._outputs(array[:, side], model) for side in (0, 1))
         return np.asarray(np.linalg.norm(left - right, axis=1))
 
     def pair_score(self, pairs: Any) -> Vector:
-        """Return minus the distance of each pair: larger means more similar.
-
-        Parameters
-        ----------
-        pairs : array-like of shape (n_pairs, 2, n_features)
-            Pairs of examples.
-
-        Returns
-        -------
-        ndarray of shape (n_pairs,)
-            Scores.
-        """
+        """Return minus the distance of each pair: larger means more similar."""
         return -self.pair_distance(pairs)
 
     def _unpack(self, record: ModelRecord) -> None:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from pairlearn.torch.margins import Both
 from pairlearn.torch.memory import EmbeddingMemory
 from pairlearn.torch.pairwise import PairwiseLoss, Totals, check_batch, check_weights, products
 
@@ -53,12 +54,7 @@ class EmbeddingLoss(PairwiseLoss):
         return self._totals(_distances(values, values)[i, j], labels[i] == labels[j], pair)
 
     def across(
-        self,
-        values: Tensor,
-        labels: Tensor,
-        held: Tensor,
-        classes: Tensor,
-        weights: tuple[Tensor, Tensor] | None = None,
+        self, values: Tensor, labels: Tensor, held: Tensor, classes: Tensor, weights: Both = None
     ) -> Totals:
         """Return the sums over the pairs of an example of the batch and a remembered one."""
         same = labels[:, None] == classes[None, :]

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from pairlearn.torch.auc import as_memory
+from pairlearn.torch.margins import Both
 from pairlearn.torch.memory import ScoreMemory
 from pairlearn.torch.pairwise import PairwiseLoss, Totals, check_batch, check_weights, products
 from pairlearn.validation import check_positive
@@ -83,12 +84,7 @@ class ErrorEntropyLoss(PairwiseLoss):
         )
 
     def across(
-        self,
-        values: Tensor,
-        labels: Tensor,
-        held: Tensor,
-        classes: Tensor,
-        weights: tuple[Tensor, Tensor] | None = None,
+        self, values: Tensor, labels: Tensor, held: Tensor, classes: Tensor, weights: Both = None
     ) -> Totals:
         """Return the sum over the pairs of an example of the batch and a remembered error."""
         differences = (values[:, None] - held[None, :].to(values.dtype)).ravel()

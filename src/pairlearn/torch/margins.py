@@ -15,6 +15,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+#: Weights of the examples on either side of pairs; None if all weigh 1.
+Both = tuple[Tensor, Tensor] | None
 #: The losses of margins, one by one.
 MarginLoss = Callable[[Tensor], Tensor]
 
@@ -57,11 +59,7 @@ class _OfMargin:
 
 
 def as_margin_loss(loss: str | MarginLoss, margin: float | None) -> tuple[MarginLoss, float]:
-    """Return the loss of each margin, and the margin that it wants (1 unless given).
-
-    >>> as_margin_loss("hinge", None)[0](torch.tensor([0.25, 2.0])).tolist()
-    [0.75, 0.0]
-    """
+    """Return the loss of each margin, and the margin that it wants (1 unless given)."""
     wanted = 1.0 if margin is None else float(margin)
     if isinstance(loss, str) and loss in MARGIN_LOSSES:
         if loss == "logistic" and margin is not None:
@@ -77,9 +75,7 @@ def as_margin_loss(loss: str | MarginLoss, margin: float | None) -> tuple[Margin
     raise ValueError(f"loss must be one of {names} or a function of margins, got {loss!r}.")
 
 
-def all_pairs(
-    loss: MarginLoss, high: Tensor, low: Tensor, weights: tuple[Tensor, Tensor] | None = None
-) -> Tensor:
+def all_pairs(loss: MarginLoss, high: Tensor, low: Tensor, weights: Both = None) -> Tensor:
     """Return the sum of the losses of all margins high_i - low_j, one by one."""
     losses = loss(high[:, None] - low[None, :])
     if weights is None:
@@ -88,20 +84,11 @@ def all_pairs(
 
 
 def pair_total(
-    name: Any,
-    loss: MarginLoss,
-    margin: float,
-    high: Tensor,
-    low: Tensor,
-    weights: tuple[Tensor, Tensor] | None = None,
+    name: Any, loss: MarginLoss, margin: float, high: Tensor, low: Tensor, weights: Both = None
 ) -> Tensor:
     """Return the sum of the losses of all margins high_i - low_j, by sorting where that is enough.
 
     With weights u and v of the examples a pair weighs u_i v_j.
-
-    >>> high, low = torch.tensor([1.0, 0.0]), torch.tensor([0.5])
-    >>> float(pair_total("hinge", as_margin_loss("hinge", None)[0], 1.0, high, low))
-    2.0
     """
     if name not in ("hinge", "squared_hinge", "square"):
         return all_pairs(loss, high, low, weights)

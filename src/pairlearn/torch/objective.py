@@ -155,20 +155,7 @@ class PairwiseObjective:
         return ObjectiveSolution(run.shaped(run.mean()), run.shaped(run.vector), trace)
 
     def start(self, w_start: Parameters, *, rng: Any = None) -> ObjectiveStream:
-        """Start Algorithm 2 on a stream of examples.
-
-        Parameters
-        ----------
-        w_start : Tensor or mapping of str to Tensor
-            The starting point.
-        rng : int or numpy.random.Generator, optional
-            Source of randomness, for pairings that need one.
-
-        Returns
-        -------
-        ObjectiveStream
-            An online learner with `learn_many`.
-        """
+        """Return Algorithm 2 on a stream, from `w_start`; `rng` is for pairings that draw."""
         return ObjectiveStream(self, w_start, check_generator(rng))
 
     def solve_localized(
@@ -269,20 +256,7 @@ class ObjectiveStream:
         self.n_examples = 0
 
     def learn_many(self, X: Tensor, y: Tensor) -> ObjectiveStream:
-        """Learn from examples in the order of their arrival.
-
-        Parameters
-        ----------
-        X : Tensor of shape (n, ...)
-            Examples.
-        y : Tensor of shape (n,)
-            Labels.
-
-        Returns
-        -------
-        ObjectiveStream
-            Itself.
-        """
+        """Learn from rows and labels in the order of their arrival; return the stream itself."""
         n = _check_examples(X, y)
         self._run.check_device(X)
         if not n:
@@ -323,13 +297,7 @@ class ObjectiveStream:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state of a stream of the same objective.
-
-        Parameters
-        ----------
-        state : mapping
-            What `state_dict` returned.
-        """
+        """Go on from what `state_dict` of a stream of the same objective returned."""
         self._run.restore(state["run"])
         self._source.restore(state["source"])
         buffer = state["buffer"]

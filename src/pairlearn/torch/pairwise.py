@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from pairlearn.torch.margins import Both
 from pairlearn.torch.memory import Memory
 from pairlearn.validation import DivergenceError, warn_caller
 
@@ -76,12 +77,7 @@ class PairwiseLoss(nn.Module):  # type: ignore[misc]
         raise TypeError(f"{type(self).__name__} must define within(values, labels, weights).")
 
     def across(
-        self,
-        values: Tensor,
-        labels: Tensor,
-        held: Tensor,
-        classes: Tensor,
-        weights: tuple[Tensor, Tensor] | None = None,
+        self, values: Tensor, labels: Tensor, held: Tensor, classes: Tensor, weights: Both = None
     ) -> Totals:
         """Return the sums over the pairs of a batch with remembered values."""
         raise TypeError(f"{type(self).__name__} takes no memory.")
@@ -162,11 +158,7 @@ class PairwiseLoss(nn.Module):  # type: ignore[misc]
 
 
 def as_positive(labels: Any) -> Any:
-    """Return which examples are positive.
-
-    >>> as_positive(torch.tensor([-1.0, 1.0])).tolist()
-    [False, True]
-    """
+    """Return which examples are positive."""
     if labels.dtype is torch.bool:
         return labels
     known = (labels == 0) | (labels == 1) | (labels == -1)
@@ -234,7 +226,7 @@ def check_batch(name: str, values: Any, labels: Any, *, vector: bool = True) -> 
     return (values.float() if values.dtype in (torch.float16, torch.bfloat16) else values), labels
 
 
-def products(weights: tuple[Tensor, Tensor] | None) -> Tensor | None:
+def products(weights: Both) -> Tensor | None:
     """Return the weight of each pair of the one and the other, row by row."""
     if weights is None:
         return None

@@ -132,7 +132,7 @@ class NeuralRanker(QueryScores, NeuralEstimator, BaseEstimator):  # type: ignore
             The fitted ranker.
         """
         self._check_training()
-        loss = self._loss()
+        loss = RankingLoss(self.loss)
         X, grades = self._examples(X, y, reset=True, minimum=2)
         n = len(grades)
         query = np.zeros(n, dtype=np.int64) if qid is None else number_queries(qid, n)
@@ -212,17 +212,13 @@ class NeuralRanker(QueryScores, NeuralEstimator, BaseEstimator):  # type: ignore
         if keep is not None:
             X, grades, query, weight = X[keep], grades[keep], query[keep], weight[keep]
         model: Mapping[str, Any] = {} if first else self._fitted()
-        learners = self._stream_learners(model, 1, self._loss(), as_device(self.device))
+        learners = self._stream_learners(model, 1, RankingLoss(self.loss), as_device(self.device))
         table = self._table(X, (grades, query), weight, model=model)
         batches = list(_packed(query, np.arange(len(query)), self._adam.stream_batch, None))
-        self._learn_in_order(learners[:1], table, batches)
-        self._note_chunk(table, first=first, n_outputs=1)
+        self._learn_in_order(learners[:1], table, batches, first=first, n_outputs=1)
         self._learners = learners
         publish(self, networks_=self._averages(learners), scaler_=table.scaler)
         return self
-
-    def _loss(self) -> RankingLoss:
-        return RankingLoss(self.loss)
 
     def _examples(self, X: Any, y: ArrayLike, *, reset: bool, minimum: int) -> tuple[Any, Vector]:
         rules: dict[str, Any] = {"reset": reset, "ensure_min_samples": minimum, "y_numeric": True}

@@ -109,13 +109,7 @@ class BalancedSampler(Sampler):  # type: ignore[misc]
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from where a sampler of the same labels and the same batches stood.
-
-        Parameters
-        ----------
-        state : mapping
-            What `state_dict` returned.
-        """
+        """Go on from what `state_dict` of a sampler of the same labels and batches returned."""
         decks, places = state["decks"], state["places"]
         sizes = [len(members) for members in self._members]
         if [len(deck) for deck in decks] != sizes:

@@ -20,12 +20,6 @@ class Standardiser:
     A column is centred and divided by its standard deviation, but at least by a tenth of its range;
     one that does not vary is left out. Sparse rows have the same means and spreads as dense ones;
     `transform` makes those that it is given dense.
-
-    Examples
-    --------
-    >>> scaler = Standardiser.none(1).seen_with(np.array([[1.0]])).seen_with(np.array([[3.0]]))
-    >>> scaler.transform(np.array([[3.0]]))
-    array([[1.]])
     """
 
     #: What all rows so far weigh: their number, if they have no weights.

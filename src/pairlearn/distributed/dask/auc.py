@@ -136,22 +136,7 @@ class DaskAUCClassifier(ClusterClassifier):
     def auc_interval(
         self, X: Any, y: Any, sample_weight: Any = None, *, confidence: float = 0.95
     ) -> AUCInterval:
-        """Return the exact AUC over all partitions with DeLong's interval.
-
-        Parameters
-        ----------
-        X, y : dask collections
-            Examples and labels.
-        sample_weight : dask array or series, optional
-            Weights; then there is no interval (its numbers are NaN).
-        confidence : float, default=0.95
-            The level of the interval.
-
-        Returns
-        -------
-        AUCInterval
-            What `roc_auc_interval` says of the scores on one machine.
-        """
+        """Return the exact AUC over all partitions with DeLong's interval, NaN with weights."""
         check_fraction("confidence", confidence)
         model = self._model()
         parts = parts_of(X, y, sample_weight=sample_weight)

@@ -95,18 +95,7 @@ class DaskPairwiseRanker(ClusterEstimator):
         return mapped(self._model(), "predict", X, np.float64)
 
     def score(self, X: Any, y: Any, qid: Any) -> float:
-        """Return the mean NDCG@k over the queries of all partitions.
-
-        Parameters
-        ----------
-        X, y, qid : dask collections
-            Examples, grades of at least 0, and queries, all of a query in one partition.
-
-        Returns
-        -------
-        float
-            The mean over the queries that have a document of positive gain.
-        """
+        """Return the mean NDCG@k over all queries that have a document of positive gain."""
         parts = parts_of(X, y, qid=qid)
         delayed = require_dask().delayed
         model = delayed(self._model())

@@ -139,13 +139,6 @@ def as_chunk(X: Any, y: Any = None, sample_weight: Any = None) -> Chunk | None:
     """Return the examples that count, None if there are none.
 
     Values are looked at by those who read them: `Chunk.rows` and `Chunk.blocks` refuse NaN.
-
-    Examples
-    --------
-    >>> as_chunk(np.eye(2), [0, 1], [1.0, 0.0]).labels
-    array([0])
-    >>> as_chunk(np.empty((0, 2)), []) is None
-    True
     """
     n = X.shape[0] if hasattr(X, "shape") else len(X)
     labels = None if y is None else np.asarray(y)

@@ -95,15 +95,7 @@ class HistogramAUC:
     n_examples: NDArray[np.int64]
 
     def roc(self) -> tuple[Vector, Vector, Vector]:
-        """Return false and true positive rates, exact, and the thresholds they belong to.
-
-        An example is called positive from the threshold on.
-
-        Returns
-        -------
-        tuple of three ndarrays
-            False positive rates, true positive rates and thresholds, the highest one first.
-        """
+        """Return false and true positive rates of ``score >= threshold``, and the thresholds."""
         rates = self.bins.weight / self.bins.weight.sum(axis=1, keepdims=True)
         below = np.cumsum(rates[:, :-1], axis=1)
         above = np.concatenate([np.zeros((2, 1)), 1.0 - below[:, ::-1], np.ones((2, 1))], axis=1)

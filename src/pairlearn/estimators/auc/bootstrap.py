@@ -103,36 +103,14 @@ class Bootstrap:
     confidence: float
 
     def contrast(self, weights: ArrayLike) -> Interval:
-        """Return the interval of a weighted sum of coefficients, such as a difference of two.
-
-        Parameters
-        ----------
-        weights : array-like of shape (n_features,)
-            Such as (1, -1, 0, 0) for the first coefficient less the second.
-
-        Returns
-        -------
-        Interval
-            The sum at the fit, its interval, and the standard deviation of the replicates.
-        """
+        """Return the interval of a weighted sum of coefficients, such as a difference of two."""
         along = check_vector("weights", weights, len(self.coef))
         value, spread = float(self.coef @ along), float((self.coefs @ along).std(ddof=1))
         half = _quantile(self.confidence) * spread
         return Interval(value, value - half, value + half, spread, self.confidence)
 
     def compare(self, other: Bootstrap) -> AUCComparison:
-        """Compare the AUC with that of another estimator on the same examples.
-
-        Parameters
-        ----------
-        other : Bootstrap
-            Of the same rows in the same order.
-
-        Returns
-        -------
-        AUCComparison
-            The difference of the AUCs of out-of-bag scores, its interval and a p-value.
-        """
+        """Return the difference to the AUC of another estimator on the same rows, tested."""
         if not np.array_equal(self.y, other.y):
             raise ValueError(
                 "the two were not made from the same examples in the same order: their labels "
@@ -316,18 +294,10 @@ class _Task:
     def _exact(self, index: NDArray[np.int64], rng: np.random.Generator) -> Vector:
         model, choice = self.fitted, self.fitted.choice_
         assert choice is not None
-        return fit_exact(
-            self.rows.take(index),
-            self.y[index],
-            loss=model.loss_,
-            ridge=model.ridge_,
-            weight=np.empty(0),
-            validation_fraction=model.validation_fraction,
-            n_jobs=None,
-            rng=rng,
-            objective=choice.top or AllPairs(),
-            fisher=choice.fisher,
-        ).w
+        objective = choice.top or AllPairs()
+        task = Task(objective, model.loss_, None, True, rng, model.validation_fraction)
+        rows, y = self.rows.take(index), self.y[index]
+        return fit_exact(task, model.ridge_, rows, y, np.empty(0), choice.fisher).w
 
     def _descend(self, index: NDArray[np.int64], rng: np.random.Generator) -> Vector:
         """Return the coefficients of one replicate, by the descent of the fit."""

@@ -12,7 +12,7 @@ norm of a row, which stands for the bound B of the theorems.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -28,8 +28,11 @@ from pairlearn.solvers.rows import Rows
 from pairlearn.typing import Vector
 
 if TYPE_CHECKING:
+    from pairlearn.estimators.auc.task import Task
     from pairlearn.theory import Advice
 
+#: How a descent pairs examples, how long its steps are, and how it averages.
+Parts = tuple[Pairing, Schedule, Averaging]
 #: Relative step sizes c, half a decade apart; a step of c moves the score of a typical pair by c.
 _STEPS = tuple(10.0**exponent for exponent in np.arange(-3.0, 1.0, 0.5))
 #: Relative radii rho: typical scores of a pair may reach rho, from three margins on.
@@ -70,29 +73,25 @@ def relative_radii(scale: float) -> tuple[float, ...]:
 
 
 def choose(
+    task: Task,
     problem: Problem,
     rows: Rows,
     y: Vector,
-    *,
+    weight: Vector,
     n_steps: int,
-    pairing: Pairing,
-    schedule: Schedule,
-    averaging: Averaging,
+    parts: Parts,
     step_sizes: tuple[float, ...],
     radii: tuple[float, ...],
-    validation_fraction: float,
-    example_weight: Vector,
-    rng: np.random.Generator,
 ) -> Choice:
     """Return the best of a grid by held-out AUC.
 
-    `y` holds -1 and +1, both present. `validation_fraction` is the share of each class that is held
-    out. `n_steps` is the number of steps of the final run. If the grid is trained with fewer active
+    `n_steps` is the number of steps of the final run. If the grid is trained with fewer active
     pairs, the chosen constant step size is divided by the square root of their ratio: the optimal
     constant step of Theorem 6a is proportional to 1/sqrt(T).
     """
     grid = [(step, radius) for step in step_sizes for radius in radii]
-    folds = _hold_out(y, validation_fraction, rng)
+    rng, schedule = task.rng, parts[1]
+    folds = _hold_out(y, task.validation_fraction, rng)
     aucs: list[list[float]] = [[] for _ in grid]
     n_active = n_steps * 2.0 * float(np.mean(y > 0)) * float(np.mean(y < 0))
     shrink = 1.0
@@ -101,20 +100,14 @@ def choose(
         n_pairs = min(n_active, _PAIR_CAP)
         if schedule.is_constant:
             shrink = float(np.sqrt(n_pairs / n_active))
-        sweep = Sweep(
-            tuple(step / shrink for step, _ in grid),
-            tuple(radius for _, radius in grid),
-            pairing,
-            schedule,
-            averaging,
-        )
-        solution = sweep.solve(
+        steps, bounds = zip(*((step / shrink, radius) for step, radius in grid), strict=True)
+        solution = Sweep(steps, bounds, *parts).solve(
             problem,
             rows.take(train),
             y[train],
             n_steps=max(int(n_pairs / share), 1),
             rng=rng,
-            example_weight=example_weight[train] if len(example_weight) else example_weight,
+            example_weight=weight[train] if len(weight) else weight,
         )
         scores = rows.take(held).scores(solution.averages)
         for model, model_scores in enumerate(scores):
@@ -143,12 +136,10 @@ def _hold_out(y: Vector, fraction: float, rng: np.random.Generator) -> list[Fold
 def advice_for(
     problem: Problem,
     rows: Rows,
-    *,
     radius: float | None,
     n_steps: int,
-    pairing: Any,
-    schedule: Any,
-    averaging: Any,
+    parts: Parts,
+    *,
     weighted: bool,
     warm: bool,
 ) -> Advice:
@@ -164,6 +155,7 @@ def advice_for(
             'step_size="theory" needs a finite radius (the bounds grow with it), got '
             f"radius={'auto' if radius is None else radius!r}; pass for example radius=1.0."
         )
+    pairing, schedule, averaging = parts
     wrong = [
         text
         for is_wrong, text in (

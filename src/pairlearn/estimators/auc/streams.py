@@ -223,14 +223,8 @@ class AUCStreams(AUCPredictions):
             # Too few examples to choose by: linear until the choice is final.
             if len(y) < FIRST or min(np.count_nonzero(y > 0), np.count_nonzero(y < 0)) < 2:
                 return Identity.of(rows.shape[1])
-            return choose_features(
-                rows,
-                y,
-                weight=np.empty(0),
-                validation_fraction=self.validation_fraction,
-                max_memory=self._max_memory,
-                rng=rng,
-            )[1]
+            share, memory = self.validation_fraction, self._max_memory
+            return choose_features(rows, y, np.empty(0), rng, share, memory)[1]
         return fit_map(as_map(self.features, rows, y), rows, rng)
 
     @property

@@ -32,9 +32,6 @@ def couple(pairs: Vector, n_classes: int) -> Vector:
     """Return class probabilities from those of pairs (Wu, Lin and Weng's second method).
 
     `pairs` holds the probability of the later class of each pair, in a column for each pair.
-
-    >>> couple(np.array([[0.5, 0.5, 0.5]]), 3).round(6)
-    array([[0.333333, 0.333333, 0.333333]])
     """
     # Certainty would make the system singular.
     later = np.clip(pairs, 1e-7, 1.0 - 1e-7)
@@ -58,11 +55,7 @@ def couple(pairs: Vector, n_classes: int) -> Vector:
 
 
 def raise_to(probabilities: Vector, power: float) -> Vector:
-    """Return p_a^t / sum_b p_b^t.
-
-    >>> raise_to(np.array([[0.5, 0.25, 0.25]]), 2.0).round(4)
-    array([[0.6667, 0.1667, 0.1667]])
-    """
+    """Return p_a^t / sum_b p_b^t."""
     logs = np.log(probabilities)
     logs -= logs.max(axis=1, keepdims=True)
     with np.errstate(over="ignore"):
@@ -75,10 +68,6 @@ def find_power(probabilities: Vector, codes: Places, weight: Vector) -> float:
     """Return the power with the largest likelihood of held-out classes.
 
     The likelihood is concave in the power, and so has one maximum.
-
-    >>> p = np.array([[0.6, 0.4], [0.6, 0.4], [0.4, 0.6]])
-    >>> find_power(p, np.array([0, 0, 1]), np.ones(3))
-    5.0
     """
     logs = np.log(probabilities)
     own = logs[np.arange(len(codes)), codes]

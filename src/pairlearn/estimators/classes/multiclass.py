@@ -273,33 +273,11 @@ class MulticlassAUCClassifier(ClosedForm, ClassifierMixin, BaseEstimator):  # ty
         return np.array(found)
 
     def pair_scores(self, X: Any) -> Vector:
-        """Return the scores of the pairs of classes.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
-            Examples.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_pairs)
-            Scores, larger for the later class of the pair; `HandTill(pairs=True)` measures them.
-        """
+        """Return the scores of all pairs of classes, larger for the later class of a pair."""
         return self._products(X)
 
     def predict_proba(self, X: Any) -> Vector:
-        """Return probabilities of ``classes_``, coupled from those of the pairs.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
-            Examples.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            Positive numbers that add up to 1 in each row.
-        """
+        """Return probabilities of ``classes_``, coupled from those of the pairs of classes."""
         return self.couple_scores(self.pair_scores(X))
 
     def couple_scores(self, scores: Vector) -> Vector:
@@ -318,22 +296,7 @@ class MulticlassAUCClassifier(ClosedForm, ClassifierMixin, BaseEstimator):  # ty
         return np.asarray(self.classes_[likeliest])
 
     def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Return Hand and Till's M of the pairs' scores (not the accuracy).
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
-            Examples.
-        y : array-like of shape (n_samples,)
-            Labels among ``classes_``; a class that is missing is left out.
-        sample_weight : array-like of shape (n_samples,), optional
-            Non-negative weights of the examples.
-
-        Returns
-        -------
-        float
-            The mean AUC over pairs of classes.
-        """
+        """Return Hand and Till's M of the pairs; a class that is missing in `y` is left out."""
         check_is_fitted(self, "coef_")
         metric = HandTill(pairs=True, classes=tuple(self.classes_.tolist()))
         return metric(y, self.pair_scores(X), sample_weight=sample_weight)

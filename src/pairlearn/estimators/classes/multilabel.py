@@ -228,23 +228,7 @@ class MultilabelAUCClassifier(ClosedForm, ClassifierMixin, BaseEstimator):  # ty
         return pair_probabilities(self._products(X), self.sigmoids_)
 
     def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Return the mean AUC over labels (not the accuracy).
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
-            Examples.
-        y : {array-like, sparse matrix} of shape (n_samples, n_labels)
-            1 where an example has a label, 0 elsewhere; a label that all or none of these examples
-            have is left out.
-        sample_weight : array-like of shape (n_samples,), optional
-            Non-negative weights.
-
-        Returns
-        -------
-        float
-            The mean of the labels' AUC.
-        """
+        """Return the mean AUC over the labels that some, but not all, of these examples have."""
         scores, labels = self._products(X), _indicator(y)
         if labels.shape != scores.shape:
             raise ValueError(f"y must have the shape {scores.shape}, got {labels.shape}.")

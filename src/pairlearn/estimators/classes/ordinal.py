@@ -51,13 +51,6 @@ def fit_cuts(scores: Vector, codes: Places, weight: Vector) -> tuple[float, Vect
     so that scores that separate the grades do not send it to infinity.
 
     `codes` are the numbers of the grades, 0, 1, ..., all of them present. The cuts rise.
-
-    >>> rng = np.random.default_rng(0)
-    >>> scores = rng.normal(size=4000)
-    >>> grades = (2.0 * scores + rng.logistic(size=4000) > 1.0).astype(int)
-    >>> slope, cuts = fit_cuts(scores, grades, np.ones(4000))
-    >>> round(slope, 1), cuts.round(1)
-    (2.0, array([1.]))
     """
     from scipy.optimize import minimize
 
@@ -115,7 +108,8 @@ def odds_above(slope: float, cuts: Vector, scores: Vector) -> Vector:
 class OrdinalAUCClassifier(ClosedForm, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Linear score for ordered grades that maximises the share of pairs in the right order.
 
-    For grades within queries, for other losses and for streams see `PairwiseRanker`.
+    With two grades `score` is the AUC. For grades within queries, for other losses and for streams
+    see `PairwiseRanker`.
 
     Parameters
     ----------
@@ -299,24 +293,7 @@ class OrdinalAUCClassifier(ClosedForm, ClassifierMixin, BaseEstimator):  # type:
             raise ModelFileError("its score does not tell grades apart: the slope is 0.")
 
     def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Return the share of pairs of different grades in the right order; a tie is half a pair.
-
-        With two grades it is the AUC.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
-            Examples.
-        y : array-like of shape (n_samples,)
-            Grades among ``classes_``.
-        sample_weight : array-like of shape (n_samples,), optional
-            Non-negative weights; a pair weighs the product of both.
-
-        Returns
-        -------
-        float
-            The share of pairs.
-        """
+        """Return the share of pairs of different grades in order; a tie is half a pair."""
         scores = self.decision_function(X)
         weight = np.ones(len(scores))
         if sample_weight is not None:
@@ -335,11 +312,7 @@ def _codes(classes: NDArray[Any], labels: NDArray[Any]) -> Places:
 
 
 def share_in_order(codes: Places, scores: Vector, weight: Vector) -> float:
-    """Return the weighted share of pairs of different grades that scores put in order.
-
-    >>> share_in_order(np.array([0, 1, 2]), np.array([0.1, 0.9, 0.5]), np.ones(3))
-    0.6666666666666666
-    """
+    """Return the weighted share of pairs of different grades that scores put in order."""
     total = right = 0.0
     for low, high in combinations(np.unique(codes[weight > 0.0]).tolist(), 2):
         rows = (codes == low) | (codes == high)

@@ -339,18 +339,7 @@ class EntropyRegressor(MapsFeatures, Storable, RegressorMixin, BaseEstimator):  
         self.bandwidths_ = [self.bandwidth_] if stages is None else stages.tolist()
 
     def predict(self, X: Any) -> Vector:
-        """Return predicted targets.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
-            Examples.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Predictions.
-        """
+        """Return the predicted target of each row of `X`."""
         check_is_fitted(self, "coef_")
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
         model = published(self)

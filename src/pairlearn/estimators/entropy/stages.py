@@ -53,11 +53,7 @@ _JUDGED = 20_000
 
 @dataclass(frozen=True)
 class Windows:
-    """The windows of the stages: the parameters `window` and `bandwidth`, checked.
-
-    >>> Windows("gaussian", [3.0, 1.0]).stages
-    (3.0, 1.0)
-    """
+    """The windows of the stages: the parameters `window` and `bandwidth`, checked."""
 
     window: str | PairLoss
     bandwidth: float | Sequence[float] | str | None

@@ -23,11 +23,7 @@ _NO_WEIGHTS = np.empty(0)
 
 
 def half_sample_mode(values: Vector) -> float:
-    """Return the half-sample mode: halve the sample to its densest half until two are left.
-
-    >>> half_sample_mode(np.array([0.0, 1.0, 1.5, 2.5, 9.0]))
-    1.25
-    """
+    """Return the half-sample mode: halve the sample to its densest half until two are left."""
     x = np.sort(values)
     while len(x) > 2:
         half = (len(x) + 1) // 2
@@ -60,10 +56,6 @@ def pair_quartile(errors: Vector, rng: np.random.Generator) -> float:
     each of them, not the distance between them, because a quarter of the pairs have both members
     near the same value. More than 256 errors give about 16,384 pairs: each error, in random order
     on a ring, with the next ones. Such pairs say more than pairs that are drawn one by one.
-
-    >>> errors = np.array([0.0, 1.0, 2.0, 3.0])
-    >>> pair_quartile(errors, np.random.default_rng(0))
-    2.2219
     """
     n = len(errors)
     if n * (n - 1) // 2 <= _ALL:

@@ -134,20 +134,12 @@ class MetricSGD(SGD):
 
 
 def metric_solver(given: Any) -> Solver:
-    """Return the solver that `MetricLearner` is given; "sgd" stands for `MetricSGD`.
-
-    >>> metric_solver("sgd")
-    MetricSGD()
-    """
+    """Return the solver that `MetricLearner` is given; "sgd" stands for `MetricSGD`."""
     return MetricSGD() if isinstance(given, str) and given == "sgd" else SOLVERS.make(given)
 
 
 def as_metric_sgd(solver: SGD) -> MetricSGD:
-    """Return the same descent with the settings of metrics.
-
-    >>> as_metric_sgd(SGD(step_size=0.1))
-    MetricSGD(step_size=0.1, averaging='step_size', pairing='previous')
-    """
+    """Return the same descent with the settings of metrics."""
     if isinstance(solver, MetricSGD):
         return solver
     return MetricSGD(**{name: getattr(solver, name) for name in SGD().get_params(deep=False)})

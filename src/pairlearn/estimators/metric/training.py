@@ -55,12 +55,6 @@ def neighbor_pairs(
     kind of pairs is repeated, so that pairs of equal and of different labels are drawn equally
     often. With more than 20,000 examples, neighbours come from a sample of 20,000. Queries are on
     the left, their neighbours on the right.
-
-    >>> X = np.array([[0.0], [1.0], [2.0], [3.0]])
-    >>> labels, rng = np.array([0.0, 0.0, 1.0, 1.0]), np.random.default_rng(0)
-    >>> pairs = neighbor_pairs(X, labels, 1, np.arange(2), rng)
-    >>> pairs.left, pairs.right
-    (array([0, 1, 0, 1]), array([1, 0, 2, 2]))
     """
     same, other, found = _nearest(X, y, n_neighbors, queries, rng)
     kinds = []

@@ -308,18 +308,7 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
         self.log_odds_ = None if fit.log_odds is None else np.array(fit.log_odds)
 
     def decision_function(self, X: ArrayLike) -> Vector:
-        """Return the score of each example, after the same clipping as in `fit`.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d)
-            Examples.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            Scores; larger means more likely positive.
-        """
+        """Return the score of each row of `X`, clipped as in `fit`; positives score higher."""
         check_is_fitted(self, "coef_")
         check_columns(self, X)
         rows = self._within_bounds(X)
@@ -331,41 +320,13 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
 
     @available_if(_has_threshold)  # type: ignore[untyped-decorator]
     def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Return the label of each example: positive where the score is above 0.
-
-        The threshold comes from the releases, at no further cost. Mechanisms that release only a
-        direction have no threshold, and then this method does not exist.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d)
-            Examples.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            Labels.
-        """
+        """Return the label of each row of `X`; it needs a mechanism that releases a threshold."""
         labels: NDArray[Any] = self.classes_[(self.decision_function(X) > 0).astype(int)]
         return labels
 
     @available_if(_has_log_odds)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: ArrayLike) -> Vector:
-        """Return probabilities of the two labels, increasing in the score.
-
-        They assume normal scores with the released means, variance and label mean, at no further
-        cost. Mechanisms that release only a direction have no probabilities and refuse.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d)
-            Examples.
-
-        Returns
-        -------
-        ndarray of shape (n, 2)
-            Probabilities in the order of `classes_`.
-        """
+        """Return probabilities of ``classes_``, by a normal model with the released moments."""
         check_is_fitted(self, "coef_")
         assert self.log_odds_ is not None
         slope, offset = self.log_odds_

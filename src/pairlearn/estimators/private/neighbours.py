@@ -41,10 +41,6 @@ def public_neighbours(
 
     The larger table has n examples. The last of two labels is the positive one. `neighbours` is
     "replace" or "add_remove".
-
-    >>> pairs = public_neighbours(np.zeros(1), np.ones(1), (0, 1), n=6, neighbours="replace")
-    >>> pairs[0].name, pairs[0].X.ravel().tolist(), pairs[0].other.ravel().tolist()
-    ('a corner to the opposite one', [0.5, 1.0, 0.5, 0.5, 0.5, 0.5], [0.5, 0.0, 0.5, 0.5, 0.5, 0.5])
     """
     maker = _Maker(lower, upper, labels, n, neighbours == "add_remove")
     middle, negative, positive = 0.5 * (lower + upper), labels[0], labels[-1]

@@ -58,19 +58,7 @@ class PrivateRunning(PrivateAUCClassifier, ABC):
     def fit(self, X: ArrayLike, y: ArrayLike, groups: None = None) -> Self:
         """Start a new stream, learn from one table as `partial_fit` does, and release once.
 
-        Parameters
-        ----------
-        X : array-like of shape (n, d)
-            Examples; NaN and values outside the bounds are allowed.
-        y : array-like of shape (n,)
-            Labels; any label but the positive one counts as negative.
-        groups : None
-            Refused: a stream protects single examples.
-
-        Returns
-        -------
-        PrivateRunning
-            The released model.
+        A stream protects single examples, so `groups` must be None.
         """
         if groups is not None:
             raise ValueError(
@@ -83,17 +71,7 @@ class PrivateRunning(PrivateAUCClassifier, ABC):
     def partial_fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Learn from the next examples of the stream, without publishing anything.
 
-        Parameters
-        ----------
-        X : array-like of shape (m, d)
-            Examples; NaN and values outside the bounds are allowed.
-        y : array-like of shape (m,)
-            Labels; any label but the positive one counts as negative.
-
-        Returns
-        -------
-        PrivateRunning
-            The estimator.
+        Examples and labels are those of `PrivateAUCClassifier.fit`.
         """
         rows = self._table(X)
         y = self._signs(y, len(rows))

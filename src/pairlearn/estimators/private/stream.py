@@ -184,18 +184,7 @@ class PrivateAUCStream(PrivateRunning):
 
     @one_at_a_time
     def load_checkpoint(self, path: str | os.PathLike[str]) -> PrivateAUCStream:
-        """Continue from a checkpoint of a stream with the same public arguments.
-
-        Parameters
-        ----------
-        path : path
-            The file of `save_checkpoint`.
-
-        Returns
-        -------
-        PrivateAUCStream
-            The estimator.
-        """
+        """Continue from a file of `save_checkpoint`; all public arguments must be the same."""
         try:
             plain = json.loads(Path(path).read_text(encoding="utf-8"))
         except (ValueError, RecursionError):

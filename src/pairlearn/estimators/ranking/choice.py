@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The pairs of a ranker, and its step size: the best of a grid on held-out queries."""
+"""The queries of a ranker: pairs within them, and queries that are held out."""
 
 from __future__ import annotations
 
@@ -7,24 +7,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pairlearn.averaging import Averaging
-from pairlearn.estimators.shared.evidence import Choice, best_of
 from pairlearn.folds import deal, splits_of
-from pairlearn.metrics.ranking import pair_accuracy
 from pairlearn.pairings import PAIRINGS, Pairing, PreviousExample, RandomPair
 from pairlearn.pairings.queries import PreviousOfQuery, has_pairs
-from pairlearn.problem import Problem
-from pairlearn.schedules import Schedule
-from pairlearn.solvers.descent.sweep import Sweep
 from pairlearn.solvers.rows import DenseRows, Rows
 from pairlearn.typing import Mask, Places, Vector
 
-#: Relative step sizes: c over the mean squared distance of two examples of a query.
-_STEPS = tuple(10.0**exponent for exponent in np.arange(-3.0, 1.0, 0.5))
-#: The most steps of the runs that choose.
-_CHOICE_STEPS = 100_000
-#: The most held-out examples that judge a choice without queries.
-_JUDGED = 20_000
 #: With at least this many held-out examples, one part is held out; with fewer, several in turn.
 _ENOUGH = 2_000
 #: The most parts that are held out in turn.
@@ -85,56 +73,7 @@ def count_queries(query: Places, y: Vector) -> tuple[Mask, tuple[int, int, int]]
     return np.asarray(mixed[query]), (int(np.count_nonzero(mixed)), n_single, n_flat)
 
 
-def choose_step_size(
-    problem: Problem,
-    rows: Rows,
-    y: Vector,
-    weight: Vector,
-    queries: Queries,
-    *,
-    n_steps: int,
-    pairing: str | Pairing,
-    schedule: Schedule,
-    averaging: Averaging,
-    radius: float,
-    fraction: float,
-    rng: np.random.Generator,
-) -> Choice:
-    """Return the best step size of a grid, and the held-out pair accuracy of all of them."""
-    query = queries.of_example
-    assert query is not None
-    n_choice = min(n_steps, _CHOICE_STEPS)
-    # The best constant step is proportional to 1/sqrt(T) (Theorem 6a).
-    shrink = float(np.sqrt(n_choice / n_steps)) if schedule.is_constant else 1.0
-    scale = _pair_scale(rows, queries.pairing(pairing), rng)
-    steps = tuple(c / scale for c in _STEPS)
-    accuracy: list[list[float]] = [[] for _ in steps]
-    for train, test in _folds(query, y, queries.grouped, fraction, rng):
-        solution = Sweep(
-            tuple(step / shrink for step in steps),
-            (radius,) * len(steps),
-            queries.take(train).pairing(pairing),
-            schedule,
-            averaging,
-        ).solve(
-            problem,
-            rows.take(train),
-            y[train],
-            n_steps=n_choice,
-            rng=rng,
-            example_weight=weight[train] if len(weight) else weight,
-        )
-        judged = test if queries.grouped else test[:_JUDGED]
-        for found, s in zip(accuracy, rows.take(judged).scores(solution.averages), strict=True):
-            is_sound = np.isfinite(s).all()
-            found.append(pair_accuracy(y[judged], s, qid=query[judged]) if is_sound else 0.0)
-    best = best_of(
-        ({"step_size": step}, step, found) for step, found in zip(steps, accuracy, strict=True)
-    )
-    return Choice(best.model, radius, evidence=best.evidence, tried=best.tried)
-
-
-def _folds(
+def folds_of(
     query: Places, y: Vector, grouped: bool, fraction: float, rng: np.random.Generator
 ) -> list[tuple[Places, Places]]:
     """Return (train, held-out) examples: whole queries, or examples where there are none.
@@ -156,7 +95,7 @@ def _folds(
     return folds or [(everything, everything)]
 
 
-def _pair_scale(rows: Rows, pairing: Pairing, rng: np.random.Generator) -> float:
+def pair_scale(rows: Rows, pairing: Pairing, rng: np.random.Generator) -> float:
     """Return the mean squared distance of the examples of a pair, from 2000 pairs."""
     plan = pairing.offline(rows.shape[0], rng).draw(2000)
     left, right = (rows.take(np.asarray(side)).matrix for side in (plan.left, plan.right))

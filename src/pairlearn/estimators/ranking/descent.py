@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike
 
 from pairlearn.averaging import AVERAGINGS
 from pairlearn.domains import ball_or_whole
-from pairlearn.estimators.ranking.choice import Queries, choose_step_size
-from pairlearn.estimators.shared.evidence import Choice
+from pairlearn.estimators.ranking.choice import Queries, folds_of, pair_scale
+from pairlearn.estimators.shared.evidence import Choice, best_of
 from pairlearn.estimators.shared.solvers import (
     SGD,
     Fitted,
@@ -23,16 +23,25 @@ from pairlearn.estimators.shared.solvers import (
     way_of,
 )
 from pairlearn.losses import PairLoss
+from pairlearn.metrics.ranking import pair_accuracy
 from pairlearn.problem import Problem
 from pairlearn.restored import restored_array
+from pairlearn.schedules import Schedule
 from pairlearn.scores import LinearScore
 from pairlearn.solvers.descent.pairwise_sgd import PairwiseSGD
 from pairlearn.solvers.descent.stream import Stream
+from pairlearn.solvers.descent.sweep import Sweep
 from pairlearn.solvers.rows import DenseRows, Rows, check_squares, mean_pair_distance
 from pairlearn.solvers.streams.running_scales import STEP_SIZE, RunningScales
 from pairlearn.typing import Vector
 from pairlearn.validation import check_positive
 
+#: Relative step sizes: c over the mean squared distance of two examples of a query.
+_STEPS = tuple(10.0**exponent for exponent in np.arange(-3.0, 1.0, 0.5))
+#: The most steps of the runs that choose.
+_CHOICE_STEPS = 100_000
+#: The most held-out examples that judge a choice without queries.
+_JUDGED = 20_000
 #: The relative step size of a stream without scales, with steps c / sqrt(t).
 _STREAM_STEP = 1.0
 #: Steps of n_passes="auto".
@@ -64,35 +73,22 @@ class Descent:
         self.task, self.solver = task, solver
         self.step_size, self.radius = step_and_radius(solver, "PairwiseRanker")
         self.problem = Problem(LinearScore(), task.loss)
+        self.averaging = AVERAGINGS.make(solver.averaging)
 
     def fit(self, rows: Rows, y: Vector, weight: Vector) -> Fitted:
         """Return the average of Algorithm 1 within queries, and the step size that was chosen."""
         task, solver = self.task, self.solver
         n_steps = auto_steps(solver.n_passes, len(y), budget=_AUTO_STEPS)
         schedule = as_schedule(solver.schedule, default="constant")
-        averaging = AVERAGINGS.make(solver.averaging)
         choice = Choice(self.step_size, self.radius)
         if self.step_size is None:
-            choice = choose_step_size(
-                self.problem,
-                rows,
-                y,
-                weight,
-                task.queries,
-                n_steps=n_steps,
-                pairing=solver.pairing,
-                schedule=schedule,
-                averaging=averaging,
-                radius=self.radius,
-                fraction=task.validation_fraction,
-                rng=task.rng,
-            )
+            choice = self._choose(rows, y, weight, n_steps, schedule)
         assert choice.step_size is not None
         solution = PairwiseSGD(
             task.queries.pairing(solver.pairing),
             schedule.scaled(choice.step_size),
             ball_or_whole(self.radius),
-            averaging,
+            self.averaging,
         ).solve(
             self.problem,
             rows,
@@ -102,6 +98,40 @@ class Descent:
             example_weight=weight if len(weight) else None,
         )
         return Fitted(solution.average, "sgd", task.loss, choice, solution.trace)
+
+    def _choose(
+        self, rows: Rows, y: Vector, weight: Vector, n_steps: int, schedule: Schedule
+    ) -> Choice:
+        """Return the best step size of a grid, and the held-out pair accuracy of all of them."""
+        task, given = self.task, self.solver.pairing
+        queries, query, rng = task.queries, task.queries.of_example, task.rng
+        assert query is not None
+        n_choice = min(n_steps, _CHOICE_STEPS)
+        # The best constant step is proportional to 1/sqrt(T) (Theorem 6a).
+        shrink = float(np.sqrt(n_choice / n_steps)) if schedule.is_constant else 1.0
+        scale = pair_scale(rows, queries.pairing(given), rng)
+        steps = tuple(c / scale for c in _STEPS)
+        tried, radii = tuple(step / shrink for step in steps), (self.radius,) * len(steps)
+        accuracy: list[list[float]] = [[] for _ in steps]
+        for train, test in folds_of(query, y, queries.grouped, task.validation_fraction, rng):
+            pairing = queries.take(train).pairing(given)
+            own = weight[train] if len(weight) else weight
+            solution = Sweep(tried, radii, pairing, schedule, self.averaging).solve(
+                self.problem,
+                rows.take(train),
+                y[train],
+                n_steps=n_choice,
+                rng=rng,
+                example_weight=own,
+            )
+            judged = test if queries.grouped else test[:_JUDGED]
+            for found, s in zip(accuracy, rows.take(judged).scores(solution.averages), strict=True):
+                is_sound = np.isfinite(s).all()
+                found.append(pair_accuracy(y[judged], s, qid=query[judged]) if is_sound else 0.0)
+        best = best_of(
+            ({"step_size": step}, step, found) for step, found in zip(steps, accuracy, strict=True)
+        )
+        return Choice(best.model, self.radius, evidence=best.evidence, tried=best.tried)
 
     def stream(self, n_features: int, before: tuple[Vector, int] | None = None) -> DescentStream:
         """Return what learns chunks by Algorithm 2, from coefficients and steps taken before."""
@@ -119,7 +149,7 @@ class Descent:
             task.queries.pairing(solver.pairing),
             schedule,
             ball_or_whole(self.radius),
-            AVERAGINGS.make(solver.averaging),
+            self.averaging,
         ).start(
             self.problem,
             n_features,

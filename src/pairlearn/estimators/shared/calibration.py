@@ -31,10 +31,6 @@ def choose_threshold(
 
     It is the middle between two neighbouring scores. `importance` says how much the recall of the
     negative and of the positive class counts in the balanced accuracy.
-
-    >>> scores, positive = np.array([0.0, 1.0, 2.0, 3.0]), np.array([False, False, True, True])
-    >>> choose_threshold(scores, positive, np.ones(4), "accuracy")
-    1.5
     """
     order = np.argsort(scores, kind="stable")
     s = scores[order]
@@ -145,12 +141,7 @@ class Isotonic:
 
 
 def fit_isotonic(scores: Vector, positive: Mask, weight: Vector) -> Isotonic:
-    """Fit a non-decreasing function of the score by weighted least squares.
-
-    >>> scores = np.array([0.0, 1.0, 2.0])
-    >>> fit_isotonic(scores, np.array([False, True, True]), np.ones(3))(scores)
-    array([0., 1., 1.])
-    """
+    """Fit a non-decreasing function of the score by weighted least squares."""
     from scipy.optimize import isotonic_regression
 
     knots, group = np.unique(scores, return_inverse=True)

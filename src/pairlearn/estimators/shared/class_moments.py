@@ -110,11 +110,7 @@ def deal_folds(
 
 
 def ridges_of(solver: str | Solver, owner: str) -> tuple[float, ...]:
-    """Return the ridges to try by the solver that an estimator is given.
-
-    >>> ridges_of(Exact(ridge=0.5), "MulticlassAUCClassifier")
-    (0.5,)
-    """
+    """Return the ridges to try by the solver that an estimator is given."""
     exact = SOLVERS.make(solver)
     if type(exact) is not Exact:
         raise ValueError(
@@ -141,10 +137,6 @@ def compact(rows: Rows) -> tuple[Rows, Vector | None]:
     With a ridge all coefficients lie in the space that the rows span. An orthonormal basis of it
     keeps lengths and scores, and reduces d columns to n: coefficients are ``w @ basis.T``. Sparse
     rows stay as they are. The basis is None for sparse rows and for rows that are not wide.
-
-    >>> rows, basis = compact(DenseRows(np.array([[3.0, 0.0, 4.0]])))
-    >>> np.abs(rows.X), basis.shape
-    (array([[5.]]), (3, 1))
     """
     if isinstance(rows, CsrRows):
         return rows, None

@@ -72,9 +72,6 @@ def best_of(candidates: Iterable[Candidate[Model]], n_errors: float = 0.0) -> Be
 
     Any other than the first must be better than the first by `n_errors` standard errors of their
     difference over the folds.
-
-    >>> best_of([({"ridge": 1.0}, "a", [0.7, 0.8]), ({"ridge": 0.1}, "b", [0.8, 0.9])]).model
-    'b'
     """
     tried: list[Tried] = []
     first, best = None, None

@@ -114,17 +114,7 @@ def _refuse_masked(name: str, values: Any) -> None:
 
 
 def check_labels(y: Any) -> None:
-    """Refuse missing labels, and labels of types that cannot be sorted together.
-
-    >>> check_labels(np.array(["a", None], dtype=object))
-    Traceback (most recent call last):
-        ...
-    ValueError: y has no label in row 1 (None); leave out the examples without one.
-    >>> check_labels(np.array([1, "1"], dtype=object))  # doctest: +ELLIPSIS
-    Traceback (most recent call last):
-        ...
-    ValueError: y mixes labels of the types int and str; give all of them one type, such as...
-    """
+    """Refuse missing labels, and labels of types that cannot be sorted together."""
     # Arrays of other types hold one kind, and scikit-learn names their NaN.
     kind = str(getattr(y, "dtype", ""))
     if not isinstance(y, list | tuple) and kind not in ("object", "str", "string"):
@@ -180,13 +170,7 @@ def mapped_product(features: Any, X: Any, coef: Vector) -> Vector:
 
 
 def refuse_overflow(found: Vector, coef: Vector) -> Vector:
-    """Return the scores `found`; refuse infinite ones and NaN.
-
-    >>> refuse_overflow(np.array([1.0, np.inf]), np.ones(1))  # doctest: +ELLIPSIS
-    Traceback (most recent call last):
-        ...
-    ValueError: the score of row 1 is too large for a number: it meets coefficients of up to ...
-    """
+    """Return the scores `found`; refuse infinite ones and NaN."""
     if not np.isfinite(found).all():
         row = int(np.argwhere(~np.isfinite(found))[0, 0])
         raise ValueError(
@@ -198,13 +182,7 @@ def refuse_overflow(found: Vector, coef: Vector) -> Vector:
 
 
 def two_classes(labels: NDArray[Any]) -> NDArray[Any]:
-    """Return the two labels, sorted; refuse any other number of them.
-
-    Examples
-    --------
-    >>> two_classes(np.array([3, 1, 3]))
-    array([1, 3])
-    """
+    """Return the two labels, sorted; refuse any other number of them."""
     classes = find_classes(labels)
     if len(classes) > 2:
         raise ValueError(
@@ -216,13 +194,7 @@ def two_classes(labels: NDArray[Any]) -> NDArray[Any]:
 
 
 def find_classes(labels: NDArray[Any]) -> NDArray[Any]:
-    """Return the different labels, sorted; refuse fewer than two, and continuous targets.
-
-    Examples
-    --------
-    >>> find_classes(np.array(["b", "a", "c"]))
-    array(['a', 'b', 'c'], dtype='<U1')
-    """
+    """Return the different labels, sorted; refuse fewer than two, and continuous targets."""
     if labels.dtype.kind in "iuf":
         # Two numbers are found without sorting all of them.
         low, high = labels.min(), labels.max()
@@ -265,11 +237,7 @@ def check_known(labels: NDArray[Any], known: NDArray[Any]) -> None:
 
 
 def _distinct(classes: Any) -> NDArray[Any]:
-    """Return different labels in their order.
-
-    >>> _distinct(["b", "a", "b"]).tolist()
-    ['a', 'b']
-    """
+    """Return different labels in their order."""
     labels = np.asarray(classes)
     if labels.shape == (2,) and labels.dtype.kind in "iufU" and labels[0] < labels[1]:
         return labels.copy()  # the usual case, faster than np.unique

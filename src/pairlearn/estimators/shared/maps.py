@@ -15,12 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.estimators.shared.evidence import MOST_FEATURES, Choice, FeatureChoice
-from pairlearn.estimators.shared.judged_maps import FEW, HeldOutMap, deal_held_out, judge_maps
+from pairlearn.estimators.shared.evidence import MOST_FEATURES, FeatureChoice
+from pairlearn.estimators.shared.judged_maps import FEW, HeldOutMap, judge_maps
 from pairlearn.features import MAPS, FeatureMap, Hats, Identity, RandomFourier
 from pairlearn.folds import members_of
-from pairlearn.losses import PairLoss
-from pairlearn.solvers.closed_form.mapped_moments import MappedMoments, block_of
+from pairlearn.solvers.closed_form.mapped_moments import block_of
 from pairlearn.solvers.rows import Rows
 from pairlearn.typing import Vector
 
@@ -36,7 +35,7 @@ _TRIAL_FEATURES = 512
 #: Examples that the small Fourier map is tried on.
 _TRIAL_ROWS = 10_000
 #: Bytes of the tables of moments, for each pair of mapped features: six tables of float64.
-_BYTES_PER_PRODUCT = 48.0
+BYTES_PER_PRODUCT = 48.0
 
 
 def is_linear(features: Any) -> bool:
@@ -97,16 +96,15 @@ def map_rows(features: FeatureMap, rows: Rows, max_memory: float, cure: str) -> 
 def choose_features(
     rows: Rows,
     y: Vector,
-    *,
     weight: Vector,
+    rng: np.random.Generator,
     validation_fraction: float,
     max_memory: float,
-    rng: np.random.Generator,
 ) -> tuple[FeatureChoice, FeatureMap, HeldOutMap | None]:
     """Return linear features, hats or Fourier features by held-out AUC.
 
-    Returns the evidence, the fitted map, and its moments for `fit_moments`, or None if there was no
-    comparison. A map whose frequencies do not fit into `max_memory` bytes is not tried.
+    Returns the evidence, the fitted map, and its moments, or None if there was no comparison. A
+    map whose frequencies do not fit into `max_memory` bytes is not tried.
     """
     d = rows.shape[1]
     if d > MOST_FEATURES:
@@ -117,7 +115,7 @@ def choose_features(
         if isinstance(spec, Hats) and spec.n_knots < _FEWEST_KNOTS:
             continue
         fitted = fit_map(spec, rows, rng)
-        fits = _BYTES_PER_PRODUCT * fitted.n_outputs**2 <= max_memory
+        fits = BYTES_PER_PRODUCT * fitted.n_outputs**2 <= max_memory
         # Hats of indicators are the features as they are.
         if fits and (name != "hats" or fitted.n_outputs > d):
             maps[name] = fitted
@@ -156,62 +154,7 @@ def features_for(
     # A copy of the generator, so that the choice of a map does not change the fit.
     draws = copy.deepcopy(rng)
     if isinstance(features, str) and features == "auto":
-        choice, found, held_out = choose_features(
-            rows,
-            y,
-            weight=weight,
-            validation_fraction=validation_fraction,
-            max_memory=max_memory,
-            rng=draws,
-        )
-        return found, (choice, held_out)
+        chosen = choose_features(rows, y, weight, draws, validation_fraction, max_memory)
+        return chosen[1], (chosen[0], chosen[2])
     found = as_map(features, rows, y)
     return fit_map(found, rows, draws, constrained=isinstance(found, Hats)), None
-
-
-def fit_moments(
-    features: FeatureMap,
-    rows: Rows,
-    y: Vector,
-    *,
-    loss: PairLoss,
-    ridge: float | None,
-    weight: Vector,
-    validation_fraction: float,
-    max_memory: float,
-    scaled: bool,
-    rng: np.random.Generator,
-    signs: NDArray[np.int64] | None = None,
-    held_out: Any = None,
-) -> tuple[Vector, Choice]:
-    """Minimise the square loss over opposite pairs of mapped rows plus a ridge, in closed form.
-
-    Returns the coefficients of mapped features, and the choice of the ridge. Without a `ridge` the
-    best of 1, .1, ... is taken, by AUC on held-out training data; if `scaled`, it refers to
-    features of mean variance 1. The tables of moments may take `max_memory` bytes. `signs` are
-    those of the coefficients of monotone functions, and `held_out` is the third result of
-    `choose_features`.
-    """
-    size = _BYTES_PER_PRODUCT * features.n_outputs**2
-    if size > max_memory:
-        raise ValueError(
-            f"The moments of {features.n_outputs} mapped features take about "
-            f"{size / 2**30:.1f} GiB, max_memory={max_memory:g} bytes; use "
-            "a map with fewer features, or a larger max_memory."
-        )
-    margin = float(loss.parameter) if loss.by_moments else 1.0
-    if len(weight) and not weight.all() and (held_out is None or ridge is not None):
-        kept = np.flatnonzero(weight)
-        rows, y, weight = rows.take(kept), y[kept], weight[kept]
-    if ridge is not None:
-        own = weight if len(weight) else None
-        moments = MappedMoments(features).add(rows, y, example_weight=own)
-        w = moments.problem(scaled=scaled).solve(ridge, signs=signs, margin=margin)
-        return w, Choice(ridge=ridge)
-    if held_out is None:
-        fold, n_held = deal_held_out(y, validation_fraction, rng)
-        held_out = HeldOutMap(features, rows, y, weight, fold, n_held, signs, scaled)
-    chosen = held_out.tried[held_out.best]
-    problem = held_out.moments().problem(scaled=scaled)
-    w = problem.solve(held_out.ridge, signs=signs, margin=margin)
-    return w, Choice(ridge=held_out.ridge, evidence=chosen, tried=held_out.tried)

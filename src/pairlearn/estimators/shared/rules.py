@@ -68,20 +68,7 @@ class DecisionRule(Part, ABC):
     def decide(
         self, scores: Vector, positive: Mask, weight: Vector, importance: tuple[float, float]
     ) -> Decision:
-        """Return threshold and calibration.
-
-        Parameters
-        ----------
-        scores, positive, weight : ndarray of shape (n,)
-            Training scores, whether each is of a positive, and weights.
-        importance : tuple of two floats
-            How much the recall of the negative and the positive class counts.
-
-        Returns
-        -------
-        tuple
-            The cut, and the function from scores to probabilities.
-        """
+        """Return threshold and calibration; `importance` weighs the recalls of both classes."""
         if not min(weight[positive].sum(), weight[~positive].sum()) > 0:
             # Only one class so far: decide by the sign of the score.
             return self.default_cut, Sigmoid(1.0, -self.default_cut)
@@ -182,11 +169,7 @@ class Costs(DecisionRule):
 
 
 def as_rule(decision: Any) -> DecisionRule:
-    """Return the rule that a parameter names, or the given one; a number is a cut.
-
-    >>> as_rule("f1"), as_rule(0.5)
-    (Threshold(at='f1'), Threshold(at=0.5))
-    """
+    """Return the rule that a parameter names, or the given one; a number is a cut."""
     if isinstance(decision, (int, float, np.number)) and not isinstance(decision, bool):
         return Threshold(float(decision))
     return DECISIONS.make(decision)

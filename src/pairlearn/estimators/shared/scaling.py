@@ -46,13 +46,7 @@ _SMALL = 200_000
 
 
 def is_scaled(scaling: str | None) -> bool:
-    """Return whether features are scaled.
-
-    >>> is_scaled("standard")
-    Traceback (most recent call last):
-        ...
-    ValueError: scaling must be "auto" or None, got 'standard'.
-    """
+    """Return whether features are scaled."""
     if scaling not in ("auto", None):
         raise ValueError(f'scaling must be "auto" or None, got {scaling!r}.')
     return scaling == "auto"
@@ -142,11 +136,6 @@ def fit_scaling(rows: Rows, weight: Vector | None = None, *, mapped: bool = Fals
     if no column varies, or if outliers hide other values. `weight` says how often each example
     counts; empty if all count the same. `mapped` columns come from a feature map: then outliers are
     not looked for.
-
-    >>> rows = DenseRows(np.array([[1e6, 5.0, 0.001], [3e6, 5.0, 0.003]]))
-    >>> fit_scaling(rows).apply(rows).X
-    array([[-1.,  0., -1.],
-           [ 1.,  0.,  1.]])
     """
     if weight is None:
         weight = np.empty(0)
@@ -186,11 +175,7 @@ class Columns:
 
 
 def inverse_of(size: Vector) -> Vector:
-    """Return powers of two that bring the largest value of extreme columns near one.
-
-    >>> float(inverse_of(np.array([3.0, 2.0**600]))[0])
-    1.0
-    """
+    """Return powers of two that bring the largest value of extreme columns near one."""
     inverse = np.ones(len(size))
     extreme = (size > _LARGEST) | ((size < _SMALLEST) & (size > 0.0))
     # Powers of two change no digit. The smallest numbers have no inverse: 2^-1022 has.

@@ -146,11 +146,7 @@ SOLVERS: Register[Solver] = Register("solver", Solver)
 
 
 def given_number(name: str, value: Any, *, or_infinite: bool = False) -> float | None:
-    """Return a positive number, or None for "auto".
-
-    >>> given_number("radius", "auto"), given_number("radius", 2)
-    (None, 2.0)
-    """
+    """Return a positive number, or None for "auto"."""
     if isinstance(value, str) and value == "auto":
         return None
     return check_positive(name, value, allow_infinite=or_infinite)

@@ -21,11 +21,6 @@ def weigh(sample_weight: ArrayLike | None, n: int) -> tuple[NDArray[np.int64] | 
     """Return the examples with positive weight, and their weights divided by the mean.
 
     The examples are None if all have positive weight. The weights are empty if all are equal.
-
-    >>> weigh([2.0, 0.0, 6.0], 3)
-    (array([0, 2]), array([0.5, 1.5]))
-    >>> weigh([2.0, 2.0], 2)
-    (None, array([], dtype=float64))
     """
     if sample_weight is None:
         return None, np.empty(0)
@@ -62,11 +57,7 @@ def _of_products(weight: Vector, name: str) -> Vector:
 def example_weights(
     sample_weight: ArrayLike | None, class_weight: Any, labels: NDArray[Any]
 ) -> Vector:
-    """Return the weights of examples times those of their classes, empty if there are none.
-
-    >>> example_weights([1.0, 3.0], {"b": 2.0}, np.array(["a", "b"]))
-    array([1., 6.])
-    """
+    """Return the weights of examples times those of their classes, empty if there are none."""
     if sample_weight is None and class_weight is None:
         return np.empty(0)
     given = np.ones(len(labels)) if sample_weight is None else sample_weight
@@ -82,11 +73,7 @@ def example_weights(
 
 
 def opposite_pair_weights(weight: Vector, positive: Mask, classes: NDArray[Any]) -> Vector:
-    """Return weights whose products over opposite pairs have mean 1, empty if there are none.
-
-    >>> opposite_pair_weights(np.array([1.0, 4.0]), np.array([False, True]), np.array([0, 1]))
-    array([0.5, 2. ])
-    """
+    """Return weights whose products over opposite pairs have mean 1, empty if there are none."""
     if not len(weight):
         return weight
     members = [weight[positive == kind] for kind in (False, True)]
@@ -103,9 +90,6 @@ def representatives(weight: Vector) -> slice | NDArray[np.int64]:
     """Return n indices, each as often as its weight demands, or a slice of all without weights.
 
     Quantiles and entropies of the selected values are weighted quantiles and entropies.
-
-    >>> representatives(np.array([1.0, 3.0, 0.0, 0.0]))
-    array([0, 1, 1, 1])
     """
     if not len(weight):
         return slice(None)

@@ -62,35 +62,17 @@ class Descent:
         choice = Choice(step_size, np.inf if radius is None else radius)
         advice = None
         if solver.step_size == "theory":
-            advice = advice_for(
-                problem,
-                rows,
-                radius=radius,
-                n_steps=n_steps,
-                pairing=pairing,
-                schedule=shape,
-                averaging=averaging,
-                weighted=len(weight) > 0,
-                warm=task.start is not None,
-            )
+            weighted, warm = len(weight) > 0, task.start is not None
+            parts = pairing, shape, averaging
+            advice = advice_for(problem, rows, radius, n_steps, parts, weighted=weighted, warm=warm)
             choice = Choice(advice.step_size, choice.radius)
         elif step_size is None:
             scale = opposite_scale(rows, y, task.rng)
             swept = isinstance(pairing, PreviousExample | RandomPair)
-            choice = choose(
-                problem,
-                rows,
-                y,
-                n_steps=n_steps,
-                pairing=pairing if swept else PreviousExample(),
-                schedule=shape,
-                averaging=averaging,
-                step_sizes=relative_steps(scale),
-                radii=relative_radii(scale) if radius is None else (radius,),
-                validation_fraction=task.validation_fraction,
-                example_weight=weight,
-                rng=task.rng,
-            )
+            parts = pairing if swept else PreviousExample(), shape, averaging
+            steps = relative_steps(scale)
+            radii = relative_radii(scale) if radius is None else (radius,)
+            choice = choose(task, problem, rows, y, weight, n_steps, parts, steps, radii)
         assert choice.step_size is not None
         descent = PairwiseSGD(
             pairing, shape.scaled(choice.step_size), ball_or_whole(choice.radius), averaging

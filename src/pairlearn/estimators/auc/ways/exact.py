@@ -11,12 +11,11 @@ from pairlearn.estimators.auc.task import Task
 from pairlearn.estimators.auc.ways.ridge import as_dense, choose_ridge, effort_for
 from pairlearn.estimators.shared.evidence import Choice
 from pairlearn.estimators.shared.solvers import Exact, Fitted
-from pairlearn.losses import PairLoss
 from pairlearn.solvers.closed_form.fisher import with_fisher
 from pairlearn.solvers.exact.batch import ExactSolver
 from pairlearn.solvers.rows import CsrRows, Rows
 from pairlearn.solvers.solution import Trace
-from pairlearn.solvers.top.objectives import AllPairs, Objective
+from pairlearn.solvers.top.objectives import AllPairs
 from pairlearn.typing import Vector
 
 #: Sparse rows of more columns stay sparse.
@@ -38,18 +37,8 @@ class ByMinimising:
         """Return the minimiser; if the task is free, with a share of Fisher's discriminant."""
         task = self.task
         task.objective.check_data(y)
-        fit = fit_exact(
-            rows,
-            y,
-            loss=task.loss,
-            ridge=self.solver.given_ridge,
-            weight=weight,
-            validation_fraction=task.validation_fraction,
-            n_jobs=task.n_jobs,
-            rng=task.rng,
-            objective=task.objective,
-            fisher=None if task.free else 0.0,
-        )
+        fisher = None if task.free else 0.0
+        fit = fit_exact(task, self.solver.given_ridge, rows, y, weight, fisher)
         choice = fit.choice
         top = "" if choice.top is None else f"{choice.top!r} of "
         chosen = f"exact solver, {top}{type(task.loss).__name__}, ridge {choice.ridge:g}"
@@ -64,19 +53,14 @@ class ByMinimising:
 
 
 def fit_exact(
+    task: Task,
+    ridge: float | None,
     rows: Rows,
     y: Vector,
-    *,
-    loss: PairLoss,
-    ridge: float | None,
     weight: Vector,
-    validation_fraction: float,
-    n_jobs: int | None,
-    rng: np.random.Generator,
-    objective: Objective,
     fisher: float | None = 0.0,
 ) -> Fitted:
-    """Minimise the objective plus ridge times the squared norm.
+    """Minimise the objective of the task plus ridge times the squared norm.
 
     The rows are scaled, `y` holds -1 and +1, both present, and the loss is smooth and convex.
     Weights count in training; held-out pairs all count the same. A `validation_fraction` of 0.2
@@ -87,6 +71,7 @@ def fit_exact(
     for all pairs, which is the model or its anchor. None chooses it on held-out training data if a
     class has few examples.
     """
+    loss = task.loss
     ExactSolver(loss, 0.0 if ridge is None else ridge)
     if len(weight) and not weight.all():
         # Examples of weight zero are left out: a fold of them would have no pair.
@@ -94,12 +79,10 @@ def fit_exact(
         rows, y, weight = rows.take(kept), y[kept], weight[kept]
     rows = _ready(rows)
     start = None
-    top = objective.candidates[0]
+    top = task.objective.candidates[0]
     choice = Choice(ridge=ridge, top=None if top.over_pairs else top, fisher=fisher or 0.0)
     if ridge is None or not top.convex:
-        choice, start = choose_ridge(
-            rows, y, loss, weight, validation_fraction, n_jobs, rng, objective, ridge, fisher
-        )
+        choice, start = choose_ridge(task, rows, y, weight, ridge, fisher)
     assert choice.ridge is not None
     weights, fine = weight if len(weight) else None, effort_for(rows).fine
     data = (rows, y, loss, weights)

@@ -35,8 +35,6 @@ _SMALLEST = np.nextafter(0.0, 1.0)
 _LARGEST = np.finfo(np.float64).max
 
 
-Flags = Mask
-
 #: The number of latest scores that are kept.
 WINDOW = 4096
 
@@ -48,21 +46,14 @@ class LatestScores:
     as they are while more scores come, and a chunk costs no copy of the whole window.
 
     `scores` has a row for each model.
-
-    >>> latest = LatestScores(np.empty((1, 0)), np.empty(0, dtype=bool), np.empty(0))
-    >>> latest.add(np.array([[0.5, -0.5]]), np.array([True, False]), np.empty(0))
-    >>> before = latest.scores
-    >>> latest.add(np.array([[2.0]]), np.array([True]), np.array([3.0]))
-    >>> before, latest.scores, latest.weight
-    (array([[ 0.5, -0.5]]), array([[ 0.5, -0.5,  2. ]]), array([1., 1., 3.]))
     """
 
-    def __init__(self, scores: Vector, positive: Flags, weight: Vector) -> None:
+    def __init__(self, scores: Vector, positive: Mask, weight: Vector) -> None:
         self._scores, self._positive, self._weight = scores, positive, weight
         self._stop = len(positive)
         self._begin = max(0, self._stop - WINDOW)
 
-    def __reduce__(self) -> tuple[type[LatestScores], tuple[Vector, Flags, Vector]]:
+    def __reduce__(self) -> tuple[type[LatestScores], tuple[Vector, Mask, Vector]]:
         # Values outside the window are not pickled.
         return (LatestScores, (self.scores, self.positive, self.weight))
 
@@ -72,7 +63,7 @@ class LatestScores:
         return self._scores[:, self._begin : self._stop]
 
     @property
-    def positive(self) -> Flags:
+    def positive(self) -> Mask:
         """Whether the examples are positive."""
         return self._positive[self._begin : self._stop]
 
@@ -81,7 +72,7 @@ class LatestScores:
         """The weights of the examples."""
         return self._weight[self._begin : self._stop]
 
-    def add(self, scores: Vector, positive: Flags, weight: Vector) -> None:
+    def add(self, scores: Vector, positive: Mask, weight: Vector) -> None:
         """Add the scores of the next examples; no weights mean 1."""
         if len(positive) > WINDOW:
             scores, positive, weight = scores[:, -WINDOW:], positive[-WINDOW:], weight[-WINDOW:]

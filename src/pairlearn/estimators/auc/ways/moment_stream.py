@@ -15,7 +15,7 @@ is fitted, whenever the number of examples has doubled.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -43,13 +43,13 @@ _PER_FEATURE = 2
 Fitter = Callable[[Rows, Vector], FeatureMap]
 
 
-class MomentModel:
+class MomentModel(NamedTuple):
     """Coefficients, the map that they belong to, and how the ridge was chosen."""
 
-    def __init__(
-        self, features: FeatureMap, coef: Vector, ridge: float | None, auc: float | None
-    ) -> None:
-        self.features, self.coef, self.ridge, self.auc = features, coef, ridge, auc
+    features: FeatureMap
+    coef: Vector
+    ridge: float | None
+    auc: float | None
 
 
 class MomentStream:
@@ -111,20 +111,15 @@ class MomentStream:
         assert self._train is not None
         assert self._apart is not None
         features = self._train.features
+        if features.bounds().is_finite:
+            _add_apart((self._train, self._apart), rows, y, weight, held)
+            return
         # Squares of unbounded features may overflow: a chunk is added as a whole or not at all.
-        fresh = not features.bounds().is_finite
-        added = []
-        for moments, index in (
-            (self._train, np.flatnonzero(~held)),
-            (self._apart, np.flatnonzero(held)),
-        ):
-            if len(index):
-                target = MappedMoments(features) if fresh else moments
-                target.add(rows.take(index), y[index], example_weight=weight[index])
-                added.append((moments, target))
-        if fresh:
-            for moments, target in added:
-                moments.merge(target)
+        fresh = MappedMoments(features), MappedMoments(features)
+        added = _add_apart(fresh, rows, y, weight, held)
+        for moments, new, is_added in zip((self._train, self._apart), fresh, added, strict=True):
+            if is_added:
+                moments.merge(new)
 
     def _refresh(self) -> None:
         fresh = self.n_examples - self._solved_at
@@ -156,14 +151,7 @@ class MomentStream:
                 return
             features = self._fit_map(kept.rows, kept.y)
             train, apart = MappedMoments(features), MappedMoments(features)
-            for moments, index in (
-                (train, np.flatnonzero(~kept.held)),
-                (apart, np.flatnonzero(kept.held)),
-            ):
-                if len(index):
-                    moments.add(
-                        kept.rows.take(index), kept.y[index], example_weight=kept.weight[index]
-                    )
+            _add_apart((train, apart), kept.rows, kept.y, kept.weight, kept.held)
         assert apart is not None
         total = MappedMoments(train.features).merge(train).merge(apart)
         if not total.moments.counts.all():
@@ -229,6 +217,17 @@ class MomentStream:
                 features = _map_of(state["model_features"], n_features)
             coef = restored_array(state, "coef", (features.n_outputs,))
             self._model = MomentModel(features, coef, state["ridge"], state["auc"])
+
+
+def _add_apart(
+    both: tuple[MappedMoments, MappedMoments], rows: Rows, y: Vector, weight: Vector, held: Mask
+) -> list[bool]:
+    """Add examples to the moments for training and to those held out; tell which had any."""
+    parts = np.flatnonzero(~held), np.flatnonzero(held)
+    for moments, index in zip(both, parts, strict=True):
+        if len(index):
+            moments.add(rows.take(index), y[index], example_weight=weight[index])
+    return [len(index) > 0 for index in parts]
 
 
 def _map_of(state: Any, n_features: int) -> FeatureMap:

@@ -11,10 +11,13 @@ import numpy as np
 from pairlearn.estimators.auc.task import Before, Task
 from pairlearn.estimators.auc.ways.moment_stream import MomentStream
 from pairlearn.estimators.shared.decisions import Undecided
-from pairlearn.estimators.shared.maps import fit_moments
+from pairlearn.estimators.shared.evidence import Choice
+from pairlearn.estimators.shared.judged_maps import HeldOutMap, deal_held_out
+from pairlearn.estimators.shared.maps import BYTES_PER_PRODUCT
 from pairlearn.estimators.shared.published import DEFERRED
 from pairlearn.estimators.shared.solvers import Fitted, Moments
 from pairlearn.features import FeatureMap, Identity
+from pairlearn.solvers.closed_form.mapped_moments import MappedMoments
 from pairlearn.solvers.rows import Rows
 from pairlearn.solvers.solution import Trace
 from pairlearn.typing import Vector
@@ -27,24 +30,36 @@ class ByMoments:
         self.task, self.solver = task, solver
 
     def fit(self, rows: Rows, y: Vector, weight: Vector) -> Fitted:
-        """Return the minimiser in closed form, and how its ridge was chosen."""
-        task = self.task
-        assert task.features is not None
-        w, choice = fit_moments(
-            task.features,
-            rows,
-            y,
-            loss=task.loss,
-            ridge=self.solver.given_ridge,
-            weight=weight,
-            validation_fraction=task.validation_fraction,
-            max_memory=self.solver.max_memory,
-            scaled=task.is_scaled,
-            signs=task.signs,
-            held_out=task.held_out,
-            rng=task.rng,
-        )
+        """Return the minimiser of the square loss plus a ridge, and how its ridge was chosen.
+
+        Without a ridge the best of 1, .1, ... is taken, by AUC on held-out training data.
+        """
+        task, features, ridge = self.task, self.task.features, self.solver.given_ridge
+        assert features is not None
+        size, most = BYTES_PER_PRODUCT * features.n_outputs**2, self.solver.max_memory
+        if size > most:
+            raise ValueError(
+                f"The moments of {features.n_outputs} mapped features take about "
+                f"{size / 2**30:.1f} GiB, max_memory={most:g} bytes; use "
+                "a map with fewer features, or a larger max_memory."
+            )
         trace = Trace(n_steps=len(y), n_gradients=len(y))
+        held_out, signs, scaled = task.held_out, task.signs, task.is_scaled
+        margin = float(task.loss.parameter) if task.loss.by_moments else 1.0
+        if len(weight) and not weight.all() and (held_out is None or ridge is not None):
+            kept = np.flatnonzero(weight)
+            rows, y, weight = rows.take(kept), y[kept], weight[kept]
+        if ridge is not None:
+            own = weight if len(weight) else None
+            moments, choice = MappedMoments(features), Choice(ridge=ridge)
+            moments.add(rows, y, example_weight=own)
+        else:
+            if held_out is None:
+                fold, n_held = deal_held_out(y, task.validation_fraction, task.rng)
+                held_out = HeldOutMap(features, rows, y, weight, fold, n_held, signs, scaled)
+            moments, ridge, tried = held_out.moments(), held_out.ridge, held_out.tried
+            choice = Choice(ridge=ridge, evidence=tried[held_out.best], tried=tried)
+        w = moments.problem(scaled=scaled).solve(ridge, signs=signs, margin=margin)
         return Fitted(w, "moments", task.loss, choice, trace)
 
     def stream(self, n_features: int, before: Before | None = None) -> MomentsStream:

@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,8 +30,11 @@ from pairlearn.metrics import AveragePrecision, roc_auc
 from pairlearn.solvers.closed_form.fisher import with_fisher
 from pairlearn.solvers.exact.batch import ExactSolver, PairObjective
 from pairlearn.solvers.rows import CsrRows, DenseRows, Rows
-from pairlearn.solvers.top.objectives import AllPairs, Objective, Push
+from pairlearn.solvers.top.objectives import AllPairs, Push
 from pairlearn.typing import Vector
+
+if TYPE_CHECKING:
+    from pairlearn.estimators.auc.task import Task
 
 #: "auto" is exact up to this many products n d min(d, `_CHEAP_WIDTH`): no more than descent costs.
 _CHEAP_PRODUCTS = 5e7
@@ -87,14 +90,7 @@ _TEXT = _Effort(many=100, patience=1, rough=1e-3, fine=1e-5)
 
 
 def is_exact(loss: PairLoss) -> bool:
-    """Whether the exact solver takes a loss: convex, smooth, of opposite pairs.
-
-    Examples
-    --------
-    >>> from pairlearn import Hinge, SquaredHinge
-    >>> is_exact(Hinge()), is_exact(SquaredHinge())
-    (False, True)
-    """
+    """Whether the exact solver takes a loss: convex, smooth, of opposite pairs."""
     try:
         ExactSolver(loss)
     except ValueError:
@@ -131,26 +127,20 @@ def _ridges(d: int, strongest: int = AllPairs.strongest_ridge) -> list[float]:
 
 
 def choose_ridge(
+    task: Task,
     rows: Rows,
     y: Vector,
-    loss: PairLoss,
     weight: Vector,
-    validation_fraction: float,
-    n_jobs: int | None,
-    rng: np.random.Generator,
-    objective: Objective,
     ridge: float | None = None,
     fisher: float | None = 0.0,
 ) -> tuple[Choice, Vector]:
     """Choose the ridge by the metric of the objective on held-out folds.
 
-    The arguments are those of `fit_exact`. If there is an anchor, its ridge is chosen first; a
-    given `ridge` is then the only one that is tried for the objective.
-
     Returns the choice, and the mean of the models of the folds to start the final fit from. The
     arguments are those of `fit_exact`. If there is an anchor, its ridge is chosen first; a given
     `ridge` is then the only one that is tried for the objective.
     """
+    objective, loss, rng = task.objective, task.loss, task.rng
     by_precision = isinstance(objective.metric, AveragePrecision)
     cap = _PRECISION_CAP if by_precision else _CLASS_CAP
     if _visits_pairs(loss):
@@ -171,7 +161,7 @@ def choose_ridge(
     rarer = min(map(len, groups))
     folds = stratified(
         groups,
-        n_folds_of(validation_fraction, rarer),
+        n_folds_of(task.validation_fraction, rarer),
         rng,
         n_held=2 if rarer >= effort.many else None,
         n_repeats=_REPEATS if rarer < _FEW else 1,
@@ -199,7 +189,7 @@ def choose_ridge(
         mixtures = (0.0, *_FISHER_SHARES)
     anchors: list[Vector | None] = [None] * len(folds)
     begun = None
-    with threads(n_jobs) as run:
+    with threads(task.n_jobs) as run:
         if not objective.convex:
             pairs = [_ALL.on(*one) for one in trained]
             begun = best_of(_path(pairs, _ridges(d), measure, effort, run))

@@ -119,14 +119,11 @@ class TopDescentStream:
 
     @cached_property
     def _stream(self) -> TopStream:
-        return self._new(self._width)
-
-    def _new(self, width: int) -> TopStream:
         radius = self._solver.given_radius
         return TopStream(
             self._task.objective.candidates[0],
             self.loss,
-            width,
+            self._width,
             step_size=self._solver.given_step or _STREAM_STEP,
             radius=math.inf if radius is None else radius,
             is_scaled=self._task.is_scaled,
