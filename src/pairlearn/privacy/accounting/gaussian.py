@@ -1,18 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-r"""Exact privacy accounting of Gaussian noise.
+"""Exact privacy accounting of Gaussian noise.
 
 A randomised map M is *mu-Gaussian-DP* if telling M(S) from M(S') is never easier than telling
-N(0, 1) from N(mu, 1) (Dong, Roth and Su, 2022). The accounting uses three facts, all equalities:
-
-* f(S) + N(0, s^2 I) with L2 sensitivity D is (D / s)-Gaussian-DP;
-* mu-Gaussian-DP is (epsilon, delta)-DP exactly for
-  delta(epsilon) = Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 - epsilon/mu)
-  (the analytic Gaussian mechanism of Balle and Wang, 2018);
-* releases with mu_1, ..., mu_k, each allowed to depend on the earlier ones, are together
-  sqrt(mu_1^2 + ... + mu_k^2)-Gaussian-DP.
-
-The *mixture lemma* (`mixture_delta`) covers mechanisms that first draw randomness which does not
-depend on the data, such as the index sequence of a stochastic gradient method.
+N(0, 1) from N(mu, 1) (Dong, Roth and Su, 2022). Noise of deviation s on a value with L2 sensitivity
+D is (D / s)-Gaussian-DP. Lemmas 1 to 3 in ``docs/privacy/lemmas.md`` prove `gaussian_delta`,
+`compose` and `mixture_delta`.
 """
 
 from __future__ import annotations

@@ -1,23 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
-r"""The law of how often a run of Algorithm 1 touches one example, for runs of any length.
+"""The law of how often a run of Algorithm 1 touches one example, for runs of any length.
 
-Indices i_0, ..., i_T are uniform on n examples and step t uses the pair (i_t, i_{t-1}). The average
-of w_{j-2} over j = 1, ..., T holds T - t - 1 iterates that step t has influenced, so a change c eta
-in each step that touches example k moves the average by at most c eta H with
+Indices i_0, ..., i_T are uniform on n examples and step t uses the pair (i_t, i_{t-1}). A change
+c eta in each step that touches example k moves the average of w_{j-2} by at most c eta H with
 
     H = (1/T) sum_t (T - t - 1)_+ 1[i_t = k or i_{t-1} = k].
 
 The law of H itself takes time T^2 and more. This module groups the steps in blocks of equal length
 and gives each step the largest weight of its block. The result is the exact law of a variable that
-is never smaller than H and, with 128 blocks, about one percent larger. Within a block the number of
-touched steps follows a chain with two states ("the last index was k" or not) whose generating
-function is a power of
-
-    [ 1 - 1/n    z/n ]
-    [ z (1-1/n)  z/n ],
-
-found by repeated squaring. All terms are positive, so nothing cancels. Powers of z beyond a cap
-are dropped, and their probability goes to the value infinity.
+is never smaller than H and, with 128 blocks, about one percent larger. Lemma 7 in
+``docs/privacy/lemmas.md`` has the generating function of a block.
 """
 
 from __future__ import annotations

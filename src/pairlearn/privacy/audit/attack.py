@@ -1,27 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
-r"""Attack a mechanism and bound its epsilon from below.
+"""Attack a mechanism and bound its epsilon from below.
 
 An auditor who knows everything but the noise runs a mechanism many times on two neighbouring data
 sets S and S' and tries to tell the runs apart. If a test accepts runs on S with probability p and
-runs on S' with probability p', then (epsilon, delta)-DP implies p <= e^epsilon p' + delta, so
-
-    epsilon >= log((p - delta) / p'),
-
+runs on S' with probability p', then (epsilon, delta)-DP implies epsilon >= log((p - delta) / p'),
 and mu-Gaussian-DP implies mu >= Phi^{-1}(p) - Phi^{-1}(p'). One half of the runs chooses the
 threshold and the side of the test, and the other half bounds the two probabilities (Clopper and
 Pearson). So the bound holds with the stated confidence for every mechanism.
 
 The test statistic is the exact log-likelihood ratio of *all* releases. Each run is recorded and
 then replayed on the other data set, with the recorded outputs in place of fresh noisy values. If
-the mechanism also keeps its choice of examples secret, a likelihood ratio given that choice would
-be an unfair attack. The statistic is then the projection of a release on the line between its means
-on the two data sets.
-
-The audit also measures the noise itself (`NoiseCheck`). It refutes a mechanism that adds less noise
-than it states, or the same noise twice, even if no attack profits from that.
-
-`release_distances` compares the exact distance between the two data sets at each release with the
-claimed sensitivity. This check is deterministic and, where it applies, stronger than any audit.
+the mechanism also keeps its choice of examples secret, a ratio given that choice would be an unfair
+attack; `_projections` is then the statistic. `NoiseCheck` measures the noise itself.
 
 An audit can find a broken mechanism; it cannot prove one right.
 """
