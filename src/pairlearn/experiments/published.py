@@ -159,11 +159,7 @@ TABLES: dict[str, PublishedTable] = {
 
 
 def published_table(name: str) -> PublishedTable:
-    """Return a published table by name.
-
-    >>> published_table("table-dp-german").value("dpegd", "1.0").mean
-    0.742
-    """
+    """Return a published table by name."""
     if name not in TABLES:
         raise ValueError(f"no published table is called {name!r}; there are {', '.join(TABLES)}.")
     return TABLES[name]
@@ -207,11 +203,6 @@ def format_beside(rows: list[Beside], *, judged: bool = True) -> str:
     """Return a plain-text table of our numbers beside the paper's.
 
     Without `judged`, differences get no verdict: on parts of the data they mean nothing.
-
-    >>> rows = beside(published_table("table1"), {("ours", "usps"): (0.93, 0.005)})
-    >>> print(format_beside(rows))
-    method column here           paper          difference within sd
-    ours   usps   0.930 +- 0.005 0.926 +- 0.006 +0.004     within
     """
     head = ("method", "column", "here", "paper", "difference", "within sd")
     body = [

@@ -184,10 +184,6 @@ def discrete_gaussian(scale: int, size: int, *, bits: _Bits | None = None) -> ND
     Steinke with t = s). Integer arithmetic only.
 
     `scale` is an integer from 1 to 2^24. `bits` are bytes of the operating system by default.
-
-    >>> values = discrete_gaussian(1000, 4)
-    >>> values.dtype, values.shape
-    (dtype('int64'), (4,))
     """
     scale = check_count("scale", scale)
     size = check_count("size", size, minimum=0)

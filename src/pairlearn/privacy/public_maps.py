@@ -72,10 +72,6 @@ def map_publicly(features: Any, setting: PublicSetting) -> FeatureMap:
 
     `features` is a name in `MAPS` or a map that `check_public_map` accepts; the setting has the
     bounds.
-
-    >>> setting = PublicSetting.make(9, lower=[0], upper=[3], epsilon=1, delta=0.01)
-    >>> map_publicly("hats", setting).transform([[1.5]])
-    array([[1., 1., 0., 0.]])
     """
     check_public_map(features)
     d = setting.n_features

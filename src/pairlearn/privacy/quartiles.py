@@ -117,9 +117,6 @@ def quartile_counts(
     """Return the sums of the module: d for the first quartile, then d for the third.
 
     The sums are exact. NaN is missing. `users` numbers the user of each row from 0.
-
-    >>> quartile_counts(np.array([[1.0], [2.0], [np.nan]]), np.array([1.0]), np.array([2.0]))
-    array([2., 2.])
     """
     known = ~np.isnan(rows)
     below = [(rows <= first) & known, (rows <= third) & known]
@@ -141,11 +138,7 @@ def quartile_counts(
 
 
 def quartile_sensitivity(d: int, neighbours: str, *, users: bool = False) -> float:
-    """Return the Euclidean sensitivity of `quartile_counts` by lemma 15.
-
-    >>> quartile_sensitivity(2, "replace"), quartile_sensitivity(2, "add_remove")
-    (8.0, 6.0)
-    """
+    """Return the Euclidean sensitivity of `quartile_counts` by lemma 15."""
     rounding = math.sqrt(2.0 * d) / _GRID if users else 0.0
     return math.sqrt((32.0 if neighbours == "replace" else 18.0) * d) + rounding
 

@@ -97,11 +97,7 @@ def _check_rule(averaging: str) -> None:
 
 
 def iterate_weights(step_sizes: Vector, averaging: AverageRule) -> Vector:
-    """Return the weights of w_0, ..., w_T in the average, as `reference.average_of` forms it.
-
-    >>> iterate_weights(np.ones(4), "step_size")
-    array([0.5 , 0.25, 0.25, 0.  , 0.  ])
-    """
+    """Return the weights of w_0, ..., w_T in the average, as `reference.average_of` forms it."""
     _check_rule(averaging)
     n_steps = len(step_sizes)
     weights = np.zeros(n_steps + 1)
@@ -126,11 +122,7 @@ def tail_mass(step_sizes: Vector, averaging: AverageRule) -> Vector:
 
 
 def total_tail(step_size: float | Vector, n_steps: int, averaging: AverageRule) -> float:
-    """Return the sum of eta_j times its tail mass over all steps.
-
-    >>> total_tail(1.0, 4, "step_size"), total_tail(np.ones(4), 4, "step_size")
-    (0.75, 0.75)
-    """
+    """Return the sum of eta_j times its tail mass over all steps."""
     _check_rule(averaging)
     if not isinstance(step_size, float):
         return float(step_size @ tail_mass(step_size, averaging))

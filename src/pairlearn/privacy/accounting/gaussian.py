@@ -192,9 +192,6 @@ def mixture_delta(
 
     where delta_mu is `gaussian_delta`. The lemma reserves no part of delta for a large D_i,
     which may be infinite.
-
-    >>> round(mixture_delta(1.0, [0.0, 1.0], [0.5, 0.5], noise_scale=2.0), 6)
-    0.003415
     """
     scale = check_positive("noise_scale", noise_scale)
     distances = np.asarray(sensitivities, dtype=np.float64)
@@ -220,9 +217,6 @@ def mixture_noise_scale(
     """Return the standard deviation for which a random sensitivity keeps (epsilon, delta)-DP.
 
     Solves E delta_{D_i / s}(epsilon) = delta for s (see `mixture_delta`), rounded up.
-
-    >>> round(mixture_noise_scale([1.0], [1.0], epsilon=1.0, delta=1e-5), 3)
-    3.731
     """
     epsilon = check_positive("epsilon", epsilon)
     delta = check_fraction("delta", delta)

@@ -100,10 +100,6 @@ def touch_law(n: int, n_steps: int) -> tuple[Vector, Vector]:
     """Return values and probabilities of (an upper bound of) H; see the module.
 
     The last value is infinity, with the probability that was dropped.
-
-    >>> values, chances = touch_law(128, 888)
-    >>> round(float(values[:-1] @ chances[:-1]), 1)
-    7.0
     """
     n = check_count("n", n, minimum=2)
     n_steps = check_count("n_steps", n_steps)
@@ -124,9 +120,6 @@ def touch_noise(n: int, n_steps: int, epsilon: float, delta: float, rounding: fl
 
     `rounding` is added to every positive sensitivity; if no step touches the example, the runs are
     equal.
-
-    >>> 20.0 < touch_noise(128, 888, 1.0, 1 / 256) < 20.5
-    True
     """
     values, chances = touch_law(n, n_steps)
     apart = np.where(values > 0, values + rounding, 0.0)

@@ -234,10 +234,6 @@ def smallest_violation(
 
     Half of the runs on each data set choose the test. Each bound holds with probability
     `confidence`.
-
-    >>> found = smallest_violation(0.5, 1e-3, n_runs=2000, confidence=0.99)
-    >>> 0.7 < found < 0.85
-    True
     """
     from scipy.special import ndtr, ndtri
 

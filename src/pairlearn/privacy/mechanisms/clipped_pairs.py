@@ -31,11 +31,7 @@ _LARGEST_CURVATURE = 1e6
 
 
 def clip_rows(V: Vector, radius: float) -> Vector:
-    """Return rows scaled down to length at most `radius`.
-
-    >>> clip_rows(np.array([[3.0, 4.0]]), 1.0)
-    array([[0.6, 0.8]])
-    """
+    """Return rows scaled down to length at most `radius`."""
     lengths = np.sqrt(np.einsum("ij,ij->i", V, V))
     clipped: Vector = V * (radius / np.maximum(lengths, radius))[:, None]
     return clipped
@@ -162,10 +158,6 @@ class PairGradient:
 
     `radius` is the clipping radius C. `n_examples` is the public n of the formula, by default the
     number of rows.
-
-    >>> gradient = PairGradient(np.array([[1.0], [0.0]]), np.array([1.0, -1.0]), radius=2.0)
-    >>> gradient(np.zeros(1))
-    array([-0.25])
     """
 
     def __init__(

@@ -46,9 +46,6 @@ def to_upper(M: Vector) -> Vector:
     """Return a symmetric matrix as a vector of the same length in the Frobenius norm.
 
     It is the upper triangle, row by row, with sqrt(2) times the entries off the diagonal.
-
-    >>> to_upper(np.array([[1.0, 2.0], [2.0, 3.0]])).round(3).tolist()
-    [1.0, 2.828, 3.0]
     """
     rows, columns = _triangle(len(M))
     upper: Vector = M[rows, columns] * np.where(rows == columns, 1.0, math.sqrt(2.0))
@@ -56,11 +53,7 @@ def to_upper(M: Vector) -> Vector:
 
 
 def from_upper(v: Vector) -> Vector:
-    """Return the symmetric matrix of a vector; the inverse of `to_upper`.
-
-    >>> from_upper(np.array([1.0, 2.0 * np.sqrt(2.0), 3.0])).round(12).tolist()
-    [[1.0, 2.0], [2.0, 3.0]]
-    """
+    """Return the symmetric matrix of a vector; the inverse of `to_upper`."""
     d = (math.isqrt(8 * len(v) + 1) - 1) // 2
     rows, columns = _triangle(d)
     M = np.empty((d, d))
@@ -73,10 +66,6 @@ class PairLengths:
     r"""Bounds on the gradient of one pair at a PSD matrix W; see the module.
 
     They bound the Frobenius norm for equal and for different labels: E and D of the module.
-
-    >>> lengths = PairLengths.at(np.eye(2) / 4.0, radius=2.0, bias=1.0, different_weight=1.0)
-    >>> lengths.equal, lengths.different, lengths.change
-    (2.0, 2.0, 4.0)
     """
 
     equal: float
@@ -116,10 +105,6 @@ class MetricPairGradient:
     Equal labels are equal numbers; NaN is an unknown one. `radius` is the clipping radius C, `bias`
     the squared distance b, `different_weight` the weight a. `n_examples` is the public n of the
     formula, by default the number of rows.
-
-    >>> gradient = MetricPairGradient(np.array([[1.0], [0.0]]), np.zeros(2), radius=2.0)
-    >>> gradient(np.ones((1, 1)))
-    array([[0.5]])
     """
 
     def __init__(

@@ -45,9 +45,6 @@ class Weights:
     `mean`, `label`, `length` and `second` are b, k, r and q: the weights of v, of y and of the
     length of v, and the squared weight of v v^T, where 0 leaves second moments out. y v has weight
     1.
-
-    >>> round(Weights.free(0.5).sensitivity("replace") ** 2, 9)
-    5.0
     """
 
     mean: float
@@ -160,12 +157,7 @@ class Moments:
 
 
 def clip_to_ball(V: Vector) -> tuple[Vector, Vector]:
-    """Return the rows clipped to the unit ball and their lengths after clipping.
-
-    >>> clip_to_ball(np.array([[3.0, 4.0], [0.3, 0.4]]))
-    (array([[0.6, 0.8],
-           [0.3, 0.4]]), array([1. , 0.5]))
-    """
+    """Return the rows clipped to the unit ball and their lengths after clipping."""
     lengths = np.sqrt(np.einsum("ij,ij->i", V, V))
     clipped: Vector = V / np.maximum(lengths, 1.0)[:, None]
     return clipped, np.minimum(lengths, 1.0)
