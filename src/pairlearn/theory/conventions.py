@@ -1,11 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Common arguments of the bounds: constants, step sizes, averages and sampling.
-
-There are two sets of constants. "paper" evaluates a statement as the paper prints it, and gives an
-`AssumptionWarning` outside its conditions. "corrected" evaluates the statement that
-``docs/theory/derivations.md`` proves, and raises a `ValueError` outside its conditions. So a bound
-with corrected constants is always proved.
-"""
+"""Common arguments of the bounds: constants, step sizes, averages and sampling."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ GLOSSARY = {
     "constants": "The proved constants, or those that the paper prints.",
     "diameter": "D, the diameter of the domain.",
     "distance": r"A bound on \|w_0 - w*\|, at most the diameter D.",
-    "failure_probability": "The probability p, over the indices, that the bound fails.",
+    "failure_probability": "The probability p that the bound fails.",
     "gradient_change": (
         "Largest change c of a pair gradient, 2 G by default; see `auc_gradient_change`."
     ),

@@ -34,8 +34,6 @@ def chernoff_upper(mean: float, *, failure_probability: float) -> float:
     ----------
     mean : float
         The expectation of the sum.
-    failure_probability : float
-        The probability p of exceeding the bound.
 
     Examples
     --------
@@ -57,8 +55,6 @@ def binomial_upper(n_trials: int, probability: float, *, failure_probability: fl
         Number of trials.
     probability : float
         Probability of success.
-    failure_probability : float
-        The probability of exceeding the bound.
 
     Examples
     --------
@@ -93,8 +89,6 @@ def sensitivity_with_confidence(
 
     Parameters
     ----------
-    lipschitz : float
-        G, the Lipschitz constant of the convex pair loss.
     smoothness : float
         L, the Lipschitz constant of its gradient; the step size must be at most 2 / L.
     method : {"exact", "chernoff"}, default="exact"
@@ -159,8 +153,6 @@ def sensitivity_single_pass(
     ----------
     step_sizes : float or array of shape (T,)
         The step sizes.
-    lipschitz : float
-        G, the Lipschitz constant of the convex pair loss.
     smoothness : float
         L, the Lipschitz constant of its gradient; steps must be at most 2 / L.
 
@@ -195,11 +187,6 @@ def erm_sensitivity(
 
     An example is in 2 (n - 1) of the n (n - 1) ordered pairs; with c the change of a pair
     gradient the bound is 2 c / (alpha n) (proof of Theorem 12, and derivations, section 9).
-
-    Parameters
-    ----------
-    strong_convexity : float
-        alpha.
 
     Examples
     --------

@@ -1,11 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Stability: how far the model moves when one example is replaced, and the generalisation gap.
 
-Step t *touches* an example when it is one of i_t, i_{t-1}. Between touches the two runs apply the
-same map to two points. For smooth losses and eta <= 2/L this does not drive the points apart; for
-non-smooth losses it adds at most a multiple of eta^2 to the squared distance. A touch drives them
-apart by at most eta times the change of the gradient, ``gradient_change`` (2 G, or G for linear
-AUC).
+Step t *touches* an example when it is one of i_t, i_{t-1}. A touch drives two runs apart by at most
+eta times the change of the gradient, ``gradient_change`` (derivations, section 3).
 """
 
 from __future__ import annotations
@@ -217,8 +214,6 @@ def realized_stability(
         The path i_0, i_1, ..., i_T.
     step_sizes : array of shape (T,)
         The step sizes eta_1, ..., eta_T.
-    lipschitz : float
-        G, the Lipschitz constant of the (convex) pair loss.
     smoothness : float, default=inf
         L; when finite, steps must be at most 2 / L and the smaller smooth bound is returned.
 

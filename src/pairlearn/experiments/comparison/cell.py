@@ -138,11 +138,6 @@ class ArrayFiles:
                 with atomic_open(path) as out:
                     np.save(out, array)
 
-    def n_features(self) -> int:
-        """Return the number of features."""
-        X, _ = self.read()
-        return int(X.shape[1])
-
     def read(self) -> tuple[Any, Vector]:
         """Return (X, y); a dense X is mapped, not read."""
         y = np.load(self._file("y"))
@@ -230,7 +225,7 @@ def run_task(task: Task) -> Result | Tuning:
         if key not in _warmed:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                task.method.warm_up(task.data.n_features())
+                task.method.warm_up(int(task.data.read()[0].shape[1]))
             _warmed.add(key)
         return _tune_once(task) if task.split < 0 else _fit(task)
 

@@ -1,14 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-r"""Means, paired differences and their intervals over random re-splits of one data set.
+"""Means, paired differences and their intervals over random re-splits of one data set.
 
-Training parts of different splits share most of their examples, so the J test values are not
-independent and the usual standard error s / sqrt(J) is too small. The correction of Nadeau and
-Bengio (Machine Learning 52, 2003) replaces 1 / J by 1 / J + n_test / n_train:
-
-.. math:: \bar a \pm t_{J-1} \sqrt{(1/J + n_{test}/n_{train})\, s^2}.
-
-It is a good approximation, not a theorem. For 80/20 splits the interval does not shrink below half
-a standard deviation, however many splits there are.
+Training parts of different splits share most of their examples, so the usual standard error
+s / sqrt(J) is too small. The correction of Nadeau and Bengio (Machine Learning 52, 2003) replaces
+1 / J by 1 / J + n_test / n_train. It is a good approximation, not a theorem.
 """
 
 from __future__ import annotations

@@ -1,10 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""AUC during training: curves over time or gradients, reported as the paper does and honestly.
-
-For each method, the paper's published code reports the highest mean AUC over the recorded times,
-and the lowest standard deviation over these times, which may be another time. This module computes
-these, and the honest final pair, from the same checkpoints, to show what the reporting changes.
-"""
+"""AUC during training: curves over time or gradients, reported as the paper does and honestly."""
 
 from __future__ import annotations
 

@@ -1,11 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Measure the cost of drawing an example, and a pair, as the number of examples grows.
-
-The paper's figure on sampling shows that drawing a random pair becomes slower with n than drawing
-one example. This holds for one way to draw a pair, `numpy.random.choice(n, 2, replace=False)`,
-which shuffles all n indices for every pair. Two draws with a shift are also uniform over distinct
-pairs, and their cost does not depend on n. This module measures both.
-"""
+"""Measure the cost of drawing an example, and a pair, as the number of examples grows."""
 
 from __future__ import annotations
 

@@ -237,8 +237,6 @@ def smallest_violation(
     """
     from scipy.special import ndtr, ndtri
 
-    from pairlearn.privacy.accounting.gaussian import epsilon_of_mu
-
     n = n_runs - n_runs // 2
     epsilon = epsilon_of_mu(mu, delta)
     # Both counts are at most this many standard deviations unlucky with probability `chance`.
@@ -367,10 +365,7 @@ def log_likelihood_ratio(record: RecordingSource, replay: ReplayingSource) -> fl
     It sums over all releases, each a Gaussian around its protected value.
     """
     releases = zip(record.outputs, record.values, replay.values, record.scales, strict=True)
-    return sum(_log_ratio(*release) for release in releases)
-
-
-def _log_ratio(output: Vector, mine: Vector, theirs: Vector, scale: float) -> float:
-    """Return the log-likelihood ratio of a Gaussian output around `mine` and around `theirs`."""
-    apart = mine - theirs
-    return float(apart @ (output - 0.5 * (mine + theirs))) / (scale * scale)
+    return sum(
+        float((mine - theirs) @ (output - 0.5 * (mine + theirs))) / (scale * scale)
+        for output, mine, theirs, scale in releases
+    )

@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Private learners that use gradients over all pairs.
+"""Private learners that use gradients over all pairs, of any convex smooth loss of a clipped pair.
 
-They work on the pair loss itself and not on moments, so they apply to any convex smooth loss of a
-clipped pair: `AllPairsGradient` takes any such loss, and `privacy.mechanisms.metric_gradient` does
-the same for a metric. For linear AUC the mechanism of `privacy.mechanisms.centred` needs less
-noise; these are the generic alternatives and the baselines of the paper's tables. A step takes time
-proportional to the number of pairs.
+For linear AUC the mechanism of `privacy.mechanisms.centred` needs less noise; these are the generic
+alternatives and the baselines of the paper's tables. A step takes time proportional to the number
+of pairs.
 """
 
 from __future__ import annotations

@@ -89,26 +89,8 @@ class Weights:
 class Moments:
     """Noisy moments of one release, each divided by n and by its weight.
 
-    Parameters
-    ----------
-    label_mean : ndarray
-        Of y v.
-    mean : ndarray
-        Of v.
-    label : float
-        Of y.
-    length : float
-        Of the length of v.
-    second : ndarray or None
-        Of v v^T.
-    deviation : float
-        Standard deviation of the noise in `label_mean`.
-    weights : Weights
-        The weights: noise in `mean` is deviation / weights.mean, and so on.
-    centre, radius : ndarray, float
-        c and R of v.
-    release : Release
-        The entry in the certificate.
+    They are the means of y v, v, y, the length of v and v v^T. `deviation` is that of the noise in
+    `label_mean`; the noise in `mean` is deviation / weights.mean, and so on.
     """
 
     label_mean: Vector
