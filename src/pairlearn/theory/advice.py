@@ -92,6 +92,11 @@ def advise(
         Largest change of a pair gradient, 2 G by default; see `auc_gradient_change`. It matters
         offline, for corrected constants.
 
+    Returns
+    -------
+    Advice
+        The recommendation and the value of the bound.
+
     Examples
     --------
     >>> advice = advise(10_000, lipschitz=2.0, smoothness=1.0, diameter=2.0)
@@ -180,6 +185,11 @@ def advise_auc(
         See `advise`.
     n_steps : int, optional
         Number of steps; see `advise`.
+
+    Returns
+    -------
+    Advice
+        The recommendation and the value of the bound.
 
     Examples
     --------

@@ -99,7 +99,7 @@ def stability_nonsmooth(
     gradient_change: float | None = None,
     constants: ConstantsChoice = "corrected",
 ) -> float:
-    r"""Return the uniform argument stability of Algorithm 1 for convex losses (Theorem 4).
+    r"""Bound E\|A(S) - A(S')\| for Algorithm 1, neighbours S and S' and convex losses (Theorem 4).
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ def stability_nonsmooth(
     Returns
     -------
     float
-        A bound on E\|A(S) - A(S')\| for neighbouring S and S'.
+        The bound.
 
     Examples
     --------
@@ -157,7 +157,7 @@ def stability_smooth(
     gradient_change: float | None = None,
     constants: ConstantsChoice = "corrected",
 ) -> float:
-    r"""Return the uniform argument stability of Algorithm 1 for convex smooth losses (Theorem 5).
+    r"""Bound E\|A(S) - A(S')\| for Algorithm 1, neighbours and convex smooth losses (Theorem 5).
 
     Parameters
     ----------
@@ -171,7 +171,7 @@ def stability_smooth(
     Returns
     -------
     float
-        A bound on E\|A(S) - A(S')\| for neighbouring S and S'.
+        The bound.
 
     Examples
     --------

@@ -1,12 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Private learning on Gaussian models with a known best AUC.
 
-``pairlearn reproduce private-regimes`` draws data with many features, with few positive examples,
-and in between. It prints the mean AUC of the default with five rounds, with fewer rounds, and of
-the pair mechanisms. It tested whether a rule on public quantities (n, d, epsilon, delta) should
-choose among them; no such rule is used, see the documentation.
-
-``pairlearn reproduce private-planner`` prints simulations beside the planner's predictions.
+``pairlearn reproduce private-regimes`` tested whether a rule on public quantities (n, d, epsilon,
+delta) should choose among mechanisms; no such rule is used, see the documentation.
 """
 
 from __future__ import annotations

@@ -106,17 +106,9 @@ class Moments:
 
     @classmethod
     def from_sums(
-        cls,
-        noisy: Vector,
-        n: int,
-        *,
-        weights: Weights,
-        centre: Vector,
-        radius: float,
-        deviation: float,
-        release: Release,
+        cls, noisy: Vector, n: int, *, weights: Weights, centre: Vector, **others: Any
     ) -> Moments:
-        """Return the moments of n records from the noisy sum of their statistics."""
+        """Return the moments of n records from their noisy sums; `others` are the other fields."""
         d = len(centre)
         second = None
         if weights.second:
@@ -130,11 +122,9 @@ class Moments:
             label=float(noisy[2 * d] / (weights.label * n)),
             length=float(noisy[2 * d + 1] / (weights.length * n)),
             second=second,
-            deviation=deviation,
             weights=weights,
             centre=centre,
-            radius=radius,
-            release=release,
+            **others,
         )
 
 
