@@ -126,8 +126,6 @@ class LocalizedGradient(LocalizedMechanism):
     T_k steps changes by at most C s eta (T_k + 1) / n_k, s = sigmoid(C r) in a ball of radius r. A
     replaced example lies in one stage only, so each stage may spend the whole budget.
 
-    Rows are dealt to the stages in a secret order; `LocalizedMechanism` proves that this is safe.
-
     The released code of the published method has no Lipschitz constant in its noise; here the
     constant is proved and the noise is that of the analytic Gaussian mechanism.
 

@@ -97,8 +97,6 @@ class LocalizedHinge(LocalizedMechanism):
     Gaussian mechanism; the published one lacks a factor sqrt 2. A replaced example lies in one
     stage, so each stage may spend the whole budget.
 
-    Rows are dealt to the stages in a secret order; `LocalizedMechanism` proves that this is safe.
-
     *Cost.* Stage k takes about 6 n_k steps of n_k^2 d / 4 operations. More than `LARGEST_N`
     examples are refused; use ``LocalizedPairSGD(loss=SmoothedHinge(width))`` for them.
 

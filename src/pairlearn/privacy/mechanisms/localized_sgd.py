@@ -69,8 +69,6 @@ class LocalizedPairSGD(LocalizedMechanism):
     A replaced example lies in one stage, and later stages see that stage's noisy centre only, so
     every stage may spend all of (epsilon, delta).
 
-    Rows are dealt to the stages in a secret order; `LocalizedMechanism` proves that this is safe.
-
     With few examples this mechanism is close to chance: sampling with replacement, halving the
     data and averaging each cost signal. It is here to reproduce the paper and is not the default.
 
