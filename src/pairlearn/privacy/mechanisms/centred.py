@@ -350,15 +350,7 @@ def _log_odds(
     direction: Vector, solver: Vector, shrunk: Vector, last: Moments, covariance: Vector,
     variance: float, beliefs: _Beliefs, mean: float,
 ) -> tuple[float, float]:  # fmt: skip
-    r"""Return slope and offset of the log odds over the score minus the threshold.
-
-    If scores are normal with variance s^2 in both classes and means Delta apart, the log odds have
-    the slope Delta / s^2. Delta = w . Cov(x, y) / h minus a bias: w depends on Cov(x, y), so the
-    noise in it adds variance tr((S + lambda I)^{-1}) on average. And
-    s^2 = w' (S - Cov Cov' / (1 - m^2)) w. Clipping has shortened both; the released length of a
-    record, compared with the root of tr S, tells by how much. The offset makes the mean probability
-    of normal scores with the released mean and variance equal to the released share of positives.
-    """
+    """Return slope and offset of the log odds over the score minus the threshold (lemma 5)."""
     label = beliefs.label
     total = float(direction @ covariance)
     noise = variance * float(np.trace(solver)) / last.radius

@@ -169,13 +169,9 @@ class MetricGradient(Mechanism):
     bound of the module holds in each step. T steps with mu / sqrt(T) each compose to mu. Lemma 9
     bounds the rounding.
 
-    *Step size.* It does not depend on the data. Suppose pairs have length C in all directions and
-    K = 1 + 1/a classes have equally many examples. At the start, a step of 2 K d b/C^4 times the
-    gradient would then change W, relatively, by the difference in spread of equal and different
-    pairs. This length times `step` is divided among the steps. It is reduced so that the noise of
-    all steps, with largest eigenvalue near sqrt(2 d) times its standard deviation, stays below
-    `noise_limit` times b/C^2, the first eigenvalue of W. So with a small budget the metric stays
-    near the Euclidean one instead of becoming noise.
+    *Step size.* It does not depend on the data. It is reduced so that the noise of all steps stays
+    below `noise_limit` times b/C^2, the first eigenvalue of W (lemma 11). So with a small budget
+    the metric stays near the Euclidean one instead of becoming noise.
 
     Parameters
     ----------
@@ -189,7 +185,7 @@ class MetricGradient(Mechanism):
     different_weight : float, default=1.0
         The weight a of pairs with different labels, at most 1; 1/(K - 1) balances K classes.
     step : float, default=2.0
-        Length of the path in the unit above.
+        Length of the path, in units of 2 K d b/C^4 times the gradient, with K = 1 + 1/a.
     noise_limit : float, default=0.5
         Bound on the noise relative to the start.
 

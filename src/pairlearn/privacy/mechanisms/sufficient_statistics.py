@@ -171,10 +171,8 @@ def release_moments(
 
     `centre` and `radius` are public, or computed from earlier releases only. `n_examples` is the
     public number that turns sums into means. `users` gives the user of each row, in increasing
-    order; by default each row is a separate user. A secure source adds discrete noise, which needs
-    each record's statistics rounded to a grid before the sum. The sensitivity then grows by the
-    grid step times the root of the number of statistics (half a step per record and coordinate, two
-    records).
+    order; by default each row is a separate user. A secure source adds discrete noise, and the
+    sensitivity grows by the rounding of each record's statistics to a grid (lemma 4).
     """
     d = Z.shape[1]
     mu = check_positive("mu", mu)
