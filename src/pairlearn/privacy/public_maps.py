@@ -1,13 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-r"""Build feature maps from public numbers only, for private learners.
+"""Build feature maps from public numbers only, for private learners.
 
-A map z = phi(x) that works row by row and uses public numbers only leaves every proof intact:
-replacing one example replaces one mapped row, and the bounds of each mapped coordinate are public.
-Anything a map learns from examples (knots at quantiles, landmarks, a bandwidth from distances)
-would be a release without noise. So hats have knots spaced evenly between the public bounds, and
-random frequencies come from a public seed, for features in units of the public bounds.
-
-Noise grows with the root of the number of mapped features, so the maps here are small.
+A map that works row by row and uses public numbers only leaves every proof intact. Anything a map
+learns from examples (knots at quantiles, landmarks, a bandwidth from distances) would be a release
+without noise. Noise grows with the root of the number of mapped features, so the maps are small.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Sensitivity of the model to one example, and the Gaussian noise that hides it.
+"""Sensitivity of the model to one example, and the Gaussian noise that hides it (Lemmas 5 to 7).
 
-Sensitivity with high probability over the indices is Lemma 7 of the paper (its Chernoff bound is
-Lemma 6, its Gaussian mechanism Lemma 5). The realised sensitivity of a given index path is
-`pairlearn.theory.stability.realized_stability`.
+The sensitivity of a given index path is `pairlearn.theory.stability.realized_stability`.
 """
 
 from __future__ import annotations

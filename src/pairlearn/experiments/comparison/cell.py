@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Compute one cell of a comparison; the same task gives the same numbers in any process.
 
-A task carries everything that determines its result. Random numbers come from one `SeedSequence`
-child for each (data set, split, method), derived from the names and not from the order. So neither
-the number of workers nor the other methods of a comparison change them.
+Random numbers come from one `SeedSequence` child for each (data set, split, method), derived from
+the names and not from the order. So neither workers nor other methods change them.
 """
 
 from __future__ import annotations
