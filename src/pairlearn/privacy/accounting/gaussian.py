@@ -181,17 +181,11 @@ def noise_scale_for(sensitivity: float, epsilon: float, delta: float) -> float:
 def mixture_delta(
     epsilon: float, sensitivities: ArrayLike, probabilities: ArrayLike, *, noise_scale: float
 ) -> float:
-    r"""Return delta(epsilon) of Gaussian noise when the sensitivity is itself random.
+    """Return delta(epsilon) of Gaussian noise when the sensitivity is itself random.
 
-    Mixture lemma: let i be drawn independently of the data and kept secret, A_i(S) be computed
-    and N(0, s^2 I) be added. If \|A_i(S) - A_i(S')\| <= D_i, then for each event O
-
-        P[M(S) in O] - e^epsilon P[M(S') in O]
-            = E_i( P[A_i(S) + noise in O | i] - e^epsilon P[A_i(S') + noise in O | i] )
-            <= E_i delta_{D_i / s}(epsilon),
-
-    where delta_mu is `gaussian_delta`. The lemma reserves no part of delta for a large D_i,
-    which may be infinite.
+    Mixture lemma (lemma 3): a secret draw i that does not depend on the data has the sensitivity
+    D_i, which may be infinite. The result is the mean of `gaussian_delta` over the draws; no part
+    of delta is reserved for a large D_i.
     """
     scale = check_positive("noise_scale", noise_scale)
     distances = np.asarray(sensitivities, dtype=np.float64)

@@ -114,9 +114,7 @@ def touch_law(n: int, n_steps: int) -> tuple[Vector, Vector]:
 
 @lru_cache(maxsize=1024)
 def touch_noise(n: int, n_steps: int, epsilon: float, delta: float, rounding: float = 0.0) -> float:
-    r"""Return the noise that protects the average of w_{j-2} if each touched step moves by 1.
-
-    Solves E delta(epsilon, H / s) = delta for s (the mixture lemma, `mixture_noise_scale`).
+    """Return the noise that protects the average of w_{j-2} if each touched step moves by 1.
 
     `rounding` is added to every positive sensitivity; if no step touches the example, the runs are
     equal.
