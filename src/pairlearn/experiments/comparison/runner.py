@@ -102,6 +102,14 @@ class Comparison:
             if result.dataset == dataset and result.method == method
         }
 
+    def by_method(self) -> Iterator[tuple[str, str, list[Result]]]:
+        """Yield data set, method and results, where there are any."""
+        for dataset in self.datasets:
+            for method in self.methods:
+                found = list(self.values(dataset, method).values())
+                if found:
+                    yield dataset, method, found
+
 
 def compare(
     datasets: Sequence[Dataset],
