@@ -72,5 +72,3 @@ def test_text_keeps_the_papers_order():
 def test_unknown_names():
     with pytest.raises(ValueError, match="table-dp-time"):
         published_table("table2")
-    with pytest.raises(KeyError, match="sgd-pair"):
-        published_table("table1").value("ours", "w8a")

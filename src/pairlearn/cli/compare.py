@@ -111,16 +111,21 @@ def _told() -> Iterator[None]:
 
 def _compare(options: Options) -> None:
     """Compare on data sets and tables; print the result and write the report."""
+    from pairlearn.data import load
     from pairlearn.experiments import HONEST, PAPER, compare
     from pairlearn.progress import Progress
 
     as_json, report, store = options.as_json, options.report, options.store
     typed = shlex.join(["pairlearn", *sys.argv[1:]])
-    files = [name for name in options.datasets if _is_file(name)]
+    # A file exists, or its name ends like that of a table.
+    files = [
+        name for name in options.datasets
+        if Path(name).exists() or Path(name).suffix in (".csv", ".tsv", ".parquet")
+    ]  # fmt: skip
     try:
         with _told():
             chosen = _methods(options, files=bool(files))
-            loaded = [_table(name, options.reading, as_json) if name in files else _named(name)
+            loaded = [_table(name, options.reading, as_json) if name in files else load(name)
                       for name in options.datasets]  # fmt: skip
             if report is None and files:
                 report = Path(f"{loaded[0].name}-report")
@@ -157,17 +162,6 @@ def _compare(options: Options) -> None:
         click.echo(failure.line, err=True)
     if comparison.failures:
         sys.exit(1)
-
-
-def _is_file(name: str) -> bool:
-    """Return whether DATA is a file: it exists, or its name ends like that of a table."""
-    return Path(name).exists() or bool(Path(name).suffix in (".csv", ".tsv", ".parquet"))
-
-
-def _named(name: str) -> Dataset:
-    from pairlearn.data import load
-
-    return load(name)
 
 
 def _table(name: str, reading: Reading, as_json: bool) -> Dataset:

@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Import scikit-learn without its slow dependencies, which halves the start of a run.
 
-``import sklearn.base`` imports ``scipy.stats``, ``scipy.special`` (which takes its own docstrings
-apart), modules of NumPy for tests and for Fortran, ``asyncio`` by way of joblib, and pandas if it
-is installed. Training and scoring arrays need none of them. A placeholder stands for each until one
-of its names is used. pandas is hidden while scikit-learn looks for it, and can be imported later.
+Training and scoring arrays need none of them. A placeholder stands for each until one of its names
+is used. pandas is hidden while scikit-learn looks for it, and can be imported later.
 """
 
 from __future__ import annotations

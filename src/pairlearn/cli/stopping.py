@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any
 
 #: A second signal within this many seconds counts as the first: a key was pressed twice, or a
@@ -74,12 +74,7 @@ class Stopping(AbstractContextManager["Stopping"]):
                 self._before[number] = signal.signal(number, self._receive)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.open = self._always = False
         for number, handler in self._before.items():
             # None: the handler was installed by C, and Python cannot restore it.

@@ -1,11 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The numbers that the paper publishes, and a comparison of ours with them.
+"""The numbers that the paper publishes (`CITATION`), and a comparison of ours with them.
 
-Yang, Lei, Wang, Yang, Ying: "Simple Stochastic and Online Gradient Descent Algorithms for Pairwise
-Learning", NeurIPS 2021, arXiv:2111.12050. Transcribed from the tables of section 6 and of the
-appendix on additional experiments. The plus-minus is the paper's standard deviation over runs. Its
-published code takes mean and deviation at different times of training (the highest mean, the lowest
-deviation), so the deviations are rather small.
+They are those of section 6 and of the appendix on additional experiments. The plus-minus is the
+paper's standard deviation over runs, which is rather small: see `auc_tables`.
 """
 
 from __future__ import annotations
@@ -38,15 +35,6 @@ class PublishedTable:
     where: str
     columns: tuple[str, ...]
     rows: dict[str, tuple[Published, ...]]
-
-    def value(self, row: str, column: str) -> Published:
-        """Return one cell."""
-        if row not in self.rows or column not in self.columns:
-            raise KeyError(
-                f"{self.name} has rows {', '.join(self.rows)} and columns "
-                f"{', '.join(self.columns)}, not ({row}, {column})."
-            )
-        return self.rows[row][self.columns.index(column)]
 
     def cells(self) -> dict[tuple[str, str], Published]:
         """Return every cell by (row, column)."""
@@ -84,18 +72,13 @@ TABLES: dict[str, PublishedTable] = {
     table.name: table
     for table in (
         PublishedTable(
-            name="table1",
-            caption="Test AUC, mean and standard deviation",
-            where="tab:gen-hinge",
-            columns=_SETS,
-            rows={**_FULL_BUFFERS, "spauc": _SPAUC},
+            "table1", "Test AUC, mean and standard deviation", "tab:gen-hinge", _SETS,
+            {**_FULL_BUFFERS, "spauc": _SPAUC},
         ),
         PublishedTable(
-            name="table-rs1",
-            caption="Test AUC, with the buffer methods at buffer size 1 as well",
-            where="tab:gen-hinge-extension",
-            columns=_SETS,
-            rows={
+            "table-rs1", "Test AUC, with the buffer methods at buffer size 1 as well",
+            "tab:gen-hinge-extension", _SETS,
+            {
                 **_FULL_BUFFERS,
                 "olp-rs1": _row((0.736, 0.074), (0.630, 0.065), (0.668, 0.026), (0.683, 0.033),
                                 (0.749, 0.045), (0.737, 0.056)),
@@ -105,11 +88,10 @@ TABLES: dict[str, PublishedTable] = {
             },
         ),
         PublishedTable(
-            name="table-dp-diabetes",
-            caption="Private AUC on diabetes by nominal epsilon, n = 256, delta = 1/256",
-            where="tab:dp-logistic",
-            columns=_BUDGETS,
-            rows={
+            "table-dp-diabetes",
+            "Private AUC on diabetes by nominal epsilon, n = 256, delta = 1/256",
+            "tab:dp-logistic", _BUDGETS,
+            {
                 "ours": _row((0.690, 0.094), (0.751, 0.028), (0.771, 0.016), (0.783, 0.024),
                              (0.784, 0.018), (0.789, 0.018)),
                 "dpegd": _row((0.624, 0.109), (0.727, 0.055), (0.768, 0.027), (0.796, 0.011),
@@ -118,11 +100,9 @@ TABLES: dict[str, PublishedTable] = {
             },
         ),
         PublishedTable(
-            name="table-dp-german",
-            caption="Private AUC on german by nominal epsilon, n = 256, delta = 1/256",
-            where="tab:dp-logistic-more",
-            columns=_BUDGETS,
-            rows={
+            "table-dp-german", "Private AUC on german by nominal epsilon, n = 256, delta = 1/256",
+            "tab:dp-logistic-more", _BUDGETS,
+            {
                 "ours": _row((0.614, 0.035), (0.672, 0.064), (0.721, 0.024), (0.725, 0.032),
                              (0.747, 0.019), (0.749, 0.021)),
                 "dpegd": _row((0.598, 0.018), (0.703, 0.039), (0.723, 0.029), (0.742, 0.028),
@@ -131,11 +111,9 @@ TABLES: dict[str, PublishedTable] = {
             },
         ),
         PublishedTable(
-            name="table-dp-time-auc",
-            caption="Private AUC at epsilon = 1 by training size",
-            where="tab:dp-logistic-time",
-            columns=_SIZES,
-            rows={
+            "table-dp-time-auc", "Private AUC at epsilon = 1 by training size",
+            "tab:dp-logistic-time", _SIZES,
+            {
                 "ours": _row((0.709, 0.051), (0.788, 0.019), (0.790, 0.021), (0.681, 0.029),
                              (0.692, 0.032), (0.734, 0.022)),
                 "dpegd": _row((0.705, 0.070), (0.772, 0.017), (0.777, 0.023), (0.687, 0.033),
@@ -143,11 +121,9 @@ TABLES: dict[str, PublishedTable] = {
             },
         ),
         PublishedTable(
-            name="table-dp-time",
-            caption="CPU seconds at epsilon = 1 by training size, on the authors' machine",
-            where="tab:dp-logistic-time",
-            columns=_SIZES,
-            rows={
+            "table-dp-time", "CPU seconds at epsilon = 1 by training size, on the authors' machine",
+            "tab:dp-logistic-time", _SIZES,
+            {
                 "ours": _row((0.046, 0.010), (0.096, 0.019), (0.135, 0.026), (0.377, 0.097),
                              (0.637, 0.136), (0.767, 0.151)),
                 "dpegd": _row((0.421, 0.067), (0.885, 0.158), (1.41, 0.248), (1.00, 0.185),
@@ -159,11 +135,7 @@ TABLES: dict[str, PublishedTable] = {
 
 
 def published_table(name: str) -> PublishedTable:
-    """Return a published table by name.
-
-    >>> published_table("table-dp-german").value("dpegd", "1.0").mean
-    0.742
-    """
+    """Return a published table by name."""
     if name not in TABLES:
         raise ValueError(f"no published table is called {name!r}; there are {', '.join(TABLES)}.")
     return TABLES[name]
@@ -207,24 +179,13 @@ def format_beside(rows: list[Beside], *, judged: bool = True) -> str:
     """Return a plain-text table of our numbers beside the paper's.
 
     Without `judged`, differences get no verdict: on parts of the data they mean nothing.
-
-    >>> rows = beside(published_table("table1"), {("ours", "usps"): (0.93, 0.005)})
-    >>> print(format_beside(rows))
-    method column here           paper          difference within sd
-    ours   usps   0.930 +- 0.005 0.926 +- 0.006 +0.004     within
     """
     head = ("method", "column", "here", "paper", "difference", "within sd")
     body = [
-        (
-            r.row,
-            r.column,
-            mean_sd(r.mean, r.sd),
-            mean_sd(r.published.mean, r.published.sd),
-            f"{r.difference:+.3f}",
-            r.verdict,
-        )
+        (r.row, r.column, mean_sd(r.mean, r.sd), mean_sd(r.published.mean, r.published.sd),
+         f"{r.difference:+.3f}", r.verdict)
         for r in rows
-    ]
+    ]  # fmt: skip
     shown = len(head) if judged else len(head) - 2
     return text_table(head[:shown], [line[:shown] for line in body], gap=" ")
 

@@ -1,33 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-r"""Evaluate a fixed model on private examples: AUC and ROC curve with valid intervals.
+"""Evaluate a fixed model on private examples: AUC and ROC curve with valid intervals.
 
-**AUC.** For n examples with scores s, n_+ of them positive, let
-
-    U = sum over positive i and negative j of sign(s_i - s_j) / 2,
-
-so that U = (AUC - 1/2) n_+ (n - n_+). The release is (U/(n - 1), sqrt(3/4) n_+) plus Gaussian
-noise.
-
-*Sensitivity 1 (one example replaced).* If the label stays, n_+ does not change. At most n - 1 pairs
-hold the example, and each changes by at most 1, from -1/2 to 1/2: |dU|/(n - 1) <= 1. If the label
-flips, each of the other n - 1 examples forms a pair with it either before or after, never both
-(its label is opposite to one of the two labels). Each pair contributes at most 1/2, so
-|dU|/(n - 1) <= 1/2, and n_+ changes by 1: 1/4 + 3/4 = 1. [] Both cases attain it.
-
-*Interval.* Let X be the noisy U, N the noisy n_+ with variance v = 4/(3 mu^2). N (n - N) + v is
-unbiased for n_+ (n - n_+), with variance (n - 2 n_+)^2 v + 2 v^2, and X has the variance
-(n - 1)^2/mu^2 about U. So for the AUC A of the sample, X - (A - 1/2)(N (n - N) + v) has mean 0 and
-known variance. The interval is the set of all A for which it is within z standard deviations of 0
-(Fieller's method: no quotient of noisy numbers has to be normal). The interval for the population
-adds the largest possible variance of an AUC, A (1 - A)/min(n_+, n - n_+) (van Dantzig, 1951), times
-(n_+ (n - n_+))^2.
-
-**ROC curve.** For each class, the scores are counted in bins between public thresholds. Replacing
-an example moves it from one count to another, so the L2 sensitivity of all counts together is
-sqrt(2). With T_k positives at or above threshold k and P positives in all, T_k - t P has mean 0 for
-the true rate t and variance s^2 ((1 - t)^2 a + t^2 b), with a bins above and b below. P t (1 - t)
-is added for the sample. The band is the set of rates within z, with z for all rates at once
-(Bonferroni). It is then made monotone, which keeps its coverage because true rates are monotone.
+The AUC comes from a noisy (U/(n - 1), sqrt(3/4) n_+), where n_+ of n examples are positive and
+U = (AUC - 1/2) n_+ (n - n_+). The ROC curve comes from noisy counts of the scores of each class
+between public thresholds. Lemma 13 in ``docs/privacy/lemmas.md`` proves the sensitivities, 1 and
+sqrt(2), and derives the intervals.
 """
 
 from __future__ import annotations

@@ -1,15 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-r"""Sample the secret noise of private releases.
+"""Sample the secret noise of private releases, straight from the bytes of the operating system.
 
-The noise comes straight from the bytes of the operating system. No generator stands in between,
-so no attacker can reconstruct its state. A `NoiseSource` gives
-
-* by default the *discrete* Gaussian on the integers, sampled exactly (Canonne, Kamath and Steinke,
-  2020) with integer arithmetic only, or
-* with ``secure=False``, Gaussian noise in floating point: faster, but the exact set of reachable
-  doubles can betray the value under the noise (Mironov, 2012).
-
-A source with a seed is reproducible, hence not private; its `private` is False.
+No generator stands in between, so no attacker can reconstruct its state. The discrete Gaussian is
+sampled exactly with integer arithmetic only (Canonne, Kamath and Steinke, 2020).
 """
 
 from __future__ import annotations
@@ -184,10 +177,6 @@ def discrete_gaussian(scale: int, size: int, *, bits: _Bits | None = None) -> ND
     Steinke with t = s). Integer arithmetic only.
 
     `scale` is an integer from 1 to 2^24. `bits` are bytes of the operating system by default.
-
-    >>> values = discrete_gaussian(1000, 4)
-    >>> values.dtype, values.shape
-    (dtype('int64'), (4,))
     """
     scale = check_count("scale", scale)
     size = check_count("size", size, minimum=0)
@@ -223,7 +212,9 @@ class NoiseSource:
     Parameters
     ----------
     secure : bool, default=True
-        Whether releases must be discrete Gaussian on an integer grid.
+        Whether releases must be discrete Gaussian on an integer grid. Floating-point noise is
+        faster, but the exact set of reachable doubles can betray the value under the noise
+        (Mironov, 2012).
     seed : int, optional
         Makes the noise reproducible: for tests and simulations, not for private data.
     key : bytes, optional

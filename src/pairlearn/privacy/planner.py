@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-r"""Predict the cost of privacy in AUC, before touching any private data.
+"""Predict the cost of privacy in AUC, before touching any private data.
 
 The model: within each class the d features are Gaussian with equal variances, the best linear
 score has AUC a, and a share p of the examples is positive. With g = sqrt(2) Phi^{-1}(a) the gap
@@ -9,17 +9,10 @@ Cov(x, y) = 2 p (1 - p) g along one axis, with an error of variance
     v = 4 p (1 - p) / n  +  c^2 d (1 + |2p - 1|)^2 / (n mu)^2
 
 in each direction: sampling, and noise of a release with radius c sqrt(d) / 2. The angle theta
-between the estimated and the best direction gives the AUC Phi(Phi^{-1}(a) cos theta). Its
-expectation is integrated numerically. The one constant c was fitted to simulations of the
-mechanism itself; ``pairlearn reproduce private-planner`` repeats them beside the predictions.
-
-Public bounds that are w times wider than necessary multiply the noise by max(1, .55 w), because
-the mechanism finds centre and radius only roughly. Bounds found with a part of the budget
-(`privacy.quartiles`) multiply it by 2.5 + 4 s for every w, where s = sqrt(2 d L / share) / (n mu)
-is the noise of a count of L levels as a share of n. Both factors were fitted to `simulated_auc`.
-
-Correlated or skewed features, wrong bounds and discrete codes change the result. Read the plan as
-an order of magnitude, not as a promise.
+between the estimated and the best direction gives the AUC Phi(Phi^{-1}(a) cos theta). The constant
+c and the factors for wide bounds were fitted to `simulated_auc`; ``pairlearn reproduce
+private-planner`` repeats the simulations beside the predictions. Correlated or skewed features,
+wrong bounds and discrete codes change the result: read the plan as an order of magnitude.
 """
 
 from __future__ import annotations
@@ -37,7 +30,7 @@ from pairlearn.privacy.noise import NoiseSource
 from pairlearn.privacy.quartiles import PrivateBounds, find_bounds
 from pairlearn.validation import check_count, check_fraction, check_positive
 
-# c of the module, fitted to `simulated_auc` over the grid of `pairlearn reproduce private-planner`.
+# c of the module.
 _NOISE_CONSTANT = 2.3
 # Noise factor for each multiple by which the public bounds are too wide, fitted.
 _WIDE_BOUNDS = 0.55

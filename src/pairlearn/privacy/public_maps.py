@@ -1,13 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-r"""Build feature maps from public numbers only, for private learners.
+"""Build feature maps from public numbers only, for private learners.
 
-A map z = phi(x) that works row by row and uses public numbers only leaves every proof intact:
-replacing one example replaces one mapped row, and the bounds of each mapped coordinate are public.
-Anything a map learns from examples (knots at quantiles, landmarks, a bandwidth from distances)
-would be a release without noise. So hats have knots spaced evenly between the public bounds, and
-random frequencies come from a public seed, for features in units of the public bounds.
-
-Noise grows with the root of the number of mapped features, so the maps here are small.
+A map that works row by row and uses public numbers only leaves every proof intact. Anything a map
+learns from examples (knots at quantiles, landmarks, a bandwidth from distances) would be a release
+without noise. Noise grows with the root of the number of mapped features, so the maps are small.
 """
 
 from __future__ import annotations
@@ -72,10 +68,6 @@ def map_publicly(features: Any, setting: PublicSetting) -> FeatureMap:
 
     `features` is a name in `MAPS` or a map that `check_public_map` accepts; the setting has the
     bounds.
-
-    >>> setting = PublicSetting.make(9, lower=[0], upper=[3], epsilon=1, delta=0.01)
-    >>> map_publicly("hats", setting).transform([[1.5]])
-    array([[1., 1., 0., 0.]])
     """
     check_public_map(features)
     d = setting.n_features

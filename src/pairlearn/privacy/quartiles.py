@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-r"""Find bounds of the features from the private data, for a part of the budget.
+"""Find bounds of the features from the private data, for a part of the budget.
 
 Noise is proportional to the width of the bounds, so bounds much wider than the data drown the
 signal. Without better public bounds, a noisy bisection inside a public range finds the quartiles of
@@ -8,28 +8,9 @@ three standard deviations of a normal feature.
 
 Level l asks, for each of d features and for q = 1/4 and q = 3/4, how many more examples than a
 share q lie at or below the current threshold t. The answer is the sum over the records of
-
-    4 \cdot 1[x <= t] - 4 q,    that is  3 or -1  (first quartile)  and  1 or -3  (third).
-
-A noisy sum above 0 says that the quartile lies at or below t. A missing value counts 0 in both.
-
-**Sensitivity (replace one record).** Thresholds are public or depend on earlier releases only. The
-two thresholds of a feature may stand in either order. One record gives one pair of numbers for each
-feature: (3, 1), (3, -3), (-1, 1), (-1, -3) or (0, 0). The pair (3, -3) needs t_1 > t_3 and (-1, 1)
-needs t_1 < t_3, so they never occur together. The largest distance between pairs that do is
-sqrt(32), from (3, 1) to (-1, -3): (3, -3) is 4 from either of these and sqrt(18) from (0, 0), and
-(-1, 1) is 4 and sqrt(2) away. A record has d features, so the sum changes by at most sqrt(32 d) in
-the Euclidean norm.
-
-**Add or remove one record.** The longest of these pairs is (3, -3), so sqrt(18 d). []
-
-**Users with several records** contribute the mean over their records. It lies in the convex hull of
-the pairs of one record, so the bounds above hold for a user with all records. Means are rounded to
-multiples of 2^-20 before they are summed. This adds half a step for each of the two users in each
-of 2 d coordinates: 2^-20 sqrt(2 d).
-
-L levels with mu_0 / sqrt(L) each are mu_0-GDP together. With a learner of mu_1 that works within
-the bounds the composition is adaptive: sqrt(mu_0^2 + mu_1^2).
+4 1[x <= t] - 4 q, or 0 for a missing value. A noisy sum above 0 says that the quartile lies at or
+below t. A user with several records contributes the mean over them. Lemma 15 in
+``docs/privacy/lemmas.md`` proves `quartile_sensitivity`.
 """
 
 from __future__ import annotations
@@ -136,9 +117,6 @@ def quartile_counts(
     """Return the sums of the module: d for the first quartile, then d for the third.
 
     The sums are exact. NaN is missing. `users` numbers the user of each row from 0.
-
-    >>> quartile_counts(np.array([[1.0], [2.0], [np.nan]]), np.array([1.0]), np.array([2.0]))
-    array([2., 2.])
     """
     known = ~np.isnan(rows)
     below = [(rows <= first) & known, (rows <= third) & known]
@@ -160,11 +138,7 @@ def quartile_counts(
 
 
 def quartile_sensitivity(d: int, neighbours: str, *, users: bool = False) -> float:
-    """Return the Euclidean sensitivity of `quartile_counts` that the module proves.
-
-    >>> quartile_sensitivity(2, "replace"), quartile_sensitivity(2, "add_remove")
-    (8.0, 6.0)
-    """
+    """Return the Euclidean sensitivity of `quartile_counts` by lemma 15."""
     rounding = math.sqrt(2.0 * d) / _GRID if users else 0.0
     return math.sqrt((32.0 if neighbours == "replace" else 18.0) * d) + rounding
 

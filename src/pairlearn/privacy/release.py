@@ -1,14 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-r"""Release one vector with Gaussian noise, in floating point or on a grid.
+"""Release one vector with Gaussian noise, in floating point or on a grid.
 
-With a secure source the vector is rounded to the grid h Z^p before integer noise is added. The
-released law then depends on the data through integers only. Two rounded vectors are at most
-h sqrt(p) further apart than the vectors themselves (half a step for each of the two and each
-coordinate). The discrete Gaussian with parameter s = 2^20 h or more has the same log-likelihood
-ratio as the continuous one, linear in the output; see `privacy.mechanisms.sufficient_statistics`.
-
-The grid does not cover rounding *inside* an iterative computation. `rounding_drift` bounds that
-rounding, and mechanisms with many steps add it to their sensitivity.
+With a secure source the vector is rounded to a grid before integer noise is added, and the rounding
+is added to the sensitivity. The grid does not cover rounding *inside* an iterative computation.
+`rounding_drift` bounds that, and mechanisms with many steps add it. See lemma 9 in
+``docs/privacy/lemmas.md``.
 """
 
 from __future__ import annotations
@@ -28,11 +24,7 @@ GRID_STEPS = 1 << 20
 def rounding_drift(n_steps: int, n_features: int, *, radius: float) -> float:
     r"""Bound how far rounding can drive apart two runs of projected gradient descent.
 
-    A step computes a score, a slope, the new iterate and its length. With unit roundoff u = 2^-53
-    the score of a vector of length r with d entries is off by at most d u r C, hence the new
-    iterate by at most (eta C^2/4) d u r <= 2 d u r for a step within 8/C^2, and the other
-    operations add less than 8 u r. Steps are non-expansive, so errors add up; there are two runs,
-    and a factor of 2 covers products of errors: n_steps (8 d + 32) 2^-53 r in all.
+    The bound is n_steps (8 d + 32) 2^-53 r for steps in a ball of radius r; lemma 9 derives it.
 
     >>> rounding_drift(1000, 10, radius=1.0) < 2e-11
     True

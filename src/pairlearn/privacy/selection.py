@@ -1,20 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-r"""Choose among models by their AUC on private data.
+"""Choose among models by their AUC on private data.
 
-Choosing the best of k models on private data costs privacy like any other query. The utility of a
-model with scores s on n held-out examples is its share of correctly ordered pairs,
-
-    u = 1/(n (n - 1)) sum over (i, j) with y_i = 1, y_j = -1 of 1[s_i > s_j] + 1[s_i = s_j] / 2,
-
-which ranks models as AUC does. *Sensitivity 1/n*: replacing one example touches its n - 1 pairs. A
-pair with a given partner is active before and after (same label) or in exactly one of the two
-(label flipped), so it changes u by at most 1/(n (n - 1)). []
-
-*Permute and flip* (McKenna and Sheldon, 2020) visits the models in a random order and takes the
-first whose coin, with probability exp(-epsilon n (max u - u_c) / 2), shows heads. It is epsilon-DP
-for every k, and never worse than the exponential mechanism with the same epsilon. Wins are counted
-in half pairs and the coin uses integers, so no rounding affects the guarantee. If the candidates
-depend on the held-out examples, their own privacy cost must be added.
+The utility of a model is its share of correctly ordered pairs among n (n - 1), which ranks models
+as AUC does and has sensitivity 1/n. *Permute and flip* (McKenna and Sheldon, 2020) visits the
+models in a random order and takes the first whose coin, with probability
+exp(-epsilon n (max u - u_c) / 2), shows heads. Lemma 10 in ``docs/privacy/lemmas.md`` proves it.
 """
 
 from __future__ import annotations

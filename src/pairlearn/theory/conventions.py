@@ -1,11 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Common arguments of the bounds: constants, step sizes, averages and sampling.
-
-There are two sets of constants. "paper" evaluates a statement as the paper prints it, and gives an
-`AssumptionWarning` outside its conditions. "corrected" evaluates the statement that
-``docs/theory/derivations.md`` proves, and raises a `ValueError` outside its conditions. So a bound
-with corrected constants is always proved.
-"""
+"""Common arguments of the bounds: constants, step sizes, averages and sampling."""
 
 from __future__ import annotations
 
@@ -97,11 +91,7 @@ def _check_rule(averaging: str) -> None:
 
 
 def iterate_weights(step_sizes: Vector, averaging: AverageRule) -> Vector:
-    """Return the weights of w_0, ..., w_T in the average, as `reference.average_of` forms it.
-
-    >>> iterate_weights(np.ones(4), "step_size")
-    array([0.5 , 0.25, 0.25, 0.  , 0.  ])
-    """
+    """Return the weights of w_0, ..., w_T in the average, as `reference.average_of` forms it."""
     _check_rule(averaging)
     n_steps = len(step_sizes)
     weights = np.zeros(n_steps + 1)
@@ -126,11 +116,7 @@ def tail_mass(step_sizes: Vector, averaging: AverageRule) -> Vector:
 
 
 def total_tail(step_size: float | Vector, n_steps: int, averaging: AverageRule) -> float:
-    """Return the sum of eta_j times its tail mass over all steps.
-
-    >>> total_tail(1.0, 4, "step_size"), total_tail(np.ones(4), 4, "step_size")
-    (0.75, 0.75)
-    """
+    """Return the sum of eta_j times its tail mass over all steps."""
     _check_rule(averaging)
     if not isinstance(step_size, float):
         return float(step_size @ tail_mass(step_size, averaging))

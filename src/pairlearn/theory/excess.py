@@ -119,11 +119,6 @@ def excess_online(
     There is no generalisation term: the bound of Theorem 6a holds for the population risk itself. A
     single pass in random order over n independent examples is such a stream with T = n - 1.
 
-    Parameters
-    ----------
-    constants : {"corrected", "paper"}, default="corrected"
-        See `convex_gap`.
-
     Returns
     -------
     float

@@ -21,13 +21,13 @@ GLOSSARY = {
     "buffer_size": "Number of previous examples that each example is paired with.",
     "constants": "The proved constants, or those that the paper prints.",
     "diameter": "D, the diameter of the domain.",
-    "distance": r"A bound on \|w_0 - w*\|, at most the diameter D.",
-    "failure_probability": "The probability p, over the indices, that the bound fails.",
+    "distance": r"A bound on the distance of w_0 from the w in the bound, at most the diameter D.",
+    "failure_probability": "The probability p that the bound fails.",
     "gradient_change": (
         "Largest change c of a pair gradient, 2 G by default; see `auc_gradient_change`."
     ),
     "gradient_moment": "alpha_0, see the module.",
-    "lipschitz": "G, the Lipschitz constant of the pair loss.",
+    "lipschitz": "G, the Lipschitz constant of the pair loss over the domain.",
     "n": "Number of examples.",
     "n: int | None": "Number of examples; None for a stream of fresh examples.",
     "n_passes": "T_k / n_k; the paper asks for T_k of the order of n_k.",
@@ -35,8 +35,11 @@ GLOSSARY = {
     "norm_bound": "A bound B on the norm of an example.",
     "pl_constant": r"mu, with 2 mu (F_S(w) - min F_S) <= \|grad F_S(w)\|^2; never above L.",
     "problem: FiniteProblem": "The problem, with a convex loss.",
-    "problem: PrivateProblem": "Constants and privacy parameters; the smoothness must be finite.",
+    "problem: PrivateProblem": "Constants and privacy parameters; Algorithm 3 needs a smoothness.",
     "rng": "Randomness.",
+    "self_pair_gap: float | None": (
+        "A bound on f(w; z, z) - f(w'; z, z); G^2 / (2 alpha) by default, which always holds."
+    ),
     "self_pair_gap": "A bound on f(w; z, z) - f(w'; z, z); zero for AUC and for metric learning.",
     "self_pair_lipschitz": "Lipschitz constant of f(w; z, z); zero for AUC and metric learning.",
     "smoothness": "L, the Lipschitz constant of the gradient of the pair loss.",

@@ -57,11 +57,6 @@ def localized_schedule(
 ) -> tuple[LocalizedStage, ...]:
     """Return the stages of Algorithm 4 with zeta = D / (G sqrt(n)) and zeta_k = zeta / 2^k.
 
-    Parameters
-    ----------
-    constants : {"corrected", "paper"}, default="corrected"
-        See `stage_sizes`.
-
     Examples
     --------
     >>> localized_schedule(16, lipschitz=1.0, diameter=2.0)[1]

@@ -1,12 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-r"""Optimisation error of the average for convex losses (Theorems 6 and 7).
+"""Optimisation error of the average for convex losses (Theorems 6 and 7).
 
-The key step of the paper: w_{j-2} does not depend on the pair (i_j, i_{j-1}), and
-f(w_{j-1}; .) differs from f(w_{j-2}; .) by at most G^2 eta_{j-1}. With ``n=None`` all bounds hold
-for Algorithm 2 on a stream of fresh examples, with the population risk instead of F_S.
-
-For Algorithm 1 the sampled pairs repeat an example with probability 1/n. The corrected bounds
-account for it (factor n/(n-1), and ``self_pair_gap``/n where f(w; z, z) depends on w).
+With ``n=None`` all bounds hold for Algorithm 2 on a stream of fresh examples, with the population
+risk instead of F_S. The corrected bounds of Algorithm 1 account for sampled pairs that repeat an
+example (derivations, section 2).
 """
 
 from __future__ import annotations
@@ -61,8 +58,6 @@ def convex_gap(
 
     Parameters
     ----------
-    distance : float
-        A bound on \|w_0 - w\|, at most the diameter.
     buffer_size : int, default=1
         s, the number of previous examples that each example is paired with; the average is then
         that of w_{j-s-1}. The paper gives the order sqrt(s/t); the constant is ours.
@@ -108,8 +103,6 @@ def convex_gap_with_confidence(
 
     Parameters
     ----------
-    distance : float
-        A bound on \|w_0 - w\|, at most the diameter.
     supremum : float
         A bound on the loss itself over the domain; the loss is not negative.
     constants : {"corrected", "paper"}, default="corrected"
@@ -164,11 +157,6 @@ def strongly_convex_gap(
 
     Parameters
     ----------
-    lipschitz : float
-        G, the Lipschitz constant of the pair loss over the domain.
-    self_pair_gap : float, optional
-        A bound on f(w; z, z) - f(w'; z, z). A strongly convex loss is never constant on the pair
-        (z, z), so the default is G^2 / (2 alpha), which always holds.
     constants : {"corrected", "paper"}, default="corrected"
         The paper's proof gives 6 G^2 / (alpha (t + 1)); corrected, this plus ``self_pair_gap``/n,
         times n/(n-1).
@@ -205,12 +193,8 @@ def strongly_convex_gap_with_confidence(
 
     Parameters
     ----------
-    lipschitz : float
-        G, the Lipschitz constant of the pair loss over the domain.
     supremum : float
         B, a bound on f(w; z, z') - f(w'; z, z').
-    self_pair_gap : float, optional
-        See `strongly_convex_gap`.
     constants : {"corrected", "paper"}, default="corrected"
         The paper's proof arrives at (28 G^2/alpha + 8 B) log(2/p) / (t + 1) but loses one of two
         deviation terms. Corrected: [12 G^2/alpha + 16 log(2/p) max(B, 2 G^2/alpha)] / (t + 1),

@@ -187,10 +187,11 @@ def private_schedule(
     if corrected:
         if step_size is None:
             at_one = _utility(problem, _stages(problem, 1.0))
-            size = stage_sizes(problem.n)[0]
-            n_steps = math.ceil(size * math.log(4.0 / problem.delta))
-            inverse = sampling_factor(size) * problem.diameter**2 / (2.0 * n_steps * 0.25)
-            constant = _self_pair_constant(problem)
+            sizes = stage_sizes(problem.n)
+            n_steps = math.ceil(sizes[0] * math.log(4.0 / problem.delta))
+            inverse = sampling_factor(sizes[0]) * problem.diameter**2 / (2.0 * n_steps * 0.25)
+            gap = problem.self_pair_lipschitz * problem.diameter
+            constant = sum(gap / (size - 1.0) for size in sizes)
             step_size = min(balance(at_one - constant, inverse), 8.0 / problem.smoothness)
         check_positive("step_size", step_size)
         require_contraction(step_size / 4.0, problem.smoothness, corrected=True)
@@ -222,11 +223,6 @@ def private_schedule(
             AssumptionWarning,
         )
     return tuple(stages)
-
-
-def _self_pair_constant(problem: PrivateProblem) -> float:
-    gap = problem.self_pair_lipschitz * problem.diameter
-    return sum(gap / (size - 1.0) for size in stage_sizes(problem.n))
 
 
 def _paper_step_size(problem: PrivateProblem) -> float:

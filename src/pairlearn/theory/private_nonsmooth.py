@@ -65,11 +65,7 @@ def _localized_utility(problem: PrivateProblem, stages: tuple[PrivateLocalizedSt
     return total + problem.lipschitz * distance
 
 
-def _paper_locality(problem: PrivateProblem) -> float:
-    reach = problem.epsilon / (4.0 * math.sqrt(problem.n_features * math.log(1.0 / problem.delta)))
-    return problem.diameter / problem.lipschitz * min(4.0 / math.sqrt(problem.n), reach)
-
-
+@documented
 def private_nonsmooth_schedule(
     problem: PrivateProblem,
     *,
@@ -80,8 +76,6 @@ def private_nonsmooth_schedule(
 
     Parameters
     ----------
-    problem : PrivateProblem
-        Constants and privacy parameters.
     locality : float, optional
         zeta, with zeta_k = zeta / 4^k. By default the paper's formula, or the minimiser of the
         corrected bound.
@@ -117,12 +111,14 @@ def private_nonsmooth_schedule(
         f"the classical Gaussian mechanism is proved for epsilon <= 1, got {problem.epsilon:g}.",
         corrected=False,
     )
-    zeta = _paper_locality(problem) if locality is None else locality
     width = math.sqrt(math.log(2.5 / problem.delta))
     steps = math.log(1.0 / problem.delta)
+    if locality is None:
+        reach = problem.epsilon / (4.0 * math.sqrt(problem.n_features * steps))
+        locality = problem.diameter / problem.lipschitz * min(4.0 / math.sqrt(problem.n), reach)
     stages = []
     for k, size in enumerate(stage_sizes(problem.n, constants="paper"), start=1):
-        stage = LocalizedStage(size, math.ceil(size**2 * steps), zeta / 4.0**k)
+        stage = LocalizedStage(size, math.ceil(size**2 * steps), locality / 4.0**k)
         sensitivity = 4.0 * problem.lipschitz * stage.locality
         gap = problem.lipschitz**2 * stage.locality / max(size, 1)
         noise = sensitivity * width / problem.epsilon
@@ -141,8 +137,6 @@ def private_nonsmooth_excess(
 
     Parameters
     ----------
-    problem : PrivateProblem
-        Constants and privacy parameters.
     locality : float, optional
         zeta; see `private_nonsmooth_schedule`.
     constants : {"corrected", "paper"}, default="corrected"

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Sensitivity of the model to one example, and the Gaussian noise that hides it.
+"""Sensitivity of the model to one example, and the Gaussian noise that hides it (Lemmas 5 to 7).
 
-Sensitivity with high probability over the indices is Lemma 7 of the paper (its Chernoff bound is
-Lemma 6, its Gaussian mechanism Lemma 5). The realised sensitivity of a given index path is
-`pairlearn.theory.stability.realized_stability`.
+The sensitivity of a given index path is `pairlearn.theory.stability.realized_stability`.
 """
 
 from __future__ import annotations
@@ -34,8 +32,6 @@ def chernoff_upper(mean: float, *, failure_probability: float) -> float:
     ----------
     mean : float
         The expectation of the sum.
-    failure_probability : float
-        The probability p of exceeding the bound.
 
     Examples
     --------
@@ -57,8 +53,6 @@ def binomial_upper(n_trials: int, probability: float, *, failure_probability: fl
         Number of trials.
     probability : float
         Probability of success.
-    failure_probability : float
-        The probability of exceeding the bound.
 
     Examples
     --------
@@ -93,8 +87,6 @@ def sensitivity_with_confidence(
 
     Parameters
     ----------
-    lipschitz : float
-        G, the Lipschitz constant of the convex pair loss.
     smoothness : float
         L, the Lipschitz constant of its gradient; the step size must be at most 2 / L.
     method : {"exact", "chernoff"}, default="exact"
@@ -159,8 +151,6 @@ def sensitivity_single_pass(
     ----------
     step_sizes : float or array of shape (T,)
         The step sizes.
-    lipschitz : float
-        G, the Lipschitz constant of the convex pair loss.
     smoothness : float
         L, the Lipschitz constant of its gradient; steps must be at most 2 / L.
 
@@ -195,11 +185,6 @@ def erm_sensitivity(
 
     An example is in 2 (n - 1) of the n (n - 1) ordered pairs; with c the change of a pair
     gradient the bound is 2 c / (alpha n) (proof of Theorem 12, and derivations, section 9).
-
-    Parameters
-    ----------
-    strong_convexity : float
-        alpha.
 
     Examples
     --------

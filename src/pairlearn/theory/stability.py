@@ -1,11 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Stability: how far the model moves when one example is replaced, and the generalisation gap.
 
-Step t *touches* an example when it is one of i_t, i_{t-1}. Between touches the two runs apply the
-same map to two points. For smooth losses and eta <= 2/L this does not drive the points apart; for
-non-smooth losses it adds at most a multiple of eta^2 to the squared distance. A touch drives them
-apart by at most eta times the change of the gradient, ``gradient_change`` (2 G, or G for linear
-AUC).
+Step t *touches* an example when it is one of i_t, i_{t-1}. A touch drives two runs apart by at most
+eta times the change of the gradient, ``gradient_change`` (derivations, section 3).
 """
 
 from __future__ import annotations
@@ -102,7 +99,7 @@ def stability_nonsmooth(
     gradient_change: float | None = None,
     constants: ConstantsChoice = "corrected",
 ) -> float:
-    r"""Return the uniform argument stability of Algorithm 1 for convex losses (Theorem 4).
+    r"""Bound E\|A(S) - A(S')\| for Algorithm 1, neighbours S and S' and convex losses (Theorem 4).
 
     Parameters
     ----------
@@ -117,7 +114,7 @@ def stability_nonsmooth(
     Returns
     -------
     float
-        A bound on E\|A(S) - A(S')\| for neighbouring S and S'.
+        The bound.
 
     Examples
     --------
@@ -160,7 +157,7 @@ def stability_smooth(
     gradient_change: float | None = None,
     constants: ConstantsChoice = "corrected",
 ) -> float:
-    r"""Return the uniform argument stability of Algorithm 1 for convex smooth losses (Theorem 5).
+    r"""Bound E\|A(S) - A(S')\| for Algorithm 1, neighbours and convex smooth losses (Theorem 5).
 
     Parameters
     ----------
@@ -174,7 +171,7 @@ def stability_smooth(
     Returns
     -------
     float
-        A bound on E\|A(S) - A(S')\| for neighbouring S and S'.
+        The bound.
 
     Examples
     --------
@@ -217,8 +214,6 @@ def realized_stability(
         The path i_0, i_1, ..., i_T.
     step_sizes : array of shape (T,)
         The step sizes eta_1, ..., eta_T.
-    lipschitz : float
-        G, the Lipschitz constant of the (convex) pair loss.
     smoothness : float, default=inf
         L; when finite, steps must be at most 2 / L and the smaller smooth bound is returned.
 

@@ -13,13 +13,8 @@ from hypothesis import strategies as st
 
 import pairlearn.privacy.mechanisms.sufficient_statistics as statistics_module
 from pairlearn.cli.privacy import command
-from pairlearn.privacy.audit.attack import (
-    Neighbours,
-    audit,
-    audit_statistics,
-    worst_case_neighbours,
-)
-from pairlearn.privacy.audit.replay import release_distances
+from pairlearn.privacy.audit.attack import audit, audit_statistics
+from pairlearn.privacy.audit.replay import Neighbours, release_distances, worst_case_neighbours
 from pairlearn.privacy.mechanisms.base import PublicSetting
 from pairlearn.privacy.mechanisms.by_name import MECHANISMS as SCORE_MECHANISMS
 from pairlearn.privacy.mechanisms.by_name import METRIC_MECHANISMS

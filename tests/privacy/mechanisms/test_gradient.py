@@ -17,8 +17,8 @@ from pairlearn.losses import (
     SquaredHinge,
     scalar,
 )
-from pairlearn.privacy.audit.attack import audit, worst_case_neighbours
-from pairlearn.privacy.audit.replay import Neighbours, release_distances
+from pairlearn.privacy.audit.attack import audit
+from pairlearn.privacy.audit.replay import Neighbours, release_distances, worst_case_neighbours
 from pairlearn.privacy.mechanisms.base import PublicSetting
 from pairlearn.privacy.mechanisms.clipped_pairs import (
     PairGradient,

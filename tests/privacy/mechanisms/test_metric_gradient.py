@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 import pairlearn.privacy.mechanisms.metric_gradient as module
 from pairlearn.losses import DistanceLogistic
-from pairlearn.privacy.audit.attack import Neighbours, audit, worst_case_neighbours
-from pairlearn.privacy.audit.replay import release_distances
+from pairlearn.privacy.audit.attack import audit
+from pairlearn.privacy.audit.replay import Neighbours, release_distances, worst_case_neighbours
 from pairlearn.privacy.mechanisms.base import PublicSetting
 from pairlearn.privacy.mechanisms.by_name import get_mechanism
 from pairlearn.privacy.mechanisms.clipped_pairs import clip_rows

@@ -3,11 +3,10 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from pairlearn.cli.shared.scoring import probabilities_of
+from pairlearn.cli.shared.scoring import names_compared, probabilities_of
 from pairlearn.typing import Places, Vector
 
 if TYPE_CHECKING:
@@ -28,9 +27,7 @@ def gather(model: Any, reader: Any, chunks: Iterable[Scored], confidence: float)
         codes.append(_codes(model, reader, chunk.y))
         probabilities.append(probabilities_of(model, chunk))
         if hasattr(model, "pair_scores"):
-            with warnings.catch_warnings():
-                # The names were compared before.
-                warnings.filterwarnings("ignore", "X does not have valid feature names")
+            with names_compared():
                 pairs.append(model.pair_scores(chunk.X))
     return ClassEvidence(
         tuple(model.classes_.tolist()),

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A page about a running stream, kept in a file or served to this machine.
+"""A page about a running stream, kept in a file or served to this machine alone.
 
-The page is one file without anything from elsewhere, and loads itself again while the stream runs.
-Served, it is given to this machine alone: the server listens on the loopback address and refuses
-requests that name another host, as a page from elsewhere would make them.
+The server listens on the loopback address and refuses requests that name another host, as a page
+from elsewhere would make them.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ import sys
 import warnings
 from collections import OrderedDict
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
@@ -35,6 +35,7 @@ class LineError(ValueError):
     """A line of input that cannot be used."""
 
 
+@dataclass(eq=False)
 class Conversation:
     """Turns input lines into output lines and learns on the way.
 
@@ -42,21 +43,14 @@ class Conversation:
     examples without a label are remembered. A line counts once it has been dealt with.
     """
 
-    def __init__(
-        self,
-        learner: NamedLearner,
-        auc: ProgressiveAUC,
-        pending: int,
-        alarm: DriftAlarm | None = None,
-    ) -> None:
-        self.learner = learner
-        self.auc = auc
-        self.alarm = alarm
-        self.pending = pending
-        self.waiting: OrderedDict[Any, tuple[dict[str, float], float]] = OrderedDict()
-        self.n_lines = 0
-        self.n_forgotten = 0
-        self.n_refused = 0
+    learner: NamedLearner
+    auc: ProgressiveAUC
+    pending: int
+    alarm: DriftAlarm | None = None
+    waiting: OrderedDict[Any, tuple[dict[str, float], float]] = field(default_factory=OrderedDict)
+    n_lines: int = 0
+    n_forgotten: int = 0
+    n_refused: int = 0
 
     def answer(self, line: str) -> dict[str, Any] | None:
         """Return the answer to a line; None if the line only brings a label."""

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -112,6 +111,12 @@ def train_stream(
             f"pairlearn: going on from {path} (--set stream.fresh=true starts again)", err=True
         )
     total = size if settings.n_passes == 1 else None
+
+    def draw(learner: Any, chunk: Any) -> None:
+        done = chunk.position.offset if total is not None else None
+        note = "" if learner.auc is None else f"AUC {learner.auc:.4f}"
+        bar.update(learner.n_seen, done=done, note=note)
+
     try:
         with stop.opened(), Progress(total, label="training") as bar, warnings.catch_warnings():
             warnings.showwarning = show_warning
@@ -120,7 +125,7 @@ def train_stream(
             learner.fit_stream(
                 _shuffled(rows.reader, settings, seed, keeps=keeps_order),
                 checkpoint=path, every=settings.every, n_passes=settings.n_passes,
-                resume=not settings.fresh, progress=_drawer(bar, total) if bar.visible else None,
+                resume=not settings.fresh, progress=draw if bar.visible else None,
             )  # fmt: skip
     except KeyboardInterrupt:
         where = "" if path is None else f"; the same command goes on from {path}"
@@ -140,12 +145,3 @@ def _shuffled(reader: Reader, settings: StreamSettings, seed: int, *, keeps: boo
     if size == 0 or (size == "auto" and (keeps or settings.forget is not None)):
         return reader
     return ShuffledReader(reader, buffer_rows=size, seed=abs(seed))
-
-
-def _drawer(bar: Progress, total: int | None) -> Callable[[Any, Any], None]:
-    def draw(learner: Any, chunk: Any) -> None:
-        auc = learner.auc
-        done = chunk.position.offset if total is not None else None
-        bar.update(learner.n_seen, done=done, note="" if auc is None else f"AUC {auc:.4f}")
-
-    return draw

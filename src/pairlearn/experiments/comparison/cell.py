@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Compute one cell of a comparison; the same task gives the same numbers in any process.
 
-A task carries everything that determines its result. Random numbers come from one `SeedSequence`
-child for each (data set, split, method), derived from the names and not from the order. So neither
-the number of workers nor the other methods of a comparison change them.
+Random numbers come from one `SeedSequence` child for each (data set, split, method), derived from
+the names and not from the order. So neither workers nor other methods change them.
 """
 
 from __future__ import annotations
@@ -138,11 +137,6 @@ class ArrayFiles:
                 with atomic_open(path) as out:
                     np.save(out, array)
 
-    def n_features(self) -> int:
-        """Return the number of features."""
-        X, _ = self.read()
-        return int(X.shape[1])
-
     def read(self) -> tuple[Any, Vector]:
         """Return (X, y); a dense X is mapped, not read."""
         y = np.load(self._file("y"))
@@ -230,7 +224,7 @@ def run_task(task: Task) -> Result | Tuning:
         if key not in _warmed:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                task.method.warm_up(task.data.n_features())
+                task.method.warm_up(int(task.data.read()[0].shape[1]))
             _warmed.add(key)
         return _tune_once(task) if task.split < 0 else _fit(task)
 

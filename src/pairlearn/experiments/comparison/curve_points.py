@@ -28,10 +28,6 @@ def curves_on(
     "roc" is the recall at each false-positive rate of `PLACES`, "precision" the precision at each
     recall of `PLACES`; with probabilities there are "counts", "predicted" and "observed" of each
     bin.
-
-    >>> found = curves_on(np.array([-1.0, 1.0]), np.array([0.1, 0.9]))
-    >>> found["roc"][0], found["precision"][-1]
-    (1.0, 1.0)
     """
     positive = y > 0
     order = np.argsort(-scores, kind="stable")

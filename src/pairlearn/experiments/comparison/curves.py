@@ -30,16 +30,15 @@ class Band:
 def bands(comparison: Comparison, kind: str) -> list[Band]:
     """Return the available bands of a kind of curve ("roc", "precision" or "calibration")."""
     found = []
-    for dataset in comparison.datasets:
-        for method in comparison.methods:
-            curves = [r.curves for r in comparison.values(dataset, method).values() if r.curves]
-            if kind == "calibration":
-                curves = [curve for curve in curves if "counts" in curve]
-                if curves:
-                    found.append(_calibration(dataset, method, curves))
-            elif curves:
-                values = np.array([curve[kind] for curve in curves])
-                found.append(Band(dataset, method, PLACES, values.mean(0), values.std(0)))
+    for dataset, method, results in comparison.by_method():
+        curves = [result.curves for result in results if result.curves]
+        if kind == "calibration":
+            curves = [curve for curve in curves if "counts" in curve]
+            if curves:
+                found.append(_calibration(dataset, method, curves))
+        elif curves:
+            values = np.array([curve[kind] for curve in curves])
+            found.append(Band(dataset, method, PLACES, values.mean(0), values.std(0)))
     return found
 
 

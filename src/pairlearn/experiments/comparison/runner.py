@@ -102,6 +102,14 @@ class Comparison:
             if result.dataset == dataset and result.method == method
         }
 
+    def by_method(self) -> Iterator[tuple[str, str, list[Result]]]:
+        """Yield data set, method and results, where there are any."""
+        for dataset in self.datasets:
+            for method in self.methods:
+                found = list(self.values(dataset, method).values())
+                if found:
+                    yield dataset, method, found
+
 
 def compare(
     datasets: Sequence[Dataset],
@@ -174,14 +182,13 @@ def compare(
             },
             environment=environment(),
         )
-        run = _Run(results, workers=workers, progress=progress)
+        run = _Run(results, workers, progress)
         cells = [
             Task(files[data.name], method, protocol, seed, split)
             for data in datasets
             for split in range(n_splits)
             for method in methods
         ]
-        run.total = len(cells)
         try:
             for data in datasets:
                 files[data.name].write(data.X, data.y)
@@ -213,21 +220,20 @@ def _key(task: Task) -> str:
     return make_key({**task.identity(), "version": __version__})
 
 
+@dataclass
 class _Run:
     """One run of a comparison: finds the missing cells and computes them."""
 
-    def __init__(
-        self, store: Store, *, workers: int, progress: Callable[[int, int, str], None] | None
-    ) -> None:
-        self.store = store
-        self.workers = workers
-        self.progress = progress
-        self.total = 0
-        self.done = 0
-        self.n_computed = 0
+    store: Store
+    workers: int
+    progress: Callable[[int, int, str], None] | None
+    total: int = 0
+    done: int = 0
+    n_computed: int = 0
 
     def cells(self, cells: list[Task]) -> tuple[list[Result], list[Failure]]:
         """Return the results of all cells, and the failures."""
+        self.total = len(cells)
         keys = [_key(task) for task in cells]
         have = self.store.get(keys)
         missing = [task for task, key in zip(cells, keys, strict=True) if key not in have]

@@ -1,14 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-r"""Means, paired differences and their intervals over random re-splits of one data set.
+"""Means, paired differences and their intervals over random re-splits of one data set.
 
-Training parts of different splits share most of their examples, so the J test values are not
-independent and the usual standard error s / sqrt(J) is too small. The correction of Nadeau and
-Bengio (Machine Learning 52, 2003) replaces 1 / J by 1 / J + n_test / n_train:
-
-.. math:: \bar a \pm t_{J-1} \sqrt{(1/J + n_{test}/n_{train})\, s^2}.
-
-It is a good approximation, not a theorem. For 80/20 splits the interval does not shrink below half
-a standard deviation, however many splits there are.
+Training parts of different splits share most of their examples, so the usual standard error
+s / sqrt(J) is too small. The correction of Nadeau and Bengio (Machine Learning 52, 2003) replaces
+1 / J by 1 / J + n_test / n_train. It is a good approximation, not a theorem.
 """
 
 from __future__ import annotations
@@ -41,12 +36,7 @@ class Interval:
 def resampled_mean(
     values: ArrayLike, *, n_train: int, n_test: int, confidence: float = 0.95
 ) -> Interval:
-    """Return the mean of one value per split, with the corrected interval.
-
-    >>> interval = resampled_mean([0.80, 0.82, 0.84], n_train=80, n_test=20)
-    >>> round(interval.mean, 3), round(interval.low, 3), round(interval.high, 3)
-    (0.82, 0.754, 0.886)
-    """
+    """Return the mean of one value per split, with the corrected interval."""
     from scipy import stats
 
     check_count("n_train", n_train)
@@ -84,11 +74,7 @@ def paired_difference(
 
 
 def holm(p_values: ArrayLike) -> list[float]:
-    """Return Holm's adjusted p-values, which keep the chance of any false positive at the level.
-
-    >>> [round(p, 3) for p in holm([0.01, 0.04, 0.03])]
-    [0.03, 0.06, 0.06]
-    """
+    """Return Holm's adjusted p-values, which keep the chance of any false positive at the level."""
     p = np.asarray(p_values, dtype=np.float64)
     adjusted = np.full(len(p), math.nan)
     known = np.flatnonzero(np.isfinite(p))

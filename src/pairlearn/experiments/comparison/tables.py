@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import statistics as plain
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -59,19 +58,10 @@ def _sizes(results: list[Result]) -> dict[str, int]:
     return {"n_train": results[0].n_train, "n_test": results[0].n_test}
 
 
-def _found(comparison: Comparison) -> Iterator[tuple[str, str, list[Result]]]:
-    """Yield data set, method and results, where there are any."""
-    for dataset in comparison.datasets:
-        for method in comparison.methods:
-            found = list(comparison.values(dataset, method).values())
-            if found:
-                yield dataset, method, found
-
-
 def auc_rows(comparison: Comparison, *, confidence: float = 0.95) -> list[AucRow]:
     """Return mean test AUC with its corrected interval, by data set and method."""
     rows = []
-    for dataset, method, found in _found(comparison):
+    for dataset, method, found in comparison.by_method():
         aucs = [result.auc for result in found]
         interval = resampled_mean(aucs, confidence=confidence, **_sizes(found))
         # A t interval may leave [0, 1], which an AUC cannot.
@@ -212,7 +202,7 @@ def cost_rows(comparison: Comparison) -> list[CostRow]:
             peak_bytes=_median([r.peak_bytes for r in found]),
             state_bytes=_median([r.state_bytes for r in found]),
         )
-        for dataset, method, found in _found(comparison)
+        for dataset, method, found in comparison.by_method()
     ]
 
 

@@ -1,10 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""AUC during training: curves over time or gradients, reported as the paper does and honestly.
-
-For each method, the paper's published code reports the highest mean AUC over the recorded times,
-and the lowest standard deviation over these times, which may be another time. This module computes
-these, and the honest final pair, from the same checkpoints, to show what the reporting changes.
-"""
+"""AUC during training: curves over time or gradients, reported as the paper does and honestly."""
 
 from __future__ import annotations
 
@@ -29,11 +24,6 @@ class Trajectory:
     n_splits: int
 
     @property
-    def final(self) -> tuple[float, float]:
-        """Mean and standard deviation at the last checkpoint."""
-        return float(self.auc_mean[-1]), float(self.auc_sd[-1])
-
-    @property
     def as_published(self) -> tuple[float, float]:
         """The highest mean and the lowest standard deviation over all checkpoints."""
         return float(self.auc_mean.max()), float(self.auc_sd.min())
@@ -46,36 +36,21 @@ def trajectories(comparison: Comparison) -> list[Trajectory]:
     since there is then no common time to average at.
     """
     found = []
-    for dataset in comparison.datasets:
-        for method in comparison.methods:
-            paths = [
-                result.checkpoints
-                for result in comparison.values(dataset, method).values()
-                if result.checkpoints
-            ]
-            if not paths:
-                continue
-            lengths = sorted({len(path) for path in paths})
-            if len(lengths) > 1:
-                raise ValueError(
-                    f"{method} recorded {', '.join(map(str, lengths))} checkpoints on different "
-                    f"splits of {dataset}; record at the same steps on every split."
-                )
-            points = np.asarray(paths, dtype=np.float64)
-            n_splits = len(points)
-            found.append(
-                Trajectory(
-                    dataset=dataset,
-                    method=method,
-                    cpu_seconds=points[:, :, 0].mean(axis=0),
-                    n_gradients=points[:, :, 1].mean(axis=0),
-                    auc_mean=points[:, :, 2].mean(axis=0),
-                    auc_sd=(
-                        points[:, :, 2].std(axis=0, ddof=1)
-                        if n_splits > 1
-                        else np.full(points.shape[1], np.nan)
-                    ),
-                    n_splits=n_splits,
-                )
+    for dataset, method, results in comparison.by_method():
+        paths = [result.checkpoints for result in results if result.checkpoints]
+        if not paths:
+            continue
+        lengths = sorted({len(path) for path in paths})
+        if len(lengths) > 1:
+            raise ValueError(
+                f"{method} recorded {', '.join(map(str, lengths))} checkpoints on different "
+                f"splits of {dataset}; record at the same steps on every split."
             )
+        points = np.asarray(paths, dtype=np.float64)
+        n_splits = len(points)
+        auc_sd = np.full(points.shape[1], np.nan)
+        if n_splits > 1:
+            auc_sd = points[:, :, 2].std(axis=0, ddof=1)
+        seconds, gradients, auc = (points[:, :, k].mean(axis=0) for k in range(3))
+        found.append(Trajectory(dataset, method, seconds, gradients, auc, auc_sd, n_splits))
     return found

@@ -49,11 +49,7 @@ class LinearModel:
 
 
 def record_steps(n_steps: int) -> list[int]:
-    """Return the steps at which models are recorded: powers of sqrt(2) from 16 on, and the last.
-
-    >>> record_steps(100)
-    [16, 22, 32, 45, 64, 90, 100]
-    """
+    """Return the steps at which models are recorded: powers of sqrt(2) from 16 on, and the last."""
     # A record just before the last one would repeat it.
     steps = itertools.takewhile(
         lambda step: step < 0.9 * n_steps + 1, (int(2.0 ** (k / 2)) for k in itertools.count(8))
@@ -71,13 +67,6 @@ class RecipeMethod(Method):
     is 5-fold cross-validation on every split, with all candidates on one sample path ("sweep") or
     each on its own ("folds"), or "once" for each data set on at most 5,000 examples. With
     `records`, intermediate models are kept.
-
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(60, 2))
-    >>> y = np.where(X[:, 0] > 0, 1.0, -1.0)
-    >>> method = RecipeMethod(name="small", recipe="olp", step_sizes=(0.1, 1.0), radii=(1.0,))
-    >>> sorted(method.tune(X, y, rng))
-    ['radius', 'step_size']
     """
 
     recipe: str

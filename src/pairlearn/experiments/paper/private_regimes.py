@@ -1,12 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Private learning on Gaussian models with a known best AUC.
 
-``pairlearn reproduce private-regimes`` draws data with many features, with few positive examples,
-and in between. It prints the mean AUC of the default with five rounds, with fewer rounds, and of
-the pair mechanisms. It tested whether a rule on public quantities (n, d, epsilon, delta) should
-choose among them; no such rule is used, see the documentation.
-
-``pairlearn reproduce private-planner`` prints simulations beside the planner's predictions.
+``pairlearn reproduce private-regimes`` tested whether a rule on public quantities (n, d, epsilon,
+delta) should choose among mechanisms; no such rule is used, see the documentation.
 """
 
 from __future__ import annotations
@@ -80,10 +76,6 @@ def regime_auc(
     a covariance S. Features have a standard deviation of 0.75 standard units, means lie 0.5 units
     off the middle of their bounds, and the direction of the gap is random. The best linear score
     has `best_auc`. The data do not depend on the mechanism.
-
-    >>> mean, _ = regime_auc(Regime(20_000, 3), CentredStatistics(), epsilon=1.0, n_runs=2)
-    >>> bool(mean > 0.84)
-    True
     """
     from scipy.special import ndtr, ndtri
 

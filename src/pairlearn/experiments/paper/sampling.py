@@ -1,11 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Measure the cost of drawing an example, and a pair, as the number of examples grows.
-
-The paper's figure on sampling shows that drawing a random pair becomes slower with n than drawing
-one example. This holds for one way to draw a pair, `numpy.random.choice(n, 2, replace=False)`,
-which shuffles all n indices for every pair. Two draws with a shift are also uniform over distinct
-pairs, and their cost does not depend on n. This module measures both.
-"""
+"""Measure the cost of drawing an example, and a pair, as the number of examples grows."""
 
 from __future__ import annotations
 
@@ -41,25 +35,24 @@ def _vectorised_pair(n: int, count: int, seed: int) -> None:
     draw_pairs(n, count, rng=np.random.default_rng(seed))
 
 
-def _generator_choice(n: int, count: int, seed: int) -> None:
-    rng = np.random.default_rng(seed)
+def _choices(rng: np.random.Generator | np.random.RandomState, n: int, count: int) -> None:
     for _ in range(count):
         rng.choice(n, 2, replace=False)
-
-
-def _legacy_choice(n: int, count: int, seed: int) -> None:
-    # The legacy interface is what the paper measures.
-    legacy = np.random.RandomState(seed)
-    for _ in range(count):
-        legacy.choice(n, 2, replace=False)
 
 
 #: Ways to draw, by name: the function, and the number of timed draws for a given n.
 SCHEMES: dict[str, tuple[Callable[[int, int, int], None], Callable[[int], int]]] = {
     "one example": (_one_example, lambda n: 200_000),
     "pair, two draws with a shift": (_vectorised_pair, lambda n: 200_000),
-    "pair, Generator.choice": (_generator_choice, lambda n: 500),
-    "pair, legacy choice": (_legacy_choice, lambda n: max(3, min(500, 2_000_000 // n))),
+    "pair, Generator.choice": (
+        lambda n, count, seed: _choices(np.random.default_rng(seed), n, count),
+        lambda n: 500,
+    ),
+    # The legacy interface is what the paper measures.
+    "pair, legacy choice": (
+        lambda n, count, seed: _choices(np.random.RandomState(seed), n, count),
+        lambda n: max(3, min(500, 2_000_000 // n)),
+    ),
 }
 
 

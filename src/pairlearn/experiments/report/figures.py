@@ -76,37 +76,19 @@ def svg_text(figure: Any, *, name: str) -> str:
     return text.replace(_INK, "currentColor")
 
 
-def auc_figure(
-    intervals: Mapping[tuple[str, str], Interval], *, methods: Sequence[str], name: str = "auc"
-) -> str:
-    """Draw mean test AUC with its interval, one row for each data set and method.
-
-    `methods` are all methods, so that each has the same colour and marker in every figure.
-    """
-    label = "test AUC (mean, 95 % interval)"
-    return _intervals(intervals, methods=methods, name=name, label=label, zero=False)
-
-
-def difference_figure(
-    intervals: Mapping[tuple[str, str], Interval],
-    *,
-    methods: Sequence[str],
-    name: str = "differences",
-) -> str:
-    """Draw paired differences to a baseline with their intervals; a line marks zero."""
-    label = "difference in test AUC (mean, 95 % interval)"
-    return _intervals(intervals, methods=methods, name=name, label=label, zero=True)
-
-
-def _intervals(
+def intervals_figure(
     intervals: Mapping[tuple[str, str], Interval],
     *,
     methods: Sequence[str],
     name: str,
-    label: str,
-    zero: bool,
+    what: str,
+    zero: bool = False,
 ) -> str:
-    """Return a figure of intervals in rows, one for each data set and method."""
+    """Draw means of `what` with their intervals in rows, one for each data set and method.
+
+    `methods` are all methods, so that each has the same colour and marker in every figure. With
+    `zero`, a line marks zero.
+    """
     figure, (ax,) = new_figure(_WIDTH, 0.7 + 0.27 * max(len(intervals), 2))
     for row, ((_, method), interval) in enumerate(intervals.items()):
         style = _style(methods.index(method))
@@ -119,7 +101,7 @@ def _intervals(
     names = [f"{data}  {method}" if several else method for data, method in intervals]
     ax.set_yticks(range(len(intervals)), names)
     ax.set_ylim(len(intervals) - 0.5, -0.5)
-    ax.set_xlabel(label)
+    ax.set_xlabel(f"{what} (mean, 95 % interval)")
     # more labels of four digits and a sign would overlap
     ax.locator_params(axis="x", nbins=6)
     return svg_text(figure, name=name)

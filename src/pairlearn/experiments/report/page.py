@@ -2,9 +2,7 @@
 """One self-contained HTML page: text, sortable tables and figures, with nothing from elsewhere.
 
 The frame of the page, its style and a short script that sorts tables stand in page.html. Every
-table and figure has its numbers in a CSV file beside the page. It follows the reader's light or
-dark setting, fits a phone (wide tables and figures scroll inside their own frame) and prints in
-black on white.
+table and figure has its numbers in a CSV file beside the page.
 """
 
 from __future__ import annotations

@@ -28,9 +28,8 @@ from pairlearn.experiments.methods.table import explain
 from pairlearn.experiments.plain_text import mean_sd
 from pairlearn.experiments.published import CITATION, Beside, Published
 from pairlearn.experiments.report.figures import (
-    auc_figure,
     bands_figure,
-    difference_figure,
+    intervals_figure,
     time_figure,
 )
 from pairlearn.experiments.report.page import (
@@ -294,8 +293,11 @@ def _auc_figure(comparison: Comparison) -> Figure:
     rows = auc_rows(comparison)
     return Figure(
         title="Test AUC with intervals",
-        svg=auc_figure(
-            {(row.dataset, row.method): row.auc for row in rows}, methods=comparison.methods
+        svg=intervals_figure(
+            {(row.dataset, row.method): row.auc for row in rows},
+            methods=comparison.methods,
+            name="auc",
+            what="test AUC",
         ),
         name="figure-auc",
         csv_columns=["dataset", "method", "mean", "low", "high"],
@@ -338,7 +340,13 @@ def _differences(comparison: Comparison, baseline: str | None) -> list[Table | F
     drawn = {(row.dataset, row.method): row.difference for row in rows}
     figure = Figure(
         title=f"Differences to {base} with intervals",
-        svg=difference_figure(drawn, methods=comparison.methods),
+        svg=intervals_figure(
+            drawn,
+            methods=comparison.methods,
+            name="differences",
+            what="difference in test AUC",
+            zero=True,
+        ),
         name="figure-differences",
         csv_columns=columns[:6],
         csv_rows=[line[:6] for line in data],

@@ -1,18 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-r"""Exact privacy accounting of Gaussian noise.
+"""Exact privacy accounting of Gaussian noise.
 
 A randomised map M is *mu-Gaussian-DP* if telling M(S) from M(S') is never easier than telling
-N(0, 1) from N(mu, 1) (Dong, Roth and Su, 2022). The accounting uses three facts, all equalities:
-
-* f(S) + N(0, s^2 I) with L2 sensitivity D is (D / s)-Gaussian-DP;
-* mu-Gaussian-DP is (epsilon, delta)-DP exactly for
-  delta(epsilon) = Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 - epsilon/mu)
-  (the analytic Gaussian mechanism of Balle and Wang, 2018);
-* releases with mu_1, ..., mu_k, each allowed to depend on the earlier ones, are together
-  sqrt(mu_1^2 + ... + mu_k^2)-Gaussian-DP.
-
-The *mixture lemma* (`mixture_delta`) covers mechanisms that first draw randomness which does not
-depend on the data, such as the index sequence of a stochastic gradient method.
+N(0, 1) from N(mu, 1) (Dong, Roth and Su, 2022). Noise of deviation s on a value with L2 sensitivity
+D is (D / s)-Gaussian-DP. Lemmas 1 to 3 in ``docs/privacy/lemmas.md`` prove `gaussian_delta`,
+`compose` and `mixture_delta`.
 """
 
 from __future__ import annotations
@@ -189,20 +181,11 @@ def noise_scale_for(sensitivity: float, epsilon: float, delta: float) -> float:
 def mixture_delta(
     epsilon: float, sensitivities: ArrayLike, probabilities: ArrayLike, *, noise_scale: float
 ) -> float:
-    r"""Return delta(epsilon) of Gaussian noise when the sensitivity is itself random.
+    """Return delta(epsilon) of Gaussian noise when the sensitivity is itself random.
 
-    Mixture lemma: let i be drawn independently of the data and kept secret, A_i(S) be computed
-    and N(0, s^2 I) be added. If \|A_i(S) - A_i(S')\| <= D_i, then for each event O
-
-        P[M(S) in O] - e^epsilon P[M(S') in O]
-            = E_i( P[A_i(S) + noise in O | i] - e^epsilon P[A_i(S') + noise in O | i] )
-            <= E_i delta_{D_i / s}(epsilon),
-
-    where delta_mu is `gaussian_delta`. The lemma reserves no part of delta for a large D_i,
-    which may be infinite.
-
-    >>> round(mixture_delta(1.0, [0.0, 1.0], [0.5, 0.5], noise_scale=2.0), 6)
-    0.003415
+    Mixture lemma (lemma 3): a secret draw i that does not depend on the data has the sensitivity
+    D_i, which may be infinite. The result is the mean of `gaussian_delta` over the draws; no part
+    of delta is reserved for a large D_i.
     """
     scale = check_positive("noise_scale", noise_scale)
     distances = np.asarray(sensitivities, dtype=np.float64)
@@ -228,9 +211,6 @@ def mixture_noise_scale(
     """Return the standard deviation for which a random sensitivity keeps (epsilon, delta)-DP.
 
     Solves E delta_{D_i / s}(epsilon) = delta for s (see `mixture_delta`), rounded up.
-
-    >>> round(mixture_noise_scale([1.0], [1.0], epsilon=1.0, delta=1e-5), 3)
-    3.731
     """
     epsilon = check_positive("epsilon", epsilon)
     delta = check_fraction("delta", delta)

@@ -1,10 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The privacy ledger: a budget that several private fits share and cannot overspend.
-
-A copy of a ledger would be a second budget for the same data. So there are no copies: `copy`,
-`sklearn.clone` and pickling inside one process return the same ledger. In another process a ledger
-in memory refuses every spend. `PrivacyLedger.open` keeps a ledger in a file that processes share.
-"""
+"""The privacy ledger: a budget that several private fits share and cannot overspend."""
 
 from __future__ import annotations
 
@@ -15,7 +10,7 @@ import threading
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 from pairlearn.privacy.accounting.gaussian import compose, epsilon_of_mu, gaussian_delta, mu_of
 from pairlearn.privacy.accounting.ledger_file import LedgerFile
@@ -29,22 +24,6 @@ _living: weakref.WeakValueDictionary[str, PrivacyLedger] = weakref.WeakValueDict
 
 class BudgetExceededError(RuntimeError):
     """A spend was refused because the budget would be exceeded."""
-
-
-class _Entries(Protocol):
-    """The store of a ledger's entries."""
-
-    def alone(self) -> contextlib.AbstractContextManager[None]:
-        """Hold a lock: nobody else can read and enter inside the block."""
-        ...
-
-    def read(self) -> list[Spend]:
-        """Return the entries so far."""
-        ...
-
-    def enter(self, entry: Spend) -> None:
-        """Store one more entry."""
-        ...
 
 
 class _Memory:
@@ -113,7 +92,7 @@ class PrivacyLedger:
         self._identity = secrets.token_hex(16)
         _living[self._identity] = self
 
-    def _keep(self, budget: Budget, entries: _Entries) -> None:
+    def _keep(self, budget: Budget, entries: _Memory | LedgerFile) -> None:
         self._budget, self._entries = budget, entries
 
     @classmethod

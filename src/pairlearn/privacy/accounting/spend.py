@@ -62,10 +62,8 @@ class Spend:
     def under(self, neighbours: str) -> Spend:
         """Return the entry with its cost under another relation.
 
-        Replacing an example is removing one and adding another: two steps between neighbours. So
-        mu doubles (Dong, Roth and Su, 2022) and (epsilon, delta) becomes
-        (2 epsilon, (1 + e^epsilon) delta). Nothing follows in the other direction, because a
-        guarantee about replacement takes the number of examples as public.
+        Replacing an example is removing one and adding another, so mu doubles and (epsilon, delta)
+        becomes (2 epsilon, (1 + e^epsilon) delta) (lemma 14).
         """
         if neighbours == self.neighbours:
             return self

@@ -1,23 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
-r"""The law of how often a run of Algorithm 1 touches one example, for runs of any length.
+"""The law of how often a run of Algorithm 1 touches one example, for runs of any length.
 
-Indices i_0, ..., i_T are uniform on n examples and step t uses the pair (i_t, i_{t-1}). The average
-of w_{j-2} over j = 1, ..., T holds T - t - 1 iterates that step t has influenced, so a change c eta
-in each step that touches example k moves the average by at most c eta H with
+Indices i_0, ..., i_T are uniform on n examples and step t uses the pair (i_t, i_{t-1}). A change
+c eta in each step that touches example k moves the average of w_{j-2} by at most c eta H with
 
     H = (1/T) sum_t (T - t - 1)_+ 1[i_t = k or i_{t-1} = k].
 
 The law of H itself takes time T^2 and more. This module groups the steps in blocks of equal length
 and gives each step the largest weight of its block. The result is the exact law of a variable that
-is never smaller than H and, with 128 blocks, about one percent larger. Within a block the number of
-touched steps follows a chain with two states ("the last index was k" or not) whose generating
-function is a power of
-
-    [ 1 - 1/n    z/n ]
-    [ z (1-1/n)  z/n ],
-
-found by repeated squaring. All terms are positive, so nothing cancels. Powers of z beyond a cap
-are dropped, and their probability goes to the value infinity.
+is never smaller than H and, with 128 blocks, about one percent larger. Lemma 7 in
+``docs/privacy/lemmas.md`` has the generating function of a block.
 """
 
 from __future__ import annotations
@@ -108,10 +100,6 @@ def touch_law(n: int, n_steps: int) -> tuple[Vector, Vector]:
     """Return values and probabilities of (an upper bound of) H; see the module.
 
     The last value is infinity, with the probability that was dropped.
-
-    >>> values, chances = touch_law(128, 888)
-    >>> round(float(values[:-1] @ chances[:-1]), 1)
-    7.0
     """
     n = check_count("n", n, minimum=2)
     n_steps = check_count("n_steps", n_steps)
@@ -126,15 +114,10 @@ def touch_law(n: int, n_steps: int) -> tuple[Vector, Vector]:
 
 @lru_cache(maxsize=1024)
 def touch_noise(n: int, n_steps: int, epsilon: float, delta: float, rounding: float = 0.0) -> float:
-    r"""Return the noise that protects the average of w_{j-2} if each touched step moves by 1.
-
-    Solves E delta(epsilon, H / s) = delta for s (the mixture lemma, `mixture_noise_scale`).
+    """Return the noise that protects the average of w_{j-2} if each touched step moves by 1.
 
     `rounding` is added to every positive sensitivity; if no step touches the example, the runs are
     equal.
-
-    >>> 20.0 < touch_noise(128, 888, 1.0, 1 / 256) < 20.5
-    True
     """
     values, chances = touch_law(n, n_steps)
     apart = np.where(values > 0, values + rounding, 0.0)

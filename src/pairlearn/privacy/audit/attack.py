@@ -1,27 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
-r"""Attack a mechanism and bound its epsilon from below.
+"""Attack a mechanism and bound its epsilon from below.
 
 An auditor who knows everything but the noise runs a mechanism many times on two neighbouring data
 sets S and S' and tries to tell the runs apart. If a test accepts runs on S with probability p and
-runs on S' with probability p', then (epsilon, delta)-DP implies p <= e^epsilon p' + delta, so
-
-    epsilon >= log((p - delta) / p'),
-
+runs on S' with probability p', then (epsilon, delta)-DP implies epsilon >= log((p - delta) / p'),
 and mu-Gaussian-DP implies mu >= Phi^{-1}(p) - Phi^{-1}(p'). One half of the runs chooses the
 threshold and the side of the test, and the other half bounds the two probabilities (Clopper and
 Pearson). So the bound holds with the stated confidence for every mechanism.
 
 The test statistic is the exact log-likelihood ratio of *all* releases. Each run is recorded and
 then replayed on the other data set, with the recorded outputs in place of fresh noisy values. If
-the mechanism also keeps its choice of examples secret, a likelihood ratio given that choice would
-be an unfair attack. The statistic is then the projection of a release on the line between its means
-on the two data sets.
-
-The audit also measures the noise itself (`NoiseCheck`). It refutes a mechanism that adds less noise
-than it states, or the same noise twice, even if no attack profits from that.
-
-`release_distances` compares the exact distance between the two data sets at each release with the
-claimed sensitivity. This check is deterministic and, where it applies, stronger than any audit.
+the mechanism also keeps its choice of examples secret, a ratio given that choice would be an unfair
+attack; `_projections` is then the statistic. `NoiseCheck` measures the noise itself.
 
 An audit can find a broken mechanism; it cannot prove one right.
 """
@@ -244,14 +234,8 @@ def smallest_violation(
 
     Half of the runs on each data set choose the test. Each bound holds with probability
     `confidence`.
-
-    >>> found = smallest_violation(0.5, 1e-3, n_runs=2000, confidence=0.99)
-    >>> 0.7 < found < 0.85
-    True
     """
     from scipy.special import ndtr, ndtri
-
-    from pairlearn.privacy.accounting.gaussian import epsilon_of_mu
 
     n = n_runs - n_runs // 2
     epsilon = epsilon_of_mu(mu, delta)
@@ -381,10 +365,7 @@ def log_likelihood_ratio(record: RecordingSource, replay: ReplayingSource) -> fl
     It sums over all releases, each a Gaussian around its protected value.
     """
     releases = zip(record.outputs, record.values, replay.values, record.scales, strict=True)
-    return sum(_log_ratio(*release) for release in releases)
-
-
-def _log_ratio(output: Vector, mine: Vector, theirs: Vector, scale: float) -> float:
-    """Return the log-likelihood ratio of a Gaussian output around `mine` and around `theirs`."""
-    apart = mine - theirs
-    return float(apart @ (output - 0.5 * (mine + theirs))) / (scale * scale)
+    return sum(
+        float((mine - theirs) @ (output - 0.5 * (mine + theirs))) / (scale * scale)
+        for output, mine, theirs, scale in releases
+    )

@@ -1,12 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Check a mechanism on adversarial neighbours before you trust it with data.
-
-A run is recorded and then replayed on a neighbouring data set: the noise source returns the same
-noisy values again. The result must then be the same to the last bit, because a mechanism may know
-the data through those values only. And the distance between the protected values of the two runs
-must not exceed the stated sensitivity. Both checks are exact, without statistics: they surely find
-every error that these neighbours expose. Like an audit, they cannot prove a mechanism right.
-"""
+"""Check a mechanism on adversarial neighbours before you trust it with data."""
 
 from __future__ import annotations
 
@@ -61,7 +54,9 @@ def check_mechanism(
       stays within its stated sensitivity, and all of them together stay within mu;
     - the certificate states the full guarantee.
 
-    If the mechanism offers discrete noise, some runs use it.
+    If the mechanism offers discrete noise, some runs use it. All checks are exact, without
+    statistics: they surely find every error that these neighbours expose. Like an audit, they
+    cannot prove a mechanism right.
 
     Parameters
     ----------

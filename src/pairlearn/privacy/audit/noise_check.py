@@ -1,15 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-r"""Check that the noise of a mechanism is as strong as stated, and fresh in each run.
+"""Check that the noise of a mechanism is as strong as stated, and fresh in each run.
 
-A recorded run holds the protected values, the outputs and the stated scale. The residuals
-z = (output - value) / scale should be independent standard normal. Two quantities are bounded:
-
-    level        the sum of N squared residuals has the chi-square law with N degrees of freedom,
-                 so sigma <= sqrt(sum z^2 / chi2_error(N)) with confidence 1 - error, in units of
-                 the stated noise;
-    correlation  the mean product of the residuals of successive runs is normal with variance 1 / N
-                 if the noise is fresh; it is 1 if a seed is reused.
-
+The residuals z = (output - value) / scale of recorded runs should be independent standard normal.
 An attack on the outputs misses weak noise where a proof is far from tight, as with secret draws.
 This check does not depend on the proof.
 """
@@ -65,7 +57,7 @@ class NoiseCheck:
         self._last = z
 
     def level_upper(self, confidence: float) -> float:
-        """Return an upper bound on the noise in units of the stated noise."""
+        """Return an upper bound on the noise in stated units, by the chi-square law."""
         from scipy.special import gammaincinv
 
         half = 0.5 * self._count

@@ -36,11 +36,6 @@ def worst_case_neighbours(setting: PublicSetting, *, label_is_worst: bool = Fals
 
     With `label_is_worst`, replacement changes its label instead: a metric does not tell opposite
     corners apart, but a changed label turns each of its pairs from far to near.
-
-    >>> setting = PublicSetting.make(4, lower=[0], upper=[1], epsilon=1, delta=0.01)
-    >>> pair = worst_case_neighbours(setting)
-    >>> pair.Z.ravel().tolist(), pair.other.ravel().tolist()
-    ([0.0, 3.0, 0.0, 0.0], [0.0, -3.0, 0.0, 0.0])
     """
     n = setting.n_examples
     Z = np.zeros((n, setting.n_features))

@@ -265,7 +265,7 @@ class PrivateFit:
 class Mechanism(Part, ABC):
     """Base class of private learners of a linear score or of a metric.
 
-    A subclass sets `name`, proves its sensitivity in its docstring, and implements `fit`. It must
+    A subclass sets `name`, states its sensitivity with a proof, and implements `fit`. It must
     not raise because of the data, must work on one class and on constant columns, and must take
     noise from the given source only.
     """

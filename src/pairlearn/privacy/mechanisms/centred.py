@@ -1,35 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
-r"""The default private AUC learner: centred sufficient statistics in a few rounds.
+"""The default private AUC learner: centred sufficient statistics in a few rounds.
 
 The noise of a release about a point c grows with the radius R that holds the data, so it pays to
 find the centre first. Each round spends a share of the budget: it releases moments
 (`sufficient_statistics.release_moments`) about the current centre and chooses the next centre and
-radius from the releases so far. Five rounds with shares 3, 4, 5, 10 and 78 per cent of mu^2 compose
-to mu exactly (adaptive composition of Gaussian-DP), whatever the choices in between.
+radius from the releases so far. The shares of mu^2 add up to 1, so the rounds compose to mu
+exactly, whatever the choices in between.
 
 Everything after the releases is post-processing. With D_k = A_k - m g_k C_k, where A_k, C_k are
 the released means of y v and v in round k, m the released label mean (all rounds together) and
 g_k a James-Stein factor, R_k D_k estimates Cov(x, y); the rounds are averaged by precision. The
 direction is (S + lambda I)^{-1} D, with S the released covariance, shrunk towards a multiple of
-the identity by the known size of its noise, and lambda from the known noise of D and S.
-
-*A belief about rare classes.* With few positive examples the estimate D of Cov(x, y) is mostly
-noise. Assume a priori that the two class means scatter about the public middle
-with standard deviation tau in each coordinate. For labels of mean m, Cov(x, y) = h (mu_+ - mu_-)
-with h = (1 - m^2)/2, and given the centre c = (1 + m)/2 mu_+ + (1 - m)/2 mu_- of all examples
-
-    E[mu_+ - mu_- | c] = 2 m c / (1 + m^2),     Var[mu_+ - mu_- | c] = 2 tau^2 / (1 + m^2)
-
-in each coordinate: the rare class is expected nearer to the middle than the bulk is. So D is shrunk
-towards a cautious part of that, D_0 = kappa h m^3 c, with the weight from Bayes' rule,
-
-    D <- w D + (1 - w) D_0,    w = V_0 / (V_0 + V),    V_0 = 2 h^2 tau^2 / (1 + m^2),
-
-where V is the variance of the noise in D plus that of the sample, R^2 (tr/d)(1 - m^2)/n. The belief
-uses releases and public numbers only. It changes sign with the labels, and has no effect if the
-classes are balanced or the examples many. If the rare class lies beyond the bulk, as seen from the
-middle, the belief is wrong and costs accuracy, never privacy; ``rare_class_belief=False`` turns it
-off.
+the identity by the known size of its noise, and lambda from the known noise of D and S. Lemma 5 in
+``docs/privacy/lemmas.md`` derives the belief about rare classes.
 
 Simulations on several data sets and Gaussian models fixed the constants below. They do not change
 at run time.
@@ -108,8 +91,7 @@ class _Beliefs:
 class CentredStatistics(Mechanism):
     """Centred sufficient statistics released in adaptive rounds.
 
-    Sensitivity: each round is one call of `release_moments`, whose bound is proved in
-    `privacy.mechanisms.sufficient_statistics`; centres, radii and weights of a round depend on
+    Each round is one call of `release_moments`; centres, radii and weights of a round depend on
     earlier releases and public quantities only.
 
     Parameters
@@ -119,7 +101,7 @@ class CentredStatistics(Mechanism):
         private-regimes`` compares them.
     rare_class_belief : bool, default=True
         Whether to expect the mean of a rare class nearer to the public middle (or the public
-        centre) than the bulk of the examples; see the module. This is post-processing and leaves
+        centre) than the bulk of the examples. This is post-processing and leaves
         the guarantee as it is.
 
     Examples
@@ -368,15 +350,7 @@ def _log_odds(
     direction: Vector, solver: Vector, shrunk: Vector, last: Moments, covariance: Vector,
     variance: float, beliefs: _Beliefs, mean: float,
 ) -> tuple[float, float]:  # fmt: skip
-    r"""Return slope and offset of the log odds over the score minus the threshold.
-
-    If scores are normal with variance s^2 in both classes and means Delta apart, the log odds have
-    the slope Delta / s^2. Delta = w . Cov(x, y) / h minus a bias: w depends on Cov(x, y), so the
-    noise in it adds variance tr((S + lambda I)^{-1}) on average. And
-    s^2 = w' (S - Cov Cov' / (1 - m^2)) w. Clipping has shortened both; the released length of a
-    record, compared with the root of tr S, tells by how much. The offset makes the mean probability
-    of normal scores with the released mean and variance equal to the released share of positives.
-    """
+    """Return slope and offset of the log odds over the score minus the threshold (lemma 5)."""
     label = beliefs.label
     total = float(direction @ covariance)
     noise = variance * float(np.trace(solver)) / last.radius

@@ -7,24 +7,11 @@ For examples x_1, ..., x_n with labels the risk is
     v_ij = clip_C(x_i - x_j),
 
 with a convex smooth l, by default the logistic l(m) = log(1 + e^-m). Clipping a *pair* to length C
-keeps the loss convex and, for \|l''\| <= k, (k C^2)-smooth (it is the same loss at another input),
-and does not depend on the origin. Margins at w are at most C \|w\| in absolute value, so slopes are
-at most s = `PairLoss.slope_bound` (C \|w\|).
+keeps the loss convex and, for \|l''\| <= k, (k C^2)-smooth. Margins at w are at most C \|w\| in
+absolute value, so slopes are at most s = `PairLoss.slope_bound` (C \|w\|).
 
-**Pair lemma.** With slopes \|l'\| <= s, of either sign, replacing one example changes the gradient
-of F_S by at most 2 C s / n.
-
-*Proof.* Let z = (x, y) become z' = (x', y'). Pairs without it do not change. Take any of the n - 1
-partners u. If y = y', the pair (z, u) is active in both or in neither; if active, its gradient,
-a vector of length at most C s, becomes another such vector: a change of at most 2 C s. If
-y != y', then the pair with u is active in exactly one of the two data sets (u is opposite to
-exactly one of y, y'): a change of at most C s. Sum over n - 1 partners and divide by n (n - 1). []
-
-With a public n and at most n rows, adding or removing one example changes the gradient by at most
-C s / n: at most n - 1 pairs come or go.
-
-Clipping each *example*, as for losses that are sums over examples, would not give a bound: an
-example is also in the terms of all others.
+**Pair lemma** (lemma 6 in ``docs/privacy/lemmas.md``). Replacing one example changes the gradient
+of F_S by at most 2 C s / n; adding or removing one among at most n changes it by at most C s / n.
 """
 
 from __future__ import annotations
@@ -44,11 +31,7 @@ _LARGEST_CURVATURE = 1e6
 
 
 def clip_rows(V: Vector, radius: float) -> Vector:
-    """Return rows scaled down to length at most `radius`.
-
-    >>> clip_rows(np.array([[3.0, 4.0]]), 1.0)
-    array([[0.6, 0.8]])
-    """
+    """Return rows scaled down to length at most `radius`."""
     lengths = np.sqrt(np.einsum("ij,ij->i", V, V))
     clipped: Vector = V * (radius / np.maximum(lengths, radius))[:, None]
     return clipped
@@ -175,10 +158,6 @@ class PairGradient:
 
     `radius` is the clipping radius C. `n_examples` is the public n of the formula, by default the
     number of rows.
-
-    >>> gradient = PairGradient(np.array([[1.0], [0.0]]), np.array([1.0, -1.0]), radius=2.0)
-    >>> gradient(np.zeros(1))
-    array([-0.25])
     """
 
     def __init__(

@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Private learners that use gradients over all pairs.
+"""Private learners that use gradients over all pairs, of any convex smooth loss of a clipped pair.
 
-They work on the pair loss itself and not on moments, so they apply to any convex smooth loss of a
-clipped pair: `AllPairsGradient` takes any such loss, and `privacy.mechanisms.metric_gradient` does
-the same for a metric. For linear AUC the mechanism of `privacy.mechanisms.centred` needs less
-noise; these are the generic alternatives and the baselines of the paper's tables. A step takes time
-proportional to the number of pairs.
+For linear AUC the mechanism of `privacy.mechanisms.centred` needs less noise; these are the generic
+alternatives and the baselines of the paper's tables. A step takes time proportional to the number
+of pairs.
 """
 
 from __future__ import annotations
@@ -34,12 +32,9 @@ class AllPairsGradient(Mechanism):
     Each step releases the gradient of F_S (`privacy.mechanisms.clipped_pairs`) at the current
     iterate with Gaussian noise.
 
-    *Sensitivity.* Margins at w_t are at most C \|w_t\|, so slopes are at most
-    s_t = sup of \|l'(m)\| over \|m\| <= C \|w_t\|: sigmoid(C \|w_t\|) for the logistic loss, 1
-    for the smoothed hinge, 2 (1 + C \|w_t\|) for the square and the squared hinge. The iterate is
-    a function of earlier releases, so s_t may use it, and by the pair lemma step t has sensitivity
-    2 C s_t / n. T steps with mu / sqrt(T) each compose to mu. If one example is added or removed,
-    among at most n, then n - 1 pairs or fewer come or go and the sensitivity is C s_t / n.
+    *Sensitivity.* The iterate w_t is a function of earlier releases, so the bound s_t on slopes at
+    w_t is public, and by the pair lemma (lemma 6) step t has sensitivity 2 C s_t / n, or C s_t / n
+    if one example is added or removed. T steps with mu / sqrt(T) each compose to mu.
 
     The proof uses the slope bound alone. The step size needs a convex and smooth loss; other losses
     are refused, because descent with a fixed step may then end anywhere. At w = 0 all pairs have
@@ -127,16 +122,9 @@ class LocalizedGradient(LocalizedMechanism):
     the last centre with step size 4^-k step, averages, and adds Gaussian noise. Stages stop when
     fewer than two examples are left.
 
-    *Sensitivity.* Let S, S' differ in one example of stage k. The loss of a pair is convex and
-    (C^2/4)-smooth, and so is the average over pairs; for a step eta <= 8/C^2 a gradient step on
-    one risk is non-expansive, and so is projection on a ball. By the pair lemma the two gradients
-    differ by at most 2 C s / n_k at the same point, s = sigmoid(C r) in a ball of radius r.
-    Hence \|w_t - w'_t\| <= \|w_{t-1} - w'_{t-1}\| + 2 C s eta / n_k, that is
-    \|w_t - w'_t\| <= 2 C s eta t / n_k, and the average over t = 1, ..., T differs by at most
-    C s eta (T + 1) / n_k. A replaced example lies in one stage only and later stages see the
-    noisy centre alone, so each stage may spend the whole budget.
-
-    Rows are dealt to the stages in a secret order; `LocalizedMechanism` proves that this is safe.
+    *Sensitivity.* A step of at most 8/C^2 is non-expansive, so by lemma 6 the average over the
+    T_k steps changes by at most C s eta (T_k + 1) / n_k, s = sigmoid(C r) in a ball of radius r. A
+    replaced example lies in one stage only, so each stage may spend the whole budget.
 
     The released code of the published method has no Lipschitz constant in its noise; here the
     constant is proved and the noise is that of the analytic Gaussian mechanism.
@@ -212,15 +200,10 @@ class LocalizedGradient(LocalizedMechanism):
 class OutputPerturbation(Mechanism):
     r"""Noise on the minimiser of the regularised pair risk F_S(w) + (lambda / 2) \|w\|^2.
 
-    *Sensitivity.* Let w, w' minimise the two objectives. Strong convexity gives
-    lambda \|w - w'\| <= \|grad F_S(w') - grad F_S'(w')\| <= 2 C s / n by the pair lemma. At a
-    minimiser lambda \|w\| = \|grad F_S(w)\| <= C n/(4 (n - 1)), since at most n^2/4 of n (n - 1)
-    ordered pairs are active; so s = sigmoid(C^2 n / (4 (n - 1) lambda)). The minimiser is not
-    computed exactly: with smoothness L = C^2 n / (16 (n - 1)) + lambda, gradient descent with step
-    2/(L + lambda) shrinks the error by (L - lambda)/(L + lambda) in each step, and the number of
-    steps is chosen in advance so that the error is at most 1e-9 of the sensitivity; twice that is
-    added to it. If one example is added or removed, among at most n, the gradients differ by
-    C s / n and the minimisers by half as much.
+    *Sensitivity.* By strong convexity and the pair lemma, 2 C s / (n lambda), or half of it if one
+    example is added or removed; lemma 6 bounds s and chooses the number of steps of gradient
+    descent in advance. The error of the minimiser is at most 1e-9 of the sensitivity; twice that
+    is added to it.
 
     Parameters
     ----------

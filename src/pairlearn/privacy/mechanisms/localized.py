@@ -13,10 +13,8 @@ from pairlearn.typing import Vector
 class LocalizedMechanism(Mechanism):
     """A mechanism of stages on disjoint blocks of rows: each may spend the whole budget.
 
-    Rows are dealt to the stages in a secret order that does not depend on the data. So the law of
-    the result depends on the set of examples and not on their order. A replaced example may change
-    the order of all others (as in rows sorted by label), and still a single row differs between two
-    runs with matching orders. The mixture over orders keeps the guarantee (lemma 3).
+    Rows are dealt to the stages in a secret order that does not depend on the data, so the result
+    depends on the set of examples and not on their order (lemma 7).
     """
 
     composes = False

@@ -86,39 +86,16 @@ class LocalizedHinge(LocalizedMechanism):
         F_k(w) = F_{S_k}(w) + (alpha_k / 2) \|w - c\|^2,    alpha_k = 2 / (zeta_k n_k),
 
     where F_{S_k} is the mean over ordered pairs of the hinge loss of the clipped pair, and c the
-    projected noisy centre of the stage before. The paper runs stochastic gradient descent. Its
-    proof needs a gap of at most C^2 zeta_k / n_k, with high probability and in *both* of two
-    neighbouring runs. A run cannot check that; n_k^2 (24 + 64 log(8/delta)) steps would guarantee
-    it. A deterministic solver is cheaper and needs no probability.
+    projected noisy centre of the stage before.
 
-    *Inner solver.* Replace the hinge by l_h, equal to it except for a parabola over a width h
-    below the margin: l_h <= hinge <= l_h + h/2, slopes in [-1, 0], curvature at most 1/h. At most
-    n^2/4 of n (n - 1) ordered pairs are active, total weight a = n/(4 (n - 1)), so the rounded
-    objective F_h is L-smooth with L = C^2 a/h + alpha, and differs from F by at most a h/2. With
-    h = (C^2 zeta/n)/a the difference is half of the required gap. Nesterov's method for
-    alpha-strongly convex functions, started at c, has after t steps (q = sqrt(alpha/L))
+    *Inner solver.* The hinge is rounded off over a width h, and Nesterov's method makes a number of
+    steps that is fixed in advance, about 6 n_k. The result is within 1e-6 of the sensitivity of the
+    minimiser, and the gap that the paper requires holds surely.
 
-        F_h(w_t) - F_h(w*) <= (1 - q)^t (F_h(c) - F_h(w*) + (alpha/2) \|c - w*\|^2).
-
-    At the minimiser alpha \|w* - c\| = \|grad F_{S,h}(w*)\| <= C a, and
-    F_h(c) - F_h(w*) <= C a \|c - w*\|, so the bracket is at most (3/2)(C a)^2/alpha and
-    \|w_t - w*\| <= sqrt(3) (C a/alpha) (1 - q)^{t/2}. The number of steps, fixed in advance, makes
-    this 1e-6 of the sensitivity below; since L/alpha = a^2 n^2/2 + 1, about 6 n_k steps suffice.
-    The gap that the paper requires then holds surely.
-
-    *Sensitivity.* Let w*, v* minimise F_h for S and S', which differ in one example of the stage.
-    By strong convexity
-
-        alpha \|w* - v*\|^2 <= (F_{S',h} - F_{S,h})(w*) - (F_{S',h} - F_{S,h})(v*).
-
-    The difference of the two risks has n - 1 changed pairs, each of weight 1/(n (n - 1)), whose
-    gradients change by at most 2 C, or C if the label changes. Hence
-    \|w* - v*\| <= 2 C/(n alpha) = C zeta_k, and 2e-6 of it is added for the solver. (The paper's
-    4 G zeta_k allows for an inaccurate solver and for 2 G in each of two sums of pairs.) No failure
-    probability is spent. Noise is that of the analytic Gaussian mechanism; the published one lacks
-    a factor sqrt 2. A replaced example lies in one stage, so each stage may spend the whole budget.
-
-    Rows are dealt to the stages in a secret order; `LocalizedMechanism` proves that this is safe.
+    *Sensitivity.* The minimiser changes by at most 2 C/(n_k alpha_k) = C zeta_k, and 2e-6 of it is
+    added for the solver (lemma 8). No failure probability is spent. Noise is that of the analytic
+    Gaussian mechanism; the published one lacks a factor sqrt 2. A replaced example lies in one
+    stage, so each stage may spend the whole budget.
 
     *Cost.* Stage k takes about 6 n_k steps of n_k^2 d / 4 operations. More than `LARGEST_N`
     examples are refused; use ``LocalizedPairSGD(loss=SmoothedHinge(width))`` for them.

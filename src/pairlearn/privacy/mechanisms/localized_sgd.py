@@ -50,25 +50,16 @@ class LocalizedPairSGD(LocalizedMechanism):
     w_{j-2} over j = 1, ..., T_k, adds Gaussian noise and projects. This projection is
     post-processing and keeps the next stage in the ball.
 
-    *Sensitivity given the indices.* Let S, S' differ in one example of stage k. A step that does
-    not touch it is the same map in both runs; the loss is convex and L-smooth with
-    eta_k <= 2/L, so it does not increase their distance. A step that touches it adds at most
-    eta_k c, where c bounds the change of the gradient of one pair at one point. With pairs of
-    length at most C, c = 2 C s = 2 G: two vectors of length C s. If the loss never increases, so
-    that slopes have one sign, and examples lie in the public box, hence in a ball of radius B,
-    then also c <= 2 B s: with the partner u fixed both gradients are points of the convex hull of
-    0 and s (ball - u), whose diameter is 2 B s; if the label changes, one of them is 0. Without
-    clipping this is G. (If the slope could change its sign, they could lie on both sides of 0.)
-    Step t influences T_k - t - 1 of the averaged iterates, so the two averages are at most
+    *Sensitivity.* Given the indices, two runs have averages at most
 
         D = c eta_k (1/T_k) sum_t (T_k - t - 1)_+ 1[step t touches the example]
 
-    apart.
+    apart (lemma 7), where c, at most 2 G, bounds the change of the gradient of one pair.
 
-    *calibration="exact"*: the indices are drawn independently of the data from the secret source
-    and never shown, so by the mixture lemma noise s is (epsilon, delta)-DP if E delta(epsilon, D/s)
-    <= delta. The law of the sum is computed exactly for the whole numbers n_k and T_k
-    (`privacy.accounting.touches`). No part of delta is reserved, and every epsilon is allowed.
+    *calibration="exact"*: the indices are secret and do not depend on the data, so by the mixture
+    lemma noise s is (epsilon, delta)-DP if E delta(epsilon, D/s) <= delta. The law of the sum is
+    computed exactly (`privacy.accounting.touches`). No part of delta is reserved, and every epsilon
+    is allowed.
 
     *calibration="paper"*: the published sigma_k = 12 G eta_k log(4/delta) sqrt(2 log(2.5/delta)) /
     epsilon. Its proof needs epsilon <= 1, so larger values are refused. The tail bound behind the
@@ -77,8 +68,6 @@ class LocalizedPairSGD(LocalizedMechanism):
 
     A replaced example lies in one stage, and later stages see that stage's noisy centre only, so
     every stage may spend all of (epsilon, delta).
-
-    Rows are dealt to the stages in a secret order; `LocalizedMechanism` proves that this is safe.
 
     With few examples this mechanism is close to chance: sampling with replacement, halving the
     data and averaging each cost signal. It is here to reproduce the paper and is not the default.

@@ -1,51 +1,20 @@
 # SPDX-License-Identifier: BSD-3-Clause
-r"""Learn a Mahalanobis metric privately, by noisy gradient descent over all pairs.
+"""Learn a Mahalanobis metric privately, by noisy gradient descent over all pairs.
 
 With h_W(v) = v' W v, tau = 1 for equal and -1 for different labels, the risk is
 
     F_S(W) = 2/(n (n - 1)) sum over i < j of  a_ij log(1 + exp(tau_ij (h_W(v_ij) - b))),
     v_ij = clip_C(x_i - x_j),   a_ij = 1 for equal and a for different labels, 0 < a <= 1.
 
-Pairs of equal and of different labels count; a pair with an unknown label costs nothing. The
-gradient of one pair is k v v' with k = tau a_ij sigmoid(tau (h - b)): positive semi-definite for
-equal labels and negative semi-definite for different ones.
-
-**Lengths.** Let W be PSD with eigenvalues in [p, q]. Over \|v\| <= C and in the Frobenius norm, the
-gradient of a pair of equal labels is at most
+A pair with an unknown label costs nothing. Let W be PSD with eigenvalues in [p, q]. In the
+Frobenius norm, the gradient of a pair is at most E for equal and at most D for different labels:
 
     E = C^2 sigmoid(q C^2 - b),
+    D = a C^2 sigmoid(b - p C^2)   if p C^2 <= 1 + omega,   a omega / p   if not,
 
-because u sigmoid(q u - b) grows with u = \|v\|^2. That of a pair of different labels is at most
-
-    D = a max over u <= C^2 of u sigmoid(b - p u)
-      = a C^2 sigmoid(b - p C^2)   if p C^2 <= 1 + omega,   a omega / p   if not,
-
-where omega solves omega e^omega = e^(b - 1): the derivative of u sigmoid(b - p u) is positive
-exactly where p u sigmoid(p u - b) < 1, that is for p u < 1 + omega.
-
-**Pair lemma for metrics.** Replacing one example changes the gradient of F_S in the Frobenius norm
-by at most 2 c / n with c = max(E + D, sqrt(2) E, sqrt(2) D).
-
-*Proof.* Pairs without the example do not change, and it has n - 1 partners. Take one, and let the
-gradient of the pair go from k v v' to l u u'. The squared change is
-
-    k^2 \|v\|^4 + l^2 \|u\|^4 - 2 k l (v . u)^2.
-
-If k and l have the same sign, the last term only helps, and the change is at most sqrt(2) E (equal
-labels before and after) or sqrt(2) D (different ones): two PSD matrices are never at an obtuse
-angle, so replacing one by the other does not cost twice its length. If the signs differ, the
-change is at most the sum of the lengths, E + D. If the label is unknown before or after, it is at
-most E or D. Sum over n - 1 partners and multiply by 2/(n (n - 1)). []
-
-With a = 1 and W = (b/C^2) I, where descent starts, E = D = C^2/2 for b <= 2 and c = C^2; an
-example at distance C from all others whose label changes attains it.
-
-With a public n and at most n rows, adding or removing one example changes the gradient by at most
-2 max(E, D) / n.
-
-**What is released.** A symmetric matrix is released as its upper triangle with the entries off the
-diagonal times sqrt(2): d (d + 1)/2 numbers whose Euclidean length is the Frobenius norm. Going
-back, projecting on the PSD cone, and making a linear map of W are post-processing.
+where omega e^omega = e^(b - 1). Replacing one example changes the gradient of F_S by at most
+2 c / n with c = max(E + D, sqrt(2) E, sqrt(2) D); adding or removing one among at most n changes it
+by at most 2 max(E, D) / n. Lemma 11 in ``docs/privacy/lemmas.md`` proves it.
 """
 
 from __future__ import annotations
@@ -77,9 +46,6 @@ def to_upper(M: Vector) -> Vector:
     """Return a symmetric matrix as a vector of the same length in the Frobenius norm.
 
     It is the upper triangle, row by row, with sqrt(2) times the entries off the diagonal.
-
-    >>> to_upper(np.array([[1.0, 2.0], [2.0, 3.0]])).round(3).tolist()
-    [1.0, 2.828, 3.0]
     """
     rows, columns = _triangle(len(M))
     upper: Vector = M[rows, columns] * np.where(rows == columns, 1.0, math.sqrt(2.0))
@@ -87,11 +53,7 @@ def to_upper(M: Vector) -> Vector:
 
 
 def from_upper(v: Vector) -> Vector:
-    """Return the symmetric matrix of a vector; the inverse of `to_upper`.
-
-    >>> from_upper(np.array([1.0, 2.0 * np.sqrt(2.0), 3.0])).round(12).tolist()
-    [[1.0, 2.0], [2.0, 3.0]]
-    """
+    """Return the symmetric matrix of a vector; the inverse of `to_upper`."""
     d = (math.isqrt(8 * len(v) + 1) - 1) // 2
     rows, columns = _triangle(d)
     M = np.empty((d, d))
@@ -104,10 +66,6 @@ class PairLengths:
     r"""Bounds on the gradient of one pair at a PSD matrix W; see the module.
 
     They bound the Frobenius norm for equal and for different labels: E and D of the module.
-
-    >>> lengths = PairLengths.at(np.eye(2) / 4.0, radius=2.0, bias=1.0, different_weight=1.0)
-    >>> lengths.equal, lengths.different, lengths.change
-    (2.0, 2.0, 4.0)
     """
 
     equal: float
@@ -147,10 +105,6 @@ class MetricPairGradient:
     Equal labels are equal numbers; NaN is an unknown one. `radius` is the clipping radius C, `bias`
     the squared distance b, `different_weight` the weight a. `n_examples` is the public n of the
     formula, by default the number of rows.
-
-    >>> gradient = MetricPairGradient(np.array([[1.0], [0.0]]), np.zeros(2), radius=2.0)
-    >>> gradient(np.ones((1, 1)))
-    array([[0.5]])
     """
 
     def __init__(
@@ -211,24 +165,13 @@ class MetricGradient(Mechanism):
     releases the gradient of F_S at the present W with Gaussian noise, moves, and projects on the
     PSD cone.
 
-    *Sensitivity.* W is a function of earlier releases, so its eigenvalues are public, and by the
-    pair lemma of the module step t has sensitivity 2 c_t / n in the Frobenius norm,
-    c_t = max(E + D, sqrt(2) E, sqrt(2) D) with the lengths E and D at W. The matrix is released as
-    a vector of the same length. T steps with mu / sqrt(T) each compose to mu. If one example is
-    added or removed, among at most n, the sensitivity is 2 max(E, D) / n.
+    *Sensitivity.* W is a function of earlier releases, so its eigenvalues are public, and the
+    bound of the module holds in each step. T steps with mu / sqrt(T) each compose to mu. Lemma 9
+    bounds the rounding.
 
-    *Rounding.* A run sums m pairs in a chunk and k chunks, and computes h to within about d
-    roundings of b + C^2 \|W\|. Its gradient is off by at most
-    (m + k + (4 d + 32) (1 + b + C^2 \|W\|)) 2^-53 max(E, D), and the sensitivity grows by twice
-    that.
-
-    *Step size.* It does not depend on the data. Suppose pairs have length C in all directions and
-    K = 1 + 1/a classes have equally many examples. At the start, a step of 2 K d b/C^4 times the
-    gradient would then change W, relatively, by the difference in spread of equal and different
-    pairs. This length times `step` is divided among the steps. It is reduced so that the noise of
-    all steps, with largest eigenvalue near sqrt(2 d) times its standard deviation, stays below
-    `noise_limit` times b/C^2, the first eigenvalue of W. So with a small budget the metric stays
-    near the Euclidean one instead of becoming noise.
+    *Step size.* It does not depend on the data. It is reduced so that the noise of all steps stays
+    below `noise_limit` times b/C^2, the first eigenvalue of W (lemma 11). So with a small budget
+    the metric stays near the Euclidean one instead of becoming noise.
 
     Parameters
     ----------
@@ -242,7 +185,7 @@ class MetricGradient(Mechanism):
     different_weight : float, default=1.0
         The weight a of pairs with different labels, at most 1; 1/(K - 1) balances K classes.
     step : float, default=2.0
-        Length of the path in the unit above.
+        Length of the path, in units of 2 K d b/C^4 times the gradient, with K = 1 + 1/a.
     noise_limit : float, default=0.5
         Bound on the noise relative to the start.
 

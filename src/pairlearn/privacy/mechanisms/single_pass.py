@@ -41,21 +41,11 @@ class SinglePass(Mechanism):
     pair (x_t, x_{t-1}), clipped to length C, if the labels differ, and projects on a ball of
     radius r.
 
-    *Sensitivity.* An example is in at most two pairs, its own step and the next one. Any other step
-    is the same map in both runs. It does not increase their distance, because the loss is convex
-    and (C^2/4)-smooth and the step is at most 8/C^2. A touched step adds at most eta times the
-    difference of two gradients at the same point: 2 C s if the label stays, C s if it changes (the
-    pair is then active in one run only), s = sigmoid(C r). Hence \|w - w'\| <= 4 C s eta for the
-    last iterate, with no failure probability. If the replaced example also moves to another row, as
-    in sorted data, it is removed here and added there, 2 C s eta each (below). An average of
-    iterates has less signal for the same worst case, so the last iterate is released.
-
-    *Adding or removing z between p and q* replaces the pair (q, p) by (z, p) and (q, z), or the
-    reverse. Three labels in a circle have an even number of unequal neighbours, so none or two of
-    the three pairs are active. One active step moves the iterate by at most C s eta. So two runs
-    that start together are at most 2 C s eta apart after these pairs, and not further afterwards.
-    (At either end one pair comes or goes.) The step size depends on the public n, not on the number
-    of rows.
+    *Sensitivity.* An example is in at most two pairs, and the other steps are non-expansive. So
+    \|w - w'\| <= 4 C s eta for the last iterate, s = sigmoid(C r), with no failure probability, and
+    2 C s eta if one example is added or removed (lemma 6). The step size depends on the public n,
+    not on the number of rows. An average of iterates has less signal for the same worst case, so
+    the last iterate is released.
 
     `begin`, `learn` and `finish` take the same steps piece by piece, for streams.
 

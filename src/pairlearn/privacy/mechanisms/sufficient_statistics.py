@@ -8,41 +8,11 @@ R, let v = clip((x - c) / R) to the unit ball. A record contributes
     T(z) = ( y v,  b v,  k y,  r \|v\|,  sqrt(q) v v^T )
 
 and the release is the sum of T over the records plus Gaussian noise (v v^T as a vector with the
-off-diagonal entries times sqrt 2, so that lengths are Frobenius lengths).
+off-diagonal entries times sqrt 2, so that lengths are Frobenius lengths). A user with several
+records contributes the mean of T over them.
 
-**Sensitivity (replace one record).** If q <= (1 + b^2) / 2, the largest \|T(z) - T(z')\|^2 is
-
-    max( 4 (1 + b^2),
-         (1 + b^2) + r^2 + q + 4 k^2,
-         2 (1 + b^2) + 4 k^2 + max_{0 <= c <= 1} [ 2 \|1 - b^2\| c + 2 q (1 - c^2) ] ).
-
-*Proof.* Let s >= t be the lengths of the two vectors v, v' and c the cosine between them, and let
-y y' = 1 first. Then
-
-    \|T - T'\|^2 = (1 + b^2)(s^2 + t^2 - 2 s t c) + r^2 (s - t)^2 + q (s^4 + t^4 - 2 s^2 t^2 c^2).
-
-Its derivative in s is 2(1 + b^2)(s - t c) + 2 r^2 (s - t) + 4 q s (s^2 - t^2 c^2) >= 0, so s = 1.
-For fixed c the second derivative in t is 2(1 + b^2) + 2 r^2 + 12 q t^2 - 4 q c^2 >=
-2(1 + b^2) - 4 q >= 0: convex, so t = 0 or t = 1. At t = 0 the value is (1 + b^2) + r^2 + q. At
-t = 1 it is 2(1 + b^2)(1 - c) + 2 q (1 - c^2), which decreases in c on [-1, 1] because its
-derivative -2(1 + b^2) - 4 q c is at most -2(1 + b^2) + 4 q <= 0; the maximum is 4(1 + b^2), at
-c = -1. If y y' = -1, the first term becomes (1 + b^2)(s^2 + t^2) + 2(1 - b^2) s t c and 4 k^2 is
-added. The derivative in s is at least 2(1 + b^2) s - 2\|1 - b^2\| t >= 0, so s = 1; convexity in t
-holds as before; t = 0 gives (1 + b^2) + r^2 + q + 4 k^2 and t = 1 gives
-2(1 + b^2) + 2(1 - b^2) c + 2 q (1 - c^2) + 4 k^2, whose maximum over c is the third entry. []
-
-The worst pair for the means, v and -v, changes neither the length nor v v^T. Hence the *free*
-weights of `Weights.free`: with q = (1 + b^2)/2, k = b / sqrt(1 + b^2) and r = sqrt(1 + b^2) all
-three entries are at most 4 (1 + b^2), and second moments, label mean and mean length cost nothing
-beyond what the two means cost.
-
-**Add or remove one record.** The release changes by one T(z), of length at most
-sqrt(1 + b^2 + k^2 + r^2 + q).
-
-**Users with several records.** A user contributes the mean of T over all their records. Means lie
-in the convex hull of the values of T. Its diameter is the largest distance between two values, and
-its longest point is the longest value. So replacing (adding, removing) a user with all records
-changes the release by no more than replacing (adding, removing) one record.
+`Weights.sensitivity` is the largest \|T(z) - T(z')\|, or the largest \|T(z)\| if a record is added
+or removed. Lemmas 4 and 12 in ``docs/privacy/lemmas.md`` prove it for records and for users.
 """
 
 from __future__ import annotations
@@ -75,9 +45,6 @@ class Weights:
     `mean`, `label`, `length` and `second` are b, k, r and q: the weights of v, of y and of the
     length of v, and the squared weight of v v^T, where 0 leaves second moments out. y v has weight
     1.
-
-    >>> round(Weights.free(0.5).sensitivity("replace") ** 2, 9)
-    5.0
     """
 
     mean: float
@@ -106,7 +73,7 @@ class Weights:
         return cls(mean, min(1.0, mean), math.sqrt(total), 0.0)
 
     def sensitivity(self, neighbours: str) -> float:
-        """Return the L2 sensitivity of the sum of the statistics, by the module's lemma."""
+        """Return the L2 sensitivity of the sum of the statistics, by lemma 4."""
         b2, k2, r2, q = self.mean**2, self.label**2, self.length**2, self.second
         if neighbours == "add_remove":
             return math.sqrt(1 + b2 + k2 + r2 + q)
@@ -122,26 +89,8 @@ class Weights:
 class Moments:
     """Noisy moments of one release, each divided by n and by its weight.
 
-    Parameters
-    ----------
-    label_mean : ndarray
-        Of y v.
-    mean : ndarray
-        Of v.
-    label : float
-        Of y.
-    length : float
-        Of the length of v.
-    second : ndarray or None
-        Of v v^T.
-    deviation : float
-        Standard deviation of the noise in `label_mean`.
-    weights : Weights
-        The weights: noise in `mean` is deviation / weights.mean, and so on.
-    centre, radius : ndarray, float
-        c and R of v.
-    release : Release
-        The entry in the certificate.
+    They are the means of y v, v, y, the length of v and v v^T. `deviation` is that of the noise in
+    `label_mean`; the noise in `mean` is deviation / weights.mean, and so on.
     """
 
     label_mean: Vector
@@ -157,17 +106,9 @@ class Moments:
 
     @classmethod
     def from_sums(
-        cls,
-        noisy: Vector,
-        n: int,
-        *,
-        weights: Weights,
-        centre: Vector,
-        radius: float,
-        deviation: float,
-        release: Release,
+        cls, noisy: Vector, n: int, *, weights: Weights, centre: Vector, **others: Any
     ) -> Moments:
-        """Return the moments of n records from the noisy sum of their statistics."""
+        """Return the moments of n records from their noisy sums; `others` are the other fields."""
         d = len(centre)
         second = None
         if weights.second:
@@ -181,21 +122,14 @@ class Moments:
             label=float(noisy[2 * d] / (weights.label * n)),
             length=float(noisy[2 * d + 1] / (weights.length * n)),
             second=second,
-            deviation=deviation,
             weights=weights,
             centre=centre,
-            radius=radius,
-            release=release,
+            **others,
         )
 
 
 def clip_to_ball(V: Vector) -> tuple[Vector, Vector]:
-    """Return the rows clipped to the unit ball and their lengths after clipping.
-
-    >>> clip_to_ball(np.array([[3.0, 4.0], [0.3, 0.4]]))
-    (array([[0.6, 0.8],
-           [0.3, 0.4]]), array([1. , 0.5]))
-    """
+    """Return the rows clipped to the unit ball and their lengths after clipping."""
     lengths = np.sqrt(np.einsum("ij,ij->i", V, V))
     clipped: Vector = V / np.maximum(lengths, 1.0)[:, None]
     return clipped, np.minimum(lengths, 1.0)
@@ -237,10 +171,8 @@ def release_moments(
 
     `centre` and `radius` are public, or computed from earlier releases only. `n_examples` is the
     public number that turns sums into means. `users` gives the user of each row, in increasing
-    order; by default each row is a separate user. A secure source adds discrete noise, which needs
-    each record's statistics rounded to a grid before the sum. The sensitivity then grows by the
-    grid step times the root of the number of statistics (half a step per record and coordinate, two
-    records).
+    order; by default each row is a separate user. A secure source adds discrete noise, and the
+    sensitivity grows by the rounding of each record's statistics to a grid (lemma 4).
     """
     d = Z.shape[1]
     mu = check_positive("mu", mu)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-r"""Release a stream up to T times for one budget: noisy sums in a binary tree.
+"""Release a stream up to T times for one budget: noisy sums in a binary tree.
 
 The statistics of `sufficient_statistics` are sums over records about a public centre. The releases,
 at most T, cut the stream into intervals. Interval t is leaf t of a binary tree whose nodes hold the
@@ -7,20 +7,8 @@ sums of the leaves below them. Each node gets noise once, when its last leaf is 
 to release t is the sum of the nodes for the ones in the binary digits of t, at most
 K = floor(log2 T) + 1 nodes (Dwork, Naor, Pitassi and Rothblum, 2010; Chan, Shi and Song, 2011).
 
-**Sensitivity (replace one record).** The record is in one interval, so in one node of each of K
-levels, and the statistics of no other node change. With D the sensitivity of the statistics, all
-noisy nodes together, as one long vector, change by at most sqrt(K) D. With noise of standard
-deviation s in each node they are mu-GDP, mu = sqrt(K) D / s. This holds whatever was published in
-between: each node is protected given the earlier ones, and a record is in K nodes, so the
-composition is adaptive. The certificate lists each level as one release of sensitivity D, because a
-record touches one node of it. []
-
-The number of records in an interval is public: a replacement does not change it. So there is no
-version for adding and removing.
-
-The cost of many releases: release t has sqrt(K k) times the noise of a single release with the
-whole budget, where k counts the ones among the binary digits of t. T releases from scratch would
-have sqrt(T) times that noise, and each would have to pay for its centre.
+A replaced record is in one node of each of K levels. So the certificate lists each level as one
+release. Lemma 16 in ``docs/privacy/lemmas.md`` proves the guarantee.
 """
 
 from __future__ import annotations
@@ -77,8 +65,6 @@ class SumTree:
 @dataclass(frozen=True)
 class TreeStatistics(Mechanism):
     """Sufficient statistics about the public centre, released up to `n_releases` times.
-
-    The module proves the sensitivity, and `sufficient_statistics` that of one node.
 
     Parameters
     ----------
