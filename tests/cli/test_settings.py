@@ -166,6 +166,7 @@ def test_what_does_not_change_the_model_is_not_recorded(train):
     assert read_model("m").provenance["set"] == {"stream.n_passes": "2"}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("problem", "setting", "parameter"),
     [

@@ -387,6 +387,7 @@ def test_grid_search_and_pipelines():
     assert np.allclose(by_name, by_score)
 
 
+@pytest.mark.thorough
 def test_losses_of_one_s_own_in_other_processes(tmp_path, monkeypatch):
     """A loss of an importable module travels by name, one defined in a function by value."""
     (tmp_path / "my_pair_losses.py").write_text(
