@@ -21,13 +21,13 @@ y = np.where(X[:, 0] + rng.normal(size=1000) > 0, 1.0, -1.0)
 PROGRAMS = {
     "solver": _DATA
     + """
-from pairlearn import Ball, Constant, Hinge, LinearScore, PairwiseSGD, Problem, SGD
+from pairlearn import Ball, Constant, Hinge, LinearScore, PairwiseSGD, Problem
 solver = PairwiseSGD(schedule=Constant(0.1), domain=Ball(10.0))
 solver.solve(Problem(LinearScore(), Hinge()), X, y, n_steps=1000, rng=0)
 """,
     "estimator": _DATA
     + """
-from pairlearn import AUCClassifier
+from pairlearn import SGD, AUCClassifier
 AUCClassifier(solver=SGD(step_size=0.1, radius=10.0, n_passes=1), random_state=0).fit(X, y)
 """,
     "rival": "import sklearn.linear_model",
