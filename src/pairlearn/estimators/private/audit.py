@@ -25,20 +25,23 @@ violation that it would have found.
 
 from __future__ import annotations
 
-import json
 import math
 import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 
 from pairlearn.estimators.private.auc import PrivateAUCClassifier
 from pairlearn.estimators.private.metric import PrivateMetricLearner
 from pairlearn.estimators.private.mixin import PrivacyWarning
-from pairlearn.estimators.private.neighbours import PublicNeighbours, public_neighbours
+from pairlearn.estimators.private.neighbours import (
+    PublicNeighbours,
+    observed,
+    public_neighbours,
+    public_numbers,
+)
 from pairlearn.privacy.accounting.gaussian import epsilon_of_mu, mu_of
 from pairlearn.privacy.accounting.verify import accounting_problems
 from pairlearn.privacy.audit.attack import (
@@ -320,50 +323,6 @@ def _with_noise(estimator: PrivateEstimator, noise: NoiseSource) -> Any:
     model.random_state = noise
     model.ledger = None
     return model
-
-
-def observed(model: Any, probes: Vector) -> dict[str, Any]:
-    """Return everything public about a fitted estimator, as plain values to compare."""
-    seen: dict[str, Any] = {
-        name: _plain(value) for name, value in vars(model).items() if name.endswith("_")
-    }
-    record = model.to_record()
-    seen["model file"] = (
-        {name: array.tobytes() for name, array in record.arrays.items()},
-        json.dumps([record.parameters, record.provenance, record.certificate], sort_keys=True),
-    )
-    for name in ("decision_function", "predict_proba", "predict", "transform"):
-        numbers = _answer(model, name, probes)
-        if numbers is not None:
-            seen[name] = numbers.tolist()
-    return seen
-
-
-def _answer(model: Any, name: str, probes: Vector) -> NDArray[Any] | None:
-    """Return the result of a method on new examples; None if there is no such method."""
-    method = getattr(model, name, None)
-    return None if method is None else np.asarray(method(probes))
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, np.ndarray):
-        return value.dtype.str, value.shape, value.tolist()
-    to_dict = getattr(value, "to_dict", None)
-    return repr(value) if to_dict is None else json.dumps(to_dict(), sort_keys=True)
-
-
-def public_numbers(model: Any, probes: Vector) -> Vector:
-    """Return the public numbers of a fitted estimator that an attack uses."""
-    parts = [
-        np.ravel(value)
-        for name, value in sorted(vars(model).items())
-        if name.endswith("_") and isinstance(value, np.ndarray) and value.dtype.kind == "f"
-    ]
-    for name in ("decision_function", "predict_proba", "transform"):
-        numbers = _answer(model, name, probes)
-        if numbers is not None:
-            parts.append(np.ravel(numbers))
-    return np.concatenate(parts)
 
 
 def _public_runs(

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Neighbouring tables for the audit of private estimators: pairs that differ in one example.
+"""Neighbouring tables for the audit of private estimators, and what is public of a fitted model.
 
-They are adversarial: examples in the corners of the public bounds and far outside, labels that are
-flipped, unknown or of another type, cells that are not numbers, and sorted rows, where one replaced
-example moves many others.
+Tables differ in one example. They are adversarial: examples in the corners of the public bounds and
+far outside, labels that are flipped, unknown or of another type, cells that are not numbers, and
+sorted rows, where one replaced example moves many others.
 """
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -151,3 +152,47 @@ class _Maker:
             [pair.other_y[k] for k in second],
             rows,
         )
+
+
+def observed(model: Any, probes: Vector) -> dict[str, Any]:
+    """Return everything public about a fitted estimator, as plain values to compare."""
+    seen: dict[str, Any] = {
+        name: _plain(value) for name, value in vars(model).items() if name.endswith("_")
+    }
+    record = model.to_record()
+    seen["model file"] = (
+        {name: array.tobytes() for name, array in record.arrays.items()},
+        json.dumps([record.parameters, record.provenance, record.certificate], sort_keys=True),
+    )
+    for name in ("decision_function", "predict_proba", "predict", "transform"):
+        numbers = _answer(model, name, probes)
+        if numbers is not None:
+            seen[name] = numbers.tolist()
+    return seen
+
+
+def _answer(model: Any, name: str, probes: Vector) -> NDArray[Any] | None:
+    """Return the result of a method on new examples; None if there is no such method."""
+    method = getattr(model, name, None)
+    return None if method is None else np.asarray(method(probes))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return value.dtype.str, value.shape, value.tolist()
+    to_dict = getattr(value, "to_dict", None)
+    return repr(value) if to_dict is None else json.dumps(to_dict(), sort_keys=True)
+
+
+def public_numbers(model: Any, probes: Vector) -> Vector:
+    """Return the public numbers of a fitted estimator that an attack uses."""
+    parts = [
+        np.ravel(value)
+        for name, value in sorted(vars(model).items())
+        if name.endswith("_") and isinstance(value, np.ndarray) and value.dtype.kind == "f"
+    ]
+    for name in ("decision_function", "predict_proba", "transform"):
+        numbers = _answer(model, name, probes)
+        if numbers is not None:
+            parts.append(np.ravel(numbers))
+    return np.concatenate(parts)
