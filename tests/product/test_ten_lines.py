@@ -175,8 +175,10 @@ def test_an_objective_by_name_in_the_estimator_the_program_and_the_file(entered,
     for part in np.array_split(np.arange(len(rows)), 4):
         stream.partial_fit(rows[part], labels[part], classes=[0, 1])
     assert same_after_saving(stream, rows).objective == SoftMaximum(0.5)
-    # The program predicts with such a model.
-    AUCClassifier("soft_maximum", random_state=0).fit(rows, labels).save("t.safetensors")
+    # The program trains and predicts with it, and sets its field.
+    order = ["train", "t.csv", "--label", "y", "--objective", "soft_maximum"]
+    assert run(program, [*order, "--set", "objective.temperature=0.25"]) == 0
+    assert load_model("t.safetensors").objective == SoftMaximum(0.25)
     pathlib.Path("new.csv").write_text("a,b\n1.0,0.5\n-1.0,0.5\n")
     assert run(program, ["predict", "t.safetensors", "new.csv"]) == 0
 

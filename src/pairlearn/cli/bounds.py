@@ -233,6 +233,7 @@ def _slope(x: list[float], y: list[float]) -> float | None:
 def _report(
     title: str, columns: dict[str, list[Any]], facts: dict[str, Any], note: str, as_json: bool
 ) -> None:
+    """Print the measurements beside the bounds, or as JSON."""
     first, *others = columns
     slopes = {name: _slope(columns[first], columns[name]) for name in others}
     heads = [name.replace("_", " ") for name in columns]

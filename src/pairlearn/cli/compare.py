@@ -221,6 +221,7 @@ def _methods(options: Options, *, files: bool) -> list[Method]:
 
 
 def _print(comparison: Comparison) -> None:
+    """Print the tables of a comparison: AUC, differences and costs."""
     from pairlearn.experiments.comparison.tables import auc_rows, cost_rows, difference_rows
     from pairlearn.experiments.plain_text import text_table
 

@@ -99,6 +99,7 @@ def _columns(table: Any) -> list[str]:
 
 
 def _text(values: dict[str, Any]) -> str:
+    """Return the content of a model file as lines for a person."""
     lines = [
         f"{values['estimator']}, written by pairlearn {values['library_version']} "
         f"(format {values['format_version']}, checksum good)"

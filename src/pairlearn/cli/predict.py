@@ -123,6 +123,7 @@ def _json_line(entry: dict[str, Any]) -> str:
 
 
 def _entries(model: Any, scored: Scored) -> Iterator[dict[str, Any]]:
+    """Yield one entry for each row: scores, probabilities and label."""
     from pairlearn.cli.shared.scoring import probabilities_of
 
     name = kind_of(model).result

@@ -39,6 +39,7 @@ def run(command: click.Command, arguments: Sequence[str]) -> int:
 
 
 def _run(command: click.Command, arguments: Sequence[str], stop: Stopping) -> int:
+    """Run a command; return its exit status."""
     try:
         result = command.main(list(arguments), prog_name="pairlearn", standalone_mode=False)
         sys.stdout.flush()

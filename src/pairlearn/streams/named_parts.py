@@ -22,7 +22,7 @@ from pairlearn.streams.examples import LARGEST
 from pairlearn.typing import Vector
 from pairlearn.validation import check_positive
 
-#: Up to so many features examples are rows of a dense array, beyond that sparse rows.
+#: With at most this many features, examples are rows of a dense array; beyond that, sparse rows.
 _DENSE_UP_TO = 512
 #: Layouts of an example that are remembered.
 _LAYOUTS = 1024
@@ -99,7 +99,7 @@ class NamedColumns:
 
 
 def widened(rows: Rows, width: int) -> Rows:
-    """Return rows of so many columns, of the kind that this width asks for."""
+    """Return dense or sparse rows, as their number of columns asks for."""
     if isinstance(rows, CsrRows):
         return CsrRows(rows.data, rows.indices, rows.indptr, width)
     if width <= _DENSE_UP_TO:

@@ -300,6 +300,7 @@ class NeuralEstimator(Storable):
         return found if isinstance(self.network, (str, MLP)) else found | {"network": None}
 
     def _pack(self) -> dict[str, NDArray[Any]]:
+        """Return networks, scales and classes as arrays of a model file."""
         model = self._fitted()
         vectors = [state_vector(network) for network in model["networks_"]]
         scaler: Standardiser = model["scaler_"]
@@ -317,6 +318,7 @@ class NeuralEstimator(Storable):
         return arrays
 
     def _unpack(self, record: ModelRecord) -> None:
+        """Restore the estimator from the arrays of a model file."""
         arrays = record.arrays
         count, n_outputs = int(arrays["n_networks"]), int(arrays["n_outputs"])
         d, given = len(arrays["centre"]), _GIVEN.get()

@@ -260,6 +260,7 @@ class NeuralAUCClassifier(NeuralEstimator, ScoreDecisions, ClassifierMixin, Base
         seed: int,
         label: str,
     ) -> tuple[Any, History]:
+        """Return one trained network and its history."""
         size = min(self._adam.batch_of(len(seen)), len(seen))
         sampler = BalancedSampler(positive[seen], size, share=self.share, seed=seed)
         horizon = max(len(sampler), LEAST_BATCHES)

@@ -306,6 +306,7 @@ class ObjectiveStream:
 
 
 def _check_examples(X: Any, y: Any) -> int:
+    """Check rows and labels; return the number of examples."""
     for name, value in (("X", X), ("y", y)):
         if not isinstance(value, Tensor):
             raise TypeError(
@@ -426,6 +427,7 @@ class _Descent:
     def _gradient(
         self, X: Tensor, y: Tensor, left: int, met: Sequence[int], scale: float
     ) -> Tensor:
+        """Return the gradient of the objective at the present parameters."""
         if not met:
             return torch.zeros_like(self.vector)
         vector = self.vector.detach().requires_grad_(True)

@@ -82,6 +82,7 @@ class BalancedSampler(Sampler):  # type: ignore[misc]
         return torch.randperm(n, generator=self._generator)
 
     def _draw(self) -> list[int]:
+        """Return the rows of one balanced batch."""
         drawn = []
         for kind, wanted in enumerate(self._take):
             while wanted:

@@ -290,6 +290,7 @@ def _table(scores: Vector, labels: Mask) -> list[dict[str, float | str | None]]:
 
 
 def _text(values: dict[str, Any]) -> str:
+    """Return the result of an evaluation as lines for a person."""
     level = 100 * values["confidence"]
     lines = [
         f"AUC {values['auc']:.4f}, {level:g} % interval [{values['low']:.4f}, "
@@ -352,6 +353,7 @@ def _need_matplotlib() -> None:
 
 
 def _plot(folder: Path, scores: Vector, labels: Mask, values: dict[str, Any]) -> list[str]:
+    """Draw the curves into a folder; return the names of the files."""
     import numpy as np
 
     _need_matplotlib()

@@ -49,6 +49,7 @@ def read_toml(path: str) -> dict[str, Any]:
 
 
 def _read(context: click.Context, parameter: click.Parameter, path: str | None) -> None:
+    """Take the options of a file as defaults of the command."""
     if path is None:
         return
     try:

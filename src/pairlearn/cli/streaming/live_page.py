@@ -132,6 +132,7 @@ def _drawing(alt: str, body: str) -> str:
 
 
 def _auc_chart(moments: Sequence[Moment], alarms: Sequence[Alarm]) -> str:
+    """Return the chart of the progressive AUC, with alarms, as SVG."""
     points = [(float(m.n_labelled), m.auc) for m in moments if m.auc is not None]
     if not points:
         return "<p>No examples of both classes yet.</p>"
@@ -151,6 +152,7 @@ def _auc_chart(moments: Sequence[Moment], alarms: Sequence[Alarm]) -> str:
 
 
 def _score_chart(scores: Vector, positive: Mask) -> str:
+    """Return the chart of recent scores of both classes as SVG."""
     import numpy as np
 
     if not len(scores):

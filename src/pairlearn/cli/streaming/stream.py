@@ -95,6 +95,7 @@ class Conversation:
         self._learn(*self.waiting.pop(key), y)
 
     def _learn(self, x: dict[str, float], score: float, y: Any) -> None:
+        """Learn one example and note its score."""
         from pairlearn.streams.examples import RefusedExampleWarning
         from pairlearn.validation import DivergenceError
 
@@ -344,6 +345,7 @@ def _lines(file: BinaryIO, limit: int, stop: Stopping) -> Iterator[str | None]:
 
 
 def _reply(talk: Conversation, line: str | None, strict: bool, limit: int) -> None:
+    """Learn from one line and print the score; refuse a bad line."""
     number = talk.n_lines + 1
     answer = None
     try:
@@ -383,6 +385,7 @@ def _warnings_told() -> Iterator[None]:
 
 
 def _tell_end(talk: Conversation, ended: bool, as_json: bool) -> None:
+    """Print a summary of the stream at its end."""
     facts = talk.facts()
     if as_json:
         click.echo(json.dumps({**facts, "ended": ended}, allow_nan=False), err=True)
@@ -423,6 +426,7 @@ def _save(talk: Conversation, path: str) -> None:
 
 
 def _resume(talk: Conversation, path: str, as_json: bool) -> None:
+    """Continue from a checkpoint, if there is one."""
     from pairlearn.streams.checkpoint import CheckpointError, read_checkpoint
 
     found = read_checkpoint(path)

@@ -238,6 +238,7 @@ def _check_columns(frame: Any) -> None:
 
 
 def _column(name: str, value: Any, n_parts: int, sizes: Any) -> list[Any]:
+    """Return a column of labels or weights as one delayed value a partition."""
     if value is None:
         return [None] * n_parts
     if is_array(value):

@@ -100,6 +100,7 @@ class DaskEngine:
         return list(self.client.persist(tasks, retries=_RETRIES))
 
     def _result(self, future: Any) -> Any:
+        """Return the result of a task; raise if no worker is left."""
         from distributed.scheduler import KilledWorker
 
         alone_since: float | None = None

@@ -74,6 +74,7 @@ class PartitionNoise:
         return NoiseSource(key=derived).protect_integers(total, scale)
 
     def _secret(self) -> bytes:
+        """Return the secret key, from the file or as it was given."""
         if self.key is not None:
             return self.key
         assert self.key_file is not None

@@ -199,6 +199,7 @@ class MajorityCounts(Statistic):
 
 
 def _column_state(chunk: Chunk, inverse: Vector) -> State:
+    """Return sums, ranges and counts of the columns of a chunk."""
     with np.errstate(over="ignore", invalid="ignore"):
         if isinstance(chunk.table, CsrRows):
             rows = chunk.rows
@@ -262,6 +263,7 @@ def _columns(table: NDArray[Any], inverse: Vector) -> Iterator[tuple[int, Vector
 
 
 def _sparse_columns(rows: CsrRows, weight: Vector, inverse: Vector) -> State:
+    """Return the state of the columns of sparse rows."""
     from pairlearn.kernels.scales import csr_column_squares, csr_column_sums
 
     n, d = float(weight.sum()), rows.shape[1]

@@ -187,6 +187,7 @@ class _Run:
         return fit, record
 
     def _check_fit(self, fit: PrivateFit, record: RecordingSource) -> None:
+        """Raise unless a fit keeps the promises of its mechanism."""
         d = self.setting.n_features
         size = d * d if self.mechanism.learns == "metric" else d
         if np.shape(fit.direction) != (size,) or not np.isfinite(fit.direction).all():

@@ -44,7 +44,7 @@ from pairlearn.validation import check_count, warn_caller
 STEP_SIZE = 3.0
 #: Mean shares of present values between those of a table and those of text.
 TABLE, TEXT = 0.1, 0.03
-#: Scaled values are cut off beyond so many scales.
+#: Scaled values are cut off beyond this many scales.
 _BOUND = 10.0
 #: Scales always follow up to this many examples; later windows have at least as many.
 _WINDOW = 1024

@@ -105,6 +105,7 @@ class CsvReader(TextReader):
         self.position = self._place(Position(self.format))
 
     def _open_file(self, index: int) -> None:
+        """Open a file and read its header."""
         super()._open_file(index)
         blocks = self._blocks
         if bytes(blocks.buffer[:3]) == b"\xef\xbb\xbf":

@@ -147,6 +147,7 @@ class SvmlightReader(TextReader):
         self.n_features = position.width
 
     def _file_chunks(self) -> Iterator[Chunk]:
+        """Yield the chunks of the present file."""
         from scipy.sparse import csr_matrix
 
         parser = _Parser(self)
