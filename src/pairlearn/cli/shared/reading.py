@@ -104,8 +104,9 @@ def training_options(function: F) -> F:
 
 
 def _reading(function: F, add_set: Callable[[Any], Any], *, parts: bool) -> F:
-    @functools.wraps(function)
     """Return the function with the options that say how to read data."""
+
+    @functools.wraps(function)
     def command(*arguments: Any, **given: Any) -> Any:
         settings: Settings = given.pop("settings")
         reading = Reading(**{name: given.pop(name) for name in _OPTIONS if name in given})
