@@ -5,8 +5,12 @@ import re
 
 import pytest
 
+pytest.importorskip("triton")
+
 from pairlearn.gpu.device import check_device
 from pairlearn.gpu.pairs import tile_for
+from pairlearn.losses import Exponential
+from pairlearn.solvers.descent.sweep_gpu import check_built_in, portions_of
 
 
 def test_check_device():
@@ -19,3 +23,14 @@ def test_check_device():
 def test_tile_for():
     assert repr(tile_for(22)) == "Tile(models=4, warps=1)"
     assert repr(tile_for(780)) == "Tile(models=2, warps=2)"
+
+
+def test_check_built_in():
+    with pytest.raises(
+        ValueError, match=r"Exponential\(one_sided=False\) is not built into the device's kernel,.*"
+    ):
+        check_built_in(Exponential())
+
+
+def test_portions_of():
+    assert (portions_of(70_000), portions_of(100, (30,))) == ([32768, 32768, 4464], [30, 70])

@@ -9,7 +9,6 @@ from pairlearn.scores import LinearScore
 from pairlearn.solvers.block_sizes import BlockSizes
 from pairlearn.solvers.closed_form.fisher import fisher_direction, with_fisher
 from pairlearn.solvers.closed_form.mapped_moments import MappedMoments, score_mapped
-from pairlearn.solvers.descent.sweep_gpu import check_built_in, portions_of
 from pairlearn.solvers.exact.batch import PairObjective, pair_mean
 from pairlearn.solvers.exact.newton import SquaredHingeNewton
 from pairlearn.solvers.rows import DenseRows, as_rows, check_squares, mean_pair_distance
@@ -57,19 +56,6 @@ def test_mappedmoments():
         repr(score_mapped(moments.features, as_rows(X), moments.solve(ridge=1e-6)).round(1) + 0.0)
         == "array([0., 0., 1., 1., 1., 1., 0., 0.])"
     )
-
-
-def test_check_built_in():
-    from pairlearn.losses import Exponential
-
-    with pytest.raises(
-        ValueError, match=r"Exponential\(one_sided=False\) is not built into the device's kernel,.*"
-    ):
-        check_built_in(Exponential())
-
-
-def test_portions_of():
-    assert (portions_of(70_000), portions_of(100, (30,))) == ([32768, 32768, 4464], [30, 70])
 
 
 def test_pairobjective():
