@@ -10,7 +10,7 @@ import scipy.sparse
 from sklearn.base import clone
 
 from pairlearn import SGD, AUCClassifier, Moments, roc_auc
-from pairlearn.estimators.auc import task
+from pairlearn.estimators.auc import composition
 from pairlearn.features import FeatureMap, Hats, Identity, Nystroem, RandomFourier, Union
 from pairlearn.solvers import ClassMoments
 from pairlearn.solvers.closed_form.mapped_moments import MappedMoments
@@ -128,7 +128,7 @@ def test_rows_that_do_not_fit_are_mapped_in_blocks(monkeypatch):
         fitted(RING, features="hats", solver=SGD(max_memory=200_000))
     with pytest.raises(ValueError, match="a map with fewer features"):
         fitted(RING, features=RandomFourier(1024), solver=Moments(max_memory=1_000_000))
-    monkeypatch.setattr(task, "MAPPED_BYTES", 200_000)
+    monkeypatch.setattr(composition, "MAPPED_BYTES", 200_000)
     assert fitted(RING, features="hats").solver_ == "moments"
 
 

@@ -12,10 +12,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin
 
+from pairlearn.estimators.auc.composition import Composition
 from pairlearn.estimators.auc.many import fit_pairs
 from pairlearn.estimators.auc.shapes import Explanation, explain
 from pairlearn.estimators.auc.streams import AUCStreams
-from pairlearn.estimators.auc.task import Composition, Task
+from pairlearn.estimators.auc.task import Task
 from pairlearn.estimators.shared.evidence import Choice
 from pairlearn.estimators.shared.examples import find_classes
 from pairlearn.estimators.shared.features_seen import rows_and_labels, see_features
@@ -248,6 +249,7 @@ class AUCClassifier(AUCStreams, ClassifierMixin, BaseEstimator):  # type: ignore
             if isinstance(features, Hats)
             else None,
             held_out=None if found is None else found[1],
+            ways=parts.ways,
         )
         if scaling is not None and scaling.n_constant == rows.shape[1]:
             # A warning was given: no coefficient makes a difference.

@@ -15,9 +15,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pairlearn.estimators.auc.composition import Composition
 from pairlearn.estimators.auc.many import check_decisions_between, hand_over, pair_parameters
 from pairlearn.estimators.auc.predictions import AUCPredictions
-from pairlearn.estimators.auc.task import Before, Composition, Task
+from pairlearn.estimators.auc.task import Before, Task
 from pairlearn.estimators.auc.ways.moment_stream import FIRST
 from pairlearn.estimators.auc.ways.pair_streams import PairStreams
 from pairlearn.estimators.classes.multiclass import MulticlassAUCClassifier
@@ -213,6 +214,7 @@ class AUCStreams(AUCPredictions):
             check_generator(self.random_state),
             self.validation_fraction,
             fit_map=self._map_of_stream,
+            ways=parts.ways,
         )
         return solver.stream(task, n_features, before)
 

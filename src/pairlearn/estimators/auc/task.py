@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The task of a solver of an AUC classifier, and the choice of the solver by "auto"."""
+"""The task of a solver of an AUC classifier: all settings of a fit, without the examples."""
 
 from __future__ import annotations
 
@@ -11,22 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.estimators.auc.ways.ridge import is_cheap, is_exact
 from pairlearn.estimators.shared.evidence import Choice
-from pairlearn.estimators.shared.solvers import (
-    MAPPED_BYTES,
-    SGD,
-    SOLVERS,
-    Exact,
-    Moments,
-    Solver,
-    way_of,
-)
-from pairlearn.features import FeatureMap, Hats
-from pairlearn.losses import LOSSES, PairLoss
-from pairlearn.solvers.rows import Rows
+from pairlearn.estimators.shared.solvers import way_of
+from pairlearn.features import FeatureMap
+from pairlearn.losses import PairLoss
 from pairlearn.solvers.running import Callback
-from pairlearn.solvers.top.objectives import OBJECTIVES, Objective
+from pairlearn.solvers.top.objectives import Objective
 from pairlearn.typing import Vector
 
 if TYPE_CHECKING:
@@ -43,126 +33,6 @@ class Before:
     decision: Decision
     #: Scales of its features, if they are known.
     scales: Any = None
-
-
-@dataclass(frozen=True)
-class Composition:
-    """The objects that the parameters of an AUC classifier stand for, checked together.
-
-    `solver` is None if the data choose it, `loss` is None for the loss that suits the solver.
-    `asked` names the given parameters that only some solvers use.
-    """
-
-    objective: Objective
-    solver: Solver | None
-    loss: PairLoss | None
-    features: Any
-    asked: tuple[str, ...]
-    is_scaled: bool
-
-    @classmethod
-    def of(cls, model: Any) -> Composition:
-        """Return the composition of an estimator; refuse parts that do not go together."""
-        asked = tuple(
-            name for name, given in (
-                ("callbacks", model.callbacks is not None), ("warm_start", bool(model.warm_start)),
-            ) if given
-        )  # fmt: skip
-        found = cls(
-            OBJECTIVES.make(model.objective),
-            None if _is_auto(model.solver) else SOLVERS.make(model.solver, also="auto"),
-            None if _is_auto(model.loss) else LOSSES.make(model.loss),
-            model.features,
-            asked,
-            model.scaling is not None,
-        )
-        found.check()
-        return found
-
-    @property
-    def monotone(self) -> Mapping[Any, int] | None:
-        """The monotone functions that the features ask for."""
-        return self.features.monotone if isinstance(self.features, Hats) else None
-
-    def check(self) -> None:
-        """Refuse a combination in which one part would ignore another."""
-        solver, objective = self.solver, self.objective
-        for name in self.asked:
-            if solver is not None and name not in solver.takes:
-                raise ValueError(
-                    f'{solver!r} would ignore {name}; leave it at its default, or use solver="sgd".'
-                )
-            if not objective.over_pairs:
-                raise ValueError(
-                    f"{objective!r} would ignore {name}, which is about pairs of examples; leave "
-                    'it at its default, or use objective="auc".'
-                )
-        by_moments = isinstance(solver, Moments) or bool(self.monotone)
-        if by_moments and self.loss is not None and not self.loss.by_moments:
-            raise ValueError(
-                f"class moments suffice for the square loss only, got loss="
-                f'{self.loss!r}; use loss="square" or "auto", or solver="exact".'
-            )
-        if by_moments and not objective.over_pairs:
-            raise ValueError(
-                f"{objective!r} needs more than class moments, by which monotone functions are "
-                'learned: use solver="exact" without monotone, or objective="auc".'
-            )
-        if self.monotone and not (
-            isinstance(solver, Moments) or (solver is None and not self.asked)
-        ):
-            raise ValueError(
-                'monotone functions are found by solver="moments"; use it, or solver="auto" '
-                "without callbacks and warm_start."
-            )
-        if self.loss is not None:
-            objective.check_loss(self.loss)
-
-    @property
-    def suits_moments(self) -> bool:
-        """Whether class moments can do everything that is asked for."""
-        closed = self.loss is None or self.loss.by_moments
-        return self.solver is None and closed and self.objective.over_pairs and not self.asked
-
-    def before_mapping(self, features: FeatureMap, n_rows: int, *, linear: bool) -> Solver | None:
-        """Return the solver, if the features decide about it or it is given."""
-        if self.solver is not None:
-            return self.solver
-        if self.monotone:
-            return Moments()
-        too_large = 8.0 * n_rows * features.n_outputs > MAPPED_BYTES
-        if not linear and self.suits_moments and (features.closed_form or too_large):
-            return Moments()
-        return None
-
-    def by_data(self, rows: Rows, y: Vector) -> Solver:
-        """Return the solver for these rows: exact if that is cheap, else descent."""
-        if self.asked:
-            return SGD()
-        if not self.objective.over_pairs:
-            return Exact()
-        loss = self.loss or LOSSES.make("squared_hinge")
-        return Exact() if is_exact(loss) and is_cheap(rows, y, loss) else SGD()
-
-    def of_stream(self, *, linear: bool) -> Solver:
-        """Return the solver of a stream: descent, and by default moments of mapped rows."""
-        if isinstance(self.solver, Exact) and not isinstance(self.solver, Moments):
-            raise ValueError(
-                f'partial_fit needs solver="sgd", "moments" or "auto", got {self.solver!r}.'
-            )
-        if self.solver is not None:
-            return self.solver
-        # One pass of descent is weak on mapped rows.
-        return Moments() if not linear and self.suits_moments else SGD()
-
-    def loss_for(self, solver: Solver) -> PairLoss:
-        """Return the loss: the given one, or the one that suits the solver."""
-        if self.loss is not None:
-            return self.loss
-        if isinstance(solver, Moments):
-            return LOSSES.make("square")
-        by_default = isinstance(solver, SGD) and self.objective.over_pairs
-        return LOSSES.make("hinge" if by_default else "squared_hinge")
 
 
 @dataclass(frozen=True)
@@ -192,17 +62,12 @@ class Task:
     held_out: Any = None
     #: Fits the map of a stream to its first examples.
     fit_map: Any = field(default=None, compare=False)
+    #: How to train by each kind of solver.
+    ways: Mapping[type, Any] = field(default_factory=dict, compare=False)
 
     def way(self, solver: Any) -> Any:
         """Return how an AUC classifier trains by a solver."""
-        from pairlearn.estimators.auc.ways.descent import Descent
-        from pairlearn.estimators.auc.ways.exact import ByMinimising
-        from pairlearn.estimators.auc.ways.moments import ByMoments
-        from pairlearn.estimators.auc.ways.top import TopDescent
-
-        descent = Descent if self.objective.over_pairs else TopDescent
-        ways = {SGD: descent, Exact: ByMinimising, Moments: ByMoments}
-        return way_of(solver, ways, "AUCClassifier")(self, solver)
+        return way_of(solver, self.ways, "AUCClassifier")(self, solver)
 
     def tell(self, text: str, choice: Choice) -> None:
         """Tell a person on stderr what was chosen, if asked to."""
@@ -216,7 +81,3 @@ class Task:
         assert found is not None
         error = "" if found.n_folds == 1 else f" +- {found.standard_error:.4f}"
         return f"held-out {self.objective.title} {found.auc:.4f}{error}"
-
-
-def _is_auto(value: Any) -> bool:
-    return isinstance(value, str) and value == "auto"
