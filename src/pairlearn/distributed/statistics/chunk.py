@@ -23,9 +23,10 @@ from pairlearn.solvers.rows import CsrRows, DenseRows, Rows, as_rows
 from pairlearn.typing import Vector
 from pairlearn.validation import check_weights
 
-#: Numbers that stay in the cache of a processor while they are scaled or turned, and the least
-#: number of rows for them.
-_NUMBERS, _FEWEST_ROWS = 65_536, 16
+#: Numbers of a block, which stay in the cache of a processor while they are scaled or turned.
+_NUMBERS = 65_536
+#: A block has at least this many rows.
+_FEWEST_ROWS = 16
 
 
 @dataclass(frozen=True, eq=False)

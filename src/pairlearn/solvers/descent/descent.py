@@ -31,8 +31,10 @@ from pairlearn.validation import DivergenceError, check_vector
 #: The kernels in use. A model holds the place of a kernel here and not the kernel itself. Kernels
 #: are imported when the first place is asked for, since numba comes with them.
 KERNELS: list[Any] = []
-#: Labels that are looked at one by one, and those that do not stay in the cache.
-_FEW, _MANY = 32, 1 << 15
+#: Up to this many labels are looked at one by one.
+_FEW = 32
+#: From this many on, labels do not stay in the cache.
+_MANY = 1 << 15
 #: Buffers of this size or more are kept by label; in smaller ones moving columns costs too much.
 BY_LABEL_FROM = 64
 

@@ -42,8 +42,10 @@ from pairlearn.validation import check_count, warn_caller
 
 #: The step size c of steps c / sqrt(t) on a margin loss in these units.
 STEP_SIZE = 3.0
-#: Mean shares of present values between those of a table and those of text.
-TABLE, TEXT = 0.1, 0.03
+#: Rows with a larger mean share of values that are not zero are scaled as a table.
+TABLE = 0.1
+#: Rows with a smaller share are scaled as text; between the two, the scales are mixed.
+TEXT = 0.03
 #: Scaled values are cut off beyond this many scales.
 _BOUND = 10.0
 #: Scales always follow up to this many examples; later windows have at least as many.

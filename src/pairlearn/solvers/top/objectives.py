@@ -63,8 +63,10 @@ from pairlearn.validation import AssumptionWarning, check_positive, warn_caller
 
 #: Pairs that a loss without a sum by sorting visits at a time.
 _PAIRS_AT_ONCE = 2**20
-#: The power of a push without a choice, and the one that it is compared with.
-_STRONG, _MILD = 8.0, 2.0
+#: The power of a push where nothing is chosen.
+_STRONG = 8.0
+#: The power that is compared with it where a ridge is chosen.
+_MILD = 2.0
 #: With fewer positives the average precision of a fold is noise.
 _FEW_POSITIVES = 20
 #: How soft the edge of the worst negatives is, in units of the loss.
