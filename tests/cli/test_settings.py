@@ -295,3 +295,14 @@ def test_compare_with_settings(table, tmp_path, capsys, monkeypatch):
     assert "did you mean 'exact'?" in err
     err = call(capsys, "compare", tmp_path, *sets("solver=exact"), status=2).err
     assert "is a folder; name its files" in err
+
+
+def test_inspect_shows_parts_and_choices_for_a_person(train, capsys):
+    train(*sets("solver=exact"))
+    found = call(capsys, "inspect", "m").out
+    assert "  solver: exact\n" in found
+    assert "found by the fit:\n  solver_: exact\n" in found
+    assert "the best of " in found
+    assert "{'part'" not in found
+    train(*sets("solver.step_size=0.5"))
+    assert "  solver: SGD(step_size=0.5)\n" in call(capsys, "inspect", "m").out

@@ -98,6 +98,25 @@ def _columns(table: Any) -> list[str]:
     return lines
 
 
+def _shown(value: Any) -> Any:
+    """Return a stored value as a person reads it: parts as in Python, a choice in short."""
+    from pairlearn.models import ModelFileError
+    from pairlearn.models.parts import decode
+
+    if not isinstance(value, Mapping):
+        return value
+    try:
+        found = decode(value, "value")
+    except ModelFileError:
+        return value  # a part of one's own that this process does not know
+    evidence = getattr(found, "evidence", None)
+    if evidence is None:
+        return found
+    chosen = ", ".join(f"{name} {number:g}" for name, number in evidence.values.items())
+    error = "" if evidence.n_folds == 1 else f" +- {evidence.standard_error:.4f}"
+    return f"{chosen}: held-out {evidence.auc:.4f}{error}, the best of {len(found.tried)}"
+
+
 def _text(values: dict[str, Any]) -> str:
     """Return the content of a model file as lines for a person."""
     lines = [
@@ -112,7 +131,11 @@ def _text(values: dict[str, Any]) -> str:
         if values[name]:
             shown = {k: v for k, v in values[name].items() if (name, k) != ("provenance", "table")}
             lines.append(f"{name}:")
-            lines += [f"  {key}: {value}" for key, value in shown.items()]
+            facts = shown.pop("fitted", {}) if name == "parameters" else {}
+            lines += [f"  {key}: {_shown(value)}" for key, value in shown.items()]
+            if facts:
+                lines.append("found by the fit:")
+                lines += [f"  {k}: {_shown(v)}" for k, v in facts.items() if v is not None]
     lines += _columns((values["provenance"] or {}).get("table"))
     lines.append("arrays:")
     for name, array in values["arrays"].items():
