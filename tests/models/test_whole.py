@@ -3,7 +3,7 @@
 
 import inspect
 import re
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ from pairlearn import (
     PrivateMetricLearner,
 )
 from pairlearn.features import FeatureMap, Hats
-from pairlearn.models import load_model
+from pairlearn.models import ModelFileError, load_model
 from pairlearn.models.maps import pack_map
 from pairlearn.models.registry import _HOMES
 
@@ -149,3 +149,18 @@ def test_every_parameter_is_there_after_loading(name, tmp_path):
     loaded = load_model(tmp_path / "model")
     kept = {k: v for k, v in model.get_params(deep=False).items() if k not in model._not_stored}
     assert {k: v for k, v in loaded.get_params(deep=False).items() if k in kept} == kept
+
+
+@pytest.mark.parametrize(
+    ("facts", "message"),
+    [
+        ({"loss_": {"part": "Identity"}}, "loss_ is a Identity"),
+        ({"solver_": 3}, "solver_ is a int"),
+        ({"coef_": 1.0}, "no complete AUCClassifier"),
+    ],
+)
+def test_facts_that_no_fit_has_are_refused(facts, message):
+    record = MODELS["AUCClassifier exact"]().to_record()
+    changed = {**record.parameters, "fitted": {**record.parameters["fitted"], **facts}}
+    with pytest.raises(ModelFileError, match=message):
+        AUCClassifier.from_record(replace(record, parameters=changed))

@@ -99,7 +99,7 @@ class NeuralEstimator(Storable):
     _several: ClassVar[bool] = False
     _not_stored = ("random_state", "device")
     _takes_sparse = True
-    _facts = ("history_",)
+    _facts: ClassVar[Mapping[str, type]] = {"history_": list}
     _arrays: ClassVar[Mapping[str, ArraySpec]] = {
         "weights": ArraySpec(("n_weights",)),
         "n_networks": ArraySpec((), ("int64",), low=1, high=1000),

@@ -27,9 +27,11 @@ from pairlearn.estimators.shared.examples import mapped_product, validate_data
 from pairlearn.estimators.shared.published import publish
 from pairlearn.estimators.shared.storage import Storable
 from pairlearn.features import FeatureMap, Identity
+from pairlearn.losses import PairLoss
 from pairlearn.metrics import HandTill
 from pairlearn.models.record import ModelFileError, ModelRecord
 from pairlearn.models.registry import ArraySpec
+from pairlearn.register import Record
 from pairlearn.solvers.solution import Trace
 from pairlearn.typing import Vector
 
@@ -55,7 +57,12 @@ class AUCPredictions(Storable, ScoreDecisions):
 
     _not_stored = ("callbacks", "random_state")
     _takes_sparse = True
-    _facts = ("solver_", "loss_", "choice_", "advice_")
+    _facts: ClassVar[Mapping[str, type]] = {
+        "solver_": str,
+        "loss_": PairLoss,
+        "choice_": Choice,
+        "advice_": Record,
+    }
     _arrays: ClassVar[Mapping[str, ArraySpec]] = {
         "step_size": ArraySpec((), required=False, low=0.0),
         "radius": ArraySpec((), required=False, low=0.0),

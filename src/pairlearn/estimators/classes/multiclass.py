@@ -16,7 +16,7 @@ classification problems, Machine Learning 45, 2001.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import combinations
 from typing import Any, ClassVar, Self
 
@@ -118,7 +118,7 @@ class MulticlassAUCClassifier(ClosedForm, ClassifierMixin, BaseEstimator):  # ty
     ((3, 4), True)
     """
 
-    _facts = ("loss_", "choice_")
+    _facts: ClassVar[Mapping[str, type]] = {"loss_": str, "choice_": Choice}
     _arrays: ClassVar[dict[str, ArraySpec]] = {
         "coef": ArraySpec(("n_pairs", "n_features")),
         "sigmoids": ArraySpec(("n_pairs", 2)),

@@ -159,7 +159,7 @@ class EntropyRegressor(MapsFeatures, Storable, RegressorMixin, BaseEstimator):  
     coef_, intercept_, features_ = Attribute(), Attribute(), Attribute()
     _not_stored = ("random_state",)
     _takes_sparse = True
-    _facts = ("solver_", "loss_")
+    _facts: ClassVar[Mapping[str, type]] = {"solver_": str, "loss_": PairLoss}
     _arrays: ClassVar[Mapping[str, ArraySpec]] = {
         "coef": ArraySpec(("n_features",)),
         "intercept": ArraySpec(()),

@@ -10,9 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
+from pairlearn.estimators.shared.evidence import Choice
 from pairlearn.estimators.shared.examples import validate_data
 from pairlearn.estimators.shared.mapping import MapsFeatures
 from pairlearn.estimators.shared.storage import Storable
+from pairlearn.losses import PairLoss
 from pairlearn.metrics.ranking import ndcg, pair_accuracy
 from pairlearn.models.registry import ArraySpec
 from pairlearn.typing import Vector
@@ -51,7 +53,7 @@ class RankerPredictions(QueryScores, MapsFeatures, Storable):
 
     _not_stored = ("random_state",)
     _takes_sparse = True
-    _facts = ("solver_", "loss_", "choice_")
+    _facts: ClassVar[Mapping[str, type]] = {"solver_": str, "loss_": PairLoss, "choice_": Choice}
     _arrays: ClassVar[Mapping[str, ArraySpec]] = {
         "coef": ArraySpec(("n_features",)),
         "step_size": ArraySpec((), required=False, low=0.0),

@@ -51,7 +51,7 @@ class Storable(Composed):
     #: Fitted arrays by their name without the trailing underscore.
     _arrays: ClassVar[Mapping[str, ArraySpec]] = {}
     #: Fitted attributes that are stored as plain values: names, parts, records of a choice.
-    _facts: ClassVar[tuple[str, ...]] = ()
+    _facts: ClassVar[Mapping[str, type]] = {}
     #: Parameters that are not stored: functions, open resources.
     _not_stored: ClassVar[tuple[str, ...]] = ()
     #: Whether X may be sparse.
@@ -129,8 +129,10 @@ class Storable(Composed):
                 model.classes_ = _classes(record)  # type: ignore[attr-defined]
             model._unpack(record)
             for name, value in dict(record.parameters.get(_FACTS, {})).items():
-                if name in cls._facts:
-                    setattr(model, name, decode(value, name))
+                fact = decode(value, name)
+                if fact is not None and not isinstance(fact, cls._facts[name]):
+                    raise ValueError(f"{name} is a {type(fact).__name__}")
+                setattr(model, name, fact)
             for name in _COEFFICIENTS:
                 if name in record.arrays:
                     width = int(record.arrays[name].shape[-1])
