@@ -495,6 +495,19 @@ def test_privacy_plan_refuses_in_one_line(capsys, arguments, message):
     assert err.count("\n") == 1
 
 
+def test_privacy_statement(data, tmp_path, capsys):
+    X, y = data
+    out, _ = call(capsys, "privacy", "statement")
+    assert "[ ] One person with all rows." in out
+    PrivateAUCClassifier(epsilon=0.5, bounds=(-4, 4)).fit(X, y).save(tmp_path / "m")
+    out, _ = call(capsys, "privacy", "statement", tmp_path / "m")
+    assert "epsilon = 0.5" in out
+    assert "they add up" in out
+    AUCClassifier(solver=SGD(step_size=0.1)).fit(X, y).save(tmp_path / "plain")
+    _, err = call(capsys, "privacy", "statement", tmp_path / "plain", status=1)
+    assert "has no certificate" in err
+
+
 def test_privacy_certify(data, tmp_path, capsys):
     from dataclasses import replace
 

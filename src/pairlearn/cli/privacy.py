@@ -24,6 +24,7 @@ def command() -> None:
     Examples:
       pairlearn privacy plan --examples 20000 --features 30 --epsilon 1
       pairlearn privacy certify model.safetensors
+      pairlearn privacy statement model.safetensors
       pairlearn privacy audit --mechanism statistics --epsilon 1
       pairlearn privacy ledger show patients.ledger
     """
@@ -166,6 +167,21 @@ def certify_command(model: str, delta: float | None, as_json: bool) -> None:
       pairlearn privacy certify model.safetensors
       pairlearn privacy certify model.safetensors --delta 1e-9 --json
     """
+    certificate, problems = _certificate_in(model)
+    values: dict[str, Any] = {**certificate.to_dict(), "problems": problems}
+    text = certificate.statement()
+    if delta is not None:
+        epsilon = certificate.epsilon_at(delta)
+        values["epsilon_at"] = {"delta": delta, "epsilon": None if math.isinf(epsilon) else epsilon}
+        shown = "nothing is promised" if math.isinf(epsilon) else f"epsilon = {epsilon:.6g}"
+        text += f"\nAt delta = {delta:g}: {shown}."
+    emit(values, "\n".join([text, *(f"PROBLEM: {p}" for p in problems)]), as_json=as_json)
+    if problems:
+        raise click.exceptions.Exit(1)
+
+
+def _certificate_in(model: str) -> tuple[Any, list[str]]:
+    """Return the certificate in a model file, and the problems of its accounting."""
     from pairlearn.models import ModelFileError, read_model
     from pairlearn.privacy.accounting.certificate import Certificate
     from pairlearn.privacy.accounting.verify import accounting_problems
@@ -180,14 +196,26 @@ def certify_command(model: str, delta: float | None, as_json: bool) -> None:
         problems = accounting_problems(certificate)
     except (KeyError, TypeError, ZeroDivisionError) as error:
         raise ModelFileError(f"the certificate in {model} cannot be read ({error!r}).") from None
-    values: dict[str, Any] = {**certificate.to_dict(), "problems": problems}
-    text = certificate.statement()
-    if delta is not None:
-        epsilon = certificate.epsilon_at(delta)
-        values["epsilon_at"] = {"delta": delta, "epsilon": None if math.isinf(epsilon) else epsilon}
-        shown = "nothing is promised" if math.isinf(epsilon) else f"epsilon = {epsilon:.6g}"
-        text += f"\nAt delta = {delta:g}: {shown}."
-    emit(values, "\n".join([text, *(f"PROBLEM: {p}" for p in problems)]), as_json=as_json)
+    return certificate, problems
+
+
+@command.command("statement")
+@click.argument("model", type=click.Path(), required=False)
+def statement_command(model: str | None) -> None:
+    r"""Print one page for a data-protection officer, to sign; without MODEL, an empty one.
+
+    The page is Markdown: who is protected, from whom, what the numbers mean, who vouches for what,
+    and what is not covered. Exit status 1 as for certify.
+
+    \b
+    Examples:
+      pairlearn privacy statement
+      pairlearn privacy statement model.safetensors > statement.md
+    """
+    from pairlearn.privacy.accounting.page import promise_page
+
+    certificate, problems = (None, []) if model is None else _certificate_in(model)
+    click.echo(promise_page(certificate))
     if problems:
         raise click.exceptions.Exit(1)
 
