@@ -485,6 +485,7 @@ def test_privacy_plan(capsys):
         (["--n", "10", "--range-over-spread", "1"], "is not in the range"),
         (["--n", "10", "--persons", "20"], "each person has at least one"),
         (["--n", "10", "--persons", "5", "--rows-per-person", "2"], "the other follows"),
+        (["--n", "10", "--rows-per-person", "7"], "leaves less than two persons"),
         (["--persons", "5"], "how many examples are there?"),
         ([], "how many examples are there?"),
     ],

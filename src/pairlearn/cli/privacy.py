@@ -101,8 +101,8 @@ def plan_command(
     note = ""
     if range_over_spread is None:
         note = (
-            "\nNothing was said about the range of a feature. Public ranges usually are about 8 "
-            "times the standard deviation; --range and --spread say yours."
+            "\nNothing was said about the range of a feature, so a usual one is assumed; --range "
+            "and --spread say yours."
         )
     else:
         guesses["range_over_spread"] = range_over_spread
@@ -116,7 +116,12 @@ def _sizes(
     """Return the numbers of examples and of persons, if these are protected."""
     if rows_per_person is not None:
         if examples is not None and persons is None:
-            persons = max(2, round(examples / rows_per_person))
+            persons = round(examples / rows_per_person)
+            if persons < 2:
+                raise click.UsageError(
+                    f"--rows-per-person {rows_per_person:g} leaves less than two persons in "
+                    f"--examples {examples}."
+                )
         elif persons is not None and examples is None:
             examples = round(persons * rows_per_person)
         else:
