@@ -14,11 +14,12 @@ direction by an angle that a stronger signal does not make smaller. The angle th
 estimated and the best direction gives the AUC Phi(Phi^{-1}(a) cos theta), and its law follows from
 d normal errors.
 
-The constants were fitted to half of 800 simulations and checked on the others: 100 to 20,000
-examples, 1 to 64 features, epsilon from .1 to 4, 3 to 50 % positive, ranges of 3 to 400 standard
-deviations. There the mean is right within .02 in nine of ten cases with public bounds, and within
-.03 with found ones. ``pairlearn reproduce private-planner`` repeats simulations beside the
-predictions. Correlated or skewed features, wrong bounds and discrete codes change the result.
+The form was chosen with 800 simulations, and the constants were fitted to half of them: 100 to
+20,000 examples, 1 to 64 features, epsilon from .1 to 4, 3 to 50 % positive, ranges of 3 to 400
+standard deviations. On the other half the mean is right within .02 in nine of ten cases with public
+bounds, and within .03 with found ones. ``pairlearn reproduce private-planner`` repeats simulations
+beside the predictions. Correlated or skewed features, wrong bounds and discrete codes change the
+result.
 """
 
 from __future__ import annotations
