@@ -55,12 +55,19 @@ from pairlearn.typing import Mask, Vector
 _USUAL = frozenset([list, tuple])
 
 
-def read_table(X: Any, *, n_features: int | None = None, name: str = "X") -> Vector:
+def read_table(
+    X: Any,
+    *,
+    n_features: int | None = None,
+    name: str = "X",
+    known_from: str = "the public arguments describe {}; give one bound for each feature",
+) -> Vector:
     """Return examples as a table of numbers, with NaN for every cell that is not a number.
 
     `X` is an array, a sparse matrix, a data frame, an Arrow table or a list of rows. A short row of
     a list is filled with NaN; a long one is cut. `n_features` is the public number of features, by
-    default the width of an array, or the most common length in a list of rows. Errors use `name`.
+    default the width of an array, or the most common length in a list of rows. Errors use `name`,
+    and `known_from`, which says where the number of features is known from.
 
     >>> read_table([[1, "2.5"], [3, object()], [4]])
     array([[1. , 2.5],
@@ -82,7 +89,9 @@ def read_table(X: Any, *, n_features: int | None = None, name: str = "X") -> Vec
             f"{table.ndim} dimension(s)" + (" and no feature." if table.ndim == 2 else ".")
         )
     if n_features is not None and table.shape[1] != n_features:
-        raise _other_width(name, table.shape[1], n_features)
+        raise ValueError(
+            f"{name} has {table.shape[1]} features, but {known_from.format(n_features)}."
+        )
     return table
 
 
@@ -387,20 +396,12 @@ def _width(name: str, lengths: Sequence[int | None], n_features: int | None) -> 
                 f"{name} must be a table of examples by features; as a list, each of its rows must "
                 "be a list, a tuple or an array of numbers."
             )
-        if n_features is not None and common != n_features:
-            raise _other_width(name, common, n_features)
+        return common  # If it is not the public number, the caller refuses it.
     if n_features is not None:
         return n_features
     known = {length: count for length, count in counts.items() if length is not None}
     most = max(known.values(), default=0)
     return min((length for length, count in known.items() if count == most), default=0)
-
-
-def _other_width(name: str, width: int, n_features: int) -> ValueError:
-    return ValueError(
-        f"{name} has {width} features, but the public arguments describe {n_features}; give one "
-        "bound for each feature."
-    )
 
 
 def _length(row: Any) -> int | None:
