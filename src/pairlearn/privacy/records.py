@@ -27,6 +27,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -212,21 +213,24 @@ def check_public_labels(public: Sequence[Any]) -> dict[Any, int]:
 
 def _equal(column: NDArray[Any], key: Any) -> Mask:
     """Return which numbers of a column equal a key exactly; NumPy would round large integers."""
-    if isinstance(key, str):
-        return np.zeros(len(column), dtype=np.bool_)
-    if column.dtype.kind == "f":
-        if isinstance(key, float):
-            return np.asarray(column == key)
-        wide = column.astype(np.result_type(column.dtype, np.float64))
-        try:
-            near = wide.dtype.type(key)
-        except (TypeError, OverflowError):  # A complex number, or one beyond every float.
-            return np.zeros(len(column), dtype=np.bool_)
-        return np.asarray((wide == near) & bool(near == key))
-    whole = int(key) if not isinstance(key, complex) and np.isfinite(float(key)) else None
-    if whole is None or whole != key:
-        return np.zeros(len(column), dtype=np.bool_)
-    return np.asarray(column == whole)
+    if column.dtype.kind == "f" and isinstance(key, float):
+        return np.asarray(column == key)
+    nowhere = np.zeros(len(column), dtype=np.bool_)
+    try:
+        exact = None if isinstance(key, str) else Fraction(key)
+    except (TypeError, OverflowError):  # A complex number or infinity.
+        return nowhere
+    if exact is None:
+        return nowhere
+    if column.dtype.kind != "f":
+        return np.asarray(column == int(exact)) if exact.denominator == 1 else nowhere
+    wide = np.result_type(column.dtype, np.float64)
+    try:
+        near = wide.type(exact.numerator) / wide.type(exact.denominator)
+    except OverflowError:
+        return nowhere
+    same = Fraction(*near.as_integer_ratio()) == exact
+    return np.asarray(column.astype(wide) == near) if same else nowhere
 
 
 def _column(name: str, values: Any, n_rows: int | None) -> Column:
@@ -367,7 +371,7 @@ def _from_rows(name: str, rows: Sequence[Any], n_features: int | None) -> Vector
     )
     try:
         some = rows if plain.all() else [rows[k] for k in np.flatnonzero(plain).tolist()]
-        table[plain] = np.array(some, dtype=np.float64).reshape(-1, width)
+        table[plain] = np.array(some, dtype=np.float64).reshape(len(some), width)
     except OverflowError:  # An integer beyond float64 is infinite.
         plain[:] = False
     with np.errstate(all="ignore"):

@@ -90,10 +90,13 @@ def frame_of(name: str, values: Any) -> list[Column] | None:
     if not _is_frame(values):
         return None
     if is_a(values, "pandas", "DataFrame"):
-        found = [values.iloc[:, k] for k in range(values.shape[1])]
+        found = {(k, label): values.iloc[:, k] for k, label in enumerate(values.columns)}
+    elif is_a(values, "polars", "DataFrame"):
+        found = {(k, one.name): one for k, one in enumerate(values.get_columns())}
     else:
-        found = values.get_columns() if is_a(values, "polars", "DataFrame") else values.columns
-    return [column_of(name, one) for one in found]
+        labels = enumerate(values.schema.names)
+        found = dict(zip(labels, values.columns, strict=True))
+    return [column_of(f"{name}[{label!r}]", one) for (_, label), one in found.items()]
 
 
 def _is_frame(values: Any) -> bool:
@@ -146,8 +149,8 @@ def array_of(name: str, values: Any) -> tuple[NDArray[Any], Mask | None]:
 def refused_type(name: str, kind: str) -> TypeError:
     """Return the error for a column of a type that is neither numbers nor texts."""
     return TypeError(
-        f"{name} has the type {kind}, which is not numeric; convert it to numbers with public "
-        "bounds."
+        f"{name} has the type {kind}, which is not numeric; convert features to numbers with "
+        "public bounds, labels and ids to texts or integers."
     )
 
 
@@ -178,6 +181,8 @@ def _from_array(name: str, array: NDArray[Any], missing: Mask | None = None) -> 
 def _from_pandas(name: str, values: Any) -> Column:
     import pandas as pd
 
+    if isinstance(values, pd.MultiIndex):
+        raise TypeError(f"{name} is an index of several levels; give {name}.to_frame(index=False).")
     dtype, values = values.dtype, getattr(values, "array", values)
     if isinstance(dtype, np.dtype):
         return _from_array(name, values.to_numpy())
