@@ -398,15 +398,10 @@ def test_public_labels_are_numbers_or_texts():
     assert read_labels(np.array([BIG, 3.0]), (BIG + 1, 3)).tolist() == [-1, 1]
     assert read_labels(np.array([BIG + 1, 3]), (float(BIG), 3.0)).tolist() == [-1, 1]
     assert read_labels(np.array([1, 2]), (0.5, 10**400)).tolist() == [-1, -1]
-    assert read_labels(np.array([2**64 - 1, 1], dtype=np.uint64), (-1, 2**64 - 1)).tolist() == [
-        1,
-        -1,
-    ]
-    assert read_labels([str(BIG + 1), f"{BIG + 1}.0", "1e400"], (BIG, BIG + 1)).tolist() == [
-        1,
-        1,
-        -1,
-    ]
+    large = np.array([2**64 - 1, 1], dtype=np.uint64)
+    assert read_labels(large, (-1, 2**64 - 1)).tolist() == [1, -1]
+    texts = [str(BIG + 1), f"{BIG + 1}.0", "1e400"]
+    assert read_labels(texts, (BIG, BIG + 1)).tolist() == [1, 1, -1]
 
 
 # --------------------------------------------------------------- arguments and their certificate
