@@ -249,7 +249,8 @@ def test_all_missing_ids_are_one_person():
     # What is no id counts as missing, since an error would tell it.
     strange = [1.5, True, [1], {}, object(), datetime.date(2020, 1, 1), ("a", 1.5), ()]
     assert read_users(["ann", None, *strange], 10).tolist() == [0, *[1] * 9]
-    assert read_users([None, None], 2).tolist() == [0, 0]
+    for ids in ([None, None], pd.Categorical([None, None]), np.ma.masked_all(2, dtype=int)):
+        assert read_users(ids, 2).tolist() == [0, 0]
 
 
 def test_a_person_may_have_several_ids():
@@ -311,6 +312,26 @@ def test_lists_of_a_wrong_form_are_refused():
         read_table(pd.DataFrame({"a": [1], "day": pd.to_datetime(["2020-01-01"])}))
     with pytest.raises(TypeError, match="must be an array"):
         read_labels({0, 1}, (0, 1))
+
+
+class Container:
+    """An array of somebody else, which quotes a cell when it fails."""
+
+    def __init__(self, array=None):
+        self.array = array
+
+    def __array__(self, dtype=None, copy=None):
+        if self.array is None:
+            raise ValueError("secret")
+        return self.array
+
+
+def test_a_container_of_somebody_else_is_read_or_refused():
+    assert read_table(Container(np.eye(2))).tolist() == [[1.0, 0.0], [0.0, 1.0]]
+    assert read_users(Container(np.array([BIG, BIG + 1])), 2).tolist() == [0, 1]
+    with pytest.raises(TypeError, match="cannot be converted to an array") as caught:
+        read_table(Container())
+    assert caught.value.__context__ is None
 
 
 @pytest.mark.parametrize("width", [2, 3])

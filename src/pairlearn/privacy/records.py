@@ -25,6 +25,7 @@ number, and the text of a public label as that label.
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
@@ -313,20 +314,19 @@ def _dense(name: str, X: Any) -> NDArray[Any]:
     """Return a sparse matrix as an array, after the check that public estimators make."""
     from pairlearn.solvers.rows import check_sparse
 
-    array: Any = None
-    try:
+    sound: Any = None
+    # The check of public data says where the damage is, which is a fact about one record.
+    with contextlib.suppress(Exception):
         check_sparse(X)
         rows = X.tocsr()
         check_sparse(rows)  # Other formats are converted without a look at their indices.
-        array = rows.toarray()
-    except Exception:  # The check of public data says where, which is a fact about one record.
-        pass
-    if array is None:
+        sound = rows
+    if sound is None:
         raise ValueError(
             f"{name} is a damaged sparse matrix: its indices or their ends point outside its "
             "arrays, or its values are no numbers. Build it anew."
         )
-    return np.asarray(array)
+    return np.asarray(sound.toarray())
 
 
 def _from_array(name: str, array: NDArray[Any], missing: Mask | None) -> Vector:

@@ -9,6 +9,7 @@ cells. The type of a column is public: a type that cannot be read is refused by 
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from dataclasses import dataclass
 from typing import Any
@@ -132,15 +133,15 @@ def array_of(name: str, values: Any) -> tuple[NDArray[Any], Mask | None]:
         values, missing = np.ma.getdata(values), np.ma.getmaskarray(values)
     elif not hasattr(values, "__array__"):
         raise TypeError(
-            f"{name} must be an array, a sparse matrix, a data frame, an Arrow table or a list, "
-            f"got {type(values)}."
+            f"{name} must be an array, a data frame, an Arrow table or a list, got {type(values)}."
         )
-    try:
+    array: Any = None
+    with contextlib.suppress(
+        Exception
+    ):  # A container of somebody else; its error may quote a cell.
         array = np.asarray(values)
-    except Exception:  # A container of somebody else; its error may quote a cell.
-        raise TypeError(
-            f"{type(values)} cannot be converted to an array; give {name} as an array."
-        ) from None
+    if array is None:
+        raise TypeError(f"{type(values)} cannot be converted to an array; give {name} as an array.")
     if array.dtype.kind not in _KINDS:
         raise refused_type(name, str(array.dtype))
     return array, missing
@@ -203,16 +204,17 @@ def _from_pandas(name: str, values: Any) -> Column:
 
 def _taken(known: Column, codes: NDArray[np.int64]) -> Column:
     """Return the column of codes into known cells; a negative code is missing."""
+    if not len(known):  # The type of no category at all says nothing.
+        return Column("mixed", known.type, [None] * len(codes))
     if not known.is_numeric:
         cells = [None if code < 0 else known.cells[code] for code in codes.tolist()]
         return Column(known.kind, known.type, cells)
     missing = codes < 0
-    values = np.append(known.cells, np.zeros(1, dtype=known.cells.dtype))[codes]
-    return Column(known.kind, known.type, values, missing)
+    return Column(known.kind, known.type, known.cells[codes], missing)
 
 
 def _from_polars(name: str, values: Any) -> Column:
-    import polars as pl  # type: ignore[import-not-found, unused-ignore]
+    import polars as pl
 
     dtype = values.dtype
     kind = {pl.Boolean: "truth", pl.Binary: "bytes", pl.Null: "mixed", pl.Object: "mixed"}
