@@ -156,11 +156,14 @@ def read_users(values: Any, n_rows: int) -> NDArray[np.int64]:
     array or an Arrow table with a column for each, or a list of tuples. Two rows then belong to the
     same person if all ids agree.
 
-    All missing ids (None, NaN, NA, NaT, a masked or null cell) are one person. So is every row of
-    several ids of which one is missing: rows that are merged are protected together, and rows that
-    are not merged by mistake would be protected apart. In a list or an array of objects, a cell of
-    any other type (a float, a truth value, a list) counts as missing, since an error would depend
-    on one record. A column whose type is float, truth value, decimal or complex is refused.
+    All missing ids (None, NaN, NA, NaT, a masked or null cell) are one person. So are all rows of
+    several ids of which one is missing. This is the safe side: rows that are merged are protected
+    together, but the rows of one person under two names would be protected apart.
+
+    In a list or an array of objects, a cell of any other type (a float, a truth value, a list)
+    counts as missing, since an error would depend on one record. It is refused only if no cell at
+    all is an id and at least two are of such a type. A column whose type is float, truth value,
+    decimal or complex is refused by its type.
 
     >>> read_users(["ann", "bob", "ann", 7, "7", None, float("nan")], 7).tolist()
     [0, 1, 0, 2, 3, 4, 4]
