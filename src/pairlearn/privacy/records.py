@@ -123,27 +123,28 @@ def read_labels(values: Any, public: Sequence[Any], n_rows: int | None = None) -
     """
     places = check_public_labels(public)
     column = _column("y", values, n_rows)
-    codes = np.full(len(column), -1, dtype=np.int64)
     if column.is_numeric:
+        codes = np.full(len(column), -1, dtype=np.int64)
         for key, place in places.items():
             codes[_equal(column.cells, key)] = place
         if column.missing is not None:
             codes[column.missing] = -1
         return codes
     known: dict[str, int] = {}
-    for row, cell in enumerate(column.cells):
+    found = []
+    for cell in column.cells:
         kind = type(cell)
         if kind is int or kind is float:
-            codes[row] = places.get(cell, -1)
+            found.append(places.get(cell, -1))
         elif kind is str:
             if cell not in known:
                 known[cell] = places.get(label_of(cell), -1)
-            codes[row] = known[cell]
+            found.append(known[cell])
         else:
-            codes[row] = places.get(label_of(cell), -1)
-    if (codes < 0).all():
+            found.append(places.get(label_of(cell), -1))
+    if max(found, default=-1) < 0:
         _check_form("y", column.cells)
-    return codes
+    return np.array(found, dtype=np.int64)
 
 
 def read_users(values: Any, n_rows: int) -> NDArray[np.int64]:
