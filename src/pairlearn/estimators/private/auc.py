@@ -214,8 +214,14 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
         y : array-like of shape (n,)
             Labels; any label but the positive one counts as negative.
         groups : array-like of shape (n,), optional
-            The user of each row, for mechanism="statistics". The guarantee then protects a user
-            with all rows. Each user has the same weight, and n is the number of users.
+            The person of each row, for mechanism="statistics". The guarantee then protects a person
+            with all rows. Each person has the same weight, and n is the number of persons.
+
+            scikit-learn's cross-validation gives its own `groups` to the splitter only, and `fit`
+            cannot notice. To pass them on, use ``sklearn.set_config(enable_metadata_routing=True)``,
+            ``model.set_fit_request(groups=True)`` and
+            ``cross_val_score(model, X, y, params={"groups": groups})``. A
+            ``PrivacyLedger(..., unit="person")`` refuses every fit without groups.
 
         Returns
         -------
@@ -227,7 +233,7 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
         y = self._signs(y, len(rows))
         fit, setting, noise, cautions = self._learn(mechanism, rows, y, groups)
         self._warn(cautions)
-        unit = "example" if groups is None else "user"
+        unit = "example" if groups is None else "person"
         self._publish(fit, mechanism, setting, noise, cautions, unit)
         see_columns(self, names)
         return self

@@ -69,14 +69,14 @@ def test_learns_and_says_who_is_protected():
     model = PrivateAUCClassifier(2.0, bounds=(-4, 5)).fit(X, y, groups=names)
     assert roc_auc_score(y, model.decision_function(X)) > 0.8
     certificate = model.certificate_
-    assert (certificate.n_examples, certificate.unit) == (400, "user")
+    assert (certificate.n_examples, certificate.unit) == (400, "person")
     assert certificate.delta == pytest.approx(400**-1.5)
     statement = certificate.statement()
-    assert "one user with all examples replaced by another (the number of users is public)" in (
+    assert "one person with all examples replaced by another (the number of persons is public)" in (
         statement
     )
-    assert "400 users" in statement
-    assert model.to_record().provenance == {"users_seen": 400}
+    assert "400 persons" in statement
+    assert model.to_record().provenance == {"persons_seen": 400}
     # How many rows there are is nobody's business.
     fewer = PrivateAUCClassifier(2.0, bounds=(-4, 5)).fit(
         *(a[1:] for a in (X, y)), groups=names[1:]
