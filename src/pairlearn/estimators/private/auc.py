@@ -218,7 +218,8 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
             with all rows. Each person has the same weight, and n is the number of persons.
 
             scikit-learn's cross-validation gives its own `groups` to the splitter only, and `fit`
-            cannot notice. To pass them on, use ``sklearn.set_config(enable_metadata_routing=True)``,
+            cannot notice. To pass them on, use
+            ``sklearn.set_config(enable_metadata_routing=True)``,
             ``model.set_fit_request(groups=True)`` and
             ``cross_val_score(model, X, y, params={"groups": groups})``. A
             ``PrivacyLedger(..., unit="person")`` refuses every fit without groups.

@@ -237,8 +237,8 @@ class PrivateMixin(Storable):
         n = check_count("n_examples", self.n_examples)
         if self.neighbours == "replace" and n != n_rows:
             raise ValueError(
-                'neighbours="replace" takes the number of rows (of persons, with groups) as public, '
-                f"but n_examples={n} differs from it; leave it out."
+                'neighbours="replace" takes the number of rows (of persons, with groups) as '
+                f"public, but n_examples={n} differs from it; leave it out."
             )
         if n_rows > n:
             raise ValueError(
