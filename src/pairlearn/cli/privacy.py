@@ -284,9 +284,10 @@ def check_command(
     mu: float | None,
     epsilon: float | None,
     delta: float | None,
+    neighbours: str,
+    unit: str,
     seal: str | None,
     as_json: bool,
-    **kind: str,
 ) -> None:
     r"""Check that nobody changed a ledger, that it is within its budget, and whether more fits.
 
@@ -315,7 +316,8 @@ def check_command(
         if mu is None and delta is not None and epsilon is not None:
             mu, epsilon = mu_of(epsilon, delta), None
         try:
-            copy.spend("the release", mu=mu or 0.0, epsilon=epsilon or 0.0, **kind)
+            price = {"mu": mu or 0.0, "epsilon": epsilon or 0.0}
+            copy.spend("the release", **price, neighbours=neighbours, unit=unit)
             said += " The release fits."
         except BudgetExceededError as error:
             said, fits = f"{said} The release would exceed the budget: {error}", False

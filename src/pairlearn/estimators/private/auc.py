@@ -274,7 +274,8 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
         mechanism.check(setting, noise)
         if self.ledger is not None:
             name = f"fit of {mechanism.name} over partitions, n = {setting.n_examples}"
-            self.ledger.spend(name, **mechanism.cost(setting), neighbours=setting.neighbours)
+            cost = mechanism.cost(setting)
+            self.ledger.spend(name, **cost, neighbours=setting.neighbours, unit="example")
         fit = mechanism.learn(release_of(setting), setting=setting, noise=noise)
         self._warn(cautions)
         self.bounds_ = np.stack([setting.lower, setting.upper])

@@ -264,9 +264,13 @@ class Certificate:
         if values.setdefault("unit", "example") not in UNITS:
             raise ValueError(f"unknown unit {values['unit']!r}.")
         most = values.get("rows_per_person")
-        if most is not None and (type(most) is not int or most < 1 or values["unit"] != "person"):
+        kind = (values["unit"], values["neighbours"])
+        if most is not None and (
+            type(most) is not int or most < 1 or kind != ("person", "replace")
+        ):
             raise ValueError(
-                f"rows_per_person must be a whole number above 0, for persons, got {most!r}."
+                f"rows_per_person must be a whole number above 0, for persons who are replaced, "
+                f"got {most!r}."
             )
         values["releases"] = tuple(Release(**release) for release in values["releases"])
         values["warnings"] = tuple(values["warnings"])
