@@ -5,7 +5,7 @@ The AUC comes from a noisy (U/(n - 1), sqrt(3/4) n_+), where n_+ of n examples a
 U = (AUC - 1/2) n_+ (n - n_+). The ROC curve comes from noisy counts of the scores of each class
 between public thresholds. Lemma 13 in ``docs/privacy/lemmas.md`` proves the sensitivities, 1 and
 sqrt(2), and derives the intervals. With `groups`, each person counts as one example, the average of
-his or her rows; lemma 18 shows that the bounds then hold for a person with all rows.
+his or her rows; lemma 19 shows that the bounds then hold for a person with all rows.
 """
 
 from __future__ import annotations

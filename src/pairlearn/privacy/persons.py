@@ -3,9 +3,9 @@
 
 In a table, a person has the weight `WHOLE`, dealt to his or her rows as evenly as whole numbers
 allow. So a weighted sum is exact, and a person with all rows is an average of rows: what one row
-can do to a statistic that is linear in each person bounds what a person can do (lemma 18 in
+can do to a statistic that is linear in each person bounds what a person can do (lemma 19 in
 ``docs/privacy/lemmas.md``). In a stream, nobody knows how many rows of a person are still to come,
-so the first k rows of each person count and later ones are left out (lemma 19).
+so the first k rows of each person count and later ones are left out (lemma 20).
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ The utility of a model is its share of correctly ordered pairs among n (n - 1), 
 as AUC does and has sensitivity 1/n. *Permute and flip* (McKenna and Sheldon, 2020) visits the
 models in a random order and takes the first whose coin, with probability
 exp(-epsilon n (max u - u_c) / 2), shows heads. Lemma 10 in ``docs/privacy/lemmas.md`` proves it,
-and lemma 18 for persons with several rows.
+and lemma 19 for persons with several rows.
 """
 
 from __future__ import annotations

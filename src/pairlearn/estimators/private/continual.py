@@ -63,7 +63,7 @@ class PrivateAUCContinual(PrivateRunning):
         Public: how many rows of a person count. `partial_fit` then needs `groups`, the person of
         each row. The first rows of each person count, and later ones are left out; how many is not
         shown. The noise grows by this factor, and the guarantee protects a person with all rows
-        who is replaced, at the same places of the stream, by another (lemma 19). The stream
+        who is replaced, at the same places of the stream, by another (lemma 20). The stream
         remembers the ids of its persons.
 
     Attributes

@@ -61,7 +61,7 @@ class PrivacyLedger:
     sum epsilon_i + epsilon(mu, delta - sum delta_i).
 
     The ledger knows what it protects, and so does each entry. An entry that protects against a
-    smaller change is converted (`Spend.under`, lemma 17). For instance, an "add_remove" entry
+    smaller change is converted (`Spend.under`, lemma 18). For instance, an "add_remove" entry
     counts twice in a "replace" ledger, and an entry for examples counts k times in a ledger of
     persons with at most k rows each. An entry that says nothing about the ledger's change is
     refused, and the error names the cure.
@@ -279,10 +279,12 @@ class PrivacyLedger:
             total = self._total([*entries, entry])
             # mu_of and epsilon_of_mu err on the safe side by 1e-12 each.
             if not total <= self.epsilon * (1 + 1e-9):
+                # Rounded down, so that what is named fits.
+                left = self._remaining(entries) / steps * (1 - 1e-5)
                 raise BudgetExceededError(
                     f"{purpose!r} would bring the total to epsilon = {total:.4g} at delta = "
                     f"{self.delta:g}, over the budget of epsilon = {self.epsilon:g}; spend at "
-                    f"most mu = {self._remaining(entries) / steps:.3g}, or ask for a larger budget."
+                    f"most mu = {left:.6g}, or ask for a larger budget."
                 )
             self._entries.enter(entry)
 

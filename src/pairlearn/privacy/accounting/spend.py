@@ -151,7 +151,7 @@ class Spend:
     def steps(self, budget: Budget) -> int:
         """Return how many changes of this entry's kind make up one change of the budget's kind.
 
-        Lemmas 14 and 17 in ``docs/privacy/lemmas.md`` prove the numbers; a `ValueError` says why
+        Lemmas 14 and 18 in ``docs/privacy/lemmas.md`` prove the numbers; a `ValueError` says why
         there is none.
         """
         count = 1
@@ -187,7 +187,7 @@ class Spend:
         """Return the entry with its cost for the change that a budget protects against.
 
         A change in k steps multiplies mu by k and makes (epsilon, delta) to
-        (k epsilon, delta (e^(k epsilon) - 1)/(e^epsilon - 1)) (lemma 17).
+        (k epsilon, delta (e^(k epsilon) - 1)/(e^epsilon - 1)) (lemma 18).
         """
         k = self.steps(budget)
         if k == 1:
