@@ -26,8 +26,8 @@ _SWITCHES = {
     "groups=...": ("bounds", 'user = "COLUMN" in the file of --bounds'),
 }
 _ASSIGNED = re.compile(
-    r"(?<![\w.])([a-z]+(?:_[a-z]+)*)="
-    r"(?:'([^']*)'|\"([^\"]*)\"|(True|False)|([+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?|\.{3}|[A-Za-z]\w*))?"
+    r"(?<![\w.])([a-z]+(?:_[a-z]+)*)=(?:'([^']*)'|\"([^\"]*)\"|(True|False)"
+    r"|([+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?|\.{3}|[A-Za-z]\w*)|([\[(][^\[\](){}]*[\])]))?"
 )
 #: A call of Python. What stands between its brackets is no option of the program.
 _CALL = re.compile(r"[A-Za-z_][\w.]*\([^()]*\)")
@@ -93,13 +93,13 @@ def in_options(message: str, options: Iterable[str]) -> str:
 
     def assigned(match: re.Match[str]) -> str:
         found = option(match[1])
-        # A tuple or a list of Python is no value of an option.
-        if found is None or match.string[match.end() : match.end() + 1] in ("(", "[", "{"):
+        if found is None:
             return match[0]
         value = match[2] or match[3] or match[5]
         if found.startswith("--set "):
-            value = value or (match[4] or "").lower()
-            return f"{found}={value}"
+            return f"{found}={value or (match[4] or '').lower() or match[6] or ''}"
+        if match[6]:  # the items of a list
+            value = ",".join(item.strip(" '\"") for item in match[6][1:-1].split(","))
         return f"{found} {value}" if value else found
 
     for python, (needed, typed) in _SWITCHES.items():
