@@ -273,10 +273,10 @@ def show_command(path: str, seal: str | None, as_json: bool) -> None:
 @click.option("--mu", type=_above_zero(), help="Would a release with this mu fit?")
 @click.option("--epsilon", type=_above_zero(), help="Would a release with this epsilon fit?")
 @click.option("--delta", type=_above_zero(1), help="The delta that belongs to --epsilon.")
-@click.option("--neighbours", type=_RELATION, default="replace", show_default=True,
-              help="The relation of that release.")  # fmt: skip
-@click.option("--unit", type=_UNIT, default="example", show_default=True,
-              help="What that release protects.")  # fmt: skip
+@click.option("--neighbours", type=_RELATION,
+              help="The relation of that release; by default the ledger's.")  # fmt: skip
+@click.option("--unit", type=_UNIT,
+              help="What that release protects; by default what the ledger does.")  # fmt: skip
 @_seal_option
 @json_option
 def check_command(
@@ -284,8 +284,8 @@ def check_command(
     mu: float | None,
     epsilon: float | None,
     delta: float | None,
-    neighbours: str,
-    unit: str,
+    neighbours: str | None,
+    unit: str | None,
     seal: str | None,
     as_json: bool,
 ) -> None:
@@ -299,7 +299,7 @@ def check_command(
     Examples:
       pairlearn privacy ledger check patients.ledger
       pairlearn privacy ledger check patients.ledger --epsilon 0.5 --delta 1e-6
-      pairlearn privacy ledger check visits.ledger --mu 0.1 --unit person
+      pairlearn privacy ledger check visits.ledger --mu 0.1 --unit example
     """
     from pairlearn.privacy.accounting.gaussian import mu_of
     from pairlearn.privacy.accounting.ledger import BudgetExceededError, PrivacyLedger
@@ -317,7 +317,8 @@ def check_command(
             mu, epsilon = mu_of(epsilon, delta), None
         try:
             price = {"mu": mu or 0.0, "epsilon": epsilon or 0.0}
-            copy.spend("the release", **price, neighbours=neighbours, unit=unit)
+            kind = {"neighbours": neighbours or copy.neighbours, "unit": unit or copy.unit}
+            copy.spend("the release", **price, **kind)  # type: ignore[arg-type]
             said += " The release fits."
         except BudgetExceededError as error:
             said, fits = f"{said} The release would exceed the budget: {error}", False

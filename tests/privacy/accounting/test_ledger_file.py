@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
+import errno
 import json
 import os
 import pickle
@@ -6,6 +7,7 @@ import re
 import shlex
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import numpy as np
@@ -212,7 +214,7 @@ def test_a_seal_knows_how_many_entries_there_were(tmp_path):
     path.write_bytes(whole)
     # Missing, moved, of another ledger, or none at all.
     seal.unlink()
-    refused_elsewhere("is missing; restore it", path)
+    refused_elsewhere("is missing; put it back", path)
     moved = tmp_path / "moved"
     moved.write_bytes(sealed)
     with elsewhere():
@@ -265,6 +267,34 @@ def test_a_process_that_dies_between_ledger_and_seal(tmp_path):
     assert json.loads(seal.read_text())["entries"] == 3
 
 
+def test_a_seal_that_cannot_be_written(tmp_path, monkeypatch):
+    path, seal = tmp_path / "ledger", tmp_path / "seal"
+    ledger = spent(path, 1, seal=seal)
+    write = ledger_file.atomic_write
+
+    def full(name, data):
+        if name == seal:
+            raise OSError(errno.ENOSPC, "No space left on device", str(name))
+        write(name, data)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ledger_file, "atomic_write", full)
+        with pytest.raises(LedgerFileError, match=r"'second' stands in the ledger .*No space left"):
+            ledger.spend("second", mu=0.01)
+    ledger.spend("third", mu=0.01)
+    assert len(ledger.entries) == json.loads(seal.read_text())["entries"] == 3
+
+
+def test_threads_see_no_removed_lines_where_there_are_none(tmp_path):
+    ledger = spent(tmp_path / "ledger", 1, epsilon=5.0)
+    with ThreadPoolExecutor(4) as pool:
+        found = [pool.submit(ledger.spend, f"thread {k}", mu=0.01) for k in range(20)]
+        found += [pool.submit(lambda: ledger.spent_epsilon) for _ in range(40)]
+        for one in found:
+            one.result()
+    assert len(ledger.entries) == 21
+
+
 def test_the_program_makes_a_ledger(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     made = "privacy ledger create patients.ledger --epsilon 1 --delta 1e-6 --unit person "
@@ -293,11 +323,12 @@ def test_advice_can_be_typed_as_it_stands(tmp_path, monkeypatch, capsys):
     advice = "pairlearn privacy ledger create new.ledger --epsilon 1.0 --delta 1e-06 --unit person"
     assert said.rstrip().endswith(f"{advice}.")
     assert run(advice)[0] == 0
-    code, said = run("pairlearn privacy ledger check new.ledger --mu .1")
+    assert run("pairlearn privacy ledger check new.ledger --mu .1")[0] == 0
+    code, said = run("pairlearn privacy ledger check new.ledger --mu .1 --unit example")
     advice = said[said.index("pairlearn privacy ledger create") :].rstrip().removesuffix(".")
     assert "--rows-per-person 10" in advice
     assert run(advice.replace("new.ledger", "newer.ledger"))[0] == 0
-    assert run("pairlearn privacy ledger check newer.ledger --mu .01")[0] == 0
+    assert run("pairlearn privacy ledger check newer.ledger --mu .01 --unit example")[0] == 0
     # In Python, the Python call.
     with pytest.raises(FileNotFoundError) as refused:
         PrivacyLedger.open("absent.ledger")

@@ -23,6 +23,7 @@ import json
 import os
 import secrets
 import stat
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields, replace
@@ -56,6 +57,7 @@ class Mark:
 #: What this process has seen: the mark of each ledger by identity, the identity by path.
 _seen: dict[str, Mark] = {}
 _places: dict[Path, str] = {}
+_guard = threading.Lock()
 
 
 class LedgerFile:
@@ -182,14 +184,14 @@ class LedgerFile:
 
     def read(self) -> list[Spend]:
         """Return the entries that the file holds now."""
-        # The seal first: between the two, another process may add an entry, never remove one.
+        # Seal and memory first: before the file is read, others may add an entry, never remove one.
         sealed = None if self.seal is None else self._sealed()
+        seen = _seen.get(self.identity)
         found = _parse(self.path)
         if found.budget != self.budget or found.identity != self.identity:
             raise _replaced(self.path)
         if sealed is not None:
             found.check(sealed, f"its seal {self.seal}")
-        seen = _seen.get(self.identity)
         if seen is not None:
             found.check(seen, "this process")
         _remember(self.path, found.mark)
@@ -208,7 +210,14 @@ class LedgerFile:
         atomic_write(self.path, before + line)
         mark = Mark(self.identity, before.count(b"\n"), json.loads(line)["digest"])
         _remember(self.path, mark)
-        self._write_seal(mark)
+        try:
+            self._write_seal(mark)
+        except OSError as error:
+            raise LedgerFileError(
+                f"{entry.purpose!r} stands in the ledger {self.path}, but its seal {self.seal} "
+                f"cannot be written ({error.strerror}); nothing was released. Make the seal "
+                "writable; the next spend seals all entries."
+            ) from None
 
     def _write_seal(self, mark: Mark) -> None:
         if self.seal is None:
@@ -226,8 +235,8 @@ class LedgerFile:
         assert self.seal is not None
         if not self.seal.exists():
             raise LedgerFileError(
-                f"the seal {self.seal} of the ledger at {self.path} is missing; restore it from a "
-                "copy, or say where it is: seal=PATH."
+                f"the seal {self.seal} of the ledger at {self.path} is missing; put it back, or a "
+                "symbolic link to it, or say where it is: seal=PATH."
             )
         plain = _seal_of(self.seal)
         if plain["id"] != self.identity:
@@ -276,10 +285,11 @@ def _replaced(path: Path) -> LedgerFileError:
 
 def _remember(path: Path, mark: Mark) -> None:
     """Remember the longest mark of a ledger."""
-    known = _seen.get(mark.identity)
-    if known is None or known.n_entries < mark.n_entries:
-        _seen[mark.identity] = mark
-    _places[path] = mark.identity
+    with _guard:
+        known = _seen.get(mark.identity)
+        if known is None or known.n_entries < mark.n_entries:
+            _seen[mark.identity] = mark
+        _places[path] = mark.identity
 
 
 @contextlib.contextmanager
