@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -12,6 +14,7 @@ from pairlearn.privacy import private_roc_curve, select_privately
 from pairlearn.privacy.accounting.gaussian import mu_of
 from pairlearn.privacy.accounting.ledger import BudgetExceededError, PrivacyLedger
 from pairlearn.privacy.accounting.verify import accounting_problems
+from pairlearn.privacy.audit.attack import audit_statistics
 from pairlearn.privacy.audit.replay import RecordingSource, ReplayingSource
 from pairlearn.privacy.evaluation import auc_intervals
 from pairlearn.privacy.noise import NoiseSource
@@ -130,7 +133,63 @@ def test_a_person_moves_the_wins_of_a_model_by_no_more_than_selection_assumes(se
         brute = (np.outer(labels, 1 - labels) * np.outer(weight, weight) * pairs).sum() * 2
         wins.append(doubled_wins_weighted(scores, labels.astype(bool), weight))
         assert wins[-1] == pytest.approx(brute, rel=1e-12)
-    assert abs(wins[0] - wins[1]) <= 2 * WHOLE**2 * (n_persons - 0.75) * (1 + 1e-12)
+    most = 2 * WHOLE**2 * (n_persons - 0.75)
+    assert abs(wins[0] - wins[1]) <= most * (1 + 1e-12)
+
+
+def law_of_two(table, signs, who, epsilon):
+    """Return the chances of two models, from all answers to the coins that are asked for."""
+
+    class Coins(NoiseSource):
+        def permutation(self, n):
+            return np.array(self.order)
+
+        def accept(self, numerator, denominator):
+            self.chance *= math.exp(-numerator / denominator)
+            return True
+
+    law = np.zeros(2)
+    for order in ([0, 1], [1, 0]):
+        coins = Coins(secure=False, seed=0)
+        coins.order, coins.chance = order, 1.0
+        first = select_privately(table, signs, epsilon=epsilon, noise=coins, groups=who)
+        law[first] += 0.5 * coins.chance
+        law[1 - first] += 0.5 * (1.0 - coins.chance)
+    return law
+
+
+@given(seed=st.integers(0, 2**32))
+@settings(max_examples=60)
+def test_a_person_changes_the_law_of_a_selection_by_no_more_than_epsilon(seed):
+    rng = np.random.default_rng(seed)
+    n_persons, epsilon = int(rng.integers(1, 6)), 1.5
+    y, s, who = people(rng, n_persons)
+    table = np.stack([s, rng.integers(0, 4, len(s))], axis=1)
+    stay, m = who != who[0], int(rng.integers(1, 5))
+    other_table = np.append(table[stay], np.tile(rng.choice([-9.0, 9.0], 2), (m, 1)), axis=0)
+    other_y = np.append(y[stay], np.full(m, rng.integers(0, 2)))
+    law = law_of_two(table, 2 * y - 1, who, epsilon)
+    other = law_of_two(other_table, 2 * other_y - 1, np.append(who[stay], np.full(m, 99)), epsilon)
+    assert law.sum() == pytest.approx(1.0)
+    assert np.abs(np.log(law / other)).max() <= epsilon + 1e-9
+
+
+@pytest.mark.slow
+def test_an_attack_on_the_auc_of_persons_stays_below_the_claim():
+    # False-alarm rate 1e-4. The same attack refutes the claim if rows count one by one.
+    who = np.append(np.arange(20), np.full(12, 20))
+    y, s = np.append(np.arange(20) % 2, np.ones(12, dtype=int)), np.zeros(32)
+    lower = []
+    for groups in (who, None):
+        values = []
+        for score in (9.0, -9.0):
+            s[20:] = score
+            claim = {"epsilon": 1.0, "delta": 1e-3, "groups": groups}
+            values.append(np.array([private_roc_auc(y, s, **claim).auc for _ in range(2000)]))
+        found = audit_statistics(*values, epsilon=1.0, delta=1e-3, confidence=1 - 1e-4)
+        lower.append(found.epsilon_lower)
+    print(f"epsilon is at least {lower[0]:.3f}; without groups {lower[1]:.3f}")
+    assert lower[0] <= 1.0 < lower[1]
 
 
 def test_selection_among_persons():
