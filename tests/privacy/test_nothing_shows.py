@@ -55,7 +55,7 @@ RELEASED = {
     "sample_high", "fpr", "tpr", "fpr_low", "fpr_high", "tpr_low", "tpr_high",
 }  # fmt: skip
 #: Secret states of a stream, which nobody but the owner of the data sees.
-SECRET = {"_state", "_noise"}
+SECRET = {"_state", "_persons", "_noise"}
 
 
 class Watch(logging.Handler):
@@ -259,8 +259,13 @@ def with_ids(column, ids):
 # ------------------------------------------------------------------------------ the entry points
 
 
+def ledger_of(groups=None):
+    unit = "example" if groups is None else "person"
+    return PrivacyLedger(epsilon=1e3, delta=0.5, unit=unit)
+
+
 def classify(X, y, groups=None, **options):
-    ledger = PrivacyLedger(epsilon=1e3, delta=0.5)
+    ledger = ledger_of(groups)
     given = {"bounds": (-3.0, 4.0), "ledger": ledger} | options
     return PrivateAUCClassifier(1.0, 1e-3, **given).fit(X, y, groups)
 
@@ -272,23 +277,26 @@ def search(X, y, **options):
 
 
 def learn_metric(X, y):
-    ledger = PrivacyLedger(epsilon=1e3, delta=0.5)
+    ledger = ledger_of()
     return PrivateMetricLearner(1.0, 1e-3, bounds=(-3.0, 4.0), ledger=ledger).fit(X, y)
 
 
 def stream(X, y):
-    ledger = PrivacyLedger(epsilon=1e3, delta=0.5)
+    ledger = ledger_of()
     model = PrivateAUCStream(20, 1.0, 1e-3, bounds=([-3.0] * 2, [4.0] * 2), ledger=ledger)
     for chunk in (slice(0, 5), slice(5, 6), slice(6, None)):  # One record is a chunk of its own.
         model.partial_fit(X[chunk], y[chunk])
     return model.release()
 
 
-def continual(X, y):
-    ledger = PrivacyLedger(epsilon=1e3, delta=0.5)
-    model = PrivateAUCContinual(20, 2, 1.0, 1e-3, bounds=(-3.0, 4.0), ledger=ledger)
-    model.partial_fit(X[:6], y[:6]).release()
-    return model.partial_fit(X[6:], y[6:]).release()
+def continual(X, y, groups=None):
+    most = None if groups is None else 2
+    model = PrivateAUCContinual(
+        20, 2, 1.0, 1e-3, bounds=(-3.0, 4.0), rows_per_person=most, ledger=ledger_of(groups)
+    )
+    first, second = (None, None) if groups is None else (groups[:6], groups[6:])
+    model.partial_fit(X[:6], y[:6], groups=first).release()
+    return model.partial_fit(X[6:], y[6:], groups=second).release()
 
 
 def partitions(X, y, **options):
@@ -297,28 +305,31 @@ def partitions(X, y, **options):
         states = [statistic.of_part(k).partial_state(*part) for k, part in enumerate(parts)]
         return statistic.merge_all(states)
 
-    ledger = PrivacyLedger(epsilon=1e3, delta=0.5)
+    ledger = ledger_of()
     model = PrivateAUCClassifier(1.0, 1e-3, bounds=(-3.0, 4.0), ledger=ledger)
     return train_private_auc(run, model, **options)
 
 
-def area(X, y):
-    ledger = PrivacyLedger(epsilon=1e3, delta=0.5)
-    found = private_roc_auc(y, [row[1] for row in X], epsilon=1.0, delta=1e-3, ledger=ledger)
-    return Both(found, ledger)
-
-
-def curve(X, y):
-    ledger = PrivacyLedger(epsilon=1e3, delta=0.5)
-    found = private_roc_curve(
-        y, [row[1] for row in X], thresholds=[0.0, 1.0], epsilon=1.0, delta=1e-3, ledger=ledger
+def area(X, y, groups=None):
+    ledger = ledger_of(groups)
+    found = private_roc_auc(
+        y, [row[1] for row in X], epsilon=1.0, delta=1e-3, ledger=ledger, groups=groups
     )
     return Both(found, ledger)
 
 
-def select(X, y):
-    ledger = PrivacyLedger(epsilon=1e3, delta=0.5)
-    chosen = select_privately(X, y, epsilon=1.0, ledger=ledger)
+def curve(X, y, groups=None):
+    ledger = ledger_of(groups)
+    found = private_roc_curve(
+        y, [row[1] for row in X], thresholds=[0.0, 1.0], epsilon=1.0, delta=1e-3, ledger=ledger,
+        groups=groups,
+    )  # fmt: skip
+    return Both(found, ledger)
+
+
+def select(X, y, groups=None):
+    ledger = ledger_of(groups)
+    chosen = select_privately(X, y, epsilon=1.0, ledger=ledger, groups=groups)
     assert chosen in (0, 1)
     return Both(None, ledger)
 
@@ -375,7 +386,8 @@ def test_no_id_shows(column, ids):
     base, others = with_ids(column, ids)
     if ids[0] == 1:  # This id would be that of another person.
         others = {k: v for k, v in others.items() if k != "integer"}
-    assert differences(classify, base, others) == []
+    for entry in (classify, continual, area, curve, select):
+        assert differences(entry, base, others) == []
 
 
 @pytest.mark.parametrize("trust", ["aggregator", "none"])
