@@ -45,7 +45,8 @@ def fitted(X: Vector, y: Vector, epsilon: float, shards: int, key: Path | None) 
         epsilon, 0.1 / len(y), bounds=(-_BOUND, _BOUND), labels=(-1.0, 1.0)
     )
     trust = "aggregator" if key is None else "none"
-    return train_private_auc(run, model, trust=trust, key_file=key)
+    reach = None if key is None else 1
+    return train_private_auc(run, model, trust=trust, key_file=key, reach=reach)
 
 
 def main() -> None:
