@@ -2,6 +2,7 @@
 """``train --private``, ``predict`` and ``evaluate --private``."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -100,29 +101,40 @@ def test_a_broken_line_is_one_row(files):
     whole = read_rows(files / "train.csv", facts)
     lines = (files / "train.csv").read_text().splitlines()
     lines[5] = '"never closed, 3'
+    lines[6] = '5,3,"no"x'
     lines[7] = "1,2,yes,4,5"
     lines[9] = ""
     (files / "odd.csv").write_text("\r\n".join(lines))
     odd = read_rows(files / "odd.csv", facts)
     assert len(odd.X) == len(whole.X)
-    others = [k for k in range(len(odd.X)) if k not in (4, 6, 8)]
+    others = [k for k in range(len(odd.X)) if k not in (4, 5, 6, 8)]
     assert [odd.X[k] for k in others] == [whole.X[k] for k in others]
     assert [odd.y[k] for k in others] == [whole.y[k] for k in others]
     assert odd.y[6] == "yes"
-    assert odd.X[8] == [None, None]
+    assert odd.X[8] == ["", None]
     trained = run("train", files / "odd.csv", *options(files), "-o", files / "m", "--json")
     assert trained.exit_code == 0, trained.output
     assert json.loads(trained.stdout)["examples"] == 2000
 
 
-def test_users(files):
-    (files / "bounds.toml").write_text('user = "who"\n' + BOUNDS)
+def test_persons(files):
+    (files / "bounds.toml").write_text('person = "who"\n' + BOUNDS)
     lines = (files / "train.csv").read_text().splitlines()
     named = [lines[0] + ",who", *(f"{line},p{k // 4}" for k, line in enumerate(lines[1:]))]
     (files / "people.csv").write_text("\n".join(named))
     trained = run("train", files / "people.csv", *options(files), "-o", files / "m")
     assert trained.exit_code == 0, trained.output
-    assert "500 users" in trained.output
+    assert re.search("500 (users|persons)", trained.output)
+    # It may take two columns to tell persons apart.
+    (files / "bounds.toml").write_text('person = ["site", "who"]\n' + BOUNDS)
+    named = [lines[0] + ",who,site", *(f"{line},p{k % 4},s{k // 8}" for k, line in
+                                       enumerate(lines[1:]))]  # fmt: skip
+    (files / "people.csv").write_text("\n".join(named))
+    trained = run("train", files / "people.csv", *options(files), "-o", files / "m")
+    assert trained.exit_code == 0, trained.output
+    assert re.search("1000 (users|persons)", trained.output)
+    rows = read_rows(files / "people.csv", read_facts(files / "bounds.toml"))
+    assert rows.persons[:2] == [("s0", "p0"), ("s0", "p1")]
 
 
 def test_refusals(files):
@@ -142,7 +154,12 @@ def test_refusals(files):
         ("label = 'y'\n[features]\na = [0]", "needs public bounds"),
         ("lable = 'y'", "may say"),
         ("label = ", "not TOML"),
-        ("label = 'y'\n[features]\nage = [0, 1]", "must name the column 'y'"),
+        ("user = 'u'\nlabel = 'y'\n[features]\na = [0, 1]", "stands in person = 'u'"),
+        ("person = 3\nlabel = 'y'\n[features]\na = [0, 1]", "person must be a column or a list"),
+        ("person = []\nlabel = 'y'\n[features]\na = [0, 1]", "person must be a column or a list"),
+        ("delimiter = ', '\nlabel = 'y'\n[features]\na = [0, 1]", "one character"),
+        ("one_line_per_row = 1\nlabel = 'y'\n[features]\na = [0, 1]", "must be true or false"),
+        ("label = 'y'\n[features]\nage = [0, 1]", "each of the columns 'age', 'y' exactly once"),
     ):
         (files / "bounds.toml").write_text(text)
         refused = run("train", data, *options(files))
