@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """``train --private``, ``predict`` and ``evaluate --private``."""
 
+import inspect
 import json
 import re
 
@@ -8,9 +9,10 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from pairlearn import PrivacyLedger, load_model
+from pairlearn import AUCClassifier, PrivacyLedger, load_model
 from pairlearn.cli.program import program
 from pairlearn.cli.shared.private_records import read_facts, read_rows
+from pairlearn.privacy.evaluation import private_roc_auc
 
 BOUNDS = """
 label = "churned"
@@ -135,6 +137,92 @@ def test_persons(files):
     assert re.search("1000 (users|persons)", trained.output)
     rows = read_rows(files / "people.csv", read_facts(files / "bounds.toml"))
     assert rows.persons[:2] == [("s0", "p0"), ("s0", "p1")]
+
+
+@pytest.fixture
+def plain_model(files):
+    """Return a model of plain train, of numbers and categories, with labels in many spellings."""
+    lines = (files / "train.csv").read_text().splitlines()
+    rich = [lines[0] + ",plan"]
+    for k, line in enumerate(lines[1:400]):
+        plan = "pro" if line.endswith("yes") == bool(k % 7) else "Free"
+        rich.append(f"{line.replace('yes', 'Yes') if k % 2 else line},{plan}")
+    (files / "open.csv").write_text("\n".join(rich))
+    path = files / "plain.safetensors"
+    trained = run("train", files / "open.csv", "--label", "churned", "-o", path)
+    assert trained.exit_code == 0, trained.output
+    return path
+
+
+def evaluated(model, data, *more):
+    found = run("evaluate", model, data, "--private", "--epsilon", 100, "--delta", "1e-3", "--json",
+                *more)  # fmt: skip
+    assert found.exit_code == 0, found.output + str(found.exception)
+    return json.loads(found.stdout)
+
+
+def test_a_model_of_plain_train_is_evaluated_privately(files, plain_model):
+    exact = run("evaluate", plain_model, files / "open.csv", "--json")
+    noisy = evaluated(plain_model, files / "open.csv")
+    assert noisy["auc"] == pytest.approx(json.loads(exact.stdout)["auc"], abs=0.02)
+    assert noisy["certificate"]["public"]["rows"] == "one for each record of a CSV file"
+    # One odd cell of a column of numbers changes the score of its row only.
+    lines = (files / "open.csv").read_text().splitlines()
+    for line in ("1e999,x,perhaps,", "1_0,\u0663,no,\0", '"never closed'):
+        (files / "odd.csv").write_text("\n".join([*lines[:50], line, *lines[51:]]))
+        assert evaluated(plain_model, files / "odd.csv")["auc"] == pytest.approx(
+            noisy["auc"], abs=0.03
+        )
+
+
+def test_other_models_are_refused_with_the_reason(files):
+    path = files / "m.safetensors"
+    run("train", files / "train.csv", "--label", "age", "--problem", "entropy", "-o", path)
+    refused = run("evaluate", path, files / "test.csv", "--private", "--epsilon", 1, "--delta", 0.1)
+    assert refused.exit_code == 2
+    assert "the AUC of two classes" in refused.output
+    AUCClassifier(random_state=0).fit(np.eye(6), [0, 1] * 3).save(path)
+    refused = run("evaluate", path, files / "test.csv", "--private", "--epsilon", 1, "--delta", 0.1)
+    assert "columns without names" in refused.output
+
+
+def test_facts_of_an_evaluation(files, plain_model, monkeypatch):
+    asked = {}
+
+    def measured(y, scores, *, groups=None, **options):
+        asked["groups"] = groups
+        return private_roc_auc(y, scores, **options)
+
+    monkeypatch.setattr("pairlearn.privacy.evaluation.private_roc_auc", measured)
+    lines = (files / "open.csv").read_text().replace(",", ";").splitlines()
+    named = [lines[0] + ";who", *(f"{line};p{k // 4}" for k, line in enumerate(lines[1:]))]
+    (files / "people.csv").write_text("\n".join(named))
+    (files / "facts.toml").write_text(
+        'label = "churned"\nlabels = ["No", "yes"]\nperson = "who"\ndelimiter = ";"'
+    )
+    bounds = ("--bounds", files / "facts.toml")
+    wrong = run("evaluate", plain_model, files / "people.csv", "--private", "--epsilon", 1,
+                "--delta", 0.1, *bounds)  # fmt: skip
+    assert "says labels = ['No', 'yes'], and those of" in wrong.output
+    (files / "facts.toml").write_text('label = "churned"\nperson = "who"\ndelimiter = ";"')
+    evaluated(plain_model, files / "people.csv", *bounds)
+    assert asked["groups"][:5] == ["p0", "p0", "p0", "p0", "p1"]
+    beside = run("evaluate", plain_model, files / "people.csv", *bounds)
+    assert "--bounds belongs to --private" in beside.output
+
+
+@pytest.mark.skipif(
+    "groups" not in inspect.signature(private_roc_auc).parameters,
+    reason="evaluation does not count persons yet",
+)
+def test_persons_are_evaluated(files, plain_model):
+    lines = (files / "open.csv").read_text().splitlines()
+    named = [lines[0] + ",who", *(f"{line},p{k // 4}" for k, line in enumerate(lines[1:]))]
+    (files / "people.csv").write_text("\n".join(named))
+    (files / "facts.toml").write_text('label = "churned"\nperson = "who"')
+    found = evaluated(plain_model, files / "people.csv", "--bounds", files / "facts.toml")
+    assert found["certificate"]["n_examples"] == 100
+    assert found["certificate"]["unit"] == "person"
 
 
 def test_refusals(files):
