@@ -95,6 +95,11 @@ def refuse_beside_private(*known: str) -> None:
 
 
 def _without_effect(option: str) -> click.UsageError:
+    if option == "--dask":
+        return click.UsageError(
+            "--private reads one CSV file on this machine; on a cluster use "
+            "DaskPrivateAUCClassifier in Python."
+        )
     return click.UsageError(
         f"{option} has no effect with --private, which reads everything public from --bounds; "
         "leave it out."
