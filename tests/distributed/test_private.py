@@ -344,6 +344,17 @@ def test_persons_in_one_partition_each_give_the_model_of_one_memory(table, neigh
     assert "ids of persons" in certificate.public["trust"]
 
 
+def test_a_fit_pays_for_what_it_protects(table):
+    ledger = PrivacyLedger(epsilon=4.0, delta=1e-3, unit="person")
+    model = PrivateAUCClassifier(1.0, bounds=(-4, 6), ledger=ledger)
+    train_private_auc(by_person(*table, np.arange(2000) // 4, [1000]), model, unit="person")
+    assert [entry.purpose for entry in ledger.entries] == [
+        "fit of statistics over partitions, persons = 500"
+    ]
+    with pytest.raises(ValueError, match="person"):
+        train_private_auc(engine(*table), PrivateAUCClassifier(bounds=(-4, 6), ledger=ledger))
+
+
 @SIMULATED
 def test_a_person_of_several_partitions_counts_in_the_first(table):
     X, y = table
