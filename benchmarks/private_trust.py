@@ -4,7 +4,8 @@
 Two Gaussian classes in ten features, clipped to public bounds, dealt to shards. Printed is the mean
 AUC of 20,000 new examples over repetitions (noise and examples drawn anew), with its standard
 error: noise once (``trust="aggregator"``), and noise in each of 4 and 16 shards
-(``trust="none"``). Delta is 1/(10 n); one example is replaced; the last column is the exact
+(``trust="none"``), where an example makes a difference in one shard, or with ``--reach all`` moves
+others across all borders. Delta is 1/(10 n); one example is replaced; the last column is the exact
 solution without privacy.
 """
 
@@ -31,7 +32,9 @@ def drawn(rng: np.random.Generator, n: int, d: int = 10) -> tuple[Vector, Vector
     return np.clip(rng.normal(size=(n, d)) + np.outer(y, direction), -_BOUND, _BOUND), y
 
 
-def fitted(X: Vector, y: Vector, epsilon: float, shards: int, key: Path | None) -> Any:
+def fitted(
+    X: Vector, y: Vector, epsilon: float, shards: int, key: Path | None, reach: int | str = 1
+) -> Any:
     """Return a private model of examples in shards; with a key nobody is trusted."""
     from pairlearn import PrivateAUCClassifier
     from pairlearn.distributed import train_private_auc
@@ -42,10 +45,11 @@ def fitted(X: Vector, y: Vector, epsilon: float, shards: int, key: Path | None) 
         )
 
     model = PrivateAUCClassifier(
-        epsilon, 0.1 / len(y), bounds=(-_BOUND, _BOUND), labels=(-1.0, 1.0)
+        epsilon, 0.1 / len(y), bounds=(-_BOUND, _BOUND), labels=(-1.0, 1.0), n_examples=len(y)
     )
     trust = "aggregator" if key is None else "none"
-    return train_private_auc(run, model, trust=trust, key_file=key)
+    said = None if key is None else reach
+    return train_private_auc(run, model, trust=trust, key_file=key, reach=said)
 
 
 def main() -> None:
@@ -57,7 +61,9 @@ def main() -> None:
     parser.add_argument("--rows", type=int, nargs="+", default=[300, 1_000, 10_000])
     parser.add_argument("--epsilon", type=float, nargs="+", default=[1.0, 4.0])
     parser.add_argument("--repetitions", type=int, default=20)
+    parser.add_argument("--reach", choices=["1", "all"], default="1")
     chosen = parser.parse_args()
+    reach = "all" if chosen.reach == "all" else 1
     nobody = "".join(f"{f'none, {shards} shards':>17s}" for shards in SHARDS)
     print(f"{'n':>7s} {'epsilon':>8s} {'aggregator':>15s}{nobody} {'no privacy':>15s}")
     with tempfile.TemporaryDirectory() as folder:
@@ -71,7 +77,7 @@ def main() -> None:
                     X_new, y_new = drawn(rng, 20_000)
                     key.write_bytes(rng.bytes(32))
                     models = {"aggregator": fitted(X, y, epsilon, SHARDS[0], None)}
-                    models |= {str(p): fitted(X, y, epsilon, p, key) for p in SHARDS}
+                    models |= {str(p): fitted(X, y, epsilon, p, key, reach) for p in SHARDS}
                     models["plain"] = AUCClassifier(solver="exact", random_state=0).fit(X, y)
                     for name, model in models.items():
                         auc = roc_auc(y_new, model.decision_function(X_new))

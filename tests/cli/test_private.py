@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from pairlearn import PrivacyLedger, load_model
+from pairlearn import AUCClassifier, PrivacyLedger, load_model
 from pairlearn.cli.program import program
 from pairlearn.cli.running import run as run_program
 from pairlearn.cli.shared.private_records import read_facts, read_rows
+from pairlearn.privacy.evaluation import private_roc_auc
 
 BOUNDS = """
 label = "churned"
@@ -101,23 +102,24 @@ def test_a_broken_line_is_one_row(files):
     whole = read_rows(files / "train.csv", facts)
     lines = (files / "train.csv").read_text().splitlines()
     lines[5] = '"never closed, 3'
+    lines[6] = '5,3,"no"x'
     lines[7] = "1,2,yes,4,5"
     lines[9] = ""
     (files / "odd.csv").write_text("\r\n".join(lines))
     odd = read_rows(files / "odd.csv", facts)
     assert len(odd.X) == len(whole.X)
-    others = [k for k in range(len(odd.X)) if k not in (4, 6, 8)]
+    others = [k for k in range(len(odd.X)) if k not in (4, 5, 6, 8)]
     assert [odd.X[k] for k in others] == [whole.X[k] for k in others]
     assert [odd.y[k] for k in others] == [whole.y[k] for k in others]
     assert odd.y[6] == "yes"
-    assert odd.X[8] == [None, None]
+    assert odd.X[8] == ["", None]
     trained = run("train", files / "odd.csv", *options(files), "-o", files / "m", "--json")
     assert trained.exit_code == 0, trained.output
     assert json.loads(trained.stdout)["examples"] == 2000
 
 
 def test_persons(files, capsys):
-    (files / "bounds.toml").write_text('user = "who"\n' + BOUNDS)
+    (files / "bounds.toml").write_text('person = "who"\n' + BOUNDS)
     lines = (files / "train.csv").read_text().splitlines()
     named = [lines[0] + ",who", *(f"{line},p{k // 4}" for k, line in enumerate(lines[1:]))]
     (files / "people.csv").write_text("\n".join(named))
@@ -131,11 +133,103 @@ def test_persons(files, capsys):
     (files / "bounds.toml").write_text(BOUNDS)
     assert run_program(program, ["train", *map(str, [files / "people.csv", *paid])]) != 0
     assert (
-        'say whose row each is (user = "COLUMN" in the file of --bounds), or, if nobody has more '
+        'say whose row each is (person = "COLUMN" in the file of --bounds), or, if nobody has more '
         "than 10 rows, say so in a new ledger: pairlearn privacy ledger create new.ledger "
         "--epsilon 2.0 --delta 0.0001 --unit person --rows-per-person 10."
         in capsys.readouterr().err
     )
+    # It may take two columns to tell persons apart.
+    (files / "bounds.toml").write_text('person = ["site", "who"]\n' + BOUNDS)
+    named = [lines[0] + ",who,site", *(f"{line},p{k % 4},s{k // 8}" for k, line in
+                                       enumerate(lines[1:]))]  # fmt: skip
+    (files / "people.csv").write_text("\n".join(named))
+    trained = run("train", files / "people.csv", *options(files), "-o", files / "m")
+    assert trained.exit_code == 0, trained.output
+    assert "1000 persons" in trained.output
+    rows = read_rows(files / "people.csv", read_facts(files / "bounds.toml"))
+    assert rows.persons[:2] == [("s0", "p0"), ("s0", "p1")]
+
+
+@pytest.fixture
+def plain_model(files):
+    """Return a model of plain train, of numbers and categories, with labels in many spellings."""
+    lines = (files / "train.csv").read_text().splitlines()
+    rich = [lines[0] + ",plan"]
+    for k, line in enumerate(lines[1:400]):
+        plan = "pro" if line.endswith("yes") == bool(k % 7) else "Free"
+        rich.append(f"{line.replace('yes', 'Yes') if k % 2 else line},{plan}")
+    (files / "open.csv").write_text("\n".join(rich))
+    path = files / "plain.safetensors"
+    trained = run("train", files / "open.csv", "--label", "churned", "-o", path)
+    assert trained.exit_code == 0, trained.output
+    return path
+
+
+def evaluated(model, data, *more):
+    found = run("evaluate", model, data, "--private", "--epsilon", 100, "--delta", "1e-3", "--json",
+                *more)  # fmt: skip
+    assert found.exit_code == 0, found.output + str(found.exception)
+    return json.loads(found.stdout)
+
+
+def test_a_model_of_plain_train_is_evaluated_privately(files, plain_model):
+    exact = run("evaluate", plain_model, files / "open.csv", "--json")
+    noisy = evaluated(plain_model, files / "open.csv")
+    assert noisy["auc"] == pytest.approx(json.loads(exact.stdout)["auc"], abs=0.02)
+    assert noisy["certificate"]["public"]["rows"] == "one for each record of a CSV file"
+    # One odd cell of a column of numbers changes the score of its row only.
+    lines = (files / "open.csv").read_text().splitlines()
+    for line in ("1e999,x,perhaps,", "1_0,\u0663,no,\0", '"never closed'):
+        (files / "odd.csv").write_text("\n".join([*lines[:50], line, *lines[51:]]))
+        assert evaluated(plain_model, files / "odd.csv")["auc"] == pytest.approx(
+            noisy["auc"], abs=0.03
+        )
+
+
+def test_other_models_are_refused_with_the_reason(files):
+    path = files / "m.safetensors"
+    run("train", files / "train.csv", "--label", "age", "--problem", "entropy", "-o", path)
+    refused = run("evaluate", path, files / "test.csv", "--private", "--epsilon", 1, "--delta", 0.1)
+    assert refused.exit_code == 2
+    assert "the AUC of two classes" in refused.output
+    AUCClassifier(random_state=0).fit(np.eye(6), [0, 1] * 3).save(path)
+    refused = run("evaluate", path, files / "test.csv", "--private", "--epsilon", 1, "--delta", 0.1)
+    assert "columns without names" in refused.output
+
+
+def test_facts_of_an_evaluation(files, plain_model, monkeypatch):
+    asked = {}
+
+    def measured(y, scores, *, groups=None, **options):
+        asked["groups"] = groups
+        return private_roc_auc(y, scores, **options)
+
+    monkeypatch.setattr("pairlearn.privacy.evaluation.private_roc_auc", measured)
+    lines = (files / "open.csv").read_text().replace(",", ";").splitlines()
+    named = [lines[0] + ";who", *(f"{line};p{k // 4}" for k, line in enumerate(lines[1:]))]
+    (files / "people.csv").write_text("\n".join(named))
+    (files / "facts.toml").write_text(
+        'label = "churned"\nlabels = ["No", "yes"]\nperson = "who"\ndelimiter = ";"'
+    )
+    bounds = ("--bounds", files / "facts.toml")
+    wrong = run("evaluate", plain_model, files / "people.csv", "--private", "--epsilon", 1,
+                "--delta", 0.1, *bounds)  # fmt: skip
+    assert "says labels = ['No', 'yes'], and those of" in wrong.output
+    (files / "facts.toml").write_text('label = "churned"\nperson = "who"\ndelimiter = ";"')
+    evaluated(plain_model, files / "people.csv", *bounds)
+    assert asked["groups"][:5] == ["p0", "p0", "p0", "p0", "p1"]
+    beside = run("evaluate", plain_model, files / "people.csv", *bounds)
+    assert "--bounds belongs to --private" in beside.output
+
+
+def test_persons_are_evaluated(files, plain_model):
+    lines = (files / "open.csv").read_text().splitlines()
+    named = [lines[0] + ",who", *(f"{line},p{k // 4}" for k, line in enumerate(lines[1:]))]
+    (files / "people.csv").write_text("\n".join(named))
+    (files / "facts.toml").write_text('label = "churned"\nperson = "who"')
+    found = evaluated(plain_model, files / "people.csv", "--bounds", files / "facts.toml")
+    assert found["certificate"]["n_examples"] == 100
+    assert found["certificate"]["unit"] == "person"
 
 
 def test_refusals(files):
@@ -145,6 +239,7 @@ def test_refusals(files):
         ([data, "--epsilon", 1], "--epsilon belongs to --private"),
         ([data, *options(files), "--loss", "hinge"], "--loss has no effect with --private"),
         ([data, data, *options(files)], "one CSV file"),
+        ([data, *options(files), "--dask", "local"], "use DaskPrivateAUCClassifier in Python"),
     ):
         refused = run("train", *arguments)
         assert refused.exit_code != 0
@@ -155,7 +250,12 @@ def test_refusals(files):
         ("label = 'y'\n[features]\na = [0]", "needs public bounds"),
         ("lable = 'y'", "may say"),
         ("label = ", "not TOML"),
-        ("label = 'y'\n[features]\nage = [0, 1]", "must name the column 'y'"),
+        ("user = 'u'\nlabel = 'y'\n[features]\na = [0, 1]", "stands in person = 'u'"),
+        ("person = 3\nlabel = 'y'\n[features]\na = [0, 1]", "person must be a column or a list"),
+        ("person = []\nlabel = 'y'\n[features]\na = [0, 1]", "person must be a column or a list"),
+        ("delimiter = ', '\nlabel = 'y'\n[features]\na = [0, 1]", "one character"),
+        ("one_line_per_row = 1\nlabel = 'y'\n[features]\na = [0, 1]", "must be true or false"),
+        ("label = 'y'\n[features]\nage = [0, 1]", "each of the columns 'age', 'y' exactly once"),
     ):
         (files / "bounds.toml").write_text(text)
         refused = run("train", data, *options(files))

@@ -23,7 +23,7 @@ _PARTS = (
 #: Arguments of Python, the option that a command must have, and what is typed there instead.
 _SWITCHES = {
     "verify_digest=False": ("no-verify", "--no-verify"),
-    "groups=...": ("bounds", 'user = "COLUMN" in the file of --bounds'),
+    "groups=...": ("bounds", 'person = "COLUMN" in the file of --bounds'),
 }
 _ASSIGNED = re.compile(
     r"(?<![\w.])([a-z]+(?:_[a-z]+)*)=(?:'([^']*)'|\"([^\"]*)\"|(True|False)"

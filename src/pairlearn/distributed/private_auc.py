@@ -4,10 +4,12 @@ r"""Private AUC maximisation from passes over partitioned examples: five sums an
 *trust="aggregator"*: whoever runs the passes sees the sums of partitions and adds noise once. For a
 given seed the model is the same as that of all examples in one memory.
 
-*trust="none"*: every partition adds its noise before anything leaves it. An example lies in one
-partition. It changes the answer of this partition by at most the sensitivity, and no other answer.
-So the same noise in each of the P answers makes the same promise (parallel composition), also
-towards whoever runs the passes. The sum has sqrt(P) times the noise.
+*trust="none"*: every partition adds its noise before anything leaves it. If an example makes a
+difference in one partition only, it changes this answer by at most the sensitivity, and no other
+answer. So the same noise in each of the P answers makes the same promise (parallel composition),
+also towards whoever runs the passes. The sum has sqrt(P) times the noise. An example that makes a
+difference in k partitions needs sqrt(k) times the noise in each, and one that moves others across
+all borders sqrt(P + 3) times. Lemma 17 in ``docs/privacy/lemmas.md`` proves it.
 """
 
 from __future__ import annotations
@@ -15,14 +17,21 @@ from __future__ import annotations
 import hashlib
 import math
 import os
+import secrets
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.distributed.passes import Pass, Passes
-from pairlearn.distributed.statistics.private_sums import PartitionNoise, PrivateSums, TableForm
+from pairlearn.distributed.statistics.private_sums import (
+    FormOfParts,
+    PartitionNoise,
+    PrivateSums,
+    TableForm,
+)
 from pairlearn.estimators.private.auc import PrivateAUCClassifier
 from pairlearn.estimators.shared.features_seen import see_columns
 from pairlearn.privacy.accounting.certificate import Release
@@ -30,8 +39,12 @@ from pairlearn.privacy.mechanisms.base import PublicSetting
 from pairlearn.privacy.mechanisms.sufficient_statistics import Grid, Moments, Weights
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.typing import Vector
+from pairlearn.validation import check_count
 
 _TRUST = ("aggregator", "none")
+_UNITS = ("example", "person")
+#: Bytes that tell a fit from all others.
+_NONCE_SIZE = 16
 
 
 def train_private_auc(
@@ -40,6 +53,8 @@ def train_private_auc(
     *,
     trust: str = "aggregator",
     key_file: str | os.PathLike[str] | None = None,
+    reach: int | str | None = None,
+    unit: str = "example",
     feature_names: Sequence[str] | None = None,
     progress: Callable[[int, str], None] | None = None,
 ) -> PrivateAUCClassifier:
@@ -48,18 +63,37 @@ def train_private_auc(
     Parameters
     ----------
     run : callable
-        Takes a `Statistic`, returns the merged state of all partitions; see `train_auc`.
+        Takes a `Statistic`, returns the merged state of all partitions; see `train_auc`. With
+        trust="none" or persons, each partition answers once in a pass, under a number of its own
+        that stays the same in all passes: ``statistic.of_part(k).partial_state(X, y)``.
     estimator : PrivateAUCClassifier
         Epsilon, bounds, labels and all other public settings. It becomes the fitted model. The
         mechanism must be "statistics", the bounds public and the noise secure.
     trust : {"aggregator", "none"}, default="aggregator"
-        Who may see sums without noise: the one who runs the passes (and the machines between), or
-        nobody. With "none" each partition adds its own noise: the same promise, and sqrt(P) times
-        the noise for P partitions.
+        Who may see sums without noise (and ids of persons): the one who runs the passes (and the
+        machines between), or nobody. With "none" each partition adds its own noise: the same
+        promise, and sqrt(P) times the noise for P partitions.
     key_file : path-like, optional
         With trust="none" the name of a file of at least 32 secret random bytes, which workers read
         and nobody else does: the noise of a partition is a function of it, so that a task that is
-        run again says the same.
+        run again says the same. Each fit draws a public number of its own beside it, so one key
+        serves many fits.
+    reach : int or "all"
+        With trust="none", and required there: in how many partitions one example (one person, with
+        unit="person") can make a difference, by your word. 1 if its partition depends on no other
+        example: a file for each holder of data, or rows with a fixed place. k if a person, and
+        whoever may take his or her place, has rows in at most k partitions; each has sqrt(k) times
+        the noise. "all" if rows are sorted or counted and then cut, so that one example moves
+        others: at most one over each border. Each partition then has sqrt(P + 3) times the noise.
+        From 2 on the numbers of rows of partitions are secret, so the estimator needs `n_examples`.
+        Text files that are cut into blocks of bytes fit no value: one long record moves all later
+        ones. Read one file as one partition.
+    unit : {"example", "person"}, default="example"
+        What is protected: one example, or a person with all examples. For persons,
+        ``partial_state(X, y, groups=...)`` gets the person of each row. A person counts as the
+        mean of his or her rows. With trust="aggregator" those are the rows of the first partition
+        that has any, so put all rows of a person into one. With trust="none" a person counts in
+        each partition, and `reach` says in how many that can be.
     feature_names : list of str, optional
         Names of the columns, which are public; predictions compare them.
     progress : callable, optional
@@ -68,7 +102,7 @@ def train_private_auc(
     Returns
     -------
     PrivateAUCClassifier
-        The model, fitted. Its certificate says who was trusted.
+        The model, fitted. Its certificate says who was trusted, and what was said of partitions.
 
     Examples
     --------
@@ -84,8 +118,9 @@ def train_private_auc(
     >>> model.certificate_.public["trust"]
     'the aggregator: it saw sums over partitions (3) and added the noise once'
     """
-    if trust not in _TRUST:
-        raise ValueError(f"trust must be one of {', '.join(map(repr, _TRUST))}, got {trust!r}.")
+    for name, given, known in (("trust", trust, _TRUST), ("unit", unit, _UNITS)):
+        if given not in known:
+            raise ValueError(f"{name} must be one of {', '.join(map(repr, known))}, got {given!r}.")
     if type(estimator) is not PrivateAUCClassifier:
         found = type(estimator).__name__
         raise TypeError(f"estimator must be a PrivateAUCClassifier, got {found}.")
@@ -100,17 +135,97 @@ def train_private_auc(
             'key_file is for trust="none"; with trust="aggregator" the noise is drawn once.'
         )
     own = None if central else _own_noise(estimator.random_state, key_file)
+    within = _Reach.checked(reach, central, unit, estimator)
     noise = NoiseSource.made_from(estimator.random_state) if central else _DrawnElsewhere(estimator)
     passes = Passes(run, progress)
-    # The number of rows is public where an example is replaced, and else none of theirs.
-    counted = central or estimator.neighbours == "replace"
-    n_rows, n_features = passes(TableForm(counted), "form of the table")
-    releases = _Releases(passes, estimator.labels, noise, own)
+    # The number of rows is public where an example is replaced in its place, and else nobody's
+    # but the aggregator's.
+    counted = central or (estimator.neighbours == "replace" and within.partitions == 1)
+    asked = TableForm(
+        counted,
+        n_features=estimator.public_width(),
+        unit=unit,
+        compared=central and unit == "person",
+        numbered=not central,
+    )
+    form = passes(asked, "form of the table")
+    releases = _Releases(passes, estimator.labels, noise, own, form, within, unit)
     estimator.fit_by_releases(
-        releases.about, n_rows=n_rows, n_features=n_features, noise=noise, facts=releases.facts
+        releases.about,
+        n_rows=form.n_units if counted else (estimator.n_examples or 0),
+        n_features=form.n_features,
+        noise=noise,
+        facts=releases.facts,
+        persons=unit == "person",
     )
     see_columns(estimator, feature_names)
     return estimator
+
+
+@dataclass(frozen=True)
+class _Reach:
+    """In how many partitions one unit can make a difference; None if it moves others in all."""
+
+    partitions: int | None
+    unit: str
+
+    @classmethod
+    def checked(
+        cls, given: int | str | None, central: bool, unit: str, estimator: PrivateAUCClassifier
+    ) -> _Reach:
+        """Return the reach that was given; refuse what does not fit the other arguments."""
+        if central:
+            if given is not None:
+                raise ValueError(
+                    'reach is for trust="none"; with trust="aggregator" the noise is added to the '
+                    f"sum over all partitions, wherever examples lie; got {given!r}."
+                )
+            return cls(1, unit)
+        if given is None:
+            raise ValueError(
+                f'trust="none" needs reach, the number of partitions in which one {unit} can make '
+                "a difference: reach=1 if its partition depends on no other (a file for each "
+                'holder, rows with a fixed place), reach="all" if rows are sorted or counted and '
+                "then cut, so that one moves others. Text files cut into blocks of bytes fit "
+                "neither: read one file as one partition."
+            )
+        if isinstance(given, str) and given != "all":
+            raise ValueError(f'reach must be a whole number of at least 1 or "all", got {given!r}.')
+        found = cls(None if isinstance(given, str) else check_count("reach", given), unit)
+        if found.partitions != 1 and estimator.n_examples is None:
+            raise ValueError(
+                f"with reach={given!r} the numbers of {unit}s in partitions are secret, so they "
+                f"are not counted; give the estimator n_examples, the public number of all {unit}s."
+            )
+        return found
+
+    def grid(
+        self, weights: Weights, d: int, *, mu: float, neighbours: str, n_parts: int
+    ) -> tuple[Grid, float]:
+        """Return the grid of one partition and the sensitivity of all answers, by lemma 17."""
+        share, relation = 1.0, neighbours
+        if n_parts > 1 and self.partitions != 1:
+            moved = self.partitions is None
+            share = math.sqrt(n_parts + 3 if moved else min(self.partitions or 1, n_parts))
+            if moved or neighbours == "replace":
+                # A partition may lose one, gain one, or both.
+                relation = max(("replace", "add_remove"), key=weights.sensitivity)
+        grid = Grid.fitting(weights, d, mu=mu / share, neighbours=relation)
+        return grid, share * grid.sensitivity
+
+    @property
+    def fact(self) -> str:
+        """What a certificate says."""
+        if self.partitions is None:
+            return (
+                f"by the caller's word, one {self.unit} more, less or else makes each partition "
+                f"lose at most one {self.unit} and gain at most one, and one of them twice as "
+                "many; their number is public"
+            )
+        return (
+            f"by the caller's word, one {self.unit} makes a difference in at most "
+            f"{self.partitions} of them; their number is public"
+        )
 
 
 class _Releases:
@@ -122,10 +237,32 @@ class _Releases:
         labels: tuple[Any, Any],
         noise: NoiseSource,
         own: PartitionNoise | None,
+        form: FormOfParts,
+        reach: _Reach,
+        unit: str,
     ) -> None:
         self._passes, self._labels, self._noise, self._own = passes, labels, noise, own
-        #: Who was trusted, for the certificate; known after the first release.
+        self._form, self._reach, self._unit = form, reach, unit
+        n = form.n_parts
+        #: Who was trusted, for the certificate.
         self.facts: dict[str, str] = {}
+        if own is None:
+            self.facts["trust"] = (
+                f"the aggregator: it saw sums over partitions ({n}) and added the noise once"
+            )
+            if unit == "person":
+                self.facts["trust"] += "; it also saw the ids of persons"
+                self.facts["rows of a person"] = (
+                    "their mean counts; of a person with rows in several partitions, those in the "
+                    "first one"
+                )
+        else:
+            self.facts["trust"] = (
+                f"nobody: each of the partitions ({n}) added its own noise, the same for a task "
+                "that is repeated"
+            )
+            self.facts["partitions"] = reach.fact
+            self.facts["fit"] = f"{own.nonce.hex()}, a number that no other fit has"
 
     def about(self, setting: PublicSetting) -> Callable[..., Moments]:
         """Return the releases in a public setting."""
@@ -136,8 +273,10 @@ class _Releases:
         self, *, centre: Vector, radius: float, weights: Weights, mu: float, name: str
     ) -> Moments:
         """Release moments of all examples; see `release_moments`."""
-        setting = self._setting
-        grid = Grid.fitting(weights, setting.n_features, mu=mu, neighbours=setting.neighbours)
+        setting, n_parts = self._setting, self._form.n_parts
+        grid, sensitivity = self._reach.grid(
+            weights, setting.n_features, mu=mu, neighbours=setting.neighbours, n_parts=n_parts
+        )
         scale = round(grid.scale / grid.step)
         asked = PrivateSums(
             setting,
@@ -148,20 +287,18 @@ class _Releases:
             step=grid.step,
             scale=scale,
             noise=self._own,
+            unit=self._unit,
+            away=self._form.away,
         )
         found = self._passes(asked, name)
+        if found.n_parts != n_parts and asked.numbered:
+            raise ValueError(
+                f"{n_parts} partitions answered in the first pass and {found.n_parts} in another; "
+                "run all passes over the same partitions."
+            )
         total, n_draws = found.total, found.n_parts
         if self._own is None:
             total, n_draws = self._noise.protect_integers(total, scale), 1
-            self.facts["trust"] = (
-                f"the aggregator: it saw sums over partitions ({found.n_parts}) and added the "
-                "noise once"
-            )
-        else:
-            self.facts["trust"] = (
-                f"nobody: each of the partitions ({found.n_parts}) added its own noise, the same "
-                "for a task that is repeated"
-            )
         return Moments.from_sums(
             total * grid.step,
             setting.n_examples,
@@ -169,7 +306,7 @@ class _Releases:
             centre=centre,
             radius=radius,
             deviation=grid.scale * math.sqrt(n_draws) / setting.n_examples,
-            release=Release(name, len(total), grid.sensitivity, grid.scale),
+            release=Release(name, len(total), sensitivity, grid.scale),
         )
 
 
@@ -196,7 +333,7 @@ class _DrawnElsewhere(NoiseSource):
 
 def _own_noise(seed: Any, key_file: str | os.PathLike[str] | None) -> PartitionNoise:
     if seed is None:
-        return PartitionNoise(key_file)
+        return PartitionNoise(key_file, nonce=secrets.token_bytes(_NONCE_SIZE))
     if key_file is not None:
         raise ValueError(
             "random_state makes the noise reproducible for simulations, key_file makes it secret; "
@@ -206,4 +343,6 @@ def _own_noise(seed: Any, key_file: str | os.PathLike[str] | None) -> PartitionN
         raise TypeError(
             f'with trust="none" random_state must be a whole number, got {type(seed).__name__}.'
         )
-    return PartitionNoise(key=hashlib.sha256(str(int(seed)).encode()).digest())
+    # A simulation repeats its noise, so its number depends on the seed alone.
+    secret = hashlib.sha256(str(int(seed)).encode()).digest()
+    return PartitionNoise(key=secret, nonce=hashlib.sha256(secret).digest()[:_NONCE_SIZE])

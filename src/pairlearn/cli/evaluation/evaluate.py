@@ -63,7 +63,7 @@ class Options:
               help="Compute all measures; write a page with curves and CSV files.")  # fmt: skip
 @click.option("--costs", type=click.FloatRange(0, min_open=True), nargs=2, metavar="FP FN",
               help="What a false positive and a false negative cost, for --report.")  # fmt: skip
-@private_options(bounds=False)
+@private_options(needs_bounds=False)
 @reading_options
 @json_option
 def command(**given: Any) -> None:

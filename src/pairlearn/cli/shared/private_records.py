@@ -5,36 +5,46 @@ A TOML file lists the public facts before the data are read::
 
     label = "churned"
     labels = ["no", "yes"]          # the negative and the positive one
-    user = "customer"               # optional: whose row it is; the promise is then about users
+    person = "customer"             # optional: whose row it is; the promise is then about persons.
+                                    # ["site", "patient"] if it takes several columns to tell
     private_bounds = true           # optional: bounds are found, with a fifth of the budget, inside
                                     # those given, which may then be far too wide
+    one_line_per_row = true         # optional: no field holds a line end, whatever quotes it holds
 
     [features]
     age = [18, 100]                 # bounds
     children = { bounds = [0, 4], levels = 5 }
 
-Each line of the data is one row, and is read by itself: a quotation mark that does not close, a
-missing or a further field, or a text in the place of a number concern that row only.
+A record is one row, and is read by itself: whatever it holds, the rows of other records stay as
+they are. A record is a line, or several if a field in quotes holds line ends. A quote opens a field
+at its start only. The lines after it belong to the record only if the quote closes before a
+delimiter or a line end, and the record then has as many fields as the first line of the file. Else
+the line is a row by itself, split at each delimiter. So each record is one row in every file that a
+CSV writer makes: it puts quotes around a field with a delimiter, a quote or a line end in it, and
+doubles the quotes inside. In other files two fields with stray quotes can look like the two ends of
+one field. ``one_line_per_row`` is for those: each line is a row, and the promise is about one line.
 """
 
 from __future__ import annotations
 
-import csv
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pairlearn.cli.shared.config import read_toml
 
-_KEYS = ("label", "labels", "user", "delimiter", "private_bounds", "features")
+_KEYS = ("label", "labels", "person", "delimiter", "private_bounds", "one_line_per_row", "features")
+#: Names that a message lists.
+_SHOWN = 10
 
 
 @dataclass(frozen=True)
 class PublicFacts:
     """The public facts about a file: its columns, their bounds, and the two labels.
 
-    `levels` is 0 for a continuous feature and k for a code of k levels. `user` is the column that
-    says whose row it is. `labels` are the negative and the positive one.
+    `levels` is 0 for a continuous feature and k for a code of k levels. `person` are the columns
+    that say whose row it is. `labels` are the negative and the positive one, if the file says them.
     """
 
     features: tuple[str, ...]
@@ -42,39 +52,61 @@ class PublicFacts:
     upper: tuple[float, ...]
     levels: tuple[int, ...]
     label: str
-    labels: tuple[Any, Any]
-    user: str | None = None
+    labels: tuple[Any, Any] | None = None
+    person: tuple[str, ...] = ()
     delimiter: str = ","
     private_bounds: bool = False
+    one_line_per_row: bool = False
+
+    @property
+    def rows(self) -> str:
+        """What a certificate says about rows."""
+        return f"one for each {'line' if self.one_line_per_row else 'record'} of a CSV file"
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows as texts: features, labels, and users if there are any."""
+    """Rows as texts: features, labels, and persons if there are any."""
 
     X: list[Any]
     y: list[Any]
-    users: list[Any] | None
+    persons: list[Any] | None
 
 
-def read_facts(path: str) -> PublicFacts:
-    """Return the public facts in a file of TOML; see the module."""
+def read_facts(path: str, *, of_model: bool = False) -> PublicFacts:
+    """Return the public facts in a file of TOML; see the module.
+
+    A model that is evaluated has its own features, so with `of_model` the file need not have any.
+    """
     plain = read_toml(path)
+    if "user" in plain:
+        raise ValueError(
+            f"{path} says 'user'; whose row it is stands in person = {plain['user']!r}."
+        )
     unknown = sorted(set(plain) - set(_KEYS))
     if unknown:
         raise ValueError(f"{path} says {unknown[0][:60]!r}; it may say {', '.join(_KEYS)}.")
-    features = plain.get("features")
-    labels = plain.get("labels", [0, 1])
-    if not isinstance(features, dict) or not features or not isinstance(plain.get("label"), str):
+    features = plain.get("features", {} if of_model else None)
+    if (
+        not isinstance(features, dict)
+        or not isinstance(plain.get("label"), str)
+        or not (features or of_model)
+    ):
         raise ValueError(
             f"{path} must name the column of the label and the bounds of each feature: "
             'label = "y", and below [features] lines like age = [18, 100].'
         )
-    if not isinstance(labels, list) or len(labels) != 2:
+    labels = plain.get("labels")
+    if labels is not None and (not isinstance(labels, list) or len(labels) != 2):
         raise ValueError(f"{path}: labels must be [negative, positive], got {labels!r}.")
-    private_bounds = plain.get("private_bounds", False)
-    if not isinstance(private_bounds, bool):
-        raise ValueError(f"{path}: private_bounds must be true or false, got {private_bounds!r}.")
+    for name in ("private_bounds", "one_line_per_row"):
+        if not isinstance(plain.get(name, False), bool):
+            raise ValueError(f"{path}: {name} must be true or false, got {plain[name]!r}.")
+    delimiter = plain.get("delimiter", ",")
+    if not isinstance(delimiter, str) or len(delimiter) != 1 or delimiter in '"\r\n':
+        raise ValueError(
+            f"{path}: delimiter must be one character, no quote and no line end, got {delimiter!r}."
+        )
     bounds, levels = [], []
     for name, given in features.items():
         pair = given.get("bounds") if isinstance(given, dict) else given
@@ -91,43 +123,124 @@ def read_facts(path: str) -> PublicFacts:
             )
         bounds.append((float(pair[0]), float(pair[1])))
         levels.append(level)
-    lower, upper = zip(*bounds, strict=True)
+    lower, upper = zip(*bounds, strict=True) if bounds else ((), ())
     return PublicFacts(
-        tuple(features), lower, upper, tuple(levels), plain["label"], tuple(labels),
-        plain.get("user"), plain.get("delimiter", ","), private_bounds,
+        tuple(features), lower, upper, tuple(levels), plain["label"],
+        None if labels is None else (labels[0], labels[1]), _persons(path, plain), delimiter,
+        plain.get("private_bounds", False), plain.get("one_line_per_row", False),
     )  # fmt: skip
+
+
+def _persons(path: str, plain: dict[str, Any]) -> tuple[str, ...]:
+    """Return the columns that tell persons apart."""
+    given = plain.get("person", [])
+    columns = [given] if isinstance(given, str) else given
+    if (
+        not isinstance(columns, list)
+        or not all(isinstance(name, str) for name in columns)
+        or len(set(columns)) != len(columns)
+        or ("person" in plain and not columns)
+    ):
+        raise ValueError(
+            f"{path}: person must be a column or a list of different ones, as in person = "
+            f'"customer" or person = ["site", "patient"], got {given!r}.'
+        )
+    return tuple(columns)
 
 
 def read_rows(path: str, facts: PublicFacts) -> Rows:
     """Return the rows of a CSV file whose first line names its columns."""
-    lines = Path(path).read_text(encoding="utf-8-sig", errors="replace").split("\n")
-    lines = [line.removesuffix("\r") for line in lines]
-    if lines and not lines[-1]:
+    lines = Path(path).read_bytes().removeprefix(b"\xef\xbb\xbf").split(b"\n")
+    if not lines[-1]:
         lines.pop()
-    names = _fields(lines[0], facts.delimiter) if lines else []
-    wanted = [*facts.features, facts.label, *([facts.user] if facts.user else [])]
-    missing = [name for name in wanted if names.count(name) != 1]
-    if missing:
+    # Line by line: no byte of one record can swallow the line end of another.
+    texts = [line.decode("utf-8", "replace") for line in lines]
+    names = _row(texts[0], facts.delimiter) if texts else []
+    wanted = [*facts.features, facts.label, *facts.person]
+    if any(names.count(name) != 1 for name in wanted):
+        # The line itself must not show: without names it is a record.
+        shown = ", ".join(map(repr, wanted[:_SHOWN])) + (", ..." if len(wanted) > _SHOWN else "")
         raise ValueError(
-            f"the first line of {path} must name the column {missing[0]!r} once; it names "
-            f"{', '.join(names)[:200]}."
+            f"the first line of {path} does not name each of the columns {shown} exactly once; "
+            f"write the names of all columns there, with {facts.delimiter!r} between them."
         )
     places = [names.index(name) for name in wanted]
-    cells = []
-    for line in lines[1:]:
-        fields = _fields(line, facts.delimiter)
-        cells.append([fields[k] if k < len(fields) else None for k in places])
+    one_line = facts.one_line_per_row
+    cells = [
+        [fields[k] if k < len(fields) else None for k in places]
+        for fields in _records(texts[1:], facts.delimiter, None if one_line else len(names))
+    ]
     d = len(facts.features)
     return Rows(
         [row[:d] for row in cells],
         [row[d] for row in cells],
-        [row[d + 1] for row in cells] if facts.user else None,
+        [_person(row[d + 1 :]) for row in cells] if facts.person else None,
     )
 
 
-def _fields(line: str, delimiter: str) -> list[str]:
-    """Split one line into fields. A line is always one row, even if quotes are unbalanced."""
-    try:
-        return next(csv.reader([line], delimiter=delimiter), [])
-    except csv.Error:
-        return line.split(delimiter)
+def _person(cells: list[str | None]) -> Any:
+    """Return the id of a person; an empty field says as much as a missing one."""
+    known = tuple(cell or None for cell in cells)
+    return known[0] if len(known) == 1 else known
+
+
+def _records(lines: list[str], delimiter: str, width: int | None) -> Iterator[list[str]]:
+    """Yield the fields of each record; with a `width`, a field in quotes may hold line ends."""
+    k = 0
+    while k < len(lines):
+        if width is not None and '"' in lines[k]:
+            fields, end = _quoted(lines, k, delimiter)
+            if fields is not None and (end == k or len(fields) == width):
+                yield fields
+                k = end + 1
+                continue
+        yield _row(lines[k], delimiter)
+        k += 1
+
+
+def _row(line: str, delimiter: str) -> list[str]:
+    """Return the fields of one line; it is split at each delimiter if its quotes do not match."""
+    line = line.removesuffix("\r")
+    fields = None
+    if '"' in line:
+        fields, _ = _quoted([line], 0, delimiter)
+    return line.split(delimiter) if fields is None else fields
+
+
+def _quoted(lines: list[str], k: int, delimiter: str) -> tuple[list[str] | None, int]:
+    """Return the fields of the record that begins with line k, and its last line.
+
+    The fields are None if a quote does not close, or if text follows where one closes.
+    """
+    fields: list[str] = []
+    line, place = lines[k].removesuffix("\r"), 0
+    while True:
+        if not line.startswith('"', place):
+            end = line.find(delimiter, place)
+            fields.append(line[place:] if end < 0 else line[place:end])
+            if end < 0:
+                return fields, k
+            place = end + 1
+            continue
+        pieces: list[str] = []
+        begin = place = place + 1
+        while True:
+            end = line.find('"', place)
+            if end >= 0 and line.startswith('"', end + 1):
+                place = end + 2
+            elif end >= 0:
+                break
+            elif k + 1 == len(lines):
+                return None, k
+            else:
+                # The line end and what stood before it belong to the field.
+                pieces.append(lines[k][begin:])
+                k += 1
+                line, begin, place = lines[k].removesuffix("\r"), 0, 0
+        pieces.append(line[begin:end])
+        fields.append("\n".join(pieces).replace('""', '"'))
+        if end + 1 == len(line):
+            return fields, k
+        if line[end + 1] != delimiter:
+            return None, k
+        place = end + 2

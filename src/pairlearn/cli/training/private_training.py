@@ -6,7 +6,7 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -59,23 +59,18 @@ class PrivateOptions:
         return None if self.ledger is None else PrivacyLedger.open(self.ledger)
 
 
-def private_options(*, bounds: bool) -> Callable[[F], F]:
+def private_options(*, needs_bounds: bool) -> Callable[[F], F]:
     """Add the options of `PrivateOptions`; the command receives them as `privacy`."""
+    about = "label, labels and bounds" if needs_bounds else "label, and the column of persons"
 
     def add(function: F) -> F:
         @functools.wraps(function)
         def command(*arguments: Any, **given: Any) -> Any:
             names = [name for name in PrivateOptions.__dataclass_fields__ if name in given]
             privacy = PrivateOptions(**{name: given.pop(name) for name in names})
-            privacy.check(needs_bounds=bounds)
+            privacy.check(needs_bounds=needs_bounds)
             return function(*arguments, privacy=privacy, **given)
 
-        file = click.option(
-            "--bounds",
-            type=click.Path(dir_okay=False),
-            metavar="FILE",
-            help="A TOML file of public facts: label, labels and bounds.",
-        )
         return with_options(  # type: ignore[return-value]
             command,
             click.option("--private", is_flag=True,
@@ -86,7 +81,8 @@ def private_options(*, bounds: bool) -> Callable[[F], F]:
                          help="The promise: the failure probability."),
             click.option("--ledger", type=click.Path(dir_okay=False), metavar="FILE",
                          help="The budget to pay from; see pairlearn privacy ledger."),
-            *([file] if bounds else []),
+            click.option("--bounds", type=click.Path(dir_okay=False), metavar="FILE",
+                         help=f"With --private: a TOML file of public facts ({about})."),
         )  # fmt: skip
 
     return add
@@ -99,6 +95,11 @@ def refuse_beside_private(*known: str) -> None:
 
 
 def _without_effect(option: str) -> click.UsageError:
+    if option == "--dask":
+        return click.UsageError(
+            "--private reads one CSV file on this machine; on a cluster use "
+            "DaskPrivateAUCClassifier in Python."
+        )
     return click.UsageError(
         f"{option} has no effect with --private, which reads everything public from --bounds; "
         "leave it out."
@@ -142,21 +143,23 @@ def train_privately(
     model = PrivateAUCClassifier(
         privacy.epsilon, privacy.delta,
         bounds=PrivateBounds(*bounds) if facts.private_bounds else bounds, levels=facts.levels,
-        labels=facts.labels, ledger=privacy.open_ledger(),
+        labels=facts.labels or (0, 1), ledger=privacy.open_ledger(),
     )  # fmt: skip
     set_parts(model, settings, _OWNED)
     try:
         with naming(settings):
-            model.fit(rows.X, rows.y, groups=rows.users)
+            model.fit(rows.X, rows.y, groups=rows.persons)
     except BudgetExceededError as error:
         raise click.ClickException(str(error)) from None
     see_columns(model, facts.features)
+    known = {**model.certificate_.public, "rows": facts.rows}
+    model.certificate_ = replace(model.certificate_, public=known)
     middle: dict[str | int, str | float] = {
         name: 0.5 * (low + high)
         for name, low, high in zip(facts.features, *model.bounds_.tolist(), strict=True)
     }
     schema = Schema(
-        label=facts.label, features=facts.features, classes=facts.labels, missing=middle
+        label=facts.label, features=facts.features, classes=model.labels, missing=middle
     )
     path = output or f"{Path(data[0]).stem}.safetensors"
     plain = schema_to_plain(schema, facts.features)

@@ -137,7 +137,7 @@ class Options:
 @click.option("--dask", metavar="local|ADDRESS",
               help="Train on a Dask cluster, on Parquet files of numbers that its workers can "
                    "read.")  # fmt: skip
-@private_options(bounds=True)
+@private_options(needs_bounds=True)
 @config_option
 @training_options
 @json_option

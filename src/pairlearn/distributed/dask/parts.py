@@ -55,11 +55,12 @@ class Parts:
         return len(self.rows)
 
 
-def parts_of(X: Any, y: Any = None, **others: Any) -> Parts:
+def parts_of(X: Any, y: Any = None, *, cells: bool = False, **others: Any) -> Parts:
     """Return the partitions of collections that are partitioned alike.
 
-    Blocks of `X` may be sparse and of unknown length. `others` are weights or queries, one number
-    for each example. The parts keep the order of the rows.
+    Blocks of `X` may be sparse and of unknown length. `others` are weights, queries or persons, one
+    for each example. The parts keep the order of the rows. With `cells`, columns may be of any
+    type, since a statistic reads them cell by cell.
     """
     require_dask()
     if is_array(X):
@@ -71,7 +72,8 @@ def parts_of(X: Any, y: Any = None, **others: Any) -> Parts:
     elif is_frame(X):
         if X.ndim != 2:
             raise ValueError("X must be a data frame, got a series; select columns with a list.")
-        _check_columns(X)
+        if not cells:
+            _check_columns(X)
         texts = all(isinstance(name, str) for name in X.columns)
         names = [str(name) for name in X.columns] if texts else None
         series = {name: v for name, v in (("y", y), *others.items()) if v is not None}
@@ -162,9 +164,10 @@ def taken_apart(frame: Any, attached: tuple[str, ...]) -> tuple[Any, dict[str, A
 def _with_columns(frame: Any, names: list[str], *columns: Any) -> Any:
     for name, column in zip(names, columns, strict=True):
         if len(column) != len(frame):
+            # Without the numbers: those of private rows may be secret.
             raise ValueError(
-                f"X has {len(frame)} rows and {name} has {len(column)} in one partition; partition "
-                "both alike."
+                f"X and {name} have different numbers of rows in one partition; partition both "
+                "alike."
             )
     # By position: an index may repeat, and a feature may be called y.
     wide = frame.copy(deep=False)
@@ -250,7 +253,7 @@ def _column(name: str, value: Any, n_parts: int, sizes: Any) -> list[Any]:
         if known and sizes is not None and value.chunks[0] != sizes:
             if sum(sizes) != value.shape[0]:
                 raise ValueError(
-                    f"X has {sum(sizes)} rows and {name} has {value.shape[0]}; give one for each."
+                    f"X and {name} have different numbers of rows; give one {name} for each row."
                 )
             value = value.rechunk((sizes,))
     else:

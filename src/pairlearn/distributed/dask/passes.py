@@ -167,6 +167,8 @@ def _in_one_task(function: Callable[[Any, Any], State], once: Any, frame: Any) -
 def _partial_state(
     statistic: Statistic, part: int, rows: Any, labels: Any, others: Mapping[str, Any]
 ) -> State:
+    if statistic.reads_cells:
+        return statistic.of_part(part).partial_state(rows, labels, **others)
     columns = {name: as_column(column) for name, column in others.items()}
     return statistic.of_part(part).partial_state(as_table(rows), as_column(labels), **columns)
 

@@ -35,7 +35,13 @@ class DaskPrivateAUCClassifier(ClusterClassifier):
     key_file : path-like, optional
         With trust="none" the name of a file of at least 32 secret random bytes that workers read
         and nobody else does. Noise is a function of it, so that a task that is run again, because a
-        worker died, is no second release.
+        worker died, is no second release. One key serves many fits.
+    reach : int or "all"
+        With trust="none", and required there: in how many partitions one example (with `groups`
+        one person) can make a difference; see `train_private_auc`. 1 for one file a holder or rows
+        with a fixed place; "all" for frames that were sorted, indexed or cut anew, with
+        `n_examples` in the estimator. ``dask.dataframe.read_csv`` cuts files into blocks of bytes,
+        which no value fits: read with ``blocksize=None``, which makes one partition of each file.
     client, worker_timeout, progress : see `DaskAUCClassifier`
         As of `DaskAUCClassifier`.
 
@@ -52,7 +58,7 @@ class DaskPrivateAUCClassifier(ClusterClassifier):
     --------
     >>> from pairlearn import PrivateAUCClassifier
     >>> private = PrivateAUCClassifier(epsilon=1.0, bounds=(-4, 6), labels=(0, 1))
-    >>> clf = DaskPrivateAUCClassifier(private, trust="none", key_file="/secret/key")
+    >>> clf = DaskPrivateAUCClassifier(private, trust="none", key_file="/secret/key", reach=1)
     >>> clf.fit(X, y).model_.save("model.safetensors")  # doctest: +SKIP
     """
 
@@ -62,14 +68,16 @@ class DaskPrivateAUCClassifier(ClusterClassifier):
         *,
         trust: str = "aggregator",
         key_file: str | os.PathLike[str] | None = None,
+        reach: int | str | None = None,
         client: Any = None,
         worker_timeout: float = 60.0,
         progress: Callable[[int, str], None] | None = None,
     ) -> None:
         self.estimator, self.trust, self.key_file = estimator, trust, key_file
+        self.reach = reach
         self.client, self.worker_timeout, self.progress = client, worker_timeout, progress
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
         """Train on collections.
 
         Parameters
@@ -78,6 +86,11 @@ class DaskPrivateAUCClassifier(ClusterClassifier):
             Examples; NaN and values outside the bounds are allowed.
         y : dask array or series
             Labels; whatever is not the positive label counts as negative.
+        groups : dask array or series, optional
+            The person of each row. The promise is then about a person with all rows, who counts as
+            their mean. With trust="aggregator" a person with rows in several partitions counts with
+            those of the first: ``table.shuffle("patient")`` brings all of them together. With
+            trust="none" a person counts in each partition; see `reach`.
 
         Returns
         -------
@@ -86,9 +99,12 @@ class DaskPrivateAUCClassifier(ClusterClassifier):
         """
         if y is None:
             raise ValueError("AUC needs labels; pass y.")
-        parts = parts_of(X, y)
+        parts = parts_of(X, y, cells=True, groups=groups)
         self.model_: PrivateAUCClassifier = self._trained(
-            train_private_auc, parts, estimator=clone(self.estimator)
+            train_private_auc,
+            parts,
+            estimator=clone(self.estimator),
+            unit="example" if groups is None else "person",
         )
         return self
 

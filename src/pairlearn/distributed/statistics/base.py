@@ -13,7 +13,7 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,11 @@ class Statistic(ABC):
 
     Your own statistic defines `partial_state`, `combine` and `finish`.
 
+    Attributes
+    ----------
+    reads_cells : bool
+        Whether the statistic takes the columns of a partition as they are. Others get numbers.
+
     Examples
     --------
     >>> class Count(Statistic):
@@ -43,6 +48,8 @@ class Statistic(ABC):
     >>> count.finish(count.merge_all(count.partial_state(np.eye(n)) for n in (2, 3, 4)))
     9
     """
+
+    reads_cells: ClassVar[bool] = False
 
     @abstractmethod
     def partial_state(self, X: Any, y: Any = None, sample_weight: Any = None) -> State:

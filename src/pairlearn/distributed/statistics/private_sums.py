@@ -7,10 +7,10 @@ on how the examples are partitioned.
 
 If nobody outside a partition is trusted, the partition draws its own noise. A task may run again,
 because its worker died after others had seen its answer. It must not answer with other noise: two
-answers would be two releases. So the noise is a function of the question, of the partition and of
-its exact sum, under a secret key that the workers share (HMAC-SHA-256, expanded by SHAKE-256). The
-same question about the same examples has one answer. Any other question or sum gets other noise,
-and without the key nobody can tell it from an independent draw.
+answers would be two releases. So the noise is a function of the fit, of the question, of the
+partition and of its exact sum, under a secret key that the workers share (HMAC-SHA-256, expanded by
+SHAKE-256). The same question about the same examples has one answer within a fit. Any other fit,
+question or sum gets other noise, and without the key nobody can tell it from an independent draw.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ import copy
 import hashlib
 import hmac
 import os
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +31,7 @@ from pairlearn.distributed.statistics.chunk import same_width
 from pairlearn.privacy.mechanisms.base import PublicSetting
 from pairlearn.privacy.mechanisms.sufficient_statistics import Weights, summed_on_grid
 from pairlearn.privacy.noise import NoiseSource
-from pairlearn.privacy.records import read_labels, read_table
+from pairlearn.privacy.records import read_labels, read_table, read_users
 from pairlearn.typing import Vector
 
 #: The least number of bytes of a key.
@@ -39,7 +40,7 @@ _KEY_SIZE = 32
 
 @dataclass(frozen=True)
 class PartitionNoise:
-    """The noise of one partition: the same question always gets the same noise.
+    """The noise of one partition: within a fit the same question always gets the same noise.
 
     Parameters
     ----------
@@ -48,10 +49,13 @@ class PartitionNoise:
         nobody else can.
     key : bytes, optional
         The secret itself, for simulations: it travels with the task.
+    nonce : bytes, default=b""
+        Public bytes that no other fit has. Without them, a second fit would repeat the noise of
+        the first exactly where nothing has changed, and so tell what has.
 
     Examples
     --------
-    >>> noise = PartitionNoise(key=bytes(32))
+    >>> noise = PartitionNoise(key=bytes(32), nonce=b"the first fit")
     >>> asked = [noise.protect(np.array([5, 7]), 1 << 20, q) for q in (b"1", b"1", b"2")]
     >>> bool((asked[0] == asked[1]).all()), bool((asked[0] == asked[2]).any())
     (True, False)
@@ -59,6 +63,7 @@ class PartitionNoise:
 
     key_file: str | os.PathLike[str] | None = None
     key: bytes | None = None
+    nonce: bytes = b""
 
     def __post_init__(self) -> None:
         if (self.key_file is None) == (self.key is None):
@@ -69,7 +74,9 @@ class PartitionNoise:
 
     def protect(self, total: NDArray[np.int64], scale: int, question: bytes) -> NDArray[np.int64]:
         """Return a sum of whole numbers with its noise."""
-        asked = question + b"\0" + total.astype("<i8").tobytes()
+        # Each part but the last has its length in front, so that no two askings are the same bytes.
+        known = b"".join(len(one).to_bytes(8, "little") + one for one in (self.nonce, question))
+        asked = known + total.astype("<i8").tobytes()
         derived = hmac.digest(self._secret(), asked, hashlib.sha256)
         return NoiseSource(key=derived).protect_integers(total, scale)
 
@@ -102,7 +109,50 @@ class SummedStatistics:
     n_parts: int
 
 
-class PrivateSums(Statistic):
+def _without_repeats(parts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the numbers of partitions; refuse one that has answered twice."""
+    numbers, counts = np.unique(parts, return_counts=True)
+    if (counts > 1).any():
+        raise ValueError(
+            f"partition {numbers[counts > 1][0]} has answered more than once in a pass; give each "
+            "partition a number of its own (statistic.of_part(k)) and ask for all its rows at once."
+        )
+    return parts
+
+
+class _OfPrivateRows(Statistic):
+    """Base class of statistics of private rows, which are read cell by cell.
+
+    `unit` is "example", or "person" if the rows of a person count together. `part` is the number
+    of the partition. `numbered` says whether each partition must answer exactly once.
+    """
+
+    reads_cells: ClassVar[bool] = True
+    unit: str
+    part: int
+    numbered: bool
+
+    def of_part(self, part: int) -> Any:
+        """Return the statistic for a partition."""
+        own = copy.copy(self)
+        own.part = part
+        return own
+
+    def _joined(self, a: State, b: State) -> NDArray[np.int64]:
+        parts = np.concatenate([a["parts"], b["parts"]])
+        return _without_repeats(parts) if self.numbered else parts
+
+    def _persons(self, groups: Any, n_rows: int) -> NDArray[np.int64] | None:
+        """Return the person of each row, numbered from 0 in this partition; None for examples."""
+        if (groups is None) != (self.unit == "example"):
+            raise ValueError(
+                'partial_state takes groups, the person of each row, if unit="person", and not '
+                f"else; got {'none' if groups is None else 'groups'} with unit={self.unit!r}."
+            )
+        return None if groups is None else read_users(groups, n_rows)
+
+
+class PrivateSums(_OfPrivateRows):
     """Sums of the statistics of private records, with the noise of each partition if asked for.
 
     Without `noise` the states are as secret as the data. No state is empty, since it is secret
@@ -123,6 +173,12 @@ class PrivateSums(Statistic):
         The standard deviation of the noise, in steps.
     noise : PartitionNoise, optional
         The noise that each partition adds to its own sum.
+    unit : {"example", "person"}, default="example"
+        What counts as one. A person counts as the mean of the statistics of his or her rows, and
+        ``partial_state(X, y, groups=...)`` says whose row each is.
+    away : mapping of int to ndarray, optional
+        The persons of a partition who count elsewhere, by the number of the partition; see
+        `TableForm`.
     part : int, default=0
         The number of the partition; see `of_part`.
 
@@ -148,39 +204,45 @@ class PrivateSums(Statistic):
         step: float,
         scale: int,
         noise: PartitionNoise | None = None,
+        unit: str = "example",
+        away: Mapping[int, NDArray[np.int64]] | None = None,
         part: int = 0,
     ) -> None:
         self.setting, self.labels = setting, labels
         self.centre, self.radius, self.weights = centre, radius, weights
         self.step, self.scale, self.noise, self.part = step, scale, noise, part
+        self.unit, self.away = unit, dict(away or {})
+        self.numbered = noise is not None or unit == "person"
 
-    def of_part(self, part: int) -> PrivateSums:
-        """Return the statistic for a partition."""
-        own = copy.copy(self)
-        own.part = part
-        return own
-
-    def partial_state(self, X: Any, y: Any = None, sample_weight: Any = None) -> State:
-        """Return the sum over one chunk; weights are refused, since they have no bound."""
+    def partial_state(
+        self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None
+    ) -> State:
+        """Return the sum over one partition; weights are refused, since they have no bound."""
         if sample_weight is not None:
             raise ValueError("a private fit takes no sample_weight: every record counts as one.")
         rows = read_table(X, n_features=self.setting.n_features)
         signs = np.where(read_labels(y, self.labels, len(rows)) == 1, 1.0, -1.0)
+        persons = self._persons(groups, len(rows))
+        if persons is not None:
+            # The rows of a person side by side, each person's in their order.
+            order = np.argsort(persons, kind="stable")
+            order = order[~np.isin(persons[order], self.away.get(self.part, ()))]
+            rows, signs, persons = rows[order], signs[order], persons[order]
         V = (self.setting.to_standard(rows) - self.centre) / self.radius
-        total = summed_on_grid(V, signs, weights=self.weights, step=self.step)
+        total = summed_on_grid(V, signs, weights=self.weights, step=self.step, users=persons)
         if self.noise is not None:
             total = self.noise.protect(total, self.scale, self._question())
-        return {"total": total, "n_parts": np.array(1)}
+        return {"total": total, "parts": np.array([self.part])}
 
     def combine(self, a: State, b: State) -> State:
         """Add."""
         same_width(len(a["total"]), len(b["total"]))
-        return {name: a[name] + b[name] for name in ("total", "n_parts")}
+        return {"total": a["total"] + b["total"], "parts": self._joined(a, b)}
 
     def finish(self, state: State) -> SummedStatistics:
         """Return the sum."""
         state = self.needs(state)
-        return SummedStatistics(state["total"], int(state["n_parts"]))
+        return SummedStatistics(state["total"], len(state["parts"]))
 
     def _question(self) -> bytes:
         """Encode everything but the examples that an answer depends on, without ambiguity."""
@@ -192,38 +254,125 @@ class PrivateSums(Statistic):
                 [self.step, self.scale, self.part],
             ]
         )  # fmt: skip
-        named = repr((setting.n_features, setting.neighbours, tuple(self.labels)))
+        named = repr((setting.n_features, setting.neighbours, tuple(self.labels), self.unit))
         return numbers.astype("<f8").tobytes() + named.encode()
 
 
-class TableForm(Statistic):
-    """The numbers of features and, where it is public, of rows.
+@dataclass(frozen=True, eq=False)
+class FormOfParts:
+    """What is known of partitions before a sum is asked for.
+
+    `n_units` is the number of examples or persons, 0 where it is not counted. `away` holds, for
+    each partition, the persons who count in an earlier one.
+    """
+
+    n_units: int
+    n_features: int
+    n_parts: int
+    away: dict[int, NDArray[np.int64]] = field(default_factory=dict)
+
+
+class TableForm(_OfPrivateRows):
+    """The numbers of partitions, of features and, where it is public, of examples or persons.
 
     Parameters
     ----------
     counted : bool, default=True
-        Whether rows are counted.
+        Whether examples or persons are counted.
+    n_features : int, optional
+        The number of features where it is public; the partitions are then not asked.
+    unit : {"example", "person"}, default="example"
+        What is counted.
+    compared : bool, default=False
+        Whether the states hold the ids of persons, for somebody who may see them. A person with
+        rows in several partitions then counts once, in the first of them.
+    numbered : bool, default=False
+        Whether each partition must answer exactly once; with persons it always must.
 
     Examples
     --------
     >>> form = TableForm()
-    >>> form.finish(form.merge(form.partial_state(np.eye(3)), form.partial_state(np.eye(3))))
+    >>> found = form.finish(form.merge_all([form.partial_state(np.eye(3)) for _ in range(2)]))
+    >>> found.n_units, found.n_features
     (6, 3)
+    >>> form = TableForm(unit="person", compared=True)
+    >>> states = [form.of_part(k).partial_state(np.eye(2), groups=ids)
+    ...           for k, ids in enumerate((["ann", "bob"], ["cid", "ann"]))]
+    >>> found = form.finish(form.merge_all(states))
+    >>> found.n_units, found.away
+    (3, {1: array([1])})
     """
 
-    def __init__(self, counted: bool = True) -> None:
-        self.counted = counted
+    def __init__(
+        self,
+        counted: bool = True,
+        *,
+        n_features: int | None = None,
+        unit: str = "example",
+        compared: bool = False,
+        numbered: bool = False,
+    ) -> None:
+        self.counted, self.n_features, self.unit, self.part = counted, n_features, unit, 0
+        self.compared, self.numbered = compared, numbered or unit == "person"
 
-    def partial_state(self, X: Any, y: Any = None, sample_weight: Any = None) -> State:
-        """Return the form of one chunk."""
-        return {"n": np.array(X.shape[0] if self.counted else 0), "d": np.array(X.shape[1])}
+    def partial_state(
+        self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None
+    ) -> State:
+        """Return the form of one partition."""
+        shape: tuple[int, ...] = getattr(X, "shape", ())
+        if len(shape) != 2 and (self.n_features is None or self.counted):
+            raise TypeError(
+                "the rows of a partition must be an array, a sparse matrix or a data frame with "
+                "rows and columns."
+            )
+        state = {
+            "d": np.array(shape[1] if self.n_features is None else self.n_features),
+            "parts": np.array([self.part]),
+            "n": np.array([shape[0] if self.counted else 0]),
+        }
+        if self.unit == "person" and self.counted:
+            persons = self._persons(groups, shape[0])
+            assert persons is not None
+            first = np.unique(persons, return_index=True)[1]
+            state["n"] = np.array([len(first)])
+            if self.compared:
+                state["ids"] = _cells_at(groups, first)
+        return state
 
     def combine(self, a: State, b: State) -> State:
-        """Add the rows."""
+        """Put the partitions side by side."""
         same_width(int(a["d"]), int(b["d"]))
-        return {"n": a["n"] + b["n"], "d": a["d"]}
+        joined = {"d": a["d"], "parts": self._joined(a, b)}
+        for name in a.keys() - joined.keys():
+            joined[name] = np.concatenate([a[name], b[name]])
+        return joined
 
-    def finish(self, state: State) -> tuple[int, int]:
-        """Return the numbers of rows and of features."""
+    def finish(self, state: State) -> FormOfParts:
+        """Return what was found."""
         state = self.needs(state)
-        return int(state["n"]), int(state["d"])
+        n, n_parts, away = int(state["n"].sum()), len(state["parts"]), {}
+        if "ids" in state:
+            persons = read_users(list(state["ids"]), len(state["ids"]))
+            # States arrive in any order; a person counts in the partition of the least number.
+            ends = np.cumsum(state["n"])
+            seen: set[int] = set()
+            for place in np.argsort(state["parts"]).tolist():
+                mine = persons[ends[place] - state["n"][place] : ends[place]].tolist()
+                gone = [k for k, person in enumerate(mine) if person in seen]
+                if gone:
+                    away[int(state["parts"][place])] = np.array(gone)
+                seen.update(mine)
+            n = len(seen)
+        return FormOfParts(n, int(state["d"]), n_parts, away)
+
+
+def _cells_at(groups: Any, places: NDArray[np.int64]) -> NDArray[Any]:
+    """Return the ids at some places, each as one cell whatever its type."""
+    if isinstance(groups, np.ma.MaskedArray):
+        groups = np.ma.asarray(groups.astype(object)).filled(None)
+    column = groups if isinstance(groups, (list, tuple)) else np.asarray(groups, dtype=object)
+    cells = np.empty(len(places), dtype=object)
+    for k, place in enumerate(places.tolist()):
+        cell = column[place]
+        cells[k] = tuple(cell) if isinstance(cell, np.ndarray) else cell
+    return cells

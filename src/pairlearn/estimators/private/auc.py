@@ -249,11 +249,13 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
         n_features: int,
         noise: NoiseSource,
         facts: Mapping[str, str],
+        persons: bool = False,
     ) -> PrivateAUCClassifier:
         """Learn from moments that are released elsewhere, for instance on many machines."""
         # `release_of` takes the public setting and returns the `release` of
         # `CentredStatistics.learn`. It is called after the ledger has recorded the cost. With
         # neighbours="add_remove", `n_rows` is used only to refuse more rows than `n_examples`.
+        # With `persons`, it counts persons, and they are what is protected.
         mechanism = get_mechanism(self.mechanism)
         if not isinstance(mechanism, CentredStatistics):
             raise ValueError(
@@ -274,14 +276,16 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
         self.features_ = map_publicly(self.features, setting)
         cautions = self._cautions(setting)
         mechanism.check(setting, noise)
+        unit = "person" if persons else "example"
         if self.ledger is not None:
-            name = f"fit of {mechanism.name} over partitions, n = {setting.n_examples}"
+            units = "persons" if persons else "n"
+            name = f"fit of {mechanism.name} over partitions, {units} = {setting.n_examples}"
             cost = mechanism.cost(setting)
-            self.ledger.spend(name, **cost, neighbours=setting.neighbours, unit="example")
+            self.ledger.spend(name, **cost, neighbours=setting.neighbours, unit=unit)
         fit = mechanism.learn(release_of(setting), setting=setting, noise=noise)
         self._warn(cautions)
         self.bounds_ = np.stack([setting.lower, setting.upper])
-        self._publish(fit, mechanism, setting, noise, cautions, facts=facts)
+        self._publish(fit, mechanism, setting, noise, cautions, unit, facts)
         return self
 
     def _publish(
