@@ -10,13 +10,12 @@ so the first k rows of each person count and later ones are left out (lemma 20).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.privacy.records import read_users
+from pairlearn.privacy.records import person_keys, read_users
 from pairlearn.typing import Mask
 
 #: The weight of a person.
@@ -41,44 +40,32 @@ def shares(groups: Any, n_rows: int) -> tuple[NDArray[np.int64], int]:
     return weight, len(counts)
 
 
-@dataclass(frozen=True)
 class FirstRows:
     """The first `most` rows of each person of a stream; the ids it remembers are secret.
 
-    >>> mask, later = FirstRows(2).taken(["ann", "ann", "bob", "ann"], 4)
+    >>> rows = FirstRows(2)
+    >>> mask, counts = rows.taken(["ann", "ann", "bob", "ann"], 4)
     >>> mask.tolist()
     [True, True, True, False]
-    >>> later.taken(["bob", "ann", "bob"], 3)[0].tolist()
+    >>> rows.remember(counts)
+    >>> rows.taken(["bob", "ann", "bob"], 3)[0].tolist()
     [True, False, False]
     """
 
-    most: int
-    ids: tuple[Any, ...] = ()
-    counts: tuple[int, ...] = ()
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self._counts: dict[Any, int] = {}
 
-    def taken(self, groups: Any, n_rows: int) -> tuple[Mask, FirstRows]:
-        """Return which of the next rows count, and what to remember."""
-        read_users(groups, n_rows)  # refuses a wrong form or length
-        cells = _cells(groups)
-        numbers = read_users([*self.ids, *cells], len(self.ids) + n_rows)[len(self.ids) :]
-        ids, counts = list(self.ids), list(self.counts)
+    def taken(self, groups: Any, n_rows: int) -> tuple[Mask, dict[Any, int]]:
+        """Return which of the next rows count, and the new numbers of rows of their persons."""
+        changed: dict[Any, int] = {}
         mask = np.zeros(n_rows, dtype=np.bool_)
-        for row, number in enumerate(numbers.tolist()):
-            if number == len(ids):
-                ids.append(cells[row])
-                counts.append(0)
-            if counts[number] < self.most:
-                counts[number] += 1
-                mask[row] = True
-        return mask, FirstRows(self.most, tuple(ids), tuple(counts))
+        for row, person in enumerate(person_keys(groups, n_rows)):
+            count = changed.get(person, self._counts.get(person, 0))
+            mask[row] = count < self.most
+            changed[person] = min(count + 1, self.most)
+        return mask, changed
 
-
-def _cells(groups: Any) -> list[Any]:
-    """Return the id of each row as one cell; several columns of ids become tuples."""
-    if hasattr(groups, "itertuples"):
-        return list(groups.itertuples(index=False, name=None))
-    for name in ("tolist", "to_pylist", "to_list"):
-        if hasattr(groups, name):
-            listed = getattr(groups, name)()
-            return [tuple(one) if isinstance(one, list) else one for one in listed]
-    return list(groups)
+    def remember(self, counts: dict[Any, int]) -> None:
+        """Remember what `taken` returned, once its rows are learned."""
+        self._counts.update(counts)

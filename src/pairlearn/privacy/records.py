@@ -182,6 +182,23 @@ def read_users(values: Any, n_rows: int) -> NDArray[np.int64]:
     return _in_order(np.where((table < 0).any(axis=1), -1, np.array(numbers, dtype=np.int64)))
 
 
+def person_keys(values: Any, n_rows: int) -> list[Any]:
+    """Return the exact key of the person of each row, None for the one whose id is missing.
+
+    Keys of two columns or of two machines can be compared; `read_users` says what a person is.
+
+    >>> person_keys(["ann", 7, "7", None], 4)
+    ['ann', 7, '7', None]
+    """
+    columns = [_keys(column) for column in _id_columns(values)]
+    for keys in columns:
+        _check_length("groups", len(keys), n_rows)
+    if len(columns) == 1:
+        return columns[0]
+    rows = zip(*columns, strict=True)
+    return [None if any(key is None for key in row) else ("several", *row) for row in rows]
+
+
 def is_label(values: Any, label: Any, n_rows: int | None = None) -> Mask:
     """Return a mask of the labels that equal a public label.
 
@@ -280,6 +297,16 @@ def _id_columns(values: Any) -> list[Column]:
 
 def _persons(column: Column) -> NDArray[np.int64]:
     """Return a number for each id of a column, -1 for a missing one."""
+    if column.is_numeric and column.kind == "integer":
+        numbers: NDArray[np.int64] = np.unique(column.cells, return_inverse=True)[1].reshape(-1)
+        return numbers if column.missing is None else np.where(column.missing, -1, numbers)
+    known: dict[Any, int] = {}
+    found = [-1 if key is None else known.setdefault(key, len(known)) for key in _keys(column)]
+    return np.array(found, dtype=np.int64)
+
+
+def _keys(column: Column) -> list[Any]:
+    """Return the exact key of each id of a column, None for a missing one."""
     if column.kind not in ("integer", "text", "bytes", "mixed"):
         raise TypeError(
             f"groups has the type {column.type}, but a person is a text or an integer. Convert the "
@@ -287,23 +314,25 @@ def _persons(column: Column) -> NDArray[np.int64]:
             "which merges large integers."
         )
     if column.is_numeric:
-        numbers: NDArray[np.int64] = np.unique(column.cells, return_inverse=True)[1].reshape(-1)
-        return numbers if column.missing is None else np.where(column.missing, -1, numbers)
-    known: dict[Any, int] = {}
-    forms, found = [], []
+        keys: list[Any] = column.cells.tolist()
+        gone = [] if column.missing is None else np.flatnonzero(column.missing).tolist()
+        for row in gone:
+            keys[row] = None
+        return keys
+    keys, wrong = [], []
     for cell in column.cells:
         kind = type(cell)
         form, key = (Form.RIGHT, cell) if kind is str or kind is int else person_of(cell)
         if form is not Form.RIGHT:
-            forms.append(form)
-        found.append(known.setdefault(key, len(known)) if form is Form.RIGHT else -1)
-    if not known and all_wrong(forms, of_all=False):
+            wrong.append(form)
+        keys.append(key)
+    if len(wrong) == len(keys) and all_wrong(wrong, of_all=False):
         raise ValueError(
             "groups holds no text and no integer, so it tells no persons apart; give texts or "
             "integers. For persons with several ids give tuples, or a data frame of several "
             "columns. Convert floats to integers or texts where they come from."
         )
-    return np.array(found, dtype=np.int64)
+    return keys
 
 
 def _in_order(numbers: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -31,7 +31,7 @@ from pairlearn.distributed.statistics.chunk import same_width
 from pairlearn.privacy.mechanisms.base import PublicSetting
 from pairlearn.privacy.mechanisms.sufficient_statistics import Weights, summed_on_grid
 from pairlearn.privacy.noise import NoiseSource
-from pairlearn.privacy.records import read_labels, read_table, read_users
+from pairlearn.privacy.records import person_keys, read_labels, read_table, read_users
 from pairlearn.typing import Vector
 
 #: The least number of bytes of a key.
@@ -336,7 +336,9 @@ class TableForm(_OfPrivateRows):
             first = np.unique(persons, return_index=True)[1]
             state["n"] = np.array([len(first)])
             if self.compared:
-                state["ids"] = _cells_at(groups, first)
+                keys = person_keys(groups, shape[0])
+                state["ids"] = np.empty(len(first), dtype=object)
+                state["ids"][:] = [keys[row] for row in first.tolist()]
         return state
 
     def combine(self, a: State, b: State) -> State:
@@ -352,27 +354,14 @@ class TableForm(_OfPrivateRows):
         state = self.needs(state)
         n, n_parts, away = int(state["n"].sum()), len(state["parts"]), {}
         if "ids" in state:
-            persons = read_users(list(state["ids"]), len(state["ids"]))
             # States arrive in any order; a person counts in the partition of the least number.
             ends = np.cumsum(state["n"])
-            seen: set[int] = set()
+            seen: set[Any] = set()
             for place in np.argsort(state["parts"]).tolist():
-                mine = persons[ends[place] - state["n"][place] : ends[place]].tolist()
+                mine = state["ids"][ends[place] - state["n"][place] : ends[place]].tolist()
                 gone = [k for k, person in enumerate(mine) if person in seen]
                 if gone:
                     away[int(state["parts"][place])] = np.array(gone)
                 seen.update(mine)
             n = len(seen)
         return FormOfParts(n, int(state["d"]), n_parts, away)
-
-
-def _cells_at(groups: Any, places: NDArray[np.int64]) -> NDArray[Any]:
-    """Return the ids at some places, each as one cell whatever its type."""
-    if isinstance(groups, np.ma.MaskedArray):
-        groups = np.ma.asarray(groups.astype(object)).filled(None)
-    column = groups if isinstance(groups, (list, tuple)) else np.asarray(groups, dtype=object)
-    cells = np.empty(len(places), dtype=object)
-    for k, place in enumerate(places.tolist()):
-        cell = column[place]
-        cells[k] = tuple(cell) if isinstance(cell, np.ndarray) else cell
-    return cells

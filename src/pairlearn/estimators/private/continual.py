@@ -140,7 +140,9 @@ class PrivateAUCContinual(PrivateRunning):
                 f"rows_per_person={most} needs groups, the person of each row; give both, or "
                 "neither."
             )
-        return (self._persons or FirstRows(most)).taken(groups, n_rows)
+        persons: FirstRows = self._persons or FirstRows(most)
+        self._persons = persons
+        return persons.taken(groups, n_rows)
 
     def _setting(self, n: int, d: int) -> PublicSetting:
         setting = super()._setting(n, d)

@@ -80,7 +80,8 @@ class PrivateRunning(PrivateAUCClassifier, ABC):
         setting = self._begun(rows.shape[1])
         Z = setting.to_standard(rows[kept])
         self._learner().learn(self._state, Z, y[kept], setting=setting)
-        self._persons = later
+        if later is not None:
+            self._persons.remember(later)
         return self
 
     def _counted(self, groups: Any, n_rows: int) -> tuple[Any, Any]:
