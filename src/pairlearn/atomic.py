@@ -17,6 +17,9 @@ from pairlearn.locking import is_locked, try_lock
 
 T = TypeVar("T")
 
+#: Random bytes in the name of a temporary file.
+_RANDOM_BYTES = 4
+
 
 def previous_of(path: str | os.PathLike[str]) -> Path:
     """Return the path of the previous version, beside the file."""
@@ -101,7 +104,9 @@ def remove_leftovers(path: str | os.PathLike[str]) -> int:
     """
     path = _target(Path(path))
     count = 0
-    for entry in path.parent.glob(f".{glob.escape(path.name)}.*.tmp*"):
+    # only names that `_temporary` makes: a file that looks similar is somebody else's
+    ours = f".{glob.escape(path.name)}.{'[0-9a-f]' * 2 * _RANDOM_BYTES}.tmp"
+    for entry in [*path.parent.glob(ours), *path.parent.glob(f"{ours}.old")]:
         # the ".old" link is removed before its temporary file
         owner = str(entry).removesuffix(".old")
         with contextlib.suppress(OSError):
@@ -115,7 +120,7 @@ def _temporary(path: Path, mode: int) -> tuple[int, str]:
     """Create a file beside `path`; return it open and locked, and its name."""
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
     while True:
-        name = str(path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp"))
+        name = str(path.with_name(f".{path.name}.{secrets.token_hex(_RANDOM_BYTES)}.tmp"))
         try:
             handle = os.open(name, flags, mode)
         except FileExistsError:

@@ -334,7 +334,7 @@ def test_where_the_model_goes(tmp_path, capsys):
     file, label = real_files.FILES["patients"](tmp_path, np.random.default_rng(7))
     (tmp_path / "patients.safetensors").write_text("mine")
     _, err = call(capsys, "train", file, "--label", label, status=2)
-    assert "exists and is no model; name the model with -o" in err
+    assert "exists and is not a model that this program wrote; name another file" in err
     assert (tmp_path / "patients.safetensors").read_text() == "mine"
 
 

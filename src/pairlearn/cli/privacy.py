@@ -11,6 +11,7 @@ import click
 
 from pairlearn.cli.output import emit, json_option
 from pairlearn.cli.shared.names import Named
+from pairlearn.cli.shared.paths import read_argument
 
 _MECHANISMS = "privacy.mechanisms.by_name"
 _SETTINGS = {"help_option_names": ["-h", "--help"]}
@@ -64,7 +65,7 @@ def plan_command(rows: int, features: int, as_json: bool, **guesses: Any) -> Non
 
 
 @command.command("certify")
-@click.argument("model", type=click.Path())
+@read_argument("model")
 @click.option("--delta", type=_above_zero(1), help="Also say which epsilon holds at this delta.")
 @json_option
 def certify_command(model: str, delta: float | None, as_json: bool) -> None:
@@ -178,7 +179,7 @@ def ledger_command() -> None:
 
 
 @ledger_command.command("show")
-@click.argument("path", type=click.Path())
+@read_argument("path")
 @json_option
 def show_command(path: str, as_json: bool) -> None:
     r"""Print the budget, each release with its cost and date, and the rest.
@@ -206,7 +207,7 @@ def show_command(path: str, as_json: bool) -> None:
 
 
 @ledger_command.command("check")
-@click.argument("path", type=click.Path())
+@read_argument("path")
 @click.option("--mu", type=_above_zero(), help="Would a release with this mu fit?")
 @click.option("--epsilon", type=_above_zero(), help="Would a release with this epsilon fit?")
 @click.option("--delta", type=_above_zero(1), help="The delta that belongs to --epsilon.")
