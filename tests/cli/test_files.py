@@ -20,6 +20,7 @@ from pairlearn.cli.running import run
 from pairlearn.cli.shared.paths import FilePath
 
 TRAIN = ["train", "d.csv", "--label", "y"]
+BOUNDS = ["bounds", "stability", "--n", 10, "--steps", 10, "--runs", 2]
 STREAM = ["--fit", "stream"]
 
 
@@ -149,6 +150,7 @@ def program_in_a_shell(line):
     return subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False)
 
 
+@pytest.mark.thorough
 def test_standard_output_is_a_file_too(folder):
     before = contents(folder)
     done = program_in_a_shell("pairlearn predict m d.csv >> d.csv")
@@ -167,16 +169,15 @@ def test_standard_output_is_a_file_too(folder):
     ("arguments", "output", "kind"),
     [
         ([*TRAIN, "-o"], "x", "a model"),
-        ([*TRAIN], "d.safetensors", "a model"),
+        pytest.param(TRAIN, "d.safetensors", "a model", marks=pytest.mark.thorough),
         (["predict", "m", "d.csv", "-o"], "x", "a file of scores"),
         (["export", "m", "--to", "json", "-o"], "x", "an exported model"),
         (["stream", "-o"], "x", "a model"),
         (["stream", "--live"], "x", "a page"),
-        (["bounds", "stability", "--n", 10, "--steps", 10, "--runs", 2, "--plot"], "x.svg",
-         "a picture"),
-        (["bounds", "stability", "--n", 10, "--steps", 10, "--runs", 2, "--plot"], "x.png",
-         "a picture"),
-        (["evaluate", "m", "d.csv", "--plot"], "x/roc.png", "a picture"),
+        pytest.param([*BOUNDS, "--plot"], "x.svg", "a picture", marks=pytest.mark.thorough),
+        pytest.param([*BOUNDS, "--plot"], "x.png", "a picture", marks=pytest.mark.thorough),
+        pytest.param(["evaluate", "m", "d.csv", "--plot"], "x/roc.png", "a picture",
+                     marks=pytest.mark.thorough),
     ],
 )  # fmt: skip
 def test_files_of_others_stay(call, folder, monkeypatch, arguments, output, kind):
@@ -208,6 +209,7 @@ def test_a_dry_run_replaces_nothing(call):
     assert "replaced" not in call(*TRAIN, "-o", "m", "--dry-run").err
 
 
+@pytest.mark.thorough
 def test_the_folder_of_a_page(call, folder):
     evaluate = ["evaluate", "m", "d.csv", "--report"]
     (folder / "mine").mkdir()
@@ -237,6 +239,7 @@ def test_a_fresh_start_spares_files_of_others(call, folder):
     assert (folder / "state.lock").read_text() == "precious"
 
 
+@pytest.mark.thorough
 def test_pipes_devices_and_shared_folders(call, folder):
     call(*TRAIN, "-o", os.devnull)
     call(*TRAIN, *STREAM, "-o", os.devnull)

@@ -144,8 +144,7 @@ def _compare(options: Options) -> None:
                     progress=bar.update,
                 )
     except KeyboardInterrupt:
-        click.echo(f"stopped; the same command goes on from {store}", err=True)
-        sys.exit(130)
+        raise KeyboardInterrupt(f"stopped; the same command goes on from {store}") from None
     from pairlearn.experiments.comparison.tables import headline
 
     if as_json:

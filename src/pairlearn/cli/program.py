@@ -93,7 +93,7 @@ program = LazyGroup(
     help="""Pairwise learning with one previous example: AUC, ranking, metrics, privacy.
 
     Results go to standard output, messages and progress to standard error. Exit status: 0 done,
-    1 failed, 2 wrong usage, 130 interrupted, 143 terminated.
+    1 failed, 2 wrong usage, 129 terminal closed, 130 interrupted, 143 terminated.
     """,
     epilog="""Examples: `pairlearn train customers.csv --label churned`, then
     `pairlearn evaluate customers.safetensors test.csv` and

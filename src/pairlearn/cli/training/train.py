@@ -349,9 +349,15 @@ def _offline(
             with warnings.catch_warnings():
                 warnings.showwarning = show_warning
                 warnings.simplefilter("always")
+                # The solver keeps the model so far; the program does not.
+                warnings.filterwarnings("ignore", "Interrupted after")
                 model.fit(X, y, **({} if qid is None else {"qid": qid}))
+            if stop.received is not None:
+                raise KeyboardInterrupt
             facts = facts_of_fit(model, X, y, names=found.feature_names, encoder=found.encoder,
                                  seed=seed, qid=qid)  # fmt: skip
+            if stop.received is not None:
+                raise KeyboardInterrupt
             return model.to_record({"rows_refused": n_refused}), facts
     except KeyboardInterrupt:
         click.echo("pairlearn: interrupted; nothing was written", err=True)
