@@ -12,6 +12,8 @@ from typing import Any
 import click
 
 from pairlearn import __version__
+from pairlearn.atomic import described
+from pairlearn.cli.standard_streams import is_about_output
 
 # name: (module under pairlearn.cli, one line of help); the module's command is `command`
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -59,6 +61,15 @@ class LazyGroup(click.Group):
         command: click.Command = module.command
         _keep_lines(command)
         return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command; of a pipe that broke, click does not say which it is."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError as error:
+            if is_about_output(error):
+                raise click.exceptions.Exit(1) from None
+            raise click.ClickException(f"error: {described(error)}") from None
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

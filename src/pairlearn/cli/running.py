@@ -10,7 +10,9 @@ from collections.abc import Sequence
 
 import click
 
+from pairlearn.atomic import described
 from pairlearn.cli.output import show_warning
+from pairlearn.cli.standard_streams import is_about_output
 from pairlearn.cli.stopping import Stopping
 
 DONE, FAILED, USAGE = 0, 1, 2
@@ -22,6 +24,8 @@ _EXPECTED = (ValueError, TypeError, OSError, ArithmeticError, MemoryError, Impor
 
 
 def _one_line(error: BaseException) -> str:
+    if isinstance(error, OSError) and error.errno is not None:
+        return described(error)
     return " ".join(str(error).split()) or type(error).__name__
 
 
@@ -61,10 +65,6 @@ def _run(command: click.Command, arguments: Sequence[str], stop: Stopping) -> in
         said = str(error.__cause__ or "") if isinstance(error, click.Abort) else str(error)
         _say(said or "interrupted")
         return stop.status
-    except BrokenPipeError:
-        # Nobody reads the output any more.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return FAILED
     except click.exceptions.Exit as error:
         return error.exit_code
     except click.ClickException as error:
@@ -77,7 +77,10 @@ def _run(command: click.Command, arguments: Sequence[str], stop: Stopping) -> in
             told = isinstance(error, (OSError, ValueError))
             _say(f"interrupted; {_one_line(error)}" if told else "interrupted")
             return stop.status
-        _report(error, _command_of(command, arguments))
+        about_output = isinstance(error, OSError) and is_about_output(error)
+        # If nobody reads the output any more, nobody wants to hear of it.
+        if not (about_output and isinstance(error, BrokenPipeError)):
+            _report(error, _command_of(command, arguments))
         return FAILED
     return result if isinstance(result, int) and not isinstance(result, bool) else DONE
 
