@@ -13,6 +13,7 @@ import click
 
 from pairlearn import __version__
 from pairlearn.atomic import described
+from pairlearn.cli.shared.numbers import be_strict
 from pairlearn.cli.standard_streams import is_about_output
 
 # name: (module under pairlearn.cli, one line of help); the module's command is `command`
@@ -60,6 +61,7 @@ class LazyGroup(click.Group):
         module = importlib.import_module(f"{self._package}.{self._table[cmd_name][0]}")
         command: click.Command = module.command
         _keep_lines(command)
+        be_strict(command)
         return command
 
     def invoke(self, ctx: click.Context) -> Any:

@@ -118,7 +118,8 @@ def _reading(function: F, add_set: Callable[[Any], Any], *, parts: bool) -> F:
 
     return with_options(  # type: ignore[return-value]
         command,
-        click.option("--label", metavar="COLUMN", help="Column of the label, by name or number."),
+        click.option("--label", metavar="COLUMN",
+                     help="Column of the label, by name; by number if there is no header."),
         click.option("--qid", metavar="COLUMN",
                      help="Column of the query, for rankings; svmlight lines have it as "
                           "qid:NUMBER."),
