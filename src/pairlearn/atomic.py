@@ -24,7 +24,7 @@ _RANDOM_BYTES = 4
 
 #: What helps against an error of the system, by its name in `errno`.
 _CURES = {
-    "free space, or choose another folder": "ENOSPC EDQUOT EFBIG",
+    "free space or choose another folder": "ENOSPC EDQUOT EFBIG",
     "choose another folder, or change its permissions": "EACCES EPERM EROFS",
     "look whether the disk or the network is in order, and try again": "EIO ESTALE ETIMEDOUT",
     "check the path": "ENOENT ENOTDIR ENAMETOOLONG ELOOP",
@@ -40,7 +40,7 @@ def described(error: OSError, name: str = "") -> str:
     `name` stands for a file that the error does not name.
 
     >>> described(OSError(errno.ENOSPC, "No space left on device", "model"))
-    'model: No space left on device; free space, or choose another folder.'
+    'model: No space left on device; free space or choose another folder.'
     """
     name = str(error.filename) if error.filename is not None else name
     return f"{name}{': ' * bool(name)}{error.strerror or error}; {cure_of(error)}."
