@@ -139,7 +139,7 @@ def test_an_error_that_a_signal_became(capsys):
     assert capsys.readouterr().err.strip() == "pairlearn: interrupted"
     full = OSError(28, "No space left on device")
     assert run(click.Command("x", callback=lambda: callback(full)), []) == 143
-    assert "interrupted; [Errno 28] No space left on device" in capsys.readouterr().err
+    assert "interrupted; No space left on device; free space" in capsys.readouterr().err
 
 
 def test_the_outer_block_knows_what_the_inner_received():
