@@ -178,15 +178,16 @@ def test_what_is_no_file_is_written(tmp_path):
 
 def test_leftovers_go_and_living_files_stay(tmp_path):
     path = tmp_path / "a"
-    for name in (".a.0.tmp", ".a.1.tmp.old", ".b.0.tmp"):
+    others = [".a.mine.tmp", ".a.old.tmp.txt", ".b.01234567.tmp"]
+    for name in (".a.01234567.tmp", ".a.89abcdef.tmp.old", *others):
         (tmp_path / name).write_bytes(b"half")
     with atomic_open(path) as living:
         living.write(b"one")
-        assert len(files_in(tmp_path)) == 2
+        assert len(files_in(tmp_path)) == 4
         atomic_write(path, b"two")  # another writer of the same name
-        assert len(files_in(tmp_path)) == 3
+        assert len(files_in(tmp_path)) == 5
     assert path.read_bytes() == b"one"
-    assert files_in(tmp_path) == [".b.0.tmp", "a"]
+    assert files_in(tmp_path) == [*others, "a"]
 
 
 @pytest.mark.parametrize("mask", [0o022, 0o077, 0o002])

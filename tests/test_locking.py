@@ -6,6 +6,8 @@ from __future__ import annotations
 import os
 import threading
 
+import pytest
+
 from pairlearn.locking import HeldError, hold, is_locked
 
 
@@ -82,3 +84,15 @@ def test_a_link_and_its_file_are_one_name(tmp_path):
 
     with hold(tmp_path / "a"):
         assert in_a_child(attempt) == 0
+
+
+def test_a_file_that_is_no_lock_stays(tmp_path):
+    """The lock of the name "uv" is the file of a user."""
+    (tmp_path / "uv.lock").write_text("version = 1\n")
+    with pytest.raises(FileExistsError, match="it is no lock of pairlearn"), hold(tmp_path / "uv"):
+        pass
+    assert (tmp_path / "uv.lock").read_text() == "version = 1\n"
+    (tmp_path / "uv.lock").write_text("4711\n")  # left by a killed process
+    with hold(tmp_path / "uv"):
+        pass
+    assert not (tmp_path / "uv.lock").exists()

@@ -6,16 +6,87 @@ from __future__ import annotations
 import contextlib
 import errno
 import glob
+import io
 import os
 import secrets
 import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import BinaryIO, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 from pairlearn.locking import is_locked, try_lock
 
 T = TypeVar("T")
+
+#: Random bytes in the name of a temporary file.
+_RANDOM_BYTES = 4
+
+
+#: What helps against an error of the system, by its name in `errno`.
+_CURES = {
+    "free space or choose another folder": "ENOSPC EDQUOT EFBIG",
+    "choose another folder, or change its permissions": "EACCES EPERM EROFS",
+    "look whether the disk or the network is in order, and try again": "EIO ESTALE ETIMEDOUT",
+    "check the path": "ENOENT ENOTDIR ENAMETOOLONG ELOOP",
+    "name a file": "EISDIR",
+    "open it, or send it to a file": "EBADF",
+    "raise the limit of open files (ulimit -n)": "EMFILE ENFILE",
+}
+
+
+def described(error: OSError, name: str = "") -> str:
+    """Return an error of the system in words: the file, the reason and the cure.
+
+    `name` stands for a file that the error does not name.
+
+    >>> described(OSError(errno.ENOSPC, "No space left on device", "model"))
+    'model: No space left on device; free space or choose another folder.'
+    """
+    name = str(error.filename) if error.filename is not None else name
+    return f"{name}{': ' * bool(name)}{error.strerror or error}; {cure_of(error)}."
+
+
+def cure_of(error: OSError) -> str:
+    """Return what helps against an error of the system, in words."""
+    code = errno.errorcode.get(error.errno or 0, "")
+    return next((cure for cure, codes in _CURES.items() if code in codes.split()), "try again")
+
+
+class _NamedFile(io.FileIO):
+    """A file whose errors name the file that the user asked for."""
+
+    #: The name for errors.
+    asked = ""
+
+    def write(self, data: Any) -> int:
+        """Write bytes, or raise an error with the name."""
+        try:
+            return super().write(data)
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, self.asked) from None
+
+    def close(self) -> None:
+        """Close the file, or raise an error with the name: a network may refuse bytes so late."""
+        with _naming(Path(self.asked)):
+            super().close()
+
+
+@contextlib.contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """Let errors of the system in the block name `path`."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, error.strerror or str(error), str(path)) from None
+
+
+def open_named(
+    file: int | Path, name: str | os.PathLike[str], *, closefd: bool = True
+) -> io.BufferedWriter:
+    """Open a path or a descriptor for writing; errors bear this name."""
+    named = _NamedFile(file, "wb", closefd=closefd)
+    named.asked = os.fspath(name)
+    return io.BufferedWriter(named)
 
 
 def previous_of(path: str | os.PathLike[str]) -> Path:
@@ -49,8 +120,12 @@ def atomic_open(
     """
     path = Path(path)
     if is_written_directly(path):
-        with open(path, "wb") as file:
+        file = open_named(path, path)
+        try:
             yield file
+        finally:
+            with _naming(path):
+                file.close()
         return
     path = _target(path)
     if not keep_previous:  # callers that keep one write often and remove leftovers once themselves
@@ -58,16 +133,17 @@ def atomic_open(
     mode = 0o600 if secret else _mode_of(path)
     handle, temporary = _temporary(path, 0o666 if mode is None else mode)
     try:
-        with os.fdopen(handle, "wb") as file:
+        with open_named(handle, path) as file:
             yield file
-            file.flush()
-            os.fsync(file.fileno())
-            if mode is not None:
-                os.chmod(temporary, mode)
-            if keep_previous and path.exists():
-                _keep(path, temporary + ".old")
-            # the file is still open and locked, so no other process removes it as a leftover
-            os.replace(temporary, path)
+            with _naming(path):
+                file.flush()
+                os.fsync(file.fileno())
+                if mode is not None:
+                    os.chmod(temporary, mode)
+                if keep_previous and path.exists():
+                    _keep(path, temporary + ".old")
+                # the file is still open and locked, so no other process removes it as a leftover
+                os.replace(temporary, path)
     except BaseException:
         for name in (temporary, temporary + ".old"):
             with contextlib.suppress(OSError):
@@ -101,7 +177,9 @@ def remove_leftovers(path: str | os.PathLike[str]) -> int:
     """
     path = _target(Path(path))
     count = 0
-    for entry in path.parent.glob(f".{glob.escape(path.name)}.*.tmp*"):
+    # only names that `_temporary` makes: a file that looks similar is somebody else's
+    ours = f".{glob.escape(path.name)}.{'[0-9a-f]' * 2 * _RANDOM_BYTES}.tmp"
+    for entry in [*path.parent.glob(ours), *path.parent.glob(f"{ours}.old")]:
         # the ".old" link is removed before its temporary file
         owner = str(entry).removesuffix(".old")
         with contextlib.suppress(OSError):
@@ -115,7 +193,7 @@ def _temporary(path: Path, mode: int) -> tuple[int, str]:
     """Create a file beside `path`; return it open and locked, and its name."""
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
     while True:
-        name = str(path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp"))
+        name = str(path.with_name(f".{path.name}.{secrets.token_hex(_RANDOM_BYTES)}.tmp"))
         try:
             handle = os.open(name, flags, mode)
         except FileExistsError:

@@ -8,6 +8,7 @@ process leaves the file but no lock.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import sys
 import threading
@@ -16,6 +17,7 @@ from pathlib import Path
 
 #: Bytes of a lock file that are read at most.
 _LOOKED_AT = 64
+_SOMEBODY = "another process"
 
 
 class HeldError(Exception):
@@ -100,6 +102,9 @@ def _locked(path: Path) -> int:
             if not try_lock(handle):
                 raise HeldError(_holder(handle))
             if _is_still(handle, path):
+                if os.fstat(handle).st_size and _holder(handle) == _SOMEBODY:
+                    said = "it is no lock of pairlearn; move it, or choose another name"
+                    raise FileExistsError(errno.EEXIST, said, str(path))
                 os.ftruncate(handle, 0)
                 os.write(handle, f"{os.getpid()}\n".encode())
                 return handle
@@ -118,4 +123,4 @@ def _is_still(handle: int, path: Path) -> bool:
 
 def _holder(handle: int) -> str:
     text = os.pread(handle, _LOOKED_AT, 0).decode("ascii", "replace").strip()
-    return f"process {text}" if text.isdigit() else "another process"
+    return f"process {text}" if text.isdigit() else _SOMEBODY

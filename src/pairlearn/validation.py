@@ -58,6 +58,8 @@ def warn_caller(message: str, category: type[Warning]) -> None:
 def check_positive(name: str, value: float, *, allow_infinite: bool = False) -> float:
     """Return `value` as a float if it is a positive number."""
     try:
+        if isinstance(value, str):  # Python would read "1_000" and digits of all scripts
+            raise TypeError
         number = float(value)
     except (TypeError, ValueError):
         raise TypeError(f"{name} must be a number, got {value!r}.") from None

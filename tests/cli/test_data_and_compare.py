@@ -116,13 +116,3 @@ def test_a_failed_cell_shows_in_the_exit_status():
     answer = run(compare, "breast_cancer", "--estimator", bad, "--splits", "1")
     assert answer.exit_code == 1
     assert "failed: breast_cancer split 0 bad: InvalidParameterError" in answer.output
-
-
-def test_ctrl_c_says_how_to_go_on(monkeypatch):
-    def interrupt(*args, **kwargs):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("pairlearn.experiments.compare", interrupt)
-    answer = run(compare, "breast_cancer", "--estimator", NB)
-    assert answer.exit_code == 130
-    assert "goes on from pairlearn-compare.sqlite" in answer.output

@@ -258,6 +258,7 @@ def test_train_lists_at_most_25_options_and_loads_no_solver():
     assert done.stderr == "set()\n"
     listed = [line for line in done.stdout.split("Options:")[1].splitlines()
               if line.startswith("  -")]  # fmt: skip
+    assert listed.pop().startswith("  -h, --help")
     assert 20 < len(listed) <= 25
 
 

@@ -334,7 +334,7 @@ def test_where_the_model_goes(tmp_path, capsys):
     file, label = real_files.FILES["patients"](tmp_path, np.random.default_rng(7))
     (tmp_path / "patients.safetensors").write_text("mine")
     _, err = call(capsys, "train", file, "--label", label, status=2)
-    assert "exists and is no model; name the model with -o" in err
+    assert "exists and is not a model that this program wrote; name another file" in err
     assert (tmp_path / "patients.safetensors").read_text() == "mine"
 
 
@@ -431,3 +431,24 @@ def test_a_stream_of_parquet_with_numbers_that_are_texts(kind, tmp_path, capsys)
     call(capsys, "train", "p", "--label", "y", "--fit", "stream", "-o", "m")
     out, err = call(capsys, "evaluate", "m", "p", "--json")
     assert (json.loads(out)["rows"], err) == (100, "")
+
+
+@pytest.mark.parametrize("how", ["auto", "stream"])
+def test_lines_that_end_in_a_carriage_return(tmp_path, capsys, how):
+    """Files of old Macs, and of spreadsheets that save for them."""
+    rows = "".join(f"{37 * k % 11},{17 * k % 7},{k % 2}\n" for k in range(60))
+    for name, end in (("unix.csv", "\n"), ("mac.csv", "\r")):
+        (tmp_path / name).write_bytes(("a,b,y\n" + rows).replace("\n", end).encode())
+        call(capsys, "train", name, "--label", "y", "--fit", how, "-o", f"{name}.model")
+    scores = [
+        call(capsys, "predict", "unix.csv.model", name)[0].splitlines()
+        for name in ("unix.csv", "mac.csv")
+    ]
+    assert scores[0] == scores[1]
+    assert len(scores[0]) == 61
+
+
+def test_a_line_of_delimiters_alone(tmp_path, capsys):
+    (tmp_path / "commas.csv").write_text("," * 300_000 + "\n")
+    _, err = call(capsys, "train", "commas.csv", "--label", "y", status=1)
+    assert "has no label column 'y'; its columns: 'column 1'" in err

@@ -438,3 +438,9 @@ def test_a_device_without_an_end_is_not_read(tmp_path, monkeypatch):
 def _feed(path, data):
     with contextlib.suppress(BrokenPipeError), open(path, "wb") as file:
         file.write(data)
+
+
+@pytest.mark.parametrize("classes", [(0, 1, True), (0, 1, 1.0), (False, 0), ("a", "a")])
+def test_classes_that_are_one_value(classes):
+    with pytest.raises(ModelFileError, match="different from one another"):
+        ModelRecord("Example", {"coef": np.zeros(2)}, classes=classes)

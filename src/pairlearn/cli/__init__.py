@@ -11,9 +11,11 @@ def main() -> None:
     import atexit
     import sys
 
+    from pairlearn.cli.standard_streams import mend
     from pairlearn.cli.stopping import ignore, leave_by
 
     leave_by(None)
+    mend()
     atexit.register(ignore)  # The first registered function runs last.
     from pairlearn.cli.program import program
     from pairlearn.cli.running import run

@@ -11,6 +11,7 @@ import click
 from pairlearn.atomic import atomic_open
 from pairlearn.cli.output import emit, json_option, with_options
 from pairlearn.cli.shared.names import Named
+from pairlearn.cli.shared.paths import FilePath, force_option
 
 if TYPE_CHECKING:
     from pairlearn.theory.finite_problems import FiniteProblem
@@ -47,8 +48,9 @@ def _measured(function: F) -> F:
         click.option("--runs", "n_runs", default=20, show_default=True, type=click.IntRange(1),
                      help="Independent runs."),
         click.option("--seed", "rng", default=0, show_default=True, help="Determines all numbers."),
-        click.option("--plot", metavar="FILE", type=click.Path(dir_okay=False),
+        click.option("--plot", metavar="FILE", type=FilePath("write", "picture"),
                      help="Draw both on one doubly logarithmic axis (.png, .svg, .pdf)."),
+        force_option,
         json_option,
     )  # fmt: skip
 
@@ -268,11 +270,16 @@ def _canvas(path: str | None) -> Callable[[Callable[[Any], Any], bool], None] | 
             param_hint="--plot",
         )
 
+    kind = path.rsplit(".", 1)[1].lower()
+    # A later run knows the picture by its mark, and replaces it.
+    mark = {"png": "Software"}.get(kind, "Creator" if kind in ("svg", "pdf", "ps", "eps") else "")
+    marks = {mark: "pairlearn"} if mark else None
+
     def draw(paint: Callable[[Any], Any], as_json: bool) -> None:
         figure = Figure(figsize=(6.4, 4.4), layout="constrained")
         paint(figure.subplots())
         with atomic_open(path) as out:
-            figure.savefig(out, format=path.rsplit(".", 1)[1].lower(), dpi=150)
+            figure.savefig(out, format=kind, dpi=150, metadata=marks)
         click.echo(f"picture: {path}", err=as_json)
 
     return draw

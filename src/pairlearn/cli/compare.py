@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pairlearn.cli.output import json_option, result_options
+from pairlearn.cli.shared.paths import announce, read_argument
 from pairlearn.cli.shared.reading import Reading, format_of, training_options
 from pairlearn.cli.shared.settings import Settings
 from pairlearn.cli.wording import in_options, options_of
@@ -45,7 +46,7 @@ class Options:
 
 
 @click.command("compare")
-@click.argument("datasets", nargs=-1, metavar="DATA...")
+@read_argument("datasets", nargs=-1, metavar="DATA...")
 @click.option("--methods", default="", metavar="A,B,...",
               help="Methods by name. The first is the baseline; `--methods list` prints all "
                    "names.")  # fmt: skip
@@ -129,6 +130,7 @@ def _compare(options: Options) -> None:
                       for name in options.datasets]  # fmt: skip
             if report is None and files:
                 report = Path(f"{loaded[0].name}-report")
+                announce("write", report, "--report", kind="page", folder=True)
             with Progress(unit="cells", quiet=options.quiet or as_json) as bar:
                 comparison = compare(
                     loaded,
@@ -142,8 +144,7 @@ def _compare(options: Options) -> None:
                     progress=bar.update,
                 )
     except KeyboardInterrupt:
-        click.echo(f"stopped; the same command goes on from {store}", err=True)
-        sys.exit(130)
+        raise KeyboardInterrupt(f"stopped; the same command goes on from {store}") from None
     from pairlearn.experiments.comparison.tables import headline
 
     if as_json:

@@ -7,10 +7,14 @@ from pathlib import Path
 
 import click
 
+from pairlearn.cli.shared.paths import FilePath, force_option
+
 
 @click.command("demo")
-@click.option("--report", type=click.Path(file_okay=False, path_type=Path), default=Path("report"),
+@click.option("--report", type=FilePath("write", "page", folder=True, path_type=Path),
+              default=Path("report"),
               show_default=True, help="Folder of the page.")  # fmt: skip
+@force_option
 @click.option("--only", multiple=True, metavar="CHAPTER",
               help="One chapter: stream, paper, imbalance, private, metric, curved.")  # fmt: skip
 @click.option("--seed", default=0, show_default=True, help="Determines all numbers but times.")

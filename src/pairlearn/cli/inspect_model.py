@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pairlearn.cli.output import emit, json_option
+from pairlearn.cli.shared.paths import read_argument
 
 if TYPE_CHECKING:
     from pairlearn.models import ModelRecord
 
 
 @click.command("inspect")
-@click.argument("model", type=click.Path())
+@read_argument("model")
 @click.option("--top", default=10, show_default=True, type=click.IntRange(0),
               help="How many of the largest coefficients to list.")  # fmt: skip
 @json_option

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import click
 from click.core import ParameterSource
 
+from pairlearn.cli.shared.paths import FilePath, force_option
 from pairlearn.spreadsheet import defused
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -47,12 +48,13 @@ def result_options(store: str) -> Callable[[F], F]:
     """Return a decorator that adds ``--store``, ``--report`` and ``--quiet``."""
     return lambda function: with_options(
         function,
-        click.option("--store", type=click.Path(dir_okay=False, path_type=Path),
+        click.option("--store", type=FilePath("keep", beside=[".lock"], path_type=Path),
                      default=Path(store), show_default=True,
                      help="Database of results. The same command goes on where a killed one "
                           "stopped."),
-        click.option("--report", type=click.Path(file_okay=False, path_type=Path),
+        click.option("--report", type=FilePath("write", "page", folder=True, path_type=Path),
                      help="Write a self-contained HTML page and CSV files into this folder."),
+        force_option,
         click.option("--quiet", is_flag=True, help="No progress bar."),
     )  # fmt: skip
 

@@ -15,6 +15,7 @@ import click
 
 from pairlearn.atomic import atomic_open
 from pairlearn.cli.output import csv_cell, json_option
+from pairlearn.cli.shared.paths import FilePath, force_option, read_argument
 from pairlearn.cli.shared.problem_kinds import kind_of
 from pairlearn.cli.shared.reading import Reading, data_argument, reading_options, size_of
 from pairlearn.progress import Progress
@@ -24,10 +25,11 @@ if TYPE_CHECKING:
 
 
 @click.command("predict")
-@click.argument("model", type=click.Path())
+@read_argument("model")
 @data_argument
-@click.option("-o", "--output", type=click.Path(dir_okay=False), metavar="FILE",
+@click.option("-o", "--output", type=FilePath("write", "scores", instead=True), metavar="FILE",
               help="Write here instead of to standard output.")  # fmt: skip
+@force_option
 @click.option("--proba", is_flag=True,
               help="Write the probability of each class, and nothing else.")  # fmt: skip
 @click.option("--raw", is_flag=True,

@@ -11,6 +11,7 @@ import click
 
 from pairlearn.cli.output import emit, json_option
 from pairlearn.cli.shared.names import Named
+from pairlearn.cli.shared.paths import FilePath, read_argument
 
 _MECHANISMS = "privacy.mechanisms.by_name"
 _SETTINGS = {"help_option_names": ["-h", "--help"]}
@@ -158,7 +159,7 @@ def _ratio(ends: tuple[float, float] | None, spread: float | None, given: float 
 
 
 @command.command("certify")
-@click.argument("model", type=click.Path())
+@read_argument("model")
 @click.option("--delta", type=_above_zero(1), help="Also say which epsilon holds at this delta.")
 @json_option
 def certify_command(model: str, delta: float | None, as_json: bool) -> None:
@@ -205,7 +206,7 @@ def _certificate_in(model: str) -> tuple[Any, list[str]]:
 
 
 @command.command("statement")
-@click.argument("model", type=click.Path(), required=False)
+@read_argument("model", required=False)
 def statement_command(model: str | None) -> None:
     r"""Print one page for a data-protection officer, to sign; without MODEL, an empty one.
 
@@ -303,14 +304,14 @@ _RELATION = click.Choice(["replace", "add_remove"])
 _UNIT = click.Choice(["example", "person"])
 _seal_option = click.option(
     "--seal",
-    type=click.Path(dir_okay=False),
+    type=FilePath("read"),
     metavar="FILE",
     help="Where the seal is, if it was moved since the ledger was made.",
 )
 
 
 @ledger_command.command("create")
-@click.argument("path", type=click.Path(dir_okay=False))
+@click.argument("path", type=FilePath("keep", beside=[".lock"]))
 @click.option("--epsilon", type=_above_zero(), required=True, help="The budget's epsilon.")
 @click.option("--delta", type=_above_zero(1), required=True, help="The budget's delta.")
 @click.option("--neighbours", type=_RELATION, default="replace", show_default=True,
@@ -320,7 +321,7 @@ _seal_option = click.option(
 @click.option("--rows-per-person", type=click.IntRange(1),
               help="Public: nobody has more rows than this; for --unit person.")  # fmt: skip
 @click.option("--data", default="", help="Which data these are, in your words.")
-@click.option("--seal", type=click.Path(dir_okay=False), metavar="FILE",
+@click.option("--seal", type=FilePath("keep"), metavar="FILE",
               help="A second file, on another disk or of another account, that notices when "
                    "entries are removed.")  # fmt: skip
 @json_option
@@ -360,7 +361,7 @@ def _budget_line(ledger: Any) -> str:
 
 
 @ledger_command.command("show")
-@click.argument("path", type=click.Path())
+@read_argument("path")
 @_seal_option
 @json_option
 def show_command(path: str, seal: str | None, as_json: bool) -> None:
@@ -390,7 +391,7 @@ def show_command(path: str, seal: str | None, as_json: bool) -> None:
 
 
 @ledger_command.command("check")
-@click.argument("path", type=click.Path())
+@read_argument("path")
 @click.option("--mu", type=_above_zero(), help="Would a release with this mu fit?")
 @click.option("--epsilon", type=_above_zero(), help="Would a release with this epsilon fit?")
 @click.option("--delta", type=_above_zero(1), help="The delta that belongs to --epsilon.")

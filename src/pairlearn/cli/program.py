@@ -12,6 +12,9 @@ from typing import Any
 import click
 
 from pairlearn import __version__
+from pairlearn.atomic import described
+from pairlearn.cli.shared.numbers import be_strict
+from pairlearn.cli.standard_streams import is_about_output
 
 # name: (module under pairlearn.cli, one line of help); the module's command is `command`
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -58,7 +61,17 @@ class LazyGroup(click.Group):
         module = importlib.import_module(f"{self._package}.{self._table[cmd_name][0]}")
         command: click.Command = module.command
         _keep_lines(command)
+        be_strict(command)
         return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command; of a pipe that broke, click does not say which it is."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError as error:
+            if is_about_output(error):
+                raise click.exceptions.Exit(1) from None
+            raise click.ClickException(f"error: {described(error)}") from None
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -93,7 +106,7 @@ program = LazyGroup(
     help="""Pairwise learning with one previous example: AUC, ranking, metrics, privacy.
 
     Results go to standard output, messages and progress to standard error. Exit status: 0 done,
-    1 failed, 2 wrong usage, 130 interrupted, 143 terminated.
+    1 failed, 2 wrong usage, 129 terminal closed, 130 interrupted, 143 terminated.
     """,
     epilog="""Examples: `pairlearn train customers.csv --label churned`, then
     `pairlearn evaluate customers.safetensors test.csv` and

@@ -96,8 +96,9 @@ def command(
     except (StoreError, ComparisonError, ValueError) as error:
         raise click.ClickException(str(error)) from error
     except KeyboardInterrupt:
-        click.echo(f"stopped; the same command goes on from {given['store']}", err=True)
-        sys.exit(130)
+        raise KeyboardInterrupt(
+            f"stopped; the same command goes on from {given['store']}"
+        ) from None
     if report is not None and any(outcome.parts for outcome in done):
         click.echo(f"report: {write_reproduction(done, report, settings=settings, shelf=shelf)}")
     if any(outcome.n_failures for outcome in done) or not any(o.parts for o in done):

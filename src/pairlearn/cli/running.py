@@ -5,10 +5,14 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 
 import click
 
+from pairlearn.atomic import described
+from pairlearn.cli.output import show_warning
+from pairlearn.cli.standard_streams import is_about_output
 from pairlearn.cli.stopping import Stopping
 
 DONE, FAILED, USAGE = 0, 1, 2
@@ -20,6 +24,8 @@ _EXPECTED = (ValueError, TypeError, OSError, ArithmeticError, MemoryError, Impor
 
 
 def _one_line(error: BaseException) -> str:
+    if isinstance(error, OSError) and error.errno is not None:
+        return described(error)
     return " ".join(str(error).split()) or type(error).__name__
 
 
@@ -30,11 +36,15 @@ def _say(message: str) -> None:
 def run(command: click.Command, arguments: Sequence[str]) -> int:
     """Run a command and return the exit status; errors become one line on standard error.
 
-    SIGTERM ends a command as Ctrl-C does, with its own status, 143.
+    SIGTERM and SIGHUP end a command as Ctrl-C does, with a status of their own, 143 and 129.
+    Warnings are one line each.
 
     With the environment variable ``PAIRLEARN_TRACEBACK=1`` the traceback is shown as well.
     """
-    with Stopping(always=True) as stop:
+    with Stopping(always=True) as stop, warnings.catch_warnings():
+        warnings.showwarning = show_warning
+        # A model that was interrupted is not kept.
+        warnings.filterwarnings("ignore", "Interrupted after")
         return _run(command, arguments, stop)
 
 
@@ -50,20 +60,27 @@ def _run(command: click.Command, arguments: Sequence[str], stop: Stopping) -> in
         path = error.ctx.command_path if error.ctx else "pairlearn"
         _say(f"{_one_line_usage(error)} (try `{path} --help`)")
         return USAGE
-    except (KeyboardInterrupt, click.Abort):
-        _say("interrupted")
+    except (KeyboardInterrupt, click.Abort) as error:
+        # Click turns an interrupt into an abort; a command may say what is left to do.
+        said = str(error.__cause__ or "") if isinstance(error, click.Abort) else str(error)
+        _say(said or "interrupted")
         return stop.status
-    except BrokenPipeError:
-        # Nobody reads the output any more.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return FAILED
     except click.exceptions.Exit as error:
         return error.exit_code
     except click.ClickException as error:
         _say(_one_line_usage(error))
         return FAILED
     except Exception as error:
-        _report(error, _command_of(command, arguments))
+        if stop.received is not None:
+            # Some libraries turn an interrupt into an error of their own. A file that could not be
+            # written must be known all the same.
+            told = isinstance(error, (OSError, ValueError))
+            _say(f"interrupted; {_one_line(error)}" if told else "interrupted")
+            return stop.status
+        about_output = isinstance(error, OSError) and is_about_output(error)
+        # If nobody reads the output any more, nobody wants to hear of it.
+        if not (about_output and isinstance(error, BrokenPipeError)):
+            _report(error, _command_of(command, arguments))
         return FAILED
     return result if isinstance(result, int) and not isinstance(result, bool) else DONE
 

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Ctrl-C and SIGTERM (what `docker stop` and a shutdown send) end a command in order."""
+"""Signals end a command in order.
+
+They are SIGINT (Ctrl-C), SIGTERM (what `docker stop` and a shutdown send) and SIGHUP (a terminal
+that was closed).
+"""
 
 from __future__ import annotations
 
@@ -13,13 +17,19 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from types import FrameType
 from typing import Any
 
+#: The signals; Windows has no SIGHUP.
+SIGNALS = tuple(
+    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
+)
+#: Seconds after which a signal that came inside an import is tried again.
+_SOON = 0.005
 #: A second signal within this many seconds counts as the first: a key was pressed twice, or a
 #: shell and a wrapper both passed it on. A later signal ends what the first did not.
 _SAME = 1.0
 
 
 def leave_by(status: int | None) -> None:
-    """Let both signals end the process at once, with `status`; None is the status of the signal.
+    """Let the signals end the process at once, with `status`; None is the status of the signal.
 
     For the time before and after a command, when there is nothing to put in order: otherwise a
     second Ctrl-C ends the program with a traceback while it is leaving.
@@ -30,26 +40,28 @@ def leave_by(status: int | None) -> None:
             sys.stdout.flush()
         os._exit(128 + number if status is None else status)
 
-    for number in (signal.SIGINT, signal.SIGTERM):
-        # A shell without job control lets background programs ignore Ctrl-C.
+    for number in SIGNALS:
+        # A shell without job control lets background programs ignore Ctrl-C, `nohup` SIGHUP.
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, leave)
 
 
 def ignore() -> None:
-    """Ignore both signals: at exit Python drops handlers, which would change the status."""
-    for number in (signal.SIGINT, signal.SIGTERM):
+    """Ignore the signals: at exit Python drops handlers, which would change the status."""
+    for number in SIGNALS:
         signal.signal(number, signal.SIG_IGN)
 
 
 class Stopping(AbstractContextManager["Stopping"]):
-    """Inside its block both signals are noted, and raise KeyboardInterrupt only while `open`.
+    """Inside its block signals are noted, and raise KeyboardInterrupt only while `open`.
 
     A signal that comes while it is not open waits for the next opening; each opening is ended by
     one signal, so that a second one does not disturb what the first has set going. With `always`
-    every signal raises, but for one that comes within a second of another. SIGTERM does whatever
-    Ctrl-C does: where Ctrl-C is held back (`deferred_interrupt`), so is SIGTERM. Only
-    the main thread can receive signals; elsewhere the block changes nothing.
+    every signal raises, but for one that comes within a second of another. Every signal does
+    whatever Ctrl-C does: where Ctrl-C is held back (`deferred_interrupt`), so is SIGTERM. One that
+    comes inside an import waits for its end, since modules turn an interrupt into other errors or
+    swallow it. A signal that was ignored before stays ignored. Only the main thread can receive
+    signals; elsewhere the block changes nothing.
     """
 
     def __init__(self, *, always: bool = False) -> None:
@@ -59,7 +71,9 @@ class Stopping(AbstractContextManager["Stopping"]):
         self.received: int | None = None
         self._raised_at = -float("inf")
         self._before: dict[int, Any] = {}
-        self._ignored = False
+        self._ignored: set[int] = set()
+        self._outer: Stopping | None = None
+        self._entered = 0
 
     @property
     def status(self) -> int:
@@ -68,20 +82,30 @@ class Stopping(AbstractContextManager["Stopping"]):
 
     def __enter__(self) -> Stopping:
         if threading.current_thread() is threading.main_thread():
-            # A shell without job control lets background programs ignore Ctrl-C.
-            self._ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
-            for number in (signal.SIGINT, signal.SIGTERM):
-                self._before[number] = signal.signal(number, self._receive)
+            self._entered = id(sys._getframe(1))
+            for number in SIGNALS:
+                before = signal.getsignal(number)
+                self._before[number] = before
+                outer = getattr(before, "__self__", None)
+                self._outer = outer if isinstance(outer, Stopping) else self._outer
+                # A shell without job control lets background programs ignore Ctrl-C.
+                if before is signal.SIG_IGN:
+                    self._ignored.add(number)
+                signal.signal(number, self._receive)
+            if self._outer is not None:
+                self._ignored |= self._outer._ignored
         return self
 
     def __exit__(self, *exception: object) -> None:
         self.open = self._always = False
+        if self._outer is not None and self._outer.received is None:
+            self._outer.received = self.received
         for number, handler in self._before.items():
             # None: the handler was installed by C, and Python cannot restore it.
             signal.signal(number, signal.SIG_DFL if handler is None else handler)
 
     def _receive(self, number: int, frame: FrameType | None) -> None:
-        if number == signal.SIGINT and self._ignored:
+        if number in self._ignored:
             return
         holder = signal.getsignal(signal.SIGINT)
         if callable(holder) and holder != self._receive:
@@ -90,9 +114,22 @@ class Stopping(AbstractContextManager["Stopping"]):
         if self.received is None:
             self.received = number
         if self.open and time.monotonic() - self._raised_at > _SAME:
+            if self._is_importing(frame):
+                timer = threading.Timer(_SOON, _send_again, (number,))
+                timer.daemon = True
+                timer.start()
+                return
             self.open = self._always
             self._raised_at = time.monotonic() if self._always else self._raised_at
             raise KeyboardInterrupt
+
+    def _is_importing(self, frame: FrameType | None) -> bool:
+        """Whether a frame runs inside an import that began within the block."""
+        while frame is not None and id(frame) != self._entered:
+            if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
+                return True
+            frame = frame.f_back
+        return False
 
     @contextmanager
     def opened(self) -> Iterator[None]:
@@ -104,6 +141,17 @@ class Stopping(AbstractContextManager["Stopping"]):
             yield
         finally:
             self.open = self._always
+
+
+def _send_again(number: int) -> None:
+    """Send a signal to the main thread, unless its block is over."""
+    handler = signal.getsignal(number)
+    if not isinstance(getattr(handler, "__self__", None), Stopping):
+        return
+    if hasattr(signal, "pthread_kill"):  # also ends a wait for input
+        signal.pthread_kill(threading.main_thread().ident or 0, number)
+    else:
+        signal.raise_signal(number)
 
 
 def held(path: str | None) -> AbstractContextManager[None]:

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import pairlearn
-from pairlearn.atomic import atomic_write
+from pairlearn.atomic import atomic_write, cure_of
 from pairlearn.models.record import ModelFileError, ModelRecord, check_plain
 from pairlearn.models.registry import check_record, spec_of
 
@@ -124,8 +124,8 @@ def write_model(path: str | os.PathLike[str], record: ModelRecord) -> None:
         atomic_write(path, data)
     except OSError as error:
         raise ModelFileError(
-            f"{path} cannot be written: {error.strerror or error}; free space or choose another "
-            "folder (an older file there is unchanged)."
+            f"{path} cannot be written: {error.strerror or error}; {cure_of(error)} (an older "
+            "file there is unchanged)."
         ) from None
 
 
@@ -168,7 +168,7 @@ def read_model(path: str | os.PathLike[str], *, allow_unregistered: bool = False
         raise ModelFileError(f"{path} is a directory; name the model file.") from None
     except OSError as error:
         raise ModelFileError(
-            f"{path} cannot be read: {error.strerror or error}; check its permissions."
+            f"{path} cannot be read: {error.strerror or error}; {cure_of(error)}."
         ) from None
     except ModelFileError as error:
         raise ModelFileError(f"{path}: {error}") from None

@@ -159,7 +159,7 @@ class ModelRecord:
             classes = tuple(check_plain(_sequence(self.classes, "classes"), "classes"))
             if any(isinstance(c, (list, dict)) or c is None for c in classes):
                 raise ModelFileError("classes must be numbers or texts.")
-            if len({(type(c), c) for c in classes}) != len(classes):
+            if len(set(classes)) != len(classes):  # true is 1, and 1.0 too
                 raise ModelFileError("classes must be different from one another.")
             put("classes", classes)
         if self.feature_names is not None:

@@ -48,7 +48,13 @@ class _Deferred(AbstractContextManager[Callable[[], None]]):
 
     def _deliver(self) -> None:
         if self._handler is not None and self._received:
-            self._handler(*self._received.pop())
+            # A handler may ask who holds Ctrl-C, and would hand the signal back.
+            signal.signal(signal.SIGINT, self._handler)
+            try:
+                self._handler(*self._received.pop())
+            finally:
+                if _Deferred._inside:
+                    signal.signal(signal.SIGINT, self._hold)
 
     def __exit__(self, *error: object) -> None:
         if self._handler is not None:

@@ -15,6 +15,9 @@ from pairlearn.solvers.rows import CsrRows, DenseRows, Rows, as_rows
 from pairlearn.typing import Vector
 from pairlearn.validation import DivergenceError, check_labels, check_positive
 
+#: More steps than this take years on any machine.
+_MOST_STEPS = 1e15
+
 
 def check_two_classes(X: Any, y: ArrayLike) -> tuple[Rows, Vector]:
     """Return rows and labels; refuse labels other than -1 and +1, and a missing class."""
@@ -39,7 +42,13 @@ def dense_two_classes(X: Any, y: ArrayLike, name: str) -> tuple[DenseRows, Vecto
 
 def n_steps_of(n_passes: float, n: int) -> int:
     """Return the number of steps for `n_passes` passes over n examples."""
-    return max(math.ceil(check_positive("n_passes", n_passes) * n), 1)
+    steps = check_positive("n_passes", n_passes) * n
+    if steps > _MOST_STEPS:
+        raise ValueError(
+            f"n_passes = {n_passes:g} makes {steps:.2g} steps, which take years; choose at most "
+            f"{_MOST_STEPS / n:.2g} for {n} examples."
+        )
+    return max(math.ceil(steps), 1)
 
 
 def draw_path(n: int, n_steps: int, rng: np.random.Generator, *, order: str) -> NDArray[Any]:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pairlearn.atomic import atomic_write, read_newest, remove_leftovers
+from pairlearn.atomic import atomic_write, cure_of, read_newest, remove_leftovers
 from pairlearn.locking import HeldError, hold
 from pairlearn.restored import restored_count
 from pairlearn.streams.readers.base import Position
@@ -73,8 +73,8 @@ def hold_checkpoint(path: str | os.PathLike[str]) -> Iterator[None]:
         except OSError as error:
             if error.errno not in _NO_LOCKS:
                 raise CheckpointError(
-                    f"the checkpoint {path} cannot be written: {error.strerror or error}; choose "
-                    "another folder."
+                    f"the checkpoint {path} cannot be written: {error.strerror or error}; "
+                    f"{cure_of(error)}."
                 ) from None
             warn_caller(
                 f"the file system of {path} has no locks; make sure that no second process uses "
@@ -110,8 +110,8 @@ def write_checkpoint(path: str | os.PathLike[str], checkpoint: Checkpoint) -> No
         atomic_write(path, dump_model(record), keep_previous=True)
     except OSError as error:
         raise CheckpointError(
-            f"the checkpoint {path} cannot be written: {error.strerror or error}; free space or "
-            "choose another folder (the checkpoint before it is intact)."
+            f"the checkpoint {path} cannot be written: {error.strerror or error}; "
+            f"{cure_of(error)} (the checkpoint before it is intact)."
         ) from None
 
 

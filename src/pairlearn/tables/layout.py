@@ -84,6 +84,8 @@ def _is_of_groups(rows: Sequence[Sequence[str]]) -> bool:
 
 def is_number(text: str) -> bool:
     """Whether `float` reads a text."""
+    if not text:  # quick for lines of delimiters alone
+        return False
     try:
         float(text)
     except ValueError:

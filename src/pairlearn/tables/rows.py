@@ -228,9 +228,12 @@ class TextTable:
             )
         self.names = _different(read)
         self.repeated = _repeated(read)
-        #: Whether the first line is a header with distinct names.
-        self.plain_header = read == tuple(field.strip() for field in self._record) and not (
-            self.repeated or self._skipped or self._quote != '"' or self.delimiter == " "
+        #: Whether the first line is a header with distinct names, and a compiled reader knows the
+        #: ends of the lines.
+        self.plain_header = (
+            not any(raw.endswith(b"\r") for raw in beginning)
+            and read == tuple(field.strip() for field in self._record)
+            and not (self.repeated or self._skipped or self._quote != '"' or self.delimiter == " ")
         )
         if self.repeated:
             self.notes += (f"columns of one name, {listed(self.repeated)}, are told apart by their "
@@ -266,8 +269,11 @@ class TextTable:
                 f"{self.name}:{lines.line - 1}: the first line cannot be split into fields "
                 f"({error}); check its quotes."
             ) from None
-        while len(record) > max(1, width) and not record[-1].strip() and self._header:
-            record.pop()
+        if self._header:
+            least = max(1, width)
+            named = (k for k in range(len(record), least, -1) if record[k - 1] and
+                     record[k - 1].strip())  # fmt: skip
+            del record[next(named, least) :]
         if not self._header:
             lines.put_back(lines.taken)
             names = [str(j) for j in range(len(record))]

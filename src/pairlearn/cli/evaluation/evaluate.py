@@ -13,6 +13,7 @@ import click
 
 from pairlearn.atomic import atomic_open
 from pairlearn.cli.output import emit, json_option
+from pairlearn.cli.shared.paths import FilePath, force_option, read_argument
 from pairlearn.cli.shared.problem_kinds import kind_of
 from pairlearn.cli.shared.reading import Reading, data_argument, reading_options, size_of
 from pairlearn.cli.training.private_training import (
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
 #: False-positive rates at which the table shows thresholds.
 _RATES = (0.01, 0.05, 0.1, 0.2, 0.5)
+#: The pictures of --plot.
+_PICTURES = ("roc", "scores")
 _TRAINING_DATA = (
     "the model was trained on these very examples, so it will rank new ones worse; go by the "
     "held-out AUC that train prints, or evaluate on other data."
@@ -53,16 +56,18 @@ class Options:
 
 
 @click.command("evaluate")
-@click.argument("model", type=click.Path())
+@read_argument("model")
 @data_argument
 @click.option("--confidence", type=click.FloatRange(0, 1, min_open=True, max_open=True),
               default=0.95, show_default=True, help="Level of the interval.")  # fmt: skip
-@click.option("--plot", type=click.Path(file_okay=False), metavar="FOLDER",
+@click.option("--plot", metavar="FOLDER",
+              type=FilePath("write", "picture", inside=[f"{name}.png" for name in _PICTURES]),
               help="Write roc.png and scores.png into this folder.")  # fmt: skip
-@click.option("--report", type=click.Path(file_okay=False), metavar="FOLDER",
+@click.option("--report", type=FilePath("write", "page", folder=True), metavar="FOLDER",
               help="Compute all measures; write a page with curves and CSV files.")  # fmt: skip
 @click.option("--costs", type=click.FloatRange(0, min_open=True), nargs=2, metavar="FP FN",
               help="What a false positive and a false negative cost, for --report.")  # fmt: skip
+@force_option
 @private_options(needs_bounds=False)
 @reading_options
 @json_option
@@ -366,7 +371,7 @@ def _plot(folder: Path, scores: Vector, labels: Mask, values: dict[str, Any]) ->
     hits = np.concatenate([[0], np.cumsum(labels[order])[last]]) / labels.sum()
     alarms = np.concatenate([[0], np.cumsum(~labels[order])[last]]) / (~labels).sum()
     written = []
-    for name in ("roc", "scores"):
+    for name in _PICTURES:
         figure = Figure(figsize=(5, 4.5), layout="constrained")
         FigureCanvasAgg(figure)
         axes = figure.subplots()
@@ -386,6 +391,6 @@ def _plot(folder: Path, scores: Vector, labels: Mask, values: dict[str, Any]) ->
             axes.legend()
         path = folder / f"{name}.png"
         with atomic_open(path) as out:
-            figure.savefig(out, format="png", dpi=120)
+            figure.savefig(out, format="png", dpi=120, metadata={"Software": "pairlearn"})
         written.append(str(path))
     return written

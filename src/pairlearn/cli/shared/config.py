@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
+from pairlearn.cli.shared.paths import FilePath
 from pairlearn.cli.shared.settings import keep_from_file
 
 #: Most bytes of a file of options; a device may have no end.
@@ -23,7 +24,7 @@ def config_option(function: F) -> F:
     ``[set]`` holds paths as ``--set`` takes them.
     """
     option = click.option(
-        "--config", type=click.Path(dir_okay=False), metavar="FILE", is_eager=True,
+        "--config", type=FilePath("read"), metavar="FILE", is_eager=True,
         expose_value=False, callback=_read,
         help="Options from a TOML file, as in label = \"y\" or exclude = [\"id\"]; settings under "
              "[set].",

@@ -13,6 +13,7 @@ import click
 
 from pairlearn.cli.output import with_options
 from pairlearn.cli.shared.names import Named
+from pairlearn.cli.shared.paths import read_argument
 from pairlearn.cli.shared.settings import Settings, set_option
 from pairlearn.register import nearest
 
@@ -87,7 +88,7 @@ def spelled(name: str) -> str:
 
 def data_argument(function: F) -> F:
     """Add the argument DATA, one or several files, or ``-``."""
-    return click.argument("data", nargs=-1, required=True, metavar="DATA...")(function)
+    return read_argument("data", nargs=-1, required=True, metavar="DATA...")(function)
 
 
 def reading_options(function: F) -> F:
@@ -117,7 +118,8 @@ def _reading(function: F, add_set: Callable[[Any], Any], *, parts: bool) -> F:
 
     return with_options(  # type: ignore[return-value]
         command,
-        click.option("--label", metavar="COLUMN", help="Column of the label, by name or number."),
+        click.option("--label", metavar="COLUMN",
+                     help="Column of the label, by name; by number if there is no header."),
         click.option("--qid", metavar="COLUMN",
                      help="Column of the query, for rankings; svmlight lines have it as "
                           "qid:NUMBER."),

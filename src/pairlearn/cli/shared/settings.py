@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 
 import click
 
+from pairlearn.cli.shared.numbers import NUMBER
 from pairlearn.register import REGISTERS, Register, nearest
 
 _PATH = re.compile(r"[a-z_]\w*(\.[a-z_]\w*)*", re.IGNORECASE)
@@ -77,7 +78,8 @@ def _value(text: str, typed: str) -> Any:
             raise click.UsageError(f'{typed} is not JSON; write it as {{"age": 1}}.') from None
     if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"":
         return text[1:-1]
-    for kind in (int, float):
+    # Python's own reader takes 1_000 and digits of all scripts; here these are texts.
+    for kind in (int, float) if NUMBER.fullmatch(text) else ():
         try:
             number = kind(text)
         except ValueError:

@@ -17,6 +17,7 @@ import click
 
 from pairlearn.cli.output import json_option
 from pairlearn.cli.shared.names import Named
+from pairlearn.cli.shared.paths import BESIDE_CHECKPOINT, FilePath, announce, force_option
 from pairlearn.cli.shared.settings import Settings, build, set_option
 from pairlearn.cli.stopping import Stopping, held
 from pairlearn.register import Part
@@ -181,9 +182,10 @@ def _parsed(line: str) -> dict[str, Any]:
 
 
 @click.command("stream")
-@click.option("-o", "--output", type=click.Path(dir_okay=False), metavar="FILE",
+@click.option("-o", "--output", type=FilePath("write", "model"), metavar="FILE",
               help="Write the model here when the input ends or is interrupted.")  # fmt: skip
-@click.option("--checkpoint", type=click.Path(dir_okay=False), metavar="FILE",
+@force_option
+@click.option("--checkpoint", type=FilePath("keep", beside=BESIDE_CHECKPOINT), metavar="FILE",
               help="Keep the state here, and go on from it.")  # fmt: skip
 @click.option("--every", type=click.IntRange(1), default=10_000, show_default=True,
               metavar="LINES", help="Lines between two checkpoints.")  # fmt: skip
@@ -246,6 +248,9 @@ def command(
     if resume:
         _tell_place(checkpoint, as_json)
         return
+    announce("read", "-", "standard input")
+    if live is not None and not live.isdecimal():
+        announce("write", live, "--live", kind="page")
     learner = _learner(loss, settings)
     watch = None if alarm is None else DriftAlarm(alarm, block=_alarm_block(alarm))
     talk = Conversation(learner, ProgressiveAUC(window), pending, watch)

@@ -14,6 +14,7 @@ import click
 
 from pairlearn.cli.output import typed_beside, with_options
 from pairlearn.cli.shared.names import names_in
+from pairlearn.cli.shared.paths import FilePath
 from pairlearn.cli.shared.reading import Reading, schema_to_plain, spelled
 from pairlearn.cli.shared.settings import Settings, naming, set_parts
 
@@ -79,9 +80,9 @@ def private_options(*, needs_bounds: bool) -> Callable[[F], F]:
                          help="The promise: the privacy parameter."),
             click.option("--delta", type=click.FloatRange(0, 1, min_open=True, max_open=True),
                          help="The promise: the failure probability."),
-            click.option("--ledger", type=click.Path(dir_okay=False), metavar="FILE",
+            click.option("--ledger", type=FilePath("keep", beside=[".lock"]), metavar="FILE",
                          help="The budget to pay from; see pairlearn privacy ledger."),
-            click.option("--bounds", type=click.Path(dir_okay=False), metavar="FILE",
+            click.option("--bounds", type=FilePath("read"), metavar="FILE",
                          help=f"With --private: a TOML file of public facts ({about})."),
         )  # fmt: skip
 

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from pairlearn.streams.readers.base import Reader
 
 
+#: More passes than this end on no machine.
+_MOST_PASSES = 1e9
+
+
 @dataclass(frozen=True, repr=False)
 class StreamSettings(Part):
     """The settings ``stream.FIELD`` of a training by chunks."""
@@ -49,6 +53,8 @@ class StreamSettings(Part):
 
         for name, least in (("n_passes", 1), ("window", 2), ("every", 1)):
             check_count(name, getattr(self, name), minimum=least)
+        if self.n_passes > _MOST_PASSES:
+            raise ValueError(f"n_passes must be at most {_MOST_PASSES:g}, got {self.n_passes:.3g}.")
         rows = self.shuffle_buffer
         if rows != "auto" and (type(rows) is not int or rows < 0 or rows == 1):
             raise ValueError(f'shuffle_buffer must be a number of rows, 0 or "auto", got {rows!r}.')

@@ -14,6 +14,7 @@ import click
 from pairlearn.cli.output import emit, json_option, show_warning
 from pairlearn.cli.shared.config import config_option
 from pairlearn.cli.shared.names import Named
+from pairlearn.cli.shared.paths import BESIDE_CHECKPOINT, FilePath, announce, force_option
 from pairlearn.cli.shared.problem_kinds import PROBLEMS
 from pairlearn.cli.shared.reading import (
     Reading,
@@ -108,8 +109,9 @@ class Options:
 
 @click.command("train")
 @data_argument
-@click.option("-o", "--output", type=click.Path(dir_okay=False),
+@click.option("-o", "--output", type=FilePath("write", "model"),
               help="Model file to write; by default NAME.safetensors in this folder.")  # fmt: skip
+@force_option
 @click.option("--problem", type=click.Choice(list(PROBLEMS)), default="auc", show_default=True,
               help="auc: order two classes; classes: tell any number apart; ranking: order grades, "
                    "within queries; entropy: robust regression; metric: distances by "
@@ -177,8 +179,11 @@ def command(**given: Any) -> None:
             raise setting.refuse(f"{way} does not learn a stream; leave it out.")
     if options.privacy.private:
         refuse_beside_private("data", "output", "as_json", "feature_map", "settings")
+        output = options.output or f"{Path(options.data[0]).stem}.safetensors"
+        announce("write", output, "-o", kind="model")
+        announce("write", f"{output}.certificate.json", "the certificate", kind="certificate")
         result = train_privately(
-            options.data, options.output, options.privacy, options.reading, options.parts()
+            options.data, output, options.privacy, options.reading, options.parts()
         )
         emit(*result, as_json=options.as_json)
     elif options.dask is not None:
@@ -208,10 +213,13 @@ def _train(options: Options) -> None:
         _show_plan(options, form)
         return
     output = _output_of(options.output, options.data)
+    path = checkpoint_of(stream, output, options.data) if how == "stream" else None
+    if path is not None:
+        said = "the checkpoint" if stream.checkpoint is None else "--set stream.checkpoint"
+        announce("keep", path, said, kind="checkpoint" * stream.fresh, beside=BESIDE_CHECKPOINT)
     begin = time.perf_counter()
     model = PROBLEMS[options.problem].make(parts, options.seed)
     found = open_training_data(options.data, options.reading, options.problem, form, how)
-    path = checkpoint_of(stream, output, options.data) if how == "stream" else None
     if found.plan is not None and not options.as_json:
         click.echo("\n".join([*decided_lines(found.plan, found.n_rows), ""]))
     from pairlearn.models import write_model
@@ -312,15 +320,7 @@ def _output_of(output: str | None, data: tuple[str, ...]) -> str:
     while Path(stem).suffix in (".gz", ".xz", ".bz2", ".zst"):
         stem = Path(stem).stem
     output = f"{Path(stem).stem or stem}.safetensors"
-    if Path(output).exists():
-        from pairlearn.models import ModelFileError, read_model
-
-        try:
-            read_model(output, allow_unregistered=True)
-        except ModelFileError:
-            raise click.UsageError(
-                f"{output} exists and is no model; name the model with -o."
-            ) from None
+    announce("write", output, "-o", kind="model")
     return output
 
 
@@ -349,9 +349,15 @@ def _offline(
             with warnings.catch_warnings():
                 warnings.showwarning = show_warning
                 warnings.simplefilter("always")
+                # The solver keeps the model so far; the program does not.
+                warnings.filterwarnings("ignore", "Interrupted after")
                 model.fit(X, y, **({} if qid is None else {"qid": qid}))
+            if stop.received is not None:
+                raise KeyboardInterrupt
             facts = facts_of_fit(model, X, y, names=found.feature_names, encoder=found.encoder,
                                  seed=seed, qid=qid)  # fmt: skip
+            if stop.received is not None:
+                raise KeyboardInterrupt
             return model.to_record({"rows_refused": n_refused}), facts
     except KeyboardInterrupt:
         click.echo("pairlearn: interrupted; nothing was written", err=True)

@@ -23,6 +23,7 @@ from pairlearn.register import Part, Register
 from pairlearn.schedules import SCHEDULES, Schedule
 from pairlearn.solvers.rows import Rows
 from pairlearn.solvers.solution import Trace
+from pairlearn.solvers.two_classes import n_steps_of
 from pairlearn.typing import Vector
 from pairlearn.validation import check_positive
 
@@ -166,7 +167,7 @@ def auto_steps(n_passes: float | str, n: int, *, budget: int, most_passes: int =
     """
     if n_passes == "auto":
         return int(np.clip(budget, n, most_passes * n))
-    return max(int(np.ceil(check_positive("n_passes", n_passes) * n)), 1)  # type: ignore[arg-type]
+    return n_steps_of(n_passes, n)  # type: ignore[arg-type]
 
 
 @SOLVERS.add("sgd")

@@ -130,8 +130,6 @@ def write_page(page: Page, folder: str | Path) -> Path:
             links.append(f'<li><a href="#{anchor}">{html.escape(part.title)}</a></li>')
         title = f"<{level}>{html.escape(part.title)}</{level}>"
         sections.append(f'<section id="{anchor}">{title}{_body(part)}</section>')
-        if isinstance(part, (Table, Figure)):
-            _write_csv(part, folder / f"{part.name}.csv")
     frame = resources.files("pairlearn.experiments.report").joinpath("page.html").read_text("utf-8")
     text = Template(frame).substitute(
         title=html.escape(page.title),
@@ -141,7 +139,11 @@ def write_page(page: Page, folder: str | Path) -> Path:
         sections="\n".join(sections),
     )
     target = folder / "index.html"
+    # The page comes first: a folder that holds one is known as ours, even after a kill.
     atomic_write(target, text.encode())
+    for part in page.parts:
+        if isinstance(part, (Table, Figure)):
+            _write_csv(part, folder / f"{part.name}.csv")
     return target
 
 

@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
+from pairlearn.atomic import cure_of
 from pairlearn.streams.readers.base import ReadError, digest
 
 #: Bytes of the beginning that go into a fingerprint.
@@ -111,6 +112,7 @@ class ByteSource:
             kind = _kind(head)
             self._plain = kind == "text"
             self._raw: BinaryIO = _open(path)
+            self._before = os.fstat(self._raw.fileno())
             self._content = self._decompress(kind)
             live = False
         else:
@@ -188,6 +190,11 @@ class ByteSource:
             raise
 
     def _damaged(self, error: BaseException) -> ReadError:
+        if isinstance(error, OSError) and error.errno is not None:
+            return ReadError(
+                f"{self.name} cannot be read after byte {self.offset}: {_reason(error)}; "
+                f"{cure_of(error)}."
+            )
         return ReadError(
             f"{self.name} cannot be read after byte {self.offset}: {_reason(error)}; "
             "it is damaged or cut short, write it again."
@@ -230,7 +237,20 @@ class ByteSource:
             size = len(part)
             view[:size] = part
         self.offset += size
+        if not size and len(view) and self.can_reopen:
+            self._check_same()
         return size
+
+    def _check_same(self) -> None:
+        """Refuse a file that was cut or rewritten meanwhile; it may have grown."""
+        before, now = self._before, os.fstat(self._raw.fileno())
+        if not stat.S_ISREG(now.st_mode):
+            return
+        cut = now.st_size < before.st_size
+        if cut or (now.st_size == before.st_size and now.st_mtime_ns != before.st_mtime_ns):
+            raise ReadError(
+                f"{self.name} changed while it was read; wait until it is complete and start again."
+            )
 
     def close(self) -> None:
         """Close the file; a pipe stays open for its owner."""

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import math
 import os
 import re
@@ -15,6 +16,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pairlearn.atomic import described
 from pairlearn.streams.readers.base import Chunk, Position, Reader, ReadError, digest
 from pairlearn.streams.readers.byte_source import HEAD, check_file, sniff
 from pairlearn.streams.readers.consumed import Consumed, parse_marks
@@ -81,7 +83,7 @@ class _Array:
         rows = np.empty((stop - begin, *self.shape[1:]), dtype=self._dtype)
         view = memoryview(rows.reshape(-1).view(np.uint8))  # type: ignore[arg-type]
         address, at, finite = rows.ctypes.data, 0, True
-        with open(self.path, "rb", buffering=0) as file:
+        with self._told(), open(self.path, "rb", buffering=0) as file:
             file.seek(self._offset + begin * self._row_bytes)
             while at < len(view):
                 size = file.readinto(view[at : at + _PIECE])
@@ -90,6 +92,14 @@ class _Array:
                 finite &= consumed.take_at(address + at, size, self._dtype)
                 at += size
         return rows, finite and bool(np.isfinite(rows.reshape(-1)[-consumed.block :]).all())
+
+    @contextlib.contextmanager
+    def _told(self) -> Iterator[None]:
+        """Name the file in errors of the system."""
+        try:
+            yield
+        except OSError as error:
+            raise ReadError(described(error, str(self.path))) from None
 
     def head(self) -> bytes:
         with open(self.path, "rb") as file:

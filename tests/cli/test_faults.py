@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A full disk, a network that fails, files that change: one line, and nothing half-written."""
+
+from __future__ import annotations
+
+import errno
+import gzip
+import io
+import math
+import os
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from pairlearn import atomic
+from pairlearn.cli.program import program
+from pairlearn.cli.running import run
+from pairlearn.streams.readers import byte_source
+from pairlearn.streams.readers.base import ReadError
+from pairlearn.streams.readers.byte_source import ByteSource
+
+LINES = b'{"x": {"a": 1}, "y": 1}\n{"x": {"a": 2}, "y": 0}\n'
+WRITES = {
+    "train": ["train", "d.csv", "--label", "y", "-o", "out"],
+    "stream training": ["train", "d.csv", "--label", "y", "--fit", "stream", "-o", "out"],
+    "predict": ["predict", "m", "d.csv", "-o", "out"],
+    "export": ["export", "m", "--to", "json", "-o", "out"],
+    "stream": ["stream", "-o", "out"],
+    "checkpoint": ["stream", "--checkpoint", "out"],
+}
+CURES = {
+    errno.ENOSPC: "free space or choose another folder",
+    errno.EDQUOT: "free space or choose another folder",
+    errno.EFBIG: "free space or choose another folder",
+    errno.EROFS: "choose another folder, or change its permissions",
+    errno.EACCES: "choose another folder, or change its permissions",
+    errno.EIO: "look whether the disk or the network is in order",
+    errno.ESTALE: "look whether the disk or the network is in order",
+}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("made")
+    rows = (f"{math.sin(k)},{math.cos(3 * k)},{int(math.sin(k + 0.4) > 0)}\n" for k in range(60))
+    (folder / "d.csv").write_text("a,b,y\n" + "".join(rows))
+    arguments = ["train", folder / "d.csv", "--label", "y", "-o", folder / "m"]
+    assert run(program, [str(a) for a in arguments]) == 0
+    return folder
+
+
+@pytest.fixture
+def folder(tmp_path, made, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("d.csv", "m"):
+        (tmp_path / name).write_bytes((made / name).read_bytes())
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(LINES)))
+    return tmp_path
+
+
+def failing(monkeypatch, place, code):
+    """Let the system refuse at one place of a write."""
+
+    def fail(*arguments, **options):
+        raise OSError(code, os.strerror(code))
+
+    owner, name = {
+        "fsync": (atomic.os, "fsync"),
+        "rename": (atomic.os, "replace"),
+    }[place]
+    monkeypatch.setattr(owner, name, fail)
+
+
+@pytest.mark.parametrize("code", CURES)
+@pytest.mark.parametrize("place", ["fsync", "rename"])
+@pytest.mark.parametrize("command", ["predict", "export", "stream", "checkpoint"])
+def test_a_write_that_fails(folder, monkeypatch, capsys, command, place, code):
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    with monkeypatch.context() as patched:
+        failing(patched, place, code)
+        assert run(program, WRITES[command]) == 1
+    [line] = [x for x in capsys.readouterr().err.splitlines() if "error:" in x]
+    assert "out" in line
+    assert os.strerror(code) in line
+    assert CURES[code] in line
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("command", ["train", "stream training"])
+def test_a_model_that_cannot_be_written(folder, monkeypatch, capsys, command):
+    with monkeypatch.context() as patched:
+        failing(patched, "rename", errno.ENOSPC)
+        assert run(program, WRITES[command]) == 1
+    assert "No space left on device; free space" in capsys.readouterr().err
+    assert not [path for path in folder.iterdir() if path.suffix == ".tmp"]
+    assert not (folder / "out").exists()
+    assert run(program, WRITES[command]) == 0
+
+
+def test_a_file_that_is_too_large(folder, capsys):
+    """The limit of the system, in the middle of a file (Python ignores its signal)."""
+    import resource
+
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    (folder / "out").write_text("line,score\n1,0.5\n")
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (512, before[1]))
+        status = run(program, WRITES["predict"])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert status == 1
+    assert "error: out: File too large; free space or choose" in capsys.readouterr().err
+    assert (folder / "out").read_text() == "line,score\n1,0.5\n"
+    assert sorted(path.name for path in folder.iterdir()) == ["d.csv", "m", "out"]
+
+
+@pytest.mark.parametrize("code", [errno.EIO, errno.ESTALE])
+def test_a_read_that_fails(folder, monkeypatch, capsys, code):
+    """A network may fail after the first bytes; nothing is written then."""
+    true_open = byte_source._open
+
+    class Failing(io.RawIOBase):
+        def __init__(self, file):
+            self.file, self.left = file, 100
+
+        def fileno(self):
+            return self.file.fileno()
+
+        def read(self, size=-1):
+            if self.left <= 0:
+                raise OSError(code, os.strerror(code))
+            self.left -= size
+            return self.file.read(size)
+
+        def readinto(self, view):
+            raise OSError(code, os.strerror(code))
+
+        def close(self):
+            self.file.close()
+            super().close()
+
+    monkeypatch.setattr(byte_source, "HEAD", 100)
+    monkeypatch.setattr(byte_source, "_open", lambda path: Failing(true_open(path)))
+    assert run(program, WRITES["predict"]) == 1
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1
+    assert f"d.csv cannot be read after byte 100: {os.strerror(code)}; look whether the disk" in err
+    assert sorted(path.name for path in folder.iterdir()) == ["d.csv", "m"]
+
+
+def read_all(source, meanwhile):
+    """Read a source to its end; something happens after the first bytes."""
+    view, total = memoryview(bytearray(1000)), source.readinto(memoryview(bytearray(10)))
+    meanwhile()
+    while size := source.readinto(view):
+        total += size
+    return total
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_text_that_changes(tmp_path, packed):
+    text = np.random.default_rng(0).bytes(300_000).hex().encode()
+    data = gzip.compress(text) if packed else text
+    path = tmp_path / "d"
+
+    def source():
+        path.write_bytes(data)
+        os.utime(path, (1, 1))
+        return ByteSource(path)
+
+    assert read_all(source(), lambda: None) == len(text)
+    for meanwhile in (lambda: os.truncate(path, 200_000), lambda: os.utime(path, (2, 2))):
+        with pytest.raises(ReadError, match=r"changed while it was read|damaged or cut short"):
+            read_all(source(), meanwhile)
+    assert read_all(source(), path.unlink) == len(text)  # an open file stays readable
+
+    def grow():
+        with path.open("ab") as file:
+            file.write(data)
+
+    assert read_all(source(), grow) == 2 * len(text)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("form", ["npy", "parquet", "arrow"])
+@pytest.mark.parametrize("change", ["cut", "vanish"])
+def test_a_table_of_numbers_that_changes(tmp_path, form, change):
+    """No file is mapped into memory, where a cut would end the process."""
+    from pairlearn.streams.readers.open import open_reader
+    from pairlearn.streams.readers.schema import Schema
+
+    path = tmp_path / f"d.{form}"
+    table = np.random.default_rng(0).normal(size=(60_000, 3))
+    if form == "npy":
+        np.save(path, table)
+    else:
+        import pyarrow as pa
+        import pyarrow.feather
+        import pyarrow.parquet
+
+        made = pa.table({name: table[:, k] for k, name in enumerate("aby")})
+        if form == "parquet":
+            pyarrow.parquet.write_table(made, path, row_group_size=5_000)
+        else:
+            pyarrow.feather.write_feather(made, path, compression="uncompressed", chunksize=5_000)
+    label = 2 if form == "npy" else "y"
+    chunks = iter(open_reader(path, Schema(label=label), format=form, chunk_rows=5_000))
+    n = len(next(chunks).X)
+    if change == "cut":
+        os.truncate(path, path.stat().st_size // 2)
+    else:
+        path.unlink()
+    said = ""
+    try:
+        n += sum(len(chunk.X) for chunk in chunks)
+    except ReadError as error:
+        said = str(error)
+    # a file that was open may be read to its end after its name is gone
+    assert str(path) in said or (change, n) == ("vanish", 60_000)
