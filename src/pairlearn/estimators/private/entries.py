@@ -1,0 +1,411 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What users call of the private part of this library, each as an entry for audits.
+
+A further one takes about ten lines: how it is called, and what it makes public.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import fields, replace
+from itertools import pairwise, permutations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from pairlearn.estimators.private.auc import PrivateAUCClassifier
+from pairlearn.estimators.private.continual import PrivateAUCContinual
+from pairlearn.estimators.private.metric import PrivateMetricLearner
+from pairlearn.estimators.private.running import PrivateRunning
+from pairlearn.estimators.private.stream import PrivateAUCStream
+from pairlearn.privacy.accounting.certificate import Certificate, Release
+from pairlearn.privacy.audit.entry import Entry, plain
+from pairlearn.privacy.audit.neighbours import (
+    PublicNeighbours,
+    Table,
+    neighbouring_persons,
+    neighbouring_tables,
+    public_neighbours,
+)
+from pairlearn.privacy.audit.tape import replayed
+from pairlearn.privacy.evaluation import private_roc_auc, private_roc_curve
+from pairlearn.privacy.mechanisms.base import PublicSetting
+from pairlearn.privacy.mechanisms.by_name import get_mechanism
+from pairlearn.privacy.mechanisms.localized_sgd import LocalizedPairSGD
+from pairlearn.privacy.quartiles import PrivateBounds
+from pairlearn.privacy.selection import select_privately
+from pairlearn.solvers.descent.localized import stage_sizes
+from pairlearn.typing import Vector
+
+PrivateEstimator = PrivateAUCClassifier | PrivateMetricLearner
+
+#: Pieces of a stream, and releases of a continual one: not a power of two, so that the tree has
+#: complete and incomplete branches.
+_PIECES = 5
+
+
+class FitEntry(Entry):
+    """`fit` of a private estimator, on rows or on persons with all their rows."""
+
+    def __init__(
+        self, estimator: PrivateEstimator, *, n: int = 64, n_features: int = 4,
+        persons: bool = False, name: str | None = None,
+    ) -> None:  # fmt: skip
+        if estimator.delta is None:
+            raise ValueError("an audit needs one claim, got delta=None; give delta.")
+        self.epsilon, self.delta = estimator.epsilon, estimator.delta
+        if estimator.n_examples is None and estimator.neighbours == "add_remove":
+            estimator = clone(estimator).set_params(n_examples=n)
+        self.estimator: Any = estimator
+        self.n, self.persons = n, persons
+        self.width = estimator.public_width() or n_features
+        self.name = name or f"{type(estimator).__name__}.fit"
+        self._model = self._fresh()
+        self._n_runs = 0
+        lower, upper = estimator.public_bounds(self.width)
+        # New examples: their scores are public.
+        self._probes, self._few = np.linspace(lower, upper, 5), np.linspace(lower, upper, 3)
+
+    @property
+    def secret_draws(self) -> bool:  # type: ignore[override]
+        """Whether the mechanism keeps its choice of examples secret."""
+        chosen = getattr(self.estimator, "mechanism", None)
+        return chosen is not None and get_mechanism(chosen).secret_draws
+
+    def pairs(self) -> Sequence[PublicNeighbours]:
+        """Return neighbouring tables within the public bounds."""
+        make = neighbouring_persons if self.persons else public_neighbours
+        return make(
+            *self.estimator.public_bounds(self.width), tuple(self.estimator.labels), n=self.n,
+            neighbours=self.estimator.neighbours,
+        )  # fmt: skip
+
+    def run(self, table: Table) -> Any:
+        """Fit: the same object again, and every other time a new one."""
+        self._n_runs += 1
+        if self._n_runs % 2:
+            self._model = self._fresh()
+        return self._fitted(self._model, table)
+
+    def public(self, result: Any) -> dict[str, Any]:
+        """Return attributes, the model file and the answers to new examples."""
+        return observed(result, self._probes)
+
+    def numbers(self, result: Any) -> Vector:
+        """Return the numbers among the attributes, and scores."""
+        return public_numbers(result, self._few)
+
+    def certificate(self, result: Any) -> Certificate | None:
+        """Return the certificate."""
+        certificate: Certificate = result.certificate_
+        return certificate
+
+    def problems(self, result: Any) -> list[str]:
+        """Return a wrong unit, and steps of Algorithm 3 that are not proved to be non-expansive."""
+        found = []
+        certificate = result.certificate_
+        wrong_unit = (certificate.unit == "example") == self.persons
+        if wrong_unit or certificate.neighbours != self.estimator.neighbours:
+            found.append(f"the certificate is about {certificate.unit}s ({certificate.neighbours})")
+        mechanism = getattr(result, "mechanism", None)
+        if isinstance(mechanism, str):
+            mechanism = get_mechanism(mechanism)
+        if isinstance(mechanism, LocalizedPairSGD) and certificate.releases:
+            lower, upper = self.estimator.public_bounds(self.width)
+            bounds = mechanism.bounds(
+                PublicSetting.make(
+                    certificate.n_examples, lower=lower, upper=upper, epsilon=self.epsilon,
+                    delta=self.delta, levels=self.estimator.levels,
+                )
+            )  # fmt: skip
+            first = certificate.releases[0]
+            size = stage_sizes(certificate.n_examples)[0]
+            n_steps = math.ceil(size * math.log(4.0 / self.delta))
+            unit_change = first.sensitivity * 2.0 * n_steps / ((n_steps - 1) * (n_steps - 2))
+            curved = unit_change / bounds.change * bounds.smoothness
+            if curved > 2.0 * (1.0 + 1e-6):
+                found.append(f"the first stage has steps of {curved:.4g}/L, above the proved 2/L")
+        return found
+
+    def _fresh(self) -> Any:
+        model = clone(self.estimator)
+        model.ledger = None
+        return model
+
+    def _fitted(self, model: Any, table: Table) -> Any:
+        if self.persons:
+            return model.fit(table.X, table.y, groups=table.groups)
+        return model.fit(table.X, table.y)
+
+
+class StreamEntry(FitEntry):
+    """A stream that is learned in pieces and released once."""
+
+    def _fitted(self, model: Any, table: Table) -> Any:
+        model = self._fresh()
+        for piece in _pieces(table):
+            model.partial_fit(*piece)
+        return model.release()
+
+
+class ContinualEntry(FitEntry):
+    """A stream that is released after each piece: all releases together."""
+
+    def pairs(self) -> Sequence[PublicNeighbours]:
+        """Return tables that differ in one place: the time of an example is public."""
+        return [pair for pair in super().pairs() if pair.rows is None]
+
+    def run(self, table: Table) -> Any:
+        """Return what each release made public, and the model after the last."""
+        model, seen = self._fresh(), []
+        for piece in _pieces(table):
+            model.partial_fit(*piece).release()
+            seen.append({name: value for name, value in vars(model).items() if name.endswith("_")})
+        return seen, model
+
+    def public(self, result: Any) -> dict[str, Any]:
+        """Return the attributes after each release, and the last model."""
+        seen, model = result
+        each = {
+            f"{name} of release {k + 1}": plain(value)
+            for k, one in enumerate(seen)
+            for name, value in one.items()
+        }
+        return each | observed(model, self._probes)
+
+    def numbers(self, result: Any) -> Vector:
+        """Return the numbers of all releases."""
+        return np.concatenate([_float_attributes(one) for one in result[0]])
+
+    def certificate(self, result: Any) -> Certificate | None:
+        """Return the certificate, which is about all releases."""
+        return super().certificate(result[1])
+
+    def listed(self, result: Any) -> Sequence[Release]:
+        """Return the level of the tree that each noisy vector belongs to."""
+        levels = self.certificate(result).releases  # type: ignore[union-attr]
+        n_releases = self.estimator.n_releases
+        made = []
+        for t in range(1, len(result[0]) + 1):
+            level = (t & -t).bit_length() - 1
+            listed = levels[level]
+            made.append(replace(listed, dimension=listed.dimension // (n_releases >> level)))
+        return made
+
+    def problems(self, result: Any) -> list[str]:
+        """See `FitEntry.problems`."""
+        return super().problems(result[1])
+
+
+def _pieces(table: Table) -> list[tuple[Any, ...]]:
+    cuts = [len(table.X) * k // _PIECES for k in range(_PIECES + 1)]
+    columns = (table.X, table.y) if table.groups is None else (table.X, table.y, table.groups)
+    return [tuple(one[a:b] for one in columns) for a, b in pairwise(cuts)]
+
+
+class EvaluationEntry(Entry):
+    """`private_roc_auc` or `private_roc_curve`, of scores between -1 and 1."""
+
+    def __init__(
+        self, function: Any = private_roc_auc, *, n: int = 64, epsilon: float = 1.0,
+        delta: float = 1e-3, persons: bool = False, **options: Any,
+    ) -> None:  # fmt: skip
+        self.function, self.n, self.epsilon, self.delta = function, n, epsilon, delta
+        self.persons, self.options, self.name = persons, options, function.__name__
+
+    def pairs(self) -> Sequence[PublicNeighbours]:
+        """Return neighbouring tables of one score for each row."""
+        return neighbouring_tables((-1.0, 1.0), n=self.n, persons=self.persons)
+
+    def run(self, table: Table) -> Any:
+        """Evaluate."""
+        groups = {"groups": table.groups} if self.persons else {}
+        scores = [row[0] for row in table.X]
+        return self.function(
+            table.y, scores, epsilon=self.epsilon, delta=self.delta, **groups, **self.options
+        )
+
+    def public(self, result: Any) -> dict[str, Any]:
+        """Return all fields."""
+        return {one.name: plain(getattr(result, one.name)) for one in fields(result)}
+
+    def numbers(self, result: Any) -> Vector:
+        """Return the fields that are numbers."""
+        values = [getattr(result, one.name) for one in fields(result)]
+        return np.concatenate(
+            [np.ravel(value) for value in values if isinstance(value, (float, np.ndarray))]
+        )
+
+    def certificate(self, result: Any) -> Certificate | None:
+        """Return the certificate."""
+        certificate: Certificate = result.certificate
+        return certificate
+
+
+class SelectionEntry(Entry):
+    """`select_privately` among three models, whose law is known exactly."""
+
+    n_models = 3
+
+    def __init__(self, *, n: int = 64, epsilon: float = 1.0, persons: bool = False) -> None:
+        self.n, self.epsilon, self.delta, self.persons = n, epsilon, 0.0, persons
+        self.name = "select_privately"
+
+    def pairs(self) -> Sequence[PublicNeighbours]:
+        """Return neighbouring tables of three scores for each row."""
+        still, signs = np.zeros((self.n, self.n_models)), -np.ones(self.n)
+        pairs = []
+        for place in (0, self.n // 2, self.n - 1):
+            X, other, y = still.copy(), still.copy(), signs.copy()
+            # One example decides: it ranks the first model best, or the second.
+            X[place], other[place], y[place] = (1.0, -1.0, 0.0), (-1.0, 1.0, 0.0), 1.0
+            name = f"the best model changes, row {place + 1}"
+            groups = [f"person {k}" for k in range(self.n)] if self.persons else None
+            pairs.append(PublicNeighbours(name, Table(X, y, groups), Table(other, y, groups)))
+        usual = neighbouring_tables(
+            (-1.0, 1.0), n=self.n, n_features=self.n_models, labels=(-1, 1), persons=self.persons
+        )
+        # The secret order is that of the models, not of the rows.
+        return [*pairs, *(replace(pair, rows=None) for pair in usual)]
+
+    def run(self, table: Table) -> Any:
+        """Choose."""
+        groups = {"groups": table.groups} if self.persons else {}
+        return select_privately(table.X, table.y, epsilon=self.epsilon, **groups)
+
+    def numbers(self, result: Any) -> Vector:
+        """Return the choice."""
+        return np.array([float(result)])
+
+    def law(self, table: Table) -> Vector:
+        """Return the probability of each choice, from the coins that were asked for.
+
+        Let each model come first and show heads. It must be chosen, and its coin is then known.
+        Permute and flip visits the models in a uniform order until the first heads.
+        """
+        heads = np.empty(self.n_models)
+        for first in range(self.n_models):
+            order = np.roll(np.arange(self.n_models), -first)
+            with replayed(draws=[order], coins=[True]) as tape:
+                chosen = self.run(table)
+            if chosen != first or len(tape.coins) != 1:
+                # The choice does not depend on chance.
+                return np.eye(self.n_models)[chosen]
+            numerator, denominator, _ = tape.coins[0]
+            heads[first] = math.exp(-numerator / denominator)
+        law = np.zeros(self.n_models)
+        orders = list(permutations(range(self.n_models)))
+        for order in orders:
+            reached = 1.0 / len(orders)
+            for model in order:
+                law[model] += reached * heads[model]
+                reached *= 1.0 - heads[model]
+        return law
+
+
+def entry_of(estimator: PrivateEstimator, **options: Any) -> FitEntry:
+    """Return the entry for an estimator: streams are learned in pieces."""
+    if isinstance(estimator, PrivateAUCContinual):
+        return ContinualEntry(estimator, **options)
+    kind = StreamEntry if isinstance(estimator, PrivateRunning) else FitEntry
+    return kind(estimator, **options)
+
+
+def audit_entries(
+    *, n: int = 32, n_features: int = 2, epsilon: float = 1.0, delta: float = 1e-3,
+    neighbours: str = "replace",
+) -> dict[str, Entry]:  # fmt: skip
+    """Return what a user of this library calls on private data, for `audit_entry`.
+
+    Training over partitions and the program have entries of their own; ``pairlearn privacy audit
+    --what`` names all of them.
+
+    Parameters
+    ----------
+    n : int, default=32
+        Number of examples, or of persons.
+    n_features : int, default=2
+        Number of features.
+    epsilon, delta : float
+        The claim.
+    neighbours : {"replace", "add_remove"}, default="replace"
+        The neighbouring relation. What is proved for "replace" only is left out for the other.
+
+    Returns
+    -------
+    dict
+        The entries by name.
+
+    Examples
+    --------
+    >>> list(audit_entries(neighbours="add_remove"))
+    ['fit', 'groups', 'bounds', 'stream', 'metric']
+    """
+    claim: dict[str, Any] = {"epsilon": epsilon, "delta": delta}
+    common: dict[str, Any] = {**claim, "neighbours": neighbours, "bounds": (-1.0, 1.0)}
+    size = {"n": n, "n_features": n_features}
+    classifier = PrivateAUCClassifier(**common, n_examples=n)
+    searching = PrivateAUCClassifier(**{**common, "bounds": PrivateBounds(-1, 1)}, n_examples=n)
+    entries: dict[str, Entry] = {
+        "fit": FitEntry(classifier, **size),
+        "groups": FitEntry(classifier, **size, persons=True, name="fit with groups"),
+        "bounds": FitEntry(searching, **size, persons=True, name="fit with PrivateBounds"),
+        "stream": StreamEntry(PrivateAUCStream(n, **common), **size),
+        "metric": FitEntry(PrivateMetricLearner(**common, n_examples=n), **size),
+    }
+    if neighbours == "replace":
+        del common["neighbours"]
+        cuts = np.linspace(-0.5, 0.5, 3)
+        entries |= {
+            "continual": ContinualEntry(PrivateAUCContinual(n, 6, **common), **size),
+            "evaluation": EvaluationEntry(n=n, **claim),
+            "curve": EvaluationEntry(private_roc_curve, n=n, **claim, thresholds=cuts),
+            "selection": SelectionEntry(n=n, epsilon=epsilon),
+        }
+    return entries
+
+
+def observed(model: Any, probes: Vector) -> dict[str, Any]:
+    """Return everything public about a fitted estimator, as plain values to compare."""
+    seen: dict[str, Any] = {
+        name: plain(value) for name, value in vars(model).items() if name.endswith("_")
+    }
+    record = model.to_record()
+    seen["model file"] = (
+        {name: array.tobytes() for name, array in record.arrays.items()},
+        json.dumps([record.parameters, record.provenance, record.certificate], sort_keys=True),
+    )
+    for name in ("decision_function", "predict_proba", "predict", "transform"):
+        numbers = _answer(model, name, probes)
+        if numbers is not None:
+            seen[name] = numbers.tolist()
+    return seen
+
+
+def _answer(model: Any, name: str, probes: Vector) -> NDArray[Any] | None:
+    """Return the result of a method on new examples; None if there is no such method."""
+    method = getattr(model, name, None)
+    return None if method is None else np.asarray(method(probes))
+
+
+def public_numbers(model: Any, probes: Vector) -> Vector:
+    """Return the public numbers of a fitted estimator that an attack uses."""
+    parts = [_float_attributes(vars(model))]
+    for name in ("decision_function", "predict_proba", "transform"):
+        numbers = _answer(model, name, probes)
+        if numbers is not None:
+            parts.append(np.ravel(numbers))
+    return np.concatenate(parts)
+
+
+def _float_attributes(attributes: dict[str, Any]) -> Vector:
+    arrays = [
+        np.ravel(value)
+        for name, value in sorted(attributes.items())
+        if name.endswith("_") and isinstance(value, np.ndarray) and value.dtype.kind == "f"
+    ]
+    return np.concatenate(arrays)
