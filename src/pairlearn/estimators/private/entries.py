@@ -43,9 +43,8 @@ from pairlearn.typing import Vector
 
 PrivateEstimator = PrivateAUCClassifier | PrivateMetricLearner
 
-#: Pieces of a stream, and releases of a continual one: not a power of two, so that the tree has
-#: complete and incomplete branches.
-_PIECES = 5
+#: Pieces of a stream, and releases of a continual one; `places` puts changes at their boundaries.
+_PIECES = 4
 
 
 class FitEntry(Entry):
@@ -150,6 +149,14 @@ class StreamEntry(FitEntry):
         for piece in _pieces(table):
             model.partial_fit(*piece)
         return model.release()
+
+    def problems(self, result: Any) -> list[str]:
+        """Return also that the stream was released a second time."""
+        try:
+            result.release()
+        except ValueError:
+            return super().problems(result)
+        return ["the stream can be released a second time without being paid for"]
 
 
 class ContinualEntry(FitEntry):

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,11 +44,12 @@ class ExactCheck:
 
 @dataclass(frozen=True)
 class _Run:
-    """One run: its result, its tape, and the warnings that the user saw."""
+    """One run, as seen before the next one begins: an object may be fitted again."""
 
-    result: Any
-    tape: Tape
-    warned: list[str]
+    public: dict[str, Any]
+    certificate: Certificate | None
+    listed: Sequence[Release] | None
+    problems: list[str]
 
 
 def check_entry(entry: Entry) -> ExactCheck:
@@ -70,12 +72,11 @@ def check_entry(entry: Entry) -> ExactCheck:
 
 def _check(entry: Entry, pair: PublicNeighbours) -> tuple[list[str], float, float | None]:
     """Return the findings, the distance as a share of the claim, and the claimed mu."""
-    with recorded() as tape:
-        mine = _run(entry, pair.first, tape)
+    tape, mine = _run(entry, pair.first, recorded())
     coins = [answer for *_, answer in tape.coins]
-    with replayed(tape.outputs, tape.draws, rows=pair.rows, coins=coins) as other:
-        theirs = _run(entry, pair.second, other)
-    found = _differences(entry, mine, theirs)
+    again = replayed(tape.outputs, tape.draws, rows=pair.rows, coins=coins)
+    other, theirs = _run(entry, pair.second, again)
+    found = _differences(mine.public, theirs.public)
     law, other_law = entry.law(pair.first), entry.law(pair.second)
     if law is not None and other_law is not None:
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -83,7 +84,7 @@ def _check(entry: Entry, pair: PublicNeighbours) -> tuple[list[str], float, floa
         if not ratio <= entry.epsilon * (1.0 + _ROUNDING):
             found.append(f"an outcome is exp({ratio:.4g}) times as likely on the neighbour")
         return found, ratio / entry.epsilon, None
-    certificate = entry.certificate(mine.result)
+    certificate = mine.certificate
     if certificate is not None:
         found += [problem.rstrip(".") for problem in accounting_problems(certificate)]
         if (certificate.epsilon, certificate.delta) != (entry.epsilon, entry.delta):
@@ -91,7 +92,7 @@ def _check(entry: Entry, pair: PublicNeighbours) -> tuple[list[str], float, floa
                 f"({certificate.epsilon:g}, {certificate.delta:g}) is certified, but "
                 f"({entry.epsilon:g}, {entry.delta:g}) was asked for"
             )
-    found += entry.problems(mine.result)
+    found += mine.problems
     shapes = [[value.size for value in one.values] for one in (tape, other)]
     if shapes[0] != shapes[1] or tape.scales != other.scales:
         found.append("other numbers, or other noise, are released on the neighbour")
@@ -100,11 +101,10 @@ def _check(entry: Entry, pair: PublicNeighbours) -> tuple[list[str], float, floa
         float(np.linalg.norm(a - b)) / scale
         for a, b, scale in zip(tape.values, other.values, tape.scales, strict=True)
     ]
-    listed = entry.listed(mine.result)
-    if listed is not None:
-        found += _unlisted(tape, listed, certificate)
-        if len(listed) == len(distances):
-            found += _too_far(distances, listed)
+    if mine.listed is not None:
+        found += _unlisted(tape, mine.listed, certificate)
+        if len(mine.listed) == len(distances):
+            found += _too_far(distances, mine.listed)
     if certificate is not None and certificate.composition == "mixture":
         if len(distances) == len(certificate.releases):
             found += mixture_problems(certificate, tape.draws, distances, pair.place)
@@ -116,19 +116,20 @@ def _check(entry: Entry, pair: PublicNeighbours) -> tuple[list[str], float, floa
     return found, total / allowed, None if certificate is None else certificate.mu
 
 
-def _run(entry: Entry, table: Table, tape: Tape) -> _Run:
+def _run(entry: Entry, table: Table, noise: AbstractContextManager[Tape]) -> tuple[Tape, _Run]:
+    """Run on a table; return the tape of the noise, and what the user sees."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        result = entry.run(table)
-    return _Run(result, tape, [str(warning.message) for warning in caught])
+        with noise as tape:
+            result = entry.run(table)
+        public = {**entry.public(result), "warnings": [str(one.message) for one in caught]}
+    seen = _Run(public, entry.certificate(result), entry.listed(result), entry.problems(result))
+    return tape, seen
 
 
-def _differences(entry: Entry, mine: _Run, theirs: _Run) -> list[str]:
+def _differences(mine: dict[str, Any], theirs: dict[str, Any]) -> list[str]:
     """Return what differs on the neighbour though the noisy values are the same."""
-    ours, others = entry.public(mine.result), entry.public(theirs.result)
-    differ = [name for name in {**ours, **others} if ours.get(name) != others.get(name)]
-    if mine.warned != theirs.warned:
-        differ.append("warnings")
+    differ = [name for name in {**mine, **theirs} if mine.get(name) != theirs.get(name)]
     if not differ:
         return []
     return [f"with the same noisy values {', '.join(differ)} differ on the neighbour"]
