@@ -17,6 +17,7 @@ from pairlearn.estimators.private.entries import FitEntry
 from pairlearn.privacy import Certificate, Entry, Table, get_mechanism
 from pairlearn.typing import Vector
 
+
 def entries(
     *, neighbours: str = "replace", n: int = 32, n_features: int = 2, **claim: Any
 ) -> dict[str, Entry]:
@@ -24,7 +25,7 @@ def entries(
     from pairlearn.distributed.audited import ClusterEntry
 
     size: dict[str, Any] = {"n": n, "n_features": n_features}
-    found = audit_entries(neighbours=neighbours, **size, **claim)
+    found: dict[str, Entry] = audit_entries(neighbours=neighbours, **size, **claim)
     if neighbours == "replace":
         model = PrivateAUCClassifier(**claim, bounds=(-1.0, 1.0))
         found |= {
@@ -102,4 +103,3 @@ class ProgramEntry(FitEntry):
     def problems(self, result: Any) -> list[str]:
         """See `FitEntry.problems`."""
         return super().problems(result.model)
-

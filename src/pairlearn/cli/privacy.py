@@ -157,7 +157,7 @@ def audit_command(
     from pairlearn.cli.audited import entries, entry_of_mechanism
     from pairlearn.privacy import audit_entry
 
-    size = {"n": rows, "n_features": features}
+    size: dict[str, Any] = {"n": rows, "n_features": features}
     known = entries(**size, **claim)
     if mechanism != "statistics":
         if what != "fit":

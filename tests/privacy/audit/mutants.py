@@ -9,7 +9,7 @@ them the mutant is found by the runs of an audit, in its noise or its frequencie
 import inspect
 import textwrap
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,8 +18,8 @@ import pairlearn.cli.shared.private_records as records_module
 import pairlearn.cli.training.private_training as training_module
 import pairlearn.distributed.statistics.private_sums as sums_module
 import pairlearn.estimators.private.auc as auc_module
-import pairlearn.estimators.private.entries as entries_module
 import pairlearn.estimators.private.mixin as mixin_module
+import pairlearn.estimators.private.queries as queries_module
 import pairlearn.privacy.accounting.touches as touches_module
 import pairlearn.privacy.evaluation as evaluation_module
 import pairlearn.privacy.mechanisms.centred as centred_module
@@ -36,7 +36,8 @@ import pairlearn.privacy.release as release_module
 import pairlearn.privacy.selection as selection_module
 from pairlearn import PrivateAUCClassifier, PrivateAUCStream, PrivateMetricLearner
 from pairlearn.cli.audited import entries
-from pairlearn.estimators.private.entries import EvaluationEntry, FitEntry
+from pairlearn.estimators.private.entries import FitEntry
+from pairlearn.estimators.private.queries import EvaluationEntry
 from pairlearn.privacy.mechanisms.base import PrivateFit
 from pairlearn.privacy.mechanisms.gradient import LocalizedGradient
 from pairlearn.privacy.mechanisms.localized_sgd import LocalizedPairSGD
@@ -157,9 +158,9 @@ def smoothed(honest, source, scale, size):
 
 
 def quieter(share):
-    return lambda honest, source, scale, size: np.rint(
-        share * honest(source, scale, size)
-    ).astype(np.int64)
+    return lambda honest, source, scale, size: np.rint(share * honest(source, scale, size)).astype(
+        np.int64
+    )
 
 
 def cut(honest, source, scale, size):
@@ -284,7 +285,7 @@ def raw_label_mean(patch):
 
     def broken(Z, signs, **options):
         moments = honest(Z, signs, **options)
-        return entries_module.replace(moments, label=float(signs.mean()))
+        return replace(moments, label=float(signs.mean()))
 
     patch.setattr(centred_module, "release_moments", broken)
 
@@ -317,9 +318,7 @@ def labels_by_type(patch):
 
 def another_unit(patch):
     honest = auc_module.certify
-    patch.setattr(
-        auc_module, "certify", lambda *given, unit, **facts: honest(*given, **facts)
-    )
+    patch.setattr(auc_module, "certify", lambda *given, unit, **facts: honest(*given, **facts))
 
 
 AWAY, DIFFER = "times its sensitivity", "differ on the neighbour"
@@ -403,7 +402,7 @@ class CountInTheCertificate(PrivateAUCClassifier):
     def fit(self, X, y):
         super().fit(X, y)
         facts = {**self.certificate_.public, "positives": str(list(y).count(1))}
-        self.certificate_ = entries_module.replace(self.certificate_, public=facts)
+        self.certificate_ = replace(self.certificate_, public=facts)
         return self
 
 
@@ -428,7 +427,7 @@ class RealisedSensitivity(PrivateAUCClassifier):
         facts = {**self.certificate_.public, "largest value": f"{longest:.12g}"}
         mean = float(np.nanmean(np.clip(self._table(X), -1, 1)))
         facts["mean"] = f"{mean:.12g}"
-        self.certificate_ = entries_module.replace(self.certificate_, public=facts)
+        self.certificate_ = replace(self.certificate_, public=facts)
         return self
 
 
@@ -586,7 +585,7 @@ def off_by_one(patch):
 
 def selected(patch, old, new):
     rewritten(selection_module, "select_privately", old, new)(patch)
-    patch.setattr(entries_module, "select_privately", selection_module.select_privately)
+    patch.setattr(queries_module, "select_privately", selection_module.select_privately)
 
 
 MUTANTS = {mutant.name: mutant for mutant in [*NOISE, *STATISTICS, *PAST, *MECHANISMS]}

@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import fields, replace
-from itertools import pairwise, permutations
+from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from sklearn.base import clone
 from pairlearn.estimators.private.auc import PrivateAUCClassifier
 from pairlearn.estimators.private.continual import PrivateAUCContinual
 from pairlearn.estimators.private.metric import PrivateMetricLearner
+from pairlearn.estimators.private.queries import EvaluationEntry, SelectionEntry
 from pairlearn.estimators.private.running import PrivateRunning
 from pairlearn.estimators.private.stream import PrivateAUCStream
 from pairlearn.privacy.accounting.certificate import Certificate, Release
@@ -28,16 +29,13 @@ from pairlearn.privacy.audit.neighbours import (
     PublicNeighbours,
     Table,
     neighbouring_persons,
-    neighbouring_tables,
     public_neighbours,
 )
-from pairlearn.privacy.audit.tape import replayed
-from pairlearn.privacy.evaluation import private_roc_auc, private_roc_curve
+from pairlearn.privacy.evaluation import private_roc_curve
 from pairlearn.privacy.mechanisms.base import PublicSetting
 from pairlearn.privacy.mechanisms.by_name import get_mechanism
 from pairlearn.privacy.mechanisms.localized_sgd import LocalizedPairSGD
 from pairlearn.privacy.quartiles import PrivateBounds
-from pairlearn.privacy.selection import select_privately
 from pairlearn.solvers.descent.localized import stage_sizes
 from pairlearn.typing import Vector
 
@@ -78,10 +76,9 @@ class FitEntry(Entry):
     def pairs(self) -> Sequence[PublicNeighbours]:
         """Return neighbouring tables within the public bounds."""
         make = neighbouring_persons if self.persons else public_neighbours
-        return make(
-            *self.estimator.public_bounds(self.width), tuple(self.estimator.labels), n=self.n,
-            neighbours=self.estimator.neighbours,
-        )  # fmt: skip
+        lower, upper = self.estimator.public_bounds(self.width)
+        labels, relation = tuple(self.estimator.labels), self.estimator.neighbours
+        return make(lower, upper, labels, n=self.n, neighbours=relation)
 
     def run(self, table: Table) -> Any:
         """Fit: the same object again, and every other time a new one."""
@@ -214,106 +211,6 @@ def _pieces(table: Table) -> list[tuple[Any, ...]]:
     return [tuple(one[a:b] for one in columns) for a, b in pairwise(cuts)]
 
 
-class EvaluationEntry(Entry):
-    """`private_roc_auc` or `private_roc_curve`, of scores between -1 and 1."""
-
-    def __init__(
-        self, function: Any = private_roc_auc, *, n: int = 64, epsilon: float = 1.0,
-        delta: float = 1e-3, persons: bool = False, **options: Any,
-    ) -> None:  # fmt: skip
-        self.function, self.n, self.epsilon, self.delta = function, n, epsilon, delta
-        self.persons, self.options, self.name = persons, options, function.__name__
-
-    def pairs(self) -> Sequence[PublicNeighbours]:
-        """Return neighbouring tables of one score for each row."""
-        return neighbouring_tables((-1.0, 1.0), n=self.n, persons=self.persons)
-
-    def run(self, table: Table) -> Any:
-        """Evaluate."""
-        groups = {"groups": table.groups} if self.persons else {}
-        scores = [row[0] for row in table.X]
-        return self.function(
-            table.y, scores, epsilon=self.epsilon, delta=self.delta, **groups, **self.options
-        )
-
-    def public(self, result: Any) -> dict[str, Any]:
-        """Return all fields."""
-        return {one.name: plain(getattr(result, one.name)) for one in fields(result)}
-
-    def numbers(self, result: Any) -> Vector:
-        """Return the fields that are numbers."""
-        values = [getattr(result, one.name) for one in fields(result)]
-        return np.concatenate(
-            [np.ravel(value) for value in values if isinstance(value, (float, np.ndarray))]
-        )
-
-    def certificate(self, result: Any) -> Certificate | None:
-        """Return the certificate."""
-        certificate: Certificate = result.certificate
-        return certificate
-
-
-class SelectionEntry(Entry):
-    """`select_privately` among three models, whose law is known exactly."""
-
-    n_models = 3
-
-    def __init__(self, *, n: int = 64, epsilon: float = 1.0, persons: bool = False) -> None:
-        self.n, self.epsilon, self.delta, self.persons = n, epsilon, 0.0, persons
-        self.name = "select_privately"
-
-    def pairs(self) -> Sequence[PublicNeighbours]:
-        """Return neighbouring tables of three scores for each row."""
-        still, signs = np.zeros((self.n, self.n_models)), -np.ones(self.n)
-        pairs = []
-        for place in (0, self.n // 2, self.n - 1):
-            X, other, y = still.copy(), still.copy(), signs.copy()
-            # One example decides: it ranks the first model best, or the second.
-            X[place], other[place], y[place] = (1.0, -1.0, 0.0), (-1.0, 1.0, 0.0), 1.0
-            name = f"the best model changes, row {place + 1}"
-            groups = [f"person {k}" for k in range(self.n)] if self.persons else None
-            pairs.append(PublicNeighbours(name, Table(X, y, groups), Table(other, y, groups)))
-        usual = neighbouring_tables(
-            (-1.0, 1.0), n=self.n, n_features=self.n_models, labels=(-1, 1), persons=self.persons
-        )
-        # The secret order is that of the models, not of the rows.
-        return [*pairs, *(replace(pair, rows=None) for pair in usual)]
-
-    def run(self, table: Table) -> Any:
-        """Choose."""
-        groups = {"groups": table.groups} if self.persons else {}
-        return select_privately(table.X, table.y, epsilon=self.epsilon, **groups)
-
-    def numbers(self, result: Any) -> Vector:
-        """Return the choice."""
-        return np.array([float(result)])
-
-    def law(self, table: Table) -> Vector:
-        """Return the probability of each choice, from the coins that were asked for.
-
-        Let each model come first and show heads. It must be chosen, and its coin is then known.
-        Permute and flip visits the models in a uniform order until the first heads.
-        """
-        heads = np.empty(self.n_models)
-        for first in range(self.n_models):
-            order = np.roll(np.arange(self.n_models), -first)
-            with replayed(draws=[order], coins=[True]) as tape:
-                chosen = self.run(table)
-            if chosen != first or len(tape.coins) != 1:
-                # The choice does not depend on chance.
-                return np.eye(self.n_models)[chosen]
-            numerator, denominator, _ = tape.coins[0]
-            heads[first] = math.exp(-numerator / denominator)
-        law = np.zeros(self.n_models)
-        orders = list(permutations(range(self.n_models)))
-        for order in orders:
-            reached = 1.0 / len(orders)
-            for model in order:
-                law[model] += reached * heads[model]
-                reached *= 1.0 - heads[model]
-        return law
-
-
 def entry_of(estimator: PrivateEstimator, **options: Any) -> FitEntry:
     """Return the entry for an estimator: streams are learned in pieces."""
     if isinstance(estimator, PrivateAUCContinual):
@@ -354,7 +251,7 @@ def audit_entries(
     """
     claim: dict[str, Any] = {"epsilon": epsilon, "delta": delta}
     common: dict[str, Any] = {**claim, "neighbours": neighbours, "bounds": (-1.0, 1.0)}
-    size = {"n": n, "n_features": n_features}
+    size: dict[str, Any] = {"n": n, "n_features": n_features}
     classifier = PrivateAUCClassifier(**common, n_examples=n)
     searching = PrivateAUCClassifier(**{**common, "bounds": PrivateBounds(-1, 1)}, n_examples=n)
     entries: dict[str, Entry] = {

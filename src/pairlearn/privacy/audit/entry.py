@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -41,7 +41,7 @@ class Entry(ABC):
     delta: float
     #: Whether secret random choices of examples are part of the protection, so that an attacker
     #: must not see them.
-    secret_draws: ClassVar[bool] | bool = False
+    secret_draws: bool = False
 
     @abstractmethod
     def pairs(self) -> Sequence[PublicNeighbours]:

@@ -135,9 +135,7 @@ def _differences(mine: dict[str, Any], theirs: dict[str, Any]) -> list[str]:
     return [f"with the same noisy values {', '.join(differ)} differ on the neighbour"]
 
 
-def _unlisted(
-    tape: Tape, listed: Sequence[Release], certificate: Certificate | None
-) -> list[str]:
+def _unlisted(tape: Tape, listed: Sequence[Release], certificate: Certificate | None) -> list[str]:
     """Return how the noise that was asked for differs from what the certificate lists."""
     stated, made = [release.dimension for release in listed], [v.size for v in tape.values]
     if stated != made:

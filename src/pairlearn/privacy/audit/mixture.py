@@ -42,9 +42,7 @@ def counted_law(n: int, n_steps: int) -> Vector:
         moved = np.zeros_like(state)
         moved[:, weight:] = state[:, : state.shape[1] - weight]
         # Nothing is touched only if neither this index nor the last one is the example.
-        state = np.stack(
-            [(state[0] + moved[1]) * (1.0 - hit), (moved[0] + moved[1]) * hit]
-        )
+        state = np.stack([(state[0] + moved[1]) * (1.0 - hit), (moved[0] + moved[1]) * hit])
     law: Vector = state.sum(axis=0)
     return law
 
@@ -70,7 +68,11 @@ def mixture_problems(
         unit = release.sensitivity * 2.0 * n_steps / ((n_steps - 1) * (n_steps - 2))
         if n_steps <= _MOST_STEPS:
             law = counted_law(size, n_steps)
-            apart = unit * np.arange(len(law)) / (n_steps * release.noise_scale * (1 + _ROUNDING))
+            apart: Vector = (
+                unit
+                * np.arange(len(law), dtype=np.float64)
+                / (n_steps * release.noise_scale * (1 + _ROUNDING))
+            )
             delta = float(law[1:] @ _deltas(apart[1:], certificate.epsilon))
             if delta > certificate.delta:
                 found.append(

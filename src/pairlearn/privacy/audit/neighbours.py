@@ -112,9 +112,7 @@ def public_neighbours(
         pairs.append(maker.shifted_rows())
     for place in everywhere[1:]:
         name = f"a corner to the opposite one, row {place + 1}"
-        pairs.append(
-            pair(name, still, one_class, upper, positive, lower, positive, place=place)
-        )
+        pairs.append(pair(name, still, one_class, upper, positive, lower, positive, place=place))
     return pairs
 
 

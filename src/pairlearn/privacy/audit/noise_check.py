@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
@@ -84,7 +85,7 @@ class NoiseCheck:
         """Return a lower bound on the correlation of the noise of successive runs."""
         from scipy.special import ndtri
 
-        products = [(a[: len(b)], b[: len(a)]) for a, b in zip(self._runs, self._runs[1:])]  # noqa: B905, RUF007
+        products = [(a[: len(b)], b[: len(a)]) for a, b in pairwise(self._runs)]
         if not products:
             return 0.0
         left, right = (np.concatenate(side) for side in zip(*products, strict=True))
@@ -122,18 +123,18 @@ class NoiseCheck:
             if n > 3 and abs(math.atanh(r)) * math.sqrt(n - 3) > far:
                 strongest[name] = max(strongest.get(name, 0.0), r, key=abs)
         if n_runs > 20 and p > 1 and (table.std(axis=0) > 0.0).all():
-            r = np.clip(np.corrcoef(table.T), -1.0 + 1e-12, 1.0 - 1e-12)
-            np.fill_diagonal(r, 0.0)
-            i, j = np.unravel_index(int(np.argmax(np.abs(r))), r.shape)
-            if abs(math.atanh(r[i, j])) * math.sqrt(n_runs - 3) > far:
-                strongest["two numbers of one run"] = float(r[i, j])
+            each: Vector = np.asarray(np.corrcoef(table.T))
+            np.fill_diagonal(each, 0.0)
+            r = _inside(float(each.ravel()[np.argmax(np.abs(each))]))
+            if abs(math.atanh(r)) * math.sqrt(n_runs - 3) > far:
+                strongest["two numbers of one run"] = r
         return [f"the noise of {name} is correlated ({r:.3f})" for name, r in strongest.items()]
 
     def _pooled(self, table: Vector) -> Iterator[tuple[str, float, int]]:
         """Yield the name, the correlation and the number of pairs of each pooled comparison."""
         assert self._sizes is not None
         edges = np.cumsum([0, *self._sizes])
-        parts = [table[:, a:b] for a, b in zip(edges[:-1], edges[1:], strict=True)]
+        parts = [table[:, a:b] for a, b in pairwise(edges)]
         pairs = []
         for k, part in enumerate(parts):
             for other in parts[k + 1 :]:
@@ -153,7 +154,10 @@ class NoiseCheck:
 def _correlation(a: Vector, b: Vector) -> float:
     """Return the correlation about 0, within (-1, 1)."""
     lengths = math.sqrt(float(a @ a) * float(b @ b))
-    r = float(a @ b) / lengths if lengths > 0.0 else 1.0
+    return _inside(float(a @ b) / lengths if lengths > 0.0 else 1.0)
+
+
+def _inside(r: float) -> float:
     return min(max(r, -1.0 + 1e-12), 1.0 - 1e-12)
 
 

@@ -135,12 +135,16 @@ class PublicAudit:
             lines.append(f"Noise: at most {self.noise_upper:.3f} of the stated noise.")
         if self.noise_correlation_lower > 0.0:
             lines.append("The noise of successive runs is correlated: it was reused.")
-        power = "nothing, because there are too few runs"
+        power = "the attacks would have refuted nothing, because there are too few runs"
         if self.power is not None:
-            power = f"a true epsilon of {self.power:.3f} or more in nine of ten cases"
+            power = (
+                f"the attacks would have refuted a true epsilon of {self.power:.3f} or more in "
+                "nine of ten cases"
+            )
+        elif self.delta == 0.0:
+            power = "the law of the outcome is known and was compared exactly"
         lines.append(
-            f"Power: the attacks would have refuted {power}; the exact check finds every violation "
-            "that its tables expose."
+            f"Power: {power}; the exact check finds every violation that its tables expose."
         )
         lines.append(
             f"A sound function is refuted with probability {1 - self.confidence:.2g} or less. "
@@ -149,9 +153,7 @@ class PublicAudit:
         return "\n".join(lines)
 
 
-def audit_entry(
-    entry: Entry, *, n_runs: int = 2_000, confidence: float = 0.99
-) -> PublicAudit:
+def audit_entry(entry: Entry, *, n_runs: int = 2_000, confidence: float = 0.99) -> PublicAudit:
     """Audit a private function by attacks on what its user gets.
 
     Parameters
