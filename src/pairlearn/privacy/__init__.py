@@ -18,7 +18,7 @@ __getattr__, __dir__, __all__ = door(
         "audit.attack": "AuditResult audit_statistics",
         "audit.check": "check_mechanism",
         "audit.entry": "Entry",
-        "audit.neighbours": "PublicNeighbours Table neighbouring_tables",
+        "audit.neighbours": "neighbouring_tables",
         "audit.public": "audit_entry",
         "evaluation": "PrivateAUC PrivateROC private_roc_auc private_roc_curve",
         "mechanisms.base": "Mechanism PrivateFit PublicSetting certify",

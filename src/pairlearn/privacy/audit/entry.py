@@ -42,6 +42,8 @@ class Entry(ABC):
     #: Whether secret random choices of examples are part of the protection, so that an attacker
     #: must not see them.
     secret_draws: bool = False
+    #: The share of the runs that a slow function gets; the audit states what these can find.
+    share_of_runs: float = 1.0
 
     @abstractmethod
     def pairs(self) -> Sequence[PublicNeighbours]:
@@ -64,10 +66,7 @@ class Entry(ABC):
         return None
 
     def listed(self, result: Any) -> Sequence[Release] | None:
-        """Return the certified release behind each noisy vector, in their order.
-
-        None if nothing is listed. By default they are those of the certificate.
-        """
+        """Return the certified release of each noisy vector in order; None if nothing is listed."""
         certificate = self.certificate(result)
         return None if certificate is None else certificate.releases
 
