@@ -28,10 +28,15 @@ _LAGS = 4
 _ENOUGH_SQUARES = 4_000
 
 
-class Recorded(Protocol):
-    """What a recording offers: values, outputs and scales, an entry for each release."""
+class Replayed(Protocol):
+    """What a replay offers: the protected values, an entry for each release."""
 
     values: list[Vector]
+
+
+class Recorded(Replayed, Protocol):
+    """What a recording offers: values, outputs and scales, an entry for each release."""
+
     outputs: list[Vector]
     scales: list[float]
 

@@ -35,11 +35,16 @@ from typing import Any
 import numpy as np
 
 from pairlearn.privacy.accounting.gaussian import epsilon_of_mu, mu_of
-from pairlearn.privacy.audit.attack import AuditResult, audit_statistics, smallest_violation
+from pairlearn.privacy.audit.attack import (
+    AuditResult,
+    audit_statistics,
+    log_likelihood_ratio,
+    smallest_violation,
+)
 from pairlearn.privacy.audit.entry import Entry
 from pairlearn.privacy.audit.exact import ExactCheck, check_entry
 from pairlearn.privacy.audit.noise_check import NoiseCheck
-from pairlearn.privacy.audit.tape import Tape, recorded, replayed
+from pairlearn.privacy.audit.tape import recorded, replayed
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.typing import Vector
 from pairlearn.validation import check_count, check_fraction
@@ -242,11 +247,11 @@ def _runs(
                 comparable = comparable and bool(tape.values)
                 if comparable:
                     with replayed(tape.outputs, tape.draws, rows=rows) as replay:
-                        comparable = _completes(entry, other) and len(replay.values) == len(
-                            tape.values
-                        )
+                        comparable = _completes(entry, other)
+                    sizes = [[len(v) for v in one.values] for one in (tape, replay)]
+                    comparable = comparable and sizes[0] == sizes[1]
                 if comparable:
-                    ratios[world, run] = (1.0, -1.0)[world] * _log_ratio(tape, replay)
+                    ratios[world, run] = (1.0, -1.0)[world] * log_likelihood_ratio(tape, replay)
         tables.append(np.array(seen))
     return (tables[0], tables[1]), (ratios[0], ratios[1]) if comparable else None
 
@@ -258,16 +263,6 @@ def _completes(entry: Entry, table: Any) -> bool:
     except Exception:
         return False
     return True
-
-
-def _log_ratio(tape: Tape, replay: Tape) -> float:
-    """Return the log-likelihood ratio of all releases of a run: its own data against the other."""
-    releases = zip(tape.outputs, tape.values, replay.values, tape.scales, strict=True)
-    return sum(
-        float((mine - theirs) @ (output - 0.5 * (mine + theirs))) / (scale * scale)
-        for output, mine, theirs, scale in releases
-        if mine.shape == theirs.shape
-    )
 
 
 def _projected(tables: tuple[Vector, Vector]) -> tuple[Vector, Vector]:
@@ -313,10 +308,15 @@ def _fork_findings() -> list[str]:
     source, zeros = NoiseSource(), np.zeros(4, dtype=np.int64)
     source.protect_integers(zeros, 1 << 20)
     read, write = os.pipe()
-    child = os.fork()
+    with warnings.catch_warnings():
+        # Threads of a numerical library do not matter: the child only draws and ends.
+        warnings.simplefilter("ignore")
+        child = os.fork()
     if child == 0:
-        os.write(write, source.protect_integers(zeros, 1 << 20).tobytes())
-        os._exit(0)
+        try:
+            os.write(write, source.protect_integers(zeros, 1 << 20).tobytes())
+        finally:
+            os._exit(0)
     os.close(write)
     theirs = b""
     while part := os.read(read, 4096):

@@ -53,14 +53,6 @@ class Tape:
         self.scales.append(float(scale))
         self.discrete.append(discrete)
 
-    def residuals(self) -> Vector:
-        """Return the noise of all releases, in units of its scale."""
-        parts = [
-            (output - value) / scale
-            for output, value, scale in zip(self.outputs, self.values, self.scales, strict=True)
-        ]
-        return np.concatenate(parts) if parts else np.empty(0)
-
 
 @contextmanager
 def recorded() -> Iterator[Tape]:
