@@ -446,14 +446,67 @@ def test_stream_refuses_lines_one_by_one(stream):
 # ------------------------------------------------------------------------------------ privacy
 
 
+def plan(capsys, *arguments, status=0):
+    return call(capsys, "privacy", "plan", "--features", 10, *arguments, status=status)
+
+
 def test_privacy_plan(capsys):
-    out, _ = call(capsys, "privacy", "plan", "--n", 20000, "--d", 30, "--epsilon", 1)
-    assert out.startswith("20,000 examples, 30 features")
-    out, _ = call(capsys, "privacy", "plan", "--n", 500, "--d", 30, "--epsilon", 1,
-                  "--json")  # fmt: skip
+    out, _ = plan(capsys, "--examples", 20000, "--epsilon", 1)
+    assert out.startswith("With 20,000 examples, 10 features and epsilon 1, expect an AUC of about")
+    assert "Nothing was said about the range" in out
+    out, _ = plan(capsys, "--n", 500, "--epsilon", 1, "--json")
     assert json.loads(out)["loss"] > 0
-    call(capsys, "privacy", "plan", "--rows", 1, "--features", 3, "--epsilon", 1, status=2)
-    call(capsys, "privacy", "plan", "--rows", 100, "--features", 3, "--epsilon", 0, status=2)
+    out, _ = plan(capsys, "--n", 500, "--range", -50, 50, "--spread", 4, "--json")
+    found = json.loads(out)
+    assert found["range_over_spread"] == 25
+    assert found["epsilon"] == found["smallest_epsilon"]
+    for sizes in (
+        ("--persons", 500, "--rows-per-person", 4),
+        ("--examples", 2000, "--rows-per-person", 4),
+        ("--examples", 2000, "--persons", 500),
+    ):
+        out, _ = plan(capsys, *sizes, "--epsilon", 1, "--json")
+        assert (json.loads(out)["n_examples"], json.loads(out)["n_persons"]) == (2000, 500)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--n", "1e400"], "is not a valid integer"),
+        (["--n", "-5"], "is not in the range"),
+        (["--n", "10", "--epsilon", "nan"], "'nan' is not a finite number"),
+        (["--n", "10", "--epsilon", "1e400"], "'1e400' is not a finite number"),
+        (["--n", "10", "--epsilon", "-1"], "is not in the range"),
+        (["--n", "10", "--range", "5", "2", "--spread", "1"], "give the lower end first"),
+        (["--n", "10", "--range", "0", "inf", "--spread", "1"], "'inf' is not a finite number"),
+        (["--n", "10", "--range", "0", "1", "--spread", "3"], "deviation of at most 0.5"),
+        (["--n", "10", "--range", "0", "1"], "belong together"),
+        (["--n", "10", "--spread", "1", "--range-over-spread", "3"], "stands in place of"),
+        (["--n", "10", "--range-over-spread", "1"], "is not in the range"),
+        (["--n", "10", "--persons", "20"], "each person has at least one"),
+        (["--n", "10", "--persons", "5", "--rows-per-person", "2"], "the other follows"),
+        (["--n", "10", "--rows-per-person", "7"], "leaves less than two persons"),
+        (["--persons", "5"], "how many examples are there?"),
+        ([], "how many examples are there?"),
+    ],
+)
+def test_privacy_plan_refuses_in_one_line(capsys, arguments, message):
+    _, err = plan(capsys, *arguments, status=2)
+    assert message in err
+    assert err.count("\n") == 1
+
+
+def test_privacy_statement(data, tmp_path, capsys):
+    X, y = data
+    out, _ = call(capsys, "privacy", "statement")
+    assert "[ ] One person with all rows." in out
+    PrivateAUCClassifier(epsilon=0.5, bounds=(-4, 4)).fit(X, y).save(tmp_path / "m")
+    out, _ = call(capsys, "privacy", "statement", tmp_path / "m")
+    assert "epsilon = 0.5" in out
+    assert "they add up" in out
+    AUCClassifier(solver=SGD(step_size=0.1)).fit(X, y).save(tmp_path / "plain")
+    _, err = call(capsys, "privacy", "statement", tmp_path / "plain", status=1)
+    assert "has no certificate" in err
 
 
 def test_privacy_certify(data, tmp_path, capsys):

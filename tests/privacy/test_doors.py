@@ -410,7 +410,6 @@ STRANGE = [
     Stubborn(),
     pd.NA,
     None,
-    10**400,
     1j,
     "secret",
     b"\xff",

@@ -1,51 +1,144 @@
 # SPDX-License-Identifier: BSD-3-Clause
-from itertools import permutations
+import itertools
+import math
+import re
+import warnings
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
+from pairlearn import PrivacyWarning, PrivateAUCClassifier
 from pairlearn.experiments.paper.private_regimes import REGIMES, Regime, regime_auc
 from pairlearn.experiments.paper.targets import Settings, Shelf, reproduce, write_reproduction
 from pairlearn.privacy.accounting.ledger import PrivacyLedger
 from pairlearn.privacy.mechanisms.centred import CentredStatistics
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.privacy.planner import expected_auc, plan, simulated_auc
-from pairlearn.privacy.quartiles import PrivateBounds
 from pairlearn.privacy.selection import select_privately
 
 
+def simulated(n, d, *, n_runs, **facts):
+    """Return the AUC of each of several simulated fits."""
+    return np.array([simulated_auc(n, d, n_runs=1, seed=run, **facts) for run in range(n_runs)])
+
+
+def in_range(aucs, result):
+    """Return the share of AUCs in the range that the text prints: two digits, outwards."""
+    low, high = np.floor(100 * result.low) / 100, np.ceil(100 * result.high) / 100
+    return np.mean((aucs >= low) & (aucs <= high))
+
+
+# Standard errors of 20 simulated fits are at most .012, and the model is right within .02 in nine
+# cases of ten; the seeds are fixed.
 @pytest.mark.parametrize(
-    ("n", "d", "epsilon", "positives"),
-    [(250, 5, 1.0, 0.5), (1000, 20, 0.3, 0.5), (1000, 60, 1.0, 0.5), (4000, 20, 1.0, 0.1)],
+    ("n", "d", "epsilon", "guesses"),
+    [
+        (250, 5, 1.0, {}),
+        (1000, 20, 0.3, {}),
+        (500, 8, 0.5, {"positives": 0.3, "best_auc": 0.9, "range_over_spread": 4.0}),
+        (500, 8, 0.5, {"positives": 0.3, "best_auc": 0.7, "range_over_spread": 24.0}),
+        (1000, 8, 1.0, {"range_over_spread": 800.0}),
+    ],
 )
-@pytest.mark.thorough
-def test_the_model_agrees_with_the_mechanism(n, d, epsilon, positives):
-    found = simulated_auc(n, d, epsilon=epsilon, positives=positives, n_runs=40)
-    assert found == pytest.approx(
-        expected_auc(n, d, epsilon=epsilon, positives=positives), abs=0.03
+def test_the_plan_agrees_with_simulated_fits(n, d, epsilon, guesses):
+    result = plan(n, d, epsilon=epsilon, **guesses)
+    found = simulated(n, d, epsilon=epsilon, search=result.private_bounds_pay, n_runs=20, **guesses)
+    assert found.mean() == pytest.approx(result.private_auc, abs=0.03)
+    assert in_range(found, result) >= 0.8
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("best_auc", [0.7, 0.8, 0.9])
+@pytest.mark.parametrize("positives", [0.5, 0.1])
+@pytest.mark.parametrize("range_over_spread", [4.0, 8.0, 30.0, 200.0])
+def test_the_plan_agrees_with_many_simulated_fits(best_auc, positives, range_over_spread):
+    guesses = {
+        "best_auc": best_auc, "positives": positives, "range_over_spread": range_over_spread
+    }  # fmt: skip
+    errors, covered = [], []
+    for n, d, epsilon in itertools.product((300, 1200, 5000), (3, 12, 40), (0.3, 1.0, 3.0)):
+        result = plan(n, d, epsilon=epsilon, largest_loss=0.01, **guesses)
+        found = simulated(
+            n, d, epsilon=epsilon, search=result.private_bounds_pay, n_runs=30, **guesses
+        )
+        errors.append(found.mean() - result.private_auc)
+        covered.append(in_range(found, result))
+    print(guesses, np.sqrt(np.mean(np.square(errors))), np.mean(covered))
+    assert np.sqrt(np.mean(np.square(errors))) < 0.03
+    assert np.mean(covered) > 0.88
+
+
+def test_what_the_plan_promises_of_other_settings_is_what_they_give():
+    facts = {"range_over_spread": 30.0, "positives": 0.3}
+    result = plan(600, 8, epsilon=0.5, **facts)
+    assert result.twice_the_data_auc == plan(1200, 8, epsilon=0.5, **facts).private_auc
+    assert result.twice_epsilon_auc == plan(600, 8, epsilon=1.0, **facts).private_auc
+    narrow = plan(600, 8, epsilon=0.5, range_over_spread=15.0, positives=0.3)
+    assert result.half_the_range_auc == narrow.private_auc
+    assert result.low < result.private_auc < result.high < result.nonprivate_auc + 0.01
+    assert result.nonprivate_auc == expected_auc(600, 8, epsilon=None, positives=0.3)
+    # Half of 8 standard deviations would cut off data.
+    assert plan(600, 8, epsilon=0.5).half_the_range_auc is None
+
+
+def test_the_plan_in_words():
+    text = plan(500, 10, epsilon=0.3, range_over_spread=30.0).statement()
+    head, others, needs, bounds, protected, assumed, _ = text.splitlines()
+    assert head.startswith("With 500 examples, 10 features and epsilon 0.3, expect an AUC of about")
+    assert head.endswith("where a model without privacy has 0.79.")
+    for words in ("Twice as many examples", "epsilon 0.6 about", "bounds half as wide about"):
+        assert words in others
+    assert re.search(
+        r"A loss of at most 0.02 needs about [\d,]+ examples at epsilon 0.3, or ", needs
     )
+    assert "bounds as they are" in bounds
+    assert "one example replaced" in protected
+    assert "a range of 30 standard deviations" in assumed
+    hopeless = plan(100, 1 << 40, epsilon=0.1, largest_loss=0.001).statement()
+    assert "No realistic number of examples and no epsilon up to 10 keeps the loss" in hopeless
 
 
-@pytest.mark.parametrize(("width", "search"), [(10.0, False), (10.0, True), (100.0, True)])
-def test_the_model_knows_what_wide_bounds_cost(width, search):
-    # Standard errors of the simulation are about .01.
-    found = simulated_auc(1000, 8, epsilon=1.0, width=width, search=search, n_runs=30)
-    chosen = PrivateBounds(0, 1) if search else None
-    expected = expected_auc(1000, 8, epsilon=1.0, width=width, search=chosen)
-    assert found == pytest.approx(expected, abs=0.04)
+def test_persons_count_in_place_of_examples():
+    result = plan(2000, 10, epsilon=0.5, n_persons=500)
+    alone = plan(500, 10, epsilon=0.5)
+    assert result.private_auc == alone.private_auc
+    assert (result.smallest_n, result.delta) == (alone.smallest_n, alone.delta)
+    assert "With 500 persons (2,000 examples)" in result.statement()
+    assert "one person replaced by another" in result.statement()
+    # Four rows of a person that are alike say as much as one, and get the same noise.
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 500)
+    X = rng.normal(size=(500, 4)) + 0.6 * y[:, None]
+    model = PrivateAUCClassifier(0.5, bounds=(-4.0, 5.0), random_state=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrivacyWarning)
+        once = clone(model).fit(X, y).coef_
+        rows = np.repeat(np.arange(500), 4)
+        again = clone(model).fit(X[rows], y[rows], groups=rows).coef_
+    assert again == pytest.approx(once, rel=0.01)
+
+
+def test_the_smallest_epsilon_is_enough_and_hardly_less_is():
+    result = plan(2000, 10, largest_loss=0.01)
+    assert result.epsilon == result.smallest_epsilon
+    assert result.loss <= 0.01 < plan(2000, 10, epsilon=0.94 * result.epsilon).loss
+    assert plan(2000, 10, epsilon=3.0, largest_loss=0.01).smallest_epsilon == result.epsilon
+    with pytest.raises(ValueError, match="no epsilon up to 10 keeps the loss within"):
+        plan(100, 1000, largest_loss=0.001)
 
 
 def test_the_plan_says_whether_private_bounds_pay():
-    assert plan(1000, 8, epsilon=1.0).searched_auc is None
-    narrow, wide = plan(1000, 8, epsilon=1.0, width=2.0), plan(1000, 8, epsilon=1.0, width=50.0)
+    narrow = plan(1000, 8, epsilon=0.5)
+    wide = plan(1000, 8, epsilon=0.5, range_over_spread=400.0)
     assert not narrow.private_bounds_pay
-    assert "that does not pay" in narrow.statement()
+    assert narrow.private_auc == narrow.public_bounds_auc
+    assert "Use the bounds as they are" in narrow.statement()
     assert wide.private_bounds_pay
-    assert "50 times too wide" in wide.statement()
+    assert wide.private_auc == wide.searched_bounds_auc
+    assert "Let the library find narrower bounds" in wide.statement()
     # With little budget the counts are noise.
-    assert not plan(256, 30, epsilon=0.1, width=7.0).private_bounds_pay
-    with pytest.raises(ValueError, match="width must be 1 or more"):
-        plan(1000, 8, epsilon=1.0, width=0.5)
+    assert not plan(256, 30, epsilon=0.1, range_over_spread=50.0).private_bounds_pay
 
 
 def test_more_of_everything_helps():
@@ -64,18 +157,37 @@ def test_plan_names_the_smallest_useful_n():
     smaller = plan(result.smallest_n // 2, 30, epsilon=1.0, positives=0.1)
     enough = plan(result.smallest_n, 30, epsilon=1.0, positives=0.1)
     assert enough.loss <= 0.02 < smaller.loss
-    assert f"{result.smallest_n:,} examples" in result.statement()
-    stricter = plan(20_000, 30, epsilon=1.0, positives=0.1, tolerance=0.005)
+    assert "examples at epsilon 1" in result.statement()
+    stricter = plan(20_000, 30, epsilon=1.0, positives=0.1, largest_loss=0.005)
     assert stricter.smallest_n > result.smallest_n
 
 
-def test_bad_guesses_are_refused():
-    with pytest.raises(ValueError, match="best_auc"):
-        expected_auc(100, 2, epsilon=1.0, best_auc=0.4)
-    with pytest.raises(ValueError, match="positives"):
-        expected_auc(100, 2, epsilon=1.0, positives=0.0)
-    with pytest.raises(ValueError, match="tolerance"):
-        plan(100, 2, epsilon=1.0, tolerance=0.0)
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"best_auc": 0.4}, "best_auc must lie between"),
+        ({"best_auc": math.nan}, "best_auc must lie between"),
+        ({"positives": 0.0}, "positives must lie strictly"),
+        ({"positives": 1e-9}, "less than one of 100"),
+        ({"largest_loss": 0.0}, "largest_loss must lie between"),
+        ({"largest_loss": 0.4}, "no model loses more than it has"),
+        ({"largest_loss": math.nan}, "largest_loss must lie between"),
+        ({"epsilon": -1.0}, "epsilon must be a positive number"),
+        ({"epsilon": math.inf}, "epsilon must be a positive number"),
+        ({"epsilon": 1e308}, "epsilon must be at most 1000"),
+        ({"delta": 1.0}, "delta must lie strictly"),
+        ({"range_over_spread": 1.9}, "at most half of it"),
+        ({"range_over_spread": math.inf}, "range_over_spread must lie between"),
+        ({"range_over_spread": math.nan}, "range_over_spread must lie between"),
+        ({"n_persons": 101}, "more than n_examples=100"),
+        ({"n_persons": 1}, "n_persons must be at least 2"),
+        ({"n_examples": 10**400}, "no data are larger"),
+        ({"n_features": 0}, "n_features must be at least 1"),
+    ],
+)
+def test_bad_guesses_are_refused(wrong, message):
+    with pytest.raises(ValueError, match=message):
+        plan(**{"n_examples": 100, "n_features": 2, "epsilon": 1.0, **wrong})
 
 
 @pytest.mark.slow
@@ -83,7 +195,7 @@ def test_predictions_beside_simulations(tmp_path):
     settings = Settings(store=tmp_path / "none.sqlite", n_splits=8)
     (outcome,) = reproduce(["private-planner"], settings, Shelf(settings))
     assert "Root mean square error 0.0" in " ".join(outcome.text.split())
-    assert len(outcome.parts[1].rows) == 72
+    assert len(outcome.parts[1].rows) == 108
 
 
 def brute_utility(scores, signs):
@@ -119,7 +231,7 @@ def test_selection_has_the_law_of_permute_and_flip(pair_utility):
     exponents = 0.5 * epsilon * 3 * pair_utility(scores, signs)
     heads = np.exp(exponents - exponents.max())
     law = np.zeros(3)
-    for order in permutations(range(3)):
+    for order in itertools.permutations(range(3)):
         left = 1.0 / 6.0
         for model in order:
             law[model] += left * heads[model]

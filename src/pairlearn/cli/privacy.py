@@ -27,45 +27,139 @@ def command() -> None:
 
     \b
     Examples:
-      pairlearn privacy plan --n 20000 --d 30 --epsilon 1
+      pairlearn privacy plan --examples 20000 --features 30 --epsilon 1
       pairlearn privacy certify model.safetensors
+      pairlearn privacy statement model.safetensors
       pairlearn privacy audit --mechanism statistics --epsilon 1
       pairlearn privacy ledger show patients.ledger
     """
 
 
+class _Finite(click.FloatRange):
+    """A number of a range; NaN and infinity, which compare like numbers, are none."""
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        number = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value!r} is not a finite number.", param, ctx)
+        return number
+
+
 def _above_zero(most: float | None = None) -> click.FloatRange:
-    return click.FloatRange(0, most, min_open=True, max_open=most is not None)
+    return _Finite(0, most, min_open=True, max_open=most is not None)
 
 
 @command.command("plan")
-@click.option("--n", "rows", type=click.IntRange(2), required=True, help="Number of examples.")
-@click.option("--d", "features", type=click.IntRange(1), required=True, help="Features.")
-@click.option("--epsilon", type=_above_zero(), required=True, help="The privacy parameter.")
+@click.option("--examples", "--n", type=click.IntRange(2), help="Number of examples.")
+@click.option("--features", "--d", type=click.IntRange(1), required=True,
+              help="Number of features.")  # fmt: skip
+@click.option("--persons", type=click.IntRange(2),
+              help="Number of persons, to protect a person with all rows.")  # fmt: skip
+@click.option("--rows-per-person", type=_Finite(1),
+              help="Rows of a person on average, beside --examples or --persons.")  # fmt: skip
+@click.option("--epsilon", type=_above_zero(),
+              help="The privacy parameter; by default the smallest one within "
+                   "--largest-loss.")  # fmt: skip
 @click.option("--delta", type=_above_zero(1), help="Failure probability; by default from the rows.")
-@click.option("--best-auc", type=click.FloatRange(0.5, 1, min_open=True, max_open=True),
+@click.option("--range", "ends", type=_Finite(), nargs=2, metavar="LOWER UPPER",
+              help="Public bounds of a typical feature.")  # fmt: skip
+@click.option("--spread", type=_above_zero(), help="Its standard deviation, a guess.")
+@click.option("--range-over-spread", type=_Finite(2),
+              help="The width of the range over that deviation, in place of both.")  # fmt: skip
+@click.option("--best-auc", type=_Finite(0.5, 1, min_open=True, max_open=True),
               default=0.8, show_default=True, help="AUC without privacy, a guess.")  # fmt: skip
 @click.option("--positives", type=_above_zero(1), default=0.5, show_default=True,
               help="Share of positive examples, a guess.")  # fmt: skip
-@click.option("--tolerance", type=_above_zero(), default=0.02, show_default=True,
+@click.option("--largest-loss", type=_above_zero(), default=0.02, show_default=True,
               help="Loss of AUC that is still useful.")  # fmt: skip
-@click.option("--width", type=click.FloatRange(1), default=1.0, show_default=True,
-              help="A guess: by which factor the bounds are too wide. It decides whether finding "
-                   "better bounds privately pays.")  # fmt: skip
 @json_option
-def plan_command(rows: int, features: int, as_json: bool, **guesses: Any) -> None:
+def plan_command(
+    examples: int | None,
+    features: int,
+    persons: int | None,
+    rows_per_person: float | None,
+    ends: tuple[float, float] | None,
+    spread: float | None,
+    range_over_spread: float | None,
+    as_json: bool,
+    **guesses: Any,
+) -> None:  # fmt: skip
     r"""Say what privacy will cost, before any data are touched.
+
+    Tell what you know: how many examples (and persons), how many features, the range and the
+    spread of a typical feature, the AUC that you expect without privacy. The answer is the AUC to
+    expect, what more data, a larger epsilon or narrower bounds would give, and how much is needed
+    for a loss that you name.
 
     \b
     Examples:
-      pairlearn privacy plan --n 20000 --d 30 --epsilon 1
-      pairlearn privacy plan --n 5000 --d 10 --epsilon 0.5 --best-auc 0.9 --json
-      pairlearn privacy plan --n 5000 --d 10 --epsilon 1 --width 20
+      pairlearn privacy plan --examples 2000 --features 10 --epsilon 1
+      pairlearn privacy plan --examples 2000 --features 10 --largest-loss 0.01
+      pairlearn privacy plan --examples 5000 --features 10 --epsilon 1 --range 0 100 --spread 15
+      pairlearn privacy plan --persons 500 --rows-per-person 4 --features 10 --epsilon 1 --json
     """
     from pairlearn.privacy.planner import plan
 
-    found = plan(rows, features, **guesses)
-    emit({**asdict(found), "loss": found.loss}, found.statement(), as_json=as_json)
+    examples, persons = _sizes(examples, persons, rows_per_person)
+    if ends is not None or spread is not None:
+        range_over_spread = _ratio(ends, spread, range_over_spread)
+    note = ""
+    if range_over_spread is None:
+        note = (
+            "\nNothing was said about the range of a feature, so a usual one is assumed; --range "
+            "and --spread say yours."
+        )
+    else:
+        guesses["range_over_spread"] = range_over_spread
+    found = plan(examples, features, n_persons=persons, **guesses)
+    emit({**asdict(found), "loss": found.loss}, found.statement() + note, as_json=as_json)
+
+
+def _sizes(
+    examples: int | None, persons: int | None, rows_per_person: float | None
+) -> tuple[int, int | None]:
+    """Return the numbers of examples and of persons, if these are protected."""
+    if rows_per_person is not None:
+        if examples is not None and persons is None:
+            persons = round(examples / rows_per_person)
+            if persons < 2:
+                raise click.UsageError(
+                    f"--rows-per-person {rows_per_person:g} leaves less than two persons in "
+                    f"--examples {examples}."
+                )
+        elif persons is not None and examples is None:
+            examples = round(persons * rows_per_person)
+        else:
+            raise click.UsageError(
+                "--rows-per-person needs one of --examples and --persons; the other follows."
+            )
+    if examples is None:
+        raise click.UsageError(
+            "how many examples are there? Give --examples, or --persons with --rows-per-person."
+        )
+    if persons is not None and persons > examples:
+        raise click.UsageError(
+            f"--persons {persons} is more than --examples {examples}; each person has at least one."
+        )
+    return examples, persons
+
+
+def _ratio(ends: tuple[float, float] | None, spread: float | None, given: float | None) -> float:
+    """Return the width of a range over the spread."""
+    if given is not None:
+        raise click.UsageError("--range-over-spread stands in place of --range and --spread.")
+    if ends is None or spread is None:
+        raise click.UsageError("--range and --spread belong together; give both.")
+    lower, upper = ends
+    if not lower < upper:
+        raise click.UsageError(f"--range {lower:g} {upper:g} is empty; give the lower end first.")
+    half = 0.5 * upper - 0.5 * lower
+    if spread > half:
+        raise click.UsageError(
+            f"--spread {spread:g} is too large: values between {lower:g} and {upper:g} have a "
+            f"standard deviation of at most {half:g}."
+        )
+    return 2.0 * (half / spread)
 
 
 @command.command("certify")
@@ -83,6 +177,21 @@ def certify_command(model: str, delta: float | None, as_json: bool) -> None:
       pairlearn privacy certify model.safetensors
       pairlearn privacy certify model.safetensors --delta 1e-9 --json
     """
+    certificate, problems = _certificate_in(model)
+    values: dict[str, Any] = {**certificate.to_dict(), "problems": problems}
+    text = certificate.statement()
+    if delta is not None:
+        epsilon = certificate.epsilon_at(delta)
+        values["epsilon_at"] = {"delta": delta, "epsilon": None if math.isinf(epsilon) else epsilon}
+        shown = "nothing is promised" if math.isinf(epsilon) else f"epsilon = {epsilon:.6g}"
+        text += f"\nAt delta = {delta:g}: {shown}."
+    emit(values, "\n".join([text, *(f"PROBLEM: {p}" for p in problems)]), as_json=as_json)
+    if problems:
+        raise click.exceptions.Exit(1)
+
+
+def _certificate_in(model: str) -> tuple[Any, list[str]]:
+    """Return the certificate in a model file, and the problems of its accounting."""
     from pairlearn.models import ModelFileError, read_model
     from pairlearn.privacy.accounting.certificate import Certificate
     from pairlearn.privacy.accounting.verify import accounting_problems
@@ -97,14 +206,26 @@ def certify_command(model: str, delta: float | None, as_json: bool) -> None:
         problems = accounting_problems(certificate)
     except (KeyError, TypeError, ZeroDivisionError) as error:
         raise ModelFileError(f"the certificate in {model} cannot be read ({error!r}).") from None
-    values: dict[str, Any] = {**certificate.to_dict(), "problems": problems}
-    text = certificate.statement()
-    if delta is not None:
-        epsilon = certificate.epsilon_at(delta)
-        values["epsilon_at"] = {"delta": delta, "epsilon": None if math.isinf(epsilon) else epsilon}
-        shown = "nothing is promised" if math.isinf(epsilon) else f"epsilon = {epsilon:.6g}"
-        text += f"\nAt delta = {delta:g}: {shown}."
-    emit(values, "\n".join([text, *(f"PROBLEM: {p}" for p in problems)]), as_json=as_json)
+    return certificate, problems
+
+
+@command.command("statement")
+@click.argument("model", type=click.Path(), required=False)
+def statement_command(model: str | None) -> None:
+    r"""Print one page for a data-protection officer, to sign; without MODEL, an empty one.
+
+    The page is Markdown: who is protected, from whom, what the numbers mean, who vouches for what,
+    and what is not covered. Exit status 1 as for certify.
+
+    \b
+    Examples:
+      pairlearn privacy statement
+      pairlearn privacy statement model.safetensors > statement.md
+    """
+    from pairlearn.privacy.accounting.page import promise_page
+
+    certificate, problems = (None, []) if model is None else _certificate_in(model)
+    click.echo(promise_page(certificate))
     if problems:
         raise click.exceptions.Exit(1)
 

@@ -13,6 +13,7 @@ __getattr__, __dir__, __all__ = door(
         "noise_scale_for",
         "accounting.ledger": "BudgetExceededError PrivacyLedger",
         "accounting.ledger_file": "LedgerFile LedgerFileError",
+        "accounting.page": "promise_page",
         "accounting.spend": "Budget Spend",
         "accounting.verify": "accounting_problems",
         "audit.attack": "AuditResult audit_statistics",

@@ -213,9 +213,11 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
             Examples; NaN and values outside the bounds are allowed.
         y : array-like of shape (n,)
             Labels; any label but the positive one counts as negative.
-        groups : array-like of shape (n,), optional
+        groups : array-like of shape (n,) or (n, k), optional
             The user of each row, for mechanism="statistics". The guarantee then protects a user
-            with all rows. Each user has the same weight, and n is the number of users.
+            with all rows. Each user has the same weight, and n is the number of users. A user is an
+            exact text or integer ("007" is not "7"), or several of them: a data frame of k columns,
+            or tuples. All rows with a missing id are one user.
 
         Returns
         -------
@@ -285,6 +287,7 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
         facts: Mapping[str, str] | None = None,
     ) -> None:
         """Store the releases, and nothing else of the data."""
+        self._note_arguments()
         self.certificate_ = certify(
             fit,
             mechanism.name,

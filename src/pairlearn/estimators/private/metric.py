@@ -189,6 +189,7 @@ class PrivateMetricLearner(
         mechanism = self._mechanism()
         fit, setting, noise, cautions = self._learn(mechanism, rows, self._codes(y, len(rows)))
         self._warn(cautions)
+        self._note_arguments()
         self.certificate_ = certify(
             fit,
             mechanism.name,

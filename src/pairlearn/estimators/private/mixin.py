@@ -3,15 +3,17 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pairlearn.estimators.shared.storage import Storable
 from pairlearn.features import FeatureMap, Identity
+from pairlearn.models.parts import encode
 from pairlearn.models.record import ModelFileError, ModelRecord
 from pairlearn.privacy.accounting.certificate import Certificate, Release
 from pairlearn.privacy.accounting.gaussian import mu_of
@@ -85,6 +87,8 @@ class PrivateMixin(Storable):
     #: The feature map, for estimators that take one.
     features: Any = "linear"
     features_: FeatureMap
+    #: The arguments that the certificate was made with.
+    _certified: dict[str, Any]
     #: Whether examples come in chunks and are seen once.
     _is_stream: ClassVar[bool] = False
 
@@ -307,6 +311,29 @@ class PrivateMixin(Storable):
                 "would allow publishing one random record; use 1/(10 n) or less."
             )
         return tuple(cautions)
+
+    def _note_arguments(self) -> None:
+        """Remember the arguments that the certificate is made with."""
+        self._certified = copy.deepcopy(super()._stored_parameters())
+
+    def _stored_parameters(self) -> dict[str, Any]:
+        """Return the parameters that the file holds; refuse others than those of the fit."""
+        given = super()._stored_parameters()
+        first = self._certified
+        changed = [name for name in given if encode(given[name], name) != encode(first[name], name)]
+        if changed:
+            raise ModelFileError(
+                f"{', '.join(changed)} changed after the fit, but the certificate is about the "
+                "first values. Set them back, or fit again."
+            )
+        return given
+
+    @classmethod
+    def from_record(cls, record: ModelRecord) -> Self:
+        """Return the fitted model of a record, as `Storable.from_record` does."""
+        model = super().from_record(record)
+        model._note_arguments()
+        return model
 
     def _certificate_of(self, record: ModelRecord) -> Certificate:
         """Return the certificate in a model file."""

@@ -16,7 +16,9 @@ from pairlearn.models.record import ModelFileError
 from pairlearn.privacy.mechanisms.base import PrivateFit, PublicSetting
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.privacy.public_maps import map_publicly
+from pairlearn.privacy.records import read_table
 from pairlearn.solvers.turns import one_at_a_time
+from pairlearn.typing import Vector
 from pairlearn.validation import check_count
 
 
@@ -102,6 +104,11 @@ class PrivateRunning(PrivateAUCClassifier, ABC):
         self._publish(fit, mechanism, setting, noise, cautions)
         return self
 
+    def _table(self, X: Any) -> Vector:
+        if self._state is None:
+            return super()._table(X)
+        return read_table(X, n_features=self._width, known_from="the stream began with {}")
+
     def _begun(self, d: int) -> PublicSetting:
         """Return the public setting of the stream; start the stream if there is none."""
         setting = self._setting(self._most_examples(), d)
@@ -111,8 +118,6 @@ class PrivateRunning(PrivateAUCClassifier, ABC):
         if self._state is None:
             self._begin(mechanism.begin(setting), public, d)
         assert self._frozen is not None
-        if self._width != d:
-            raise ValueError(f"X has {d} features, but the stream began with {self._width}.")
         check_unchanged(self._frozen, public, type(self).__name__)
         return setting
 

@@ -11,6 +11,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -23,6 +24,7 @@ from pairlearn.privacy.mechanisms.gradient import AllPairsGradient
 from pairlearn.privacy.mechanisms.single_pass import SinglePass
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.privacy.planner import expected_auc, simulated_auc
+from pairlearn.privacy.quartiles import PrivateBounds
 
 CONTESTANTS: dict[str, Mechanism] = {
     "5 rounds": CentredStatistics(),
@@ -128,21 +130,25 @@ def private_planner(name: str, settings: Settings, shelf: Shelf) -> Outcome:
     """Simulate the default mechanism, and print the planner's predictions beside it."""
     n_runs = settings.splits(40)
     rows = []
-    for n, d, epsilon, positives in itertools.product(
-        (250, 1000, 4000, 16000), (5, 20, 60), (0.3, 1.0, 3.0), (0.5, 0.1)
+    bounds = [(0.5, 8.0, False), (0.1, 8.0, False), (0.5, 40.0, False), (0.5, 40.0, True)]
+    for n, d, epsilon, (positives, ratio, search) in itertools.product(
+        (250, 1000, 4000), (5, 20, 60), (0.3, 1.0, 3.0), bounds
     ):
-        predicted = expected_auc(n, d, epsilon=epsilon, positives=positives)
-        simulated = simulated_auc(
-            n, d, epsilon=epsilon, positives=positives, n_runs=n_runs, seed=settings.seed
-        )
-        rows.append([n, d, epsilon, positives, predicted, simulated])
+        facts: dict[str, Any] = {
+            "epsilon": epsilon, "positives": positives, "range_over_spread": ratio
+        }  # fmt: skip
+        chosen = PrivateBounds(0.0, 1.0) if search else None
+        predicted = expected_auc(n, d, search=chosen, **facts)
+        simulated = simulated_auc(n, d, search=search, n_runs=n_runs, seed=settings.seed, **facts)
+        rows.append([n, d, epsilon, positives, ratio, int(search), predicted, simulated])
     errors = np.array([row[-1] - row[-2] for row in rows])
     remark = (
         f"Means over {n_runs} data sets each. Root mean square error "
         f"{math.sqrt(float(np.mean(errors**2))):.3f}, largest {np.abs(errors).max():.3f}."
     )
-    facts, shown = ["n", "d", "epsilon", "positive"], ["predicted", "simulated"]
-    return _outcome(name, "The planner beside simulations", remark, facts, shown, rows)
+    known = ["n", "d", "epsilon", "positive", "range/sd", "bounds found"]
+    title = "The planner beside simulations"
+    return _outcome(name, title, remark, known, ["predicted", "simulated"], rows)
 
 
 def _outcome(
