@@ -9,6 +9,7 @@ from click.testing import CliRunner
 
 from pairlearn import PrivacyLedger, load_model
 from pairlearn.cli.program import program
+from pairlearn.cli.running import run as run_program
 from pairlearn.cli.shared.private_records import read_facts, read_rows
 
 BOUNDS = """
@@ -115,14 +116,26 @@ def test_a_broken_line_is_one_row(files):
     assert json.loads(trained.stdout)["examples"] == 2000
 
 
-def test_users(files):
+def test_persons(files, capsys):
     (files / "bounds.toml").write_text('user = "who"\n' + BOUNDS)
     lines = (files / "train.csv").read_text().splitlines()
     named = [lines[0] + ",who", *(f"{line},p{k // 4}" for k, line in enumerate(lines[1:]))]
     (files / "people.csv").write_text("\n".join(named))
     trained = run("train", files / "people.csv", *options(files), "-o", files / "m")
     assert trained.exit_code == 0, trained.output
-    assert "500 users" in trained.output
+    assert "500 persons" in trained.output
+    # A ledger of persons takes this fit, and refuses one of rows with advice for the program.
+    PrivacyLedger.open(files / "ledger", epsilon=2.0, delta=1e-4, unit="person")
+    paid = [*options(files), "-o", files / "m", "--ledger", files / "ledger"]
+    assert run("train", files / "people.csv", *paid).exit_code == 0
+    (files / "bounds.toml").write_text(BOUNDS)
+    assert run_program(program, ["train", *map(str, [files / "people.csv", *paid])]) != 0
+    assert (
+        'say whose row each is (user = "COLUMN" in the file of --bounds), or, if nobody has more '
+        "than 10 rows, say so in a new ledger: pairlearn privacy ledger create new.ledger "
+        "--epsilon 2.0 --delta 0.0001 --unit person --rows-per-person 10."
+        in capsys.readouterr().err
+    )
 
 
 def test_refusals(files):

@@ -150,13 +150,108 @@ def test_what_would_break_the_promise_is_refused():
         model.partial_fit(X[:1, :2], y[:1])
     with pytest.raises(ValueError, match="a stream sees each example once"):
         PrivateAUCContinual(60, 4, bounds="private").partial_fit(X, y)
-    with pytest.raises(ValueError, match="takes no groups"):
+    with pytest.raises(ValueError, match="needs rows_per_person"):
         PrivateAUCContinual(60, 4, **OPTIONS).fit(X, y, groups=y)
+    persons = PrivateAUCContinual(60, 4, **OPTIONS, rows_per_person=3)
+    with pytest.raises(ValueError, match="rows_per_person=3 needs groups"):
+        persons.fit(X, y)
+    persons.partial_fit(X[:9], y[:9], groups=np.arange(9))
+    persons.rows_per_person = 2
+    with pytest.raises(ValueError, match="rows_per_person changed after the stream had begun"):
+        persons.partial_fit(X[:9], y[:9], groups=np.arange(9))
     setting = PublicSetting.make(
         9, lower=[0], upper=[1], epsilon=1, delta=0.01, neighbours="add_remove"
     )
     with pytest.raises(ValueError, match="between two releases is public here"):
         TreeStatistics().check(setting, NoiseSource())
+
+
+def chunked(model, X, y, who, cuts):
+    """Return the releases of a stream with a release at each cut."""
+    coefs = []
+    for start, stop in zip([0, *cuts[:-1]], cuts, strict=True):
+        model.partial_fit(X[start:stop], y[start:stop], groups=who[start:stop]).release()
+        coefs.append(model.coef_.copy())
+    return coefs
+
+
+@pytest.mark.parametrize("secure", [True, False])
+def test_a_person_moves_all_nodes_together_by_no_more_than_is_stated(secure):
+    # A person, whose rows lie anywhere in the stream, is replaced by another in the same places.
+    rng = np.random.default_rng(3)
+    reached = 0.0
+    for trial in range(30):
+        k, n_releases = int(rng.integers(1, 4)), int(rng.integers(1, 6))
+        n = 8 * n_releases
+        who = (
+            rng.integers(0, 6, n) if trial % 3 else np.where(np.arange(n) < k, 0, 1 + np.arange(n))
+        )
+        X, y = rng.choice([-1.0, 1.0], (n, 2)), rng.integers(0, 2, n)
+        other, other_y, other_who = X.copy(), y.copy(), who.astype(object)
+        mine = who == who[0]
+        X[mine], y[mine] = 1.0, 1
+        other[mine], other_y[mine], other_who[mine] = -1.0, rng.integers(0, 2), "somebody else"
+        if trial % 3 == 0:
+            other_y[mine] = y[mine]
+        claim = {**OPTIONS, "secure": secure, "rows_per_person": k}
+        cuts = list(range(8, n + 1, 8))
+        record = RecordingSource(NoiseSource(secure=secure, seed=trial))
+        model = PrivateAUCContinual(n, n_releases, **claim, random_state=record)
+        first = chunked(model, X, y, who, cuts)
+        replay = ReplayingSource(record)
+        again = PrivateAUCContinual(n, n_releases, **claim, random_state=replay)
+        np.testing.assert_array_equal(first, chunked(again, other, other_y, other_who, cuts))
+        moved = math.hypot(*(
+            float(np.linalg.norm(a - b)) / scale
+            for a, b, scale in zip(record.values, replay.values, record.scales, strict=True)
+        ))  # fmt: skip
+        certificate = model.certificate_
+        assert moved <= certificate.mu * (1 + 1e-9)
+        assert certificate.mu <= mu_of(1.0, 1e-3)
+        reached = max(reached, moved / certificate.mu)
+    assert reached > 0.99
+
+
+def test_persons_of_a_stream(tmp_path):
+    X, y = clouds(3000)
+    who = np.arange(3000) // 3
+    ledger = PrivacyLedger(epsilon=2.0, delta=1e-5, unit="person")
+    model = PrivateAUCContinual(3000, 2, 2.0, 1e-5, bounds=(-1, 1), ledger=ledger,
+                                rows_per_person=3)  # fmt: skip
+    chunked(model, X, y, [f"person {k}" for k in who], [1500, 3000])
+    (entry,) = ledger.entries
+    assert entry.unit == "person"
+    assert ledger.spent_epsilon == pytest.approx(2.0, abs=1e-6)
+    certificate = model.certificate_
+    assert accounting_problems(certificate) == []
+    assert (certificate.unit, certificate.rows_per_person) == ("person", 3)
+    statement = certificate.statement()
+    assert "one person with all examples replaced, in place, by another with as many" in statement
+    assert "at most 3000 examples, of which the first 3 of each person count" in statement
+    assert roc_auc(y, model.decision_function(X)) > 0.8
+    model.save(tmp_path / "model.safetensors")
+    again = load_model(tmp_path / "model.safetensors")
+    assert again.certificate_ == certificate
+    assert again.rows_per_person == 3
+    with pytest.raises(ValueError, match="the ledger counts persons"):
+        PrivateAUCContinual(60, 1, 0.1, 1e-6, bounds=(-1, 1), ledger=ledger).fit(X[:60], y[:60])
+
+
+def test_the_first_rows_of_a_person_count():
+    # A third row is left out, in this chunk or in a later one; a refused chunk leaves no trace.
+    X, y = clouds(40)
+    who = np.repeat(np.arange(20), 2)
+    usual, late = (
+        PrivateAUCContinual(40, 1, **OPTIONS, rows_per_person=2, random_state=1) for _ in range(2)
+    )
+    usual.fit(X, y, groups=who)
+    with pytest.raises(ValueError, match="more rows than the public number 40"):
+        late.partial_fit(np.zeros((50, 3)), np.zeros(50), groups=np.arange(50))
+    late.partial_fit(X[:20], y[:20], groups=who[:20])
+    late.partial_fit(np.ones((10, 3)), np.ones(10), groups=np.arange(10))
+    late.partial_fit(np.r_[X[20:], X[20:]], np.r_[y[20:], 1 - y[20:]],
+                     groups=np.r_[who[20:], who[20:]])  # fmt: skip
+    np.testing.assert_array_equal(late.release().coef_, usual.coef_)
 
 
 def test_seeds_and_cuts():
@@ -177,21 +272,28 @@ def test_seeds_and_cuts():
 
 
 @pytest.mark.slow
-def test_the_published_models_together_stay_below_the_claim():
-    # False-alarm rate 1e-4; a tree that forgot its levels would have about twice the epsilon.
+@pytest.mark.parametrize("mine", [[2], [0, 1]])
+def test_the_published_models_together_stay_below_the_claim(mine):
+    # False-alarm rate 1e-4; a tree that forgot its levels would have about twice the epsilon, and
+    # so would one that forgot that a person has two rows.
     X, y = np.zeros((8, 2)), np.zeros(8, dtype=int)
-    X[2], y[2] = 1.0, 1
+    X[mine], y[mine] = 1.0, 1
     other = X.copy()
-    other[2] = -1.0
+    other[mine] = -1.0
+    who = np.arange(8)
+    who[mine] = mine[0]
+    persons = {} if len(mine) == 1 else {"rows_per_person": 2}
     probes = np.linspace([-1, -1], [1, 1], 3)
     tables = []
     for rows in (X, other):
         runs = []
         for _ in range(1000):
-            model = PrivateAUCContinual(8, 4, **OPTIONS)
+            model = PrivateAUCContinual(8, 4, **OPTIONS, **persons)
             seen = []
             for start in range(0, 8, 2):
-                model.partial_fit(rows[start : start + 2], y[start : start + 2]).release()
+                part = slice(start, start + 2)
+                groups = who[part] if persons else None
+                model.partial_fit(rows[part], y[part], groups=groups).release()
                 seen.append(public_numbers(model, probes))
             runs.append(np.concatenate(seen))
         tables.append(np.array(runs))

@@ -2,7 +2,7 @@
 import numpy as np
 import pytest
 
-from pairlearn.privacy.records import read_table
+from pairlearn.privacy.records import is_label, read_table
 from pairlearn.privacy.selection import _half_wins
 
 
@@ -38,6 +38,6 @@ def pair_utility():
 
     def utility(scores, signs):
         table = read_table(scores)
-        return 0.5 * _half_wins(table, signs) / (len(table) * (len(table) - 1))
+        return 0.5 * _half_wins(table, is_label(signs, 1)) / (len(table) * (len(table) - 1))
 
     return utility

@@ -23,7 +23,7 @@ from pairlearn.metrics import roc_auc
 from pairlearn.models.record import ModelFileError
 from pairlearn.privacy.accounting.gaussian import epsilon_of_mu
 from pairlearn.privacy.accounting.ledger import PrivacyLedger
-from pairlearn.privacy.accounting.spend import Spend
+from pairlearn.privacy.accounting.spend import Budget, Spend
 from pairlearn.privacy.accounting.verify import accounting_problems
 from pairlearn.privacy.mechanisms.base import PublicSetting
 from pairlearn.privacy.mechanisms.by_name import MECHANISMS
@@ -367,8 +367,9 @@ def test_relations_are_converted():
     ledger.spend("added", mu=half, neighbours="add_remove")
     assert ledger.spent_epsilon == pytest.approx(epsilon_of_mu(np.hypot(half, 2 * half), 1e-5))
     ledger.spend("mixture", epsilon=0.1, delta=1e-6, neighbours="add_remove")
-    assert ledger.entries[2].under("replace").epsilon == 0.2
-    assert ledger.entries[2].under("replace").delta == pytest.approx((1 + np.exp(0.1)) * 1e-6)
+    here = ledger.entries[2].under(Budget(10.0, 1e-5))
+    assert here.epsilon == 0.2
+    assert here.delta == pytest.approx((1 + np.exp(0.1)) * 1e-6)
     other = PrivacyLedger(epsilon=1.0, delta=1e-5, neighbours="add_remove")
     other.spend("added", mu=half / 2, neighbours="add_remove")
     assert other.spent_epsilon == pytest.approx(epsilon_of_mu(half / 2, 1e-5))

@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -7,13 +9,17 @@ from scipy.special import ndtr
 
 from pairlearn import private_roc_auc
 from pairlearn.metrics import roc_auc
-from pairlearn.privacy import private_roc_curve
+from pairlearn.metrics.auc import doubled_wins_weighted
+from pairlearn.privacy import private_roc_curve, select_privately
 from pairlearn.privacy.accounting.gaussian import mu_of
 from pairlearn.privacy.accounting.ledger import BudgetExceededError, PrivacyLedger
 from pairlearn.privacy.accounting.verify import accounting_problems
+from pairlearn.privacy.audit.attack import audit_statistics
 from pairlearn.privacy.audit.replay import RecordingSource, ReplayingSource
 from pairlearn.privacy.evaluation import auc_intervals
 from pairlearn.privacy.noise import NoiseSource
+from pairlearn.privacy.persons import WHOLE, shares
+from pairlearn.privacy.records import read_users
 
 
 def scores_of(y, rng, gap=1.0):
@@ -75,6 +81,197 @@ def test_without_noise_it_is_the_auc():
     for rate, rows in ((curve.tpr, y == 1), (curve.fpr, y == 0)):
         exact = [(s[rows] >= cut).mean() for cut in cuts]
         np.testing.assert_allclose(rate, exact, atol=1e-4)
+
+
+def people(rng, n_persons, most=5):
+    """Return labels, scores and persons of rows in no order; persons differ in all respects."""
+    who = rng.permutation(np.repeat(np.arange(n_persons), rng.integers(1, most, n_persons)))
+    y = (rng.random(len(who)) < rng.random(n_persons)[who]).astype(int)
+    return y, rng.integers(0, 4, len(who)).astype(float), who
+
+
+@given(seed=st.integers(0, 2**32), curve=st.booleans())
+@settings(max_examples=150)
+def test_sensitivity_of_a_person_with_all_rows(seed, curve):
+    rng = np.random.default_rng(seed)
+    n_persons = int(rng.integers(1, 9))
+    y, s, who = people(rng, n_persons)
+    stay = who != rng.integers(n_persons)
+    m = int(rng.integers(1, 7))
+    other_y = np.append(y[stay], rng.random(m) < rng.choice([0.0, 0.5, 1.0]))
+    other_s = np.append(s[stay], rng.choice([-9.0, 0.0, 1.5, 9.0], m))
+    other_who = np.append(who[stay], np.full(m, 99))
+    query, options = (private_roc_auc, {})
+    if curve:
+        query, options = private_roc_curve, {"thresholds": [0.5, 1.5, 2.5]}
+    apart, sensitivity = distance(
+        lambda y, s, who, **claim: query(y, s, groups=who, **claim),
+        (y, s, who), (other_y, other_s, other_who), **options,
+    )  # fmt: skip
+    assert apart <= sensitivity
+
+
+@given(seed=st.integers(0, 2**32))
+@settings(max_examples=100)
+def test_a_person_moves_the_wins_of_a_model_by_no_more_than_selection_assumes(seed):
+    rng = np.random.default_rng(seed)
+    n_persons = int(rng.integers(1, 8))
+    y, s, who = people(rng, n_persons)
+    stay = who != rng.integers(n_persons)
+    m = int(rng.integers(1, 7))
+    theirs = (
+        np.append(y[stay], rng.random(m) < rng.choice([0.0, 0.5, 1.0])),
+        np.append(s[stay], rng.choice([-9.0, 0.0, 1.5, 9.0], m)),
+        np.append(who[stay], np.full(m, 99)),
+    )
+    wins = []
+    for labels, scores, persons in ((y, s, who), theirs):
+        weight, n = shares(persons, len(labels))
+        assert n == n_persons
+        assert (np.bincount(read_users(persons, len(labels)), weight) == WHOLE).all()
+        pairs = (scores[:, None] > scores) + 0.5 * (scores[:, None] == scores)
+        brute = (np.outer(labels, 1 - labels) * np.outer(weight, weight) * pairs).sum() * 2
+        wins.append(doubled_wins_weighted(scores, labels.astype(bool), weight))
+        assert wins[-1] == pytest.approx(brute, rel=1e-12)
+    most = 2 * WHOLE**2 * (n_persons - 0.75)
+    assert abs(wins[0] - wins[1]) <= most * (1 + 1e-12)
+
+
+def law_of_two(table, signs, who, epsilon):
+    """Return the chances of two models, from all answers to the coins that are asked for."""
+
+    class Coins(NoiseSource):
+        def permutation(self, n):
+            return np.array(self.order)
+
+        def accept(self, numerator, denominator):
+            self.chance *= math.exp(-numerator / denominator)
+            return True
+
+    law = np.zeros(2)
+    for order in ([0, 1], [1, 0]):
+        coins = Coins(secure=False, seed=0)
+        coins.order, coins.chance = order, 1.0
+        first = select_privately(table, signs, epsilon=epsilon, noise=coins, groups=who)
+        law[first] += 0.5 * coins.chance
+        law[1 - first] += 0.5 * (1.0 - coins.chance)
+    return law
+
+
+@given(seed=st.integers(0, 2**32))
+@settings(max_examples=60)
+def test_a_person_changes_the_law_of_a_selection_by_no_more_than_epsilon(seed):
+    rng = np.random.default_rng(seed)
+    n_persons, epsilon = int(rng.integers(1, 6)), 1.5
+    y, s, who = people(rng, n_persons)
+    table = np.stack([s, rng.integers(0, 4, len(s))], axis=1)
+    stay, m = who != who[0], int(rng.integers(1, 5))
+    other_table = np.append(table[stay], np.tile(rng.choice([-9.0, 9.0], 2), (m, 1)), axis=0)
+    other_y = np.append(y[stay], np.full(m, rng.integers(0, 2)))
+    law = law_of_two(table, 2 * y - 1, who, epsilon)
+    other = law_of_two(other_table, 2 * other_y - 1, np.append(who[stay], np.full(m, 99)), epsilon)
+    assert law.sum() == pytest.approx(1.0)
+    assert np.abs(np.log(law / other)).max() <= epsilon + 1e-9
+
+
+@pytest.mark.slow
+def test_an_attack_on_the_auc_of_persons_stays_below_the_claim():
+    # False-alarm rate 1e-4. The same attack refutes the claim if rows count one by one.
+    who = np.append(np.arange(20), np.full(12, 20))
+    y, s = np.append(np.arange(20) % 2, np.ones(12, dtype=int)), np.zeros(32)
+    lower = []
+    for groups in (who, None):
+        values = []
+        for score in (9.0, -9.0):
+            s[20:] = score
+            claim = {"epsilon": 1.0, "delta": 1e-3, "groups": groups}
+            values.append(np.array([private_roc_auc(y, s, **claim).auc for _ in range(2000)]))
+        found = audit_statistics(*values, epsilon=1.0, delta=1e-3, confidence=1 - 1e-4)
+        lower.append(found.epsilon_lower)
+    print(f"epsilon is at least {lower[0]:.3f}; without groups {lower[1]:.3f}")
+    assert lower[0] <= 1.0 < lower[1]
+
+
+def test_selection_among_persons():
+    # A person with a thousand wrong rows has one voice.
+    rng = np.random.default_rng(2)
+    who = np.append(np.arange(200), np.full(1000, 200))
+    signs = np.where(rng.random(1200) < 0.5, 1, -1)
+    good = signs * np.where(who == 200, -1.0, 1.0)
+    table = np.stack([-good, good], axis=1)
+    assert {select_privately(table, signs, epsilon=2.0, groups=who) for _ in range(20)} == {1}
+    assert {select_privately(table, signs, epsilon=2.0) for _ in range(20)} == {0}
+
+
+def test_persons_count_with_the_mean_of_their_rows():
+    rng = np.random.default_rng(0)
+    y, s, who = people(rng, 300)
+    weight = 1.0 / np.bincount(who)[who]
+    found = private_roc_auc(y, s, epsilon=1e7, delta=1e-3, groups=who)
+    assert found.auc == pytest.approx(roc_auc(y, s, sample_weight=weight), abs=1e-5)
+    certificate = found.certificate
+    assert (certificate.unit, certificate.n_examples) == ("person", 300)
+    assert "one person with all examples replaced by another" in certificate.statement()
+    assert accounting_problems(certificate) == []
+    curve = private_roc_curve(y, s, thresholds=[0.5, 1.5], epsilon=1e7, delta=1e-3, groups=who)
+    for rate, rows in ((curve.tpr, y == 1), (curve.fpr, y == 0)):
+        exact = [np.average(s[rows] >= cut, weights=weight[rows]) for cut in (0.5, 1.5)]
+        np.testing.assert_allclose(rate, exact, atol=1e-4)
+    # One row each is the usual answer.
+    each = private_roc_auc(y, s, epsilon=1e7, delta=1e-3, groups=np.arange(len(y)))
+    assert each.auc == pytest.approx(roc_auc(y, s), abs=1e-5)
+
+
+def test_a_ledger_of_persons_pays_for_persons_only():
+    y, s, who = people(np.random.default_rng(1), 50)
+    ledger = PrivacyLedger(epsilon=3.0, delta=1e-3, unit="person")
+    claim = {"epsilon": 0.5, "delta": 1e-5, "ledger": ledger}
+    for query in (private_roc_auc, lambda *a, **k: private_roc_curve(*a, thresholds=[1.0], **k)):
+        query(y, s, groups=who, **claim)
+        with pytest.raises(ValueError, match="protects one example, but the ledger counts persons"):
+            query(y, s, **claim)
+    table = np.stack([s, -s], axis=1)
+    select_privately(table, 2 * y - 1, epsilon=0.5, groups=who, ledger=ledger)
+    with pytest.raises(ValueError, match="the ledger counts persons"):
+        select_privately(table, 2 * y - 1, epsilon=0.5, ledger=ledger)
+    assert [entry.unit for entry in ledger.entries] == ["person"] * 3
+    rows = PrivacyLedger(epsilon=3.0, delta=1e-3)
+    with pytest.raises(ValueError, match='unit="person"'):
+        private_roc_auc(y, s, groups=who, **(claim | {"ledger": rows}))
+
+
+def coverage_of_persons(n_persons, share, epsilon, n_runs, seed):
+    """Return how often the interval holds; rows of a person share labels and much of the score."""
+    rng = np.random.default_rng(seed)
+    truth = float(ndtr(1.0 / np.sqrt(2.0)))
+    hits = 0
+    for run in range(n_runs):
+        who = np.repeat(np.arange(n_persons), rng.integers(1, 9, n_persons))
+        # A third of the persons have labels of both kinds.
+        y = (rng.random(n_persons) < share)[who]
+        y = np.where((who % 3 == 0), rng.random(len(who)) < share, y).astype(int)
+        noise = np.sqrt(0.8) * rng.normal(size=n_persons)[who]
+        s = y + noise + np.sqrt(0.2) * rng.normal(size=len(who))
+        found = private_roc_auc(y, s, epsilon=epsilon, delta=0.1 / n_persons, secure=False,
+                                random_state=run, groups=who)  # fmt: skip
+        hits += found.low <= truth <= found.high
+    return hits / n_runs
+
+
+@pytest.mark.parametrize(("n", "share"), [(400, 0.5), (400, 0.05)])
+def test_the_interval_of_persons_covers(n, share):
+    # 95 % intervals, 150 runs: below .89 once in a thousand.
+    assert coverage_of_persons(n, share, 1.0, 150, 1) > 0.89
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [400, 4_000])
+@pytest.mark.parametrize("share", [0.5, 0.05])
+@pytest.mark.parametrize("epsilon", [1.0, 8.0])
+def test_the_interval_of_persons_covers_everywhere(n, share, epsilon):
+    found = coverage_of_persons(n, share, epsilon, 1000, 2)
+    print(f"{n} persons, {share:.0%} positive, epsilon {epsilon}: {found:.3f}")
+    assert found > 0.94 - 2.5 * np.sqrt(0.06 / 1000)
 
 
 def coverage(n, share, epsilon, n_runs, seed):

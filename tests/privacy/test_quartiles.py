@@ -130,7 +130,7 @@ def test_the_estimator_finds_bounds_inside_its_budget(tmp_path):
 def test_private_by_name_users_and_metrics():
     X, y = wide_data(600)
     model = PrivateAUCClassifier(2.0, 1e-4, bounds="private").fit(X, y, groups=np.arange(600) // 2)
-    assert model.certificate_.unit == "user"
+    assert model.certificate_.unit == "person"
     assert len(model.certificate_.releases) == 12 + 5
     metric = PrivateMetricLearner(2.0, 1e-4, bounds=PrivateBounds(-50, 50)).fit(X[:80], y[:80])
     assert accounting_problems(metric.certificate_) == []

@@ -31,7 +31,7 @@ def command() -> None:
       pairlearn privacy certify model.safetensors
       pairlearn privacy statement model.safetensors
       pairlearn privacy audit --mechanism statistics --epsilon 1
-      pairlearn privacy ledger show patients.ledger
+      pairlearn privacy ledger create patients.ledger --epsilon 1 --delta 1e-6
     """
 
 
@@ -317,19 +317,81 @@ def _audit_values(result: Any) -> dict[str, Any]:
 
 @command.group("ledger", context_settings=_SETTINGS)
 def ledger_command() -> None:
-    r"""Look at a privacy budget that is kept in a file.
+    r"""Make a privacy budget that is kept in a file, and look at it.
 
     \b
     Examples:
+      pairlearn privacy ledger create patients.ledger --epsilon 1 --delta 1e-6
       pairlearn privacy ledger show patients.ledger
       pairlearn privacy ledger check patients.ledger --epsilon 0.5 --delta 1e-6
     """
 
 
+_RELATION = click.Choice(["replace", "add_remove"])
+_UNIT = click.Choice(["example", "person"])
+_seal_option = click.option(
+    "--seal",
+    type=click.Path(dir_okay=False),
+    metavar="FILE",
+    help="Where the seal is, if it was moved since the ledger was made.",
+)
+
+
+@ledger_command.command("create")
+@click.argument("path", type=click.Path(dir_okay=False))
+@click.option("--epsilon", type=_above_zero(), required=True, help="The budget's epsilon.")
+@click.option("--delta", type=_above_zero(1), required=True, help="The budget's delta.")
+@click.option("--neighbours", type=_RELATION, default="replace", show_default=True,
+              help="Which data sets are neighbours.")  # fmt: skip
+@click.option("--unit", type=_UNIT, default="example", show_default=True,
+              help="What is protected: one example, or one person with all examples.")  # fmt: skip
+@click.option("--rows-per-person", type=click.IntRange(1),
+              help="Public: nobody has more rows than this; for --unit person.")  # fmt: skip
+@click.option("--data", default="", help="Which data these are, in your words.")
+@click.option("--seal", type=click.Path(dir_okay=False), metavar="FILE",
+              help="A second file, on another disk or of another account, that notices when "
+                   "entries are removed.")  # fmt: skip
+@json_option
+def create_command(path: str, seal: str | None, as_json: bool, **budget: Any) -> None:
+    r"""Make a new ledger: a budget that all releases from the same data share.
+
+    \b
+    Examples:
+      pairlearn privacy ledger create patients.ledger --epsilon 1 --delta 1e-6
+      pairlearn privacy ledger create visits.ledger --epsilon 1 --delta 1e-6 --unit person
+    """
+    from pathlib import Path
+
+    from pairlearn.privacy.accounting.ledger import PrivacyLedger
+
+    if budget["rows_per_person"] is not None and budget["unit"] != "person":
+        raise click.UsageError("--rows-per-person belongs to --unit person.")
+    if Path(path).exists():
+        raise click.UsageError(
+            f"{path} exists; look at it with pairlearn privacy ledger show {path}, or use another "
+            "name."
+        )
+    ledger = PrivacyLedger.open(path, seal=seal, **budget)
+    emit({"ledger": path, **_facts(ledger)}, f"{path}\n{_budget_line(ledger)}", as_json=as_json)
+
+
+def _facts(ledger: Any) -> dict[str, Any]:
+    return {**ledger.to_dict(), "id": ledger.identity, "protects": ledger.protects}
+
+
+def _budget_line(ledger: Any) -> str:
+    about = f" Data: {ledger.data}." if ledger.data else ""
+    return (
+        f"Budget: epsilon = {ledger.epsilon:g}, delta = {ledger.delta:g}, for {ledger.protects}."
+        f"{about}"
+    )
+
+
 @ledger_command.command("show")
 @click.argument("path", type=click.Path())
+@_seal_option
 @json_option
-def show_command(path: str, as_json: bool) -> None:
+def show_command(path: str, seal: str | None, as_json: bool) -> None:
     r"""Print the budget, each release with its cost and date, and the rest.
 
     \b
@@ -339,18 +401,19 @@ def show_command(path: str, as_json: bool) -> None:
     """
     from pairlearn.privacy.accounting.ledger import PrivacyLedger
 
-    ledger = PrivacyLedger.open(path)
-    plain = ledger.to_dict()
+    ledger = PrivacyLedger.open(path, seal=seal)
     spent, left = ledger.spent_epsilon, ledger.remaining_mu
     lines = [
-        f"Budget: epsilon = {ledger.epsilon:g}, delta = {ledger.delta:g}, neighbours: "
-        f"{ledger.neighbours}" + (f", data: {ledger.data}" if ledger.data else ""),
+        _budget_line(ledger),
+        f"Ledger: {ledger.identity[:8]}, unit: {ledger.unit}, neighbours: {ledger.neighbours}.",
         f"Spent: epsilon = {spent:.6g}; left: mu = {left:.6g} in one go.",
     ]
     for entry in ledger.entries:
         price = f"mu = {entry.mu:.6g}" if entry.mu else f"({entry.epsilon:.6g}, {entry.delta:.6g})"
-        lines.append(f"{entry.time}  {price}, {entry.neighbours}: {entry.purpose}")
-    values = {**plain, "spent_epsilon": spent, "remaining_mu": left}
+        lines.append(
+            f"{entry.time}  {price} for one {entry.unit}, {entry.neighbours}: {entry.purpose}"
+        )
+    values = {**_facts(ledger), "spent_epsilon": spent, "remaining_mu": left}
     emit(values, "\n".join(lines), as_json=as_json)
 
 
@@ -359,15 +422,20 @@ def show_command(path: str, as_json: bool) -> None:
 @click.option("--mu", type=_above_zero(), help="Would a release with this mu fit?")
 @click.option("--epsilon", type=_above_zero(), help="Would a release with this epsilon fit?")
 @click.option("--delta", type=_above_zero(1), help="The delta that belongs to --epsilon.")
-@click.option("--neighbours", type=click.Choice(["replace", "add_remove"]), default="replace",
-              show_default=True, help="The relation of that release.")  # fmt: skip
+@click.option("--neighbours", type=_RELATION,
+              help="The relation of that release; by default the ledger's.")  # fmt: skip
+@click.option("--unit", type=_UNIT,
+              help="What that release protects; by default what the ledger does.")  # fmt: skip
+@_seal_option
 @json_option
 def check_command(
     path: str,
     mu: float | None,
     epsilon: float | None,
     delta: float | None,
-    neighbours: str,
+    neighbours: str | None,
+    unit: str | None,
+    seal: str | None,
     as_json: bool,
 ) -> None:
     r"""Check that nobody changed a ledger, that it is within its budget, and whether more fits.
@@ -380,6 +448,7 @@ def check_command(
     Examples:
       pairlearn privacy ledger check patients.ledger
       pairlearn privacy ledger check patients.ledger --epsilon 0.5 --delta 1e-6
+      pairlearn privacy ledger check visits.ledger --mu 0.1 --unit example
     """
     from pairlearn.privacy.accounting.gaussian import mu_of
     from pairlearn.privacy.accounting.ledger import BudgetExceededError, PrivacyLedger
@@ -389,16 +458,20 @@ def check_command(
     if delta is not None and epsilon is None:
         raise click.UsageError("--delta belongs to --epsilon.")
     # Entering every release again, in memory, is the check.
-    copy = PrivacyLedger.from_dict(PrivacyLedger.open(path).to_dict())
-    said, fits = f"{len(copy.entries)} entries, epsilon = {copy.spent_epsilon:.6g} spent.", True
+    copy = PrivacyLedger.from_dict(PrivacyLedger.open(path, seal=seal).to_dict())
+    said = f"{len(copy.entries)} entries, epsilon = {copy.spent_epsilon:.6g} spent for "
+    said, fits = f"{said}{copy.protects}.", True
     if mu is not None or epsilon is not None:
         if mu is None and delta is not None and epsilon is not None:
             mu, epsilon = mu_of(epsilon, delta), None
         try:
-            copy.spend("the release", mu=mu or 0.0, epsilon=epsilon or 0.0, neighbours=neighbours)
+            price = {"mu": mu or 0.0, "epsilon": epsilon or 0.0}
+            kind = {"neighbours": neighbours or copy.neighbours, "unit": unit or copy.unit}
+            copy.spend("the release", **price, **kind)  # type: ignore[arg-type]
             said += " The release fits."
         except BudgetExceededError as error:
             said, fits = f"{said} The release would exceed the budget: {error}", False
-    emit({"fits": fits, "spent_epsilon": copy.spent_epsilon}, said, as_json=as_json)
+    values = {"fits": fits, "spent_epsilon": copy.spent_epsilon, "unit": copy.unit}
+    emit(values, said, as_json=as_json)
     if not fits:
         raise click.exceptions.Exit(1)

@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+import shlex
+from collections.abc import Callable, Iterable
 
 import click
 
@@ -19,11 +20,19 @@ _PARTS = (
     "solvers.top.objectives.OBJECTIVES", "features.MAPS", "estimators.shared.solvers.SOLVERS",
     "estimators.shared.rules.DECISIONS",
 )  # fmt: skip
-_SWITCHES = {"verify_digest=False": "--no-verify"}
+#: Arguments of Python, the option that a command must have, and what is typed there instead.
+_SWITCHES = {
+    "verify_digest=False": ("no-verify", "--no-verify"),
+    "groups=...": ("bounds", 'user = "COLUMN" in the file of --bounds'),
+}
 _ASSIGNED = re.compile(
-    r"(?<![\w.])([a-z]+(?:_[a-z]+)*)="
-    r"(?:'([^']*)'|\"([^\"]*)\"|(True|False)|([+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?))?"
+    r"(?<![\w.])([a-z]+(?:_[a-z]+)*)=(?:'([^']*)'|\"([^\"]*)\"|(True|False)"
+    r"|([+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?|\.{3}|[A-Za-z]\w*)|([\[(][^\[\](){}]*[\])]))?"
 )
+#: A call of Python. What stands between its brackets is no option of the program.
+_CALL = re.compile(r"[A-Za-z_][\w.]*\([^()]*\)")
+#: The call that makes a ledger, which has a command of its own.
+_LEDGER = re.compile(r"PrivacyLedger(?:\.open)?\((?:'([^']*)'|\"([^\"]*)\")?,?\s*([^()]*)\)")
 _UNDERSCORED = re.compile(r"(?<![\w./-])([a-z]+(?:_[a-z]+)+)(?![\w./(=])")
 
 
@@ -70,6 +79,8 @@ def in_options(message: str, options: Iterable[str]) -> str:
     '--step-size 1.0 is large.'
     >>> in_options("step_size=1.0 is large; pass header=False.", ["set"])
     '--set solver.step_size=1.0 is large; pass --set reading.header=false.'
+    >>> in_options('use PrivacyLedger(epsilon=1.0, unit="person"), or seal=PATH.', ["seal"])
+    'use pairlearn privacy ledger create new.ledger --epsilon 1.0 --unit person, or --seal PATH.'
     """
     known = set(options)
 
@@ -86,12 +97,34 @@ def in_options(message: str, options: Iterable[str]) -> str:
             return match[0]
         value = match[2] or match[3] or match[5]
         if found.startswith("--set "):
-            value = value or (match[4] or "").lower()
-            return f"{found}={value}"
+            return f"{found}={value or (match[4] or '').lower() or match[6] or ''}"
+        if match[6]:  # the items of a list
+            value = ",".join(item.strip(" '\"") for item in match[6][1:-1].split(","))
         return f"{found} {value}" if value else found
 
-    for python, switch in _SWITCHES.items():
-        if switch[2:] in known:
-            message = message.replace(python, switch)
-    message = _ASSIGNED.sub(assigned, message)
-    return _UNDERSCORED.sub(lambda match: option(match[1]) or match[0], message)
+    for python, (needed, typed) in _SWITCHES.items():
+        if needed in known:
+            message = message.replace(python, typed)
+    parts, end = [], 0
+    for call in _CALL.finditer(message):
+        parts += [_translated(message[end : call.start()], assigned, option), _command(call[0])]
+        end = call.end()
+    return "".join([*parts, _translated(message[end:], assigned, option)])
+
+
+def _translated(
+    text: str, assigned: Callable[[re.Match[str]], str], option: Callable[[str], str | None]
+) -> str:
+    text = _ASSIGNED.sub(assigned, text)
+    return _UNDERSCORED.sub(lambda match: option(match[1]) or match[0], text)
+
+
+def _command(call: str) -> str:
+    """Return the command for a call that makes a ledger, and any other call as it stands."""
+    ledger = _LEDGER.fullmatch(call)
+    if ledger is None:
+        return call
+    typed = ["pairlearn privacy ledger create", shlex.quote(ledger[1] or ledger[2] or "new.ledger")]
+    for name, *values in _ASSIGNED.findall(ledger[3]):
+        typed.append(f"--{name.replace('_', '-')} {''.join(values)}")
+    return " ".join(typed)

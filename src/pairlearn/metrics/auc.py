@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from operator import mul
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -28,6 +30,17 @@ def doubled_wins(positive: Vector, negative: Vector) -> int:
     below = np.searchsorted(negative, positive, side="left")
     not_above = np.searchsorted(negative, positive, side="right")
     return int(below.sum() + not_above.sum())
+
+
+def doubled_wins_weighted(values: Vector, positive: Mask, weight: NDArray[np.int64]) -> int:
+    """Return `doubled_wins` where a pair counts the product of its examples' whole weights."""
+    order = np.argsort(values, kind="stable")
+    first, last = _ties(values[order])
+    below = np.concatenate(([0], np.cumsum(np.where(positive, 0, weight)[order])))
+    ahead = positive[order]
+    beaten = (below[first] + below[last + 1])[ahead].tolist()
+    # Whole numbers of Python, which do not overflow.
+    return sum(map(mul, weight[order][ahead].tolist(), beaten))
 
 
 def roc_auc(y: ArrayLike, scores: ArrayLike, *, sample_weight: ArrayLike | None = None) -> float:

@@ -4,7 +4,8 @@
 The AUC comes from a noisy (U/(n - 1), sqrt(3/4) n_+), where n_+ of n examples are positive and
 U = (AUC - 1/2) n_+ (n - n_+). The ROC curve comes from noisy counts of the scores of each class
 between public thresholds. Lemma 13 in ``docs/privacy/lemmas.md`` proves the sensitivities, 1 and
-sqrt(2), and derives the intervals.
+sqrt(2), and derives the intervals. With `groups`, each person counts as one example, the average of
+his or her rows; lemma 19 shows that the bounds then hold for a person with all rows.
 """
 
 from __future__ import annotations
@@ -16,11 +17,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pairlearn.metrics.auc import doubled_wins
+from pairlearn.metrics.auc import doubled_wins, doubled_wins_weighted
 from pairlearn.privacy.accounting.certificate import Certificate
 from pairlearn.privacy.accounting.gaussian import mu_of
 from pairlearn.privacy.accounting.ledger import PrivacyLedger
 from pairlearn.privacy.noise import NoiseSource
+from pairlearn.privacy.persons import WHOLE, shares
 from pairlearn.privacy.records import read_labels, read_numbers
 from pairlearn.privacy.release import release_vector
 from pairlearn.typing import Mask, Vector
@@ -98,6 +100,7 @@ def private_roc_auc(
     secure: bool = True,
     random_state: Any = None,
     ledger: PrivacyLedger | None = None,
+    groups: Any = None,
 ) -> PrivateAUC:
     """Return the AUC of a fixed model on private examples, with noise and an interval.
 
@@ -112,7 +115,7 @@ def private_roc_auc(
         Scores of the model, larger for examples that look positive; a score that is not a number
         counts as 0.
     epsilon, delta : float
-        The privacy cost, for one example replaced; n is public.
+        The privacy cost, for one example replaced, or one person with `groups`; n is public.
     labels : tuple (negative, positive), default=(0, 1)
         The two labels, public.
     confidence : float, default=0.95
@@ -123,6 +126,11 @@ def private_roc_auc(
         Makes the noise reproducible, hence the result not private.
     ledger : PrivacyLedger, optional
         A budget shared with other releases; it records the cost before the data are read.
+    groups : array-like of shape (n,), optional
+        The person of each row. The guarantee then protects a person with all rows, and the number
+        of persons is public. Each person has the same weight: the estimate is that of
+        ``roc_auc(y, scores, sample_weight=...)`` with 1/m for each of the m rows of a person. The
+        interval is about a random row of each of two random persons.
 
     Returns
     -------
@@ -142,43 +150,60 @@ def private_roc_auc(
     values = np.nan_to_num(read_numbers("scores", scores))
     n = len(values)
     positive = read_labels(y, _two(labels), n) == 1
-    query = _Query(n, epsilon, delta, confidence, secure, random_state)
+    weight, n = (None, n) if groups is None else shares(groups, n)
+    unit = "example" if groups is None else "person"
+    query = _Query(n, unit, epsilon, delta, confidence, secure, random_state)
     query.pay(ledger, "AUC")
-    above, below = np.sort(values[positive]), np.sort(values[~positive])
-    centred = 0.5 * doubled_wins(above, below) - 0.5 * len(above) * len(below)
-    exact = np.array([centred / max(1, n - 1), math.sqrt(0.75) * len(above)])
+    if weight is None:
+        above, below = np.sort(values[positive]), np.sort(values[~positive])
+        n_positive = float(len(above))
+        centred = 0.5 * doubled_wins(above, below) - 0.5 * len(above) * len(below)
+    else:
+        total, ahead = int(weight.sum()), int(weight[positive].sum())
+        n_positive = ahead / WHOLE
+        doubled = doubled_wins_weighted(values, positive, weight)
+        centred = (doubled - ahead * (total - ahead)) / (2 * WHOLE**2)
+    exact = np.array([centred / _most_wins(n, unit), math.sqrt(0.75) * n_positive])
     noisy, certificate = query.release(exact, "centred wins and positives", 1.0)
     scale = certificate.releases[0].noise_scale
-    intervals = auc_intervals(noisy, n, scale=scale, confidence=confidence)
+    intervals = auc_intervals(noisy, n, scale=scale, confidence=confidence, unit=unit)
     return PrivateAUC(*intervals, confidence, certificate)
 
 
+def _most_wins(n: int, unit: str) -> float:
+    """Return by how much one of n examples, or persons, can change the centred wins."""
+    return max(1.0, n - 1.0) if unit == "example" else max(1.0, n - 0.75)
+
+
 def auc_intervals(
-    noisy: Vector, n: int, *, scale: float, confidence: float
+    noisy: Vector, n: int, *, scale: float, confidence: float, unit: str = "example"
 ) -> tuple[float, float, float, float, float]:
     """Return the AUC and its intervals, population and sample, from the two noisy numbers.
 
-    `noisy` are the centred wins over n - 1, and the root of 3/4 times the number of positives, with
-    noise of standard deviation `scale`. Returns the AUC, the low and high end for the population,
-    then those for the sample.
+    `noisy` are the centred wins over the most that one of the n examples or persons can change, and
+    the root of 3/4 times the number of positives, with noise of standard deviation `scale`. Returns
+    the AUC, the low and high end for the population, then those for the sample.
     """
+    most = _most_wins(n, unit)
     if n < 2:
         # Fewer than two examples have no pair.
         return 0.5, 0.0, 1.0, 0.0, 1.0
-    wins, count = float(noisy[0]) * (n - 1), float(noisy[1]) / math.sqrt(0.75)
+    wins, count = float(noisy[0]) * most, float(noisy[1]) / math.sqrt(0.75)
     variance = scale**2 / 0.75
     pairs = count * (n - count) + variance
     likely = min(max(count, 1.0), max(1.0, n - 1.0))
     auc = 0.5 if pairs <= 0 else min(max(0.5 + wins / pairs, 0.0), 1.0)
     area = _tried(auc)
-    error = (scale * (n - 1)) ** 2 + (area - 0.5) ** 2 * (
+    error = (scale * most) ** 2 + (area - 0.5) ** 2 * (
         (n - 2.0 * likely) ** 2 * variance + 2.0 * variance**2
     )
     gap = np.abs(wins - (area - 0.5) * pairs)
     sampled = area * (1.0 - area) / max(1.0, min(likely, n - likely))
     sampled = sampled * (likely * (n - likely)) ** 2
     z = _two_sided(confidence)
-    low, high = _hull(area, gap <= z * np.sqrt(error + sampled))
+    # Pairs within a person, of which the population knows nothing.
+    within = 0.0 if unit == "example" else min(likely, n - likely, 0.25 * n)
+    low, high = _hull(area, gap <= z * np.sqrt(error + sampled) + within)
     sample_low, sample_high = _hull(area, gap <= z * np.sqrt(error))
     return auc, low, high, sample_low, sample_high
 
@@ -195,6 +220,7 @@ def private_roc_curve(
     secure: bool = True,
     random_state: Any = None,
     ledger: PrivacyLedger | None = None,
+    groups: Any = None,
 ) -> PrivateROC:
     """Return the ROC curve of a fixed model on private examples, with noise and a band.
 
@@ -206,13 +232,14 @@ def private_roc_curve(
         Public and increasing, such as ``np.linspace(0.05, 0.95, 19)`` for probabilities. About
         twenty thresholds that fill the bins evenly work best.
     epsilon, delta : float
-        The privacy cost, for one example replaced; n is public.
+        The privacy cost, for one example replaced, or one person with `groups`; n is public.
     labels : tuple (negative, positive), default=(0, 1)
         The two labels, public.
     confidence : float, default=0.95
         Probability that the whole band holds.
-    secure, random_state, ledger : optional
-        As in `private_roc_auc`.
+    secure, random_state, ledger, groups : optional
+        As in `private_roc_auc`. With `groups` the rates are those of a random row of a random
+        person.
 
     Returns
     -------
@@ -237,11 +264,18 @@ def private_roc_curve(
     values = np.nan_to_num(read_numbers("scores", scores))
     n = len(values)
     positive = read_labels(y, _two(labels), n) == 1
-    query = _Query(n, epsilon, delta, confidence, secure, random_state)
+    # Whole numbers below 2^53: the sums are exact.
+    weight, n = (np.ones(n), n) if groups is None else shares(groups, n)
+    whole, unit = (1, "example") if groups is None else (WHOLE, "person")
+    query = _Query(n, unit, epsilon, delta, confidence, secure, random_state)
     query.pay(ledger, "ROC curve")
     bins = np.searchsorted(cuts, values, side="right")
-    counts = [np.bincount(bins[rows], minlength=len(cuts) + 1) for rows in (positive, ~positive)]
-    exact = np.concatenate(counts).astype(np.float64)
+    exact = np.concatenate(
+        [
+            np.bincount(bins[rows], weights=weight[rows], minlength=len(cuts) + 1) / whole
+            for rows in (positive, ~positive)
+        ]
+    )
     noisy, certificate = query.release(exact, "counts of scores", math.sqrt(2.0))
     scale = certificate.releases[0].noise_scale
     # Bonferroni: a two-sided interval for each of two classes at each threshold.
@@ -275,6 +309,7 @@ class _Query:
     """One query on private examples: its privacy claim, its cost and its noise."""
 
     n: int
+    unit: str
     epsilon: float
     delta: float
     confidence: float
@@ -292,7 +327,12 @@ class _Query:
 
     def pay(self, ledger: PrivacyLedger | None, what: str) -> None:
         if ledger is not None:
-            ledger.spend(f"{what} of a model, n = {self.n}", mu=mu_of(self.epsilon, self.delta))
+            units = "n" if self.unit == "example" else "persons"
+            ledger.spend(
+                f"{what} of a model, {units} = {self.n}",
+                mu=mu_of(self.epsilon, self.delta),
+                unit=self.unit,
+            )
 
     def release(self, exact: Vector, name: str, sensitivity: float) -> tuple[Vector, Certificate]:
         noise = NoiseSource.made_from(self.random_state, secure=self.secure)
@@ -311,8 +351,9 @@ class _Query:
             private=noise.private,
             secure=noise.secure,
             mu=release.mu,
-            public={"number of examples": f"{self.n}, as in the data"},
+            public={f"number of {self.unit}s": f"{self.n}, as in the data"},
             accounting="one Gaussian release, converted exactly",
+            unit=self.unit,
         )
         return noisy, certificate
 

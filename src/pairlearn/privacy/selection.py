@@ -4,31 +4,34 @@
 The utility of a model is its share of correctly ordered pairs among n (n - 1), which ranks models
 as AUC does and has sensitivity 1/n. *Permute and flip* (McKenna and Sheldon, 2020) visits the
 models in a random order and takes the first whose coin, with probability
-exp(-epsilon n (max u - u_c) / 2), shows heads. Lemma 10 in ``docs/privacy/lemmas.md`` proves it.
+exp(-epsilon n (max u - u_c) / 2), shows heads. Lemma 10 in ``docs/privacy/lemmas.md`` proves it,
+and lemma 19 for persons with several rows.
 """
 
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pairlearn.metrics.auc import doubled_wins_weighted
 from pairlearn.privacy.accounting.ledger import PrivacyLedger
 from pairlearn.privacy.noise import NoiseSource
+from pairlearn.privacy.persons import WHOLE, shares
 from pairlearn.privacy.records import is_label, read_table
-from pairlearn.typing import Vector
+from pairlearn.typing import Mask, Vector
 from pairlearn.validation import check_positive
 
 
-def _half_wins(table: Vector, signs: ArrayLike) -> NDArray[np.int64]:
+def _half_wins(table: Vector, positive: Mask) -> NDArray[np.int64]:
     """Return twice the number of correctly ordered pairs of each model, an integer."""
     from scipy.stats import rankdata
 
-    positive = is_label(signs, 1, len(table))
     n_positive = int(positive.sum())
     # Average ranks are multiples of a half, and their sums exact in floating point.
-    ranks = rankdata(np.nan_to_num(table), axis=0)[positive].sum(axis=0)
+    ranks = rankdata(table, axis=0)[positive].sum(axis=0)
     wins: NDArray[np.int64] = np.rint(2.0 * ranks).astype(np.int64)
     wins -= n_positive * (n_positive + 1)
     return wins
@@ -41,6 +44,7 @@ def select_privately(
     epsilon: float,
     noise: NoiseSource | None = None,
     ledger: PrivacyLedger | None = None,
+    groups: Any = None,
 ) -> int:
     """Choose one of several models by their AUC on private examples, with epsilon-DP.
 
@@ -51,11 +55,14 @@ def select_privately(
     signs : array-like of shape (n,)
         +1 for positive examples; any other value is negative.
     epsilon : float
-        The privacy cost, with delta = 0 and one example replaced.
+        The privacy cost, with delta = 0 and one example replaced, or one person with `groups`.
     noise : NoiseSource, optional
         A fresh secret one by default.
     ledger : PrivacyLedger, optional
         Records the cost before the data are read.
+    groups : array-like of shape (n,), optional
+        The person of each row. The guarantee then protects a person with all rows. Each person has
+        the same weight, and the number of persons is public.
 
     Returns
     -------
@@ -71,15 +78,24 @@ def select_privately(
     1
     """
     price = Fraction(check_positive("epsilon", epsilon))
-    table = read_table(scores, name="scores")
+    table = np.nan_to_num(read_table(scores, name="scores"))
+    positive = is_label(signs, 1, len(table))
+    weight, n = (None, len(table)) if groups is None else shares(groups, len(table))
     if ledger is not None:
-        ledger.spend(f"selection among {table.shape[1]} models", epsilon=epsilon)
+        unit = "example" if groups is None else "person"
+        ledger.spend(f"selection among {table.shape[1]} models", epsilon=epsilon, unit=unit)
     source = NoiseSource() if noise is None else noise
-    wins = [int(count) for count in _half_wins(table, signs)]
+    if weight is None:
+        wins = [int(count) for count in _half_wins(table, positive)]
+        # A replaced example changes n - 1 pairs, and wins are counted in halves of a pair.
+        most = Fraction(2 * max(1, n - 1))
+    else:
+        wins = [doubled_wins_weighted(column, positive, weight) for column in table.T]
+        most = 2 * WHOLE**2 * max(Fraction(1, 4), n - Fraction(3, 4))
     best = max(wins)
     for model in source.permutation(len(wins)).tolist():
-        # epsilon n (max u - u_c) / 2, with u in halves of n (n - 1) pairs.
-        exponent = price * (best - wins[model]) / (4 * max(1, len(table) - 1))
+        # epsilon (max u - u_c) / 2, with u in units of its sensitivity.
+        exponent = price * (best - wins[model]) / (2 * most)
         if source.accept(exponent.numerator, exponent.denominator):
             return int(model)
     raise AssertionError("the best model is always accepted.")

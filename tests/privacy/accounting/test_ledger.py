@@ -1,12 +1,19 @@
 # SPDX-License-Identifier: BSD-3-Clause
 import json
 import pickle
+import re
+from collections import Counter
+from itertools import combinations_with_replacement, pairwise
 
+import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from pairlearn.privacy.accounting.certificate import Certificate, Release
-from pairlearn.privacy.accounting.gaussian import epsilon_of_mu, mu_of
+from pairlearn.privacy.accounting.gaussian import epsilon_of_mu, gaussian_delta, mu_of
 from pairlearn.privacy.accounting.ledger import BudgetExceededError, PrivacyLedger
+from pairlearn.privacy.accounting.spend import Budget, Spend
 
 
 def test_whole_budget_fits_and_no_more():
@@ -43,6 +50,159 @@ def test_round_trips():
         PrivacyLedger.from_dict(forged)
     with pytest.raises(ValueError, match="format"):
         PrivacyLedger.from_dict({"format": 99})
+
+
+def hockey_stick(P, Q, epsilon):
+    return float(np.maximum(P - np.exp(epsilon) * Q, 0.0).sum())
+
+
+@given(seed=st.integers(0, 2**32), k=st.integers(2, 6), epsilon=st.sampled_from([0.0, 0.2, 1.0]))
+@settings(max_examples=150)
+def test_group_privacy_against_brute_force(seed, k, epsilon):
+    # k + 1 data sets in a row, a random law for each; neighbours say which delta holds.
+    rng = np.random.default_rng(seed)
+    laws = rng.dirichlet(np.ones(6), k + 1)
+    laws = laws[0] + rng.random() * (laws - laws[0])
+    both = [*pairwise(laws), *pairwise(laws[::-1])]
+    delta = max(hockey_stick(P, Q, epsilon) for P, Q in both)
+    spend = Spend("release", epsilon=epsilon or 1e-12, delta=delta)
+    far = spend.under(Budget(1, 1e-6, unit="person", rows_per_person=k))
+    assert far.epsilon == pytest.approx(k * epsilon, abs=1e-10)
+    assert hockey_stick(laws[0], laws[-1], k * epsilon) <= far.delta * (1 + 1e-9) + 1e-12
+
+
+def test_group_privacy_is_attained():
+    # Delta moves to a place of its own, and the rest by e^epsilon: nothing smaller would do.
+    epsilon, delta, k = 0.3, 0.01, 4
+    inner = [0.5 * delta]
+    for _ in range(k - 1):
+        inner.append(np.exp(epsilon) * inner[-1] + delta)
+    grown = Spend("r", epsilon=epsilon, delta=delta).under(
+        Budget(1, 1e-6, unit="person", rows_per_person=k)
+    )
+    # p_k = e^(k epsilon) p_0 + delta (e^(k epsilon) - 1)/(e^epsilon - 1), step by step.
+    last = np.exp(epsilon) * inner[-1] + delta
+    assert last == pytest.approx(np.exp(k * epsilon) * inner[0] + grown.delta)
+    # Noise with k times the distance.
+    gaussian = Spend("g", mu=0.1).under(Budget(1, 1e-6, unit="person", rows_per_person=k))
+    x = np.linspace(-40, 40, 200_001)
+    P, Q = (np.exp(-0.5 * (x - at) ** 2) / np.sqrt(2 * np.pi) * (x[1] - x[0]) for at in (0.4, 0))
+    assert hockey_stick(P, Q, 0.5) == pytest.approx(gaussian_delta(gaussian.mu, 0.5), rel=1e-4)
+    # An entry that the change makes worthless never fits.
+    hopeless = Spend("r", epsilon=300.0, delta=1e-9).under(
+        Budget(1, 1e-6, unit="person", rows_per_person=k)
+    )
+    assert (hopeless.epsilon, hopeless.delta) == (1200.0, 1.0)
+
+
+#: Changes of an entry's kind in one change of the ledger's kind; None is refused.
+STEPS = {
+    # entry: (unit, relation); ledger: (unit, relation, rows per person)
+    (("example", "replace"), ("example", "replace", None)): 1,
+    (("example", "add_remove"), ("example", "replace", None)): 2,
+    (("example", "replace"), ("example", "add_remove", None)): None,
+    (("example", "replace"), ("person", "replace", None)): None,
+    (("example", "replace"), ("person", "replace", 5)): 5,
+    (("example", "add_remove"), ("person", "replace", 5)): 10,
+    (("example", "add_remove"), ("person", "add_remove", 5)): 5,
+    (("example", "replace"), ("person", "add_remove", 5)): None,
+    (("person", "replace"), ("person", "replace", None)): 1,
+    (("person", "replace"), ("person", "replace", 5)): 1,
+    (("person", "add_remove"), ("person", "replace", None)): 2,
+    (("person", "replace"), ("example", "replace", None)): None,
+    (("person", "add_remove"), ("example", "add_remove", None)): 2,
+    (("person", "add_remove"), ("example", "replace", None)): 4,
+    (("person", "replace"), ("example", "add_remove", None)): None,
+}
+
+
+@pytest.mark.parametrize("kinds", STEPS)
+def test_units_are_converted_or_refused(kinds):
+    (unit, relation), (whose, neighbours, most) = kinds
+    ledger = PrivacyLedger(
+        epsilon=1.0, delta=1e-5, neighbours=neighbours, unit=whose, rows_per_person=most
+    )
+    price = {"neighbours": relation, "unit": unit}
+    if STEPS[kinds] is None:
+        with pytest.raises(ValueError, match=r"PrivacyLedger\(epsilon=1.0, delta=1e-05"):
+            ledger.spend("release", mu=0.01, **price)
+        assert ledger.entries == ()
+        return
+    ledger.spend("release", mu=0.01, **price)
+    assert ledger.spent_epsilon == pytest.approx(epsilon_of_mu(0.01 * STEPS[kinds], 1e-5))
+    again = PrivacyLedger.from_dict(json.loads(json.dumps(ledger.to_dict())))
+    assert again.entries == ledger.entries
+    assert (again.unit, again.rows_per_person) == (whose, most)
+    # The advice can be followed: what is said to be left fits.
+    with pytest.raises(BudgetExceededError) as refused:
+        ledger.spend("too much", mu=5.0, **price)
+    left = float(re.search(r"at most mu = (\S+),", str(refused.value))[1])
+    ledger.spend("the rest", mu=left, **price)
+
+
+def test_all_pairs_of_kinds_are_decided():
+    # By brute force over tables of at most two persons: how many entry steps is one ledger step?
+    rows = [(who, x) for who in "ab" for x in (0, 1)]
+    tables = {
+        tuple(sorted(table))
+        for size in range(5)
+        for table in combinations_with_replacement(rows, size)
+    }
+
+    def persons(table):
+        return {who: tuple(row for row in table if row[0] == who) for who, _ in table}
+
+    def near(one, two, unit, relation):
+        mine, theirs = persons(one), persons(two)
+        if unit == "person":
+            changed = {who for who in {*mine, *theirs} if mine.get(who) != theirs.get(who)}
+            gone, come = mine.keys() - theirs.keys(), theirs.keys() - mine.keys()
+            if relation == "add_remove":
+                return len(changed) == 1 and len(gone) + len(come) == 1
+            if len(mine) != len(theirs):
+                return False
+            return len(changed) == 1 or (len(changed) == 2 and len(gone) == len(come) == 1)
+        a, b = Counter(one), Counter(two)
+        lost, new = sum((a - b).values()), sum((b - a).values())
+        return (lost, new) == (1, 1) if relation == "replace" else lost + new == 1
+
+    def steps(start, unit, relation):
+        seen, edge, count = {start: 0}, [start], 0
+        while edge:
+            count += 1
+            edge = [
+                two
+                for two in tables
+                if two not in seen and any(near(one, two, unit, relation) for one in edge)
+            ]
+            seen |= dict.fromkeys(edge, count)
+        return seen
+
+    starts = [(), (("a", 0),), (("a", 0), ("a", 1)), (("a", 0), ("b", 1)),
+              (("a", 0), ("a", 0), ("b", 1))]  # fmt: skip
+    for (kind, (whose, relation, most)), stated in STEPS.items():
+        reached, open_end = 0, False
+        for start in starts:
+            from_here = steps(start, *kind)
+            for other in tables:
+                if other == start or not near(start, other, whose, relation):
+                    continue
+                if whose == "person":
+                    counts = [len(part) for t in (start, other) for part in persons(t).values()]
+                    if relation == "replace" and len(start) != len(other):
+                        continue  # by another with as many rows
+                    if most is not None and max(counts, default=0) > 2:
+                        continue
+                if other in from_here:
+                    reached = max(reached, from_here[other])
+                else:
+                    open_end = True
+        if stated is not None:
+            assert not open_end, kind
+            # Here a person has at most two rows, not five.
+            assert reached <= (stated if most is None or stated < 5 else stated * 2 // 5)
+        elif most is None and whose == "example":
+            assert open_end, kind
 
 
 def test_a_spend_must_cost_something():

@@ -214,10 +214,17 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
         y : array-like of shape (n,)
             Labels; any label but the positive one counts as negative.
         groups : array-like of shape (n,) or (n, k), optional
-            The user of each row, for mechanism="statistics". The guarantee then protects a user
-            with all rows. Each user has the same weight, and n is the number of users. A user is an
-            exact text or integer ("007" is not "7"), or several of them: a data frame of k columns,
-            or tuples. All rows with a missing id are one user.
+            The person of each row, for mechanism="statistics". The guarantee then protects a person
+            with all rows. Each person has the same weight, and n is the number of persons. A person
+            is an exact text or integer ("007" is not "7"), or several of them: a data frame of k
+            columns, or tuples. All rows with a missing id are one person.
+
+            scikit-learn's cross-validation gives its own `groups` to the splitter only, and `fit`
+            cannot notice. To pass them on, use
+            ``sklearn.set_config(enable_metadata_routing=True)``,
+            ``model.set_fit_request(groups=True)`` and
+            ``cross_val_score(model, X, y, params={"groups": groups})``. A
+            ``PrivacyLedger(..., unit="person")`` refuses every fit without groups.
 
         Returns
         -------
@@ -229,7 +236,7 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
         y = self._signs(y, len(rows))
         fit, setting, noise, cautions = self._learn(mechanism, rows, y, groups)
         self._warn(cautions)
-        unit = "example" if groups is None else "user"
+        unit = "example" if groups is None else "person"
         self._publish(fit, mechanism, setting, noise, cautions, unit)
         see_columns(self, names)
         return self
@@ -269,7 +276,8 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
         mechanism.check(setting, noise)
         if self.ledger is not None:
             name = f"fit of {mechanism.name} over partitions, n = {setting.n_examples}"
-            self.ledger.spend(name, **mechanism.cost(setting), neighbours=setting.neighbours)
+            cost = mechanism.cost(setting)
+            self.ledger.spend(name, **cost, neighbours=setting.neighbours, unit="example")
         fit = mechanism.learn(release_of(setting), setting=setting, noise=noise)
         self._warn(cautions)
         self.bounds_ = np.stack([setting.lower, setting.upper])

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from numpy.typing import ArrayLike
@@ -15,6 +16,8 @@ from pairlearn.privacy.accounting.ledger import PrivacyLedger
 from pairlearn.privacy.mechanisms.base import PrivateFit, PublicSetting
 from pairlearn.privacy.mechanisms.tree import SumTree, TreeStatistics
 from pairlearn.privacy.noise import NoiseSource
+from pairlearn.privacy.persons import FirstRows
+from pairlearn.validation import check_count
 
 
 class PrivateAUCContinual(PrivateRunning):
@@ -56,6 +59,12 @@ class PrivateAUCContinual(PrivateRunning):
         Makes the noise reproducible, hence the model not private.
     ledger : PrivacyLedger, optional
         A budget shared with other releases; the first release enters the cost of all of them.
+    rows_per_person : int, optional
+        Public: how many rows of a person count. `partial_fit` then needs `groups`, the person of
+        each row. The first rows of each person count, and later ones are left out; how many is not
+        shown. The noise grows by this factor, and the guarantee protects a person with all rows
+        who is replaced, at the same places of the stream, by another (lemma 20). The stream
+        remembers the ids of its persons.
 
     Attributes
     ----------
@@ -97,6 +106,7 @@ class PrivateAUCContinual(PrivateRunning):
         secure: bool = True,
         random_state: Any = None,
         ledger: PrivacyLedger | None = None,
+        rows_per_person: int | None = None,
     ) -> None:
         super().__init__(
             epsilon,
@@ -110,7 +120,42 @@ class PrivateAUCContinual(PrivateRunning):
             random_state=random_state,
             ledger=ledger,
         )
-        self.n_releases = n_releases
+        self.n_releases, self.rows_per_person = n_releases, rows_per_person
+
+    @property
+    def _unit(self) -> str:  # type: ignore[override]
+        return "example" if self.rows_per_person is None else "person"
+
+    def _counted(self, groups: Any, n_rows: int) -> tuple[Any, Any]:
+        if self.rows_per_person is None:
+            if groups is not None:
+                raise ValueError(
+                    "groups, the person of each row, needs rows_per_person: the public number of "
+                    "rows of each person that count, the first ones; give both, or neither."
+                )
+            return slice(None), None
+        most = check_count("rows_per_person", self.rows_per_person)
+        if groups is None:
+            raise ValueError(
+                f"rows_per_person={most} needs groups, the person of each row; give both, or "
+                "neither."
+            )
+        return (self._persons or FirstRows(most)).taken(groups, n_rows)
+
+    def _setting(self, n: int, d: int) -> PublicSetting:
+        setting = super()._setting(n, d)
+        if self.rows_per_person is None:
+            return setting
+        # A person is as many changes of one row as rows of a person count.
+        most = check_count("rows_per_person", self.rows_per_person)
+        return replace(setting, budget=setting.mu / most)
+
+    def _cost(self, setting: PublicSetting) -> dict[str, float]:
+        cost = super()._cost(setting)
+        return {name: price * (self.rows_per_person or 1) for name, price in cost.items()}
+
+    def _public(self, setting: PublicSetting) -> dict[str, Any]:
+        return super()._public(setting) | {"rows_per_person": self.rows_per_person}
 
     def to_record(self, provenance: Mapping[str, Any] | None = None) -> ModelRecord:
         """Return the last released model as `Storable.to_record` does."""
@@ -135,12 +180,29 @@ class PrivateAUCContinual(PrivateRunning):
         return f"{self.n_releases} releases of {TreeStatistics.name}, n <= {setting.n_examples}"
 
     def _released(self, setting: PublicSetting, noise: NoiseSource) -> PrivateFit:
-        return self._learner().release(self._state, setting=setting, noise=noise)
+        fit = self._learner().release(self._state, setting=setting, noise=noise)
+        if self.rows_per_person is None:
+            return fit
+        k = self.rows_per_person
+        assert fit.mu is not None
+        releases = tuple(replace(one, sensitivity=k * one.sensitivity) for one in fit.releases)
+        return replace(fit, releases=releases, mu=k * fit.mu)
+
+    def _publish(self, *parts: Any, **options: Any) -> None:
+        super()._publish(*parts, **options)
+        self.certificate_ = replace(
+            self.certificate_, unit=self._unit, rows_per_person=self.rows_per_person
+        )
 
     def _further_facts(self, setting: PublicSetting) -> dict[str, str]:
-        return super()._further_facts(setting) | {
+        facts = super()._further_facts(setting) | {
             "releases": f"up to {self.n_releases}; their times, and how many examples came "
             "between them"
+        }
+        if self.rows_per_person is None:
+            return facts
+        return facts | {
+            "rows of a person": f"the first {self.rows_per_person} count, later ones are left out"
         }
 
 

@@ -106,7 +106,7 @@ class PrivateMixin(Storable):
             if not mechanism.offers_users:
                 raise ValueError(
                     f"{mechanism.name} protects single rows and takes no groups; use the "
-                    "mechanism 'statistics', or combine the rows of each user into one."
+                    "mechanism 'statistics', or combine the rows of each person into one."
                 )
             options["users"] = read_users(groups, len(rows))
             n_units = int(options["users"].max(initial=-1)) + 1
@@ -130,9 +130,13 @@ class PrivateMixin(Storable):
             mapped_setting(map_publicly(self.features, setting), setting)
         if self.ledger is not None:
             # Pay before reading the data, so that a failing run is paid for as well.
-            units = "users" if options else "n"
-            name = f"fit of {mechanism.name}, {units} = {setting.n_examples}"
-            self.ledger.spend(name, **mechanism.cost(setting), neighbours=setting.neighbours)
+            unit, what = ("person", "persons") if options else ("example", "n")
+            self.ledger.spend(
+                f"fit of {mechanism.name}, {what} = {setting.n_examples}",
+                **mechanism.cost(setting),
+                neighbours=setting.neighbours,
+                unit=unit,
+            )
         releases: list[Release] = []
         if search is not None:
             within, releases = self._searched(rows, search, within, noise, **options)
@@ -237,12 +241,12 @@ class PrivateMixin(Storable):
         n = check_count("n_examples", self.n_examples)
         if self.neighbours == "replace" and n != n_rows:
             raise ValueError(
-                'neighbours="replace" takes the number of rows (of users, with groups) as public, '
-                f"but n_examples={n} differs from it; leave it out."
+                'neighbours="replace" takes the number of rows (of persons, with groups) as '
+                f"public, but n_examples={n} differs from it; leave it out."
             )
         if n_rows > n:
             raise ValueError(
-                f"there are more rows than n_examples={n} (users, with groups), which the "
+                f"there are more rows than n_examples={n} (persons, with groups), which the "
                 "guarantee covers; give a larger public number."
             )
         return n
@@ -356,6 +360,6 @@ class PrivateMixin(Storable):
         return super()._provenance(self._rows_known() | given)
 
     def _rows_known(self) -> dict[str, Any]:
-        units = "users" if self.certificate_.unit == "user" else "rows"
+        units = "persons" if self.certificate_.unit == "person" else "rows"
         known = "seen" if self.certificate_.neighbours == "replace" else "at_most"
         return {f"{units}_{known}": self.certificate_.n_examples}

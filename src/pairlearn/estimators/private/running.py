@@ -37,6 +37,10 @@ class PrivateRunning(PrivateAUCClassifier, ABC):
     _state: Any = None
     #: The public facts at the start of the stream, which set its steps and its noise.
     _frozen: dict[str, Any] | None = None
+    #: What a stream remembers of its persons; as secret as the data.
+    _persons: Any = None
+    #: What a release protects.
+    _unit = "example"
     #: Number of features of the stream.
     _width = 0
     _is_stream = True
@@ -57,30 +61,37 @@ class PrivateRunning(PrivateAUCClassifier, ABC):
     def _released(self, setting: PublicSetting, noise: NoiseSource) -> PrivateFit:
         """Return the mechanism's release of the running state."""
 
-    def fit(self, X: ArrayLike, y: ArrayLike, groups: None = None) -> Self:
-        """Start a new stream, learn from one table as `partial_fit` does, and release once.
-
-        A stream protects single examples, so `groups` must be None.
-        """
-        if groups is not None:
-            raise ValueError(
-                "a stream protects single examples and takes no groups; use PrivateAUCClassifier."
-            )
+    def fit(self, X: ArrayLike, y: ArrayLike, groups: Any = None) -> Self:
+        """Start a new stream, learn from one table as `partial_fit` does, and release once."""
         self._forget()
-        return self.partial_fit(X, y).release()
+        return self.partial_fit(X, y, groups).release()
 
     @one_at_a_time
-    def partial_fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+    def partial_fit(self, X: ArrayLike, y: ArrayLike, groups: Any = None) -> Self:
         """Learn from the next examples of the stream, without publishing anything.
 
-        Examples and labels are those of `PrivateAUCClassifier.fit`.
+        Examples and labels are those of `PrivateAUCClassifier.fit`. `groups`, the person of each
+        row, belongs to `PrivateAUCContinual` with `rows_per_person`.
         """
         rows = self._table(X)
         y = self._signs(y, len(rows))
+        kept, later = self._counted(groups, len(rows))
         check_columns(self, X, reset=self._state is None)
         setting = self._begun(rows.shape[1])
-        self._learner().learn(self._state, setting.to_standard(rows), y, setting=setting)
+        Z = setting.to_standard(rows[kept])
+        self._learner().learn(self._state, Z, y[kept], setting=setting)
+        self._persons = later
         return self
+
+    def _counted(self, groups: Any, n_rows: int) -> tuple[Any, Any]:
+        """Return which rows count, and what to remember of the persons of the stream."""
+        if groups is not None:
+            raise ValueError(
+                f"{type(self).__name__} protects single examples and takes no groups; use "
+                "PrivateAUCContinual with rows_per_person, which counts the first rows of each "
+                "person, or PrivateAUCClassifier."
+            )
+        return slice(None), None
 
     @one_at_a_time
     def release(self) -> Self:
@@ -93,12 +104,12 @@ class PrivateRunning(PrivateAUCClassifier, ABC):
         cautions = self._cautions(setting)
         entry = self._entry(setting)
         if self.ledger is not None and entry is not None:
-            cost = mechanism.cost(setting)
-            self.ledger.spend(entry, **cost, neighbours=setting.neighbours)
+            cost = self._cost(setting)
+            self.ledger.spend(entry, **cost, neighbours=setting.neighbours, unit=self._unit)
         fit = self._released(setting, noise)
         self._warn(cautions)
         if self._releases_once:
-            self._state = self._frozen = None
+            self._state = self._frozen = self._persons = None
         self.bounds_ = np.stack([setting.lower, setting.upper])
         self.features_ = map_publicly("linear", setting)
         self._publish(fit, mechanism, setting, noise, cautions)
@@ -126,9 +137,13 @@ class PrivateRunning(PrivateAUCClassifier, ABC):
 
     def _forget(self) -> None:
         """End the stream and forget the releases."""
-        self._state = self._frozen = None
+        self._state = self._frozen = self._persons = None
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)
+
+    def _cost(self, setting: PublicSetting) -> dict[str, float]:
+        cost: dict[str, float] = self._learner().cost(setting)
+        return cost
 
     def _most_examples(self) -> int:
         return check_count("n_examples", self.n_examples)  # type: ignore[arg-type]

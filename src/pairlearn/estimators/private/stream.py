@@ -34,7 +34,8 @@ class PrivateAUCStream(PrivateRunning):
     `partial_fit` takes the next examples, each once, and remembers the iterate and the last
     example. `release` adds noise, keeps the model and forgets the rest. The result does not depend
     on the chunks. There is exactly one release, at the end, because every earlier look at the
-    iterate would be another release; `PrivateAUCContinual` releases many times for one budget.
+    iterate would be another release; `PrivateAUCContinual` releases many times for one budget. The
+    guarantee is about single examples: `groups` is refused, and `PrivateAUCContinual` takes it.
 
     **A checkpoint of an unfinished stream holds a raw example and an iterate without noise.** It is
     as secret as the data. So pickling is refused before the release, and `save_checkpoint` writes

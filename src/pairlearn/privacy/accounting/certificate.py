@@ -14,6 +14,9 @@ NEIGHBOURS = {
     "public constant, not read from the data)",
 }
 
+#: What a guarantee protects: one example, or one person with all examples.
+UNITS = ("example", "person")
+
 #: How releases add up.
 COMPOSITIONS = ("adaptive", "disjoint", "mixture")
 
@@ -87,8 +90,12 @@ class Certificate:
         How the releases add up. "adaptive": the squares of their mu add up. "disjoint": the largest
         mu counts, since each example takes part in one release. "mixture": an average over secret
         draws, without a mu.
-    unit : {"example", "user"}, default="example"
-        The protected unit: one example, or a user with all examples.
+    unit : {"example", "person"}, default="example"
+        The protected unit: one example, or a person with all examples. `n_examples` then counts
+        persons, unless `rows_per_person` is given.
+    rows_per_person : int, optional
+        How many examples of a person count, in a stream: the first ones. `n_examples` is then the
+        largest number of examples.
 
     Examples
     --------
@@ -116,6 +123,7 @@ class Certificate:
     warnings: tuple[str, ...] = field(default=())
     composition: str = "adaptive"
     unit: str = "example"
+    rows_per_person: int | None = None
 
     def epsilon_at(self, delta: float) -> float:
         """Return the epsilon that holds at another delta.
@@ -180,9 +188,19 @@ class Certificate:
     def statement(self) -> str:
         """Return a few lines of text: the guarantee, the protected unit and the assumptions."""
         relation = NEIGHBOURS[self.neighbours]
-        if self.unit == "user":
-            relation = relation.replace("one example", "one user with all examples")
-            relation = relation.replace("number of examples", "number of users")
+        units = f"{self.n_examples} {self.unit}s"
+        if self.unit == "person":
+            relation = relation.replace("one example", "one person with all examples")
+            relation = relation.replace("number of examples", "number of persons")
+        if self.rows_per_person is not None:
+            relation = (
+                "one person with all examples replaced, in place, by another with as many (how "
+                "many examples there are, and which of them are of one person, is public)"
+            )
+            units = (
+                f"at most {self.n_examples} examples, of which the first {self.rows_per_person} of "
+                "each person count"
+            )
         if self.private:
             head = (
                 f"This model is ({self.epsilon:g}, {self.delta:g})-differentially private "
@@ -196,8 +214,7 @@ class Certificate:
             )
         lines = [
             head,
-            f"Mechanism: {self.mechanism}; {self.n_examples} {self.unit}s, "
-            f"{self.n_features} features.",
+            f"Mechanism: {self.mechanism}; {units}, {self.n_features} features.",
         ]
         for release in self.releases:
             lines.append(
@@ -244,8 +261,17 @@ class Certificate:
             raise ValueError(f"unknown neighbouring relation {values.get('neighbours')!r}.")
         if values.setdefault("composition", "adaptive") not in COMPOSITIONS:
             raise ValueError(f"unknown composition {values['composition']!r}.")
-        if values.setdefault("unit", "example") not in ("example", "user"):
+        if values.setdefault("unit", "example") not in UNITS:
             raise ValueError(f"unknown unit {values['unit']!r}.")
+        most = values.get("rows_per_person")
+        kind = (values["unit"], values["neighbours"])
+        if most is not None and (
+            type(most) is not int or most < 1 or kind != ("person", "replace")
+        ):
+            raise ValueError(
+                f"rows_per_person must be a whole number above 0, for persons who are replaced, "
+                f"got {most!r}."
+            )
         values["releases"] = tuple(Release(**release) for release in values["releases"])
         values["warnings"] = tuple(values["warnings"])
         values["public"] = dict(values["public"])

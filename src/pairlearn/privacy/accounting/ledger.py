@@ -10,13 +10,14 @@ import threading
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any, Self
 
 from pairlearn.privacy.accounting.gaussian import compose, epsilon_of_mu, gaussian_delta, mu_of
-from pairlearn.privacy.accounting.ledger_file import LedgerFile
+from pairlearn.privacy.accounting.ledger_file import LedgerFile, Mark
 from pairlearn.privacy.accounting.spend import Budget, Spend
 
-_FORMAT = 2
+_FORMAT = 3
 
 #: The ledgers of this process by identity; unpickling looks up the original here.
 _living: weakref.WeakValueDictionary[str, PrivacyLedger] = weakref.WeakValueDictionary()
@@ -39,8 +40,8 @@ class _Memory:
         if os.getpid() != self._process:
             raise RuntimeError(
                 "this ledger lives in the memory of another process, which would not see a spend "
-                "from here; share a ledger through a file: PrivacyLedger.open(path, epsilon=..., "
-                "delta=...)."
+                "from here; share a ledger through a file: "
+                'PrivacyLedger.open("patients.ledger", epsilon=1.0, delta=1e-06).'
             )
         with self._lock:
             yield
@@ -57,8 +58,13 @@ class PrivacyLedger:
 
     Gaussian releases compose exactly (squares of mu add up). Entries known only as
     (epsilon_i, delta_i) are added by basic composition: the total at `delta` is
-    sum epsilon_i + epsilon(mu, delta - sum delta_i). An "add_remove" entry counts twice in a
-    "replace" ledger (`Spend.under`); the reverse is refused.
+    sum epsilon_i + epsilon(mu, delta - sum delta_i).
+
+    The ledger knows what it protects, and so does each entry. An entry that protects against a
+    smaller change is converted (`Spend.under`, lemma 18). For instance, an "add_remove" entry
+    counts twice in a "replace" ledger, and an entry for examples counts k times in a ledger of
+    persons with at most k rows each. An entry that says nothing about the ledger's change is
+    refused, and the error names the cure.
 
     There is one budget, so there are no copies: `copy.deepcopy`, `sklearn.base.clone` and a pickle
     loaded in the same process return the same ledger. In another process it refuses every spend.
@@ -70,6 +76,13 @@ class PrivacyLedger:
         The budget.
     neighbours : {"replace", "add_remove"}, default="replace"
         The neighbouring relation of the budget.
+    unit : {"example", "person"}, default="example"
+        What is protected: one example, or one person with all examples. Fits with `groups` protect
+        persons, all others examples. With "replace", a ledger of persons is about a person who is
+        replaced by another with as many examples; "add_remove" hides that number as well.
+    rows_per_person : int, optional
+        Public: no person has more examples than this, for unit="person". Without it, a ledger of
+        persons refuses a fit without `groups`.
     data : str, default=""
         A description of the data, in your words; two data sets need two ledgers.
 
@@ -83,12 +96,24 @@ class PrivacyLedger:
     Traceback (most recent call last):
         ...
     pairlearn...BudgetExceededError: 'second fit' would bring the total to ...
+    >>> persons = PrivacyLedger(epsilon=1.0, delta=1e-5, unit="person")
+    >>> persons.spend("fit of rows", mu=0.1)
+    Traceback (most recent call last):
+        ...
+    ValueError: 'fit of rows' protects one example, but the ledger counts persons, ...
     """
 
     def __init__(
-        self, *, epsilon: float, delta: float, neighbours: str = "replace", data: str = ""
+        self,
+        *,
+        epsilon: float,
+        delta: float,
+        neighbours: str = "replace",
+        unit: str = "example",
+        rows_per_person: int | None = None,
+        data: str = "",
     ) -> None:
-        self._keep(Budget(epsilon, delta, neighbours, data), _Memory())
+        self._keep(Budget(epsilon, delta, neighbours, unit, rows_per_person, data), _Memory())
         self._identity = secrets.token_hex(16)
         _living[self._identity] = self
 
@@ -103,7 +128,10 @@ class PrivacyLedger:
         epsilon: float | None = None,
         delta: float | None = None,
         neighbours: str | None = None,
+        unit: str | None = None,
+        rows_per_person: int | None = None,
         data: str | None = None,
+        seal: str | os.PathLike[str] | None = None,
     ) -> Self:
         """Open a ledger in a file that processes share, or create it.
 
@@ -118,8 +146,17 @@ class PrivacyLedger:
             The budget.
         neighbours : {"replace", "add_remove"}, optional
             The neighbouring relation of the budget; "replace" for a new file.
+        unit : {"example", "person"}, optional
+            What is protected; "example" for a new file.
+        rows_per_person : int, optional
+            The largest number of examples of one person, for unit="person".
         data : str, optional
             A description of the data, in your words.
+        seal : path, optional
+            A second small file, best on another disk or of another account, which holds the number
+            of entries and the last digest. A ledger with fewer entries than its seal is refused.
+            The ledger remembers the path, so it is needed for a new ledger and for a seal that was
+            moved.
 
         Returns
         -------
@@ -127,8 +164,20 @@ class PrivacyLedger:
             The ledger; each spend is on disk before `spend` returns. Copies and pickles, in any
             process, are the same ledger: they hold the path.
         """
-        given = {"epsilon": epsilon, "delta": delta, "neighbours": neighbours, "data": data}
-        file = LedgerFile.open(path, {k: v for k, v in given.items() if v is not None})
+        given = {
+            "epsilon": epsilon,
+            "delta": delta,
+            "neighbours": neighbours,
+            "unit": unit,
+            "rows_per_person": rows_per_person,
+            "data": data,
+        }
+        return cls._opened(LedgerFile.open(
+            path, {k: v for k, v in given.items() if v is not None}, seal
+        ))  # fmt: skip
+
+    @classmethod
+    def _opened(cls, file: LedgerFile) -> Self:
         ledger = cls.__new__(cls)
         ledger._keep(file.budget, file)
         return ledger
@@ -149,6 +198,26 @@ class PrivacyLedger:
         return self._budget.neighbours
 
     @property
+    def unit(self) -> str:
+        """What the budget protects: "example" or "person"."""
+        return self._budget.unit
+
+    @property
+    def rows_per_person(self) -> int | None:
+        """The largest number of examples of one person; None if nothing is known."""
+        return self._budget.rows_per_person
+
+    @property
+    def protects(self) -> str:
+        """The change that the budget protects against, in words."""
+        return self._budget.protects()
+
+    @property
+    def identity(self) -> str:
+        """A random name that tells this ledger from others with the same budget."""
+        return self._entries.identity if isinstance(self._entries, LedgerFile) else self._identity
+
+    @property
     def data(self) -> str:
         """The description of the data."""
         return self._budget.data
@@ -165,11 +234,11 @@ class PrivacyLedger:
 
     @property
     def remaining_mu(self) -> float:
-        """The largest Gaussian-DP parameter that one more spend may have."""
+        """The largest mu that one more spend may have, for what this ledger protects."""
         return self._remaining(self._entries.read())
 
     def _remaining(self, entries: Sequence[Spend]) -> float:
-        here = [entry.under(self.neighbours) for entry in entries]
+        here = [entry.under(self._budget) for entry in entries]
         delta = self.delta - sum(entry.delta for entry in here)
         epsilon = self.epsilon - sum(entry.epsilon for entry in here)
         if delta <= 0 or epsilon <= 0:
@@ -186,6 +255,7 @@ class PrivacyLedger:
         epsilon: float = 0.0,
         delta: float = 0.0,
         neighbours: str = "replace",
+        unit: str = "example",
     ) -> None:
         """Enter a spend *before* the release, or raise `BudgetExceededError`.
 
@@ -199,23 +269,27 @@ class PrivacyLedger:
             The (epsilon, delta) of a release that has no mu.
         neighbours : {"replace", "add_remove"}, default="replace"
             The relation under which mu, or (epsilon, delta), holds.
+        unit : {"example", "person"}, default="example"
+            What mu, or (epsilon, delta), protects.
         """
-        entry = Spend(str(purpose), float(mu), float(epsilon), float(delta), neighbours)
-        entry.under(self.neighbours)
+        entry = Spend(str(purpose), float(mu), float(epsilon), float(delta), neighbours, unit)
+        steps = entry.steps(self._budget)
         with self._entries.alone():
             entries = self._entries.read()
             total = self._total([*entries, entry])
             # mu_of and epsilon_of_mu err on the safe side by 1e-12 each.
             if not total <= self.epsilon * (1 + 1e-9):
+                # Rounded down, so that what is named fits.
+                left = self._remaining(entries) / steps * (1 - 1e-5)
                 raise BudgetExceededError(
                     f"{purpose!r} would bring the total to epsilon = {total:.4g} at delta = "
                     f"{self.delta:g}, over the budget of epsilon = {self.epsilon:g}; spend at "
-                    f"most mu = {self._remaining(entries):.3g}, or ask for a larger budget."
+                    f"most mu = {left:.6g}, or ask for a larger budget."
                 )
             self._entries.enter(entry)
 
     def _total(self, entries: Sequence[Spend]) -> float:
-        here = [entry.under(self.neighbours) for entry in entries]
+        here = [entry.under(self._budget) for entry in entries]
         mu = compose([0.0, *(entry.mu for entry in here)])
         epsilon = sum(entry.epsilon for entry in here)
         delta = self.delta - sum(entry.delta for entry in here)
@@ -237,17 +311,19 @@ class PrivacyLedger:
     def from_dict(cls, plain: Mapping[str, Any]) -> PrivacyLedger:
         """Return a new ledger from the dictionary that `to_dict` made; refuse an overspent one."""
         version = plain.get("format")
-        if version not in (1, _FORMAT):
+        if version != _FORMAT:
             raise ValueError(f"the ledger has format {version!r}; this version reads {_FORMAT}.")
         ledger = PrivacyLedger(
             epsilon=plain["epsilon"],
             delta=plain["delta"],
-            neighbours=plain.get("neighbours", "replace"),
-            data=plain.get("data", ""),
+            neighbours=plain["neighbours"],
+            unit=plain["unit"],
+            rows_per_person=plain["rows_per_person"],
+            data=plain["data"],
         )
         for entry in plain["entries"]:
-            names = ("mu", "epsilon", "delta", "neighbours")
-            ledger.spend(entry["purpose"], **{k: entry[k] for k in names if k in entry})
+            names = ("mu", "epsilon", "delta", "neighbours", "unit")
+            ledger.spend(entry["purpose"], **{name: entry[name] for name in names})
         return ledger
 
     def __copy__(self) -> Self:
@@ -261,8 +337,14 @@ class PrivacyLedger:
 
     def __reduce__(self) -> tuple[Any, ...]:
         if isinstance(self._entries, LedgerFile):
-            return type(self).open, (self._entries.path,)
+            file = self._entries
+            return _reopened, (file.path, file.seal, file.mark)
         return _found_again, (self._identity, self.to_dict())
+
+
+def _reopened(path: Path, seal: Path | None, seen: Mark) -> PrivacyLedger:
+    """Unpickle: open the file again, which must hold what the pickling process has seen."""
+    return PrivacyLedger._opened(LedgerFile.open(path, {}, seal, seen))
 
 
 def _found_again(identity: str, plain: dict[str, Any]) -> PrivacyLedger:

@@ -366,7 +366,7 @@ def certify(
         Further public facts.
     warnings : tuple of str, optional
         Warnings to the reader.
-    unit : {"example", "user"}, default="example"
+    unit : {"example", "person"}, default="example"
         The protected unit.
     """
     facts = {

@@ -5,9 +5,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn import config_context
 from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import GridSearchCV, GroupKFold, cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 
-from pairlearn import PrivateAUCClassifier, PrivateAUCStream
+from pairlearn import PrivacyLedger, PrivateAUCClassifier, PrivateAUCStream
+from pairlearn.privacy.accounting.gaussian import epsilon_of_mu, mu_of
 from pairlearn.privacy.audit.replay import RecordingSource, ReplayingSource
 from pairlearn.privacy.mechanisms.base import PublicSetting
 from pairlearn.privacy.mechanisms.centred import CentredStatistics
@@ -69,14 +74,14 @@ def test_learns_and_says_who_is_protected():
     model = PrivateAUCClassifier(2.0, bounds=(-4, 5)).fit(X, y, groups=names)
     assert roc_auc_score(y, model.decision_function(X)) > 0.8
     certificate = model.certificate_
-    assert (certificate.n_examples, certificate.unit) == (400, "user")
+    assert (certificate.n_examples, certificate.unit) == (400, "person")
     assert certificate.delta == pytest.approx(400**-1.5)
     statement = certificate.statement()
-    assert "one user with all examples replaced by another (the number of users is public)" in (
+    assert "one person with all examples replaced by another (the number of persons is public)" in (
         statement
     )
-    assert "400 users" in statement
-    assert model.to_record().provenance == {"users_seen": 400}
+    assert "400 persons" in statement
+    assert model.to_record().provenance == {"persons_seen": 400}
     # How many rows there are is nobody's business.
     fewer = PrivateAUCClassifier(2.0, bounds=(-4, 5)).fit(
         *(a[1:] for a in (X, y)), groups=names[1:]
@@ -97,3 +102,54 @@ def test_refusals():
         PrivateAUCStream(500, bounds=(-4, 5)).fit(X, y, groups=groups)
     with pytest.raises(ValueError, match="groups must hold one value"):
         PrivateAUCClassifier(bounds=(-4, 5)).fit(X, y, groups=groups[1:])
+
+
+@pytest.fixture
+def routing():
+    with config_context(enable_metadata_routing=True):
+        yield
+
+
+def persons_of(model):
+    """Return the unit and the number of units of a fitted model."""
+    return model.certificate_.unit, model.certificate_.n_examples
+
+
+@pytest.mark.usefixtures("routing")
+def test_routing_carries_groups_to_fit():
+    X, y, groups = people(60)
+    ledger = PrivacyLedger(epsilon=50.0, delta=1e-2, unit="person")
+    model = PrivateAUCClassifier(2.0, 1e-4, bounds=(-4, 5), ledger=ledger)
+    model.set_fit_request(groups=True)
+    common = {"cv": GroupKFold(3), "params": {"groups": groups}}
+    done = cross_validate(model, X, y, scoring="roc_auc", return_estimator=True, **common)
+    assert [persons_of(one) for one in done["estimator"]] == [("person", 40)] * 3
+    pipeline = make_pipeline(FunctionTransformer(), model)
+    done = cross_validate(pipeline, X, y, scoring="roc_auc", return_estimator=True, **common)
+    assert [persons_of(one[-1]) for one in done["estimator"]] == [("person", 40)] * 3
+    search = GridSearchCV(model, {"epsilon": [1.0, 2.0]}, cv=GroupKFold(2), scoring="roc_auc")
+    search.fit(X, y, groups=groups)
+    assert persons_of(search.best_estimator_) == ("person", 60)
+    assert {entry.unit for entry in ledger.entries} == {"person"}
+    assert len(ledger.entries) == 3 + 3 + 5
+
+
+def test_cross_validation_without_routing_reaches_no_fit_and_a_ledger_notices():
+    X, y, groups = people(60)
+    model = PrivateAUCClassifier(2.0, 1e-4, bounds=(-4, 5))
+    done = cross_validate(
+        model, X, y, groups=groups, cv=GroupKFold(3), return_estimator=True, scoring="roc_auc"
+    )
+    # scikit-learn kept the groups to itself.
+    assert {one.certificate_.unit for one in done["estimator"]} == {"example"}
+    ledger = PrivacyLedger(epsilon=50.0, delta=1e-2, unit="person")
+    model.set_params(ledger=ledger)
+    with pytest.raises(ValueError, match="the ledger counts persons"):
+        cross_validate(model, X, y, groups=groups, cv=GroupKFold(3), scoring="roc_auc")
+    assert ledger.entries == ()
+    with pytest.raises(ValueError, match=r'PrivacyLedger\(.*unit="person"\)'):
+        model.set_params(ledger=PrivacyLedger(epsilon=9.0, delta=1e-2)).fit(X, y, groups=groups)
+    # Whoever knows a bound on the rows of a person may pay for rows.
+    known = PrivacyLedger(epsilon=50.0, delta=1e-2, unit="person", rows_per_person=9)
+    model.set_params(ledger=known, epsilon=0.5).fit(X, y)
+    assert known.spent_epsilon == pytest.approx(epsilon_of_mu(9 * mu_of(0.5, 1e-4), 1e-2))
