@@ -16,7 +16,7 @@ _MECHANISMS = "privacy.mechanisms.by_name"
 #: What can be audited; `pairlearn.cli.audited` says how each is called.
 _WHAT = (
     "fit", "groups", "bounds", "stream", "metric", "continual", "evaluation", "curve", "selection",
-    "cluster", "partitions", "program",
+    "evaluation-groups", "curve-groups", "selection-groups", "cluster", "partitions", "program",
 )  # fmt: skip
 _SETTINGS = {"help_option_names": ["-h", "--help"]}
 
@@ -234,8 +234,9 @@ def statement_command(model: str | None) -> None:
 @click.option("--what", type=click.Choice([*_WHAT, "all"]), default="fit", show_default=True,
               help="What to attack: fit on rows or with groups, fit with private bounds, a stream, "
                    "a metric, all releases of a continual stream, the AUC and the ROC curve on "
-                   "private rows, selection, training over partitions with a trusted aggregator or "
-                   "without one, or train --private with its files.")  # fmt: skip
+                   "private rows and selection, each also with groups, training over partitions "
+                   "with a trusted aggregator or without one, or train --private with its "
+                   "files.")  # fmt: skip
 @click.option("--mechanism", default="statistics", show_default=True,
               type=Named(f"{_MECHANISMS}.MECHANISMS", f"{_MECHANISMS}.METRIC_MECHANISMS"),
               help="The mechanism of --what fit.")  # fmt: skip

@@ -550,16 +550,24 @@ MECHANISMS = [
            constant(evaluation_module, "_SLACK", 0.5), AWAY),
     Mutant("an evaluation with undivided wins", "one example wins n - 1 pairs",
            lambda: EvaluationEntry(evaluation_module.private_roc_auc, n=16),
-           rewritten(evaluation_module, "private_roc_auc", "centred / max(1, n - 1)", "centred"),
+           rewritten(evaluation_module, "private_roc_auc", " / _most_wins(n, unit)", ""),
            AWAY, always=True),
     Mutant("a curve of running counts", "one example is in many counts",
            lambda: EvaluationEntry(evaluation_module.private_roc_curve, n=16,
                                    thresholds=np.linspace(-0.5, 0.5, 3)),
            rewritten(evaluation_module, "private_roc_curve",
-                     "exact = np.concatenate(counts)", "exact = np.cumsum(counts, axis=1).ravel()"),
+                     "query.release(exact,",
+                     "query.release(np.cumsum(exact.reshape(2, -1), axis=1).ravel(),"),
            AWAY),
+    Mutant("rows in place of persons in an evaluation", "a person with many rows counts as many",
+           entry("evaluation-groups"), lambda patch: whole_rows(patch, evaluation_module), AWAY),
+    Mutant("rows in place of persons in a curve", "a person with many rows counts as many",
+           entry("curve-groups"), lambda patch: whole_rows(patch, evaluation_module), AWAY),
+    Mutant("rows in place of persons in a selection", "a person with many rows counts as many",
+           entry("selection-groups"), lambda patch: whole_rows(patch, selection_module),
+           "times as likely"),
     Mutant("utilities of a selection doubled", "epsilon is twice as large",
-           entry("selection"), lambda patch: selected(patch, "(4 * max", "(2 * max"),
+           entry("selection"), lambda patch: selected(patch, "/ (2 * most)", "/ most"),
            "times as likely", always=True),
     Mutant("the best model is selected", "a choice without chance shows the best",
            entry("selection"), lambda patch: selected(patch, "source.accept(exponent.numerator, "
@@ -569,6 +577,17 @@ MECHANISMS = [
            rewritten(sums_module.PrivateSums, "partial_state", "if self.noise is not None:",
                      "if self.noise is not None and self.part:"), "are listed"),
 ]  # fmt: skip
+
+
+def whole_rows(patch, module):
+    """Let each row of a person have the weight of a person."""
+    honest = module.shares
+
+    def broken(groups, n_rows):
+        weight, n_persons = honest(groups, n_rows)
+        return np.full_like(weight, weight.max()), n_persons
+
+    patch.setattr(module, "shares", broken)
 
 
 def less_floating_noise(patch):

@@ -269,6 +269,11 @@ def audit_entries(
             "evaluation": EvaluationEntry(n=n, **claim),
             "curve": EvaluationEntry(private_roc_curve, n=n, **claim, thresholds=cuts),
             "selection": SelectionEntry(n=n, epsilon=epsilon),
+            "evaluation-groups": EvaluationEntry(n=n, **claim, persons=True),
+            "curve-groups": EvaluationEntry(
+                private_roc_curve, n=n, **claim, thresholds=cuts, persons=True
+            ),
+            "selection-groups": SelectionEntry(n=n, epsilon=epsilon, persons=True),
         }
     return entries
 

@@ -28,7 +28,8 @@ class EvaluationEntry(Entry):
         delta: float = 1e-3, persons: bool = False, **options: Any,
     ) -> None:  # fmt: skip
         self.function, self.n, self.epsilon, self.delta = function, n, epsilon, delta
-        self.persons, self.options, self.name = persons, options, function.__name__
+        self.persons, self.options = persons, options
+        self.name = function.__name__ + (" with groups" if persons else "")
 
     def pairs(self) -> Sequence[PublicNeighbours]:
         """Return neighbouring tables of one score for each row."""
@@ -66,7 +67,7 @@ class SelectionEntry(Entry):
 
     def __init__(self, *, n: int = 64, epsilon: float = 1.0, persons: bool = False) -> None:
         self.n, self.epsilon, self.delta, self.persons = n, epsilon, 0.0, persons
-        self.name = "select_privately"
+        self.name = "select_privately" + (" with groups" if persons else "")
 
     def pairs(self) -> Sequence[PublicNeighbours]:
         """Return neighbouring tables of three scores for each row."""
@@ -77,7 +78,12 @@ class SelectionEntry(Entry):
             # One example decides: it ranks the first model best, or the second.
             X[place], other[place], y[place] = (1.0, -1.0, 0.0), (-1.0, 1.0, 0.0), 1.0
             name = f"the best model changes, row {place + 1}"
-            groups = [f"person {k}" for k in range(self.n)] if self.persons else None
+            groups = None
+            if self.persons:
+                # The one who decides has several rows.
+                times = np.where(np.arange(self.n) == place, 8, 1)
+                X, other, y = (np.repeat(one, times, axis=0) for one in (X, other, y))
+                groups = [f"person {k}" for k in np.repeat(np.arange(self.n), times)]
             pairs.append(PublicNeighbours(name, Table(X, y, groups), Table(other, y, groups)))
         usual = neighbouring_tables(
             (-1.0, 1.0), n=self.n, n_features=self.n_models, labels=(-1, 1), persons=self.persons
