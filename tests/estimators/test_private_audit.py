@@ -8,12 +8,6 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-import pairlearn.estimators.private.auc as auc_module
-import pairlearn.privacy.mechanisms.centred as centred_module
-import pairlearn.privacy.mechanisms.metric_gradient as metric_module
-import pairlearn.privacy.mechanisms.single_pass as pass_module
-import pairlearn.privacy.mechanisms.sufficient_statistics as statistics_module
-import pairlearn.privacy.noise as noise_module
 from pairlearn import (
     PairLoss,
     PrivateAUCClassifier,
@@ -23,20 +17,14 @@ from pairlearn import (
     scalar,
 )
 from pairlearn.cli.privacy import command
-from pairlearn.estimators.private.audit import (
-    _projected,
-    _public_runs,
-    audit_estimator,
-    check_estimator_exactly,
-)
-from pairlearn.estimators.private.neighbours import public_neighbours
+from pairlearn.estimators.private.audit import audit_estimator
+from pairlearn.estimators.private.entries import entry_of
 from pairlearn.privacy.accounting.gaussian import mu_of
 from pairlearn.privacy.audit.attack import audit_statistics, smallest_violation
-from pairlearn.privacy.mechanisms.base import PrivateFit
+from pairlearn.privacy.audit.exact import check_entry
+from pairlearn.privacy.audit.public import _projected
 from pairlearn.privacy.mechanisms.by_name import MECHANISMS
-from pairlearn.privacy.mechanisms.gradient import LocalizedGradient
 from pairlearn.privacy.mechanisms.localized_sgd import LocalizedPairSGD
-from pairlearn.privacy.noise import NoiseSource
 
 pytestmark = pytest.mark.filterwarnings("ignore::pairlearn.PrivacyWarning")
 
@@ -44,12 +32,8 @@ OPTIONS = {"epsilon": 1.0, "delta": 1e-3, "bounds": (-1.0, 1.0)}
 SIZE = {"n": 24, "n_features": 2}
 
 
-def exact(estimator=None):
-    return check_estimator_exactly(estimator or PrivateAUCClassifier(**OPTIONS), **SIZE).findings
-
-
-def refuted(findings, words):
-    return any(words in finding for finding in findings)
+def exact(estimator, **size):
+    return check_entry(entry_of(estimator, **{**SIZE, **size}))
 
 
 # -------------------------------------------------------------------------------- sound estimators
@@ -62,7 +46,7 @@ def test_shipped_mechanisms_are_exact(name, secure):
         model = PrivateAUCClassifier(
             **OPTIONS, mechanism=name, neighbours=relation, n_examples=24, secure=secure
         )
-        found = check_estimator_exactly(model, **SIZE)
+        found = exact(model)
         assert found.findings == []
         if name in ("statistics", "all_pairs"):
             # Its own worst neighbours attain the bound.
@@ -72,11 +56,9 @@ def test_shipped_mechanisms_are_exact(name, secure):
 @pytest.mark.parametrize("relation", ["replace", "add_remove"])
 def test_other_estimators_are_exact(relation):
     common = {**OPTIONS, "neighbours": relation}
-    assert exact(PrivateAUCStream(24, **common)) == []
+    assert exact(PrivateAUCStream(24, **common)).findings == []
     for labels in ((0, 1), ("a", "b", "c")):
-        found = check_estimator_exactly(
-            PrivateMetricLearner(**common, labels=labels, n_examples=24), **SIZE
-        )
+        found = exact(PrivateMetricLearner(**common, labels=labels, n_examples=24))
         assert found.findings == []
         assert found.share > 0.4
 
@@ -93,9 +75,6 @@ def test_the_program_audits_and_prints_its_power():
     assert "would have refuted nothing, because there are too few runs" in few.statement()
 
 
-# ----------------------------------------------------------------------------------------- mutants
-
-
 class RawCoefficients(PrivateAUCClassifier):
     """Gives the noiseless difference of class means, and adds noise for show."""
 
@@ -106,165 +85,12 @@ class RawCoefficients(PrivateAUCClassifier):
         return self
 
 
-class CountInTheCertificate(PrivateAUCClassifier):
-    def fit(self, X, y):
-        super().fit(X, y)
-        self.n_positive_ = int((self._signs(y, len(X)) > 0).sum())
-        return self
-
-
-class RawThreshold(PrivateAUCClassifier):
-    def fit(self, X, y):
-        super().fit(X, y)
-        self.intercept_ = np.array([-np.mean(self._signs(y, len(X)))])
-        return self
-
-
-@pytest.mark.parametrize("mutant", [RawCoefficients, CountInTheCertificate, RawThreshold])
-@pytest.mark.thorough
-def test_what_leaves_past_the_noise_is_found(mutant, monkeypatch):
-    assert refuted(exact(mutant(**OPTIONS)), "differ on the neighbour")
-
-
 @pytest.mark.thorough
 def test_raw_coefficients_are_found_by_the_public_numbers_alone():
     result = audit_estimator(RawCoefficients(**OPTIONS), **SIZE, n_runs=150)
     assert result.public.epsilon_lower > 1.0, result.statement()
     assert not result.passed
     assert "REFUTED" in result.statement()
-
-
-def multiplied(column, factor):
-    honest = statistics_module.record_statistics
-
-    def broken(V, signs, *, weights):
-        table = honest(V, signs, weights=weights)
-        table[:, 2 * V.shape[1] + column] *= factor
-        return table
-
-    return broken
-
-
-def halved_sensitivity(monkeypatch):
-    honest = statistics_module.Weights.sensitivity
-    monkeypatch.setattr(
-        statistics_module.Weights, "sensitivity", lambda self, _: honest(self, "add_remove")
-    )
-
-
-def without_clipping(monkeypatch):
-    def broken(V):
-        return V, np.minimum(np.sqrt(np.einsum("ij,ij->i", V, V)), 1.0)
-
-    monkeypatch.setattr(statistics_module, "clip_to_ball", broken)
-
-
-def rounds(shares):
-    def sabotage(monkeypatch):
-        changed = tuple((share, weight) for share, (_, weight) in
-                        zip(shares, centred_module._ROUNDS[5], strict=True))  # fmt: skip
-        monkeypatch.setitem(centred_module._ROUNDS, 5, changed)
-
-    return sabotage
-
-
-def an_unlisted_round(monkeypatch):
-    honest = PrivateFit.of_several.__func__
-    monkeypatch.setattr(
-        PrivateFit,
-        "of_several",
-        classmethod(
-            lambda cls, direction, releases, *rest: honest(cls, direction, releases[1:], *rest)
-        ),
-    )
-
-
-def raw_centre(monkeypatch):
-    honest = centred_module.release_moments
-
-    def broken(Z, signs, **options):
-        options["centre"] = Z.mean(axis=0)
-        return honest(Z, signs, **options)
-
-    monkeypatch.setattr(centred_module, "release_moments", broken)
-
-
-def labels_by_type(monkeypatch):
-    def broken(values, public, n_rows=None):
-        column = np.asarray(values)
-        return np.where(column == np.asarray(public[1]), 1, 0)
-
-    monkeypatch.setattr(auc_module, "read_labels", broken)
-
-
-MUTANTS = {
-    "add/remove sensitivity under replace": (halved_sensitivity, "times its sensitivity"),
-    "no clipping": (without_clipping, "times its sensitivity"),
-    "a free centring round": (rounds((0.24, 0.04, 0.05, 0.10, 0.78)), "certificate claims"),
-    "the whole budget in each round": (rounds((1.0,) * 5), "certificate claims"),
-    "a round that is not listed": (an_unlisted_round, "are listed"),
-    "a raw centre": (raw_centre, "differ on the neighbour"),
-    "label x 10": (
-        lambda patch: patch.setattr(statistics_module, "record_statistics", multiplied(0, 10.0)),
-        "times its sensitivity",
-    ),
-    "length x 10": (
-        lambda patch: patch.setattr(statistics_module, "record_statistics", multiplied(1, 10.0)),
-        "times its sensitivity",
-    ),
-    "labels compared as a column": (labels_by_type, "times its sensitivity"),
-}
-
-
-@pytest.mark.parametrize("name", list(MUTANTS))
-def test_a_broken_default_is_found(name, monkeypatch):
-    sabotage, words = MUTANTS[name]
-    sabotage(monkeypatch)
-    assert refuted(exact(), words), exact()
-
-
-def test_other_broken_mechanisms_are_found(monkeypatch):
-    single = PrivateAUCClassifier(**OPTIONS, mechanism="single_pass")
-    monkeypatch.setattr(pass_module, "relative_slack", 0.5)
-    assert refuted(exact(single), "times its sensitivity")
-    metric = PrivateMetricLearner(**OPTIONS)
-    forgotten = property(lambda self: np.sqrt(2.0) * max(self.equal, self.different))
-    monkeypatch.setattr(metric_module.PairLengths, "change", forgotten)
-    assert refuted(exact(metric), "times its sensitivity")
-    staged = PrivateAUCClassifier(**OPTIONS, mechanism=InOrder())
-    assert refuted(exact(staged), "times")
-
-
-class InOrder(LocalizedGradient):
-    """Takes the rows as they come."""
-
-    def fit(self, Z, signs, *, setting, noise):
-        noise.permutation = np.arange
-        return super().fit(Z, signs, setting=setting, noise=noise)
-
-
-@pytest.mark.thorough
-def test_broken_noise_is_found(monkeypatch):
-    honest = noise_module.discrete_gaussian
-    monkeypatch.setattr(
-        noise_module, "discrete_gaussian",
-        lambda scale, size, *, bits=None: honest(scale, size, bits=bits) // 2,
-    )  # fmt: skip
-    result = audit_estimator(PrivateAUCClassifier(**OPTIONS), **SIZE, n_runs=40)
-    assert result.noise_upper < 0.6
-    assert not result.passed
-
-
-@pytest.mark.thorough
-def test_a_seed_of_its_own_is_found(monkeypatch):
-    honest = NoiseSource.made_from.__func__
-
-    def seeded(cls, seed, *, secure=True):
-        return honest(cls, 7 if seed is None else seed, secure=secure)
-
-    monkeypatch.setattr(NoiseSource, "made_from", classmethod(seeded))
-    result = audit_estimator(PrivateAUCClassifier(**OPTIONS), **SIZE, n_runs=150)
-    assert result.public.epsilon_lower > 1.0
 
 
 # -------------------------------------------------------------------------------- rates and power
@@ -354,10 +180,12 @@ def test_attacks_stay_below_the_claim(name):
     n_runs = int(os.environ.get("PAIRLEARN_AUDIT_RUNS", "20000"))
     make, pair_name = ATTACKS[name]
     model = make()
-    lower, upper = model.public_bounds(2)
-    pairs = public_neighbours(lower, upper, (0, 1), n=30, neighbours="replace")
-    (pair,) = (pair for pair in pairs if pair.name == pair_name)
-    tables = _public_runs(model, pair, n_runs)
+    entry = entry_of(model, n=30, n_features=2)
+    (pair,) = (pair for pair in entry.pairs() if pair.name == pair_name)
+    tables = tuple(
+        np.array([entry.numbers(entry.run(table)) for _ in range(n_runs)])
+        for table in (pair.first, pair.second)
+    )
     # The false-alarm rate of all attacks together is 1e-3.
     found = audit_statistics(
         *_projected(tables), epsilon=1.0, delta=1e-3, confidence=1 - 1e-3 / len(ATTACKS)

@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 
 from pairlearn import PrivacyLedger, PrivateAUCClassifier, PrivateBounds
-from pairlearn.estimators.private.audit import check_estimator_exactly
+from pairlearn.estimators.private.entries import FitEntry
 from pairlearn.features import FeatureMap, Hats, Identity, Nystroem, RandomFourier, Union
 from pairlearn.features.base import Bounds
 from pairlearn.metrics import roc_auc
 from pairlearn.models import load_model, register_part
 from pairlearn.privacy.accounting.verify import accounting_problems
+from pairlearn.privacy.audit.exact import check_entry
 from pairlearn.privacy.mechanisms.base import PublicSetting
 from pairlearn.privacy.public_maps import map_publicly, mapped_setting
 
@@ -78,7 +79,7 @@ def test_neighbours_of_mapped_rows_stay_within_what_is_stated(name, neighbours):
     model = PrivateAUCClassifier(
         1.0, 1e-3, bounds=(-2.0, 2.0), features=MAPS[name], neighbours=neighbours
     )
-    found = check_estimator_exactly(model, n=20, n_features=2)
+    found = check_entry(FitEntry(model, n=20, n_features=2))
     assert found.findings == []
     assert found.share > 0.3
 
@@ -88,7 +89,7 @@ def test_other_mechanisms_take_maps(mechanism):
     model = PrivateAUCClassifier(
         1.0, 1e-3, bounds=(-2.0, 2.0), features="hats", mechanism=mechanism
     )
-    assert check_estimator_exactly(model, n=20, n_features=2).findings == []
+    assert check_entry(FitEntry(model, n=20, n_features=2)).findings == []
 
 
 @pytest.mark.parametrize("name", MAPS)

@@ -13,10 +13,11 @@ from pairlearn import (
     PrivateBounds,
     PrivateMetricLearner,
 )
-from pairlearn.estimators.private.audit import check_estimator_exactly
+from pairlearn.estimators.private.entries import FitEntry
 from pairlearn.models import load_model
 from pairlearn.privacy.accounting.gaussian import mu_of
 from pairlearn.privacy.accounting.verify import accounting_problems
+from pairlearn.privacy.audit.exact import check_entry
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.privacy.quartiles import find_bounds, quartile_counts, quartile_sensitivity
 
@@ -142,7 +143,7 @@ def test_neighbours_differ_by_no_more_than_is_paid_for(neighbours, secure):
     model = PrivateAUCClassifier(
         1.0, 1e-3, bounds=PrivateBounds(-8.0, 4.0), neighbours=neighbours, secure=secure
     )
-    assert check_estimator_exactly(model, n=24, n_features=2).findings == []
+    assert check_entry(FitEntry(model, n=24, n_features=2)).findings == []
 
 
 def test_what_cannot_be_kept_is_refused():

@@ -14,6 +14,11 @@ from pairlearn.cli.shared.names import Named
 from pairlearn.cli.shared.paths import FilePath, read_argument
 
 _MECHANISMS = "privacy.mechanisms.by_name"
+#: What can be audited; `pairlearn.cli.audited` says how each is called.
+_WHAT = (
+    "fit", "groups", "bounds", "stream", "metric", "continual", "evaluation", "curve", "selection",
+    "evaluation-groups", "curve-groups", "selection-groups", "cluster", "partitions", "program",
+)  # fmt: skip
 _SETTINGS = {"help_option_names": ["-h", "--help"]}
 
 
@@ -227,25 +232,32 @@ def statement_command(model: str | None) -> None:
 
 
 @command.command("audit")
+@click.option("--what", type=click.Choice([*_WHAT, "all"]), default="fit", show_default=True,
+              help="What to attack: fit on rows or with groups, fit with private bounds, a stream, "
+                   "a metric, all releases of a continual stream, the AUC and the ROC curve on "
+                   "private rows and selection, each also with groups, training over partitions "
+                   "with a trusted aggregator or without one, or train --private with its "
+                   "files.")  # fmt: skip
 @click.option("--mechanism", default="statistics", show_default=True,
               type=Named(f"{_MECHANISMS}.MECHANISMS", f"{_MECHANISMS}.METRIC_MECHANISMS"),
-              help="What to attack.")  # fmt: skip
+              help="The mechanism of --what fit.")  # fmt: skip
 @click.option("--epsilon", type=_above_zero(), default=1.0, show_default=True,
               help="The claim to attack.")  # fmt: skip
 @click.option("--delta", type=_above_zero(1), default=1e-3, show_default=True,
               help="Failure probability of the claim.")  # fmt: skip
 @click.option("--n", "rows", type=click.IntRange(4), default=32, show_default=True,
-              help="Number of examples.")  # fmt: skip
+              help="Number of examples, or of persons.")  # fmt: skip
 @click.option("--d", "features", type=click.IntRange(1), default=2, show_default=True,
               help="Number of features.")  # fmt: skip
 @click.option("--neighbours", type=click.Choice(["replace", "add_remove"]), default="replace",
               show_default=True, help="Which data sets are neighbours.")  # fmt: skip
 @click.option("--runs", type=click.IntRange(8), default=2_000, show_default=True,
-              help="Fits on each of two neighbouring data sets.")  # fmt: skip
+              help="Runs on each of two neighbouring data sets.")  # fmt: skip
 @click.option("--confidence", type=_above_zero(1), default=0.99, show_default=True,
-              help="Probability with which a sound mechanism passes.")  # fmt: skip
+              help="Probability with which a sound function passes.")  # fmt: skip
 @json_option
 def audit_command(
+    what: str,
     mechanism: str,
     rows: int,
     features: int,
@@ -254,38 +266,55 @@ def audit_command(
     as_json: bool,
     **claim: Any,
 ) -> None:
-    r"""Attack a private estimator: what its user gets, and what it releases.
+    r"""Attack what users call on private data: what they get, and what is released.
 
-    Exit status 1 if the claim is refuted. An audit can find a broken mechanism; it cannot prove
-    one right. It prints the smallest violation that it would have found.
+    Exit status 1 if a claim is refuted. An audit can find a broken function; it cannot prove one
+    right. It prints the smallest violation that it would have found.
 
     \b
     Examples:
       pairlearn privacy audit --mechanism statistics --epsilon 1
-      pairlearn privacy audit --mechanism all_pairs --runs 10000 --json
+      pairlearn privacy audit --what groups
+      pairlearn privacy audit --what all --runs 200 --json
     """
-    from pairlearn.estimators.private.auc import PrivateAUCClassifier
-    from pairlearn.estimators.private.audit import audit_estimator
-    from pairlearn.estimators.private.metric import PrivateMetricLearner
-    from pairlearn.privacy.mechanisms.by_name import get_mechanism
+    from pairlearn.cli.audited import entries, entry_of_mechanism
+    from pairlearn.privacy import audit_entry
 
-    options: dict[str, Any] = {**claim, "bounds": (-1.0, 1.0), "n_examples": rows}
-    estimator: PrivateAUCClassifier | PrivateMetricLearner
-    if get_mechanism(mechanism, learns=None).learns == "metric":
-        estimator = PrivateMetricLearner(**options)
-    else:
-        estimator = PrivateAUCClassifier(mechanism=mechanism, **options)
-    result = audit_estimator(
-        estimator, n=rows, n_features=features, n_runs=runs, confidence=confidence
+    size: dict[str, Any] = {"n": rows, "n_features": features}
+    known = entries(**size, **claim)
+    if mechanism != "statistics":
+        if what != "fit":
+            raise click.UsageError(f"--mechanism belongs to --what fit, got --what {what}.")
+        known["fit"] = entry_of_mechanism(mechanism, **size, **claim)
+    if what != "all" and what not in known:
+        raise click.UsageError(
+            f"--what {what} has no proof for --neighbours {claim['neighbours']}; with it there "
+            f"are {', '.join(known)}."
+        )
+    results = [
+        audit_entry(known[name], n_runs=runs, confidence=confidence)
+        for name in (known if what == "all" else [what])
+    ]
+    values = [_audit_values(result) for result in results]
+    text = "\n\n".join(result.statement() for result in results)
+    passed = all(result.passed for result in results)
+    emit(
+        {"audits": values, "passed": passed} if what == "all" else values[0], text, as_json=as_json
     )
+    if not passed:
+        raise click.exceptions.Exit(1)
+
+
+def _audit_values(result: Any) -> dict[str, Any]:
+    """Return a result as plain values."""
     values = {**asdict(result), "passed": result.passed}
     for part in ("public", "releases"):
         if values[part] is not None:
-            # The result already states what these warnings say about the noise.
+            # The result already states what these fields say about the noise.
             values[part] = {k: v for k, v in values[part].items() if not k.startswith("noise")}
-    emit(values, result.statement(), as_json=as_json)
-    if not result.passed:
-        raise click.exceptions.Exit(1)
+    if math.isinf(values["noise_upper"]):
+        values["noise_upper"] = None
+    return values
 
 
 @command.group("ledger", context_settings=_SETTINGS)

@@ -21,6 +21,7 @@ __getattr__, __dir__, __all__ = door(
         "private.auc": "PrivateAUCClassifier",
         "private.audit": "PublicAudit audit_estimator",
         "private.continual": "PrivateAUCContinual",
+        "private.entries": "audit_entries",
         "private.metric": "PrivateMetricLearner",
         "private.mixin": "PrivacyWarning",
         "private.stream": "PrivateAUCStream",

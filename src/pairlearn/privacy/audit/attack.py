@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.privacy.accounting.gaussian import epsilon_of_mu
-from pairlearn.privacy.audit.noise_check import NoiseCheck
+from pairlearn.privacy.audit.noise_check import NoiseCheck, Recorded, Replayed
 from pairlearn.privacy.audit.replay import (
     Neighbours,
     RecordingSource,
@@ -359,7 +359,7 @@ def _projections(runs: _Runs) -> Vector:
     return np.array([rows[:, part] @ apart[part] for rows in both])
 
 
-def log_likelihood_ratio(record: RecordingSource, replay: ReplayingSource) -> float:
+def log_likelihood_ratio(record: Recorded, replay: Replayed) -> float:
     """Return the log-likelihood ratio of a recorded run: its own data against the replay's.
 
     It sums over all releases, each a Gaussian around its protected value.

@@ -1,0 +1,320 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What users call of the private part of this library, each as an entry for audits.
+
+A further one takes about ten lines: how it is called, and what it makes public.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from pairlearn.estimators.private.auc import PrivateAUCClassifier
+from pairlearn.estimators.private.continual import PrivateAUCContinual
+from pairlearn.estimators.private.metric import PrivateMetricLearner
+from pairlearn.estimators.private.queries import EvaluationEntry, SelectionEntry
+from pairlearn.estimators.private.running import PrivateRunning
+from pairlearn.estimators.private.stream import PrivateAUCStream
+from pairlearn.privacy.accounting.certificate import Certificate, Release
+from pairlearn.privacy.audit.entry import Entry, plain
+from pairlearn.privacy.audit.neighbours import (
+    PublicNeighbours,
+    Table,
+    neighbouring_persons,
+    public_neighbours,
+)
+from pairlearn.privacy.evaluation import private_roc_curve
+from pairlearn.privacy.mechanisms.base import PublicSetting
+from pairlearn.privacy.mechanisms.by_name import get_mechanism
+from pairlearn.privacy.mechanisms.localized_sgd import LocalizedPairSGD
+from pairlearn.privacy.quartiles import PrivateBounds
+from pairlearn.solvers.descent.localized import stage_sizes
+from pairlearn.typing import Vector
+
+PrivateEstimator = PrivateAUCClassifier | PrivateMetricLearner
+
+#: Pieces of a stream, and releases of a continual one; `places` puts changes at their boundaries.
+_PIECES = 4
+
+
+class FitEntry(Entry):
+    """`fit` of a private estimator, on rows or on persons with all their rows."""
+
+    def __init__(
+        self, estimator: PrivateEstimator, *, n: int = 64, n_features: int = 4,
+        persons: bool = False, name: str | None = None,
+    ) -> None:  # fmt: skip
+        if estimator.delta is None:
+            raise ValueError("an audit needs one claim, got delta=None; give delta.")
+        self.epsilon, self.delta = estimator.epsilon, estimator.delta
+        if estimator.n_examples is None and estimator.neighbours == "add_remove":
+            estimator = clone(estimator).set_params(n_examples=n)
+        self.estimator: Any = estimator
+        self.n, self.persons = n, persons
+        self.width = estimator.public_width() or n_features
+        self.name = name or f"{type(estimator).__name__}.fit"
+        self._model = self._fresh()
+        self._n_runs = 0
+        lower, upper = estimator.public_bounds(self.width)
+        # New examples: their scores are public.
+        self._probes, self._few = np.linspace(lower, upper, 5), np.linspace(lower, upper, 3)
+
+    @property
+    def secret_draws(self) -> bool:  # type: ignore[override]
+        """Whether the mechanism keeps its choice of examples secret."""
+        chosen = getattr(self.estimator, "mechanism", None)
+        return chosen is not None and get_mechanism(chosen).secret_draws
+
+    def pairs(self) -> Sequence[PublicNeighbours]:
+        """Return neighbouring tables within the public bounds."""
+        make = neighbouring_persons if self.persons else public_neighbours
+        lower, upper = self.estimator.public_bounds(self.width)
+        labels, relation = tuple(self.estimator.labels), self.estimator.neighbours
+        return make(lower, upper, labels, n=self.n, neighbours=relation)
+
+    def run(self, table: Table) -> Any:
+        """Fit: the same object again, and every other time a new one."""
+        self._n_runs += 1
+        if self._n_runs % 2:
+            self._model = self._fresh()
+        return self._fitted(self._model, table)
+
+    def public(self, result: Any) -> dict[str, Any]:
+        """Return attributes, the model file and the answers to new examples."""
+        return observed(result, self._probes)
+
+    def numbers(self, result: Any) -> Vector:
+        """Return the numbers among the attributes, and scores."""
+        return public_numbers(result, self._few)
+
+    def certificate(self, result: Any) -> Certificate | None:
+        """Return the certificate."""
+        certificate: Certificate = result.certificate_
+        return certificate
+
+    def problems(self, result: Any) -> list[str]:
+        """Return a wrong unit, and steps of Algorithm 3 that are not proved to be non-expansive."""
+        found = []
+        certificate = result.certificate_
+        wrong_unit = (certificate.unit == "example") == self.persons
+        if wrong_unit or certificate.neighbours != self.estimator.neighbours:
+            found.append(f"the certificate is about {certificate.unit}s ({certificate.neighbours})")
+        mechanism = getattr(result, "mechanism", None)
+        if isinstance(mechanism, str):
+            mechanism = get_mechanism(mechanism)
+        if isinstance(mechanism, LocalizedPairSGD) and certificate.releases:
+            lower, upper = self.estimator.public_bounds(self.width)
+            bounds = mechanism.bounds(
+                PublicSetting.make(
+                    certificate.n_examples, lower=lower, upper=upper, epsilon=self.epsilon,
+                    delta=self.delta, levels=self.estimator.levels,
+                )
+            )  # fmt: skip
+            first = certificate.releases[0]
+            size = stage_sizes(certificate.n_examples)[0]
+            n_steps = math.ceil(size * math.log(4.0 / self.delta))
+            unit_change = first.sensitivity * 2.0 * n_steps / ((n_steps - 1) * (n_steps - 2))
+            curved = unit_change / bounds.change * bounds.smoothness
+            if curved > 2.0 * (1.0 + 1e-6):
+                found.append(f"the first stage has steps of {curved:.4g}/L, above the proved 2/L")
+        return found
+
+    def _fresh(self) -> Any:
+        model = clone(self.estimator)
+        model.ledger = None
+        return model
+
+    def _fitted(self, model: Any, table: Table) -> Any:
+        if self.persons:
+            return model.fit(table.X, table.y, groups=table.groups)
+        return model.fit(table.X, table.y)
+
+
+class StreamEntry(FitEntry):
+    """A stream that is learned in pieces and released once."""
+
+    def _fitted(self, model: Any, table: Table) -> Any:
+        model = self._fresh()
+        for piece in _pieces(table):
+            model.partial_fit(*piece)
+        return model.release()
+
+    def problems(self, result: Any) -> list[str]:
+        """Return also that the stream was released a second time."""
+        try:
+            result.release()
+        except ValueError:
+            return super().problems(result)
+        return ["the stream can be released a second time without being paid for"]
+
+
+class ContinualEntry(FitEntry):
+    """A stream that is released after each piece: all releases together."""
+
+    def pairs(self) -> Sequence[PublicNeighbours]:
+        """Return tables that differ in one place: the time of an example is public."""
+        return [pair for pair in super().pairs() if pair.rows is None]
+
+    def run(self, table: Table) -> Any:
+        """Return what each release made public, and the model after the last."""
+        model, seen = self._fresh(), []
+        for piece in _pieces(table):
+            model.partial_fit(*piece).release()
+            seen.append({name: value for name, value in vars(model).items() if name.endswith("_")})
+        return seen, model
+
+    def public(self, result: Any) -> dict[str, Any]:
+        """Return the attributes after each release, and the last model."""
+        seen, model = result
+        each = {
+            f"{name} of release {k + 1}": plain(value)
+            for k, one in enumerate(seen)
+            for name, value in one.items()
+        }
+        return each | observed(model, self._probes)
+
+    def numbers(self, result: Any) -> Vector:
+        """Return the numbers of all releases."""
+        return np.concatenate([_float_attributes(one) for one in result[0]])
+
+    def certificate(self, result: Any) -> Certificate | None:
+        """Return the certificate, which is about all releases."""
+        return super().certificate(result[1])
+
+    def listed(self, result: Any) -> Sequence[Release]:
+        """Return the level of the tree that each noisy vector belongs to."""
+        levels = self.certificate(result).releases  # type: ignore[union-attr]
+        n_releases = self.estimator.n_releases
+        made = []
+        for t in range(1, len(result[0]) + 1):
+            level = (t & -t).bit_length() - 1
+            listed = levels[level]
+            made.append(replace(listed, dimension=listed.dimension // (n_releases >> level)))
+        return made
+
+    def problems(self, result: Any) -> list[str]:
+        """See `FitEntry.problems`."""
+        return super().problems(result[1])
+
+
+def _pieces(table: Table) -> list[tuple[Any, ...]]:
+    cuts = [len(table.X) * k // _PIECES for k in range(_PIECES + 1)]
+    columns = (table.X, table.y) if table.groups is None else (table.X, table.y, table.groups)
+    return [tuple(one[a:b] for one in columns) for a, b in pairwise(cuts)]
+
+
+def entry_of(estimator: PrivateEstimator, **options: Any) -> FitEntry:
+    """Return the entry for an estimator: streams are learned in pieces."""
+    if isinstance(estimator, PrivateAUCContinual):
+        return ContinualEntry(estimator, **options)
+    kind = StreamEntry if isinstance(estimator, PrivateRunning) else FitEntry
+    return kind(estimator, **options)
+
+
+def audit_entries(
+    *, n: int = 32, n_features: int = 2, epsilon: float = 1.0, delta: float = 1e-3,
+    neighbours: str = "replace",
+) -> dict[str, Entry]:  # fmt: skip
+    """Return what a user of this library calls on private data, for `audit_entry`.
+
+    Training over partitions and the program have entries of their own; ``pairlearn privacy audit
+    --what`` names all of them.
+
+    Parameters
+    ----------
+    n : int, default=32
+        Number of examples, or of persons.
+    n_features : int, default=2
+        Number of features.
+    epsilon, delta : float
+        The claim.
+    neighbours : {"replace", "add_remove"}, default="replace"
+        The neighbouring relation. What is proved for "replace" only is left out for the other.
+
+    Returns
+    -------
+    dict
+        The entries by name.
+
+    Examples
+    --------
+    >>> list(audit_entries(neighbours="add_remove"))
+    ['fit', 'groups', 'bounds', 'stream', 'metric']
+    """
+    claim: dict[str, Any] = {"epsilon": epsilon, "delta": delta}
+    common: dict[str, Any] = {**claim, "neighbours": neighbours, "bounds": (-1.0, 1.0)}
+    size: dict[str, Any] = {"n": n, "n_features": n_features}
+    classifier = PrivateAUCClassifier(**common, n_examples=n)
+    searching = PrivateAUCClassifier(**{**common, "bounds": PrivateBounds(-1, 1)}, n_examples=n)
+    entries: dict[str, Entry] = {
+        "fit": FitEntry(classifier, **size),
+        "groups": FitEntry(classifier, **size, persons=True, name="fit with groups"),
+        "bounds": FitEntry(searching, **size, persons=True, name="fit with PrivateBounds"),
+        "stream": StreamEntry(PrivateAUCStream(n, **common), **size),
+        "metric": FitEntry(PrivateMetricLearner(**common, n_examples=n), **size),
+    }
+    if neighbours == "replace":
+        del common["neighbours"]
+        cuts = np.linspace(-0.5, 0.5, 3)
+        entries |= {
+            "continual": ContinualEntry(PrivateAUCContinual(n, 6, **common), **size),
+            "evaluation": EvaluationEntry(n=n, **claim),
+            "curve": EvaluationEntry(private_roc_curve, n=n, **claim, thresholds=cuts),
+            "selection": SelectionEntry(n=n, epsilon=epsilon),
+            "evaluation-groups": EvaluationEntry(n=n, **claim, persons=True),
+            "curve-groups": EvaluationEntry(
+                private_roc_curve, n=n, **claim, thresholds=cuts, persons=True
+            ),
+            "selection-groups": SelectionEntry(n=n, epsilon=epsilon, persons=True),
+        }
+    return entries
+
+
+def observed(model: Any, probes: Vector) -> dict[str, Any]:
+    """Return everything public about a fitted estimator, as plain values to compare."""
+    seen: dict[str, Any] = {
+        name: plain(value) for name, value in vars(model).items() if name.endswith("_")
+    }
+    record = model.to_record()
+    seen["model file"] = (
+        {name: array.tobytes() for name, array in record.arrays.items()},
+        json.dumps([record.parameters, record.provenance, record.certificate], sort_keys=True),
+    )
+    for name in ("decision_function", "predict_proba", "predict", "transform"):
+        numbers = _answer(model, name, probes)
+        if numbers is not None:
+            seen[name] = numbers.tolist()
+    return seen
+
+
+def _answer(model: Any, name: str, probes: Vector) -> NDArray[Any] | None:
+    """Return the result of a method on new examples; None if there is no such method."""
+    method = getattr(model, name, None)
+    return None if method is None else np.asarray(method(probes))
+
+
+def public_numbers(model: Any, probes: Vector) -> Vector:
+    """Return the public numbers of a fitted estimator that an attack uses."""
+    parts = [_float_attributes(vars(model))]
+    for name in ("decision_function", "predict_proba", "transform"):
+        numbers = _answer(model, name, probes)
+        if numbers is not None:
+            parts.append(np.ravel(numbers))
+    return np.concatenate(parts)
+
+
+def _float_attributes(attributes: dict[str, Any]) -> Vector:
+    arrays = [
+        np.ravel(value)
+        for name, value in sorted(attributes.items())
+        if name.endswith("_") and isinstance(value, np.ndarray) and value.dtype.kind == "f"
+    ]
+    return np.concatenate(arrays)

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What an audit attacks: one private function, as its user calls it."""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pairlearn.privacy.accounting.certificate import Certificate, Release
+from pairlearn.privacy.audit.neighbours import PublicNeighbours, Table
+from pairlearn.typing import Vector
+
+
+class Entry(ABC):
+    """A private function under audit: how it is called, and what it makes public.
+
+    A subclass calls the function in `run` exactly as a user does, without any source of noise: the
+    audit listens to the noise (`privacy.audit.tape`). The claim is `epsilon` and `delta`.
+
+    Examples
+    --------
+    >>> from pairlearn.privacy import NoiseSource, audit_entry, neighbouring_tables
+    >>> class Mean(Entry):
+    ...     name, epsilon, delta = "a sum without noise", 1.0, 1e-3
+    ...     def pairs(self):
+    ...         return neighbouring_tables((-1.0, 1.0), n=8)
+    ...     def run(self, table):
+    ...         return np.nansum(np.clip(table.X, -1, 1))
+    ...     def numbers(self, result):
+    ...         return np.array([result])
+    >>> audit_entry(Mean(), n_runs=8).passed
+    False
+    """
+
+    name: str
+    epsilon: float
+    delta: float
+    #: Whether secret random choices of examples are part of the protection, so that an attacker
+    #: must not see them.
+    secret_draws: bool = False
+    #: The share of the runs that a slow function gets; the audit states what these can find.
+    share_of_runs: float = 1.0
+
+    @abstractmethod
+    def pairs(self) -> Sequence[PublicNeighbours]:
+        """Return neighbouring tables."""
+
+    @abstractmethod
+    def run(self, table: Table) -> Any:
+        """Call the function on a table, as a user does, and return its result."""
+
+    @abstractmethod
+    def numbers(self, result: Any) -> Vector:
+        """Return the public numbers of a result, for attacks by statistics."""
+
+    def public(self, result: Any) -> dict[str, Any]:
+        """Return everything public about a result, as plain values to compare."""
+        return {"numbers": self.numbers(result).tolist()}
+
+    def certificate(self, result: Any) -> Certificate | None:
+        """Return the certificate of a result; None if the function gives none."""
+        return None
+
+    def listed(self, result: Any) -> Sequence[Release] | None:
+        """Return the certified release of each noisy vector in order; None if nothing is listed."""
+        certificate = self.certificate(result)
+        return None if certificate is None else certificate.releases
+
+    def problems(self, result: Any) -> list[str]:
+        """Return conditions of the proof that this result breaks; usually there are none."""
+        return []
+
+    def law(self, table: Table) -> Vector | None:
+        """Return the exact probabilities of the outcomes 0, 1, ..., if they are known."""
+        return None
+
+
+def plain(value: Any) -> Any:
+    """Return a value in a form that can be compared with ==, to the last bit."""
+    if isinstance(value, np.ndarray):
+        return value.dtype.str, value.shape, value.tolist()
+    to_dict = getattr(value, "to_dict", None)
+    return repr(value) if to_dict is None else json.dumps(to_dict(), sort_keys=True)

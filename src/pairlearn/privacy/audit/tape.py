@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Listen to the noise of any private function, and play it back.
+
+A user calls a private function without naming a source of noise. So does the audit: it listens to
+every `NoiseSource` of its own thread, whoever made it. `recorded` notes what was protected and what
+left. `replayed` returns the same noisy values again, for other data. The function under audit does
+not know about it, so nothing can look better in an audit than it is.
+
+Other threads draw their noise as usual, also during an audit.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import chain, repeat
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairlearn.privacy.noise import NoiseSource
+from pairlearn.typing import Vector
+
+#: The methods by which data leave, and those by which examples are chosen.
+_METHODS = ("protect", "protect_integers", "draw_indices", "permutation", "accept")
+
+
+class TapeEndedError(Exception):
+    """More noise was asked for than was recorded."""
+
+
+class Tape:
+    """What was asked of noise sources, in order, and what they answered."""
+
+    def __init__(self) -> None:
+        #: Protected values, noisy outputs and scales, an entry for each release.
+        self.values: list[Vector] = []
+        self.outputs: list[Vector] = []
+        self.scales: list[float] = []
+        #: Whether the noise of a release was discrete.
+        self.discrete: list[bool] = []
+        #: Secret choices of examples.
+        self.draws: list[NDArray[np.int64]] = []
+        #: Numerator, denominator and answer of each coin with probability exp(-a/b).
+        self.coins: list[tuple[int, int, bool]] = []
+
+    def note(self, values: Any, output: Any, scale: float, *, discrete: bool) -> None:
+        """Note a release."""
+        self.values.append(np.array(values, dtype=np.float64).ravel())
+        self.outputs.append(np.array(output, dtype=np.float64).ravel())
+        self.scales.append(float(scale))
+        self.discrete.append(discrete)
+
+
+@contextmanager
+def recorded() -> Iterator[Tape]:
+    """Record the noise of this thread.
+
+    >>> with recorded() as tape:
+    ...     noisy = NoiseSource(secure=False).protect(np.zeros(3), 2.0)
+    >>> bool((tape.outputs[0] == noisy).all()), tape.scales
+    (True, [2.0])
+    """
+    tape = Tape()
+
+    def listen(name: str, honest: Callable[..., Any], source: NoiseSource, *given: Any) -> Any:
+        answer = honest(source, *given)
+        if name.startswith("protect"):
+            tape.note(given[0], answer, given[1], discrete=name == "protect_integers")
+        elif name == "accept":
+            tape.coins.append((*given, answer))
+        else:
+            tape.draws.append(np.array(answer))
+        return answer
+
+    with _in_place_of_noise(listen):
+        yield tape
+
+
+@contextmanager
+def replayed(
+    outputs: Sequence[Vector] = (),
+    draws: Sequence[NDArray[np.int64]] = (),
+    *,
+    rows: NDArray[np.int64] | None = None,
+    coins: Sequence[bool] = (),
+) -> Iterator[Tape]:
+    """Answer with earlier outputs, draws and coins; raise `TapeEndedError` where they end.
+
+    `rows` gives the new index of each row of the earlier run, if the two tables are in different
+    orders. A secret order is then replayed for the same examples. It is as likely as the recorded
+    one, so this couples the two laws fairly. After the last of `coins`, coins show tails.
+    """
+    tape = Tape()
+    left, choices, answers = iter(outputs), iter(draws), chain(coins, repeat(False))
+
+    def answer(name: str, _: Callable[..., Any], source: NoiseSource, *given: Any) -> Any:
+        if name.startswith("protect"):
+            whole = name == "protect_integers"
+            output = _next(left).reshape(np.shape(given[0]))
+            tape.note(given[0], output, given[1], discrete=whole)
+            return np.rint(output).astype(np.int64) if whole else output
+        if name == "accept":
+            tape.coins.append((*given, next(answers)))
+            return tape.coins[-1][2]
+        order = _next(choices)
+        return rows[order] if name == "permutation" and rows is not None else order
+
+    with _in_place_of_noise(answer):
+        yield tape
+
+
+def _next(answers: Iterator[Any]) -> Any:
+    try:
+        return next(answers)
+    except StopIteration:
+        # Inside a generator a StopIteration would change its meaning.
+        raise TapeEndedError from None
+
+
+@contextmanager
+def _in_place_of_noise(answer: Callable[..., Any]) -> Iterator[None]:
+    """Let `answer` take the calls of this thread to noise sources."""
+    mine = threading.get_ident()
+    honest = {name: getattr(NoiseSource, name) for name in _METHODS}
+
+    def method(name: str) -> Callable[..., Any]:
+        usual = honest[name]
+
+        def asked(source: NoiseSource, *given: Any, **named: Any) -> Any:
+            if threading.get_ident() != mine:
+                return usual(source, *given, **named)
+            return answer(name, usual, source, *given, *named.values())
+
+        return asked
+
+    try:
+        for name in _METHODS:
+            setattr(NoiseSource, name, method(name))
+        yield
+    finally:
+        for name in _METHODS:
+            setattr(NoiseSource, name, honest[name])

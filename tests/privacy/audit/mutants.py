@@ -1,0 +1,610 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Sabotage of the private code: each mutant breaks one thing, and the audit must refute it.
+
+A mutant is one small change. `breaks` says what an attacker gains. `what` makes the entry that it
+is audited through, after the sabotage. `words` are part of the finding of the exact check; without
+them the mutant is found by the runs of an audit, in its noise or its frequencies.
+"""
+
+import inspect
+import textwrap
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+import pairlearn.cli.shared.private_records as records_module
+import pairlearn.cli.training.private_training as training_module
+import pairlearn.distributed.statistics.private_sums as sums_module
+import pairlearn.estimators.private.auc as auc_module
+import pairlearn.estimators.private.mixin as mixin_module
+import pairlearn.estimators.private.queries as queries_module
+import pairlearn.privacy.accounting.touches as touches_module
+import pairlearn.privacy.evaluation as evaluation_module
+import pairlearn.privacy.mechanisms.centred as centred_module
+import pairlearn.privacy.mechanisms.gradient as gradient_module
+import pairlearn.privacy.mechanisms.localized_hinge as hinge_module
+import pairlearn.privacy.mechanisms.localized_sgd as sgd_module
+import pairlearn.privacy.mechanisms.metric_gradient as metric_module
+import pairlearn.privacy.mechanisms.single_pass as pass_module
+import pairlearn.privacy.mechanisms.sufficient_statistics as statistics_module
+import pairlearn.privacy.mechanisms.tree as tree_module
+import pairlearn.privacy.noise as noise_module
+import pairlearn.privacy.quartiles as quartiles_module
+import pairlearn.privacy.release as release_module
+import pairlearn.privacy.selection as selection_module
+from pairlearn import PrivateAUCClassifier, PrivateAUCStream, PrivateMetricLearner
+from pairlearn.cli.audited import entries
+from pairlearn.estimators.private.entries import FitEntry
+from pairlearn.estimators.private.queries import EvaluationEntry
+from pairlearn.privacy.mechanisms.base import PrivateFit
+from pairlearn.privacy.mechanisms.gradient import LocalizedGradient
+from pairlearn.privacy.mechanisms.localized_sgd import LocalizedPairSGD
+from pairlearn.privacy.noise import NoiseSource
+
+OPTIONS = {"epsilon": 1.0, "delta": 1e-3, "bounds": (-1.0, 1.0)}
+SIZE = {"n": 16, "n_features": 2}
+
+
+@dataclass(frozen=True)
+class Mutant:
+    name: str
+    breaks: str
+    what: Callable[[], Any]
+    sabotage: Callable[[Any], None] = lambda patch: None
+    words: str | None = None
+    #: Whether it runs in every test run.
+    always: bool = False
+
+
+def entry(name, **options):
+    return lambda: entries(epsilon=1.0, delta=1e-3, **SIZE, **options)[name]
+
+
+def fit(estimator=PrivateAUCClassifier, **options):
+    return lambda: FitEntry(estimator(**OPTIONS, **options), **SIZE)
+
+
+def rewritten(owner, name, old, new):
+    """Return a sabotage that changes the source of a function."""
+
+    def sabotage(patch):
+        function = inspect.unwrap(getattr(owner, name))
+        source = textwrap.dedent(inspect.getsource(function))
+        assert source.count(old) >= 1, (name, old)
+        place: dict[str, Any] = {}
+        code = compile(
+            "from __future__ import annotations\n" + source.replace(old, new), "mutant", "exec"
+        )
+        exec(code, function.__globals__, place)
+        patch.setattr(owner, name, place[name])
+
+    return sabotage
+
+
+def constant(owner, name, value):
+    return lambda patch: patch.setattr(owner, name, value)
+
+
+# ------------------------------------------------------------------------------------ the noise
+
+
+def discrete(change):
+    """Change the noise that a source draws: `change(honest, source, scale, size)`."""
+
+    def sabotage(patch):
+        honest = NoiseSource._discrete
+        patch.setattr(
+            NoiseSource, "_discrete", lambda self, scale, size: change(honest, self, scale, size)
+        )
+
+    return sabotage
+
+
+def one_vector_a_source(honest, source, scale, size):
+    if not hasattr(source, "kept"):
+        source.kept = honest(source, scale, 1000)
+    return source.kept[:size]
+
+
+def one_vector_for_all(patch):
+    kept = {}
+
+    def change(honest, source, scale, size):
+        if scale not in kept:
+            kept[scale] = honest(source, scale, 1000)
+        return kept[scale][:size]
+
+    discrete(change)(patch)
+
+
+def every_tenth_fit_again(patch):
+    sources = {}
+
+    def change(honest, source, scale, size):
+        number = sources.setdefault(id(source), (source, len(sources)))[1]
+        turn = number // 10
+        if number % 10:
+            return honest(source, scale, size)
+        return honest(NoiseSource(seed=turn // 4), scale, size)
+
+    discrete(change)(patch)
+
+
+def two_equal_numbers(honest, source, scale, size):
+    noise = honest(source, scale, size).copy()
+    noise[1:2] = noise[:1]
+    return noise
+
+
+def mirrored(honest, source, scale, size):
+    noise = honest(source, scale, size).copy()
+    half = size // 2
+    noise[half : 2 * half] = -noise[:half]
+    return noise
+
+
+def carried_on(honest, source, scale, size):
+    fresh = honest(source, scale, 1000).astype(float)
+    old = getattr(source, "old", fresh)
+    source.old = fresh
+    return np.rint(np.sqrt(0.8) * fresh + np.sqrt(0.2) * old).astype(np.int64)[:size]
+
+
+def smoothed(honest, source, scale, size):
+    noise = honest(source, scale, size + 1)
+    return np.rint((noise[1:] + noise[:-1]) / np.sqrt(2)).astype(np.int64)
+
+
+def quieter(share):
+    return lambda honest, source, scale, size: np.rint(share * honest(source, scale, size)).astype(
+        np.int64
+    )
+
+
+def cut(honest, source, scale, size):
+    return np.clip(honest(source, scale, size), -2 * scale, 2 * scale)
+
+
+def uniform(honest, source, scale, size):
+    rng = np.random.default_rng(honest(source, scale, 1)[0] % 2**31)
+    return np.rint(rng.uniform(-1, 1, size) * np.sqrt(3) * scale).astype(np.int64)
+
+
+def fixed_seed(patch):
+    honest = NoiseSource.made_from.__func__
+
+    def seeded(cls, seed, *, secure=True):
+        source = honest(cls, 7, secure=secure)
+        source.private = True
+        return source
+
+    patch.setattr(NoiseSource, "made_from", classmethod(seeded))
+
+
+def partitions_share_noise(patch):
+    honest = sums_module.PrivateSums._question
+
+    def question(self):
+        return honest(self.of_part(0))
+
+    def protect(self, total, scale, asked):
+        derived = sums_module.hmac.digest(self._secret(), asked, sums_module.hashlib.sha256)
+        return NoiseSource(key=derived).protect_integers(total, scale)
+
+    patch.setattr(sums_module.PrivateSums, "_question", question)
+    patch.setattr(sums_module.PartitionNoise, "protect", protect)
+
+
+NOISE = [
+    Mutant("one noise vector for all rounds", "the difference of two rounds has no noise",
+           entry("fit"), discrete(one_vector_a_source), always=True),
+    Mutant("one noise vector for all releases of a stream", "differences of releases have no noise",
+           entry("continual"), discrete(one_vector_a_source)),
+    Mutant("one noise vector for all levels of a search", "differences have no noise",
+           entry("bounds"), discrete(one_vector_a_source)),
+    Mutant("one noise vector cached across fits", "the second model has no noise to the first",
+           entry("fit"), one_vector_for_all, always=True),
+    Mutant("one noise vector cached across evaluations", "the second AUC shows the change",
+           entry("evaluation"), one_vector_for_all),
+    Mutant("the noise of a tenth of the fits is used again", "some models differ without noise",
+           entry("metric"), every_tenth_fit_again),
+    Mutant("two coordinates with the same noise", "their difference has no noise",
+           entry("fit"), discrete(two_equal_numbers)),
+    Mutant("half of a vector mirrored", "sums of coordinates have no noise",
+           entry("curve"), discrete(mirrored)),
+    Mutant("a fifth of the noise of a round is that of the round before", "rounds are correlated",
+           entry("fit"), discrete(carried_on)),
+    Mutant("noise that is smoothed along a vector", "alternating sums have less noise",
+           entry("fit"), discrete(smoothed)),
+    Mutant("noise x 0.9", "epsilon is larger than stated", entry("fit"), discrete(quieter(0.9))),
+    Mutant("noise x 0.9 in a stream", "epsilon is larger than stated",
+           entry("stream"), discrete(quieter(0.9))),
+    Mutant("half the noise", "epsilon is twice as large", entry("metric"), discrete(quieter(0.5))),
+    Mutant("noise cut at two deviations", "an output out of reach excludes a table",
+           entry("fit"), discrete(cut)),
+    Mutant("uniform noise", "an output out of reach excludes a table",
+           entry("evaluation"), discrete(uniform)),
+    Mutant("a fixed seed behind the scenes", "noise can be subtracted", entry("fit"), fixed_seed),
+    Mutant("a forked process repeats the noise", "two models have the same noise",
+           entry("evaluation"), constant(noise_module, "getpid", lambda: 1)),
+    Mutant("partitions share their noise", "differences of partitions have no noise",
+           entry("partitions"), partitions_share_noise),
+]  # fmt: skip
+
+
+# ------------------------------------------------------------------------- sums, means and clipping
+
+
+def multiplied(column, factor):
+    def sabotage(patch):
+        honest = statistics_module.record_statistics
+
+        def broken(V, signs, *, weights):
+            table = honest(V, signs, weights=weights)
+            table[:, 2 * V.shape[1] + column] *= factor
+            return table
+
+        patch.setattr(statistics_module, "record_statistics", broken)
+
+    return sabotage
+
+
+def halved_sensitivity(patch):
+    honest = statistics_module.Weights.sensitivity
+    patch.setattr(
+        statistics_module.Weights, "sensitivity", lambda self, _: honest(self, "add_remove")
+    )
+
+
+def without_clipping(patch):
+    def broken(V):
+        return V, np.minimum(np.sqrt(np.einsum("ij,ij->i", V, V)), 1.0)
+
+    patch.setattr(statistics_module, "clip_to_ball", broken)
+
+
+def from_data(**found):
+    """Return a sabotage that takes public options of a release from the data."""
+
+    def sabotage(patch):
+        honest = centred_module.release_moments
+
+        def broken(Z, signs, **options):
+            options |= {name: value(Z) for name, value in found.items()}
+            return honest(Z, signs, **options)
+
+        patch.setattr(centred_module, "release_moments", broken)
+
+    return sabotage
+
+
+def raw_label_mean(patch):
+    honest = centred_module.release_moments
+
+    def broken(Z, signs, **options):
+        moments = honest(Z, signs, **options)
+        return replace(moments, label=float(signs.mean()))
+
+    patch.setattr(centred_module, "release_moments", broken)
+
+
+def rounds(*shares):
+    def sabotage(patch):
+        changed = tuple(
+            (share, weight)
+            for share, (_, weight) in zip(shares, centred_module._ROUNDS[5], strict=True)
+        )
+        patch.setitem(centred_module._ROUNDS, 5, changed)
+
+    return sabotage
+
+
+def an_unlisted_round(patch):
+    honest = PrivateFit.of_several.__func__
+    patch.setattr(
+        PrivateFit, "of_several",
+        classmethod(lambda cls, w, releases, *rest: honest(cls, w, releases[1:], *rest)),
+    )  # fmt: skip
+
+
+def labels_by_type(patch):
+    def broken(values, public, n_rows=None):
+        return np.where(np.asarray(values) == np.asarray(public[1]), 1, 0)
+
+    patch.setattr(auc_module, "read_labels", broken)
+
+
+def another_unit(patch):
+    honest = auc_module.certify
+    patch.setattr(auc_module, "certify", lambda *given, unit, **facts: honest(*given, **facts))
+
+
+AWAY, DIFFER = "times its sensitivity", "differ on the neighbour"
+
+STATISTICS = [
+    Mutant("sums for means of persons", "a person with many rows counts as many",
+           entry("groups"), rewritten(statistics_module, "_means_of_users", " / counts[:, None]",
+                                      ""), AWAY, always=True),
+    Mutant("sums for means of persons, removed", "a person with many rows counts as many",
+           entry("groups", neighbours="add_remove"),
+           rewritten(statistics_module, "_means_of_users", " / counts[:, None]", ""), AWAY),
+    Mutant("a row of a person counted twice", "a person counts for more than one",
+           entry("groups"), rewritten(statistics_module, "_means_of_users", " / counts[:, None]",
+                                      " / np.maximum(counts - 1, 1)[:, None]"), AWAY, always=True),
+    Mutant("sums for means of persons in the search of bounds", "a person counts as many",
+           entry("bounds"), rewritten(quartiles_module, "quartile_counts", "sums / n_rows",
+                                      "sums"), AWAY),
+    Mutant("each row is a person", "a person with many rows counts as many",
+           lambda: FitEntry(PrivateAUCClassifier(**OPTIONS), **SIZE, persons=True),
+           constant(mixin_module, "read_users", lambda groups, n: np.arange(n)), DIFFER),
+    Mutant("the certificate names the wrong unit", "the promise is about rows, not persons",
+           entry("groups"), another_unit, "the certificate is about"),
+    Mutant("noise of add_remove for replace", "epsilon is larger than stated", entry("fit"),
+           halved_sensitivity, AWAY, always=True),
+    Mutant("no clipping", "one example moves the sums as far as it likes", entry("fit"),
+           without_clipping, AWAY, always=True),
+    Mutant("no clipping in a continual stream", "one example moves the sums as far as it likes",
+           entry("continual"), without_clipping, AWAY),
+    Mutant("no clipping over partitions", "one example moves the sums as far as it likes",
+           entry("cluster"), without_clipping, AWAY),
+    Mutant("second moments before clipping", "one example moves them as far as it likes",
+           entry("fit"), rewritten(statistics_module, "record_statistics",
+                                   "clipped[:, rows] * clipped[:, columns]",
+                                   "V[:, rows] * V[:, columns]"), AWAY),
+    Mutant("the radius of the data", "the scale of the release shows the largest example",
+           entry("fit"), from_data(radius=lambda Z: 0.5 + float(np.abs(Z).max())), DIFFER),
+    Mutant("a raw centre", "the mean of the data leaves without noise", entry("fit"),
+           from_data(centre=lambda Z: Z.mean(axis=0)), DIFFER),
+    Mutant("a raw label mean", "the number of positives leaves without noise", entry("fit"),
+           raw_label_mean, DIFFER, always=True),
+    Mutant("label x 10", "labels weigh more than is paid for", entry("fit"), multiplied(0, 10.0),
+           AWAY),
+    Mutant("length x 10", "lengths weigh more than is paid for", entry("fit"),
+           multiplied(1, 10.0), AWAY),
+    Mutant("labels compared as a column", "one label changes how all are read", entry("fit"),
+           labels_by_type, AWAY),
+    Mutant("a free centring round", "its epsilon is not counted", entry("fit"),
+           rounds(0.24, 0.04, 0.05, 0.10, 0.78), "certificate claims"),
+    Mutant("the whole budget in each round", "epsilon grows with the rounds", entry("fit"),
+           rounds(1.0, 1.0, 1.0, 1.0, 1.0), "certificate claims"),
+    Mutant("a round that is not listed", "its epsilon is not counted", entry("fit"),
+           an_unlisted_round, "are listed", always=True),
+    Mutant("a search of bounds that is not paid for", "its epsilon is not counted",
+           entry("bounds"), constant(PrivateFit, "after", lambda self, releases: self),
+           "are listed"),
+    Mutant("half the sensitivity of the search of bounds", "epsilon is larger than stated",
+           entry("bounds"), rewritten(quartiles_module, "quartile_sensitivity",
+                                      "math.sqrt((32.0 if", "0.5 * math.sqrt((32.0 if"), AWAY),
+]  # fmt: skip
+
+
+# ------------------------------------------------------------------- what leaves past the noise
+
+
+class RawCoefficients(PrivateAUCClassifier):
+    def fit(self, X, y):
+        super().fit(X, y)
+        rows, signs = np.nan_to_num(self._table(X)), self._signs(y, len(X))
+        self.coef_ = (signs @ np.clip(rows, -1, 1))[None, :] / len(rows)
+        return self
+
+
+class CountInAnAttribute(PrivateAUCClassifier):
+    def fit(self, X, y):
+        super().fit(X, y)
+        self.n_positive_ = int((self._signs(y, len(X)) > 0).sum())
+        return self
+
+
+class CountInTheCertificate(PrivateAUCClassifier):
+    def fit(self, X, y):
+        super().fit(X, y)
+        facts = {**self.certificate_.public, "positives": str(list(y).count(1))}
+        self.certificate_ = replace(self.certificate_, public=facts)
+        return self
+
+
+class RawThreshold(PrivateAUCClassifier):
+    def fit(self, X, y):
+        super().fit(X, y)
+        self.intercept_ = np.array([-np.mean(self._signs(y, len(X)))])
+        return self
+
+
+class RawLogOdds(PrivateAUCClassifier):
+    def fit(self, X, y):
+        super().fit(X, y)
+        self.log_odds_ = np.array([1.0, np.mean(self._signs(y, len(X)))])
+        return self
+
+
+class RealisedSensitivity(PrivateAUCClassifier):
+    def fit(self, X, y):
+        super().fit(X, y)
+        longest = float(np.nanmax(np.abs(np.clip(self._table(X), -1, 1)))) * len(X)
+        facts = {**self.certificate_.public, "largest value": f"{longest:.12g}"}
+        mean = float(np.nanmean(np.clip(self._table(X), -1, 1)))
+        facts["mean"] = f"{mean:.12g}"
+        self.certificate_ = replace(self.certificate_, public=facts)
+        return self
+
+
+PAST = [
+    Mutant("raw coefficients", "the model has no noise", fit(RawCoefficients), words=DIFFER),
+    Mutant("a count in an attribute", "the number of positives leaves without noise",
+           fit(CountInAnAttribute), words=DIFFER, always=True),
+    Mutant("a count in the certificate", "the number of positives leaves without noise",
+           fit(CountInTheCertificate), words=DIFFER),
+    Mutant("a raw threshold", "the label mean leaves without noise", fit(RawThreshold),
+           words=DIFFER),
+    Mutant("raw log odds", "the label mean leaves without noise", fit(RawLogOdds), words=DIFFER),
+    Mutant("a certificate of realised numbers", "it shows what it should hide",
+           fit(RealisedSensitivity), words=DIFFER),
+    Mutant("the program counts the positives", "the number of positives leaves without noise",
+           entry("program"), rewritten(training_module, "train_privately", 'typed = " ".join(',
+                                       "typed = str(rows.y.count('1')) + \" \".join("), DIFFER),
+    Mutant("the program drops rows with gaps", "the number of rows shows a gap", entry("program"),
+           rewritten(records_module, "read_rows", "    d = len(facts.features)\n",
+                     "    cells = [row for row in cells if 'nan' not in row]\n"
+                     "    d = len(facts.features)\n"), DIFFER),
+    Mutant("an evaluation without noise", "the AUC itself leaves",
+           lambda: EvaluationEntry(evaluation_module.private_roc_auc, n=16),
+           rewritten(evaluation_module, "private_roc_auc", "auc_intervals(noisy,",
+                     "auc_intervals(exact,"), DIFFER),
+]  # fmt: skip
+
+
+# ---------------------------------------------------------------- sensitivities of each mechanism
+
+
+class InOrder(LocalizedGradient):
+    """Takes the rows as they come."""
+
+    def fit(self, Z, signs, *, setting, noise):
+        noise.permutation = np.arange
+        return super().fit(Z, signs, setting=setting, noise=noise)
+
+
+def slack(module, factor=0.5):
+    return constant(module, "relative_slack", factor)
+
+
+def forgotten_term(patch):
+    forgotten = property(lambda self: np.sqrt(2.0) * max(self.equal, self.different))
+    patch.setattr(metric_module.PairLengths, "change", forgotten)
+
+
+def less_noise(patch):
+    honest = release_module.protect_on_grid
+    patch.setattr(
+        release_module, "protect_on_grid",
+        lambda values, *, scale, **rest: honest(values, scale=0.9 * scale, **rest),
+    )  # fmt: skip
+
+
+def streams_that_stay_open(patch):
+    patch.setattr(PrivateAUCStream, "_releases_once", False)
+
+
+MECHANISMS = [
+    Mutant("half the sensitivity of all_pairs", "epsilon is larger than stated",
+           fit(mechanism="all_pairs"), slack(gradient_module), AWAY, always=True),
+    Mutant("half the sensitivity of output_perturbation", "epsilon is larger than stated",
+           fit(mechanism="output_perturbation"), slack(gradient_module), AWAY),
+    Mutant("half the sensitivity of localized_gradient", "epsilon is larger than stated",
+           fit(mechanism="localized_gradient"), slack(gradient_module), AWAY),
+    Mutant("half the sensitivity of localized_nonsmooth", "epsilon is larger than stated",
+           fit(mechanism="localized_nonsmooth"), slack(hinge_module), AWAY),
+    Mutant("half the sensitivity of single_pass", "epsilon is larger than stated",
+           fit(mechanism="single_pass"), slack(pass_module), AWAY),
+    Mutant("half the sensitivity of localized_sgd", "epsilon is larger than stated",
+           fit(mechanism="localized_sgd"), slack(sgd_module), "but its draws allow"),
+    Mutant("half the sensitivity of the metric", "epsilon is larger than stated",
+           fit(PrivateMetricLearner), slack(metric_module), AWAY),
+    Mutant("a forgotten term of the metric's gradient", "epsilon is larger than stated",
+           fit(PrivateMetricLearner), forgotten_term, AWAY),
+    Mutant("half the sensitivity of a stream in pieces", "epsilon is larger than stated",
+           entry("stream"), slack(pass_module), AWAY),
+    Mutant("a stream steps twice at the start of a piece", "an example counts three times",
+           entry("stream"), rewritten(pass_module.SinglePass, "learn",
+                                      "pairs = clip_rows(",
+                                      "pairs = (lambda V, c: clip_rows("
+                                      "np.concatenate([V[:1], V]), c))("), AWAY),
+    Mutant("a stream that is released twice", "the second release is not paid for",
+           entry("stream"), streams_that_stay_open, "the data cause"),
+    Mutant("rows taken in their order", "a moved boundary changes every stage",
+           fit(mechanism=InOrder()), words="times"),
+    Mutant("steps above 2/L", "two runs may drift apart",
+           fit(mechanism=LocalizedPairSGD(step=1e6)),
+           rewritten(LocalizedPairSGD, "_step_size", "8.0 / bounds", "16.0 / bounds"),
+           "above the proved 2/L"),
+    Mutant("touches counted from the second step", "the noise is too small",
+           fit(mechanism="localized_sgd"),
+           lambda patch: off_by_one(patch), "by counting"),
+    Mutant("less noise on the grid than stated", "epsilon is larger than stated",
+           entry("metric"), less_noise, "too small or off the grid"),
+    Mutant("less floating-point noise than stated", "epsilon is larger than stated",
+           fit(mechanism="all_pairs", secure=False),
+           lambda patch: less_floating_noise(patch), "less noise than"),
+    Mutant("noise off the grid", "the last bits show the value", entry("metric"),
+           rewritten(release_module, "protect_on_grid", "np.rint(values / step).astype(np.int64)",
+                     "values / step"), "off the grid"),
+    Mutant("noise once a level of the tree", "differences of releases have no noise",
+           entry("continual"), rewritten(tree_module.TreeStatistics, "release",
+                                         "noise.protect_integers(total, steps)",
+                                         "(total + vars(state).setdefault(f'kept {level}', "
+                                         "noise.protect_integers(0 * total, steps)))"), DIFFER),
+    Mutant("a node of the tree without noise", "the sum of an interval leaves",
+           entry("continual"), rewritten(tree_module.TreeStatistics, "release",
+                                         "noise.protect_integers(total, steps)",
+                                         "(total if level == 1 else "
+                                         "noise.protect_integers(total, steps))"), "are listed"),
+    Mutant("a tree that pays for one level", "epsilon grows with the levels", entry("continual"),
+           rewritten(tree_module.TreeStatistics, "grid", " / math.sqrt(self.n_levels)", ""),
+           "certificate claims"),
+    Mutant("half the sensitivity of an evaluation", "epsilon is larger than stated",
+           entry("evaluation"), constant(evaluation_module, "_SLACK", 0.5), AWAY),
+    Mutant("half the sensitivity of a curve", "epsilon is larger than stated", entry("curve"),
+           constant(evaluation_module, "_SLACK", 0.5), AWAY),
+    Mutant("an evaluation with undivided wins", "one example wins n - 1 pairs",
+           lambda: EvaluationEntry(evaluation_module.private_roc_auc, n=16),
+           rewritten(evaluation_module, "private_roc_auc", " / _most_wins(n, unit)", ""),
+           AWAY, always=True),
+    Mutant("a curve of running counts", "one example is in many counts",
+           lambda: EvaluationEntry(evaluation_module.private_roc_curve, n=16,
+                                   thresholds=np.linspace(-0.5, 0.5, 3)),
+           rewritten(evaluation_module, "private_roc_curve",
+                     "query.release(exact,",
+                     "query.release(np.cumsum(exact.reshape(2, -1), axis=1).ravel(),"),
+           AWAY),
+    Mutant("rows in place of persons in an evaluation", "a person with many rows counts as many",
+           entry("evaluation-groups"), lambda patch: whole_rows(patch, evaluation_module), AWAY),
+    Mutant("rows in place of persons in a curve", "a person with many rows counts as many",
+           entry("curve-groups"), lambda patch: whole_rows(patch, evaluation_module), AWAY),
+    Mutant("rows in place of persons in a selection", "a person with many rows counts as many",
+           entry("selection-groups"), lambda patch: whole_rows(patch, selection_module),
+           "times as likely"),
+    Mutant("utilities of a selection doubled", "epsilon is twice as large",
+           entry("selection"), lambda patch: selected(patch, "/ (2 * most)", "/ most"),
+           "times as likely", always=True),
+    Mutant("the best model is selected", "a choice without chance shows the best",
+           entry("selection"), lambda patch: selected(patch, "source.accept(exponent.numerator, "
+                                                      "exponent.denominator)",
+                                                      "wins[model] == best"), "times as likely"),
+    Mutant("a partition without noise", "its sum leaves", entry("partitions"),
+           rewritten(sums_module.PrivateSums, "partial_state", "if self.noise is not None:",
+                     "if self.noise is not None and self.part:"), "are listed"),
+]  # fmt: skip
+
+
+def whole_rows(patch, module):
+    """Let each row of a person have the weight of a person."""
+    honest = module.shares
+
+    def broken(groups, n_rows):
+        weight, n_persons = honest(groups, n_rows)
+        return np.full_like(weight, weight.max()), n_persons
+
+    patch.setattr(module, "shares", broken)
+
+
+def less_floating_noise(patch):
+    rewritten(release_module, "release_vector", "noise.protect(values, scale)",
+              "noise.protect(values, 0.9 * scale)")(patch)  # fmt: skip
+    patch.setattr(gradient_module, "release_vector", release_module.release_vector)
+
+
+def off_by_one(patch):
+    patch.setattr(touches_module, "_cells", touches_module._cells.__wrapped__)
+    rewritten(touches_module, "_cells", "n_steps - start - 2", "n_steps - start - 3")(patch)
+    patch.setattr(sgd_module, "touch_noise", touches_module.touch_noise.__wrapped__)
+
+
+def selected(patch, old, new):
+    rewritten(selection_module, "select_privately", old, new)(patch)
+    patch.setattr(queries_module, "select_privately", selection_module.select_privately)
+
+
+MUTANTS = {mutant.name: mutant for mutant in [*NOISE, *STATISTICS, *PAST, *MECHANISMS]}

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Every mutant is refuted, and every sound entry passes."""
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+
+from pairlearn.cli.audited import entries
+from pairlearn.privacy import audit_entry
+from pairlearn.privacy.audit.exact import check_entry
+from pairlearn.privacy.audit.public import _fork_findings
+
+_spec = importlib.util.spec_from_file_location("mutants", Path(__file__).with_name("mutants.py"))
+_module = sys.modules["mutants"] = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(_module)
+MUTANTS, SIZE = _module.MUTANTS, _module.SIZE
+
+ALWAYS = [name for name, mutant in MUTANTS.items() if mutant.always]
+OTHERS = [name for name in MUTANTS if name not in ALWAYS]
+
+
+def refute(mutant, n_runs):
+    """Return what the audit finds."""
+    if mutant.words is None:
+        result = audit_entry(mutant.what(), n_runs=n_runs)
+        assert not result.passed, result.statement()
+    else:
+        findings = check_entry(mutant.what()).findings
+        assert any(mutant.words in finding for finding in findings), findings
+
+
+def test_there_are_many():
+    assert len(MUTANTS) >= 40
+
+
+@pytest.mark.parametrize("name", ALWAYS)
+def test_a_mutant_is_refuted(name, monkeypatch):
+    MUTANTS[name].sabotage(monkeypatch)
+    refute(MUTANTS[name], n_runs=16)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", OTHERS)
+def test_another_mutant_is_refuted(name, monkeypatch):
+    MUTANTS[name].sabotage(monkeypatch)
+    refute(MUTANTS[name], n_runs=2_000)
+
+
+@pytest.mark.parametrize("relation", ["replace", "add_remove"])
+def test_sound_entries_are_exact(relation):
+    for name, entry in entries(epsilon=1.0, delta=1e-3, neighbours=relation, **SIZE).items():
+        found = check_entry(entry)
+        assert found.findings == [], name
+        assert found.share > 0.7, name
+    assert _fork_findings() == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", list(entries(epsilon=1.0, delta=1e-3)))
+def test_sound_entries_pass(name):
+    result = audit_entry(entries(epsilon=1.0, delta=1e-3)[name])
+    assert result.passed, result.statement()
+    print(result.statement())
