@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-r"""Private AUC maximisation from passes over partitioned examples: five sums and their noise.
+r"""Private AUC maximisation from passes over partitioned examples: a few sums and their noise.
 
 *trust="aggregator"*: whoever runs the passes sees the sums of partitions and adds noise once. For a
 given seed the model is the same as that of all examples in one memory.
@@ -22,12 +22,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.distributed.passes import Pass, Passes
-from pairlearn.distributed.statistics.private_sums import PartitionNoise, PrivateSums, TableForm
+from pairlearn.distributed.statistics.private_sums import (
+    BinSums,
+    PartitionNoise,
+    PrivateSums,
+    ProtectedSums,
+    TableForm,
+)
 from pairlearn.estimators.private.auc import PrivateAUCClassifier
 from pairlearn.estimators.shared.features_seen import see_columns
 from pairlearn.privacy.accounting.certificate import Release
 from pairlearn.privacy.mechanisms.base import PublicSetting
 from pairlearn.privacy.mechanisms.sufficient_statistics import Grid, Moments, Weights
+from pairlearn.privacy.narrowing import Bins, NoisyCounts
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.typing import Vector
 
@@ -107,7 +114,12 @@ def train_private_auc(
     n_rows, n_features = passes(TableForm(counted), "form of the table")
     releases = _Releases(passes, estimator.labels, noise, own)
     estimator.fit_by_releases(
-        releases.about, n_rows=n_rows, n_features=n_features, noise=noise, facts=releases.facts
+        releases.about,
+        releases.count,
+        n_rows=n_rows,
+        n_features=n_features,
+        noise=noise,
+        facts=releases.facts,
     )
     see_columns(estimator, feature_names)
     return estimator
@@ -149,21 +161,9 @@ class _Releases:
             scale=scale,
             noise=self._own,
         )
-        found = self._passes(asked, name)
-        total, n_draws = found.total, found.n_parts
-        if self._own is None:
-            total, n_draws = self._noise.protect_integers(total, scale), 1
-            self.facts["trust"] = (
-                f"the aggregator: it saw sums over partitions ({found.n_parts}) and added the "
-                "noise once"
-            )
-        else:
-            self.facts["trust"] = (
-                f"nobody: each of the partitions ({found.n_parts}) added its own noise, the same "
-                "for a task that is repeated"
-            )
+        total, n_draws = self._answer(asked, name)
         return Moments.from_sums(
-            total * grid.step,
+            np.asarray(total * grid.step, np.float64),
             setting.n_examples,
             weights=weights,
             centre=centre,
@@ -171,6 +171,30 @@ class _Releases:
             deviation=grid.scale * math.sqrt(n_draws) / setting.n_examples,
             release=Release(name, len(total), grid.sensitivity, grid.scale),
         )
+
+    def count(self, bins: Bins, *, neighbours: str, mu: float, name: str) -> NoisyCounts:
+        """Release counts of all examples; see `privacy.narrowing.narrowed`."""
+        grid = bins.grid(neighbours, mu=mu)
+        asked = BinSums(bins, neighbours, steps=grid.steps, scale=grid.scale, noise=self._own)
+        total, n_draws = self._answer(asked, name)
+        release = grid.release(name, len(total))
+        deviation = release.noise_scale * math.sqrt(n_draws)
+        return NoisyCounts(total / grid.steps, deviation, release)
+
+    def _answer(self, asked: ProtectedSums, name: str) -> tuple[NDArray[np.int64], int]:
+        """Return noisy sums over all partitions, and how many times noise was added."""
+        found = self._passes(asked, name)
+        if self._own is None:
+            self.facts["trust"] = (
+                f"the aggregator: it saw sums over partitions ({found.n_parts}) and added the "
+                "noise once"
+            )
+            return self._noise.protect_integers(found.total, asked.scale), 1
+        self.facts["trust"] = (
+            f"nobody: each of the partitions ({found.n_parts}) added its own noise, the same "
+            "for a task that is repeated"
+        )
+        return found.total, found.n_parts
 
 
 class _DrawnElsewhere(NoiseSource):

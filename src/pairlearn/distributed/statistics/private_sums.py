@@ -19,8 +19,9 @@ import copy
 import hashlib
 import hmac
 import os
+from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +30,7 @@ from pairlearn.distributed.statistics.base import State, Statistic
 from pairlearn.distributed.statistics.chunk import same_width
 from pairlearn.privacy.mechanisms.base import PublicSetting
 from pairlearn.privacy.mechanisms.sufficient_statistics import Weights, summed_on_grid
+from pairlearn.privacy.narrowing import Bins
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.privacy.records import read_labels, read_table
 from pairlearn.typing import Vector
@@ -102,11 +104,53 @@ class SummedStatistics:
     n_parts: int
 
 
-class PrivateSums(Statistic):
-    """Sums of the statistics of private records, with the noise of each partition if asked for.
+class ProtectedSums(Statistic):
+    """Sums of whole numbers over private records, with the noise of each partition if asked for.
 
     Without `noise` the states are as secret as the data. No state is empty, since it is secret
-    whether a partition holds any record.
+    whether a partition holds any record. A subclass has `_sum` and `_question`.
+    """
+
+    scale: int
+    noise: PartitionNoise | None
+    part: int
+
+    def of_part(self, part: int) -> Self:
+        """Return the statistic for a partition."""
+        own = copy.copy(self)
+        own.part = part
+        return own
+
+    def partial_state(self, X: Any, y: Any = None, sample_weight: Any = None) -> State:
+        """Return the sum over one chunk; weights are refused, since they have no bound."""
+        if sample_weight is not None:
+            raise ValueError("a private fit takes no sample_weight: every record counts as one.")
+        total = self._sum(X, y)
+        if self.noise is not None:
+            total = self.noise.protect(total, self.scale, self._question())
+        return {"total": total, "n_parts": np.array(1)}
+
+    def combine(self, a: State, b: State) -> State:
+        """Add."""
+        same_width(len(a["total"]), len(b["total"]))
+        return {name: a[name] + b[name] for name in ("total", "n_parts")}
+
+    def finish(self, state: State) -> SummedStatistics:
+        """Return the sum."""
+        state = self.needs(state)
+        return SummedStatistics(state["total"], int(state["n_parts"]))
+
+    @abstractmethod
+    def _sum(self, X: Any, y: Any) -> NDArray[np.int64]:
+        """Return the exact sum over one chunk."""
+
+    @abstractmethod
+    def _question(self) -> bytes:
+        """Encode everything but the examples that an answer depends on, without ambiguity."""
+
+
+class PrivateSums(ProtectedSums):
+    """Sums of the statistics of private records.
 
     Parameters
     ----------
@@ -154,36 +198,13 @@ class PrivateSums(Statistic):
         self.centre, self.radius, self.weights = centre, radius, weights
         self.step, self.scale, self.noise, self.part = step, scale, noise, part
 
-    def of_part(self, part: int) -> PrivateSums:
-        """Return the statistic for a partition."""
-        own = copy.copy(self)
-        own.part = part
-        return own
-
-    def partial_state(self, X: Any, y: Any = None, sample_weight: Any = None) -> State:
-        """Return the sum over one chunk; weights are refused, since they have no bound."""
-        if sample_weight is not None:
-            raise ValueError("a private fit takes no sample_weight: every record counts as one.")
+    def _sum(self, X: Any, y: Any) -> NDArray[np.int64]:
         rows = read_table(X, n_features=self.setting.n_features)
         signs = np.where(read_labels(y, self.labels, len(rows)) == 1, 1.0, -1.0)
         V = (self.setting.to_standard(rows) - self.centre) / self.radius
-        total = summed_on_grid(V, signs, weights=self.weights, step=self.step)
-        if self.noise is not None:
-            total = self.noise.protect(total, self.scale, self._question())
-        return {"total": total, "n_parts": np.array(1)}
-
-    def combine(self, a: State, b: State) -> State:
-        """Add."""
-        same_width(len(a["total"]), len(b["total"]))
-        return {name: a[name] + b[name] for name in ("total", "n_parts")}
-
-    def finish(self, state: State) -> SummedStatistics:
-        """Return the sum."""
-        state = self.needs(state)
-        return SummedStatistics(state["total"], int(state["n_parts"]))
+        return summed_on_grid(V, signs, weights=self.weights, step=self.step)
 
     def _question(self) -> bytes:
-        """Encode everything but the examples that an answer depends on, without ambiguity."""
         setting, weights = self.setting, self.weights
         numbers = np.concatenate(
             [
@@ -193,6 +214,47 @@ class PrivateSums(Statistic):
             ]
         )  # fmt: skip
         named = repr((setting.n_features, setting.neighbours, tuple(self.labels)))
+        return numbers.astype("<f8").tobytes() + named.encode()
+
+
+class BinSums(ProtectedSums):
+    """Numbers of private records in bins of their features.
+
+    Parameters
+    ----------
+    bins : Bins
+        The question.
+    neighbours : str
+        The neighbouring relation.
+    steps : int
+        Steps of the grid in one record.
+    scale : int
+        The standard deviation of the noise, in steps.
+    noise, part
+        As for `PrivateSums`.
+    """
+
+    def __init__(
+        self,
+        bins: Bins,
+        neighbours: str,
+        *,
+        steps: int,
+        scale: int,
+        noise: PartitionNoise | None = None,
+        part: int = 0,
+    ) -> None:
+        self.bins, self.neighbours, self.steps = bins, neighbours, steps
+        self.scale, self.noise, self.part = scale, noise, part
+
+    def _sum(self, X: Any, y: Any) -> NDArray[np.int64]:
+        return self.bins.counts(read_table(X), self.steps)
+
+    def _question(self) -> bytes:
+        asked = self.bins
+        others = [self.steps, self.scale, self.part]
+        numbers = np.concatenate([asked.features, asked.lower, asked.upper, others])
+        named = repr(("bins", len(asked.features), self.neighbours))
         return numbers.astype("<f8").tobytes() + named.encode()
 
 

@@ -19,11 +19,13 @@ from pairlearn.estimators.shared.storage import register_storable
 from pairlearn.features import FeatureMap, Identity
 from pairlearn.models.record import ModelFileError, ModelRecord
 from pairlearn.models.registry import ArraySpec
+from pairlearn.privacy.accounting.certificate import Release
 from pairlearn.privacy.accounting.ledger import PrivacyLedger
 from pairlearn.privacy.mechanisms.base import Mechanism, PrivateFit, PublicSetting, certify
 from pairlearn.privacy.mechanisms.by_name import get_mechanism
 from pairlearn.privacy.mechanisms.centred import CentredStatistics
 from pairlearn.privacy.mechanisms.sufficient_statistics import Moments
+from pairlearn.privacy.narrowing import NoisyCounts, narrowed
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.privacy.public_maps import map_publicly, mapped_setting
 from pairlearn.privacy.quartiles import PrivateBounds
@@ -235,6 +237,7 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
     def fit_by_releases(
         self,
         release_of: Callable[[PublicSetting], Callable[..., Moments]],
+        ask: Callable[..., NoisyCounts],
         *,
         n_rows: int,
         n_features: int,
@@ -243,8 +246,9 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
     ) -> PrivateAUCClassifier:
         """Learn from moments that are released elsewhere, for instance on many machines."""
         # `release_of` takes the public setting and returns the `release` of
-        # `CentredStatistics.learn`. It is called after the ledger has recorded the cost. With
-        # neighbours="add_remove", `n_rows` is used only to refuse more rows than `n_examples`.
+        # `CentredStatistics.learn`; `ask` is that of `privacy.narrowing.narrowed`. They are called
+        # after the ledger has recorded the cost. With neighbours="add_remove", `n_rows` is used
+        # only to refuse more rows than `n_examples`.
         mechanism = get_mechanism(self.mechanism)
         if not isinstance(mechanism, CentredStatistics):
             raise ValueError(
@@ -262,13 +266,18 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
                 '"linear", or map the columns beforehand with public numbers.'
             )
         setting = self._setting(self._public_number(n_rows), n_features)
-        self.features_ = map_publicly(self.features, setting)
         cautions = self._cautions(setting)
         mechanism.check(setting, noise)
         if self.ledger is not None:
             name = f"fit of {mechanism.name} over partitions, n = {setting.n_examples}"
             self.ledger.spend(name, **mechanism.cost(setting), neighbours=setting.neighbours)
+        releases: list[Release] = []
+        if self._narrows(mechanism):
+            setting, releases = narrowed(setting, ask)
+        self.features_ = map_publicly(self.features, setting)
         fit = mechanism.learn(release_of(setting), setting=setting, noise=noise)
+        if releases:
+            fit = fit.after(releases)
         self._warn(cautions)
         self.bounds_ = np.stack([setting.lower, setting.upper])
         self._publish(fit, mechanism, setting, noise, cautions, facts=facts)

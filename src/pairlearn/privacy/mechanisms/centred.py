@@ -72,8 +72,8 @@ _SMALLEST_SIGNAL = 0.2
 _LEAST_APART = 0.1
 # Lower bound on the variance within a class, as a share of the mean released variance.
 _LEAST_WITHIN = 0.05
-# kappa of the belief about rare classes.
-_BELIEF_SHARE = 0.2
+# kappa of the belief about rare classes: the share of the expected difference that is believed.
+_BELIEF_SHARE = 0.25
 # tau of the belief about rare classes, in standard units.
 _BELIEF_SPREAD = 0.5
 
@@ -103,6 +103,10 @@ class CentredStatistics(Mechanism):
         Whether to expect the mean of a rare class nearer to the public middle (or the public
         centre) than the bulk of the examples. This is post-processing and leaves
         the guarantee as it is.
+    narrow_bounds : bool, default=True
+        Whether an estimator narrows public bounds that turn out far wider than the examples before
+        it learns, with at most a tenth of mu^2 (`privacy.narrowing`). False keeps the bounds as
+        they are given. Bounds of codes, and those that a `PrivateBounds` finds, are never narrowed.
 
     Examples
     --------
@@ -117,6 +121,7 @@ class CentredStatistics(Mechanism):
 
     n_rounds: int = 5
     rare_class_belief: bool = True
+    narrow_bounds: bool = True
 
     name = "statistics"
 
@@ -126,6 +131,11 @@ class CentredStatistics(Mechanism):
             raise ValueError(f"n_rounds must be one of {names}, got {self.n_rounds!r}.")
 
     offers_users = True
+
+    @property
+    def narrows(self) -> bool:
+        """Whether public bounds that are far too wide are narrowed first, at a price."""
+        return self.narrow_bounds
 
     def fit(
         self,
@@ -303,7 +313,7 @@ def _drawn_to_belief(
     """Return Cov(x, y) and its noise variance, shrunk towards the belief about rare classes."""
     m = beliefs.label
     h = 0.5 * (1.0 - m**2)
-    expected = _BELIEF_SHARE * h * m**3 * (beliefs.centre - start)
+    expected = _BELIEF_SHARE * h * 2.0 * m / (1.0 + m**2) * (beliefs.centre - start)
     spread = 2.0 * (h * _BELIEF_SPREAD) ** 2 / (1.0 + m**2)
     sampled = per_feature * (1.0 - m**2) / n
     weight = spread / (spread + variance + sampled)
