@@ -4,10 +4,10 @@ r"""Narrow public bounds that turn out far wider than the examples, for a small 
 Honest public bounds are wide: one outlier, or a documented range, leaves most examples in a corner.
 Noise is proportional to the width, so such bounds drown the signal. This module asks first how the
 examples lie. Each continuous feature is cut into 32 equal bins, and the number of examples in each
-bin is released. Where at most 8 neighbouring bins hold three quarters of the examples, with one
-standard deviation of the noise to spare, the bounds become three times these bins, or half of the
-range if that is less. Features that one or two bins hold are looked at once more, inside their new
-bounds. All other features keep their public bounds.
+bin is released. Where at most 6 neighbouring bins hold seven tenths of the examples, with one
+standard deviation of the noise to spare, the bounds become three times as wide as these bins, or
+half of the range if that is less. Features that one or two bins hold are looked at once more,
+inside their new bounds. All other features keep their public bounds.
 
 One look costs a twentieth of mu^2 for all features, and less for fewer of them. No look is taken if
 public numbers say that the noise is too large for an answer. Lemma 17 in
@@ -36,15 +36,15 @@ _SHARE = 0.05
 #: Most looks.
 _LOOKS = 2
 #: The share of the examples that the narrow bins must hold.
-_HELD = 0.75
+_HELD = 0.7
 #: Most bins that may hold them.
-_MOST_HOLDING = 8
-#: New width in bins that hold the examples: 3 for a normal feature are 7 standard deviations.
+_MOST_HOLDING = 6
+#: The new width, in widths of these bins: for a normal feature six standard deviations.
 _WIDTH = 3
 #: A feature that at most so many bins hold is looked at again.
 _HARDLY_RESOLVED = 2
 #: No look is taken if the noise of one bin is more than this share of the examples.
-_MOST_NOISE = 0.2
+_MOST_NOISE = 0.1
 #: Most steps of the grid of counts in one example.
 _MOST_STEPS = 1 << 20
 #: The standard deviation of secure noise is about so many steps.
@@ -116,13 +116,12 @@ class Bins:
         np.add.at(total, cell % (_BINS * k), shares)
         return total
 
-    def grid(self, neighbours: str, *, mu: float, users: bool = False) -> CountGrid:
+    def grid(self, neighbours: str, *, mu: float) -> CountGrid:
         """Return grid and noise of the counts with Gaussian-DP parameter `mu`, by lemma 17."""
         sensitivity = _sensitivity(len(self.features), neighbours)
         finest = math.log2(_NOISE_STEPS * mu / sensitivity)
         steps = 1 << min(max(math.floor(finest), 0), _MOST_STEPS.bit_length() - 1)
-        if users:
-            sensitivity += math.sqrt(_BINS * len(self.features)) / steps
+        sensitivity += math.sqrt(_BINS * len(self.features)) / steps
         sensitivity *= relative_slack
         return CountGrid(steps, math.ceil(sensitivity / mu * steps), sensitivity)
 
@@ -147,7 +146,7 @@ def ask_table(
     """Return the function that answers `Bins` from one table; see `narrowed`."""
 
     def ask(bins: Bins, *, neighbours: str, mu: float, name: str) -> NoisyCounts:
-        grid = bins.grid(neighbours, mu=mu, users=users is not None)
+        grid = bins.grid(neighbours, mu=mu)
         whole = bins.counts(rows, grid.steps, users)
         release = grid.release(name, len(whole))
         if noise.secure:
@@ -171,7 +170,7 @@ def narrowed(
     ask : callable
         Takes a `Bins`, ``neighbours``, ``mu`` and ``name``, and returns the `NoisyCounts` of all
         examples. It is not called, and the setting is returned as it is, if the noise of a count
-        would be more than a fifth of the number of examples.
+        would be more than a tenth of the number of examples.
     """
     lower, upper = setting.lower.copy(), setting.upper.copy()
     features = np.flatnonzero(setting.levels == 0)
@@ -189,12 +188,11 @@ def narrowed(
         found = ask(
             Bins(features, lower[features], upper[features]),
             neighbours=setting.neighbours,
-            # A little below the share, so that rounding cannot exceed the budget.
-            mu=setting.mu * math.sqrt(share) * (1.0 - 1e-12),
+            mu=setting.mu * math.sqrt(share),
             name=f"counts in bins, look {look + 1}",
         )
         releases.append(found.release)
-        spent += share
+        spent += (found.release.mu / setting.mu) ** 2
         starts, widths = _holding(found.counts.reshape(-1, _BINS) / n, found.deviation / n)
         new = np.minimum(_WIDTH * widths, _BINS // 2)
         before = starts - 0.5 * (new - widths)
@@ -205,6 +203,7 @@ def narrowed(
         narrow = (widths > 0) & (below < above)
         lower[features[narrow]], upper[features[narrow]] = below[narrow], above[narrow]
         features = features[narrow & (widths <= _HARDLY_RESOLVED)]
+    # A little below the rest, so that rounding cannot exceed the budget.
     left = setting.mu * math.sqrt(1.0 - spent) * (1.0 - 1e-12)
     return setting.within(lower, upper, budget=left), releases
 

@@ -214,7 +214,7 @@ def solve_moments(
     The last release must hold second moments; `start` is the public middle.
     """
     beliefs = _update(moments, start)
-    last, spread = moments[-1], _spread(moments, beliefs.label)
+    last, spread = moments[-1], _spread(moments)
     covariance, variance = _covariance(moments, beliefs.label)
     if rare_class_belief:
         covariance, variance = _drawn_to_belief(
@@ -275,16 +275,13 @@ def _update(moments: list[Moments], start: Vector) -> _Beliefs:
     return _Beliefs(label, centre, math.sqrt(length**2 + d * variance))
 
 
-def _shrink_of(moments: list[Moments], k: int, label: float) -> float:
+def _shrink_of(moments: list[Moments], k: int) -> float:
     """Return the James-Stein factor of the mean of round k; 1 in the first round."""
     if not k:
         return 1.0
     m = moments[k]
     noise = len(m.mean) * (m.deviation / m.weights.mean) ** 2
-    shrink = max(0.0, 1.0 - noise / max(float(m.mean @ m.mean), 1e-300))
-    # The rarer a class, the smaller the signal relative to the error of the centre. Then low bias
-    # of the centre matters more than low noise.
-    return shrink + (1.0 - shrink) * label**4
+    return max(0.0, 1.0 - noise / max(float(m.mean @ m.mean), 1e-300))
 
 
 def _covariance(moments: list[Moments], label: float) -> tuple[Vector, float]:
@@ -293,7 +290,7 @@ def _covariance(moments: list[Moments], label: float) -> tuple[Vector, float]:
     total = np.zeros(d)
     precision = 0.0
     for k, m in enumerate(moments):
-        shrink = _shrink_of(moments, k, label)
+        shrink = _shrink_of(moments, k)
         variance = (m.radius * m.deviation) ** 2 * (1.0 + label**2 * shrink / m.weights.mean**2)
         if m is not moments[-1]:
             variance += (_CLIPPING_BIAS * m.radius) ** 2 / d
@@ -320,11 +317,11 @@ def _drawn_to_belief(
     return weight * covariance + (1.0 - weight) * expected, weight * variance
 
 
-def _spread(moments: list[Moments], label: float) -> Vector:
+def _spread(moments: list[Moments]) -> Vector:
     """Return the released covariance of v in the last round."""
     last = moments[-1]
     assert last.second is not None
-    centre = _shrink_of(moments, len(moments) - 1, label) * last.mean
+    centre = _shrink_of(moments, len(moments) - 1) * last.mean
     spread: Vector = last.second - np.outer(centre, centre)
     return spread
 
