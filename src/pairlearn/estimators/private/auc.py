@@ -72,8 +72,9 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
         The failure probability; the smaller of 1/(10 n) and n^(-3/2) by default. A value of 1/n
         or more gets a warning: at 1/n, publishing one random record would be allowed.
     bounds : tuple (lower, upper), PrivateBounds or "private"
-        Public bounds of the features, each a number or one number for each feature. Required.
-        If they are unknown, `PrivateBounds` finds some inside a public range with a fifth of the
+        Public bounds of the features, each a number or one number for each feature. Required. The
+        default mechanism narrows bounds that turn out far too wide, with at most a tenth of mu^2;
+        ``CentredStatistics(narrow_bounds=False)`` keeps them as given. If they are unknown, `PrivateBounds` finds some inside a public range with a fifth of the
         budget, and "private" does so without a range; `privacy.planner.plan` says whether it pays.
     levels : array-like of int, optional
         0 for a continuous feature, k for a code of k equally spaced levels.
