@@ -74,8 +74,9 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
     bounds : tuple (lower, upper), PrivateBounds or "private"
         Public bounds of the features, each a number or one number for each feature. Required. The
         default mechanism narrows bounds that turn out far too wide, with at most a tenth of mu^2;
-        ``CentredStatistics(narrow_bounds=False)`` keeps them as given. If they are unknown, `PrivateBounds` finds some inside a public range with a fifth of the
-        budget, and "private" does so without a range; `privacy.planner.plan` says whether it pays.
+        ``CentredStatistics(narrow_bounds=False)`` keeps them as given. If they are unknown,
+        `PrivateBounds` finds some inside a public range with a fifth of the budget, and "private"
+        does so without a range; `privacy.planner.plan` says whether it pays.
     levels : array-like of int, optional
         0 for a continuous feature, k for a code of k equally spaced levels.
     labels : tuple (negative, positive), default=(0, 1)
