@@ -230,8 +230,18 @@ class BinSums(ProtectedSums):
         Steps of the grid in one record.
     scale : int
         The standard deviation of the noise, in steps.
-    noise, part
-        As for `PrivateSums`.
+    noise : PartitionNoise, optional
+        The noise that each partition adds to its own sum.
+    part : int, default=0
+        The number of the partition; see `of_part`.
+
+    Examples
+    --------
+    >>> bins = Bins(np.array([0]), np.array([0.0]), np.array([32.0]))
+    >>> statistic = BinSums(bins, "replace", steps=4, scale=8)
+    >>> states = [statistic.of_part(k).partial_state(np.array([[k + 0.5]])) for k in range(2)]
+    >>> statistic.finish(statistic.merge_all(states)).total[:3]
+    array([4, 4, 0])
     """
 
     def __init__(
