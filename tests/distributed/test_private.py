@@ -73,6 +73,32 @@ def test_a_trusted_aggregator_gives_the_model_of_one_memory_bit_by_bit(table, ne
     assert found.certificate_.public["trust"].startswith("the aggregator: it saw sums")
 
 
+@SIMULATED
+@pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
+def test_bounds_that_are_far_too_wide_are_narrowed_over_partitions_too(table, neighbours, key_file):
+    n = None if neighbours == "replace" else 2500
+    options = {"bounds": (-4000, 900), "neighbours": neighbours, "n_examples": n}
+    expected = PrivateAUCClassifier(2.0, random_state=3, **options).fit(*table)
+    found = train_private_auc(engine(*table), PrivateAUCClassifier(2.0, random_state=3, **options))
+    np.testing.assert_array_equal(found.bounds_, expected.bounds_)
+    np.testing.assert_array_equal(found.coef_, expected.coef_)
+    assert found.certificate_.releases == expected.certificate_.releases
+    assert "narrowed" in found.certificate_.public["bounds"]
+    known = options | {"n_examples": n or len(table[1])}
+    alone = [
+        train_private_auc(
+            engine(*table), PrivateAUCClassifier(2.0, **known), trust="none", key_file=key_file,
+            reach=reach,
+        )
+        for reach in (1, 2)
+    ]  # fmt: skip
+    assert alone[0].certificate_.releases[0].name == "counts in bins, look 1"
+    assert (np.diff(alone[0].bounds_, axis=0) < 4900).all()
+    counts = [model.certificate_.releases[0] for model in alone]
+    assert counts[1].noise_scale > 1.4 * counts[0].noise_scale
+    assert counts[1].mu == pytest.approx(counts[0].mu, rel=1e-5)
+
+
 def test_without_trust_each_partition_adds_its_own_noise_once(table, key_file):
     run = engine(*table)
     model = PrivateAUCClassifier(1.0, bounds=(-4, 6))
@@ -516,7 +542,8 @@ def test_on_a_cluster(table, client, tmp_path):
     ).fit(X, y)
     expected = PrivateAUCClassifier(1.0, bounds=(-4, 6), random_state=3).fit(*table)
     np.testing.assert_array_equal(clf.coef_, expected.coef_)
-    assert (len(told), told[0]) == (6, "form of the table")
+    assert told[:2] == ["form of the table", "counts in bins, look 1"]
+    assert len(told) == 7
     assert not hasattr(private, "coef_")
     for method in ("decision_function", "predict", "predict_proba"):
         np.testing.assert_array_equal(

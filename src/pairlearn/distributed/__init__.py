@@ -28,7 +28,7 @@ __getattr__, __dir__, __all__ = door(
         "statistics.histogram": "HistogramAUC ScoreHistogram score_edges score_range",
         "statistics.mapped": "Mapped MappedLabelMoments",
         "statistics.moments": "LabelMoments LabelledMoments PairScatters",
-        "statistics.private_sums": "FormOfParts PartitionNoise PrivateSums "
+        "statistics.private_sums": "BinSums FormOfParts PartitionNoise PrivateSums "
         "SummedStatistics TableForm",
         "statistics.queries": "OfUsefulQueries QueryGradient QueryMoments QueryPairs",
         "statistics.ranks": "deal exact_auc quantile_splits range_state",

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -39,6 +40,7 @@ class ClusterEntry(FitEntry):
     def __init__(self, estimator: PrivateAUCClassifier, *, trust: str, **size: Any) -> None:
         super().__init__(estimator, name=f"train_private_auc with trust={trust!r}", **size)
         self.trust = trust
+        self._key = os.urandom(32)
         # Without trust a fit draws noise twenty times.
         self.share_of_runs = 1.0 if trust == "aggregator" else 0.3
 
@@ -66,5 +68,9 @@ class ClusterEntry(FitEntry):
             return train_private_auc(run, model, trust=self.trust)
         with TemporaryDirectory() as folder:
             key_file = Path(folder) / "key"
-            key_file.write_bytes(os.urandom(32))
-            return train_private_auc(run, model, trust=self.trust, key_file=key_file)
+            key_file.write_bytes(self._key)  # One key serves all fits.
+            train_private_auc(run, model, trust=self.trust, reach=1, key_file=key_file)
+        # The number of a fit is drawn anew, whatever the data.
+        facts = {k: v for k, v in model.certificate_.public.items() if k != "fit"}
+        model.certificate_ = replace(model.certificate_, public=facts)
+        return model

@@ -27,9 +27,11 @@ from numpy.typing import NDArray
 
 from pairlearn.distributed.passes import Pass, Passes
 from pairlearn.distributed.statistics.private_sums import (
+    BinSums,
     FormOfParts,
     PartitionNoise,
     PrivateSums,
+    ProtectedSums,
     TableForm,
 )
 from pairlearn.estimators.private.auc import PrivateAUCClassifier
@@ -37,6 +39,7 @@ from pairlearn.estimators.shared.features_seen import see_columns
 from pairlearn.privacy.accounting.certificate import Release
 from pairlearn.privacy.mechanisms.base import PublicSetting
 from pairlearn.privacy.mechanisms.sufficient_statistics import Grid, Moments, Weights
+from pairlearn.privacy.narrowing import Bins, NoisyCounts
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.typing import Vector
 from pairlearn.validation import check_count
@@ -152,6 +155,7 @@ def train_private_auc(
     releases = _Releases(passes, estimator.labels, noise, own, form, within, unit)
     estimator.fit_by_releases(
         releases.about,
+        releases.count,
         n_rows=form.n_units if counted else (estimator.n_examples or 0),
         n_features=form.n_features,
         noise=noise,
@@ -199,19 +203,20 @@ class _Reach:
             )
         return found
 
-    def grid(
-        self, weights: Weights, d: int, *, mu: float, neighbours: str, n_parts: int
-    ) -> tuple[Grid, float]:
-        """Return the grid of one partition and the sensitivity of all answers, by lemma 17."""
-        share, relation = 1.0, neighbours
-        if n_parts > 1 and self.partitions != 1:
-            moved = self.partitions is None
-            share = math.sqrt(n_parts + 3 if moved else min(self.partitions or 1, n_parts))
-            if moved or neighbours == "replace":
-                # A partition may lose one, gain one, or both.
-                relation = max(("replace", "add_remove"), key=weights.sensitivity)
-        grid = Grid.fitting(weights, d, mu=mu / share, neighbours=relation)
-        return grid, share * grid.sensitivity
+    def factor(self, n_parts: int) -> float:
+        """Return the sensitivity of all answers over that of one partition, by lemma 17."""
+        if n_parts == 1 or self.partitions == 1:
+            return 1.0
+        if self.partitions is None:
+            return math.sqrt(n_parts + 3)
+        return math.sqrt(min(self.partitions, n_parts))
+
+    def relation(self, neighbours: str, n_parts: int, sensitivity: Callable[[str], float]) -> str:
+        """Return the relation of one partition: it may lose one, gain one, or both."""
+        alone = n_parts == 1 or self.partitions == 1
+        if alone or (self.partitions is not None and neighbours == "add_remove"):
+            return neighbours
+        return max(("replace", "add_remove"), key=sensitivity)
 
     @property
     def fact(self) -> str:
@@ -274,9 +279,9 @@ class _Releases:
     ) -> Moments:
         """Release moments of all examples; see `release_moments`."""
         setting, n_parts = self._setting, self._form.n_parts
-        grid, sensitivity = self._reach.grid(
-            weights, setting.n_features, mu=mu, neighbours=setting.neighbours, n_parts=n_parts
-        )
+        share = self._reach.factor(n_parts)
+        relation = self._reach.relation(setting.neighbours, n_parts, weights.sensitivity)
+        grid = Grid.fitting(weights, setting.n_features, mu=mu / share, neighbours=relation)
         scale = round(grid.scale / grid.step)
         asked = PrivateSums(
             setting,
@@ -290,24 +295,49 @@ class _Releases:
             unit=self._unit,
             away=self._form.away,
         )
-        found = self._passes(asked, name)
-        if found.n_parts != n_parts and asked.numbered:
-            raise ValueError(
-                f"{n_parts} partitions answered in the first pass and {found.n_parts} in another; "
-                "run all passes over the same partitions."
-            )
-        total, n_draws = found.total, found.n_parts
-        if self._own is None:
-            total, n_draws = self._noise.protect_integers(total, scale), 1
+        total, n_draws = self._answer(asked, name)
         return Moments.from_sums(
-            total * grid.step,
+            np.asarray(total * grid.step, np.float64),
             setting.n_examples,
             weights=weights,
             centre=centre,
             radius=radius,
             deviation=grid.scale * math.sqrt(n_draws) / setting.n_examples,
-            release=Release(name, len(total), sensitivity, grid.scale),
+            release=Release(name, len(total), share * grid.sensitivity, grid.scale),
         )
+
+    def count(self, bins: Bins, *, neighbours: str, mu: float, name: str) -> NoisyCounts:
+        """Release counts of all examples; see `privacy.narrowing.narrowed`."""
+        n_parts = self._form.n_parts
+        share = self._reach.factor(n_parts)
+        relation = self._reach.relation(neighbours, n_parts, bins.sensitivity)
+        grid = bins.grid(relation, mu=mu / share)
+        asked = BinSums(
+            bins,
+            relation,
+            n_features=self._form.n_features,
+            steps=grid.steps,
+            scale=grid.scale,
+            noise=self._own,
+            unit=self._unit,
+            away=self._form.away,
+        )
+        total, n_draws = self._answer(asked, name)
+        release = Release(name, len(total), share * grid.sensitivity, grid.scale / grid.steps)
+        deviation = release.noise_scale * math.sqrt(n_draws)
+        return NoisyCounts(total / grid.steps, deviation, release)
+
+    def _answer(self, asked: ProtectedSums, name: str) -> tuple[NDArray[np.int64], int]:
+        """Return noisy sums over all partitions, and how many times noise was added."""
+        found = self._passes(asked, name)
+        if found.n_parts != self._form.n_parts and asked.numbered:
+            raise ValueError(
+                f"{self._form.n_parts} partitions answered in the first pass and {found.n_parts} "
+                "in another; run all passes over the same partitions."
+            )
+        if self._own is not None:
+            return found.total, found.n_parts
+        return self._noise.protect_integers(found.total, asked.scale), 1
 
 
 class _DrawnElsewhere(NoiseSource):

@@ -19,6 +19,7 @@ import copy
 import hashlib
 import hmac
 import os
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -30,6 +31,7 @@ from pairlearn.distributed.statistics.base import State, Statistic
 from pairlearn.distributed.statistics.chunk import same_width
 from pairlearn.privacy.mechanisms.base import PublicSetting
 from pairlearn.privacy.mechanisms.sufficient_statistics import Weights, summed_on_grid
+from pairlearn.privacy.narrowing import Bins
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.privacy.records import person_keys, read_labels, read_table, read_users
 from pairlearn.typing import Vector
@@ -152,11 +154,66 @@ class _OfPrivateRows(Statistic):
         return None if groups is None else read_users(groups, n_rows)
 
 
-class PrivateSums(_OfPrivateRows):
-    """Sums of the statistics of private records, with the noise of each partition if asked for.
+class ProtectedSums(_OfPrivateRows):
+    """Sums of whole numbers over private records, with the noise of each partition if asked for.
 
     Without `noise` the states are as secret as the data. No state is empty, since it is secret
-    whether a partition holds any record.
+    whether a partition holds any record. A subclass has `_sum` and `_question`. `away` holds, by
+    the number of a partition, the persons who count elsewhere (`TableForm`).
+    """
+
+    scale: int
+    noise: PartitionNoise | None
+    away: Mapping[int, NDArray[np.int64]]
+    n_features: int
+
+    @property
+    def numbered(self) -> bool:  # type: ignore[override]
+        """Whether each partition must answer exactly once."""
+        return self.noise is not None or self.unit == "person"
+
+    def partial_state(
+        self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None
+    ) -> State:
+        """Return the sum over one partition; weights are refused, since they have no bound."""
+        if sample_weight is not None:
+            raise ValueError("a private fit takes no sample_weight: every record counts as one.")
+        rows = read_table(X, n_features=self.n_features)
+        persons = self._persons(groups, len(rows))
+        order: Any = slice(None)
+        if persons is not None:
+            # The rows of a person side by side, each person's in their order.
+            order = np.argsort(persons, kind="stable")
+            order = order[~np.isin(persons[order], self.away.get(self.part, ()))]
+            persons = persons[order]
+        total = self._sum(rows, y, order, persons)
+        if self.noise is not None:
+            total = self.noise.protect(total, self.scale, self._question())
+        return {"total": total, "parts": np.array([self.part])}
+
+    def combine(self, a: State, b: State) -> State:
+        """Add."""
+        same_width(len(a["total"]), len(b["total"]))
+        return {"total": a["total"] + b["total"], "parts": self._joined(a, b)}
+
+    def finish(self, state: State) -> SummedStatistics:
+        """Return the sum."""
+        state = self.needs(state)
+        return SummedStatistics(state["total"], len(state["parts"]))
+
+    @abstractmethod
+    def _sum(
+        self, rows: Vector, y: Any, order: Any, persons: NDArray[np.int64] | None
+    ) -> NDArray[np.int64]:
+        """Return the exact sum over the rows ``rows[order]``, which are of `persons`."""
+
+    @abstractmethod
+    def _question(self) -> bytes:
+        """Encode everything but the examples that an answer depends on, without ambiguity."""
+
+
+class PrivateSums(ProtectedSums):
+    """Sums of the statistics of private records.
 
     Parameters
     ----------
@@ -211,41 +268,16 @@ class PrivateSums(_OfPrivateRows):
         self.setting, self.labels = setting, labels
         self.centre, self.radius, self.weights = centre, radius, weights
         self.step, self.scale, self.noise, self.part = step, scale, noise, part
-        self.unit, self.away = unit, dict(away or {})
-        self.numbered = noise is not None or unit == "person"
+        self.unit, self.away, self.n_features = unit, dict(away or {}), setting.n_features
 
-    def partial_state(
-        self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None
-    ) -> State:
-        """Return the sum over one partition; weights are refused, since they have no bound."""
-        if sample_weight is not None:
-            raise ValueError("a private fit takes no sample_weight: every record counts as one.")
-        rows = read_table(X, n_features=self.setting.n_features)
-        signs = np.where(read_labels(y, self.labels, len(rows)) == 1, 1.0, -1.0)
-        persons = self._persons(groups, len(rows))
-        if persons is not None:
-            # The rows of a person side by side, each person's in their order.
-            order = np.argsort(persons, kind="stable")
-            order = order[~np.isin(persons[order], self.away.get(self.part, ()))]
-            rows, signs, persons = rows[order], signs[order], persons[order]
-        V = (self.setting.to_standard(rows) - self.centre) / self.radius
-        total = summed_on_grid(V, signs, weights=self.weights, step=self.step, users=persons)
-        if self.noise is not None:
-            total = self.noise.protect(total, self.scale, self._question())
-        return {"total": total, "parts": np.array([self.part])}
-
-    def combine(self, a: State, b: State) -> State:
-        """Add."""
-        same_width(len(a["total"]), len(b["total"]))
-        return {"total": a["total"] + b["total"], "parts": self._joined(a, b)}
-
-    def finish(self, state: State) -> SummedStatistics:
-        """Return the sum."""
-        state = self.needs(state)
-        return SummedStatistics(state["total"], len(state["parts"]))
+    def _sum(
+        self, rows: Vector, y: Any, order: Any, persons: NDArray[np.int64] | None
+    ) -> NDArray[np.int64]:
+        signs = np.where(read_labels(y, self.labels, len(rows)) == 1, 1.0, -1.0)[order]
+        V = (self.setting.to_standard(rows[order]) - self.centre) / self.radius
+        return summed_on_grid(V, signs, weights=self.weights, step=self.step, users=persons)
 
     def _question(self) -> bytes:
-        """Encode everything but the examples that an answer depends on, without ambiguity."""
         setting, weights = self.setting, self.weights
         numbers = np.concatenate(
             [
@@ -255,6 +287,63 @@ class PrivateSums(_OfPrivateRows):
             ]
         )  # fmt: skip
         named = repr((setting.n_features, setting.neighbours, tuple(self.labels), self.unit))
+        return numbers.astype("<f8").tobytes() + named.encode()
+
+
+class BinSums(ProtectedSums):
+    """Numbers of private records in bins of their features.
+
+    Parameters
+    ----------
+    bins : Bins
+        The question.
+    neighbours : str
+        The neighbouring relation.
+    n_features : int
+        The public number of features.
+    steps : int
+        Steps of the grid in one record.
+    scale : int
+        The standard deviation of the noise, in steps.
+    noise, unit, away, part : optional
+        Those of `PrivateSums`.
+
+    Examples
+    --------
+    >>> bins = Bins(np.array([0]), np.array([0.0]), np.array([32.0]))
+    >>> statistic = BinSums(bins, "replace", n_features=1, steps=4, scale=8)
+    >>> states = [statistic.of_part(k).partial_state(np.array([[k + 0.5]])) for k in range(2)]
+    >>> statistic.finish(statistic.merge_all(states)).total[:3]
+    array([4, 4, 0])
+    """
+
+    def __init__(
+        self,
+        bins: Bins,
+        neighbours: str,
+        *,
+        n_features: int,
+        steps: int,
+        scale: int,
+        noise: PartitionNoise | None = None,
+        unit: str = "example",
+        away: Mapping[int, NDArray[np.int64]] | None = None,
+        part: int = 0,
+    ) -> None:
+        self.bins, self.neighbours, self.steps = bins, neighbours, steps
+        self.scale, self.noise, self.part = scale, noise, part
+        self.unit, self.away, self.n_features = unit, dict(away or {}), n_features
+
+    def _sum(
+        self, rows: Vector, y: Any, order: Any, persons: NDArray[np.int64] | None
+    ) -> NDArray[np.int64]:
+        return self.bins.counts(rows[order], self.steps, persons)
+
+    def _question(self) -> bytes:
+        asked = self.bins
+        others = [self.n_features, self.steps, self.scale, self.part]
+        numbers = np.concatenate([asked.features, asked.lower, asked.upper, others])
+        named = repr(("bins", len(asked.features), self.neighbours, self.unit))
         return numbers.astype("<f8").tobytes() + named.encode()
 
 

@@ -19,11 +19,13 @@ from pairlearn.estimators.shared.storage import register_storable
 from pairlearn.features import FeatureMap, Identity
 from pairlearn.models.record import ModelFileError, ModelRecord
 from pairlearn.models.registry import ArraySpec
+from pairlearn.privacy.accounting.certificate import Release
 from pairlearn.privacy.accounting.ledger import PrivacyLedger
 from pairlearn.privacy.mechanisms.base import Mechanism, PrivateFit, PublicSetting, certify
 from pairlearn.privacy.mechanisms.by_name import get_mechanism
 from pairlearn.privacy.mechanisms.centred import CentredStatistics
 from pairlearn.privacy.mechanisms.sufficient_statistics import Moments
+from pairlearn.privacy.narrowing import NoisyCounts, narrowed
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.privacy.public_maps import map_publicly, mapped_setting
 from pairlearn.privacy.quartiles import PrivateBounds
@@ -70,9 +72,11 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
         The failure probability; the smaller of 1/(10 n) and n^(-3/2) by default. A value of 1/n
         or more gets a warning: at 1/n, publishing one random record would be allowed.
     bounds : tuple (lower, upper), PrivateBounds or "private"
-        Public bounds of the features, each a number or one number for each feature. Required.
-        If they are unknown, `PrivateBounds` finds some inside a public range with a fifth of the
-        budget, and "private" does so without a range; `privacy.planner.plan` says whether it pays.
+        Public bounds of the features, each a number or one number for each feature. Required. The
+        default mechanism narrows bounds that turn out far too wide, with at most a tenth of mu^2;
+        ``CentredStatistics(narrow_bounds=False)`` keeps them as given. If they are unknown,
+        `PrivateBounds` finds some inside a public range with a fifth of the budget, and "private"
+        does so without a range; `privacy.planner.plan` says whether it pays.
     levels : array-like of int, optional
         0 for a continuous feature, k for a code of k equally spaced levels.
     labels : tuple (negative, positive), default=(0, 1)
@@ -244,6 +248,7 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
     def fit_by_releases(
         self,
         release_of: Callable[[PublicSetting], Callable[..., Moments]],
+        ask: Callable[..., NoisyCounts],
         *,
         n_rows: int,
         n_features: int,
@@ -253,9 +258,10 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
     ) -> PrivateAUCClassifier:
         """Learn from moments that are released elsewhere, for instance on many machines."""
         # `release_of` takes the public setting and returns the `release` of
-        # `CentredStatistics.learn`. It is called after the ledger has recorded the cost. With
-        # neighbours="add_remove", `n_rows` is used only to refuse more rows than `n_examples`.
-        # With `persons`, it counts persons, and they are what is protected.
+        # `CentredStatistics.learn`; `ask` is that of `privacy.narrowing.narrowed`. They are called
+        # after the ledger has recorded the cost. With neighbours="add_remove", `n_rows` is used
+        # only to refuse more rows than `n_examples`. With `persons`, it counts persons, and they
+        # are what is protected.
         mechanism = get_mechanism(self.mechanism)
         if not isinstance(mechanism, CentredStatistics):
             raise ValueError(
@@ -273,7 +279,6 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
                 '"linear", or map the columns beforehand with public numbers.'
             )
         setting = self._setting(self._public_number(n_rows), n_features)
-        self.features_ = map_publicly(self.features, setting)
         cautions = self._cautions(setting)
         mechanism.check(setting, noise)
         unit = "person" if persons else "example"
@@ -282,7 +287,13 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
             name = f"fit of {mechanism.name} over partitions, {units} = {setting.n_examples}"
             cost = mechanism.cost(setting)
             self.ledger.spend(name, **cost, neighbours=setting.neighbours, unit=unit)
+        releases: list[Release] = []
+        if self._narrows(mechanism):
+            setting, releases = narrowed(setting, ask)
+        self.features_ = map_publicly(self.features, setting)
         fit = mechanism.learn(release_of(setting), setting=setting, noise=noise)
+        if releases:
+            fit = fit.after(releases)
         self._warn(cautions)
         self.bounds_ = np.stack([setting.lower, setting.upper])
         self._publish(fit, mechanism, setting, noise, cautions, unit, facts)

@@ -19,6 +19,7 @@ from pairlearn.privacy.accounting.certificate import Certificate, Release
 from pairlearn.privacy.accounting.gaussian import mu_of
 from pairlearn.privacy.accounting.ledger import PrivacyLedger
 from pairlearn.privacy.mechanisms.base import Mechanism, PrivateFit, PublicSetting
+from pairlearn.privacy.narrowing import ask_table, narrowed
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.privacy.public_maps import map_publicly, mapped_setting
 from pairlearn.privacy.quartiles import PrivateBounds, find_bounds
@@ -140,6 +141,8 @@ class PrivateMixin(Storable):
         releases: list[Release] = []
         if search is not None:
             within, releases = self._searched(rows, search, within, noise, **options)
+        elif self._narrows(mechanism):
+            within, releases = narrowed(setting, ask_table(rows, noise, **options))
         self.features_ = map_publicly(self.features, within)
         mapped = mapped_setting(self.features_, within)
         if mapped is not within:
@@ -149,6 +152,10 @@ class PrivateMixin(Storable):
             fit = fit.after(releases)
         self.bounds_ = np.stack([within.lower, within.upper])
         return fit, within, noise, cautions
+
+    def _narrows(self, mechanism: Mechanism) -> bool:
+        """Return whether public bounds may be narrowed: not under a map made for given bounds."""
+        return mechanism.narrows and isinstance(self.features, str)
 
     def _search(self) -> PrivateBounds | None:
         """Return how to find bounds; None if they are public."""
@@ -185,17 +192,7 @@ class PrivateMixin(Storable):
             n_examples=setting.n_examples,
             users=users,
         )
-        found = PublicSetting.make(
-            setting.n_examples,
-            lower=lower,
-            upper=upper,
-            epsilon=setting.epsilon,
-            delta=setting.delta,
-            levels=setting.levels,
-            neighbours=setting.neighbours,
-            centre=setting.centre,
-        )
-        return replace(found, budget=setting.budget), releases
+        return setting.within(lower, upper, budget=setting.mu), releases
 
     def _further_facts(self, setting: PublicSetting) -> dict[str, str]:
         """Return facts that override or extend the usual ones in the certificate."""
@@ -208,6 +205,12 @@ class PrivateMixin(Storable):
             )
         search = self._search()
         if search is None:
+            if setting.budget is not None:
+                share = 1.0 - (setting.budget / mu_of(setting.epsilon, setting.delta)) ** 2
+                facts["bounds"] = (
+                    "given by the caller, and narrowed where counts in bins, released with "
+                    f"{share:.3g} of mu^2, found them far too wide"
+                )
             return facts
         return facts | {
             "bounds": f"found by {search.levels} levels of bisection, released with "

@@ -163,6 +163,11 @@ class PublicSetting:
         start: Vector = (self.centre - self.middle) / self.unit
         return start
 
+    def within(self, lower: Vector, upper: Vector, *, budget: float) -> PublicSetting:
+        """Return the same setting with released bounds and the budget that they left."""
+        centre = None if self.centre is None else np.clip(self.centre, lower, upper)
+        return replace(self, lower=lower, upper=upper, centre=centre, budget=budget)
+
     def clipped(self, X: ArrayLike) -> Vector:
         """Clip examples to the bounds, with NaN at the middle; each row by itself."""
         rows = np.asarray(X, dtype=np.float64)
@@ -290,6 +295,11 @@ class Mechanism(Part, ABC):
     #: Whether secret random choices of examples are part of the protection, so that an auditor must
     #: not see them.
     secret_draws: ClassVar[bool] = False
+
+    @property
+    def narrows(self) -> bool:
+        """Whether public bounds that are far too wide are narrowed first, at a price."""
+        return False
 
     @abstractmethod
     def fit(

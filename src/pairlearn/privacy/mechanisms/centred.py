@@ -72,8 +72,8 @@ _SMALLEST_SIGNAL = 0.2
 _LEAST_APART = 0.1
 # Lower bound on the variance within a class, as a share of the mean released variance.
 _LEAST_WITHIN = 0.05
-# kappa of the belief about rare classes.
-_BELIEF_SHARE = 0.2
+# kappa of the belief about rare classes: the share of the expected difference that is believed.
+_BELIEF_SHARE = 0.25
 # tau of the belief about rare classes, in standard units.
 _BELIEF_SPREAD = 0.5
 
@@ -103,6 +103,10 @@ class CentredStatistics(Mechanism):
         Whether to expect the mean of a rare class nearer to the public middle (or the public
         centre) than the bulk of the examples. This is post-processing and leaves
         the guarantee as it is.
+    narrow_bounds : bool, default=True
+        Whether an estimator narrows public bounds that turn out far wider than the examples before
+        it learns, with at most a tenth of mu^2 (`privacy.narrowing`). False keeps the bounds as
+        they are given. Bounds of codes, and those that a `PrivateBounds` finds, are never narrowed.
 
     Examples
     --------
@@ -117,6 +121,7 @@ class CentredStatistics(Mechanism):
 
     n_rounds: int = 5
     rare_class_belief: bool = True
+    narrow_bounds: bool = True
 
     name = "statistics"
 
@@ -126,6 +131,11 @@ class CentredStatistics(Mechanism):
             raise ValueError(f"n_rounds must be one of {names}, got {self.n_rounds!r}.")
 
     offers_users = True
+
+    @property
+    def narrows(self) -> bool:
+        """Whether public bounds that are far too wide are narrowed first, at a price."""
+        return self.narrow_bounds
 
     def fit(
         self,
@@ -204,7 +214,7 @@ def solve_moments(
     The last release must hold second moments; `start` is the public middle.
     """
     beliefs = _update(moments, start)
-    last, spread = moments[-1], _spread(moments, beliefs.label)
+    last, spread = moments[-1], _spread(moments)
     covariance, variance = _covariance(moments, beliefs.label)
     if rare_class_belief:
         covariance, variance = _drawn_to_belief(
@@ -265,16 +275,13 @@ def _update(moments: list[Moments], start: Vector) -> _Beliefs:
     return _Beliefs(label, centre, math.sqrt(length**2 + d * variance))
 
 
-def _shrink_of(moments: list[Moments], k: int, label: float) -> float:
+def _shrink_of(moments: list[Moments], k: int) -> float:
     """Return the James-Stein factor of the mean of round k; 1 in the first round."""
     if not k:
         return 1.0
     m = moments[k]
     noise = len(m.mean) * (m.deviation / m.weights.mean) ** 2
-    shrink = max(0.0, 1.0 - noise / max(float(m.mean @ m.mean), 1e-300))
-    # The rarer a class, the smaller the signal relative to the error of the centre. Then low bias
-    # of the centre matters more than low noise.
-    return shrink + (1.0 - shrink) * label**4
+    return max(0.0, 1.0 - noise / max(float(m.mean @ m.mean), 1e-300))
 
 
 def _covariance(moments: list[Moments], label: float) -> tuple[Vector, float]:
@@ -283,7 +290,7 @@ def _covariance(moments: list[Moments], label: float) -> tuple[Vector, float]:
     total = np.zeros(d)
     precision = 0.0
     for k, m in enumerate(moments):
-        shrink = _shrink_of(moments, k, label)
+        shrink = _shrink_of(moments, k)
         variance = (m.radius * m.deviation) ** 2 * (1.0 + label**2 * shrink / m.weights.mean**2)
         if m is not moments[-1]:
             variance += (_CLIPPING_BIAS * m.radius) ** 2 / d
@@ -303,18 +310,18 @@ def _drawn_to_belief(
     """Return Cov(x, y) and its noise variance, shrunk towards the belief about rare classes."""
     m = beliefs.label
     h = 0.5 * (1.0 - m**2)
-    expected = _BELIEF_SHARE * h * m**3 * (beliefs.centre - start)
+    expected = _BELIEF_SHARE * h * 2.0 * m / (1.0 + m**2) * (beliefs.centre - start)
     spread = 2.0 * (h * _BELIEF_SPREAD) ** 2 / (1.0 + m**2)
     sampled = per_feature * (1.0 - m**2) / n
     weight = spread / (spread + variance + sampled)
     return weight * covariance + (1.0 - weight) * expected, weight * variance
 
 
-def _spread(moments: list[Moments], label: float) -> Vector:
+def _spread(moments: list[Moments]) -> Vector:
     """Return the released covariance of v in the last round."""
     last = moments[-1]
     assert last.second is not None
-    centre = _shrink_of(moments, len(moments) - 1, label) * last.mean
+    centre = _shrink_of(moments, len(moments) - 1) * last.mean
     spread: Vector = last.second - np.outer(centre, centre)
     return spread
 

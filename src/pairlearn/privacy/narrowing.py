@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: BSD-3-Clause
+r"""Narrow public bounds that turn out far wider than the examples, for a small part of the budget.
+
+Honest public bounds are wide: one outlier, or a documented range, leaves most examples in a corner.
+Noise is proportional to the width, so such bounds drown the signal. This module asks first how the
+examples lie. Each continuous feature is cut into 32 equal bins, and the number of examples in each
+bin is released. Where at most 6 neighbouring bins hold seven tenths of the examples, with one
+standard deviation of the noise to spare, the bounds become three times as wide as these bins, or
+half of the range if that is less. Features that one or two bins hold are looked at once more,
+inside their new bounds. All other features keep their public bounds.
+
+One look costs a twentieth of mu^2 for all features, and less for fewer of them. No look is taken if
+public numbers say that the noise is too large for an answer. Lemma 21 in
+``docs/privacy/lemmas.md`` proves the sensitivity and the composition of a varying number of
+looks.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairlearn.privacy.accounting.certificate import Release
+from pairlearn.privacy.mechanisms.base import PublicSetting, relative_slack
+from pairlearn.privacy.noise import NoiseSource
+from pairlearn.privacy.release import GRID_STEPS
+from pairlearn.typing import Vector
+
+#: Bins of a feature.
+_BINS = 32
+#: The share of mu^2 of a look at all features.
+_SHARE = 0.05
+#: Most looks.
+_LOOKS = 2
+#: The share of the examples that the narrow bins must hold.
+_HELD = 0.7
+#: Most bins that may hold them.
+_MOST_HOLDING = 6
+#: The new width, in widths of these bins: for a normal feature six standard deviations.
+_WIDTH = 3
+#: A feature that at most so many bins hold is looked at again.
+_HARDLY_RESOLVED = 2
+#: No look is taken if the noise of one bin is more than this share of the examples.
+_MOST_NOISE = 0.1
+#: Most steps of the grid of counts in one example.
+_MOST_STEPS = 1 << 30
+#: Largest standard deviation in examples for which there is a grid.
+_LARGEST_NOISE = float(1 << 22)
+
+
+@dataclass(frozen=True)
+class CountGrid:
+    """The grid of counts and their noise.
+
+    An example is `steps` steps of the grid, a power of 2, and `scale` the standard deviation of the
+    noise in steps; `sensitivity` is in examples and includes the rounding of the shares of users.
+    """
+
+    steps: int
+    scale: int
+    sensitivity: float
+
+    def release(self, name: str, size: int) -> Release:
+        """Return the entry of the counts in a certificate."""
+        return Release(name, size, self.sensitivity, self.scale / self.steps)
+
+
+@dataclass(frozen=True, eq=False)
+class Bins:
+    """The question how many examples lie in each of 32 equal bins of some features.
+
+    Parameters
+    ----------
+    features : ndarray of int, shape (k,)
+        The columns.
+    lower, upper : ndarray of shape (k,)
+        The ends of their ranges; values outside count in the first or the last bin.
+
+    Examples
+    --------
+    >>> bins = Bins(np.array([1]), np.array([0.0]), np.array([32.0]))
+    >>> bins.counts(np.array([[5.0, 3.5], [5.0, np.nan], [5.0, np.inf]]), 8)[[3, 4, 31]]
+    array([8, 0, 8])
+    """
+
+    features: NDArray[np.int64]
+    lower: Vector
+    upper: Vector
+
+    def counts(
+        self, rows: Vector, steps: int, users: NDArray[np.int64] | None = None
+    ) -> NDArray[np.int64]:
+        """Return the counts, one feature after the other, where each example counts `steps`.
+
+        Counts are exact, and NaN counts nowhere. `users` numbers the user of each row from 0; a
+        user counts as one, with a share in the bins of each of his or her rows.
+        """
+        k = len(self.features)
+        values = np.clip(rows[:, self.features], self.lower, self.upper)
+        row, column = np.nonzero(~np.isnan(values))
+        places = (values - self.lower) / (self.upper - self.lower) * _BINS
+        bins = np.minimum(places[row, column].astype(np.int64), _BINS - 1) + _BINS * column
+        if users is None:
+            return steps * np.bincount(bins, minlength=_BINS * k).astype(np.int64)
+        n_users = int(users.max(initial=-1)) + 1
+        n_rows = np.bincount(users, minlength=n_users)
+        cell, found = np.unique(users[row] * (_BINS * k) + bins, return_counts=True)
+        # Shares are rounded user by user, so that the order of summation does not matter.
+        shares = np.rint(steps * found / n_rows[cell // (_BINS * k)]).astype(np.int64)
+        total = np.zeros(_BINS * k, dtype=np.int64)
+        np.add.at(total, cell % (_BINS * k), shares)
+        return total
+
+    def sensitivity(self, neighbours: str) -> float:
+        """Return the Euclidean sensitivity of the counts."""
+        return _sensitivity(len(self.features), neighbours)
+
+    def grid(self, neighbours: str, *, mu: float) -> CountGrid:
+        """Return grid and noise of the counts with Gaussian-DP parameter `mu`, by lemma 21."""
+        sensitivity = self.sensitivity(neighbours)
+        finest = math.log2(GRID_STEPS * mu / sensitivity)
+        steps = 1 << min(max(math.ceil(finest), 0), _MOST_STEPS.bit_length() - 1)
+        sensitivity += math.sqrt(_BINS * len(self.features)) / steps
+        sensitivity *= relative_slack
+        return CountGrid(steps, math.ceil(sensitivity / mu * steps), sensitivity)
+
+
+def _sensitivity(k: int, neighbours: str) -> float:
+    """Return the Euclidean sensitivity of the counts of k features."""
+    return math.sqrt((2.0 if neighbours == "replace" else 1.0) * k)
+
+
+@dataclass(frozen=True, eq=False)
+class NoisyCounts:
+    """The answer to `Bins`: noisy counts in examples, the noise of each, the certificate entry."""
+
+    counts: Vector
+    deviation: float
+    release: Release
+
+
+def ask_table(
+    rows: Vector, noise: NoiseSource, users: NDArray[np.int64] | None = None
+) -> Callable[..., NoisyCounts]:
+    """Return the function that answers `Bins` from one table; see `narrowed`."""
+
+    def ask(bins: Bins, *, neighbours: str, mu: float, name: str) -> NoisyCounts:
+        grid = bins.grid(neighbours, mu=mu)
+        whole = bins.counts(rows, grid.steps, users)
+        release = grid.release(name, len(whole))
+        if noise.secure:
+            noisy = noise.protect_integers(whole, grid.scale) / grid.steps
+        else:
+            noisy = noise.protect(whole / grid.steps, release.noise_scale)
+        return NoisyCounts(noisy, release.noise_scale, release)
+
+    return ask
+
+
+def narrowed(
+    setting: PublicSetting, ask: Callable[..., NoisyCounts]
+) -> tuple[PublicSetting, list[Release]]:
+    """Return the setting with narrower bounds and the rest of the budget, and what was released.
+
+    Parameters
+    ----------
+    setting : PublicSetting
+        The public facts; codes keep their bounds.
+    ask : callable
+        Takes a `Bins`, ``neighbours``, ``mu`` and ``name``, and returns the `NoisyCounts` of all
+        examples. It is not called, and the setting is returned as it is, if the noise of a count
+        would be more than a tenth of the number of examples.
+    """
+    lower, upper = setting.lower.copy(), setting.upper.copy()
+    features = np.flatnonzero(setting.levels == 0)
+    d, n = setting.n_features, setting.n_examples
+    deviation = _sensitivity(d, setting.neighbours) / (math.sqrt(_SHARE) * setting.mu)
+    if not len(features) or deviation > min(_MOST_NOISE * n, _LARGEST_NOISE):
+        return setting, []
+    releases: list[Release] = []
+    spent = 0.0
+    for look in range(_LOOKS):
+        if not len(features):
+            break
+        # The noise of a count is the same in each look, so fewer features cost less.
+        share = _SHARE * len(features) / d
+        found = ask(
+            Bins(features, lower[features], upper[features]),
+            neighbours=setting.neighbours,
+            mu=setting.mu * math.sqrt(share),
+            name=f"counts in bins, look {look + 1}",
+        )
+        releases.append(found.release)
+        spent += (found.release.mu / setting.mu) ** 2
+        starts, widths = _holding(found.counts.reshape(-1, _BINS) / n, found.deviation / n)
+        new = np.minimum(_WIDTH * widths, _BINS // 2)
+        before = starts - 0.5 * (new - widths)
+        step = (upper[features] - lower[features]) / _BINS
+        below = np.maximum(lower[features], lower[features] + before * step)
+        above = np.minimum(upper[features], lower[features] + (before + new) * step)
+        # In floating point nothing may lie between two bounds that are close.
+        narrow = (widths > 0) & (below < above)
+        lower[features[narrow]], upper[features[narrow]] = below[narrow], above[narrow]
+        features = features[narrow & (widths <= _HARDLY_RESOLVED)]
+    # A little below the rest, so that rounding cannot exceed the budget.
+    left = setting.mu * math.sqrt(1.0 - spent) * (1.0 - 1e-12)
+    return setting.within(lower, upper, budget=left), releases
+
+
+def _holding(shares: Vector, deviation: float) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return start and number of the fewest bins that hold enough; number 0 if too many do."""
+    starts = np.zeros(len(shares), dtype=np.int64)
+    widths = np.zeros(len(shares), dtype=np.int64)
+    total = np.pad(np.cumsum(shares, axis=1), ((0, 0), (1, 0)))
+    for width in range(_MOST_HOLDING, 0, -1):
+        held = total[:, width:] - total[:, :-width]
+        enough = held.max(axis=1) >= _HELD + deviation * math.sqrt(width)
+        starts[enough], widths[enough] = held.argmax(axis=1)[enough], width
+    return starts, widths

@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Public bounds that are far too wide, narrowed by counts in bins."""
+
+import math
+
+import numpy as np
+import pytest
+from sklearn.metrics import roc_auc_score
+
+from pairlearn import PrivacyLedger, PrivateAUCClassifier, PrivateBounds
+from pairlearn.estimators.private.audit import audit_estimator
+from pairlearn.estimators.private.entries import FitEntry
+from pairlearn.features import Hats
+from pairlearn.models import load_model
+from pairlearn.privacy.accounting.gaussian import mu_of
+from pairlearn.privacy.accounting.verify import accounting_problems
+from pairlearn.privacy.audit.exact import check_entry
+from pairlearn.privacy.audit.replay import RecordingSource, ReplayingSource
+from pairlearn.privacy.mechanisms.base import PublicSetting
+from pairlearn.privacy.mechanisms.centred import CentredStatistics
+from pairlearn.privacy.narrowing import Bins, ask_table, narrowed
+from pairlearn.privacy.noise import NoiseSource
+
+pytestmark = pytest.mark.filterwarnings("ignore::pairlearn.PrivacyWarning")
+
+AS_GIVEN = CentredStatistics(narrow_bounds=False)
+
+
+def long_tails(n=4000, d=3, seed=0):
+    """Return features with long tails inside honest bounds, and labels."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 2, n)
+    return np.exp(1.5 * (rng.normal(size=(n, d)) + 0.8 * y[:, None])), y
+
+
+def some_rows(rng, n, d):
+    rows = rng.choice([-9.0, 0.0, 0.4, 3.0, 31.0, 32.0, 1e300, -np.inf, np.inf], size=(n, d))
+    rows[rng.random((n, d)) < 0.1] = np.nan
+    return rows
+
+
+@pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
+@pytest.mark.parametrize("with_users", [False, True])
+def test_sensitivity_of_the_counts(neighbours, with_users):
+    rng = np.random.default_rng(0)
+    reached = 0.0
+    for _ in range(400):
+        d = int(rng.integers(1, 4))
+        features = rng.permutation(3)[:d]
+        bins = Bins(features, np.zeros(d), np.full(d, 32.0))
+        others = some_rows(rng, 5, 3)
+        mine = [some_rows(rng, int(rng.integers(1, 4)) if with_users else 1, 3) for _ in range(2)]
+        if rng.random() < 0.2:
+            mine = [np.full((1, 3), 0.0), np.full((1, 3), 32.0)]
+        grid = bins.grid(neighbours, mu=float(10 ** rng.uniform(-4, 1)))
+        tables = []
+        for rows in mine if neighbours == "replace" else [mine[0], mine[0][:0]]:
+            users = np.r_[np.arange(5), np.full(len(rows), 5)] if with_users else None
+            counts = bins.counts(np.vstack([others, rows]), grid.steps, users)
+            tables.append(counts / grid.steps)
+        distance = float(np.linalg.norm(tables[0] - tables[1]))
+        assert distance <= grid.sensitivity
+        reached = max(reached, distance / grid.sensitivity)
+    # The bound is attained up to rounding, so it is not wasteful.
+    assert reached > 0.99
+
+
+def test_counts_are_those_of_the_definition():
+    rng = np.random.default_rng(1)
+    rows = some_rows(rng, 60, 3)
+    bins = Bins(np.array([2, 0]), np.array([0.0, -16.0]), np.array([32.0, 48.0]))
+    users = rng.permutation(np.arange(60) % 7)
+    expected, by_user = np.zeros(64), np.zeros(64)
+    for row, user in zip(rows, users, strict=True):
+        for k, (j, low, step) in enumerate([(2, 0.0, 1.0), (0, -16.0, 2.0)]):
+            if not np.isnan(row[j]):
+                place = 32 * k + int(min(max((row[j] - low) / step, 0), 31))
+                expected[place] += 1
+                by_user[place] += 1 / (users == user).sum()
+    np.testing.assert_array_equal(bins.counts(rows, 1), expected)
+    assert bins.counts(rows, 1 << 20, users) / 2**20 == pytest.approx(by_user, abs=1e-4)
+    each = bins.counts(rows, 8, np.arange(60))
+    np.testing.assert_array_equal(bins.counts(rows, 8), each)
+    # Sums over parts add up, whatever the parts.
+    parts = bins.counts(rows[:13], 4) + bins.counts(rows[13:], 4)
+    np.testing.assert_array_equal(parts, bins.counts(rows, 4))
+
+
+@pytest.mark.parametrize("secure", [True, False])
+@pytest.mark.parametrize("groups", [None, np.arange(4000) // 2])
+def test_a_fit_pays_for_the_counts_out_of_its_budget(tmp_path, secure, groups):
+    X, y = long_tails()
+    unit = "example" if groups is None else "person"
+    ledger = PrivacyLedger(epsilon=1.0, delta=1e-5, unit=unit)
+    options = {"bounds": (0.0, 5000.0), "secure": secure}
+    model = PrivateAUCClassifier(1.0, 1e-5, ledger=ledger, **options).fit(X, y, groups)
+    certificate = model.certificate_
+    assert accounting_problems(certificate) == []
+    names = [release.name for release in certificate.releases]
+    assert names[:3] == [
+        "counts in bins, look 1", "counts in bins, look 2", "centred moments, round 1 of 5"
+    ]  # fmt: skip
+    assert certificate.mu <= mu_of(1.0, 1e-5)
+    assert certificate.mu == pytest.approx(mu_of(1.0, 1e-5), rel=1e-11)
+    assert math.hypot(*(r.mu for r in certificate.releases)) == pytest.approx(certificate.mu)
+    assert ledger.spent_epsilon == pytest.approx(1.0, abs=1e-6)
+    assert "narrowed where counts in bins, released with 0.1 of mu^2" in certificate.statement()
+    assert (model.bounds_[1] < 200.0).all()
+    given = PrivateAUCClassifier(1.0, 1e-5, mechanism=AS_GIVEN, **options).fit(X, y, groups)
+    assert given.bounds_.tolist() == [[0.0] * 3, [5000.0] * 3]
+    assert len(given.certificate_.releases) == 5
+    assert "narrowed" not in given.certificate_.statement()
+    assert roc_auc_score(y, model.decision_function(X)) > 0.75
+    model.save(tmp_path / "model.safetensors")
+    again = load_model(tmp_path / "model.safetensors")
+    np.testing.assert_array_equal(again.bounds_, model.bounds_)
+    np.testing.assert_array_equal(again.decision_function(X[:9]), model.decision_function(X[:9]))
+
+
+def test_bounds_that_fit_stay_and_so_do_codes():
+    rng = np.random.default_rng(2)
+    X = np.column_stack([rng.uniform(-1, 1, 3000), rng.random(3000) < 0.02, rng.normal(size=3000)])
+    y = rng.integers(0, 2, 3000)
+    bounds = ([-1.0, 0.0, -50.0], [1.0, 1.0, 50.0])
+    model = PrivateAUCClassifier(1.0, 1e-4, bounds=bounds, levels=[0, 2, 0]).fit(X, y)
+    assert model.bounds_[:, :2].tolist() == [[-1.0, 0.0], [1.0, 1.0]]
+    assert -26 < model.bounds_[0, 2] < -2.5
+    assert 2.5 < model.bounds_[1, 2] < 26
+    counts = model.certificate_.releases
+    assert [r.dimension for r in counts[:2]] == [64, 32]
+    # Fewer features cost less: two of three, then one.
+    spent = (mu_of(1.0, 1e-4) ** 2 * np.array([0.1, 0.05]) / 3) ** 0.5
+    assert [r.mu for r in counts[:2]] == pytest.approx(spent, rel=1e-4)
+    only_codes = PrivateAUCClassifier(1.0, 1e-4, bounds=bounds, levels=[2, 2, 2]).fit(X, y)
+    assert len(only_codes.certificate_.releases) == 5
+
+
+def test_no_look_where_the_noise_is_too_large_or_the_caller_decided():
+    X, y = long_tails(60)
+    small = PrivateAUCClassifier(0.2, 1e-3, bounds=(0.0, 5000.0)).fit(X, y)
+    assert len(small.certificate_.releases) == 5
+    X, y = long_tails(2000)
+    # A map that was made for the given bounds needs them, and PrivateBounds has its own search.
+    made = Hats.between([0.0] * 3, [5000.0] * 3)
+    options = {"epsilon": 2.0, "delta": 1e-4}
+    for changed in ({"features": made}, {"mechanism": "all_pairs"}):
+        model = PrivateAUCClassifier(**options, bounds=(0.0, 5000.0), **changed).fit(
+            X[:200], y[:200]
+        )
+        assert model.bounds_[1].tolist() == [5000.0] * 3
+    found = PrivateAUCClassifier(**options, bounds=PrivateBounds(0.0, 5000.0)).fit(X, y)
+    assert not any("counts" in release.name for release in found.certificate_.releases)
+    # Named maps are made of the released bounds.
+    hats = PrivateAUCClassifier(**options, bounds=(0.0, 5000.0), features="hats").fit(X, y)
+    assert max(max(knots) for knots in hats.features_.knots) == hats.bounds_[1].max() < 500
+
+
+@pytest.mark.parametrize("secure", [True, False])
+@pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
+def test_neighbours_differ_by_no_more_than_is_paid_for(neighbours, secure):
+    # Epsilon is large, so that a few examples are enough for a look.
+    model = PrivateAUCClassifier(
+        20.0, 1e-3, bounds=(-8.0, 4.0), neighbours=neighbours, secure=secure
+    )
+    if neighbours == "add_remove":
+        model.set_params(n_examples=32)
+    still = model.fit(np.zeros((32, 2)), np.ones(32))
+    assert [r.name[:6] for r in still.certificate_.releases[:2]] == ["counts", "counts"]
+    assert check_entry(FitEntry(model, n=32, n_features=2)).findings == []
+
+
+@pytest.mark.parametrize("relation", ["replace", "add_remove"])
+def test_a_user_with_all_rows_is_one(relation):
+    rng = np.random.default_rng(5)
+    setting = PublicSetting.make(
+        40, lower=[-3.0] * 2, upper=[30.0] * 2, epsilon=20.0, delta=1e-3, neighbours=relation
+    )
+    for seed in range(20):
+        users = np.repeat(np.arange(40), rng.integers(1, 6, 40))
+        rows = 0.1 * rng.normal(size=(len(users), 2))
+        stay = users < 39
+        extra = 0 if relation == "add_remove" else int(rng.integers(1, 9))
+        other = np.vstack([rows[stay], np.full((extra, 2), 30.0)])
+        others = np.r_[users[stay], np.full(extra, 39)]
+        record = RecordingSource(NoiseSource(secure=bool(seed % 2), seed=seed))
+        found, releases = narrowed(setting, ask_table(rows, record, users))
+        replay = ReplayingSource(record)
+        again, _ = narrowed(setting, ask_table(other, replay, others))
+        np.testing.assert_array_equal(found.lower, again.lower)
+        assert found.budget == again.budget
+        assert len(releases) == 2
+        for mine, theirs, scale, release in zip(
+            record.values, replay.values, record.scales, releases, strict=True
+        ):
+            assert np.linalg.norm(mine - theirs) / scale <= release.mu * (1 + 1e-9)
+
+
+@pytest.mark.slow
+def test_the_audit_does_not_refute_it():
+    model = PrivateAUCClassifier(20.0, 1e-2, bounds=(-8.0, 4.0))
+    audit = audit_estimator(model, n=32, n_features=2, n_runs=400)
+    assert audit.passed, audit.statement()
+
+
+@pytest.mark.parametrize("rows", [np.full((50, 2), 9.0), np.full((50, 2), np.nan),
+                                  np.full((50, 2), -np.inf), np.zeros((0, 2))])  # fmt: skip
+@pytest.mark.parametrize("ends", [(-9.0, 9.0), (0.0, 1e-300), (1.0, 1.0 + 2e-16), (-1e150, 1e150)])
+def test_bounds_have_a_width_whatever_comes(rows, ends):
+    for seed in range(5):
+        setting = PublicSetting.make(
+            50, lower=[ends[0]] * 2, upper=[ends[1]] * 2, epsilon=30.0, delta=1e-3
+        )
+        found, _ = narrowed(setting, ask_table(rows, NoiseSource(secure=False, seed=seed)))
+        assert (found.lower < found.upper).all()
+        assert (found.lower >= ends[0]).all()
+        assert (found.upper <= ends[1]).all()
+        assert np.isfinite(found.unit).all()
