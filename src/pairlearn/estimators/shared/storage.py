@@ -93,7 +93,8 @@ class Storable(Composed):
         """Return the fitted model as the plain values that `save` writes."""
         check_is_fitted(self)
         parameters = {name: encode(v, name) for name, v in self._stored_parameters().items()}
-        classes = getattr(self, "classes_", None)
+        # What is computed from other attributes is not stored.
+        classes = vars(self).get("classes_")
         if classes is not None:
             parameters[_CLASS_TYPE] = classes.dtype.str if classes.dtype.kind != "O" else "object"
         if self._facts:
