@@ -51,7 +51,7 @@ def test_storage_weights_and_units_do_not_matter(labelled, tmp_path, rng):
     np.testing.assert_array_equal(again.predict_proba(X), p)
 
 
-@pytest.mark.parametrize("n_labels", [1, 2, 3])
+@pytest.mark.parametrize("n_labels", [1, 2])
 def test_scorers_of_scikit_learn_know_the_labels(labelled, n_labels):
     X, Y = labelled
     model = MultilabelAUCClassifier(random_state=0)
