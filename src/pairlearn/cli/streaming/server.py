@@ -9,6 +9,7 @@ since idle ones would otherwise take every file handle of the process.
 from __future__ import annotations
 
 import contextlib
+import math
 import re
 import socket
 import threading
@@ -81,11 +82,19 @@ class _Server(ThreadingHTTPServer):
         super().shutdown_request(request)
 
     def service_actions(self) -> None:
-        """Wake the threads of connections whose time is over; each then closes its own."""
-        now = time.monotonic()
+        """Close the connections whose time is over."""
+        self._wake(time.monotonic())
+
+    def server_close(self) -> None:
+        """Stop listening, and close all connections."""
+        super().server_close()
+        self._wake(math.inf)
+
+    def _wake(self, now: float) -> None:
+        """Wake the threads of connections that end before `now`; each then closes its own."""
         with self._guard:
             for request, end in self._served.items():
-                if now > end:
+                if end < now:
                     with contextlib.suppress(OSError):
                         request.shutdown(socket.SHUT_RDWR)
 
