@@ -66,16 +66,20 @@ def written(monkeypatch):
     write, save = checkpoints.write_checkpoint, AUCClassifier.save
 
     def write_checkpoint(*arguments):
+        if arguments[0] == os.devnull:  # the rehearsal
+            return write(*arguments)
         counts["checkpoint"] += 1
         for number in counts["signals"]:
             signal.raise_signal(number)
-        write(*arguments)
+        return write(*arguments)
 
     def save_model(*arguments, **options):
+        if arguments[1] == os.devnull:
+            return save(*arguments, **options)
         for number in counts["signals"]:
             signal.raise_signal(number)
         counts["model"] += 1
-        save(*arguments, **options)
+        return save(*arguments, **options)
 
     monkeypatch.setattr(checkpoints, "write_checkpoint", write_checkpoint)
     monkeypatch.setattr(AUCClassifier, "save", save_model)

@@ -15,7 +15,6 @@ from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from pairlearn import SGD, Exact, HandTill, MulticlassAUCClassifier, load_model
 from pairlearn.estimators.classes.coupling import couple, find_power, raise_to
@@ -147,32 +146,6 @@ def test_degenerate_classes():
         MulticlassAUCClassifier().fit(X, y, sample_weight=(y != 2).astype(float))
     with pytest.raises(ValueError, match='ridge must be at least 0 or "auto", got -1'):
         MulticlassAUCClassifier().set_params(solver__ridge=-1)
-
-
-WEIGHTS = (
-    "A repeated row also changes how the folds are dealt that choose the ridge and fit the "
-    "sigmoids; the closed form is the same, the folds need not be."
-)
-EXPECTED_FAILURES = {
-    "check_sample_weight_equivalence_on_dense_data": WEIGHTS,
-    "check_sample_weight_equivalence_on_sparse_data": WEIGHTS,
-}
-CHECKS = [check for _, check in estimator_checks_generator(MulticlassAUCClassifier())]
-
-
-def name_of(check):
-    return check.func.__name__
-
-
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("check", CHECKS, ids=name_of)
-@pytest.mark.thorough
-def test_scikit_learns_checks(check):
-    if name_of(check) in EXPECTED_FAILURES:
-        with pytest.raises(AssertionError):
-            check(MulticlassAUCClassifier())
-    else:
-        check(MulticlassAUCClassifier())
 
 
 def test_power_of_probabilities_has_the_largest_likelihood(rng):

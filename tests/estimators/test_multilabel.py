@@ -4,7 +4,9 @@
 import numpy as np
 import pytest
 import scipy.sparse
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import cross_val_score
 
 from pairlearn import Costs, Exact, MultilabelAUCClassifier, Threshold, load_model, roc_auc
 from pairlearn.solvers import solve_square_auc
@@ -47,6 +49,22 @@ def test_storage_weights_and_units_do_not_matter(labelled, tmp_path, rng):
     model.save(tmp_path / "m")
     again = MultilabelAUCClassifier.load(tmp_path / "m")
     np.testing.assert_array_equal(again.predict_proba(X), p)
+
+
+@pytest.mark.parametrize("n_labels", [1, 2])
+def test_scorers_of_scikit_learn_know_the_labels(labelled, n_labels):
+    X, Y = labelled
+    model = MultilabelAUCClassifier(random_state=0)
+    mean = cross_val_score(model, X, Y[:, :n_labels], scoring="roc_auc", error_score="raise")
+    np.testing.assert_allclose(mean, cross_val_score(model, X, Y[:, :n_labels]))
+    with pytest.raises(NotFittedError):
+        _ = model.classes_
+    for y, weight, message in (
+        (None, None, "requires y to be passed"),
+        (Y, np.zeros(len(Y)), "sample_weight is zero for all examples"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            model.fit(X, y, weight)
 
 
 def test_as_good_as_a_logistic_regression_for_each_label(labelled):

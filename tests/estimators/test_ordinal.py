@@ -1,15 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Ordered grades, one score."""
 
-import contextlib
 from dataclasses import replace
-from unittest import SkipTest
 
 import numpy as np
 import pytest
 import scipy.sparse
 from scipy.optimize import approx_fprime, minimize
-from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from pairlearn import Exact, OrdinalAUCClassifier, pair_accuracy, roc_auc
 from pairlearn.estimators.classes.ordinal import fit_cuts, share_in_order
@@ -124,33 +121,6 @@ def test_grades_are_found_nearly_as_often_as_with_the_true_model(graded):
 def test_refusals(settings, y, message):
     with pytest.raises(ValueError, match=message):
         OrdinalAUCClassifier(**settings).fit(np.arange(4.0)[:, None], y)
-
-
-FOLDS = "A repeated row also changes how the folds are dealt that choose the ridge."
-# The checks name their classes by texts in no order, which is refused on purpose.
-TEXTS = {"check_classifiers_classes"}
-EXPECTED_FAILURES = {
-    "check_classifiers_train": "One score orders all grades; it has no column for each of them.",
-    "check_sample_weight_equivalence_on_dense_data": FOLDS,
-    "check_sample_weight_equivalence_on_sparse_data": FOLDS,
-}
-
-
-@pytest.mark.thorough
-@pytest.mark.filterwarnings("ignore")
-def test_scikit_learns_checks():
-    for model, check in estimator_checks_generator(OrdinalAUCClassifier()):
-        name = check.func.__name__
-        if name in EXPECTED_FAILURES:
-            with pytest.raises(AssertionError):
-                check(model)
-        elif name in TEXTS:
-            with pytest.raises((AssertionError, ValueError)):
-                check(model)
-        else:
-            # A check that cannot run here must not end the others.
-            with contextlib.suppress(SkipTest):
-                check(model)
 
 
 @pytest.mark.parametrize(

@@ -88,7 +88,12 @@ def read_table(
     if table.ndim != 2 or table.shape[1] == 0:
         raise ValueError(
             f"{name} must be a table of examples by features, got an array with "
-            f"{table.ndim} dimension(s)" + (" and no feature." if table.ndim == 2 else ".")
+            f"{table.ndim} dimension(s)"
+            + (
+                " and no feature; give one column or more."
+                if table.ndim == 2
+                else f". Reshape your data: {name}.reshape(1, -1) is one example."
+            )
         )
     if n_features is not None and table.shape[1] != n_features:
         raise ValueError(

@@ -1,31 +1,31 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A page about a running stream, kept in a file or served to this machine alone.
 
-The server listens on the loopback address and refuses requests that name another host, as a page
-from elsewhere would make them.
+The page must never harm the stream: whatever fails here costs the page, and one line says so. The
+server is in `server.py`.
 """
 
 from __future__ import annotations
 
 import contextlib
 import math
-import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 
 import click
 
 from pairlearn.cli.streaming.live_page import Moment, page_text
+from pairlearn.cli.streaming.server import served
+from pairlearn.metrics import AveragePrecision, PartialAUC, roc_auc_interval
+from pairlearn.streams.progressive import ProgressiveAUC
 
 if TYPE_CHECKING:
     from pairlearn.streams.drift import Alarm
-    from pairlearn.streams.progressive import ProgressiveAUC
 
-#: Seconds between two pages.
-_EVERY = 1.0
+#: Seconds between two pages, and between two points of a curve until the first are dropped.
+_EVERY, _STEP = 1.0, 0.05
 #: Most points of a curve; beyond that, every other point is dropped.
 _POINTS = 400
 #: The false positive rate up to which the partial AUC counts.
@@ -60,30 +60,59 @@ class Live:
         self._show = show
         self._clock = clock
         self._begin = self._last = clock()
-        self._due = self._begin
-        self._n_before = 0
+        self._due = self._due_point = self._begin
+        self._n_before: int | None = None
         self.history = History()
+        # A rehearsal: what a page needs is opened and imported now, while there are file handles.
+        auc = ProgressiveAUC(window=2)
+        auc.update([0.0, 1.0], [False, True])
+        self._page(Moment(2, 2, 0.0, 0.5), auc, [], 0.0, False)
 
     def tick(
         self, n_lines: int, auc: ProgressiveAUC, alarms: list[Alarm], *, ended: bool = False
     ) -> None:
-        """Show a new page, if a second has passed since the last one or the stream has ended."""
-        now = self._clock()
-        if now < self._due and not (ended and self._due < math.inf):
-            return
-        from pairlearn.metrics import AveragePrecision, PartialAUC, roc_auc_interval
+        """Note how the stream is; show a new page once a second, and when the stream has ended.
 
-        seconds = now - self._last
-        rate = (n_lines - self._n_before) / seconds if seconds > 0.0 else 0.0
-        moment = Moment(auc.n_seen, n_lines, now - self._begin, auc.value, rate)
-        if not ended or seconds > 0.0:
-            self.history.add(moment)
+        A page that fails for any reason is given up, and the stream goes on.
+        """
+        try:
+            self._tick(n_lines, auc, alarms, ended)
+        except Exception as error:
+            self._due = self._due_point = math.inf
+            kind = "" if isinstance(error, OSError) else f"{type(error).__name__}: "
+            click.echo(
+                f"pairlearn: the page of --live cannot be written ({kind}{error}); the stream goes "
+                "on without it",
+                err=True,
+            )
+
+    def _tick(self, n_lines: int, auc: ProgressiveAUC, alarms: list[Alarm], ended: bool) -> None:
+        now = self._clock()
+        ended = ended and self._due < math.inf
+        if now < self._due_point and not ended:
+            return
+        moment = Moment(auc.n_seen, n_lines, now - self._begin, auc.value)
+        self.history.add(moment)
+        self._due_point = now + _STEP
+        if now < self._due and not ended:
+            return
+        # A stream that goes on from a checkpoint does not begin with line 0.
+        n_new = n_lines - (n_lines if self._n_before is None else self._n_before)
+        rate = n_new / (now - self._last) if now > self._last else 0.0
         self._last, self._n_before, self._due = now, n_lines, now + _EVERY
+        self._show(self._page(moment, auc, alarms, rate, ended))
+
+    def _page(
+        self, moment: Moment, auc: ProgressiveAUC, alarms: list[Alarm], rate: float, ended: bool
+    ) -> str:
+        """Return the page of a stream that is as `auc` and `alarms` say."""
         scores, positive = auc.scores()
+        moments = self.history.moments
         both = bool(positive.any() and not positive.all())
-        page = page_text(
+        return page_text(
             moment,
-            self.history.moments,
+            moments if moments and moments[-1] is moment else [*moments, moment],
+            rate=rate,
             interval=roc_auc_interval(positive, scores) if both else None,
             measures={
                 "average precision": auc.measure(AveragePrecision()),
@@ -95,16 +124,6 @@ class Live:
             alarms=alarms,
             ended=ended,
         )
-        try:
-            self._show(page)
-        except OSError as error:
-            # A page that cannot be written must not end the stream.
-            self._due = math.inf
-            click.echo(
-                f"pairlearn: the page of --live cannot be written ({error}); the stream goes on "
-                "without it",
-                err=True,
-            )
 
 
 @contextlib.contextmanager
@@ -119,52 +138,10 @@ def live_page(target: str | None) -> Iterator[Live | None]:
             raise click.BadParameter(
                 f"--live {target}: a port is a number from 1 to 65535, anything else a file."
             )
-        with _served(port) as show:
+        with served(port) as show:
             click.echo(f"pairlearn: the stream is shown at http://127.0.0.1:{port}/", err=True)
             yield Live(show)
         return
     from pairlearn.atomic import atomic_write
 
     yield Live(lambda text: atomic_write(target, text.encode()))
-
-
-@contextlib.contextmanager
-def _served(port: int) -> Iterator[Callable[[str], None]]:
-    """Serve a page to this machine until the stream ends."""
-    latest = {"page": b"<!doctype html><title>pairlearn stream</title>Nothing has come yet."}
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            host = (self.headers.get("Host") or "").rpartition(":")[0]
-            if host not in ("127.0.0.1", "localhost"):
-                self.send_error(403, "this page is for this machine")
-                return
-            if self.path != "/":
-                self.send_error(404, "there is one page, /")
-                return
-            body = latest["page"]
-            self.send_response(200)
-            self.send_header("Content-Type", "text/html; charset=utf-8")
-            self.send_header("Content-Length", str(len(body)))
-            self.send_header("Cache-Control", "no-store")
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, format: str, *args: object) -> None:
-            """Log nothing: standard error belongs to the stream."""
-
-    try:
-        server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
-    except OSError as error:
-        raise click.UsageError(
-            f"--live {port}: the port cannot be used ({error.strerror}); name another one."
-        ) from None
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield lambda text: latest.update(page=text.encode())
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

@@ -9,7 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib import resources
+from itertools import pairwise
 from string import Template
 from typing import TYPE_CHECKING
 
@@ -29,19 +31,19 @@ _LISTED = 20
 
 @dataclass(frozen=True)
 class Moment:
-    """A stream at one time: examples and lines so far, seconds, AUC, and lines in a second."""
+    """A stream at one time: examples and lines so far, seconds, and AUC."""
 
     n_labelled: int
     n_lines: int
     seconds: float
     auc: float | None
-    rate: float
 
 
 def page_text(
     now: Moment,
     moments: Sequence[Moment],
     *,
+    rate: float,
     interval: AUCInterval | None,
     measures: Mapping[str, float | None],
     scores: Vector,
@@ -52,9 +54,9 @@ def page_text(
 ) -> str:
     """Return the page as HTML.
 
-    `now` is the present, `moments` the past. `interval`, `measures` (by name), `scores` and
-    `positive` describe the last `window` labelled examples; `interval` and measures are None where
-    a class is absent. The oldest alarm is the first.
+    `now` is the present, `moments` the past, `rate` the lines in a second of late. `interval`,
+    `measures` (by name), `scores` and `positive` describe the last `window` labelled examples;
+    `interval` and measures are None where a class is absent. The oldest alarm is the first.
     """
     state = "ended" if ended else "running"
     known = "-" if interval is None else f"{interval.auc:.4f}"
@@ -63,7 +65,7 @@ def page_text(
         (f"AUC of the last {min(window, now.n_labelled):,}", known, between),
         *((name, "-" if v is None else f"{v:.4f}", "") for name, v in measures.items()),
         ("labelled examples", f"{now.n_labelled:,}", f"{now.n_lines:,} lines"),
-        ("lines in a second", f"{now.rate:,.0f}", f"{now.seconds:,.0f} s since the start"),
+        ("lines in a second", f"{rate:,.0f}", f"{now.seconds:,.0f} s since the start"),
         ("alarms", str(len(alarms)), ""),
     ]
     cards = "".join(
@@ -80,8 +82,14 @@ def page_text(
     ]
     sections = "".join(f"<section><h2>{title}</h2>{body}</section>" for title, body in charts)
     said = "The stream has ended." if ended else "Running; this page renews itself."
+    return _frame().substitute(state=state, said=said, cards=cards, sections=sections)
+
+
+@cache
+def _frame() -> Template:
+    """Return the frame of the page; its file is read once, since handles may be short later."""
     page = resources.files("pairlearn.cli.streaming").joinpath("live_page.html").read_text("utf-8")
-    return Template(page).substitute(state=state, said=said, cards=cards, sections=sections)
+    return Template(page)
 
 
 @dataclass(frozen=True)
@@ -94,12 +102,11 @@ class _Axes:
     y_high: float
 
     def x(self, value: float) -> float:
-        span = self.x_high - self.x_low or 1.0
-        return _LEFT + (value - self.x_low) / span * (_WIDTH - _LEFT - _RIGHT)
+        return _LEFT + _share(value, self.x_low, self.x_high) * (_WIDTH - _LEFT - _RIGHT)
 
     def y(self, value: float) -> float:
-        span = self.y_high - self.y_low or 1.0
-        return _HEIGHT - _BOTTOM - (value - self.y_low) / span * (_HEIGHT - _TOP - _BOTTOM)
+        height = _HEIGHT - _TOP - _BOTTOM
+        return _HEIGHT - _BOTTOM - _share(value, self.y_low, self.y_high) * height
 
     def frame(self, label: str) -> str:
         """Return grid lines with their numbers, and the label below."""
@@ -126,6 +133,23 @@ class _Axes:
         places = " L".join(f"{self.x(x):.1f},{self.y(y):.1f}" for x, y in points)
         return f"M{places}"
 
+    def curve(self, points: Sequence[tuple[float, float]]) -> str:
+        """Return a curve with a dot at its end, so that a single point is seen too."""
+        x, y = points[-1]
+        return (
+            f'<path class="curve one" d="{self.path(points)}"/>'
+            f'<circle class="dot" cx="{self.x(x):.1f}" cy="{self.y(y):.1f}" r="3"/>'
+        )
+
+
+def _share(value: float, low: float, high: float) -> float:
+    """Return where `value` lies from `low` (0) to `high` (1); one half if these are the same.
+
+    Halves are compared, since the difference of two large numbers may be infinite.
+    """
+    span = high / 2.0 - low / 2.0
+    return min(1.0, max(0.0, (value / 2.0 - low / 2.0) / span)) if span > 0.0 else 0.5
+
 
 def _drawing(alt: str, body: str) -> str:
     return f'<svg viewBox="0 0 {_WIDTH:g} {_HEIGHT:g}" role="img" aria-label="{alt}">{body}</svg>'
@@ -133,46 +157,52 @@ def _drawing(alt: str, body: str) -> str:
 
 def _auc_chart(moments: Sequence[Moment], alarms: Sequence[Alarm]) -> str:
     """Return the chart of the progressive AUC, with alarms, as SVG."""
-    points = [(float(m.n_labelled), m.auc) for m in moments if m.auc is not None]
+    points = [
+        (float(m.n_labelled), m.auc) for m in moments if m.auc is not None and 0.0 <= m.auc <= 1.0
+    ]
     if not points:
         return "<p>No examples of both classes yet.</p>"
     lowest = min(value for _, value in points)
     # Guessing gives one half; the line is drawn if the curve comes near it.
     low = 0.5 if lowest >= 0.5 else math.floor(10.0 * lowest) / 10.0
-    axes = _Axes(0.0, max(points[-1][0], 1.0), low, 1.0)
+    axes = _Axes(0.0, max(*(x for x, _ in points), 1.0), low, 1.0)
     marks = "".join(
         f'<line class="alarm" x1="{axes.x(a.n_seen):.1f}" x2="{axes.x(a.n_seen):.1f}" '
         f'y1="{_TOP}" y2="{_HEIGHT - _BOTTOM}"/>'
         for a in alarms
         if a.n_seen <= axes.x_high
     )
-    curve = f'<path class="curve one" d="{axes.path(points)}"/>'
     alt = f"Progressive AUC, now {points[-1][1]:.4f}; {len(alarms)} alarms."
-    return _drawing(alt, axes.frame("labelled examples") + marks + curve)
+    return _drawing(alt, axes.frame("labelled examples") + marks + axes.curve(points))
 
 
 def _score_chart(scores: Vector, positive: Mask) -> str:
     """Return the chart of recent scores of both classes as SVG."""
     import numpy as np
 
-    if not len(scores):
+    known = np.isfinite(scores)
+    if not known.any():
         return "<p>No labelled examples yet.</p>"
-    edges = np.histogram_bin_edges(scores, bins=_N_BINS)
+    low, high = float(scores[known].min()), float(scores[known].max())
+    if low == high:
+        low, high = low - 0.5, high + 0.5
     found = []
     for label in (False, True):
-        members = scores[positive == label]
-        found.append(np.histogram(members, edges)[0] / max(len(members), 1))
-    axes = _Axes(float(edges[0]), float(edges[-1]), 0.0, float(max(h.max() for h in found)))
+        members = scores[known & (positive == label)].tolist()
+        bins = [min(int(_N_BINS * _share(s, low, high)), _N_BINS - 1) for s in members]
+        found.append(np.bincount(bins, minlength=_N_BINS) / max(len(bins), 1))
+    top = float(max(h.max() for h in found))
+    axes, stair = _Axes(low, high, 0.0, top), _Axes(0.0, float(_N_BINS), 0.0, top)
     parts = [axes.frame("score")]
     for heights, name in zip(found, ("two", "one"), strict=True):
-        stairs: list[tuple[float, float]] = [(float(edges[0]), 0.0)]
+        stairs = [(0.0, 0.0)]
         for k, height in enumerate(heights.tolist()):
-            stairs += [(float(edges[k]), height), (float(edges[k + 1]), height)]
-        stairs.append((float(edges[-1]), 0.0))
+            stairs += [(float(k), height), (k + 1.0, height)]
+        stairs.append((float(_N_BINS), 0.0))
         dash = " two-dash" if name == "two" else ""
         parts.append(
-            f'<path class="shade-{name}" d="{axes.path(stairs)}"/>'
-            f'<path class="curve {name}{dash}" d="{axes.path(stairs)}"/>'
+            f'<path class="shade-{name}" d="{stair.path(stairs)}"/>'
+            f'<path class="curve {name}{dash}" d="{stair.path(stairs)}"/>'
         )
     for row, (name, title) in enumerate((("two", "negative"), ("one", "positive"))):
         y = _TOP + 8.0 + 16.0 * row
@@ -187,13 +217,19 @@ def _score_chart(scores: Vector, positive: Mask) -> str:
 
 
 def _rate_chart(moments: Sequence[Moment]) -> str:
-    points = [(m.seconds, m.rate) for m in moments[1:]]
+    """Return the chart of the lines in a second, between each moment and the next, as SVG."""
+    points = []
+    for before, after in pairwise(moments):
+        seconds = after.seconds - before.seconds
+        rate = (after.n_lines - before.n_lines) / seconds if seconds > 0.0 else math.inf
+        if math.isfinite(rate) and math.isfinite(after.seconds):
+            points.append((after.seconds, rate))
     if not points:
         return "<p>Nothing measured yet.</p>"
-    axes = _Axes(0.0, max(points[-1][0], 1.0), 0.0, max(max(rate for _, rate in points), 1.0))
-    curve = f'<path class="curve one" d="{axes.path(points)}"/>'
+    x_high, y_high = (max(*(p[k] for p in points), 1.0) for k in (0, 1))
+    axes = _Axes(0.0, x_high, 0.0, y_high)
     alt = f"Lines in a second, now {points[-1][1]:.0f}."
-    return _drawing(alt, axes.frame("seconds (lines in a second above)") + curve)
+    return _drawing(alt, axes.frame("seconds (lines in a second above)") + axes.curve(points))
 
 
 def _alarm_table(alarms: Sequence[Alarm]) -> str:
@@ -214,14 +250,18 @@ def _alarm_table(alarms: Sequence[Alarm]) -> str:
 
 
 def _ticks(low: float, high: float) -> list[float]:
-    """Return three to six round numbers from `low` to `high`.
+    """Return three to six round numbers from `low` to `high`, or these two at the ends of floats.
 
     >>> _ticks(0.0, 1.0)
     [0.0, 0.25, 0.5, 0.75, 1.0]
+    >>> _ticks(-1e308, 1e308)
+    [-1e+308, 1e+308]
     """
     span = high - low
     if not span > 0.0:
         return [low]
+    if not 1e-300 < span < 1e300:
+        return [low, high]
     unit = 10.0 ** math.floor(math.log10(span))
     step = next(s * unit for s in (0.25, 0.5, 1.0, 2.5, 5.0, 10.0) if span / (s * unit) <= 5.0)
     first = math.ceil(low / step - 1e-9)

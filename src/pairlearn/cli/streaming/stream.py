@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import os
 import sys
 import warnings
 from collections import OrderedDict
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 _SHOWN = 60
 #: At most this many refused lines, and warnings, are printed.
 _TOLD = 5
+#: Examples of the rehearsal: more than a learner gathers before it starts.
+_REHEARSED = 240
 
 
 class LineError(ValueError):
@@ -252,6 +255,7 @@ def command(
     if live is not None and not live.isdecimal():
         announce("write", live, "--live", kind="page")
     learner = _learner(loss, settings)
+    _rehearse(_learner(loss, settings), checkpoint is not None, output is not None)
     watch = None if alarm is None else DriftAlarm(alarm, block=_alarm_block(alarm))
     talk = Conversation(learner, ProgressiveAUC(window), pending, watch)
     with Stopping() as stop, held(checkpoint), _warnings_told(), live_page(live) as page:
@@ -319,6 +323,28 @@ def _learner(loss: str, settings: Settings) -> NamedLearner:
         raise settings["solver"].refuse("a stream has one solver; set its fields.")
     scaling = settings["scaling"].value if "scaling" in settings else "auto"
     return NamedLearner(loss, step_size=solver.step_size, radius=solver.radius, scaling=scaling)
+
+
+def _rehearse(learner: NamedLearner, checkpoint: bool, output: bool) -> None:
+    """Run and save a small stream to nowhere, with a fresh `learner`.
+
+    It imports and opens everything that a stream needs until it has been saved. Then a machine that
+    later runs out of file handles or memory does not keep the work of days from its file.
+    """
+    from pairlearn.streams.drift import DriftAlarm
+    from pairlearn.streams.progressive import ProgressiveAUC
+
+    y = [k % 2 for k in range(_REHEARSED)]
+    DriftAlarm(400.0, block=20).update([float(k % 3) for k in range(_REHEARSED)], y)
+    talk = Conversation(learner, ProgressiveAUC(_REHEARSED), 1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for k, label in enumerate(y):
+            talk.answer(json.dumps({"x": {"a": k % 3, "b": 1}, "y": label}))
+        if checkpoint:
+            _save(talk, os.devnull)
+        if output:
+            talk.learner.to_model((0, 1)).save(os.devnull)
 
 
 def _alarm_block(examples: float) -> int:

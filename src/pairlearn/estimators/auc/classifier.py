@@ -150,6 +150,8 @@ class AUCClassifier(AUCStreams, ClassifierMixin, BaseEstimator):  # type: ignore
     More than two classes have one score for each pair of classes, found in closed form by
     `MulticlassAUCClassifier`; parts that have no meaning there are refused. In descent,
     `sample_weight` multiplies gradients; an example of weight zero is in no pair, but in the path.
+    With a given ridge, a weight of k gives the coefficients of k copies of an example. Copies also
+    change how the folds are dealt by which settings are chosen, so "auto" may choose another ridge.
 
     References
     ----------

@@ -128,7 +128,12 @@ class AUCPredictions(Storable, ScoreDecisions):
         return np.asarray(np.log(pairs.couple_scores(self._pair_scores(X, model))))
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return the predicted labels of the rows of `X`; of many classes the most probable one."""
+        """Return the predicted labels of the rows of `X`; of many classes the most probable one.
+
+        Of two classes, `decision` has set the threshold: by default it maximises the balanced
+        accuracy, and the more probable class by `predict_proba` may be another. With
+        ``decision="probability"`` both agree.
+        """
         model = self._published()
         pairs = pairs_of(model)
         if pairs is None:

@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
 
 from pairlearn.estimators.classes.coupling import pair_probabilities
 from pairlearn.estimators.shared.calibration import Sigmoid
@@ -167,13 +168,15 @@ class MultilabelAUCClassifier(ClosedForm, ClassifierMixin, BaseEstimator):  # ty
         """
         candidates = self._ridges()
         rule = self._rule()
-        labels = _indicator(y)
         given = as_rows(self._checked(X), finite=True)
+        labels = _indicator(y)
         n = given.shape[0]
         if len(labels) != n:
             raise ValueError(f"X has {n} examples and y has {len(labels)} rows; give one for each.")
         counts = chunk_weights(sample_weight, n)
         weight = counts if len(counts) else np.ones(n)
+        if not weight.any():
+            raise ValueError("sample_weight is zero for all examples; give some a positive weight.")
         with_label = weight @ labels
         for k in np.flatnonzero((with_label == 0.0) | (with_label == weight.sum())).tolist():
             has = "every" if with_label[k] else "no"
@@ -214,6 +217,12 @@ class MultilabelAUCClassifier(ClosedForm, ClassifierMixin, BaseEstimator):  # ty
                 f'each label has a sigmoid, got decision={rule!r}; use calibration="sigmoid".'
             )
         return rule
+
+    @property
+    def classes_(self) -> list[NDArray[np.int64]]:
+        """The values of each label, as scikit-learn's scorers ask for them."""
+        check_is_fitted(self, "coef_")
+        return [np.array([0, 1])] * len(self.coef_)
 
     def decision_function(self, X: Any) -> Vector:
         """Return scores minus thresholds, of shape (n_samples, n_labels)."""
@@ -307,6 +316,11 @@ def _both(has: Mask, weight: Vector) -> bool:
 
 def _indicator(y: Any) -> Mask:
     """Return which example has which label, or refuse what does not say so."""
+    if y is None:
+        raise ValueError(
+            "MultilabelAUCClassifier requires y to be passed, but the target y is None; give a "
+            "column of 0 and 1 for each label."
+        )
     array = np.asarray(y.toarray() if hasattr(y, "toarray") else y)
     if array.ndim != 2 or array.shape[1] < 1:
         raise ValueError(

@@ -165,6 +165,11 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
         self.n_examples, self.public_centre, self.features = n_examples, public_centre, features
         self.secure, self.random_state, self.ledger = secure, random_state, ledger
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
     _not_stored = (*PrivateMixin._not_stored, "mechanism")
     _arrays: ClassVar[Mapping[str, ArraySpec]] = {
         "coef": ArraySpec(("n_features",)),
@@ -347,6 +352,7 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
     @available_if(_has_threshold)  # type: ignore[untyped-decorator]
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Return the label of each row of `X`; it needs a mechanism that releases a threshold."""
+        check_is_fitted(self, "coef_")
         labels: NDArray[Any] = self.classes_[(self.decision_function(X) > 0).astype(int)]
         return labels
 

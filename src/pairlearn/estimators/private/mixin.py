@@ -83,6 +83,7 @@ class PrivateMixin(Storable):
     certificate_: Certificate
     bounds_: Vector
     n_features_in_: int
+    _takes_sparse = True
     #: A typical value of each feature, for mechanisms that use it.
     public_centre: ArrayLike | None = None
     #: The feature map, for estimators that take one.
