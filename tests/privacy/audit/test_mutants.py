@@ -57,6 +57,17 @@ def test_sound_entries_are_exact(relation):
     assert _fork_findings() == []
 
 
+@pytest.mark.parametrize("name", ["cluster", "cluster-groups", "partitions", "partitions-groups"])
+def test_looks_at_partitions_are_exact(name):
+    # With a weak claim few examples are enough for a look.
+    entry = entries(epsilon=16.0, delta=1e-3, n=32, n_features=1)[name]
+    found = check_entry(entry)
+    assert found.findings == []
+    assert found.share > 0.7
+    first = entry.run(found.worst.first).certificate_.releases[0]
+    assert first.name.startswith("counts in bins")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", list(entries(epsilon=1.0, delta=1e-3)))
 def test_sound_entries_pass(name):

@@ -148,6 +148,31 @@ class NarrowingEntry(FitEntry):
     def __init__(self, estimator: PrivateAUCClassifier, **size: Any) -> None:
         super().__init__(estimator, persons=True, name="fit with narrowed bounds", **size)
 
+    def pairs(self) -> Sequence[PublicNeighbours]:
+        """Return also tables where one person would decide on the bounds, if there were no noise.
+
+        Some persons lie in the middle and the others in two corners. One bin holds just enough of
+        them, seven tenths and one standard deviation of the noise, or just not enough.
+        """
+        pairs, estimator = list(super().pairs()), self.estimator
+        lower, upper = estimator.public_bounds(self.width)
+        fewest = fewest_examples(
+            self.width, estimator.neighbours, mu=mu_of(self.epsilon, self.delta)
+        )
+        person = np.arange(self.n)
+        y = [estimator.labels[k % 2] for k in person]
+        groups = [f"person {k}" for k in person]
+        enough = math.ceil(0.7 * self.n + 0.1 * fewest)
+        for m in range(enough - 2, min(enough + 3, self.n)):
+            X = np.where(person[:, None] % 2 == 0, lower, upper)
+            X[:m] = 0.5 * (lower + upper)
+            second = Table(np.concatenate([lower[None, :], X[1:]]), y, groups)
+            if estimator.neighbours == "add_remove":
+                second = Table(X[1:], y[1:], groups[1:])
+            name = f"a person leaves the middle, with {m} of {self.n} there"
+            pairs.append(PublicNeighbours(name, Table(X, y, groups), second))
+        return pairs
+
     def problems(self, result: Any) -> list[str]:
         """Return also that no look was taken, so that nothing was audited."""
         found = super().problems(result)
@@ -290,7 +315,8 @@ def audit_entries(
     if neighbours == "replace":
         del common["neighbours"]
         cuts = np.linspace(-0.5, 0.5, 3)
-        stream = PrivateAUCContinual(2 * n, 6, **common, rows_per_person=2)
+        # Room for all rows, also for those that do not count.
+        stream = PrivateAUCContinual(4 * n + 12, 6, **common, rows_per_person=2)
         entries |= {
             "continual": ContinualEntry(PrivateAUCContinual(n, 6, **common), **size),
             "continual-groups": ContinualEntry(
