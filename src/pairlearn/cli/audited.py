@@ -32,6 +32,8 @@ def entries(
         found |= {
             "cluster": ClusterEntry(model, trust="aggregator", **size),
             "partitions": ClusterEntry(model, trust="none", **size),
+            "cluster-groups": ClusterEntry(model, trust="aggregator", persons=True, **size),
+            "partitions-groups": ClusterEntry(model, trust="none", persons=True, **size),
             "program": ProgramEntry(model, **size),
         }
     return found

@@ -16,8 +16,9 @@ from pairlearn.cli.shared.paths import FilePath, read_argument
 _MECHANISMS = "privacy.mechanisms.by_name"
 #: What can be audited; `pairlearn.cli.audited` says how each is called.
 _WHAT = (
-    "fit", "groups", "bounds", "stream", "metric", "continual", "evaluation", "curve", "selection",
-    "evaluation-groups", "curve-groups", "selection-groups", "cluster", "partitions", "program",
+    "fit", "groups", "bounds", "narrowing", "stream", "metric", "continual", "continual-groups",
+    "evaluation", "curve", "selection", "evaluation-groups", "curve-groups", "selection-groups",
+    "cluster", "partitions", "cluster-groups", "partitions-groups", "program",
 )  # fmt: skip
 _SETTINGS = {"help_option_names": ["-h", "--help"]}
 
@@ -233,11 +234,12 @@ def statement_command(model: str | None) -> None:
 
 @command.command("audit")
 @click.option("--what", type=click.Choice([*_WHAT, "all"]), default="fit", show_default=True,
-              help="What to attack: fit on rows or with groups, fit with private bounds, a stream, "
-                   "a metric, all releases of a continual stream, the AUC and the ROC curve on "
-                   "private rows and selection, each also with groups, training over partitions "
-                   "with a trusted aggregator or without one, or train --private with its "
-                   "files.")  # fmt: skip
+              help="What to attack: fit on rows or with groups, fit with private bounds or with "
+                   "bounds that are narrowed, a stream, a metric, all releases of a continual "
+                   "stream, the AUC and the ROC curve on private rows, selection, training over "
+                   "partitions with a trusted aggregator or without one, or train --private with "
+                   "its files. With -groups behind the name, persons with all their "
+                   "rows.")  # fmt: skip
 @click.option("--mechanism", default="statistics", show_default=True,
               type=Named(f"{_MECHANISMS}.MECHANISMS", f"{_MECHANISMS}.METRIC_MECHANISMS"),
               help="The mechanism of --what fit.")  # fmt: skip
@@ -246,7 +248,8 @@ def statement_command(model: str | None) -> None:
 @click.option("--delta", type=_above_zero(1), default=1e-3, show_default=True,
               help="Failure probability of the claim.")  # fmt: skip
 @click.option("--n", "rows", type=click.IntRange(4), default=32, show_default=True,
-              help="Number of examples, or of persons.")  # fmt: skip
+              help="Number of examples, or of persons; --what narrowing has as many as it "
+                   "needs.")  # fmt: skip
 @click.option("--d", "features", type=click.IntRange(1), default=2, show_default=True,
               help="Number of features.")  # fmt: skip
 @click.option("--neighbours", type=click.Choice(["replace", "add_remove"]), default="replace",

@@ -95,8 +95,10 @@ def train_private_auc(
         What is protected: one example, or a person with all examples. For persons,
         ``partial_state(X, y, groups=...)`` gets the person of each row. A person counts as the
         mean of his or her rows. With trust="aggregator" those are the rows of the first partition
-        that has any, so put all rows of a person into one. With trust="none" a person counts in
-        each partition, and `reach` says in how many that can be.
+        that has any, so put all rows of a person into one. At least, the partition of a row must
+        depend on no other person. It does where a table is cut by its number of rows: one person
+        with more rows moves those of others over each border, and the promise does not hold. With
+        trust="none" a person counts in each partition, and `reach` says in how many that can be.
     feature_names : list of str, optional
         Names of the columns, which are public; predictions compare them.
     progress : callable, optional
@@ -259,7 +261,8 @@ class _Releases:
                 self.facts["trust"] += "; it also saw the ids of persons"
                 self.facts["rows of a person"] = (
                     "their mean counts; of a person with rows in several partitions, those in the "
-                    "first one"
+                    "first one. By the caller's word, all rows of a person are in one partition, "
+                    "or the partition of a row depends on no other person"
                 )
         else:
             self.facts["trust"] = (

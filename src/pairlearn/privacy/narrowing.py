@@ -134,6 +134,16 @@ def _sensitivity(k: int, neighbours: str) -> float:
     return math.sqrt((2.0 if neighbours == "replace" else 1.0) * k)
 
 
+def fewest_examples(n_features: int, neighbours: str, *, mu: float) -> float:
+    """Return the fewest examples, or persons, for which a look is taken.
+
+    >>> round(fewest_examples(2, "replace", mu=1.0), 1)
+    89.4
+    """
+    deviation = _sensitivity(n_features, neighbours) / (math.sqrt(_SHARE) * mu)
+    return deviation / _MOST_NOISE
+
+
 @dataclass(frozen=True, eq=False)
 class NoisyCounts:
     """The answer to `Bins`: noisy counts in examples, the noise of each, the certificate entry."""
@@ -178,8 +188,8 @@ def narrowed(
     lower, upper = setting.lower.copy(), setting.upper.copy()
     features = np.flatnonzero(setting.levels == 0)
     d, n = setting.n_features, setting.n_examples
-    deviation = _sensitivity(d, setting.neighbours) / (math.sqrt(_SHARE) * setting.mu)
-    if not len(features) or deviation > min(_MOST_NOISE * n, _LARGEST_NOISE):
+    fewest = fewest_examples(d, setting.neighbours, mu=setting.mu)
+    if not len(features) or n < fewest or fewest > _LARGEST_NOISE / _MOST_NOISE:
         return setting, []
     releases: list[Release] = []
     spent = 0.0

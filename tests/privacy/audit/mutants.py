@@ -16,6 +16,7 @@ import numpy as np
 
 import pairlearn.cli.shared.private_records as records_module
 import pairlearn.cli.training.private_training as training_module
+import pairlearn.distributed.private_auc as cluster_module
 import pairlearn.distributed.statistics.private_sums as sums_module
 import pairlearn.estimators.private.auc as auc_module
 import pairlearn.estimators.private.mixin as mixin_module
@@ -30,11 +31,18 @@ import pairlearn.privacy.mechanisms.metric_gradient as metric_module
 import pairlearn.privacy.mechanisms.single_pass as pass_module
 import pairlearn.privacy.mechanisms.sufficient_statistics as statistics_module
 import pairlearn.privacy.mechanisms.tree as tree_module
+import pairlearn.privacy.narrowing as narrowing_module
 import pairlearn.privacy.noise as noise_module
+import pairlearn.privacy.persons as persons_module
 import pairlearn.privacy.quartiles as quartiles_module
 import pairlearn.privacy.release as release_module
 import pairlearn.privacy.selection as selection_module
-from pairlearn import PrivateAUCClassifier, PrivateAUCStream, PrivateMetricLearner
+from pairlearn import (
+    PrivateAUCClassifier,
+    PrivateAUCContinual,
+    PrivateAUCStream,
+    PrivateMetricLearner,
+)
 from pairlearn.cli.audited import entries
 from pairlearn.estimators.private.entries import FitEntry
 from pairlearn.estimators.private.queries import EvaluationEntry
@@ -607,4 +615,89 @@ def selected(patch, old, new):
     patch.setattr(queries_module, "select_privately", selection_module.select_privately)
 
 
-MUTANTS = {mutant.name: mutant for mutant in [*NOISE, *STATISTICS, *PAST, *MECHANISMS]}
+# ------------------------------------------- narrowed bounds, persons in streams and in partitions
+
+SHARED = "found / n_rows[cell // (_BINS * k)]"
+
+
+def with_looks(name):
+    """Return an entry over partitions with a claim so weak that few examples are looked at."""
+    return lambda: entries(epsilon=16.0, delta=1e-3, n=32, n_features=1)[name]
+
+
+def every_row_of_a_person(patch):
+    honest = persons_module.FirstRows.taken
+
+    def taken(self, groups, n_rows):
+        mask, counts = honest(self, groups, n_rows)
+        return np.ones_like(mask), counts
+
+    patch.setattr(persons_module.FirstRows, "taken", taken)
+
+
+def reach_of_one(patch):
+    patch.setattr(cluster_module._Reach, "factor", lambda self, n_parts: 1.0)
+
+
+TOGETHER = "all releases together are"
+
+UNITS = [
+    Mutant("counts of persons summed in a look", "a person with many rows counts as many",
+           entry("narrowing"), rewritten(narrowing_module.Bins, "counts", SHARED, "found"), AWAY,
+           always=True),
+    Mutant("counts of persons summed in a look, removed", "a person with many rows counts as many",
+           entry("narrowing", neighbours="add_remove"),
+           rewritten(narrowing_module.Bins, "counts", SHARED, "found"), AWAY),
+    Mutant("counts of persons summed over partitions", "a person with many rows counts as many",
+           with_looks("cluster-groups"),
+           rewritten(narrowing_module.Bins, "counts", SHARED, "found"), AWAY),
+    Mutant("looks that are not paid for", "their epsilon is not counted", entry("narrowing"),
+           rewritten(mixin_module, "narrowed", "math.sqrt(1.0 - spent)", "1.0"),
+           "certificate claims"),
+    Mutant("a second look that is not paid for", "its epsilon is not counted", entry("narrowing"),
+           rewritten(mixin_module, "narrowed", "spent += ", "spent = spent or "),
+           "certificate claims"),
+    Mutant("looks that are not listed", "their epsilon is not counted", entry("narrowing"),
+           constant(PrivateFit, "after", lambda self, releases: self), "are listed"),
+    Mutant("half the noise in looks", "epsilon is larger than stated", entry("narrowing"),
+           rewritten(mixin_module, "ask_table", "protect_integers(whole, grid.scale)",
+                     "protect_integers(whole, grid.scale // 2)"), AWAY),
+    Mutant("half the noise in looks at partitions", "epsilon is larger than stated",
+           with_looks("partitions-groups"),
+           rewritten(cluster_module._Releases, "count", "scale=grid.scale,",
+                     "scale=grid.scale // 2,"), AWAY),
+    Mutant("looks without noise", "the counts leave", entry("narrowing"),
+           rewritten(mixin_module, "ask_table", "noise.protect_integers(whole, grid.scale)",
+                     "whole"), "are listed"),
+    Mutant("bounds narrowed by counts without noise", "one person decides on the bounds",
+           entry("narrowing"),
+           rewritten(mixin_module, "ask_table", "noise.protect_integers(whole, grid.scale)",
+                     "(0 * noise.protect_integers(whole, grid.scale) + whole)"), "the data cause"),
+    Mutant("rows beyond rows_per_person counted", "a person with many rows counts as many",
+           entry("continual-groups"), every_row_of_a_person, AWAY, always=True),
+    Mutant("rows_per_person not paid for", "epsilon grows with the rows of a person",
+           entry("continual-groups"),
+           constant(PrivateAUCContinual, "_setting", PrivateAUCClassifier._setting),
+           "certificate claims"),
+    Mutant("the stream forgets its persons", "a person counts anew in each piece",
+           entry("continual-groups"),
+           constant(persons_module.FirstRows, "remember", lambda self, counts: None), TOGETHER),
+    Mutant("reach ignored", "a person in two partitions counts twice",
+           entry("partitions-groups"), reach_of_one, TOGETHER, always=True),
+    Mutant("reach ignored in looks", "a person in two partitions counts twice",
+           with_looks("partitions-groups"),
+           rewritten(cluster_module._Releases, "count", "self._reach.factor(n_parts)", "1.0"),
+           TOGETHER),
+    Mutant("a person counts in each partition", "a person in two partitions counts twice",
+           entry("cluster-groups"),
+           rewritten(sums_module.TableForm, "finish", "if gone:", "if False:"), AWAY),
+    Mutant("sums for means of persons over partitions", "a person with many rows counts as many",
+           entry("partitions-groups"),
+           rewritten(statistics_module, "_means_of_users", " / counts[:, None]", ""), AWAY),
+    Mutant("fits without a number of their own", "two fits have the same noise",
+           entry("partitions"), rewritten(cluster_module, "_own_noise",
+                                          "secrets.token_bytes(_NONCE_SIZE)", 'b""')),
+]  # fmt: skip
+
+
+MUTANTS = {mutant.name: mutant for mutant in [*NOISE, *STATISTICS, *PAST, *MECHANISMS, *UNITS]}

@@ -89,8 +89,10 @@ class DaskPrivateAUCClassifier(ClusterClassifier):
         groups : dask array or series, optional
             The person of each row. The promise is then about a person with all rows, who counts as
             their mean. With trust="aggregator" a person with rows in several partitions counts with
-            those of the first: ``table.shuffle("patient")`` brings all of them together. With
-            trust="none" a person counts in each partition; see `reach`.
+            those of the first: ``table.shuffle("patient")`` brings all of them together. Do so
+            wherever rows were counted and then cut, since one person then moves rows of others, and
+            the promise needs this. With trust="none" a person counts in each partition; see
+            `reach`.
 
         Returns
         -------

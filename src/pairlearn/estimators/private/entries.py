@@ -24,6 +24,7 @@ from pairlearn.estimators.private.queries import EvaluationEntry, SelectionEntry
 from pairlearn.estimators.private.running import PrivateRunning
 from pairlearn.estimators.private.stream import PrivateAUCStream
 from pairlearn.privacy.accounting.certificate import Certificate, Release
+from pairlearn.privacy.accounting.gaussian import mu_of
 from pairlearn.privacy.audit.entry import Entry, plain
 from pairlearn.privacy.audit.neighbours import (
     PublicNeighbours,
@@ -35,6 +36,7 @@ from pairlearn.privacy.evaluation import private_roc_curve
 from pairlearn.privacy.mechanisms.base import PublicSetting
 from pairlearn.privacy.mechanisms.by_name import get_mechanism
 from pairlearn.privacy.mechanisms.localized_sgd import LocalizedPairSGD
+from pairlearn.privacy.narrowing import fewest_examples
 from pairlearn.privacy.quartiles import PrivateBounds
 from pairlearn.solvers.descent.localized import stage_sizes
 from pairlearn.typing import Vector
@@ -138,6 +140,47 @@ class FitEntry(Entry):
         return model.fit(table.X, table.y)
 
 
+class NarrowingEntry(FitEntry):
+    """`fit` on persons within bounds that are narrowed, because most of them lie close together."""
+
+    share_of_runs = 0.3
+
+    def __init__(self, estimator: PrivateAUCClassifier, **size: Any) -> None:
+        super().__init__(estimator, persons=True, name="fit with narrowed bounds", **size)
+
+    def pairs(self) -> Sequence[PublicNeighbours]:
+        """Return also tables where one person would decide on the bounds, if there were no noise.
+
+        Some persons lie in the middle and the others in two corners. One bin holds just enough of
+        them, seven tenths and one standard deviation of the noise, or just not enough.
+        """
+        pairs, estimator = list(super().pairs()), self.estimator
+        lower, upper = estimator.public_bounds(self.width)
+        fewest = fewest_examples(
+            self.width, estimator.neighbours, mu=mu_of(self.epsilon, self.delta)
+        )
+        person = np.arange(self.n)
+        y = [estimator.labels[k % 2] for k in person]
+        groups = [f"person {k}" for k in person]
+        enough = math.ceil(0.7 * self.n + 0.1 * fewest)
+        for m in range(enough - 2, min(enough + 3, self.n)):
+            X = np.where(person[:, None] % 2 == 0, lower, upper)
+            X[:m] = 0.5 * (lower + upper)
+            second = Table(np.concatenate([lower[None, :], X[1:]]), y, groups)
+            if estimator.neighbours == "add_remove":
+                second = Table(X[1:], y[1:], groups[1:])
+            name = f"a person leaves the middle, with {m} of {self.n} there"
+            pairs.append(PublicNeighbours(name, Table(X, y, groups), second))
+        return pairs
+
+    def problems(self, result: Any) -> list[str]:
+        """Return also that no look was taken, so that nothing was audited."""
+        found = super().problems(result)
+        if not any(one.name.startswith("counts in bins") for one in result.certificate_.releases):
+            found.append("no counts in bins were released")
+        return found
+
+
 class StreamEntry(FitEntry):
     """A stream that is learned in pieces and released once."""
 
@@ -160,8 +203,12 @@ class ContinualEntry(FitEntry):
     """A stream that is released after each piece: all releases together."""
 
     def pairs(self) -> Sequence[PublicNeighbours]:
-        """Return tables that differ in one place: the time of an example is public."""
-        return [pair for pair in super().pairs() if pair.rows is None]
+        """Return tables that differ in place: the time of an example, and whose it is, is public.
+
+        So each interval keeps its number of rows.
+        """
+        pairs = [pair for pair in super().pairs() if pair.rows is None]
+        return [pair for pair in pairs if pair.first.groups == pair.second.groups]
 
     def run(self, table: Table) -> Any:
         """Return what each release made public, and the model after the last."""
@@ -231,7 +278,7 @@ def audit_entries(
     Parameters
     ----------
     n : int, default=32
-        Number of examples, or of persons.
+        Number of examples, or of persons; "narrowing" has as many as it needs.
     n_features : int, default=2
         Number of features.
     epsilon, delta : float
@@ -247,25 +294,34 @@ def audit_entries(
     Examples
     --------
     >>> list(audit_entries(neighbours="add_remove"))
-    ['fit', 'groups', 'bounds', 'stream', 'metric']
+    ['fit', 'groups', 'bounds', 'narrowing', 'stream', 'metric']
     """
     claim: dict[str, Any] = {"epsilon": epsilon, "delta": delta}
     common: dict[str, Any] = {**claim, "neighbours": neighbours, "bounds": (-1.0, 1.0)}
     size: dict[str, Any] = {"n": n, "n_features": n_features}
     classifier = PrivateAUCClassifier(**common, n_examples=n)
     searching = PrivateAUCClassifier(**{**common, "bounds": PrivateBounds(-1, 1)}, n_examples=n)
+    # Bounds are narrowed only where there are examples enough.
+    many = max(n, math.ceil(fewest_examples(n_features, neighbours, mu=mu_of(epsilon, delta))))
+    narrowing = PrivateAUCClassifier(**common, n_examples=many)
     entries: dict[str, Entry] = {
         "fit": FitEntry(classifier, **size),
         "groups": FitEntry(classifier, **size, persons=True, name="fit with groups"),
         "bounds": FitEntry(searching, **size, persons=True, name="fit with PrivateBounds"),
+        "narrowing": NarrowingEntry(narrowing, n=many, n_features=n_features),
         "stream": StreamEntry(PrivateAUCStream(n, **common), **size),
         "metric": FitEntry(PrivateMetricLearner(**common, n_examples=n), **size),
     }
     if neighbours == "replace":
         del common["neighbours"]
         cuts = np.linspace(-0.5, 0.5, 3)
+        # Room for all rows, also for those that do not count.
+        stream = PrivateAUCContinual(4 * n + 12, 6, **common, rows_per_person=2)
         entries |= {
             "continual": ContinualEntry(PrivateAUCContinual(n, 6, **common), **size),
+            "continual-groups": ContinualEntry(
+                stream, **size, persons=True, name="PrivateAUCContinual with rows_per_person"
+            ),
             "evaluation": EvaluationEntry(n=n, **claim),
             "curve": EvaluationEntry(private_roc_curve, n=n, **claim, thresholds=cuts),
             "selection": SelectionEntry(n=n, epsilon=epsilon),
