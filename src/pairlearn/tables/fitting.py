@@ -25,7 +25,7 @@ from pairlearn.tables.kinds import UNUSED, Decision, decide
 from pairlearn.tables.labels import LabelRule
 from pairlearn.tables.reader import OddFields, Refuse, usable_rows
 from pairlearn.tables.rows import Block, no_column, open_table
-from pairlearn.tables.values import file_style, is_missing, parse_numbers
+from pairlearn.tables.values import file_style, is_missing, parse_numbers, plain_numbers
 from pairlearn.typing import Vector
 
 #: Rows in the sample that decides the kinds of columns.
@@ -335,11 +335,14 @@ def _plan(
 
 def _absent(decision: Decision, values: Sequence[str]) -> float:
     """Return the share of missing fields."""
-    if decision.kind == "number":
+    plain = plain_numbers(values) if decision.kind == "number" else None
+    if plain is not None and (decision.form, decision.unit) == ("plain", ""):
+        none = 0 if decision.nothing is None else plain.count(decision.nothing)
+    elif decision.kind == "number":
         numbers, _ = parse_numbers(values, decision.form, decision.unit)
-        none = int(np.isnan(numbers).sum())
+        none = int(np.count_nonzero(np.isnan(numbers)))
         if decision.nothing is not None:
-            none += int((numbers == decision.nothing).sum())
+            none += int(np.count_nonzero(numbers == decision.nothing))
     else:
         none = sum(map(is_missing, values))
     return none / max(len(values), 1)
