@@ -20,6 +20,7 @@ missing or a further field, or a text in the place of a number concern that row 
 from __future__ import annotations
 
 import csv
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -106,13 +107,15 @@ def read_rows(path: str, facts: PublicFacts) -> Rows:
         lines.pop()
     names = _fields(lines[0], facts.delimiter) if lines else []
     wanted = [*facts.features, facts.label, *([facts.user] if facts.user else [])]
-    missing = [name for name in wanted if names.count(name) != 1]
+    counts = Counter(names)
+    missing = [name for name in wanted if counts[name] != 1]
     if missing:
         raise ValueError(
             f"the first line of {path} must name the column {missing[0]!r} once; it names "
             f"{', '.join(names)[:200]}."
         )
-    places = [names.index(name) for name in wanted]
+    place_of = {name: k for k, name in enumerate(names)}
+    places = [place_of[name] for name in wanted]
     cells = []
     for line in lines[1:]:
         fields = _fields(line, facts.delimiter)
