@@ -18,7 +18,6 @@ P. McCullagh, Regression models for ordinal data, Journal of the Royal Statistic
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import combinations
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -314,11 +313,13 @@ def _codes(classes: NDArray[Any], labels: NDArray[Any]) -> Places:
 def share_in_order(codes: Places, scores: Vector, weight: Vector) -> float:
     """Return the weighted share of pairs of different grades that scores put in order."""
     total = right = 0.0
-    for low, high in combinations(np.unique(codes[weight > 0.0]).tolist(), 2):
-        rows = (codes == low) | (codes == high)
-        pairs = float(weight[codes == low].sum() * weight[codes == high].sum())
+    for low in np.unique(codes[weight > 0.0])[:-1].tolist():
+        # The lowest grade that is left against all higher ones.
+        rows = codes >= low
+        higher, shares = codes[rows] > low, weight[rows]
+        pairs = float(shares[~higher].sum() * shares[higher].sum())
         total += pairs
-        right += pairs * roc_auc(codes[rows] == high, scores[rows], sample_weight=weight[rows])
+        right += pairs * roc_auc(higher, scores[rows], sample_weight=shares)
     if total == 0.0:
         raise ValueError("y holds one grade only; there is no pair to put in order.")
     return right / total
