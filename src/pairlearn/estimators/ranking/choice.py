@@ -105,7 +105,7 @@ def pair_scale(rows: Rows, pairing: Pairing, rng: np.random.Generator) -> float:
     total = 0.0
     for begin in range(0, len(plan.left), size):
         some = slice(begin, begin + size)
-        sides = (np.asarray(side[some]) for side in (plan.left, plan.right))
+        sides = (np.asarray(side, dtype=np.int64)[some] for side in (plan.left, plan.right))
         left, right = (rows.take(side).matrix for side in sides)
         apart = left - right
         squares = apart.astype(np.float64) ** 2 if isinstance(rows, DenseRows) else apart.power(2)
