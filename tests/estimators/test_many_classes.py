@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Many classes: what is found together is what each pair has, and numbers to predict are refused."""
+"""Many classes: pairs found together are those found alone; numbers to predict are refused."""
 
 from __future__ import annotations
 

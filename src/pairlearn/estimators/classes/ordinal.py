@@ -66,14 +66,15 @@ def fit_cuts(scores: Vector, codes: Places, weight: Vector) -> tuple[float, Vect
         cuts = parameters[1] + np.concatenate(([0.0], np.cumsum(gaps)))
         return float(np.exp(parameters[0])), cuts
 
-    rows = np.arange(len(codes))
+    is_lowest, is_highest = codes == 0, codes == n_grades - 1
     total = float(weight.sum())
 
     def objective(parameters: Vector) -> tuple[float, Vector]:
         slope, cuts = unpack(parameters)
-        higher = odds_above(slope, cuts, s)
-        padded = np.hstack((np.ones((len(s), 1)), higher, np.zeros((len(s), 1))))
-        upper, lower = padded[rows, codes], padded[rows, codes + 1]
+        # Only the two cuts around the grade of each example matter.
+        upper = _odds(slope * s - cuts[np.maximum(codes - 1, 0)])
+        lower = _odds(slope * s - cuts[np.minimum(codes, n_grades - 2)])
+        upper, lower = np.where(is_lowest, 1.0, upper), np.where(is_highest, 0.0, lower)
         p = np.maximum(upper - lower, 1e-300)
         # d sigmoid = sigmoid (1 - sigmoid), and both ends are constants.
         by_upper = weight / total * upper * (1.0 - upper) / p
@@ -100,8 +101,11 @@ def fit_cuts(scores: Vector, codes: Places, weight: Vector) -> tuple[float, Vect
 def odds_above(slope: float, cuts: Vector, scores: Vector) -> Vector:
     """Return the probabilities of more than each grade, of shape (n, n_grades - 1)."""
     with np.errstate(over="ignore"):
-        t = np.clip(slope * scores[:, None] - cuts, -700.0, 700.0)
-    return np.asarray(1.0 / (1.0 + np.exp(-t)))
+        return _odds(slope * scores[:, None] - cuts)
+
+
+def _odds(t: Vector) -> Vector:
+    return np.asarray(1.0 / (1.0 + np.exp(-np.clip(t, -700.0, 700.0))))
 
 
 class OrdinalAUCClassifier(ClosedForm, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
