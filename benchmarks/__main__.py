@@ -35,6 +35,7 @@ NAMES = (
     "private_fit",
     "distributed",
     "gpu",
+    "growth",
 )
 #: "files" needs long files: choosing a step size takes as long as tens of thousands of rows;
 #: "distributed" starts clusters.

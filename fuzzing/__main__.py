@@ -13,6 +13,7 @@ from pathlib import Path
 
 from fuzzing.campaign import Budget, Tally, Target, run_campaign, run_one
 from fuzzing.files import Checkpoints, ModelFiles
+from fuzzing.growing import Growing
 from fuzzing.lines import JsonLines
 from fuzzing.results import ResultStore
 from fuzzing.tables import ArrowTable, NpyArray
@@ -21,6 +22,7 @@ from fuzzing.texts import CsvText, SvmlightText
 #: One of each, in the order in which they take turns.
 TARGETS: tuple[type[Target], ...] = (
     CsvText, SvmlightText, ArrowTable, NpyArray, JsonLines, ModelFiles, Checkpoints, ResultStore,
+    Growing,
 )  # fmt: skip
 
 

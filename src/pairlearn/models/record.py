@@ -48,6 +48,18 @@ class _FlawError(Exception):
     """The texts before and after the place in the error for a value that a file cannot hold."""
 
 
+def _is_simple(value: Any) -> bool:
+    """Whether a value is plain at first sight, as nearly all values of a wide table are."""
+    kind = type(value)
+    return (
+        value is None
+        or kind is bool
+        or kind is int
+        or (kind is str and value.isascii())
+        or (kind is float and math.isfinite(value))
+    )
+
+
 def _plain(value: Any, path: list[str | int]) -> Any:
     """Return a plain copy; on an error `path` leads to the value."""
     if len(path) > MAX_DEPTH:
@@ -62,22 +74,28 @@ def _plain(value: Any, path: list[str | int]) -> Any:
         if not math.isfinite(value):
             raise _FlawError("", f"is {value}; a model file holds finite numbers only.")
         return value
+    is_deepest = len(path) == MAX_DEPTH
     if isinstance(value, (list, tuple)):
-        copied = []
+        copied: list[Any] = []
         for k, entry in enumerate(value):
-            path.append(k)
-            copied.append(_plain(entry, path))
-            path.pop()
+            if is_deepest or not _is_simple(entry):
+                path.append(k)
+                entry = _plain(entry, path)
+                path.pop()
+            copied.append(entry)
         return copied
     if isinstance(value, Mapping):
         named = {}
         for key, entry in value.items():
             if not isinstance(key, str):
                 raise _FlawError("", f"has the key {key!r:.60}; keys must be texts.")
-            _utf8(key, "a key of ")
-            path.append(key)
-            named[key] = _plain(entry, path)
-            path.pop()
+            if not key.isascii():
+                _utf8(key, "a key of ")
+            if is_deepest or not _is_simple(entry):
+                path.append(key)
+                entry = _plain(entry, path)
+                path.pop()
+            named[key] = entry
         return named
     raise _FlawError(
         "", f"is a {type(value).__name__}; use numbers, texts, lists and dicts of them."

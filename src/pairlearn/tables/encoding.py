@@ -26,6 +26,11 @@ VERSION = 2
 _MOST_DENSE_FEATURES = 300
 
 
+def _each(value: Any, n: int) -> Any:
+    """Return one value for each of n rows, given as an array or once."""
+    return value if isinstance(value, np.ndarray) else np.full(n, value)
+
+
 class TableEncoder:
     """Encode all columns of a table that give features, in order.
 
@@ -206,8 +211,8 @@ class TableEncoder:
 
             def put(row: Any, place: Any, entry: Any, begin: int = begin) -> None:
                 rows.append(row)
-                places.append(np.broadcast_to(place, row.shape) + begin)
-                entries.append(np.broadcast_to(entry, row.shape).astype(self.dtype))
+                places.append(_each(place + begin, len(row)))
+                entries.append(_each(entry, len(row)))
 
             column.write(values, put)
             begin += len(column.feature_names)
@@ -215,7 +220,8 @@ class TableEncoder:
         if not rows:
             return coo_matrix(shape, dtype=self.dtype).tocsr()
         place = (np.concatenate(rows), np.concatenate(places))
-        X = coo_matrix((np.concatenate(entries), place), shape=shape).tocsr()
+        values = np.concatenate(entries).astype(self.dtype)
+        X = coo_matrix((values, place), shape=shape).tocsr()
         X.eliminate_zeros()
         return X
 

@@ -8,6 +8,7 @@ Labels, levels and medians come from all rows in memory.
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,7 +25,7 @@ from pairlearn.tables.kinds import UNUSED, Decision, decide
 from pairlearn.tables.labels import LabelRule
 from pairlearn.tables.reader import OddFields, Refuse, usable_rows
 from pairlearn.tables.rows import Block, no_column, open_table
-from pairlearn.tables.values import file_style, is_missing, parse_numbers
+from pairlearn.tables.values import file_style, is_missing, parse_numbers, plain_numbers
 from pairlearn.typing import Vector
 
 #: Rows in the sample that decides the kinds of columns.
@@ -154,7 +155,8 @@ class _Files:
             table = self.first if index == 0 else self._open(source)
             if index:
                 self.opened.append(table.name)
-            odd = [name for name in self.names if name not in table.names]
+            present = set(table.names)
+            odd = [name for name in self.names if name not in present]
             if odd:
                 raise ReadError(
                     f"{table.name} has no column {listed(odd)}, which the first file has; read "
@@ -211,17 +213,19 @@ def _used(names: Sequence[str], label: str, qid: str | None, options: TableOptio
           source: str) -> list[str]:  # fmt: skip
     if options.features is not None:
         chosen = list(options.features)
-        twice = next((name for name in chosen if chosen.count(name) > 1), None)
+        counts = Counter(chosen)
+        twice = next((name for name in chosen if counts[name] > 1), None)
         if twice is not None:
             raise ReadError(f"reading.features names {twice!r} twice; name it once.")
     else:
         chosen = [name for name in names if name not in (label, qid)]
+    present, excluded = set(names), set(options.exclude)
     for name in options.exclude:
         if name == label:
             raise ReadError(f"--exclude {name}: it is the label; exclude other columns.")
-        if name not in names and options.format in ("csv", "tsv"):
+        if name not in present and options.format in ("csv", "tsv"):
             _column(name, names, source, "excluded", options.header)
-    return [name for name in chosen if name not in options.exclude]
+    return [name for name in chosen if name not in excluded]
 
 
 def plan_table(sources: Sequence[Any], options: TableOptions) -> Plan:
@@ -282,8 +286,9 @@ def _plan(
     used = _used(files.names, label, qid, options, files.name)
     decisions: list[Decision] = []
     columns: list[ColumnEncoder] = []
-    for name in [*used, *(n for n in files.names if n not in used and n not in (label, qid))]:
-        if name not in used:
+    features = set(used)
+    for name in [*used, *(n for n in files.names if n not in features and n not in (label, qid))]:
+        if name not in features:
             decisions.append(Decision(name, "excluded", given=True))
             continue
         given = options.kinds.get(name)
@@ -330,11 +335,14 @@ def _plan(
 
 def _absent(decision: Decision, values: Sequence[str]) -> float:
     """Return the share of missing fields."""
-    if decision.kind == "number":
+    plain = plain_numbers(values) if decision.kind == "number" else None
+    if plain is not None and (decision.form, decision.unit) == ("plain", ""):
+        none = 0 if decision.nothing is None else plain.count(decision.nothing)
+    elif decision.kind == "number":
         numbers, _ = parse_numbers(values, decision.form, decision.unit)
-        none = int(np.isnan(numbers).sum())
+        none = int(np.count_nonzero(np.isnan(numbers)))
         if decision.nothing is not None:
-            none += int((numbers == decision.nothing).sum())
+            none += int(np.count_nonzero(numbers == decision.nothing))
     else:
         none = sum(map(is_missing, values))
     return none / max(len(values), 1)

@@ -20,6 +20,7 @@ from pairlearn.tables.values import (
     is_missing,
     parse_number,
     parse_numbers,
+    plain_numbers,
     style_of,
     yes_or_no,
 )
@@ -115,6 +116,11 @@ def decide(
     >>> decide("zip", ["02139", "10115"]).note
     'codes with leading zeros'
     """
+    if given is None and commas == "english" and plain_numbers(values) is not None:
+        # the short way of most columns of a wide table: numbers with a point are nothing else
+        plain = Counter(map(str.strip, values))
+        if len(plain) > 1 and all("." in value for value in plain):
+            return _measured(name, plain, "plain", "")
     present = [value.strip() for value in values if not is_missing(value)]
     if given is not None:
         return _given(name, present, commas, given)
@@ -141,7 +147,7 @@ def decide(
     if eight and all(parse_date(value, "ymd") is not None for value in counts):
         return Decision(name, "date", "ymd", "year first")
     style, share = style_of(list(counts), commas)
-    if _weighted(counts, style) >= _KIND_SHARE and share > 0.5:
+    if share == 1.0 or (_weighted(counts, style) >= _KIND_SHARE and share > 0.5):
         return _number(name, present, counts, style)
     dates = list(counts)
     order, share, sure = date_order(dates, european=commas == "european")

@@ -32,7 +32,12 @@ _BITS = {"1": True, "0": False}
 
 def _median(values: Vector) -> float:
     known = values[np.isfinite(values)]
-    return float(np.median(known)) if len(known) else 0.0
+    if not len(known):
+        return 0.0
+    # np.median says the same; with thousands of columns its checks are most of a fit
+    low, high = (len(known) - 1) // 2, len(known) // 2
+    known.partition((low, high))
+    return float(known[low] if low == high else (known[low] + known[high]) / 2.0)
 
 
 class NumberColumn(ColumnEncoder):
@@ -66,7 +71,7 @@ class NumberColumn(ColumnEncoder):
     def fit(self, parts: Sequence[Any]) -> None:
         values = np.concatenate(parts)
         self.median = float(self.missing) if isinstance(self.missing, float) else _median(values)
-        self._decide_indicator(int(np.isnan(values).sum()), len(values))
+        self._decide_indicator(int(np.count_nonzero(np.isnan(values))), len(values))
 
     def absent(self, values: Any) -> Mask:
         return np.asarray(np.isnan(values), dtype=bool)

@@ -130,9 +130,10 @@ class TableReader(Reader):
         if self._labelled:
             assert self.encoder.label is not None
             wanted += [self.encoder.label.column, *([self.encoder.qid] if self.encoder.qid else [])]
-        for name in wanted:
-            if name not in table.names:
-                what = "label" if wanted.index(name) >= len(self.encoder.columns) else "feature"
+        present = set(table.names)
+        for k, name in enumerate(wanted):
+            if name not in present:
+                what = "label" if k >= len(self.encoder.columns) else "feature"
                 raise no_column(name, table.names, table.name, what)
         return table
 

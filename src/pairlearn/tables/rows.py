@@ -440,10 +440,11 @@ class ArrowTable:
         if repeated:
             raise ReadError(f"{path} has more than one column named {listed(repeated)}; rename "
                             "the columns.")  # fmt: skip
-        self.names = tuple(name for name in names if name not in leave_out)
+        left_out = set(leave_out)
+        self.names = tuple(name for name in names if name not in left_out)
         self._worded = {n for n, kind in zip(names, types, strict=True) if not is_numeric(kind)}
         for name, kind in zip(names, types, strict=True):
-            if name in self.names and self._pa.types.is_nested(kind):
+            if name not in left_out and self._pa.types.is_nested(kind):
                 raise ReadError(
                     f"{path}: column {short_name(name)} is {shown_kind(kind)}; take its parts "
                     f"out into columns, or leave it out with --exclude {name!r}."

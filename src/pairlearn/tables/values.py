@@ -112,15 +112,21 @@ def _without_code(text: str) -> str:
 def parse_numbers(texts: Sequence[str], style: str, unit: str = "") -> tuple[Vector, list[int]]:
     """Return the numbers (NaN without one) and the indices of texts that are not numbers."""
     if style == "plain" and not unit:
-        try:
-            numbers = np.array(list(map(float, texts)), dtype=np.float64)
-        except ValueError:
-            pass
-        else:
-            # float() also reads nan, inf and 1_000
-            if np.isfinite(numbers).all() and "_" not in "".join(texts):
-                return numbers, []
+        numbers = plain_numbers(texts)
+        if numbers is not None:
+            return np.array(numbers, dtype=np.float64), []
     return parse_each(texts, lambda text: parse_number(text, style, unit))
+
+
+def plain_numbers(texts: Sequence[str]) -> list[float] | None:
+    """Return the numbers if every text is a finite number as `float` reads it, else None."""
+    try:
+        numbers = list(map(float, texts))
+    except ValueError:
+        return None
+    # float() also reads nan, inf and 1_000; a finite sum has finite terms only
+    finite = math.isfinite(sum(numbers)) or all(map(math.isfinite, numbers))
+    return numbers if finite and "_" not in "".join(texts) else None
 
 
 def parse_each(
@@ -171,7 +177,7 @@ def style_of(texts: Sequence[str], commas: str) -> tuple[str, float]:
     other = "english" if commas == "european" else "european"
     order = ("european", "plain", "english") if commas == "european" else ("plain", commas, other)
     best: tuple[str, float] = ("plain", 0.0)
-    if order[0] == "plain" and not parse_numbers(texts, "plain")[1]:
+    if order[0] == "plain" and plain_numbers(texts) is not None:
         return "plain", 1.0
     for style in order:
         share = _share(texts, style)

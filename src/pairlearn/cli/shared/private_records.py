@@ -27,6 +27,7 @@ one field. ``one_line_per_row`` is for those: each line is a row, and the promis
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -157,14 +158,16 @@ def read_rows(path: str, facts: PublicFacts) -> Rows:
     texts = [line.decode("utf-8", "replace") for line in lines]
     names = _row(texts[0], facts.delimiter) if texts else []
     wanted = [*facts.features, facts.label, *facts.person]
-    if any(names.count(name) != 1 for name in wanted):
+    counts = Counter(names)
+    if any(counts[name] != 1 for name in wanted):
         # The line itself must not show: without names it is a record.
         shown = ", ".join(map(repr, wanted[:_SHOWN])) + (", ..." if len(wanted) > _SHOWN else "")
         raise ValueError(
             f"the first line of {path} does not name each of the columns {shown} exactly once; "
             f"write the names of all columns there, with {facts.delimiter!r} between them."
         )
-    places = [names.index(name) for name in wanted]
+    place_of = {name: k for k, name in enumerate(names)}
+    places = [place_of[name] for name in wanted]
     one_line = facts.one_line_per_row
     cells = [
         [fields[k] if k < len(fields) else None for k in places]

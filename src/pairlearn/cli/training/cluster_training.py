@@ -125,14 +125,16 @@ def _columns(names: list[str], reading: Reading) -> tuple[str, list[str]]:
     excluded = [name for part in reading.exclude for name in split_names(part, "--exclude")]
     given = None if reading.features is None else split_names(reading.features, spelled("features"))
     label = str(reading.label)
+    present = set(names)
     for asked in (label, *excluded, *(given or ())):
-        if asked not in names:
+        if asked not in present:
             raise click.UsageError(
                 f"there is no column {asked!r}; the files have {', '.join(names[:10])}"
                 f"{', ...' if len(names) > 10 else ''}."
             )
     chosen = [name for name in names if name != label] if given is None else given
-    features = [name for name in chosen if name not in excluded]
+    left_out = set(excluded)
+    features = [name for name in chosen if name not in left_out]
     if not features or label in features:
         raise click.UsageError("features must be one or more columns beside the label.")
     return label, features

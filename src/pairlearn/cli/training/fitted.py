@@ -177,6 +177,27 @@ def _words(name: str) -> str:
     return "".join(f" {c.lower()}" if c.isupper() else c for c in name).strip()
 
 
+def _spread_of_columns(sample: Any, coef: Any, widths: Sequence[int]) -> Any:
+    """Return the standard deviation of what each column, `widths` features, adds to the score."""
+    import numpy as np
+    from scipy import sparse
+
+    # Entry (j, k) is the coefficient of feature j if it belongs to column k.
+    column = np.repeat(np.arange(len(widths)), widths)
+    places = (np.arange(len(coef)), column)
+    added = sample @ sparse.csr_matrix((coef, places), shape=(len(coef), len(widths)))
+    if not sparse.issparse(added):
+        return np.asarray(added).std(axis=0)
+    added = added.tocsc()
+    n, stored = added.shape[0], np.diff(added.indptr)
+    mean = np.asarray(added.sum(axis=0)).ravel() / n
+    apart = sparse.csc_matrix(
+        ((added.data - np.repeat(mean, stored)) ** 2, added.indices, added.indptr), added.shape
+    )
+    squares = np.asarray(apart.sum(axis=0)).ravel() + (n - stored) * mean**2
+    return np.sqrt(squares / n)
+
+
 def column_importance(
     model: Any, X: Any, *, names: Sequence[str] | None = None, encoder: TableEncoder | None = None
 ) -> list[dict[str, Any]]:
@@ -211,14 +232,7 @@ def column_importance(
     else:
         names = names or [f"feature {j + 1}" for j in range(len(coef))]
         spans = {name: slice(j, j + 1) for j, name in enumerate(names)}
-    if encoder is None and not hasattr(sample, "tocsr"):
-        spread = np.abs(coef) * np.asarray(sample).std(axis=0)
-    elif encoder is None:
-        mean = np.asarray(sample.mean(axis=0)).ravel()
-        squares = np.asarray(sample.multiply(sample).mean(axis=0)).ravel()
-        spread = np.abs(coef) * np.sqrt(np.maximum(squares - mean**2, 0.0))
-    else:
-        spread = np.array([np.std(sample[:, span] @ coef[span]) for span in spans.values()])
+    spread = _spread_of_columns(sample, coef, [s.stop - s.start for s in spans.values()])
     total = float(spread.sum())
     if not total > 0.0:
         return []

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -234,8 +234,7 @@ def _train(options: Options) -> None:
         else:
             record, facts = _offline(model, found, options.seed, stop)
         seconds = time.perf_counter() - begin
-        record = with_columns(record, found)
-        record = replace(record, provenance={**record.provenance, **options.recorded()})
+        record = with_columns(record, found, options.recorded())
         write_model(output, record)
         remove_checkpoint(path)
     values = {"model": output, "problem": options.problem, "fit": how, "rows": facts["rows"]}
@@ -277,7 +276,7 @@ def _tell(
         "auc_of": None,
         "seconds": round(seconds, 3),
         **{name: value for name, value in facts.items() if name != "lines"},
-        "columns": None if found.plan is None else decided_values(found.plan),
+        "columns": decided_values(found.plan) if as_json and found.plan is not None else None,
         "taken_as_missing": odd,
     }
     last = f"{values['model']}: {format_count(facts['rows'])} rows, {n_features} features"
@@ -332,8 +331,10 @@ def _show_plan(options: Options, form: str) -> None:
         raise click.UsageError(f"--dry-run shows the columns of a table, and {form} has none.")
     how = table_options(options.data, options.reading, options.problem)
     plan = plan_table(sources_of(options.data, form), how)
-    emit({"columns": decided_values(plan)}, "\n".join(decided_lines(plan, None)),
-         as_json=options.as_json)  # fmt: skip
+    if options.as_json:
+        emit({"columns": decided_values(plan)}, "", as_json=True)
+    else:
+        click.echo("\n".join(decided_lines(plan, None)))
 
 
 def _offline(

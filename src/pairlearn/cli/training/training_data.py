@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -207,21 +208,26 @@ def _of_numbers(problem: str, schema: Schema, form: str) -> Schema:
     return schema
 
 
-def with_columns(record: ModelRecord, data: EncodedTable | Rows) -> ModelRecord:
-    """Return the record with the names of features and classes, and how to read such data again."""
+def with_columns(
+    record: ModelRecord, data: EncodedTable | Rows, facts: Mapping[str, Any]
+) -> ModelRecord:
+    """Return the record with facts, names of features and classes, and how to read such data."""
     import numpy as np
 
-    record = replace(record, feature_names=data.feature_names,
-                     provenance={**record.provenance, **data.columns()})  # fmt: skip
+    changed: dict[str, Any] = {
+        "feature_names": data.feature_names,
+        "provenance": {**record.provenance, **data.columns(), **facts},
+    }
     # The fit itself finds numbers that are labels of many classes.
     labels = data.classes or (record.classes if data.problem == "classes" else None)
     if not labels:
-        return record
+        return replace(record, **changed)
     classes = np.array(labels)
     if classes.dtype.kind == "f" and (classes == np.rint(classes)).all():
         classes = classes.astype(np.int64)
     return replace(
         record,
+        **changed,
         classes=classes.tolist(),
         parameters={**record.parameters, "classes_dtype": classes.dtype.str},
     )

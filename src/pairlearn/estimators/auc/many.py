@@ -14,6 +14,7 @@ from pairlearn.estimators.auc.composition import Composition
 from pairlearn.estimators.classes.multiclass import MulticlassAUCClassifier
 from pairlearn.estimators.shared.calibration import Sigmoid
 from pairlearn.estimators.shared.evidence import Choice
+from pairlearn.estimators.shared.examples import check_many_classes
 from pairlearn.estimators.shared.maps import as_map, fit_map, is_linear, map_rows
 from pairlearn.estimators.shared.published import DEFERRED, publish, published
 from pairlearn.estimators.shared.rules import Threshold, as_rule
@@ -129,6 +130,7 @@ def fit_pairs(
     max_memory: float,
 ) -> tuple[Fitted, dict[str, Any]]:
     """Train one score for each pair of classes; return the fit and what predictions are made of."""
+    check_many_classes(classes, len(labels))
     _check_closed_form(model, len(classes), parts)
     features: FeatureMap = Identity.of(given.shape[1])
     source = given.checked()

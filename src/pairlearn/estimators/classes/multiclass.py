@@ -40,6 +40,7 @@ from pairlearn.estimators.shared.class_moments import (
     scores_of,
 )
 from pairlearn.estimators.shared.evidence import Candidate, Choice, Tried, best_of, threads
+from pairlearn.estimators.shared.examples import check_many_classes
 from pairlearn.estimators.shared.scaling import Scaling
 from pairlearn.estimators.shared.solvers import Exact
 from pairlearn.estimators.shared.storage import register_storable
@@ -47,6 +48,7 @@ from pairlearn.estimators.shared.weights import chunk_weights, example_weights
 from pairlearn.folds import Fold
 from pairlearn.losses import SquaredHinge
 from pairlearn.metrics import HandTill
+from pairlearn.metrics.hand_till import mean_pair_auc
 from pairlearn.models.record import ModelFileError, ModelRecord
 from pairlearn.models.registry import ArraySpec
 from pairlearn.solvers.exact.batch import PairObjective
@@ -185,6 +187,7 @@ class MulticlassAUCClassifier(ClosedForm, ClassifierMixin, BaseEstimator):  # ty
                 f"y must hold at least two classes, got 1 class ({classes.tolist()[0]!r}); there "
                 "is no pair to tell apart."
             )
+        check_many_classes(classes, len(labels))
         weight = example_weights(sample_weight, self.class_weight, labels)
         if not len(weight):
             weight = np.ones(len(labels))
@@ -217,9 +220,8 @@ class MulticlassAUCClassifier(ClosedForm, ClassifierMixin, BaseEstimator):  # ty
             moments = list(run(moments_of, folds))
 
         def worth(scores: list[Vector]) -> list[float]:
-            metric = HandTill(pairs=True, classes=tuple(range(n_classes)))
             return [
-                metric(codes[test], one, sample_weight=weight[test])
+                mean_pair_auc(codes[test], one, weight[test], n_classes)
                 for test, one in zip(tests, scores, strict=True)
             ]
 

@@ -18,7 +18,6 @@ P. McCullagh, Regression models for ordinal data, Journal of the Royal Statistic
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import combinations
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -67,14 +66,15 @@ def fit_cuts(scores: Vector, codes: Places, weight: Vector) -> tuple[float, Vect
         cuts = parameters[1] + np.concatenate(([0.0], np.cumsum(gaps)))
         return float(np.exp(parameters[0])), cuts
 
-    rows = np.arange(len(codes))
+    is_lowest, is_highest = codes == 0, codes == n_grades - 1
     total = float(weight.sum())
 
     def objective(parameters: Vector) -> tuple[float, Vector]:
         slope, cuts = unpack(parameters)
-        higher = odds_above(slope, cuts, s)
-        padded = np.hstack((np.ones((len(s), 1)), higher, np.zeros((len(s), 1))))
-        upper, lower = padded[rows, codes], padded[rows, codes + 1]
+        # Only the two cuts around the grade of each example matter.
+        upper = _odds(slope * s - cuts[np.maximum(codes - 1, 0)])
+        lower = _odds(slope * s - cuts[np.minimum(codes, n_grades - 2)])
+        upper, lower = np.where(is_lowest, 1.0, upper), np.where(is_highest, 0.0, lower)
         p = np.maximum(upper - lower, 1e-300)
         # d sigmoid = sigmoid (1 - sigmoid), and both ends are constants.
         by_upper = weight / total * upper * (1.0 - upper) / p
@@ -101,8 +101,11 @@ def fit_cuts(scores: Vector, codes: Places, weight: Vector) -> tuple[float, Vect
 def odds_above(slope: float, cuts: Vector, scores: Vector) -> Vector:
     """Return the probabilities of more than each grade, of shape (n, n_grades - 1)."""
     with np.errstate(over="ignore"):
-        t = np.clip(slope * scores[:, None] - cuts, -700.0, 700.0)
-    return np.asarray(1.0 / (1.0 + np.exp(-t)))
+        return _odds(slope * scores[:, None] - cuts)
+
+
+def _odds(t: Vector) -> Vector:
+    return np.asarray(1.0 / (1.0 + np.exp(-np.clip(t, -700.0, 700.0))))
 
 
 class OrdinalAUCClassifier(ClosedForm, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -314,11 +317,13 @@ def _codes(classes: NDArray[Any], labels: NDArray[Any]) -> Places:
 def share_in_order(codes: Places, scores: Vector, weight: Vector) -> float:
     """Return the weighted share of pairs of different grades that scores put in order."""
     total = right = 0.0
-    for low, high in combinations(np.unique(codes[weight > 0.0]).tolist(), 2):
-        rows = (codes == low) | (codes == high)
-        pairs = float(weight[codes == low].sum() * weight[codes == high].sum())
+    for low in np.unique(codes[weight > 0.0])[:-1].tolist():
+        # The lowest grade that is left against all higher ones.
+        rows = codes >= low
+        higher, shares = codes[rows] > low, weight[rows]
+        pairs = float(shares[~higher].sum() * shares[higher].sum())
         total += pairs
-        right += pairs * roc_auc(codes[rows] == high, scores[rows], sample_weight=weight[rows])
+        right += pairs * roc_auc(higher, scores[rows], sample_weight=shares)
     if total == 0.0:
         raise ValueError("y holds one grade only; there is no pair to put in order.")
     return right / total

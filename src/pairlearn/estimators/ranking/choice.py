@@ -17,6 +17,8 @@ from pairlearn.typing import Mask, Places, Vector
 _ENOUGH = 2_000
 #: The most parts that are held out in turn.
 _MOST_FOLDS = 5
+#: Pairs are compared in parts of about this number of entries of dense rows.
+_NUMBERS = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -98,10 +100,15 @@ def folds_of(
 def pair_scale(rows: Rows, pairing: Pairing, rng: np.random.Generator) -> float:
     """Return the mean squared distance of the examples of a pair, from 2000 pairs."""
     plan = pairing.offline(rows.shape[0], rng).draw(2000)
-    left, right = (rows.take(np.asarray(side)).matrix for side in (plan.left, plan.right))
-    if isinstance(rows, DenseRows):
-        total = float(((left - right).astype(np.float64) ** 2).sum())
-    else:
-        total = float((left - right).power(2).sum())
+    # A few pairs of wide rows at a time: all of them may need more memory than the data.
+    size = max(1, _NUMBERS // max(rows.shape[1], 1))
+    total = 0.0
+    for begin in range(0, len(plan.left), size):
+        some = slice(begin, begin + size)
+        sides = (np.asarray(side, dtype=np.int64)[some] for side in (plan.left, plan.right))
+        left, right = (rows.take(side).matrix for side in sides)
+        apart = left - right
+        squares = apart.astype(np.float64) ** 2 if isinstance(rows, DenseRows) else apart.power(2)
+        total += float(squares.sum())
     n_distinct = max(int(np.count_nonzero(plan.left != plan.right)), 1)
     return total / n_distinct if total > 0 else 1.0

@@ -106,9 +106,10 @@ def fit_sigmoid(scores: Vector, positive: Mask, weight: Vector) -> Sigmoid:
         step = np.linalg.solve(hessian, gradient)
         # Newton's step can overshoot where the sigmoid is flat.
         step *= min(1.0, 3.0 / (1e-12 + float(np.abs(step).max())))
-        slope = max(slope - float(step[0]), 1e-6)
+        before, slope = slope, max(slope - float(step[0]), 1e-6)
         intercept -= float(step[1])
-        if float(np.abs(step).max()) < 1e-10:
+        # A slope at its bound does not move, however far it would like to.
+        if max(abs(slope - before), abs(float(step[1]))) < 1e-10:
             break
     return Sigmoid(slope / unit * shrink, intercept - slope * centre / unit)
 

@@ -11,9 +11,7 @@ One score for all pairs of ordered classes adds the systems up, each with the sh
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -32,6 +30,8 @@ from pairlearn.validation import check_fraction
 RIDGES = tuple(10.0**exponent for exponent in range(2, -7, -1))
 #: The most features of a closed form: a covariance matrix of them takes 200 MB.
 MOST_FEATURES = 5_000
+#: Systems of at most this number of unknowns are solved together.
+_SMALL_SYSTEM = 32
 #: Types of features that are not converted.
 FLOATS = [np.float64, np.float32]
 
@@ -71,33 +71,53 @@ class ClassSystems:
 
     def solve_pairs(self, ridge: float) -> Vector:
         """Return the coefficients of all pairs, of shape (n_pairs, n_features)."""
-        return np.array([_solve(matrix, step, ridge) for _, matrix, step in self._systems()])
+        k, d = self.means.shape
+        found = np.empty((k * (k - 1) // 2, d))
+        at = 0
+        for first in range(k - 1):
+            # Small systems together, as each call costs more than the system; large ones alone.
+            size = k if d <= _SMALL_SYSTEM else 1
+            for begin in range(first + 1, k, size):
+                later = slice(begin, min(begin + size, k))
+                steps = self.means[later] - self.means[first]
+                outer = steps[:, :, np.newaxis] * steps[:, np.newaxis, :]
+                matrices = self.covariances[first] + self.covariances[later] + outer
+                found[at : at + len(steps)] = _solve_each(matrices, steps, ridge)
+                at += len(steps)
+        return found
 
     def solve_order(self, ridge: float) -> Vector:
-        """Return the coefficients of one score, with margin b - a for a pair of classes a < b."""
-        d = self.means.shape[1]
-        matrix, right, total = np.zeros((d, d)), np.zeros(d), 0.0
-        for (first, second), of_pair, step in self._systems():
-            share = self.masses[first] * self.masses[second]
-            matrix += share * of_pair
-            right += share * (second - first) * step
-            total += share
-        return _solve(matrix / total, right / total, ridge)
+        """Return the coefficients of one score, with margin b - a for a pair of classes a < b.
 
-    def _systems(self) -> Iterator[tuple[tuple[int, int], Vector, Vector]]:
-        """Yield each pair of classes, the matrix of its system and the difference of its means."""
-        for first, second in combinations(range(len(self.means)), 2):
-            step = self.means[second] - self.means[first]
-            matrix = self.covariances[first] + self.covariances[second] + np.outer(step, step)
-            yield (first, second), matrix, step
+        The sum over pairs needs no pair. With shares p_a of the classes, means m_a and numbers a
+        taken from their mean over all examples, the sum of p_a p_b (C_a + C_b + d d') over pairs
+        is that of p_a (1 - p_a) C_a + p_a m_a m_a' over classes, and the sum of
+        p_a p_b (b - a) d is that of p_a a m_a.
+        """
+        p = self.masses / self.masses.sum()
+        means = self.means - p @ self.means
+        numbers = np.arange(len(p)) - p @ np.arange(len(p))
+        matrix = np.tensordot(p * (1.0 - p), self.covariances, 1) + (means.T * p) @ means
+        total = 0.5 * (1.0 - float(p @ p))
+        right = (p * numbers) @ means
+        return np.asarray(
+            _solve_each(matrix[np.newaxis] / total, right[np.newaxis] / total, ridge)[0]
+        )
 
 
-def _solve(matrix: Vector, right: Vector, ridge: float) -> Vector:
+def _solve_each(matrices: Vector, rights: Vector, ridge: float) -> Vector:
+    """Return the solution of each system, with the ridge in its diagonal."""
     from scipy import linalg
 
     # In a direction without variance both sides are zero; the share of the trace keeps it regular.
-    matrix.flat[:: len(right) + 1] += ridge + 1e-12 * max(float(np.trace(matrix)), 1e-300)
-    return np.asarray(linalg.solve(matrix, right, assume_a="pos", check_finite=False))
+    traces = np.trace(matrices, axis1=1, axis2=2)
+    diagonal = np.arange(matrices.shape[1])
+    regular = ridge + 1e-12 * np.maximum(traces, 1e-300)
+    matrices[:, diagonal, diagonal] += regular[:, np.newaxis]
+    if len(matrices) == 1:
+        solved = linalg.solve(matrices[0], rights[0], assume_a="pos", check_finite=False)
+        return np.asarray(solved)[np.newaxis]
+    return np.asarray(np.linalg.solve(matrices, rights[:, :, np.newaxis])[:, :, 0])
 
 
 def deal_folds(

@@ -211,6 +211,35 @@ def find_classes(labels: NDArray[Any]) -> NDArray[Any]:
     return np.asarray(classes)
 
 
+#: The most classes whose pairs are learned: 1225 pairs.
+_MOST_CLASSES = 50
+#: With more classes than this, a class needs `_FEWEST_OF_A_CLASS` examples on average.
+_SOME_CLASSES = 20
+_FEWEST_OF_A_CLASS = 5
+
+
+def check_many_classes(classes: NDArray[Any], n_examples: int | None = None) -> None:
+    """Refuse labels that are most likely numbers to predict, and not names of classes.
+
+    Each pair of classes has a score of its own, so that the cost is that of the pairs. A target of
+    a regression has hundreds of values, and tens of thousands of pairs.
+    """
+    k = len(classes)
+    rare = n_examples is not None and k > _SOME_CLASSES and n_examples < _FEWEST_OF_A_CLASS * k
+    if k <= _MOST_CLASSES and not rare:
+        return
+    first = ", ".join(repr(label)[:40] for label in classes[:3].tolist())
+    few = "" if n_examples is None else f" in {n_examples} examples"
+    raise ValueError(
+        f"y has {k} different labels{few} ({first}, ...), which makes {k * (k - 1) // 2} pairs of "
+        f"classes; at most {_MOST_CLASSES} classes are learned, and more than {_SOME_CLASSES} only "
+        f"with {_FEWEST_OF_A_CLASS} examples each on average. If y is a number to predict, use "
+        "EntropyRegressor, or a regressor of scikit-learn; if it is a grade, OrdinalAUCClassifier; "
+        "if it is a name, join rare classes, or use "
+        "sklearn.multiclass.OneVsRestClassifier(AUCClassifier())."
+    )
+
+
 def known_classes(classes: Any, before: NDArray[Any] | None) -> NDArray[Any]:
     """Return the labels of a stream; refuse labels that differ from those of the model."""
     if before is not None and (classes is None or _are(classes, before)):

@@ -195,6 +195,11 @@ class Layout:
         self.categories = tuple(j for j in chosen if j in self.levels)
         if schema.text_labels and self.label is not None:
             self.levels[self.label] = tuple(str(c) for c in schema.classes or ())
+        self._codes = {
+            j: {level: code for code, level in enumerate(levels)}
+            for j, levels in self.levels.items()
+            if not isinstance(levels, int)
+        }
         #: The index of a column among the numbers or among the categories.
         self.slots = {j: k for columns in (self.numbers, self.categories)
                       for k, j in enumerate(columns)}  # fmt: skip
@@ -213,9 +218,10 @@ class Layout:
 
     def _choose_levels(self, chosen: list[int]) -> None:
         self.levels: dict[int, int | tuple[str, ...]] = {}
+        features = set(chosen)
         for name, given in self.schema.categorical.items():
             j = self._find(name, "categorical")
-            if j not in chosen:
+            if j not in features:
                 raise ReadError(f"categorical column {name!r} is not among the features.")
             if isinstance(given, (int, np.integer)):
                 self.levels[j] = check_count(f"buckets of {name!r}", given, minimum=2)
@@ -342,4 +348,4 @@ class Layout:
         levels = self.levels[j]
         if isinstance(levels, int):
             return bucket_of(value, levels)
-        return levels.index(value) if value in levels else -2
+        return self._codes[j].get(value, -2)

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.estimators.shared.calibration import Sigmoid
+from pairlearn.estimators.shared.examples import check_many_classes
 from pairlearn.solvers.rows import Rows
 from pairlearn.typing import Vector
 
@@ -27,6 +28,7 @@ class PairStreams:
     """
 
     def __init__(self, make: Callable[[], Any], classes: NDArray[Any], n_features: int) -> None:
+        check_many_classes(classes)
         self.classes, self.n_features, self.n_examples = classes, n_features, 0
         self._make = make
         n_pairs = len(classes) * (len(classes) - 1) // 2
