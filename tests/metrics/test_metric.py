@@ -24,7 +24,7 @@ from pairlearn.metrics import (
     compare_auc,
     roc_auc_interval,
 )
-from pairlearn.metrics.metric import share_limits
+from pairlearn.metrics.limits import share_limits
 
 TWO_CLASSES = [
     PartialAUC(),

@@ -30,11 +30,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from pairlearn.metrics._inputs import check_scores, is_positive
 from pairlearn.metrics.auc import doubled_ranks
+from pairlearn.metrics.limits import Part, Spread, participation
 from pairlearn.metrics.metric import Comparison, Interval, comparison_of, interval_of
 from pairlearn.typing import Mask, Vector
 from pairlearn.validation import check_fraction
 
 Wins = NDArray[np.int64]
+#: Number of examples, mean of their wins, sum of squared deviations, least and most wins.
+Facts = tuple[int, float, float, float, float]
 
 
 class AUCInterval(Interval):
@@ -102,7 +105,9 @@ def roc_auc_interval(y: ArrayLike, scores: ArrayLike, *, confidence: float = 0.9
     positive = is_positive(y)
     up, down = _wins(positive, check_scores("scores", scores, len(positive)))
     k = min(len(up), len(down))
-    return interval_of(AUCInterval, _mean(up, down), _standard_error(up, down), k, confidence)
+    return interval_of(
+        AUCInterval, _mean(up, down), _spread(up, down), k, confidence, reach=(1.0, 1.0)
+    )
 
 
 def mean_auc_interval(parts: Sequence[AUCInterval]) -> AUCInterval:
@@ -188,7 +193,7 @@ def compare_auc(
     up, down = up_a - up_b, down_a - down_b
     values = _mean(up_a, down_a), _mean(up_b, down_b), _mean(up, down)
     k = min(len(up), len(down))
-    return comparison_of(AUCComparison, values, _standard_error(up, down), k, confidence)
+    return comparison_of(AUCComparison, values, _spread(up, down), k, confidence)
 
 
 def _wins(positive: Mask, values: Vector) -> tuple[Wins, Wins]:
@@ -203,10 +208,29 @@ def _mean(up: Wins, down: Wins) -> float:
     return int(up.sum()) / (2 * len(up) * len(down))
 
 
-def _standard_error(up: Wins, down: Wins) -> float:
-    """Return the root of S+/n+ + S-/n-; whole numbers of wins make a zero variance exactly 0."""
-    if min(len(up), len(down)) < 2:
-        return math.nan
-    spread_up = float(up.var(ddof=1)) / (2 * len(down)) ** 2 if np.ptp(up) else 0.0
-    spread_down = float(down.var(ddof=1)) / (2 * len(up)) ** 2 if np.ptp(down) else 0.0
-    return math.sqrt(spread_up / len(up) + spread_down / len(down))
+def _spread(up: Wins, down: Wins) -> Spread:
+    """Return DeLong's variance, by class; whole numbers of wins make a zero variance exactly 0."""
+    facts = []
+    for wins in (up, down):
+        mean, squares = float(wins.mean()), 0.0
+        if np.ptp(wins):
+            squares = len(wins) * float(wins.var())
+        facts.append((len(wins), mean, squares, float(wins.min()), float(wins.max())))
+    return delong_spread(facts[0], facts[1])
+
+
+def delong_spread(up: Facts, down: Facts) -> Spread:
+    """Return the spread of an AUC, from facts about twice the wins of each class.
+
+    The facts of a class are the number of its examples, the mean of their wins, the sum of squared
+    deviations, the least and the most. The wins of a negative are the positives that beat it.
+    """
+    parts = []
+    for facts, n_others in ((down, up[0]), (up, down[0])):
+        n, _, squares, _, _ = facts
+        variance = squares / (n - 1) / n / (2 * n_others) ** 2 if n > 1 else 0.0
+        parts.append(Part(variance, participation(*facts), float(n)))
+    error = math.nan
+    if min(up[0], down[0]) > 1:
+        error = math.sqrt(parts[0].variance + parts[1].variance)
+    return Spread(error, tuple(parts))

@@ -30,14 +30,21 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pairlearn.metrics._inputs import check_scores, is_positive
+from pairlearn.metrics.limits import (
+    Spread,
+    score_limits,
+    share_limits,
+    spread_of,
+    student_quantile,
+)
 from pairlearn.typing import Mask, Vector
 from pairlearn.validation import check_fraction, check_weights
 
@@ -131,6 +138,10 @@ class Measured:
         The number of independent terms in the value, for bounds if nothing varies.
     floor, ceiling : float
         The range of the metric on this sample.
+    reach : sequence of float, optional
+        For each class, in the order of the labels: how much one of n examples of it can change the
+        value at most, in units of (ceiling - floor) / n. The interval is then that of
+        `pairlearn.metrics.limits`, which holds with few examples too; it is 1 for the AUC.
     draws : ndarray of shape (n,), optional
         If the value is a share of some examples: the weight of each of these examples. The interval
         is then that of a share, see `share_limits`.
@@ -148,6 +159,7 @@ class Measured:
     n_terms: int
     floor: float = 0.0
     ceiling: float = 1.0
+    reach: Sequence[float] | None = None
     draws: Vector | None = None
 
 
@@ -161,19 +173,14 @@ class Sample:
     #: Codes of the groups, or None if every example is its own group.
     groups: NDArray[np.int64] | None
 
-    def standard_error(self, influence: Vector) -> float:
-        """Return the root of the sum of squared influences."""
-        if self.groups is not None:
-            n_groups = int(self.groups.max()) + 1
-            if n_groups < 2:
-                return math.nan
-            sums = np.bincount(self.groups, influence)
-            return math.sqrt(float(sums @ sums) * n_groups / (n_groups - 1.0))
-        _, members, counts = np.unique(self.labels, return_inverse=True, return_counts=True)
-        if counts.min() < 2:
-            return math.nan
-        squares = np.bincount(members, influence**2)
-        return math.sqrt(float(squares @ (counts / (counts - 1.0))))
+    def spread(self, influence: Vector, width: float) -> Spread | None:
+        """Return the spread of a value with these influences; None if there is a single group."""
+        return spread_of(self.members, influence, self.weight, self.groups, width)
+
+    @property
+    def members(self) -> NDArray[np.intp]:
+        """The class of each example, in the order of the labels."""
+        return np.asarray(np.unique(self.labels, return_inverse=True)[1])
 
     def n_draws(self, draws: Vector) -> tuple[float, float]:
         """Return bounds on the number of equal and independent examples with this total weight.
@@ -187,11 +194,6 @@ class Sample:
             return most, most
         sums = np.bincount(self.groups, draws)
         return total**2 / float(sums @ sums), most
-
-    @property
-    def n_degrees(self) -> int | None:
-        """Degrees of freedom of Student's distribution; None for the normal one, without groups."""
-        return None if self.groups is None else int(self.groups.max())
 
     def n_terms(self, n_terms: int) -> int:
         """Return the number of independent terms, at most the number of groups."""
@@ -299,11 +301,12 @@ class Metric(ABC):
         return interval_of(
             Interval,
             found.value,
-            sample.standard_error(found.influence),
+            sample.spread(found.influence, found.ceiling - found.floor),
             sample.n_terms(found.n_terms),
             confidence,
             bounds=(found.floor, found.ceiling),
-            n_degrees=sample.n_degrees,
+            reach=found.reach,
+            student=sample.groups is not None,
             draws=None if found.draws is None else sample.n_draws(found.draws),
         )
 
@@ -339,17 +342,18 @@ class Metric(ABC):
         given = {"scores_a": scores_a, "scores_b": scores_b}
         sample = self.checked_sample(y, given, sample_weight, groups)
         a, b = (self.measure(sample.labels, scores, sample.weight) for scores in sample.scores)
+        width = max(a.ceiling, b.ceiling) - min(a.floor, b.floor)
         influence = a.influence - b.influence
         # equal up to rounding is equal: the ratio of two rounding errors would be a false p-value
         noise = 1e-12 * (np.abs(a.influence).max() + np.abs(b.influence).max())
+        influence = np.where(np.abs(influence) <= noise, 0.0, influence)
         return comparison_of(
             Comparison,
             (a.value, b.value, a.value - b.value),
-            sample.standard_error(np.where(np.abs(influence) <= noise, 0.0, influence)),
+            sample.spread(influence, width),
             sample.n_terms(min(a.n_terms, b.n_terms)),
             confidence,
-            width=max(a.ceiling, b.ceiling) - min(a.floor, b.floor),
-            n_degrees=sample.n_degrees,
+            width=width,
         )
 
     def checked_sample(
@@ -412,27 +416,34 @@ class TwoClassMetric(Metric):
 def interval_of(
     kind: type[AnyInterval],
     value: float,
-    error: float,
+    spread: Spread | None,
     k: int,
     confidence: float,
     *,
     bounds: tuple[float, float] = (0.0, 1.0),
-    n_degrees: int | None = None,
+    reach: Sequence[float] | None = None,
+    student: bool = False,
     draws: tuple[float, float] | None = None,
 ) -> AnyInterval:
-    """Return an interval: logit where something varies, bounds for k independent terms elsewhere.
+    """Return the interval of a value.
 
-    `n_degrees` asks for Student's quantile instead of the normal one. `draws` says that the value
-    is a share of examples, and is the `size` of `share_limits`.
+    A metric that states `reach` has `score_limits`. A share of examples has `share_limits`, with
+    the size `draws`. Others have limits that are symmetric on the logit scale, or bounds for k
+    independent terms if nothing varies. The last two take Student's quantile if `student` is true.
     """
     floor, width = bounds[0], bounds[1] - bounds[0]
     share = (value - floor) / width
     miss, inside = 1.0 - confidence, 0.0 < share < 1.0
-    if draws is not None and error >= 0.0:
-        low, high = share_limits(share, error / width, draws, _quantile(confidence, n_degrees))
+    error = math.nan if spread is None else spread.error
+    level = 0.5 + 0.5 * confidence
+    quantile = student_quantile(level, spread.degrees if spread and student else math.inf)
+    if spread is not None and reach is not None:
+        low, high = score_limits(share, spread.scaled(1.0 / width), reach, confidence)
+    elif draws is not None and error >= 0.0:
+        low, high = share_limits(share, error / width, draws, quantile)
     elif inside and error > 0.0:
         logit = math.log(share) - math.log1p(-share)
-        half = _quantile(confidence, n_degrees) * error / width / (share * (1.0 - share))
+        half = quantile * error / width / (share * (1.0 - share))
         low, high = _sigmoid(logit - half), _sigmoid(logit + half)
     elif inside:
         half = math.sqrt(math.log(2.0 / miss) / (2.0 * k))
@@ -448,73 +459,31 @@ def interval_of(
 def comparison_of(
     kind: type[AnyComparison],
     values: tuple[float, float, float],
-    error: float,
+    spread: Spread | None,
     k: int,
     confidence: float,
     *,
     width: float = 1.0,
-    n_degrees: int | None = None,
 ) -> AnyComparison:
     """Return a paired test of two values, given with their difference.
 
-    It goes by the standard error, or where there is none by Hoeffding's bound for k terms.
+    It is Student's test with the degrees of freedom of the spread, or where nothing varies
+    Hoeffding's bound for k terms.
     """
     difference = values[2]
-    if error > 0.0:
+    error = math.nan if spread is None else spread.error
+    if spread is not None and error > 0.0:
+        from scipy.special import stdtr
+
         z = difference / error
-        p_value = _p_value(z, n_degrees)
-        half = _quantile(confidence, n_degrees) * error
+        p_value = 2.0 * float(stdtr(spread.degrees, -abs(z)))
+        half = student_quantile(0.5 + 0.5 * confidence, spread.degrees) * error
     else:
         z = math.nan
         p_value = min(1.0, 2.0 * math.exp(-0.5 * k * (difference / width) ** 2))
         half = width * math.sqrt(2.0 * math.log(2.0 / (1.0 - confidence)) / k)
     low, high = max(difference - half, -width), min(difference + half, width)
     return kind(*values, error, z, p_value, low, high, float(confidence))
-
-
-def _quantile(confidence: float, n_degrees: int | None) -> float:
-    """Return the two-sided quantile: normal, or Student's."""
-    level = 0.5 + 0.5 * confidence
-    if n_degrees is None:
-        return NormalDist().inv_cdf(level)
-    from scipy.special import stdtrit
-
-    return float(stdtrit(n_degrees, level))
-
-
-def _p_value(z: float, n_degrees: int | None) -> float:
-    """Return the two-sided p-value of a ratio, by the same distribution."""
-    if n_degrees is None:
-        return math.erfc(abs(z) / math.sqrt(2.0))
-    from scipy.special import stdtr
-
-    return 2.0 * float(stdtr(n_degrees, -abs(z)))
-
-
-def share_limits(
-    share: float, error: float, size: tuple[float, float], z: float
-) -> tuple[float, float]:
-    r"""Return the limits of a share whose variance is partly that of a binomial.
-
-    Wilson's score interval holds the shares p with
-
-    .. math:: (share - p)^2 \le z^2 \, (p (1 - p) / m + excess).
-
-    The binomial part of the variance depends on p; `excess`, the rest of the estimated variance,
-    is constant. The number of independent draws m, from ``size[0]`` to ``size[1]``, is the one that
-    explains the standard error best.
-    """
-    spread = share * (1.0 - share)
-    m = size[0]
-    if error > 0.0:
-        m = min(max(spread / error**2, size[0]), size[1])
-    excess = max(error**2 - spread / m, 0.0)
-    shift = z * z / m
-    middle = (share + 0.5 * shift) / (1.0 + shift)
-    # the roots of (1 + shift) p^2 - (2 share + shift) p + share^2 - z^2 excess
-    constant = (share * share - z * z * excess) / (1.0 + shift)
-    half = math.sqrt(max(middle * middle - constant, 0.0))
-    return max(middle - half, 0.0), min(middle + half, 1.0)
 
 
 def _sigmoid(t: float) -> float:

@@ -100,6 +100,7 @@ class PartialAUC(TwoClassMetric):
             n_terms=n_terms,
             floor=floor,
             ceiling=floor + scale * best,
+            reach=(1.0 / self.max_fpr, 1.0 / (1.0 - self.min_tpr)),
         )
 
     def _part(self, fpr: Vector, tpr: Vector) -> tuple[Vector, Vector]:
