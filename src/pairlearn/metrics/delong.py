@@ -136,15 +136,12 @@ def mean_auc_interval(parts: Sequence[AUCInterval]) -> AUCInterval:
     """
     if len(parts) == 1:
         return parts[0]
-    auc = math.fsum(part.auc for part in parts) / len(parts)
-    error = math.sqrt(math.fsum(part.standard_error**2 for part in parts)) / len(parts)
-    confidence = parts[0].confidence
-    if error > 0.0 and 0.0 < auc < 1.0:
-        return interval_of(AUCInterval, auc, error, 1, confidence)
-    low, high = (
-        math.fsum(getattr(part, end) for part in parts) / len(parts) for end in ("low", "high")
-    )
-    return AUCInterval(auc, low, high, error, confidence)
+    n = len(parts)
+    auc = math.fsum(part.auc for part in parts) / n
+    error = math.sqrt(math.fsum(part.standard_error**2 for part in parts)) / n
+    below = math.sqrt(math.fsum((part.auc - part.low) ** 2 for part in parts)) / n
+    above = math.sqrt(math.fsum((part.high - part.auc) ** 2 for part in parts)) / n
+    return AUCInterval(auc, max(auc - below, 0.0), min(auc + above, 1.0), error, parts[0].confidence)
 
 
 def compare_auc(

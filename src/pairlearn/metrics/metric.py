@@ -140,8 +140,12 @@ class Measured:
         The range of the metric on this sample.
     reach : sequence of float, optional
         For each class, in the order of the labels: how much one of n examples of it can change the
-        value at most, in units of (ceiling - floor) / n. The interval is then that of
+        value at most, in units of (ceiling - base) / n. The interval is then that of
         `pairlearn.metrics.limits`, which holds with few examples too; it is 1 for the AUC.
+    base : float, optional
+        The value at which nothing varies any more, if it lies below the floor.
+    cautious : float, optional
+        The value without its bias upwards; the lower limit is that of this value.
     draws : ndarray of shape (n,), optional
         If the value is a share of some examples: the weight of each of these examples. The interval
         is then that of a share, see `share_limits`.
@@ -160,6 +164,8 @@ class Measured:
     floor: float = 0.0
     ceiling: float = 1.0
     reach: Sequence[float] | None = None
+    base: float | None = None
+    cautious: float | None = None
     draws: Vector | None = None
 
 
@@ -306,6 +312,8 @@ class Metric(ABC):
             confidence,
             bounds=(found.floor, found.ceiling),
             reach=found.reach,
+            base=found.base,
+            cautious=found.cautious,
             student=sample.groups is not None,
             draws=None if found.draws is None else sample.n_draws(found.draws),
         )
@@ -422,6 +430,8 @@ def interval_of(
     *,
     bounds: tuple[float, float] = (0.0, 1.0),
     reach: Sequence[float] | None = None,
+    base: float | None = None,
+    cautious: float | None = None,
     student: bool = False,
     draws: tuple[float, float] | None = None,
 ) -> AnyInterval:
@@ -438,7 +448,14 @@ def interval_of(
     level = 0.5 + 0.5 * confidence
     quantile = student_quantile(level, spread.degrees if spread and student else math.inf)
     if spread is not None and reach is not None:
-        low, high = score_limits(share, spread.scaled(1.0 / width), reach, confidence)
+        zero = floor if base is None else base
+        whole = bounds[1] - zero
+        unit = spread.scaled(1.0 / whole)
+        limits = score_limits((value - zero) / whole, unit, reach, confidence)
+        low, high = (max((zero + whole * end - floor) / width, 0.0) for end in limits)
+        if cautious is not None:
+            below = score_limits((cautious - zero) / whole, unit, reach, confidence)[0]
+            low = max((zero + whole * below - floor) / width, 0.0)
     elif draws is not None and error >= 0.0:
         low, high = share_limits(share, error / width, draws, quantile)
     elif inside and error > 0.0:

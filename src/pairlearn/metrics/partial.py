@@ -100,7 +100,9 @@ class PartialAUC(TwoClassMetric):
             n_terms=n_terms,
             floor=floor,
             ceiling=floor + scale * best,
-            reach=(1.0 / self.max_fpr, 1.0 / (1.0 - self.min_tpr)),
+            # the mean of max(R, min_tpr) up to max_fpr lies between 0 and 1
+            reach=(1.0 / self.max_fpr, 1.0),
+            base=floor - scale * self.max_fpr * self.min_tpr,
         )
 
     def _part(self, fpr: Vector, tpr: Vector) -> tuple[Vector, Vector]:

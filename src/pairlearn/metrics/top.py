@@ -206,7 +206,20 @@ class AveragePrecision(TwoClassMetric):
             (precision[found.step] - value) / true[-1] + gain[found.step],
             -loss[found.step],
         )
-        return Measured(min(value, 1.0), weight * influence, int(np.count_nonzero(positive)))
+        value, n_positive = min(value, 1.0), int(np.count_nonzero(positive))
+        # a negative above all lowers the precision at the t-th positive by 1 / (t + 1)
+        first = float((1.0 / np.arange(1.0, n_positive + 1.0)).mean())
+        # precision among the other positives: none of them counts itself
+        others = np.maximum(true - true[-1] / n_positive, 0.0) * n_positive / max(n_positive - 1, 1)
+        alone = others + false
+        without = float(share @ np.divide(others, alone, out=np.zeros_like(alone), where=alone > 0))
+        return Measured(
+            value,
+            weight * influence,
+            n_positive,
+            reach=(first * (len(positive) - n_positive), 1.0),
+            cautious=value - (1.0 - value) * max(value - without, 0.0),
+        )
 
 
 def _from_here(values: Vector) -> Vector:
