@@ -24,14 +24,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pairlearn.metrics._inputs import check_scores, is_positive
 from pairlearn.metrics.auc import doubled_ranks
-from pairlearn.metrics.limits import Part, Spread, participation
-from pairlearn.metrics.metric import Comparison, Interval, comparison_of, interval_of
+from pairlearn.metrics.limits import Part, Spread, participation, score_limits
+from pairlearn.metrics.metric import Comparison, Interval, comparison_of
 from pairlearn.typing import Mask, Vector
 from pairlearn.validation import check_fraction
 
@@ -40,8 +41,14 @@ Wins = NDArray[np.int64]
 Facts = tuple[int, float, float, float, float]
 
 
+@dataclass(frozen=True)
 class AUCInterval(Interval):
-    """An AUC and what is known about it; the standard error is DeLong's."""
+    """An AUC and what is known about it; the standard error is DeLong's.
+
+    `spread` holds the parts of the variance, for `mean_auc_interval`.
+    """
+
+    spread: Spread | None = field(default=None, repr=False, compare=False)
 
     @property
     def auc(self) -> float:
@@ -104,10 +111,14 @@ def roc_auc_interval(y: ArrayLike, scores: ArrayLike, *, confidence: float = 0.9
     check_fraction("confidence", confidence)
     positive = is_positive(y)
     up, down = _wins(positive, check_scores("scores", scores, len(positive)))
-    k = min(len(up), len(down))
-    return interval_of(
-        AUCInterval, _mean(up, down), _spread(up, down), k, confidence, reach=(1.0, 1.0)
-    )
+    return auc_interval(_mean(up, down), _spread(up, down), confidence)
+
+
+def auc_interval(auc: float, spread: Spread, confidence: float) -> AUCInterval:
+    """Return the interval of an AUC with this spread."""
+    low, high = score_limits(auc, spread, (1.0, 1.0), confidence)
+    low, high = min(low, auc), max(high, auc)
+    return AUCInterval(auc, low, high, spread.error, float(confidence), spread)
 
 
 def mean_auc_interval(parts: Sequence[AUCInterval]) -> AUCInterval:
@@ -119,29 +130,40 @@ def mean_auc_interval(parts: Sequence[AUCInterval]) -> AUCInterval:
     Parameters
     ----------
     parts : sequence of AUCInterval
-        At least one; all must have the same confidence.
+        At least one, each from `roc_auc_interval`; all must have the same confidence.
 
     Returns
     -------
     AUCInterval
-        For a single part, that part. If a part has no standard error (one example of a class, or
-        a perfect separation in each part), the ends of the interval are the means of the ends.
+        For a single part, that part. Variances of a class are added, and so are the numbers of its
+        examples that matter (see `pairlearn.metrics.limits`).
 
     Examples
     --------
-    >>> part = AUCInterval(0.8, 0.7, 0.87, 0.04, 0.95)
+    >>> part = roc_auc_interval([0, 0, 0, 1, 1, 1], [0.1, 0.5, 0.3, 0.4, 0.6, 0.7])
     >>> found = mean_auc_interval([part] * 4)
-    >>> found.auc, found.standard_error
-    (0.8, 0.02)
+    >>> round(found.auc, 3), found.standard_error == part.standard_error / 2
+    (0.889, True)
     """
     if len(parts) == 1:
         return parts[0]
     n = len(parts)
     auc = math.fsum(part.auc for part in parts) / n
-    error = math.sqrt(math.fsum(part.standard_error**2 for part in parts)) / n
-    below = math.sqrt(math.fsum((part.auc - part.low) ** 2 for part in parts)) / n
-    above = math.sqrt(math.fsum((part.high - part.auc) ** 2 for part in parts)) / n
-    return AUCInterval(auc, max(auc - below, 0.0), min(auc + above, 1.0), error, parts[0].confidence)
+    spreads = [part.spread for part in parts if part.spread is not None]
+    if len(spreads) < n:
+        raise ValueError(
+            "a part of mean_auc_interval has no spread; make every part by roc_auc_interval."
+        )
+    error = math.sqrt(math.fsum(one.error**2 for one in spreads)) / n
+    classes = (
+        Part(
+            math.fsum(one.variance for one in same) / n**2,
+            math.fsum(one.effective for one in same),
+            math.fsum(one.size for one in same),
+        )
+        for same in zip(*(one.parts for one in spreads), strict=True)
+    )
+    return auc_interval(auc, Spread(error, tuple(classes)), parts[0].confidence)
 
 
 def compare_auc(
@@ -188,9 +210,12 @@ def compare_auc(
     up_a, down_a = _wins(positive, check_scores("scores_a", scores_a, n))
     up_b, down_b = _wins(positive, check_scores("scores_b", scores_b, n))
     up, down = up_a - up_b, down_a - down_b
-    values = _mean(up_a, down_a), _mean(up_b, down_b), _mean(up, down)
+    both = (
+        auc_interval(_mean(up_a, down_a), _spread(up_a, down_a), confidence),
+        auc_interval(_mean(up_b, down_b), _spread(up_b, down_b), confidence),
+    )
     k = min(len(up), len(down))
-    return comparison_of(AUCComparison, values, _spread(up, down), k, confidence)
+    return comparison_of(AUCComparison, both, _mean(up, down), _spread(up, down), k)
 
 
 def _wins(positive: Mask, values: Vector) -> tuple[Wins, Wins]:

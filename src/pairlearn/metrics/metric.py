@@ -120,7 +120,6 @@ class Comparison:
     confidence: float
 
 
-AnyInterval = TypeVar("AnyInterval", bound=Interval)
 AnyComparison = TypeVar("AnyComparison", bound=Comparison)
 
 
@@ -204,6 +203,13 @@ class Sample:
     def n_terms(self, n_terms: int) -> int:
         """Return the number of independent terms, at most the number of groups."""
         return n_terms if self.groups is None else min(n_terms, int(self.groups.max()) + 1)
+
+    def interval(self, found: Measured, confidence: float) -> Interval:
+        """Return the interval of a measured value."""
+        spread = self.spread(found.influence, found.ceiling - found.floor)
+        draws = None if found.draws is None else self.n_draws(found.draws)
+        student = self.groups is not None
+        return interval_of(found, spread, self.n_terms(found.n_terms), confidence, draws, student)
 
 
 class Metric(ABC):
@@ -304,19 +310,7 @@ class Metric(ABC):
         check_fraction("confidence", confidence)
         sample = self.checked_sample(y, {"scores": scores}, sample_weight, groups)
         found = self.measure(sample.labels, sample.scores[0], sample.weight)
-        return interval_of(
-            Interval,
-            found.value,
-            sample.spread(found.influence, found.ceiling - found.floor),
-            sample.n_terms(found.n_terms),
-            confidence,
-            bounds=(found.floor, found.ceiling),
-            reach=found.reach,
-            base=found.base,
-            cautious=found.cautious,
-            student=sample.groups is not None,
-            draws=None if found.draws is None else sample.n_draws(found.draws),
-        )
+        return sample.interval(found, confidence)
 
     def compare(
         self,
@@ -357,10 +351,10 @@ class Metric(ABC):
         influence = np.where(np.abs(influence) <= noise, 0.0, influence)
         return comparison_of(
             Comparison,
-            (a.value, b.value, a.value - b.value),
+            (sample.interval(a, confidence), sample.interval(b, confidence)),
+            a.value - b.value,
             sample.spread(influence, width),
             sample.n_terms(min(a.n_terms, b.n_terms)),
-            confidence,
             width=width,
         )
 
@@ -422,40 +416,35 @@ class TwoClassMetric(Metric):
 
 
 def interval_of(
-    kind: type[AnyInterval],
-    value: float,
+    found: Measured,
     spread: Spread | None,
     k: int,
     confidence: float,
-    *,
-    bounds: tuple[float, float] = (0.0, 1.0),
-    reach: Sequence[float] | None = None,
-    base: float | None = None,
-    cautious: float | None = None,
-    student: bool = False,
-    draws: tuple[float, float] | None = None,
-) -> AnyInterval:
-    """Return the interval of a value.
+    draws: tuple[float, float] | None,
+    student: bool,
+) -> Interval:
+    """Return the interval of a measured value.
 
-    A metric that states `reach` has `score_limits`. A share of examples has `share_limits`, with
+    A metric that states its reach has `score_limits`. A share of examples has `share_limits`, with
     the size `draws`. Others have limits that are symmetric on the logit scale, or bounds for k
     independent terms if nothing varies. The last two take Student's quantile if `student` is true.
     """
-    floor, width = bounds[0], bounds[1] - bounds[0]
+    value, floor, width = found.value, found.floor, found.ceiling - found.floor
     share = (value - floor) / width
     miss, inside = 1.0 - confidence, 0.0 < share < 1.0
     error = math.nan if spread is None else spread.error
-    level = 0.5 + 0.5 * confidence
-    quantile = student_quantile(level, spread.degrees if spread and student else math.inf)
-    if spread is not None and reach is not None:
-        zero = floor if base is None else base
-        whole = bounds[1] - zero
-        unit = spread.scaled(1.0 / whole)
-        limits = score_limits((value - zero) / whole, unit, reach, confidence)
-        low, high = (max((zero + whole * end - floor) / width, 0.0) for end in limits)
-        if cautious is not None:
-            below = score_limits((cautious - zero) / whole, unit, reach, confidence)[0]
-            low = max((zero + whole * below - floor) / width, 0.0)
+    degrees = spread.degrees if spread is not None and student else math.inf
+    quantile = student_quantile(0.5 + 0.5 * confidence, degrees)
+    if spread is not None and found.reach is not None:
+        base = floor if found.base is None else found.base
+        whole = found.ceiling - base
+        starts = value if found.cautious is None else found.cautious, value
+        ends = [
+            score_limits((one - base) / whole, spread.scaled(1.0 / whole), found.reach, confidence)
+            for one in starts
+        ]
+        low, high = ((base + whole * end - floor) / width for end in (ends[0][0], ends[1][1]))
+        low = max(low, 0.0)
     elif draws is not None and error >= 0.0:
         low, high = share_limits(share, error / width, draws, quantile)
     elif inside and error > 0.0:
@@ -470,24 +459,38 @@ def interval_of(
         low, high = (limit, 1.0) if share >= 1.0 else (0.0, 1.0 - limit)
     # Rounding must not push the estimate out of its interval.
     low, high = min(floor + width * low, value), max(floor + width * high, value)
-    return kind(value, low, high, error, float(confidence))
+    return Interval(value, low, high, error, float(confidence))
 
 
 def comparison_of(
     kind: type[AnyComparison],
-    values: tuple[float, float, float],
+    both: tuple[Interval, Interval],
+    difference: float,
     spread: Spread | None,
     k: int,
-    confidence: float,
     *,
     width: float = 1.0,
 ) -> AnyComparison:
-    """Return a paired test of two values, given with their difference.
+    r"""Return a paired test of two values, given with the spread of their difference.
 
     It is Student's test with the degrees of freedom of the spread, or where nothing varies
-    Hoeffding's bound for k terms.
+    Hoeffding's bound for k terms. The end of the interval on the side of 0 belongs to the test: it
+    is 0 if the p-value is 1 - confidence. The other end takes over how skewed the intervals of both
+    values are: for a difference a - b > 0 its distance is at least
+
+    .. math:: s \sqrt{\frac{(u_a - a)^2 + (b - l_b)^2}{s_a^2 + s_b^2}},
+
+    with s, s_a and s_b the standard errors of the difference and of both values. So a value that is
+    too high because its losses are rare does not make the difference too sure. For independent
+    values this is the interval of Zou and Donner.
+
+    References
+    ----------
+    G. Zou and A. Donner, Construction of confidence limits about effect measures: a general
+    approach, Statistics in Medicine 27, 2008.
     """
-    difference = values[2]
+    a, b = both
+    confidence = a.confidence
     error = math.nan if spread is None else spread.error
     if spread is not None and error > 0.0:
         from scipy.special import stdtr
@@ -495,12 +498,18 @@ def comparison_of(
         z = difference / error
         p_value = 2.0 * float(stdtr(spread.degrees, -abs(z)))
         half = student_quantile(0.5 + 0.5 * confidence, spread.degrees) * error
+        up, down = a.high - a.value, b.value - b.low
+        if difference < 0.0:
+            up, down = a.value - a.low, b.high - b.value
+        alone = math.hypot(a.standard_error, b.standard_error)
+        far = max(half, error * math.hypot(up, down) / alone)
     else:
         z = math.nan
         p_value = min(1.0, 2.0 * math.exp(-0.5 * k * (difference / width) ** 2))
-        half = width * math.sqrt(2.0 * math.log(2.0 / (1.0 - confidence)) / k)
-    low, high = max(difference - half, -width), min(difference + half, width)
-    return kind(*values, error, z, p_value, low, high, float(confidence))
+        half = far = width * math.sqrt(2.0 * math.log(2.0 / (1.0 - confidence)) / k)
+    halves = (half, far) if difference >= 0.0 else (far, half)
+    low, high = max(difference - halves[0], -width), min(difference + halves[1], width)
+    return kind(a.value, b.value, difference, error, z, p_value, low, high, confidence)
 
 
 def _sigmoid(t: float) -> float:

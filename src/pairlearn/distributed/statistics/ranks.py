@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 
 from pairlearn.distributed.statistics.base import State
-from pairlearn.metrics.delong import AUCInterval, Facts, delong_spread
-from pairlearn.metrics.metric import interval_of
+from pairlearn.metrics.delong import AUCInterval, Facts, auc_interval, delong_spread
 from pairlearn.typing import Mask, Vector
 
 #: Scores, whether positive, and weights (empty if all are one).
@@ -172,14 +171,7 @@ def exact_auc(states: Sequence[State], *, confidence: float = 0.95) -> AUCInterv
         downs.add(negatives, state["negative"], 2 * above)
         below += negatives
     auc = doubled / (2 * n_positive * n_negative)
-    return interval_of(
-        AUCInterval,
-        auc,
-        delong_spread(ups.facts, downs.facts),
-        min(n_positive, n_negative),
-        confidence,
-        reach=(1.0, 1.0),
-    )
+    return auc_interval(auc, delong_spread(ups.facts, downs.facts), confidence)
 
 
 class _Spread:
