@@ -208,8 +208,14 @@ class Sample:
         """Return the interval of a measured value."""
         spread = self.spread(found.influence, found.ceiling - found.floor)
         draws = None if found.draws is None else self.n_draws(found.draws)
-        student = self.groups is not None
-        return interval_of(found, spread, self.n_terms(found.n_terms), confidence, draws, student)
+        return interval_of(
+            found,
+            spread,
+            self.n_terms(found.n_terms),
+            confidence,
+            draws=draws,
+            n_groups=None if self.groups is None else int(self.groups.max()) + 1,
+        )
 
 
 class Metric(ABC):
@@ -420,21 +426,23 @@ def interval_of(
     spread: Spread | None,
     k: int,
     confidence: float,
-    draws: tuple[float, float] | None,
-    student: bool,
+    *,
+    draws: tuple[float, float] | None = None,
+    n_groups: int | None = None,
 ) -> Interval:
     """Return the interval of a measured value.
 
     A metric that states its reach has `score_limits`. A share of examples has `share_limits`, with
     the size `draws`. Others have limits that are symmetric on the logit scale, or bounds for k
-    independent terms if nothing varies. The last two take Student's quantile if `student` is true.
+    independent terms if nothing varies. With groups, a share has Student's quantile with
+    n_groups - 1 degrees of freedom, and the limits on the logit scale have it with those of the
+    spread: the number of groups that matter.
     """
     value, floor, width = found.value, found.floor, found.ceiling - found.floor
     share = (value - floor) / width
     miss, inside = 1.0 - confidence, 0.0 < share < 1.0
     error = math.nan if spread is None else spread.error
-    degrees = spread.degrees if spread is not None and student else math.inf
-    quantile = student_quantile(0.5 + 0.5 * confidence, degrees)
+    level = 0.5 + 0.5 * confidence
     if spread is not None and found.reach is not None:
         base = floor if found.base is None else found.base
         whole = found.ceiling - base
@@ -446,8 +454,10 @@ def interval_of(
         low, high = ((base + whole * end - floor) / width for end in (ends[0][0], ends[1][1]))
         low = max(low, 0.0)
     elif draws is not None and error >= 0.0:
+        quantile = student_quantile(level, math.inf if n_groups is None else n_groups - 1.0)
         low, high = share_limits(share, error / width, draws, quantile)
-    elif inside and error > 0.0:
+    elif spread is not None and inside and error > 0.0:
+        quantile = student_quantile(level, math.inf if n_groups is None else spread.degrees)
         logit = math.log(share) - math.log1p(-share)
         half = quantile * error / width / (share * (1.0 - share))
         low, high = _sigmoid(logit - half), _sigmoid(logit + half)
