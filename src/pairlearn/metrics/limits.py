@@ -231,7 +231,7 @@ def score_limits(
     >>> perfect = Spread(0.0, (Part(0.0, 0.0, 200.0), Part(0.0, 0.0, 10.0)))
     >>> low, high = score_limits(1.0, perfect, (1.0, 1.0), 0.95)
     >>> round(low, 3), high
-    (0.815, 1.0)
+    (0.77, 1.0)
     """
     sizes = [max(part.size / one, 1.0) for part, one in zip(spread.parts, reach, strict=True)]
     others = [min(sizes[:i] + sizes[i + 1 :]) for i in range(len(sizes))]

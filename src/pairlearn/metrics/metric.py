@@ -10,14 +10,13 @@ is the *influence* of example i. The variance of the value is estimated by the s
 infinitesimal jackknife); for examples in groups, by the sum over groups of the squared sum. Two
 scores of the same examples are compared by the differences of their influences, which include the
 covariance. For the AUC the influences are DeLong's placements, and the factor n_c / (n_c - 1) for
-each class c makes the variance DeLong's; with groups it is Obuchowski's, with G / (G - 1) for G
-groups and Student's quantile with G - 1 degrees of freedom.
+each class c makes the variance DeLong's; with groups it is Obuchowski's (see `spread_of`).
 
-Intervals are symmetric on the logit scale of the range of the metric, and stay inside it. If
-nothing varies (a perfect score, one example of a class, one group, all scores equal), there is no
-variance. Then bounds for a mean of k independent terms are used, where the metric states k: at the
-end of the range [(a/2)^(1/k), 1] or its mirror image, elsewhere Hoeffding's. For the AUC that is a
-theorem (see `roc_auc_interval`), for the other metrics a convention.
+The intervals of areas and of average precision are those of `pairlearn.metrics.limits`, which hold
+where few examples carry the variance. Others are symmetric on the logit scale of the range of the
+metric. If nothing varies there (a perfect score, one example of a class, all scores equal, or one
+group), bounds for a mean of k independent terms are used, where the metric states k: at the end of
+the range [(a/2)^(1/k), 1] or its mirror image, elsewhere Hoeffding's.
 
 References
 ----------
