@@ -4,8 +4,9 @@
 Scores are normal. Negatives have mean 0 and standard deviation 1; positives have the mean that
 gives the wanted AUC and the standard deviation 1 ("equal"), 1/2 ("narrow") or 2 ("wide"); "ties"
 are equal ones rounded to halves. Printed is, for each form of interval and each kind of scores, the
-lowest and the highest share of trials whose interval of level .95 holds the truth over all AUCs and
-sizes, and where the lowest is. The share of N trials has a standard deviation of .22 / sqrt(N).
+share of trials whose interval of level .95 holds the truth: its mean over all AUCs and sizes, the
+least and where it is, and the most. The share of N trials at one place has a standard deviation of
+.22 / sqrt(N), so the least of many places is a little too low and the most too high.
 """
 
 from __future__ import annotations
@@ -208,8 +209,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--form", action="append", choices=sorted(forms()), help="only this form")
     parser.add_argument("--all", action="store_true", help="print every place, too")
     options = parser.parse_args(arguments)
-    print("| interval of | scores | least | at AUC, sizes | most |")
-    print("| --- | --- | --- | --- | --- |")
+    print("| interval of | scores | mean | least | at AUC, sizes | most |")
+    print("| --- | --- | --- | --- | --- | --- |")
     for form in options.form or forms():
         found: dict[str, list[tuple[float, Cell]]] = {}
         for cell in cells(form):
