@@ -45,17 +45,22 @@ def test_few_examples_and_many(rng):
 
 
 def test_the_mean_of_intervals():
-    """Four independent parts of one kind: half the error of each."""
-    part = AUCInterval(0.8, 0.7, 0.87, 0.04, 0.95)
+    """Four independent parts of one kind: half the error of each, and four times the examples."""
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1], [60, 40])
+    part = roc_auc_interval(y, rng.normal(size=100) + y)
     mean = mean_auc_interval([part] * 4)
-    assert (mean.auc, mean.standard_error) == pytest.approx((0.8, 0.02))
-    logit = np.log(0.8 / 0.2)
-    half = 1.959963985 * 0.02 / 0.16
-    expected = 1 / (1 + np.exp(-(logit + np.array([-half, half]))))
-    assert (mean.low, mean.high) == pytest.approx(tuple(expected), abs=1e-9)
+    assert mean.auc == pytest.approx(part.auc)
+    assert mean.standard_error == pytest.approx(part.standard_error / 2)
+    ratio = (mean.high - mean.low) / (part.high - part.low)
+    assert 0.45 < ratio < 0.5  # half, and less of what is added for few examples
     assert mean_auc_interval([part]) is part
     perfect = roc_auc_interval([0, 0, 1, 1], [0.0, 0.1, 0.8, 0.9])
-    assert mean_auc_interval([perfect] * 3).low == pytest.approx(perfect.low)
+    found = mean_auc_interval([perfect] * 3)
+    assert (found.auc, found.high) == (1.0, 1.0)
+    assert perfect.low < found.low < 1.0
+    with pytest.raises(ValueError, match="has no spread; make every part by roc_auc_interval"):
+        mean_auc_interval([AUCInterval(0.8, 0.7, 0.87, 0.04, 0.95)] * 2)
 
 
 @pytest.mark.thorough

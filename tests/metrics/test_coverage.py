@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Intervals and bands cover a known truth as often as they say: 0.95, within 0.02.
 
-Of 4,000 trials the share that covers has a standard deviation of 0.0035. The bounds allow for a
-coverage that itself is 0.95 +- 0.015 and are then at least 1.4 of them away: the seeds are fixed,
-and a correct interval of exact coverage fails with probability below 1e-7.
+The grid of AUCs, sizes and kinds of scores is that of ``python -m benchmarks.coverage``, which
+prints its table. Of 4,000 trials the share that covers has a standard deviation of 0.0035. The
+bounds allow for a coverage that itself is 0.95 +- 0.015 and are then at least 1.4 of them away: the
+seeds are fixed, and a correct interval of exact coverage fails with probability below 1e-7.
 """
 
 import numpy as np
 import pytest
+from benchmarks.coverage import LEAST, MOST, SPREAD, Cell, cells, coverage, forms
 from scipy.stats import norm
 
 from pairlearn.metrics import (
@@ -23,9 +25,48 @@ from pairlearn.metrics import (
     roc_band,
 )
 
-pytestmark = pytest.mark.slow
-
 SHIFT = 1.5
+
+# Of 500 trials a share of .95 has a standard deviation of .01: the bound is 3 of them away. Logit
+# intervals of DeLong's variance cover .889, .833, .844 and .89 here.
+QUICK = [
+    Cell("AUC", "equal", 0.99, (30, 300)),
+    Cell("AUC", "ties", 0.95, (10, 200)),
+    Cell("two-way", "equal", 0.99, (30, 300)),
+    Cell("groups", "equal", 0.95, (10, 50, 5)),
+]
+
+
+@pytest.mark.parametrize("cell", QUICK, ids=str)
+def test_intervals_of_good_scores(cell):
+    share, above, below = coverage(cell, 500)
+    assert share >= 0.92
+    assert max(above, below) <= 0.05
+
+
+#: What the grid does not reach, and why: the docstrings and the guide say so.
+KNOWN = {
+    # a bend of recall where the top is as long as there are positives; less than one in the top
+    "enrichment": 0.80,
+    # less than one positive is expected in the part
+    ("partial AUC", "narrow"): 0.75,
+    ("partial AUC", "ties"): 0.88,
+    # five groups of positives, some of them far below all others
+    ("groups", "wide"): 0.86,
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", sorted(SPREAD))
+@pytest.mark.parametrize("form", sorted(forms()))
+def test_the_whole_grid(form, kind):
+    # 3 standard deviations of 500 trials below the promise
+    least = KNOWN.get((form, kind), KNOWN.get(form, LEAST[kind]))
+    slack = 3.0 * np.sqrt(least * (1.0 - least) / 500)
+    found = [coverage(cell, 500)[0] for cell in cells(form) if cell.kind == kind]
+    assert all(share >= least - slack for share in found)
+    if form == "AUC" and kind in ("equal", "ties"):
+        assert np.mean(found) <= MOST
 
 
 def true_value(metric, prevalence):
@@ -51,6 +92,7 @@ CASES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("metric", "fine", "prevalence", "n"), CASES, ids=repr)
 def test_intervals(metric, fine, prevalence, n):
     truth, rng, covered = true_value(fine, prevalence), np.random.default_rng(n), 0
@@ -61,6 +103,7 @@ def test_intervals(metric, fine, prevalence, n):
     assert 0.93 <= covered / 4000 <= 0.97
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("metric", [PartialAUC(), PartialAUC(0.2), AveragePrecision()], ids=repr)
 def test_intervals_of_groups(metric):
     truth, rng, covered = true_value(metric, 0.3), np.random.default_rng(1), 0
@@ -74,6 +117,7 @@ def test_intervals_of_groups(metric):
     assert 0.93 <= covered / 4000 <= 0.97
 
 
+@pytest.mark.slow
 def test_paired_tests_reject_as_rarely_as_they_say():
     rng = np.random.default_rng(2)
     rejected = np.zeros(3)
@@ -86,6 +130,7 @@ def test_paired_tests_reject_as_rarely_as_they_say():
     assert (np.abs(rejected / 4000 - 0.05) < 0.02).all()
 
 
+@pytest.mark.slow
 def test_hand_till():
     means = np.array([[0.0, 0.0], [1.2, 0.0], [0.0, 1.2]])
     pairs = ((0, 1), (0, 2), (1, 2))
@@ -100,6 +145,7 @@ def test_hand_till():
     assert 0.93 <= covered / 4000 <= 0.97
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "prevalence"), [(300, 0.3), (200, 0.15)])
 def test_bands(n, prevalence):
     # Of 1,000 trials the standard deviation is 0.007: 0.02 and three of those.
@@ -122,6 +168,7 @@ def test_bands(n, prevalence):
     assert (covered / 1000 >= 0.91).all()
 
 
+@pytest.mark.slow
 def test_calibration_limits():
     # Bonferroni is a bound: coverage may be higher.
     rng, covered = np.random.default_rng(5), 0
@@ -151,6 +198,7 @@ TOPS = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("k", "n", "kind"), TOPS)
 def test_the_top_of_the_list(k, n, kind):
     # A share of few examples has few values, and the coverage of any interval goes up and down

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import optimize, stats
 
 from pairlearn.metrics import compare_auc, roc_auc, roc_auc_interval
 
@@ -72,50 +73,137 @@ def test_interval_and_comparison_mirror(sample):
     assert back.low == -there.high
 
 
-def test_logit_interval_is_the_formula():
+def newcombe(t, p, q):
+    """Return the parts of Newcombe's variance: of p examples that meet q, and of these."""
+    c = (t / (2 - t) + 2 * t**2 / (1 + t)) / 2 - t**2
+    return [(c * (n - 1) + t * (1 - t) / 2) / (p * q) for n in (q, p)]
+
+
+def literal_limits(y, scores, confidence):
+    """Return the limits by the formulas of `pairlearn.metrics.limits`, over all pairs."""
+    up, down = scores[y == 1], scores[y == 0]
+    wins = (up[:, None] > down) + 0.5 * (up[:, None] == down)
+    a, p, q = wins.mean(), len(up), len(down)
+    parts, numbers = [], []
+    for x in (wins.mean(axis=1), wins.mean(axis=0)):
+        parts.append(x.var(ddof=1) / len(x))
+        ratios = [y.sum() ** 2 / (y**2).sum() for y in (x.max() - x, x - x.min()) if y.any()]
+        numbers.append(min(ratios, default=0.0))
+    centre = min(max(a, 0.5 / (p * q)), 1 - 0.5 / (p * q))
+    prior = newcombe(centre, p, q)
+    near = (4 * centre * (1 - centre)) ** 4
+    ends = []
+    for end, inner in ((0.0, a >= 0.5), (1.0, a < 0.5)):
+        k = 3.0 if inner else 1 + 2 * near
+        shrunk = [(e * v + k * n) / (e + k) for e, v, n in zip(numbers, parts, prior, strict=True)]
+        below = sum(s**2 / (e + 3) for s, e in zip(shrunk, numbers, strict=True))
+        student = stats.t.ppf(0.5 + confidence / 2, sum(shrunk) ** 2 / below)
+        z = stats.norm.ppf(0.5 + confidence / 2)
+        z += (1.0 if inner else near) * (student - z)
+
+        def outside(t, z=z, shrunk=shrunk):
+            rest = zip(newcombe(t, p, q), shrunk, prior, strict=True)
+            return (a - t) ** 2 - z**2 * sum(n * s / m for n, s, m in rest)
+
+        ends.append(end if a == end else optimize.brentq(outside, centre, end, xtol=1e-14))
+    return ends
+
+
+@pytest.mark.parametrize("confidence", [0.8, 0.95, 0.99])
+@pytest.mark.parametrize("shift", [-2.0, -0.5, 0.0, 0.3, 1.0, 2.0, 3.5, 9.0])
+def test_limits_are_those_of_the_formulas(shift, confidence):
     rng = np.random.default_rng(1)
-    y = np.repeat([0, 1], [40, 25])
-    scores = rng.normal(size=65) + y
-    (auc,), ((variance,),) = literal_variance(y, scores)
-    found = roc_auc_interval(y, scores, confidence=0.9)
-    half = 1.6448536269514722 * math.sqrt(variance) / (auc * (1 - auc))
-    logit = math.log(auc / (1 - auc))
-    assert found.low == pytest.approx(1 / (1 + math.exp(half - logit)), abs=1e-12)
-    assert found.high == pytest.approx(1 / (1 + math.exp(-half - logit)), abs=1e-12)
+    for p, q in ((10, 200), (25, 40), (2, 3)):
+        y = np.repeat([0, 1], [q, p])
+        for scores in (rng.normal(size=p + q) + shift * y, rng.integers(0, 4, p + q) + shift * y):
+            found = roc_auc_interval(y, scores, confidence=confidence)
+            wanted = literal_limits(y, scores, confidence)
+            assert (found.low, found.high) == pytest.approx(tuple(wanted), abs=1e-9)
 
 
-def test_comparison_is_the_normal_test():
+def test_limits_do_not_jump_at_one_half():
+    # Moving one pair of 6,400 across 1/2 moves the limits by about as much.
+    y = np.repeat([0, 1], 80)
+    scores = np.concatenate((np.arange(80.0), np.arange(80.0)))
+    a = roc_auc_interval(y, scores)
+    scores[-40] += 1.0
+    b = roc_auc_interval(y, scores)
+    assert a.auc == 0.5 < b.auc
+    assert abs(b.low - a.low) < 0.001
+    assert abs(b.high - a.high) < 0.001
+    assert a.low == pytest.approx(1.0 - a.high, abs=1e-12)
+
+
+def test_only_ranks_matter():
+    rng = np.random.default_rng(5)
+    y = np.repeat([0, 1], [50, 12])
+    scores = rng.normal(size=62) + y
+    assert roc_auc_interval(y, np.exp(3.0 * scores)) == roc_auc_interval(y, scores)
+
+
+def test_comparison_is_students_test():
     rng = np.random.default_rng(2)
     y = np.repeat([0, 1], [60, 30])
     a, b = rng.normal(size=90) + y, rng.normal(size=90) + 0.5 * y
     found = compare_auc(y, a, b)
+    total = below = 0.0
+    for ups in (True, False):
+        mine, others = (y == 1, y == 0) if ups else (y == 0, y == 1)
+        x = np.mean(a[mine][:, None] > a[others], axis=1)
+        x -= np.mean(b[mine][:, None] > b[others], axis=1)
+        e = min(d.sum() ** 2 / (d**2).sum() for d in (x.max() - x, x - x.min()))
+        part = x.var(ddof=1) / len(x)
+        total += part
+        below += part**2 / e
+    degrees = total**2 / below
     assert found.z == pytest.approx(found.difference / found.standard_error)
-    assert found.p_value == pytest.approx(math.erfc(abs(found.z) / math.sqrt(2)))
-    assert found.high - found.low == pytest.approx(2 * 1.959963984540054 * found.standard_error)
+    assert found.p_value == pytest.approx(2 * stats.t.sf(abs(found.z), degrees))
+    half = stats.t.ppf(0.975, degrees) * found.standard_error
+    assert found.difference > 0.0
+    assert found.difference - found.low == pytest.approx(half)
+    one, two = roc_auc_interval(y, a), roc_auc_interval(y, b)
+    skew = math.hypot(one.high - one.auc, two.auc - two.low) / math.hypot(
+        one.standard_error, two.standard_error
+    )
+    far = max(half, found.standard_error * skew)
+    assert found.high - found.difference == pytest.approx(far)
+
+
+def test_the_end_of_an_interval_is_where_the_test_rejects():
+    rng = np.random.default_rng(7)
+    y = np.repeat([0, 1], [80, 15])
+    for _ in range(40):
+        common, a, b = rng.normal(size=(3, 95))
+        found = compare_auc(y, common + a + 2.5 * y, common + b + y, confidence=0.9)
+        assert (found.p_value < 0.1) == (not found.low <= 0.0 <= found.high)
 
 
 class TestDegenerate:
     def test_perfect_separation_keeps_a_lower_limit(self):
         found = roc_auc_interval([0] * 5 + [1] * 8, range(13))
         assert (found.auc, found.high, found.standard_error) == (1.0, 1.0, 0.0)
-        assert found.low == pytest.approx(0.025**0.2)
+        assert 0.4 < found.low < 0.8
         upside_down = roc_auc_interval([1] * 5 + [0] * 8, range(13))
         assert (upside_down.auc, upside_down.low) == (0.0, 0.0)
-        assert upside_down.high == pytest.approx(1 - 0.025**0.2)
+        assert upside_down.high == pytest.approx(1 - found.low)
+        more = roc_auc_interval([0] * 50 + [1] * 80, range(130))
+        assert found.low < more.low < 1.0
 
-    def test_one_example_of_a_class_says_nothing(self):
+    def test_one_example_of_a_class_says_little(self):
         found = roc_auc_interval([1, 0, 0, 0], [2, 1, 3, 0])
-        assert (found.low, found.high) == (0.0, 1.0)
+        assert found.low < 0.15
+        assert found.high > 0.95
         assert math.isnan(found.standard_error)
         both = compare_auc([1, 0, 0, 0], [2, 1, 3, 0], [3, 1, 2, 0])
         assert math.isnan(both.z)
         assert both.p_value == 1.0
 
-    def test_constant_scores_get_hoeffdings_interval(self):
+    def test_constant_scores_get_newcombes_interval(self):
         found = roc_auc_interval(np.repeat([0, 1], 200), np.ones(400))
-        half = math.sqrt(math.log(40) / 400)
         assert (found.auc, found.standard_error) == (0.5, 0.0)
-        assert (found.low, found.high) == pytest.approx((0.5 - half, 0.5 + half))
+        z, t = stats.t.ppf(0.975, 6), found.low
+        assert (0.5 - t) ** 2 == pytest.approx(z**2 * sum(newcombe(t, 200, 200)))
+        assert found.high == pytest.approx(1.0 - t)
 
     def test_equal_rankings_do_not_differ(self):
         y, a = np.repeat([0, 1], 10), np.arange(20) % 7
@@ -135,7 +223,7 @@ class TestDegenerate:
 
 
 # With coverage exactly p, N independent intervals cover Binomial(N, p) times. The bounds below are
-# p - 0.012 and p + 0.02 (logit intervals err on the wide side), at least 3.5 standard deviations of
+# p - 0.012 and p + 0.02 (these intervals err on the wide side), at least 3.5 standard deviations of
 # that count away from p: a correct interval fails with probability below 1e-3.
 @pytest.mark.thorough
 def test_interval_covers_the_true_auc_as_often_as_it_says():

@@ -5,7 +5,7 @@ import numpy as np
 
 from pairlearn.metrics._curve import corners
 from pairlearn.metrics.auc import doubled_ranks, doubled_wins
-from pairlearn.metrics.metric import share_limits
+from pairlearn.metrics.limits import share_limits
 
 
 def test_corners():

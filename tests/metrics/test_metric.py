@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 from sklearn import metrics as sk
 
 from pairlearn.metrics import (
@@ -24,7 +25,7 @@ from pairlearn.metrics import (
     compare_auc,
     roc_auc_interval,
 )
-from pairlearn.metrics.metric import share_limits
+from pairlearn.metrics.limits import share_limits
 
 TWO_CLASSES = [
     PartialAUC(),
@@ -296,3 +297,104 @@ def test_intervals_of_the_top_in_their_units():
     groups = np.repeat(np.arange(400), 4)
     four = PrecisionAt(80).interval(np.repeat(y, 4), np.repeat(scores, 4), groups=groups)
     assert (four.low, four.high) == pytest.approx((p.low, p.high), abs=0.02)
+
+
+def literal_obuchowski(y, scores, groups):
+    """Return the variance of a clustered AUC, equations of Obuchowski (1997), over all pairs."""
+    up, down = scores[y == 1], scores[y == 0]
+    wins = (up[:, None] > down) + 0.5 * (up[:, None] == down)
+    auc, m, n = wins.mean(), len(up), len(down)
+    names = np.unique(groups)
+    of_up = [np.sum(wins.mean(axis=1)[groups[y == 1] == g] - auc) for g in names]
+    of_down = [np.sum(wins.mean(axis=0)[groups[y == 0] == g] - auc) for g in names]
+    i10, i01, i = len(set(groups[y == 1])), len(set(groups[y == 0])), len(names)
+    s10 = i10 / ((i10 - 1) * m) * np.sum(np.square(of_up))
+    s01 = i01 / ((i01 - 1) * n) * np.sum(np.square(of_down))
+    s11 = i / (i - 1) * np.sum(np.multiply(of_up, of_down))
+    return s10 / m + s01 / n + 2 * s11 / (m * n)
+
+
+@pytest.mark.parametrize("mixed", [False, True])
+def test_grouped_variance_is_obuchowskis(mixed):
+    rng = np.random.default_rng(8)
+    groups = np.sort(rng.integers(0, 9, 60))
+    y = rng.integers(0, 2, 60) if mixed else (groups < 3).astype(int)
+    scores = np.round(rng.normal(size=60) + y + 0.7 * rng.normal(size=9)[groups], 1)
+    found = PartialAUC().interval(y, scores, groups=groups)
+    assert found.standard_error**2 == pytest.approx(literal_obuchowski(y, scores, groups))
+    # Each example a group of its own: the interval without groups.
+    alone = PartialAUC().interval(y, scores, groups=np.arange(60))
+    plain = PartialAUC().interval(y, scores)
+    assert (alone.low, alone.high) == pytest.approx((plain.low, plain.high), abs=1e-12)
+    assert alone.standard_error == pytest.approx(plain.standard_error, abs=1e-14)
+
+
+def test_degrees_of_freedom_count_the_groups_that_matter():
+    # Groups of one class: Satterthwaite's degrees from the ratios of the sums of each group.
+    rng = np.random.default_rng(9)
+    groups = np.repeat(np.arange(12), 4)
+    y = (groups < 4).astype(int)
+    p = np.clip(0.3 + 0.3 * y + 0.2 * rng.normal(size=12)[groups], 0.01, 0.99)
+    p = np.clip(p + 0.05 * rng.normal(size=48), 0.0, 1.0)
+    found = BrierScore().interval(y, p, groups=groups)
+    total = below = 0.0
+    value = np.mean((p - y) ** 2)
+    for label in (0, 1):
+        psi = ((p - y) ** 2 - value)[y == label] / 48
+        sums, d = psi.reshape(-1, 4).sum(axis=1), [psi.max() - psi, psi - psi.min()]
+        d = [x.reshape(-1, 4).sum(axis=1) for x in d]
+        part = (sums**2).sum() * len(sums) / (len(sums) - 1)
+        total += part
+        below += part**2 / min(x.sum() ** 2 / (x**2).sum() for x in d)
+    assert found.standard_error == pytest.approx(math.sqrt(total))
+    half = stats.t.ppf(0.975, total**2 / below) * found.standard_error / (value * (1 - value))
+    logit = math.log(value / (1 - value))
+    assert found.low == pytest.approx(1 / (1 + math.exp(half - logit)))
+    assert found.high == pytest.approx(1 / (1 + math.exp(-half - logit)))
+    # A share of the top has Student's quantile for all groups.
+    top = PrecisionAt(8).measure(y, p, np.ones(48))
+    sums = np.bincount(groups, top.draws)
+    size = 8**2 / float(sums @ sums), 8.0
+    share = PrecisionAt(8).interval(y, p, groups=groups)
+    wanted = share_limits(share.value, share.standard_error, size, stats.t.ppf(0.975, 11))
+    assert (share.low, share.high) == pytest.approx(wanted)
+
+
+def test_a_bound_for_hand_till_counts_the_rarest_pair():
+    y = np.repeat([0, 1, 2], [3, 8, 20])
+    right = np.column_stack([y, y, y]).astype(float)
+    found = HandTill(pairs=True).compare(y, right, -right)
+    assert (found.difference, found.standard_error) == (1.0, 0.0)
+    assert found.p_value == pytest.approx(2.0 * math.exp(-0.5 * 3))
+
+
+def test_hand_till_of_two_classes_is_the_auc():
+    rng = np.random.default_rng(10)
+    y = np.repeat([0, 1], [40, 12])
+    scores = rng.normal(size=52) + 2.0 * y
+    two = HandTill(pairs=True).interval(y, scores[:, None])
+    one = roc_auc_interval(y, scores)
+    assert (two.low, two.high) == pytest.approx((one.low, one.high))
+
+
+def test_two_way_areas_keep_their_range():
+    y, scores = np.repeat([0, 1], [40, 8]), np.arange(48.0)
+    low = PartialAUC(0.3, 0.5, standardised=False).interval(y, -scores)
+    assert (low.value, low.low) == (0.0, 0.0)
+    assert 0.0 < low.high < 0.15
+    high = PartialAUC(0.3, 0.5).interval(y, scores)
+    assert high.value == high.high == pytest.approx(1.0)
+
+
+def test_average_precision_is_too_high_for_few_positives():
+    """The lower limit starts from a value in which no positive counts itself."""
+    rng = np.random.default_rng(11)
+    y = np.repeat([0, 1], [500, 6])
+    scores = rng.normal(size=506) + y
+    found = AveragePrecision().measure(y, scores, np.ones(506))
+    up, down = scores[y == 1], scores[y == 0]
+    above = np.array([(up > s).sum() for s in up]) * 6 / 5
+    beaten = np.array([(down > s).sum() for s in up])
+    without = np.mean(above / np.maximum(above + beaten, 1e-300))
+    wanted = found.value - (1 - found.value) * (found.value - without)
+    assert found.cautious == pytest.approx(wanted)

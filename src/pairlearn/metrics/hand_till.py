@@ -131,4 +131,11 @@ class HandTill(Metric):
                 "compare."
             )
         value = float(np.mean([one.value for one in found]))
-        return Measured(value, influence / len(found), min(one.n_terms for one in found))
+        # an example takes part in 2 of K pairs of classes
+        n_present = len(present)
+        return Measured(
+            value,
+            influence / len(found),
+            min(one.n_terms for one in found),
+            reach=(4.0 / n_present**2,) * n_present,
+        )

@@ -10,14 +10,13 @@ is the *influence* of example i. The variance of the value is estimated by the s
 infinitesimal jackknife); for examples in groups, by the sum over groups of the squared sum. Two
 scores of the same examples are compared by the differences of their influences, which include the
 covariance. For the AUC the influences are DeLong's placements, and the factor n_c / (n_c - 1) for
-each class c makes the variance DeLong's; with groups it is Obuchowski's, with G / (G - 1) for G
-groups and Student's quantile with G - 1 degrees of freedom.
+each class c makes the variance DeLong's; with groups it is Obuchowski's (see `spread_of`).
 
-Intervals are symmetric on the logit scale of the range of the metric, and stay inside it. If
-nothing varies (a perfect score, one example of a class, one group, all scores equal), there is no
-variance. Then bounds for a mean of k independent terms are used, where the metric states k: at the
-end of the range [(a/2)^(1/k), 1] or its mirror image, elsewhere Hoeffding's. For the AUC that is a
-theorem (see `roc_auc_interval`), for the other metrics a convention.
+The intervals of areas and of average precision are those of `pairlearn.metrics.limits`, which hold
+where few examples carry the variance. Others are symmetric on the logit scale of the range of the
+metric. If nothing varies there (a perfect score, one example of a class, all scores equal, or one
+group), bounds for a mean of k independent terms are used, where the metric states k: at the end of
+the range [(a/2)^(1/k), 1] or its mirror image, elsewhere Hoeffding's.
 
 References
 ----------
@@ -30,14 +29,21 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pairlearn.metrics._inputs import check_scores, is_positive
+from pairlearn.metrics.limits import (
+    Spread,
+    score_limits,
+    share_limits,
+    spread_of,
+    student_quantile,
+)
 from pairlearn.typing import Mask, Vector
 from pairlearn.validation import check_fraction, check_weights
 
@@ -113,7 +119,6 @@ class Comparison:
     confidence: float
 
 
-AnyInterval = TypeVar("AnyInterval", bound=Interval)
 AnyComparison = TypeVar("AnyComparison", bound=Comparison)
 
 
@@ -131,6 +136,14 @@ class Measured:
         The number of independent terms in the value, for bounds if nothing varies.
     floor, ceiling : float
         The range of the metric on this sample.
+    reach : sequence of float, optional
+        For each class, in the order of the labels: how much one of n examples of it can change the
+        value at most, in units of (ceiling - base) / n. The interval is then that of
+        `pairlearn.metrics.limits`, which holds with few examples too; it is 1 for the AUC.
+    base : float, optional
+        The value at which nothing varies any more, if it lies below the floor.
+    cautious : float, optional
+        The value without its bias upwards; the lower limit is that of this value.
     draws : ndarray of shape (n,), optional
         If the value is a share of some examples: the weight of each of these examples. The interval
         is then that of a share, see `share_limits`.
@@ -148,6 +161,9 @@ class Measured:
     n_terms: int
     floor: float = 0.0
     ceiling: float = 1.0
+    reach: Sequence[float] | None = None
+    base: float | None = None
+    cautious: float | None = None
     draws: Vector | None = None
 
 
@@ -161,19 +177,14 @@ class Sample:
     #: Codes of the groups, or None if every example is its own group.
     groups: NDArray[np.int64] | None
 
-    def standard_error(self, influence: Vector) -> float:
-        """Return the root of the sum of squared influences."""
-        if self.groups is not None:
-            n_groups = int(self.groups.max()) + 1
-            if n_groups < 2:
-                return math.nan
-            sums = np.bincount(self.groups, influence)
-            return math.sqrt(float(sums @ sums) * n_groups / (n_groups - 1.0))
-        _, members, counts = np.unique(self.labels, return_inverse=True, return_counts=True)
-        if counts.min() < 2:
-            return math.nan
-        squares = np.bincount(members, influence**2)
-        return math.sqrt(float(squares @ (counts / (counts - 1.0))))
+    def spread(self, influence: Vector, width: float) -> Spread | None:
+        """Return the spread of a value with these influences; None if there is a single group."""
+        return spread_of(self.members, influence, self.weight, self.groups, width)
+
+    @property
+    def members(self) -> NDArray[np.intp]:
+        """The class of each example, in the order of the labels."""
+        return np.asarray(np.unique(self.labels, return_inverse=True)[1])
 
     def n_draws(self, draws: Vector) -> tuple[float, float]:
         """Return bounds on the number of equal and independent examples with this total weight.
@@ -188,14 +199,22 @@ class Sample:
         sums = np.bincount(self.groups, draws)
         return total**2 / float(sums @ sums), most
 
-    @property
-    def n_degrees(self) -> int | None:
-        """Degrees of freedom of Student's distribution; None for the normal one, without groups."""
-        return None if self.groups is None else int(self.groups.max())
-
     def n_terms(self, n_terms: int) -> int:
         """Return the number of independent terms, at most the number of groups."""
         return n_terms if self.groups is None else min(n_terms, int(self.groups.max()) + 1)
+
+    def interval(self, found: Measured, confidence: float) -> Interval:
+        """Return the interval of a measured value."""
+        spread = self.spread(found.influence, found.ceiling - found.floor)
+        draws = None if found.draws is None else self.n_draws(found.draws)
+        return interval_of(
+            found,
+            spread,
+            self.n_terms(found.n_terms),
+            confidence,
+            draws=draws,
+            n_groups=None if self.groups is None else int(self.groups.max()) + 1,
+        )
 
 
 class Metric(ABC):
@@ -296,16 +315,7 @@ class Metric(ABC):
         check_fraction("confidence", confidence)
         sample = self.checked_sample(y, {"scores": scores}, sample_weight, groups)
         found = self.measure(sample.labels, sample.scores[0], sample.weight)
-        return interval_of(
-            Interval,
-            found.value,
-            sample.standard_error(found.influence),
-            sample.n_terms(found.n_terms),
-            confidence,
-            bounds=(found.floor, found.ceiling),
-            n_degrees=sample.n_degrees,
-            draws=None if found.draws is None else sample.n_draws(found.draws),
-        )
+        return sample.interval(found, confidence)
 
     def compare(
         self,
@@ -339,17 +349,18 @@ class Metric(ABC):
         given = {"scores_a": scores_a, "scores_b": scores_b}
         sample = self.checked_sample(y, given, sample_weight, groups)
         a, b = (self.measure(sample.labels, scores, sample.weight) for scores in sample.scores)
+        width = max(a.ceiling, b.ceiling) - min(a.floor, b.floor)
         influence = a.influence - b.influence
         # equal up to rounding is equal: the ratio of two rounding errors would be a false p-value
         noise = 1e-12 * (np.abs(a.influence).max() + np.abs(b.influence).max())
+        influence = np.where(np.abs(influence) <= noise, 0.0, influence)
         return comparison_of(
             Comparison,
-            (a.value, b.value, a.value - b.value),
-            sample.standard_error(np.where(np.abs(influence) <= noise, 0.0, influence)),
+            (sample.interval(a, confidence), sample.interval(b, confidence)),
+            a.value - b.value,
+            sample.spread(influence, width),
             sample.n_terms(min(a.n_terms, b.n_terms)),
-            confidence,
-            width=max(a.ceiling, b.ceiling) - min(a.floor, b.floor),
-            n_degrees=sample.n_degrees,
+            width=width,
         )
 
     def checked_sample(
@@ -410,29 +421,44 @@ class TwoClassMetric(Metric):
 
 
 def interval_of(
-    kind: type[AnyInterval],
-    value: float,
-    error: float,
+    found: Measured,
+    spread: Spread | None,
     k: int,
     confidence: float,
     *,
-    bounds: tuple[float, float] = (0.0, 1.0),
-    n_degrees: int | None = None,
     draws: tuple[float, float] | None = None,
-) -> AnyInterval:
-    """Return an interval: logit where something varies, bounds for k independent terms elsewhere.
+    n_groups: int | None = None,
+) -> Interval:
+    """Return the interval of a measured value.
 
-    `n_degrees` asks for Student's quantile instead of the normal one. `draws` says that the value
-    is a share of examples, and is the `size` of `share_limits`.
+    A metric that states its reach has `score_limits`. A share of examples has `share_limits`, with
+    the size `draws`. Others have limits that are symmetric on the logit scale, or bounds for k
+    independent terms if nothing varies. With groups, a share has Student's quantile with
+    n_groups - 1 degrees of freedom, and the limits on the logit scale have it with those of the
+    spread: the number of groups that matter.
     """
-    floor, width = bounds[0], bounds[1] - bounds[0]
+    value, floor, width = found.value, found.floor, found.ceiling - found.floor
     share = (value - floor) / width
     miss, inside = 1.0 - confidence, 0.0 < share < 1.0
-    if draws is not None and error >= 0.0:
-        low, high = share_limits(share, error / width, draws, _quantile(confidence, n_degrees))
-    elif inside and error > 0.0:
+    error = math.nan if spread is None else spread.error
+    level = 0.5 + 0.5 * confidence
+    if spread is not None and found.reach is not None:
+        base = floor if found.base is None else found.base
+        whole = found.ceiling - base
+        starts = value if found.cautious is None else found.cautious, value
+        ends = [
+            score_limits((one - base) / whole, spread.scaled(1.0 / whole), found.reach, confidence)
+            for one in starts
+        ]
+        low, high = ((base + whole * end - floor) / width for end in (ends[0][0], ends[1][1]))
+        low = max(low, 0.0)
+    elif draws is not None and error >= 0.0:
+        quantile = student_quantile(level, math.inf if n_groups is None else n_groups - 1.0)
+        low, high = share_limits(share, error / width, draws, quantile)
+    elif spread is not None and inside and error > 0.0:
+        quantile = student_quantile(level, math.inf if n_groups is None else spread.degrees)
         logit = math.log(share) - math.log1p(-share)
-        half = _quantile(confidence, n_degrees) * error / width / (share * (1.0 - share))
+        half = quantile * error / width / (share * (1.0 - share))
         low, high = _sigmoid(logit - half), _sigmoid(logit + half)
     elif inside:
         half = math.sqrt(math.log(2.0 / miss) / (2.0 * k))
@@ -442,79 +468,57 @@ def interval_of(
         low, high = (limit, 1.0) if share >= 1.0 else (0.0, 1.0 - limit)
     # Rounding must not push the estimate out of its interval.
     low, high = min(floor + width * low, value), max(floor + width * high, value)
-    return kind(value, low, high, error, float(confidence))
+    return Interval(value, low, high, error, float(confidence))
 
 
 def comparison_of(
     kind: type[AnyComparison],
-    values: tuple[float, float, float],
-    error: float,
+    both: tuple[Interval, Interval],
+    difference: float,
+    spread: Spread | None,
     k: int,
-    confidence: float,
     *,
     width: float = 1.0,
-    n_degrees: int | None = None,
 ) -> AnyComparison:
-    """Return a paired test of two values, given with their difference.
+    r"""Return a paired test of two values, given with the spread of their difference.
 
-    It goes by the standard error, or where there is none by Hoeffding's bound for k terms.
+    It is Student's test with the degrees of freedom of the spread, or where nothing varies
+    Hoeffding's bound for k terms. The end of the interval on the side of 0 belongs to the test: it
+    is 0 if the p-value is 1 - confidence. The other end takes over how skewed the intervals of both
+    values are: for a difference a - b > 0 its distance is at least
+
+    .. math:: s \sqrt{\frac{(u_a - a)^2 + (b - l_b)^2}{s_a^2 + s_b^2}},
+
+    with s, s_a and s_b the standard errors of the difference and of both values. So a value that is
+    too high because its losses are rare does not make the difference too sure. For independent
+    values this is the interval of Zou and Donner.
+
+    References
+    ----------
+    G. Zou and A. Donner, Construction of confidence limits about effect measures: a general
+    approach, Statistics in Medicine 27, 2008.
     """
-    difference = values[2]
-    if error > 0.0:
+    a, b = both
+    confidence = a.confidence
+    error = math.nan if spread is None else spread.error
+    if spread is not None and error > 0.0:
+        from scipy.special import stdtr
+
         z = difference / error
-        p_value = _p_value(z, n_degrees)
-        half = _quantile(confidence, n_degrees) * error
+        p_value = 2.0 * float(stdtr(spread.degrees, -abs(z)))
+        half = student_quantile(0.5 + 0.5 * confidence, spread.degrees) * error
+        up, down = a.high - a.value, b.value - b.low
+        if difference < 0.0:
+            up, down = a.value - a.low, b.high - b.value
+        alone = math.hypot(a.standard_error, b.standard_error)
+        far = max(half, error * math.hypot(up, down) / alone)
     else:
         z = math.nan
         p_value = min(1.0, 2.0 * math.exp(-0.5 * k * (difference / width) ** 2))
-        half = width * math.sqrt(2.0 * math.log(2.0 / (1.0 - confidence)) / k)
-    low, high = max(difference - half, -width), min(difference + half, width)
-    return kind(*values, error, z, p_value, low, high, float(confidence))
-
-
-def _quantile(confidence: float, n_degrees: int | None) -> float:
-    """Return the two-sided quantile: normal, or Student's."""
-    level = 0.5 + 0.5 * confidence
-    if n_degrees is None:
-        return NormalDist().inv_cdf(level)
-    from scipy.special import stdtrit
-
-    return float(stdtrit(n_degrees, level))
-
-
-def _p_value(z: float, n_degrees: int | None) -> float:
-    """Return the two-sided p-value of a ratio, by the same distribution."""
-    if n_degrees is None:
-        return math.erfc(abs(z) / math.sqrt(2.0))
-    from scipy.special import stdtr
-
-    return 2.0 * float(stdtr(n_degrees, -abs(z)))
-
-
-def share_limits(
-    share: float, error: float, size: tuple[float, float], z: float
-) -> tuple[float, float]:
-    r"""Return the limits of a share whose variance is partly that of a binomial.
-
-    Wilson's score interval holds the shares p with
-
-    .. math:: (share - p)^2 \le z^2 \, (p (1 - p) / m + excess).
-
-    The binomial part of the variance depends on p; `excess`, the rest of the estimated variance,
-    is constant. The number of independent draws m, from ``size[0]`` to ``size[1]``, is the one that
-    explains the standard error best.
-    """
-    spread = share * (1.0 - share)
-    m = size[0]
-    if error > 0.0:
-        m = min(max(spread / error**2, size[0]), size[1])
-    excess = max(error**2 - spread / m, 0.0)
-    shift = z * z / m
-    middle = (share + 0.5 * shift) / (1.0 + shift)
-    # the roots of (1 + shift) p^2 - (2 share + shift) p + share^2 - z^2 excess
-    constant = (share * share - z * z * excess) / (1.0 + shift)
-    half = math.sqrt(max(middle * middle - constant, 0.0))
-    return max(middle - half, 0.0), min(middle + half, 1.0)
+        half = far = width * math.sqrt(2.0 * math.log(2.0 / (1.0 - confidence)) / k)
+    halves = (half, far) if difference >= 0.0 else (far, half)
+    low, high = max(difference - halves[0], -width), min(difference + halves[1], width)
+    return kind(a.value, b.value, difference, error, z, p_value, low, high, confidence)
 
 
 def _sigmoid(t: float) -> float:

@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 
 from pairlearn.distributed.statistics.base import State
-from pairlearn.metrics.delong import AUCInterval
-from pairlearn.metrics.metric import interval_of
+from pairlearn.metrics.delong import AUCInterval, Facts, auc_interval, delong_spread
 from pairlearn.typing import Mask, Vector
 
 #: Scores, whether positive, and weights (empty if all are one).
@@ -172,17 +171,11 @@ def exact_auc(states: Sequence[State], *, confidence: float = 0.95) -> AUCInterv
         downs.add(negatives, state["negative"], 2 * above)
         below += negatives
     auc = doubled / (2 * n_positive * n_negative)
-    error = math.nan
-    if min(n_positive, n_negative) >= 2:
-        error = math.sqrt(
-            ups.variance / (2 * n_negative) ** 2 / n_positive
-            + downs.variance / (2 * n_positive) ** 2 / n_negative
-        )
-    return interval_of(AUCInterval, auc, error, min(n_positive, n_negative), confidence)
+    return auc_interval(auc, delong_spread(ups.facts, downs.facts), confidence)
 
 
 class _Spread:
-    """The variance of numbers of wins, range after range."""
+    """Facts about numbers of wins, range after range."""
 
     def __init__(self) -> None:
         self.n, self.mean, self.squares = 0, 0.0, 0.0
@@ -200,8 +193,9 @@ class _Spread:
         self.low, self.high = min(self.low, low + shift), max(self.high, high + shift)
 
     @property
-    def variance(self) -> float:
-        return 0.0 if self.low == self.high else self.squares / (self.n - 1)
+    def facts(self) -> Facts:
+        squares = 0.0 if self.low == self.high else self.squares
+        return self.n, self.mean, squares, self.low, self.high
 
 
 def _weighted(states: Sequence[State], confidence: float) -> AUCInterval:
