@@ -255,8 +255,10 @@ CONTESTANTS = (
     Contestant("ours, hats", ours, _same, {"features": "hats", "secure": False}),
     Contestant(
         "DP-EBM", boosting, _boosting_budget, {},
-        grid=tuple(
-            {"max_rounds": 30, "learning_rate": 0.1, "max_bins": bins} for bins in (8, 32)
+        grid=(
+            {"max_rounds": 10, "learning_rate": 0.3, "max_bins": 8},
+            {"max_rounds": 30, "learning_rate": 0.1, "max_bins": 8},
+            {"max_rounds": 50, "learning_rate": 0.2, "max_bins": 32},
         ),
         needs={"interpret": "interpret-core"},
     ),
@@ -275,6 +277,7 @@ CONTESTANTS = (
         needs=_TORCH,
     ),
     Contestant(
-        "Opacus network", descent, _descent_noise, {**_STEPS, "n_hidden": 16}, needs=_TORCH,
+        "Opacus network", descent, _descent_noise, {**_STEPS, "n_hidden": 16},
+        grid=({"rate": 0.1, "n_steps": 100, "step_size": 3.0, "n_hidden": 16},), needs=_TORCH,
     ),
 )  # fmt: skip

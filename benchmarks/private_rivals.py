@@ -39,8 +39,8 @@ from benchmarks.private_auc import rounded_bounds
 from benchmarks.private_contestants import CONTESTANTS, Budget, Contestant, Table
 
 SETS = (
-    "diabetes", "german.numer", "magic_scale", "a9a", "ijcnn1", "mnist",
-    "abalone-17_vs_7-8-9-10", "car-good", "letter.scale rare",
+    "diabetes", "german.numer", "magic_scale", "ijcnn1", "mnist",
+    "abalone-17_vs_7-8-9-10", "car-good", "letter.scale rare", "a9a",
 )  # fmt: skip
 SIZES = (256, 1000, 5000, 20_000, 50_000)
 EPSILONS = (0.5, 1.0, 2.0)
@@ -295,7 +295,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--n", type=int, nargs="+", default=SIZES, help="training rows")
     parser.add_argument("--epsilon", type=float, nargs="+", default=EPSILONS)
-    parser.add_argument("--splits", type=int, default=5)
+    parser.add_argument("--splits", type=int, default=4)
     parser.add_argument("--methods", nargs="+", choices=names, default=names, metavar="NAME")
     parser.add_argument("--no-grid", action="store_true", help="without the best of a grid")
     parser.add_argument("--jobs", type=int, default=2, help="processes of one thread each")
@@ -327,6 +327,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     def say(*more: str) -> None:
         lines.extend(more)
         print("\n".join(more), flush=True)
+        if options.markdown is not None:
+            options.markdown.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
     for name, problem in problems.items():
         say(f"{name}: {problem}; make bench-private has an environment with all of them", "")
@@ -342,8 +344,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         say("", *times(cells))
         if len(present) > 1:
             say("", *outcomes(cells, present))
-    if options.markdown is not None:
-        options.markdown.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return 0
 
 
