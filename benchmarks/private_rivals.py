@@ -26,7 +26,7 @@ import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -302,24 +302,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--markdown", type=Path, help="also write the tables to this file")
     options = parser.parse_args(arguments)
     for option in ("n", "epsilon", "splits", "jobs"):
-        if np.min(getattr(options, option)) <= 0:
+        if not 0 < np.min(getattr(options, option)) < np.inf:
             parser.error(f"--{option} must be positive, got {getattr(options, option)}.")
     which = [
-        Contestant(c.name, c.fit, c.account, c.setting, () if options.no_grid else c.grid, c.needs)
+        replace(c, grid=()) if options.no_grid else c
         for c in CONTESTANTS
         if c.name in options.methods
     ]
     problems = {c.name: problem for c in which if (problem := c.problem())}
     present = [c for c in which if c.name not in problems]
     if not present:
-        parser.error(
-            f"none of {', '.join(options.methods)} is installed; pip install -e .[rivals]."
-        )
+        parser.error(f"no method can run: {problems}; make bench-private installs all of them.")
     if options.data is None:
-        tasks = [task for task in shipped() if options.sets is None or task.name in options.sets]
-        if not tasks:
-            known = ", ".join(task.name for task in shipped())
-            parser.error(f"without --data, --sets takes some of {known}; got {options.sets}.")
+        known = {task.name: task for task in shipped()}
+        if unknown := set(options.sets or ()) - set(known):
+            parser.error(f"without --data, --sets takes {', '.join(known)}; got {sorted(unknown)}.")
+        tasks = [known[name] for name in options.sets or known]
     else:
         tasks = [read_set(options.data, name) for name in options.sets or SETS]
     lines: list[str] = []
