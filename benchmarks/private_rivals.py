@@ -44,7 +44,7 @@ SETS = (
 )  # fmt: skip
 SIZES = (256, 1000, 5000, 20_000, 50_000)
 EPSILONS = (0.5, 1.0, 2.0)
-#: Differences below this, or below two standard errors, count as ties.
+#: Differences below this, or within Student's 95 % interval over the splits, count as ties.
 CLEAR = 0.003
 #: Splits of larger training sets are a third.
 MANY_ROWS = 1000
@@ -253,6 +253,16 @@ def times(cells: Sequence[Cell]) -> list[str]:
     return lines
 
 
+def margin(gap: Any) -> Any:
+    """Return what a mean difference must exceed: `CLEAR`, and Student's 95 % interval."""
+    from scipy.stats import t
+
+    k = len(gap)
+    if k < 2:
+        return np.inf
+    return np.maximum(CLEAR, t.ppf(0.975, k - 1) * gap.std(axis=0, ddof=1) / np.sqrt(k))
+
+
 def outcomes(cells: Sequence[Cell], present: Sequence[Contestant]) -> list[str]:
     """Return mean differences of the first method to the others, wins, ties and losses by n."""
     first = present[0]
@@ -271,9 +281,7 @@ def outcomes(cells: Sequence[Cell], present: Sequence[Contestant]) -> list[str]:
             for cell in (cell for cell in cells if cell.n == n):
                 gap = cell.fixed(first.name) - values(cell)
                 mean = gap.mean(axis=0)
-                error = gap.std(axis=0, ddof=1) / np.sqrt(len(gap)) if len(gap) > 1 else 0.0 * mean
-                clear = np.abs(mean) > np.maximum(CLEAR, 2.0 * error)
-                for won in np.where(clear, np.sign(mean), 0.0):
+                for won in np.where(np.abs(mean) > margin(gap), np.sign(mean), 0.0):
                     counts[1 - int(won)] += 1
                 gaps += mean.tolist()
             row.append(f"{np.mean(gaps):+.3f}")

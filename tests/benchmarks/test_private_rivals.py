@@ -140,6 +140,8 @@ def test_wins_and_losses_need_more_than_noise():
     noisy = cell_of([[0.8, 0.7], [0.6, 0.9]], [[0.7, 0.8], [0.68, 0.81]])
     lines = outcomes([clear, noisy], [ours, a_rival()])
     assert lines[-1] == "| rival | +0.001 | 1 : 2 : 1 |"
+    one_split = cell_of([[0.8, 0.7]], [[0.5, 0.9]])
+    assert outcomes([one_split], [ours, a_rival()])[-1] == "| rival | +0.050 | 0 : 2 : 0 |"
 
 
 def test_sizes_splits_and_cells():
