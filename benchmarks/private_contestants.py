@@ -31,6 +31,7 @@ from __future__ import annotations
 
 import functools
 import importlib.util
+import math
 import time
 import warnings
 from collections.abc import Callable, Mapping
@@ -194,19 +195,21 @@ def noise_multiplier(epsilon: float, delta: float, rate: float, n_steps: int) ->
     )  # fmt: skip
 
 
-def _descent_noise(budget: Budget, n: int, *, rate: float, n_steps: int, **setting: Any) -> float:
-    return noise_multiplier(budget.epsilon, budget.delta, rate, n_steps)
+def batches(n: int, n_epochs: float) -> tuple[float, int]:
+    """Return the sampling rate and the number of steps: 128 rows a step at n = 256.
+
+    Batches grow with the root of n, and so does the number of steps; both are functions of n alone.
+    """
+    rate = min(1.0, 0.5 * math.sqrt(256 / n))
+    return rate, round(n_epochs / rate)
+
+
+def _descent_noise(budget: Budget, n: int, *, n_epochs: float, **setting: Any) -> float:
+    return noise_multiplier(budget.epsilon, budget.delta, *batches(n, n_epochs))
 
 
 def descent(
-    table: Table,
-    noise: float,
-    seed: int,
-    *,
-    rate: float,
-    n_steps: int,
-    step_size: float,
-    n_hidden: int = 0,
+    table: Table, noise: float, seed: int, *, n_epochs: float, step_size: float, n_hidden: int = 0
 ) -> Score:
     """Fit a logistic model, or a network with one hidden layer, by the DP-SGD of Opacus."""
     import torch
@@ -216,6 +219,7 @@ def descent(
 
     torch.manual_seed(seed)
     d, n = table.X.shape[1], len(table.y)
+    rate, n_steps = batches(n, n_epochs)
     X = torch.tensor(table.scaled(table.X), dtype=torch.float32)
     y = torch.tensor(table.y, dtype=torch.float32)
     if n_hidden:
@@ -247,7 +251,7 @@ def descent(
 
 
 _TORCH = {"torch": "torch", "opacus": "opacus"}
-_STEPS = {"rate": 0.5, "n_steps": 30, "step_size": 1.0}
+_STEPS = {"n_epochs": 15, "step_size": 3.0}
 
 #: In the order of the columns; the first is the one that the others are compared with.
 CONTESTANTS = (
@@ -270,14 +274,18 @@ CONTESTANTS = (
     Contestant(
         "Opacus linear", descent, _descent_noise, _STEPS,
         grid=(
-            {"rate": 0.1, "n_steps": 30, "step_size": 0.1},
-            {"rate": 0.5, "n_steps": 30, "step_size": 3.0},
-            {"rate": 0.1, "n_steps": 100, "step_size": 3.0},
+            {"n_epochs": 15, "step_size": 0.3},
+            {"n_epochs": 15, "step_size": 1.0},
+            {"n_epochs": 45, "step_size": 3.0},
         ),
         needs=_TORCH,
     ),
     Contestant(
         "Opacus network", descent, _descent_noise, {**_STEPS, "n_hidden": 16},
-        grid=({"rate": 0.1, "n_steps": 100, "step_size": 3.0, "n_hidden": 16},), needs=_TORCH,
+        grid=(
+            {"n_epochs": 15, "step_size": 1.0, "n_hidden": 16},
+            {"n_epochs": 45, "step_size": 3.0, "n_hidden": 16},
+        ),
+        needs=_TORCH,
     ),
 )  # fmt: skip

@@ -8,6 +8,7 @@ from benchmarks.private_contestants import (
     Budget,
     Contestant,
     Table,
+    batches,
     boosting_epsilon,
     noise_multiplier,
 )
@@ -72,6 +73,12 @@ def test_boosting_has_the_noise_that_its_account_assumes():
     assert model.noise_scale_binning_ == pytest.approx(np.sqrt(3) / mu_of(0.05, 5e-5), rel=1e-4)
     rounds = np.sqrt(20 * 3) / mu_of(0.45, 5e-5)
     assert model.noise_scale_boosting_ == pytest.approx(rate * rounds, rel=1e-4)
+
+
+def test_batches_and_steps_grow_with_the_root_of_n():
+    assert batches(256, 15) == (0.5, 30)
+    assert batches(4096, 15) == (0.125, 120)
+    assert batches(16, 15) == (1.0, 15)
 
 
 @pytest.mark.filterwarnings("ignore")
