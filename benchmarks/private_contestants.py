@@ -275,17 +275,13 @@ CONTESTANTS = (
         "Opacus linear", descent, _descent_noise, _STEPS,
         grid=(
             {"n_epochs": 15, "step_size": 0.3},
-            {"n_epochs": 15, "step_size": 1.0},
             {"n_epochs": 45, "step_size": 3.0},
         ),
         needs=_TORCH,
     ),
     Contestant(
         "Opacus network", descent, _descent_noise, {**_STEPS, "n_hidden": 16},
-        grid=(
-            {"n_epochs": 15, "step_size": 1.0, "n_hidden": 16},
-            {"n_epochs": 45, "step_size": 3.0, "n_hidden": 16},
-        ),
+        grid=({"n_epochs": 45, "step_size": 3.0, "n_hidden": 16},),
         needs=_TORCH,
     ),
 )  # fmt: skip
