@@ -274,6 +274,7 @@ CONTESTANTS = (
     Contestant(
         "Opacus linear", descent, _descent_noise, _STEPS,
         grid=(
+            {"n_epochs": 3, "step_size": 0.3},
             {"n_epochs": 15, "step_size": 0.3},
             {"n_epochs": 45, "step_size": 3.0},
         ),

@@ -303,7 +303,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--n", type=int, nargs="+", default=SIZES, help="training rows")
     parser.add_argument("--epsilon", type=float, nargs="+", default=EPSILONS)
-    parser.add_argument("--splits", type=int, default=4)
+    parser.add_argument("--splits", type=int, default=3)
     parser.add_argument("--methods", nargs="+", choices=names, default=names, metavar="NAME")
     parser.add_argument("--no-grid", action="store_true", help="without the best of a grid")
     parser.add_argument("--jobs", type=int, default=2, help="processes of one thread each")
