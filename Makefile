@@ -9,6 +9,9 @@ SUDO ?= $(shell [ "$$(id -u)" = 0 ] || command -v sudo)
 LOWEST_PYTHON ?= python3.11
 LOWEST := .venv-lowest
 
+# Other private learners need an older scikit-learn; they have an environment of their own.
+RIVALS := .venv-rivals
+
 # What `make dist` builds with, and the Pythons that it tries the wheel on.
 DIST := .venv-dist
 PYTHONS ?= python3.11 python3.12 python3.13 python3.14
@@ -20,7 +23,7 @@ TORCH ?= torch==2.13.0
 # Without byte code on disk, each of the many processes of the tests would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-lowest test-thorough test-slow test-browser test-torch test-ray test-spark lint bench fuzz docs dist clean
+.PHONY: demo test test-lowest test-thorough test-slow test-browser test-torch test-ray test-spark lint bench bench-private fuzz docs dist clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -110,6 +113,17 @@ lint: $(VENV)/.test
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks $(ARGS)
 
+$(RIVALS)/.rivals: pyproject.toml
+	$(PYTHON) -m venv $(RIVALS)
+	$(RIVALS)/bin/python -m pip install --quiet --upgrade pip
+	$(RIVALS)/bin/python -m pip install --quiet $(TORCH)
+	$(RIVALS)/bin/python -m pip install --quiet --editable ".[rivals]"
+	touch $@
+
+# Private AUC beside DP-EBM, diffprivlib and Opacus; ARGS="--data FOLDER --markdown FILE".
+bench-private: $(RIVALS)/.rivals
+	$(RIVALS)/bin/python -m benchmarks.private_rivals $(ARGS)
+
 # Hostile input and kills, some minutes of them; ARGS="--seed 7 --inputs 1000000 --kills 1000" for more.
 fuzz: $(VENV)/.test
 	$(BIN)/python -m fuzzing $(ARGS)
@@ -131,4 +145,4 @@ dist: $(DIST)/.tools
 	$(DIST)/bin/python .ci/dist.py dist $(PYTHONS)
 
 clean:
-	rm -rf $(VENV) $(LOWEST) $(DIST) build dist report docs/_build docs/auto_examples docs/api/generated .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(LOWEST) $(DIST) $(RIVALS) build dist report docs/_build docs/auto_examples docs/api/generated .pytest_cache .mypy_cache .ruff_cache .hypothesis

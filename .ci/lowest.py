@@ -10,7 +10,7 @@ project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text
 for entry in sorted({*project["dependencies"], *chain(*project["optional-dependencies"].values())}):
     if entry.startswith("pairlearn["):
         continue
-    found = re.fullmatch(r"([\w-]+)>=([\d.]+)", entry)
+    found = re.fullmatch(r"([\w-]+)>=([\d.]+)(,<[\d.]+)?", entry)
     if found is None:
         raise SystemExit(
             f"{entry!r} in pyproject.toml has no lowest version; write it as name>=version"
