@@ -38,8 +38,8 @@ NAMES = (
     "growth",
 )
 #: "files" needs long files: choosing a step size takes as long as tens of thousands of rows;
-#: "distributed" starts clusters.
-QUICK = tuple(name for name in NAMES if name not in ("files", "distributed"))
+#: "distributed" starts clusters; "growth" takes minutes.
+QUICK = tuple(name for name in NAMES if name not in ("files", "distributed", "growth"))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -26,7 +26,7 @@ from pairlearn.tables.fitting import TableOptions, plan_table
 __all__ = ["Growing", "check_growth"]
 
 #: How many times longer four times the input may take.
-_MOST = 8.0
+_MOST = 6.0
 #: Seconds below which a clock says nothing about growth.
 _TOO_SHORT = 0.02
 #: A busy machine is given this number of chances.

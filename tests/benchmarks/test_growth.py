@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import pytest
-from benchmarks import growth
 from benchmarks.report import Effort
+
+from benchmarks import growth
 
 
 @pytest.mark.parametrize(("power", "is_linear"), [(1, True), (2, False)])

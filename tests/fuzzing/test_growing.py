@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import contextlib
 from random import Random
 
 import pytest
+
 from fuzzing import growing
 
 
@@ -19,7 +21,9 @@ def test_a_quadratic_reader_is_found(monkeypatch, power, is_found):
 
     monkeypatch.setattr(growing.time, "process_time", lambda: now)
     if is_found:
-        with pytest.raises(AssertionError, match="size 2000 takes 4.000 s and 8000 takes 64.000 s"):
+        with pytest.raises(
+            AssertionError, match=r"size 2000 takes 4\.000 s and 8000 takes 64\.000 s"
+        ):
             growing.check_growth(read, 2_000)
     else:
         growing.check_growth(read, 2_000)
@@ -29,10 +33,8 @@ def test_a_quadratic_reader_is_found(monkeypatch, power, is_found):
 @pytest.mark.parametrize("size", [1, 3, 40])
 def test_every_shape_is_read_or_refused(tmp_path, shape, size):
     target = growing.Growing()
-    try:
+    with contextlib.suppress(*target.expected):
         target.use(growing._Input(shape, size, is_large=False), tmp_path)
-    except target.expected as error:
-        assert len(str(error).splitlines()) == 1
 
 
 def test_some_inputs_are_large():
