@@ -202,7 +202,7 @@ TOPS = [
 @pytest.mark.parametrize(("k", "n", "kind"), TOPS)
 def test_the_top_of_the_list(k, n, kind):
     # A share of few examples has few values, and the coverage of any interval goes up and down
-    # with the truth: what is held to 0.02 is its mean over eight of them (Brown, Cai and DasGupta
+    # with the truth: what is held to 0.93 and 0.975 is its mean over eight of them (Brown, Cai and DasGupta
     # 2001). Of 4,000 trials its standard deviation is 0.0035.
     rng, covered, trials = np.random.default_rng(k * n), np.zeros(2), 0
     grid = norm.ppf((np.arange(50_000) + 0.5) / 50_000)
@@ -226,4 +226,4 @@ def test_the_top_of_the_list(k, n, kind):
                     found = metric.interval(labels, scores, sample_weight=weight, groups=groups)
                     covered[j] += found.low <= truths[j] <= found.high
     assert trials >= 3000
-    assert (np.abs(covered / trials - 0.95) <= 0.02).all()
+    assert ((covered / trials >= 0.93) & (covered / trials <= 0.975)).all()

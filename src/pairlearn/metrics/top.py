@@ -8,8 +8,8 @@ weight counts.
 If example i gains weight, the cut moves so that the share stays alpha: examples at the cut enter or
 leave, and these are positive with probability p_c. So the caught weight S = sum v_i u_i y_i has the
 derivative u_i y_i - p_c (u_i - alpha), where u_i is the accepted part of i. The estimate of p_c is
-the share of positives among the m^(2/3) examples next to the cut, with m the number of positives
-and of examples in the top together.
+the share of positives among the m^(2/3) examples next to the cut, with m twice the number of
+positives and of examples in the top together.
 
 The average precision is AP = sum over positives i of (v_i / V+) P(s_i), where P(s) is the share of
 positives in the weight of the examples with scores of at least s. This is scikit-learn's step-wise
@@ -63,7 +63,7 @@ def _top(positive: Mask, scores: Vector, weight: Vector, share: float) -> _Top:
     n = len(scores)
     order = np.argsort(found.step, kind="stable")
     near = int(np.count_nonzero(inside == 1.0))
-    width = math.ceil(0.5 * min(n, near + int(positive.sum())) ** (2.0 / 3.0))
+    width = math.ceil(0.5 * min(n, 2 * (near + int(positive.sum()))) ** (2.0 / 3.0))
     window = order[max(near - width, 0) : near + width]
     at_cut = float(weight[window] @ positive[window]) / float(weight[window].sum())
     slope = inside * positive - at_cut * (inside - share)
