@@ -58,6 +58,7 @@ RELEASED = re.compile(
 
 
 def masked(text):
+    text = re.sub(r"written \d{4}-\d\d-\d\d \d\d:\d\d:\d\d", "written then", text)
     # Twice: a label is known by the two numbers before it.
     return RELEASED.sub("#", RELEASED.sub("#", text))
 
