@@ -472,10 +472,10 @@ def test_privacy_plan(capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--n", "1e400"], "is not a valid integer"),
+        (["--n", "1e400"], "is not a whole number"),
         (["--n", "-5"], "is not in the range"),
-        (["--n", "10", "--epsilon", "nan"], "'nan' is not a finite number"),
-        (["--n", "10", "--epsilon", "1e400"], "'1e400' is not a finite number"),
+        (["--n", "10", "--epsilon", "nan"], "'nan' is not a number"),
+        (["--n", "10", "--epsilon", "1e400"], "1e400 is larger than any number"),
         (["--n", "10", "--epsilon", "-1"], "is not in the range"),
         (["--n", "10", "--range", "5", "2", "--spread", "1"], "give the lower end first"),
         (["--n", "10", "--range", "0", "inf", "--spread", "1"], "'inf' is not a finite number"),
