@@ -278,7 +278,11 @@ def call(*arguments: object) -> None:
     """Run a command of the program in this process."""
     from pairlearn.cli.program import program
 
-    program.main(args=[str(argument) for argument in arguments], standalone_mode=False)
+    status = program.main(args=[str(argument) for argument in arguments], standalone_mode=False)
+    if status:
+        raise RuntimeError(
+            f"pairlearn {arguments[0]} ended with status {status}; nothing is measured."
+        )
 
 
 def _command(write: Callable[[int, Path], Path], *before: str, model: bool = False,
@@ -313,7 +317,7 @@ def _methods(size: int, folder: Path) -> Callable[[], object]:
 
     def work() -> None:
         # another store each time: the results of the last run would be taken from it
-        store = folder / f"store{next(runs)}.sqlite"
+        store = folder / f"store{size}-{next(runs)}.sqlite"
         given = [part for name in named for part in ("--estimator", name)]
         call("compare", path, "--label", "y", "--splits", 2, "--quiet", "--store", store,
              "--methods", "logistic", "--report", folder / "report", *given)  # fmt: skip
@@ -387,5 +391,5 @@ CASES: tuple[Case, ...] = (
          _command(_wide, "inspect", model=True, data=False)),
     Case("pairlearn export --to json", "columns", _COLUMNS,
          _command(_wide, "export", "--to", "json", model=True, data=False)),
-    Case("pairlearn compare", "methods", [2, 4, 8], _methods),
+    Case("pairlearn compare", "methods", [8, 16, 32, 64], _methods),
 )  # fmt: skip
