@@ -359,7 +359,10 @@ def test_persons_in_one_partition_each_give_the_model_of_one_memory(table, neigh
     options["n_examples"] = None if neighbours == "replace" else 500
     expected = PrivateAUCClassifier(1.0, **options).fit(X, y, groups=groups)
     found = train_private_auc(
-        by_person(X, y, groups, cuts), PrivateAUCClassifier(1.0, **options), unit="person"
+        by_person(X, y, groups, cuts),
+        PrivateAUCClassifier(1.0, **options),
+        unit="person",
+        reach=1,
     )
     np.testing.assert_array_equal(found.coef_, expected.coef_)
     certificate = found.certificate_
@@ -373,7 +376,9 @@ def test_persons_in_one_partition_each_give_the_model_of_one_memory(table, neigh
 def test_a_fit_pays_for_what_it_protects(table):
     ledger = PrivacyLedger(epsilon=4.0, delta=1e-3, unit="person")
     model = PrivateAUCClassifier(1.0, bounds=(-4, 6), ledger=ledger)
-    train_private_auc(by_person(*table, np.arange(2000) // 4, [1000]), model, unit="person")
+    train_private_auc(
+        by_person(*table, np.arange(2000) // 4, [1000]), model, unit="person", reach=1
+    )
     assert [entry.purpose for entry in ledger.entries] == [
         "fit of statistics over partitions, persons = 500"
     ]
@@ -389,7 +394,10 @@ def test_a_person_of_several_partitions_counts_in_the_first(table):
     # All 300 persons are in the first partition, so the second adds nothing, and nobody.
     options = {"bounds": (-4, 6), "random_state": 3}
     found = train_private_auc(
-        by_person(X, y, groups, [1000]), PrivateAUCClassifier(1.0, **options), unit="person"
+        by_person(X, y, groups, [1000]),
+        PrivateAUCClassifier(1.0, **options),
+        unit="person",
+        reach=1,
     )
     expected = PrivateAUCClassifier(1.0, **options).fit(X[first], y[first], groups=groups[first])
     np.testing.assert_array_equal(found.coef_, expected.coef_)
@@ -588,7 +596,11 @@ def test_persons_and_odd_cells_on_a_cluster(table, client):
     expected = PrivateAUCClassifier(1.0, bounds=(-4, 6), random_state=3)
     expected.fit(X, table[1], groups=groups)
     collections = [dd.from_pandas(one, npartitions=4) for one in (X, pd.Series(table[1]), groups)]
-    clf = DaskPrivateAUCClassifier(private, client=client)
+    with pytest.raises(ValueError, match="reach=1, your word"):
+        DaskPrivateAUCClassifier(private, client=client).fit(
+            *collections[:2], groups=collections[2]
+        )
+    clf = DaskPrivateAUCClassifier(private, reach=1, client=client)
     clf.fit(*collections[:2], groups=collections[2])
     np.testing.assert_array_equal(clf.coef_, expected.coef_)
     assert clf.certificate_.n_examples == 500

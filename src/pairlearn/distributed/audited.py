@@ -73,7 +73,8 @@ class ClusterEntry(FitEntry):
             return statistic.merge_all(found)
 
         if self.trust == "aggregator":
-            return train_private_auc(run, model, trust=self.trust, unit=unit)
+            reach = 1 if self.persons else None
+            return train_private_auc(run, model, trust=self.trust, unit=unit, reach=reach)
         with TemporaryDirectory() as folder:
             key_file = Path(folder) / "key"
             key_file.write_bytes(self._key)  # One key serves all fits.

@@ -82,8 +82,8 @@ def train_private_auc(
         run again says the same. Each fit draws a public number of its own beside it, so one key
         serves many fits.
     reach : int or "all"
-        With trust="none", and required there: in how many partitions one example (one person, with
-        unit="person") can make a difference, by your word. 1 if its partition depends on no other
+        Required with trust="none", and for persons: in how many partitions one example (one person,
+        with unit="person") can make a difference, by your word. 1 if its partition depends on no other
         example: a file for each holder of data, or rows with a fixed place. k if a person, and
         whoever may take his or her place, has rows in at most k partitions; each has sqrt(k) times
         the noise. "all" if rows are sorted or counted and then cut, so that one example moves
@@ -95,10 +95,11 @@ def train_private_auc(
         What is protected: one example, or a person with all examples. For persons,
         ``partial_state(X, y, groups=...)`` gets the person of each row. A person counts as the
         mean of his or her rows. With trust="aggregator" those are the rows of the first partition
-        that has any, so put all rows of a person into one. At least, the partition of a row must
-        depend on no other person. It does where a table is cut by its number of rows: one person
-        with more rows moves those of others over each border, and the promise does not hold. With
-        trust="none" a person counts in each partition, and `reach` says in how many that can be.
+        that has any, so put all rows of a person into one. `reach=1` is asked for, your word that
+        the partition of a row depends on no other person. Where a table is cut by its number of
+        rows it does: one person with more rows moves those of others over each border, and the
+        promise does not hold. With trust="none" a person counts in each partition, and `reach` says
+        in how many that can be.
     feature_names : list of str, optional
         Names of the columns, which are public; predictions compare them.
     progress : callable, optional
@@ -180,6 +181,15 @@ class _Reach:
         cls, given: int | str | None, central: bool, unit: str, estimator: PrivateAUCClassifier
     ) -> _Reach:
         """Return the reach that was given; refuse what does not fit the other arguments."""
+        if central and unit == "person":
+            if given != 1 or isinstance(given, bool):
+                raise ValueError(
+                    "persons over partitions need reach=1, your word that the partition of a row "
+                    "depends on no other person (a file for each holder, or rows dealt by the id "
+                    "of the person). A table cut by its number of rows breaks it: one person with "
+                    f"more rows moves those of others. Deal rows by person first; got {given!r}."
+                )
+            return cls(1, unit)
         if central:
             if given is not None:
                 raise ValueError(

@@ -90,9 +90,9 @@ class DaskPrivateAUCClassifier(ClusterClassifier):
             The person of each row. The promise is then about a person with all rows, who counts as
             their mean. With trust="aggregator" a person with rows in several partitions counts with
             those of the first: ``table.shuffle("patient")`` brings all of them together. Do so
-            wherever rows were counted and then cut, since one person then moves rows of others, and
-            the promise needs this. With trust="none" a person counts in each partition; see
-            `reach`.
+            wherever rows were counted and then cut, since one person then moves rows of others.
+            ``reach=1`` is your word that the partition of a row depends on no other person; the
+            promise needs it. With trust="none" a person counts in each partition; see `reach`.
 
         Returns
         -------
