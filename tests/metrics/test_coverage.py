@@ -202,8 +202,8 @@ TOPS = [
 @pytest.mark.parametrize(("k", "n", "kind"), TOPS)
 def test_the_top_of_the_list(k, n, kind):
     # A share of few examples has few values, and the coverage of any interval goes up and down
-    # with the truth: what is held to 0.93 and 0.975 is its mean over eight of them (Brown, Cai and DasGupta
-    # 2001). Of 4,000 trials its standard deviation is 0.0035.
+    # with the truth: what is held to 0.93 and 0.975 is its mean over eight of them (Brown, Cai and
+    # DasGupta 2001). Of 4,000 trials its standard deviation is 0.0035.
     rng, covered, trials = np.random.default_rng(k * n), np.zeros(2), 0
     grid = norm.ppf((np.arange(50_000) + 0.5) / 50_000)
     y = np.repeat([0, 1], len(grid))
