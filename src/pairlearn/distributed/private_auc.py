@@ -83,8 +83,8 @@ def train_private_auc(
         serves many fits.
     reach : int or "all"
         Required with trust="none", and for persons: in how many partitions one example (one person,
-        with unit="person") can make a difference, by your word. 1 if its partition depends on no other
-        example: a file for each holder of data, or rows with a fixed place. k if a person, and
+        with unit="person") can make a difference, by your word. 1 if its partition depends on no
+        other: a file for each holder of data, or rows with a fixed place. k if a person, and
         whoever may take his or her place, has rows in at most k partitions; each has sqrt(k) times
         the noise. "all" if rows are sorted or counted and then cut, so that one example moves
         others: at most one over each border. Each partition then has sqrt(P + 3) times the noise.
