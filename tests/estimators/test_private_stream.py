@@ -98,7 +98,7 @@ def test_checkpoint_only_if_asked_by_name(tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["stream.json"]
     link = tmp_path / "link.json"
     link.symlink_to(path)
-    (tmp_path / ".stream.json.killed.tmp").touch()
+    (tmp_path / ".stream.json.0a1b2c3d.tmp").touch()
     stream.save_checkpoint(link, holds_raw_example=True)
     assert link.is_symlink()
     assert sorted(p.name for p in tmp_path.iterdir()) == ["link.json", "stream.json"]

@@ -46,7 +46,16 @@ Facts = tuple[int, float, float, float, float]
 class AUCInterval(Interval):
     """An AUC and what is known about it; the standard error is DeLong's.
 
-    `spread` holds the parts of the variance, for `mean_auc_interval`.
+    Parameters
+    ----------
+    value, low, high : float
+        The estimate and the ends of its interval.
+    standard_error : float
+        DeLong's standard error.
+    confidence : float
+        The level of the interval.
+    spread : Spread, optional
+        The parts of the variance, for `mean_auc_interval`.
     """
 
     spread: Spread | None = field(default=None, repr=False, compare=False)
@@ -91,7 +100,9 @@ def roc_auc_interval(y: ArrayLike, scores: ArrayLike, *, confidence: float = 0.9
     AUCInterval
         Estimate, interval and standard error.
 
-    Notes ----- Let a be the AUC, and A and B the parts S+ / n+ and S- / n- of DeLong's variance.
+    Notes
+    -----
+    Let a be the AUC, and A and B the parts S+ / n+ and S- / n- of DeLong's variance.
     The limits are the ends of {t : (a - t)^2 <= z^2 V(t)}, where V(t) has Newcombe's shape and the
     size of DeLong's variance, corrected where few examples matter; `pairlearn.metrics.limits` has
     the formulas. On normal scores it holds the truth in .935 to .975 of all samples from 10

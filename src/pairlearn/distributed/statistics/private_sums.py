@@ -351,8 +351,19 @@ class BinSums(ProtectedSums):
 class FormOfParts:
     """What is known of partitions before a sum is asked for.
 
-    `n_units` is the number of examples or persons, 0 where it is not counted. `away` holds, for
-    each partition, the persons who count in an earlier one.
+    Parameters
+    ----------
+    n_units : int
+        The number of examples or persons, 0 where it is not counted.
+    n_features, n_parts : int
+        The numbers of features and of partitions.
+    away : dict
+        For each partition, the persons who count in an earlier one.
+
+    Examples
+    --------
+    >>> FormOfParts(6, 3, 2).n_parts
+    2
     """
 
     n_units: int
