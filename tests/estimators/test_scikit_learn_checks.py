@@ -94,6 +94,10 @@ TWO_CLASSES = READS_ANYTHING | listed(
 RUNNING = TWO_CLASSES | listed(
     PUBLIC_LABELS, "check_classifiers_classes", "check_estimators_partial_fit_n_features"
 )
+ONE_CLASS = (
+    "An error for data of one class would tell that nobody has the other. They are learned like "
+    "any others, and the direction is noise."
+)
 #: Public arguments that have no default; without the seed no check could be repeated.
 PUBLIC = {"epsilon": 1000.0, "bounds": (-10.0, 10.0), "secure": False, "random_state": 0}
 
@@ -142,6 +146,7 @@ ESTIMATORS = [
         PrivateAUCClassifier(**PUBLIC),
         TWO_CLASSES
         | listed(PUBLIC_LABELS, "check_classifiers_classes")
+        | listed(ONE_CLASS, "check_classifiers_one_label")
         | listed(OWN_WORDS, "check_supervised_y_2d"),
     ),
     (PrivateMetricLearner(**PUBLIC), READS_ANYTHING),

@@ -7,6 +7,7 @@ that was closed).
 
 from __future__ import annotations
 
+import inspect
 import os
 import signal
 import sys
@@ -82,7 +83,8 @@ class Stopping(AbstractContextManager["Stopping"]):
 
     def __enter__(self) -> Stopping:
         if threading.current_thread() is threading.main_thread():
-            self._entered = id(sys._getframe(1))
+            here = inspect.currentframe()
+            self._entered = id(None if here is None else here.f_back)
             for number in SIGNALS:
                 before = signal.getsignal(number)
                 self._before[number] = before
