@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 
 from pairlearn import PrivacyLedger, PrivateAUCClassifier, PrivateAUCContinual
-from pairlearn.estimators.private.audit import _projected, public_numbers
+from pairlearn.estimators.private.entries import public_numbers
 from pairlearn.metrics import roc_auc
 from pairlearn.models import load_model
 from pairlearn.privacy.accounting.gaussian import epsilon_of_mu, mu_of
 from pairlearn.privacy.accounting.verify import accounting_problems
 from pairlearn.privacy.audit.attack import audit_statistics
+from pairlearn.privacy.audit.public import _projected
 from pairlearn.privacy.audit.replay import RecordingSource, ReplayingSource
 from pairlearn.privacy.mechanisms.base import PublicSetting
 from pairlearn.privacy.mechanisms.tree import SumTree, TreeStatistics
