@@ -140,7 +140,7 @@ class RecallAt(TwoClassMetric):
 class EnrichmentFactor(TwoClassMetric):
     """The ratio of positives in the top share to those in a random part of that size.
 
-    It is the recall divided by the share. Its interval holds the truth less often than it says (.84
+    It is the recall divided by the share. Its interval holds the truth less often than it says (.85
     to .90 for .95) if there are about as many positives as places in the top and the score is
     nearly perfect: recall then has a bend there, which no standard error knows. If the top holds
     only positives, it depends only on how rare positives are, and `PrecisionAt` says more.
