@@ -89,8 +89,12 @@ class FilePath(click.Path):
         path_type: Any = None,
     ) -> None:
         is_folder = folder or bool(inside)
+        # Whoever opens the file says why it cannot be read.
         super().__init__(
-            dir_okay=does == "read" or is_folder, file_okay=not is_folder, path_type=path_type
+            dir_okay=does == "read" or is_folder,
+            file_okay=not is_folder,
+            readable=False,
+            path_type=path_type,
         )
         self._does: Does = does
         self._inside = inside
