@@ -23,7 +23,7 @@ TORCH ?= torch==2.13.0
 # Without byte code on disk, each of the many processes of the tests would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-lowest test-thorough test-slow test-browser test-torch test-ray test-spark lint bench bench-private fuzz docs dist clean
+.PHONY: demo test test-lowest test-thorough test-slow test-browser test-torch test-ray test-spark lint bench bench-private fuzz mutants docs dist clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -127,6 +127,10 @@ bench-private: $(RIVALS)/.rivals
 # Hostile input and kills, some minutes of them; ARGS="--seed 7 --inputs 1000000 --kills 1000" for more.
 fuzz: $(VENV)/.test
 	$(BIN)/python -m fuzzing $(ARGS)
+
+# Small faults, one at a time, and the tests that notice them; ARGS="--only privacy,metrics --number 300 --thorough".
+mutants: $(VENV)/.test
+	$(BIN)/python -m mutants $(ARGS)
 
 docs: $(VENV)/.docs
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html

@@ -13,11 +13,13 @@ splits, average precision, log loss, and the ratio of CPU seconds of `fit`.
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +38,7 @@ from benchmarks.league_table import (
     summary,
     tasks_of,
 )
-from pairlearn import AUCClassifier
+from pairlearn import SGD, AUCClassifier, Moments
 
 
 class OnePass:
@@ -57,15 +59,64 @@ class OnePass:
         return np.asarray(self.model.decision_function(X))
 
 
+class _Scaled:
+    """A classifier of scikit-learn for streams, whose features are scaled as they come."""
+
+    def __init__(self, model: Any) -> None:
+        from sklearn.preprocessing import StandardScaler
+
+        self.model, self.scaler = model, StandardScaler()
+
+    def partial_fit(self, X: Any, y: NDArray[Any], classes: Sequence[int]) -> None:
+        """Learn a chunk, scaled by everything so far."""
+        self.model.partial_fit(self.scaler.partial_fit(X).transform(X), y, classes=classes)
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Return the scores."""
+        return np.asarray(self.model.decision_function(self.scaler.transform(X)))
+
+
+class _River:
+    """River's logistic regression on scaled features, one example at a time."""
+
+    def __init__(self) -> None:
+        from river import linear_model, preprocessing
+
+        self.model = preprocessing.StandardScaler() | linear_model.LogisticRegression()
+
+    def partial_fit(self, X: Any, y: NDArray[Any], classes: Sequence[int]) -> None:
+        """Learn a chunk."""
+        for row, label in zip(X.tolist(), y.tolist(), strict=True):
+            self.model.learn_one(dict(enumerate(row)), label)
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Return the probabilities of the positive class."""
+        found = (self.model.predict_proba_one(dict(enumerate(row))) for row in X.tolist())
+        return np.array([one.get(1, 0.0) for one in found])
+
+
 def streams() -> dict[str, Callable[[], Any]]:
-    """Return what learns in one pass: ours, ours without scales, and logistic regression."""
+    """Return what learns in one pass: ours in several ways, and logistic regression.
+
+    "fit" sees all rows at once, to tell what one pass costs.
+    """
     from sklearn.linear_model import SGDClassifier
 
-    return {
-        "ours": lambda: OnePass(AUCClassifier(random_state=0)),
-        "bare": lambda: OnePass(AUCClassifier(random_state=0, scaling=None)),
-        "sgd": lambda: OnePass(SGDClassifier(loss="log_loss", average=True, random_state=0)),
+    rivals: dict[str, Callable[[], Any]] = {
+        "ours": lambda: AUCClassifier(random_state=0),
+        "never forgets": lambda: AUCClassifier(solver=Moments(memory=np.inf), random_state=0),
+        "opposite": lambda: AUCClassifier(solver=SGD(pairing="opposite"), random_state=0),
+        "previous": lambda: AUCClassifier(solver="sgd", random_state=0),
+        "sgd": lambda: _Scaled(SGDClassifier(loss="log_loss", average=True, random_state=0)),
     }
+    if importlib.util.find_spec("river"):
+        rivals["river"] = _River
+    passes = {name: partial(_one_pass, make) for name, make in rivals.items()}
+    return {**passes, "fit": lambda: AUCClassifier(random_state=0)}
+
+
+def _one_pass(make: Callable[[], Any]) -> OnePass:
+    return OnePass(make())
 
 
 def shipped() -> Iterator[Task]:
@@ -94,7 +145,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.methods:
         which = {name: which[name] for name in options.methods.split(",")}
     elif options.sparse:
-        which.pop("boosting", None)  # it takes no sparse rows
+        for name in ("boosting", "stack"):  # they take no sparse rows
+            which.pop(name, None)
     folders = options.data
     if folders is None and os.environ.get("PAIRLEARN_DATA"):
         base = Path(os.environ["PAIRLEARN_DATA"])

@@ -35,6 +35,8 @@ __all__ = [
 MOST_NUMBERS = 4_000_000
 #: Differences in AUC below this count as ties.
 CLEAR = 0.003
+#: Methods whose scores are not linear.
+BEYOND_LINEAR = ("boosting", "forest", "lightgbm", "stack")
 #: Targets with more distinct values than this are not classes.
 MOST_CLASSES = 26
 
@@ -63,11 +65,11 @@ class Result:
 
 def methods() -> dict[str, Callable[[], Any]]:
     """Return our method and its rivals with default settings; LightGBM if it is installed."""
-    from sklearn.ensemble import HistGradientBoostingClassifier
+    from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
     from sklearn.linear_model import LogisticRegression, LogisticRegressionCV, SGDClassifier
     from sklearn.svm import LinearSVC
 
-    from pairlearn import AUCClassifier
+    from pairlearn import AUCClassifier, AUCStack
 
     found: dict[str, Callable[[], Any]] = {
         "ours": lambda: AUCClassifier(random_state=0),
@@ -77,6 +79,8 @@ def methods() -> dict[str, Callable[[], Any]]:
         "svc": lambda: LinearSVC(class_weight="balanced", random_state=0),
         "sgd": lambda: SGDClassifier(loss="log_loss", average=True, random_state=0),
         "boosting": lambda: HistGradientBoostingClassifier(random_state=0),
+        "forest": lambda: RandomForestClassifier(200, random_state=0),
+        "stack": lambda: AUCStack(random_state=0),
     }
     try:
         from lightgbm import LGBMClassifier
@@ -253,7 +257,7 @@ def summary(results: Sequence[Result], ours: str) -> list[str]:
             f"{np.mean([(r[ours] - r[rival]).mean() for r in precision.values()]):+11.4f}"
             f"{np.mean([(r[ours] - r[rival]).mean() for r in loss.values()]):+10.4f}{ratio:11.2f}"
         )
-    linear = [name for name in names if name not in (ours, "lightgbm", "boosting")]
+    linear = [name for name in names if name not in (ours, *BEYOND_LINEAR)]
     if not linear:
         return lines
     best = [max(row[name].mean() for name in linear) for row in auc.values()]

@@ -83,20 +83,25 @@ def main() -> None:
 
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=os.environ.get("PAIRLEARN_DATA"))
-    parser.add_argument("--only", default="diabetes,magic_scale,phoneme_scale")
+    usual = "diabetes,magic_scale,phoneme_scale"
+    parser.add_argument("--only", help=f"data sets of the folder; {usual} by default")
     parser.add_argument("--rows", type=int, default=256, help="training rows")
     parser.add_argument("--epsilon", type=float, nargs="+", default=[0.2, 1.0, 2.0])
     parser.add_argument("--splits", type=int, default=60)
     parser.add_argument("--tails", type=float, default=0.0, help="length of the tails; 0: as is")
     chosen = parser.parse_args()
+    names = (chosen.only or usual).split(",")
     tasks = [("Gaussian", *gaussian())]
     if chosen.data is not None:
         folders = [Path(chosen.data), Path(chosen.data, "league")]
         tasks += [
             (task.name, np.asarray(task.X, dtype=np.float64), np.where(task.y == 1, 1.0, -1.0))
             for task in read_folders([folder for folder in folders if folder.is_dir()])
-            if task.name in chosen.only.split(",")
+            if task.name in names
         ]
+    absent = sorted(set(names) - {task[0] for task in tasks})
+    if chosen.only and absent:
+        parser.error(f"no {', '.join(absent)}; name a folder that holds it with --data DIR.")
     if chosen.tails:
         tasks = [(name, long_tails(X, chosen.tails), y) for name, X, y in tasks]
     warnings.simplefilter("ignore")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Run fuzzed inputs and kills, print a table and what was found."""
+"""Run fuzzed inputs, kills, long runs or large files; print a table and what was found."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from fuzzing.campaign import Budget, Tally, Target, run_campaign, run_one
 from fuzzing.files import Checkpoints, ModelFiles
@@ -37,11 +38,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
                         help=f"one of {', '.join(by_name)}")  # fmt: skip
     parser.add_argument("--first", type=int, default=0, help="number of the first input (0)")
     parser.add_argument("--index", type=int, help="run this one input here, with its traceback")
+    parser.add_argument(
+        "--long",
+        nargs="?",
+        type=float,
+        const=1.0,
+        metavar="SHARE",
+        help="long runs alone, all of their calls or a share of them",
+    )
+    parser.add_argument("--large", nargs="?", type=float, const=1.0, metavar="GB",
+                        help="large files alone, so many gigabytes each (1)")  # fmt: skip
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures as JSON")
     options = parser.parse_args(arguments)
     if options.only and options.kills:
         parser.error("--kills is about all formats; leave out --only, or --kills.")
     kills = options.kills if options.kills is not None else 0 if options.only else 40
+    if options.long is not None or options.large is not None:
+        return _endure(options.long, options.large, options.json)
     targets = [by_name[name]() for name in options.only or by_name]
     if options.index is not None:
         return _replay(targets, options.seed, options.index)
@@ -66,6 +79,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
         failed = failed or any(entry["differences"] + entry["failures"] for entry in found.values())
     if options.json is not None:
         options.json.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+    return int(failed)
+
+
+def _endure(share: float | None, gigabytes: float | None, path: Path | None) -> int:
+    """Run long runs and large files; print a table of each."""
+    document: dict[str, Any] = {}
+    failed = False
+    if share is not None:
+        from fuzzing.long import long_table, run_long
+
+        runs = run_long(share, tell=_tell)
+        _tell(long_table(runs))
+        document["long"] = [asdict(one) for one in runs]
+        failed = any(one.leaks for one in runs)
+    if gigabytes is not None:
+        from fuzzing.large import large_table, run_large
+
+        files = run_large(gigabytes, tell=_tell)
+        _tell(large_table(files))
+        document["large"] = [asdict(one) for one in files]
+        failed = failed or any(one.grew for one in files)
+    if path is not None:
+        path.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
     return int(failed)
 
 

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fuzzing.campaign import Target
+from fuzzing.learners import LEARNERS, learner_and_reader, write_rows
 from fuzzing.mutations import damage_array, damage_bytes, damage_tree
 from pairlearn.models import FORMAT_VERSION, ModelFileError, ModelRecord, spec_of
 from pairlearn.models.file import METADATA_KEY, _digest, _json, parse_model
@@ -189,19 +190,12 @@ class Checkpoints(Target):
         self.told = (CheckpointWarning, RefusedExampleWarning)
 
     def prepare(self, folder: Path) -> None:
-        X, y = sample(1)
-        rows = (",".join(map(repr, [*x, t])) for x, t in zip(X.tolist(), y.tolist(), strict=True))
-        self._csv = ("a,b,c,y\n" + "\n".join(rows) + "\n").encode()
-        self._svm = "".join(
-            f"{t} " + " ".join(f"{j + 1}:{v!r}" for j, v in enumerate(x)) + "\n"
-            for x, t in zip(X.tolist(), y.tolist(), strict=True)
-        ).encode()
         self._records = []
-        for kind in _LEARNERS:
+        write_rows(folder, N)
+        for kind in LEARNERS:
             path = folder / "sound.ckpt"
             path.unlink(missing_ok=True)
-            self._write_data(folder)
-            learner, reader = _make(kind, folder)
+            learner, reader = learner_and_reader(kind, folder, 7)
             seen = 0
 
             def stop(learner: Any, chunk: Any) -> None:
@@ -215,10 +209,6 @@ class Checkpoints(Target):
             record = parse_model(path.read_bytes(), allow_unregistered=True)
             self._records.append((kind, record))
         self._records.append(("stream", self._conversation(folder)))
-
-    def _write_data(self, folder: Path) -> None:
-        (folder / "a.csv").write_bytes(self._csv)
-        (folder / "a.svm").write_bytes(self._svm)
 
     def _conversation(self, folder: Path) -> ModelRecord:
         from pairlearn.cli.streaming.stream import _save
@@ -252,8 +242,8 @@ class Checkpoints(Target):
             talk.learner.to_model((0, 1)).to_record()
             return
         if not (folder / "a.csv").exists():
-            self._write_data(folder)
-        learner, reader = _make(kind, folder)
+            write_rows(folder, N)
+        learner, reader = learner_and_reader(kind, folder, 7)
         try:
             learner.fit_stream(reader, checkpoint=path)
         except ValueError as error:
@@ -268,33 +258,3 @@ def _talk() -> Any:
     from pairlearn.streams import NamedLearner, ProgressiveAUC
 
     return Conversation(NamedLearner(step_size=0.1), ProgressiveAUC(20), 5)
-
-
-_LEARNERS = ("dense", "sparse", "forgetting", "dropping", "ranking", "entropy", "metric")
-
-
-def _make(kind: str, folder: Path) -> tuple[Any, Any]:
-    """Return a learner and its reader."""
-    from pairlearn import SGD, AUCClassifier, EntropyRegressor, MetricLearner, PairwiseRanker
-    from pairlearn.estimators import MetricSGD
-    from pairlearn.streams import OnlineLearner, Schema, open_reader
-
-    seed: dict[str, Any] = {"random_state": 0}
-    model: Any = AUCClassifier(**seed)
-    options: dict[str, Any] = {"classes": [0, 1], "window": 20}
-    if kind == "sparse":
-        model = AUCClassifier(solver=SGD(step_size=0.1), **seed)
-    elif kind == "forgetting":
-        options["forget"] = 17
-    elif kind == "dropping":
-        options["forget"] = "drop"
-    elif kind == "ranking":
-        model, options = PairwiseRanker(solver=SGD(step_size=0.1), **seed), {}
-    elif kind == "entropy":
-        model, options = EntropyRegressor(bandwidth=1.0, solver=SGD(step_size=0.1), **seed), {}
-    elif kind == "metric":
-        model, options = MetricLearner(solver=MetricSGD(step_size=0.01), **seed), {}
-    learner = OnlineLearner(model, **options)
-    if kind == "sparse":
-        return learner, open_reader(folder / "a.svm", chunk_rows=7)
-    return learner, open_reader(folder / "a.csv", Schema(label="y"), chunk_rows=7)

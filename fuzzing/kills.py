@@ -12,12 +12,12 @@ from __future__ import annotations
 import contextlib
 import gzip
 import io
-import json
 import os
 import signal
 import sys
 import time
 import traceback
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 
 from fuzzing.campaign import _forking
+from fuzzing.learners import LEARNERS, learner_and_reader, write_rows
 
 __all__ = ["KINDS", "run_kills"]
 
@@ -43,42 +44,44 @@ def write_data(folder: Path) -> None:
     import pyarrow as pa
     import pyarrow.parquet
 
-    rng = np.random.default_rng(7)
-    X = rng.normal(size=(N_ROWS, 4))
-    y = (X[:, 0] + rng.normal(size=N_ROWS) > 0).astype(np.int64)
-    pairs = list(zip(X.tolist(), y.tolist(), strict=True))
-    text = "a,b,c,d,y\n" + "".join(f"{','.join(map(repr, row))},{t}\n" for row, t in pairs)
-    (folder / "a.csv").write_text(text, encoding="ascii")
-    (folder / "b.csv.gz").write_bytes(gzip.compress(text.encode(), mtime=0))
-    rows = (f"{t} " + " ".join(f"{j + 1}:{v!r}" for j, v in enumerate(row) if abs(v) > 0.7) + "\n"
-            for row, t in pairs)  # fmt: skip
-    (folder / "a.svm").write_text("".join(rows), encoding="ascii")
+    X, y = write_rows(folder, N_ROWS)
+    (folder / "b.csv.gz").write_bytes(gzip.compress((folder / "a.csv").read_bytes(), mtime=0))
     table = pa.table({**{name: X[:, j] for j, name in enumerate("abcd")}, "y": y})
     pyarrow.parquet.write_table(table, folder / "a.parquet", row_group_size=700)
     with pa.ipc.new_file(folder / "a.arrow", table.schema) as writer:
         writer.write_table(table, max_chunksize=400)
     np.save(folder / "X.npy", np.column_stack([X, y]))
-    lines = (json.dumps({"id": k, "x": dict(zip("abcd", row, strict=True)), "y": t}) + "\n"
-             for k, (row, t) in enumerate(pairs))  # fmt: skip
-    (folder / "a.jsonl").write_text("".join(lines), encoding="ascii")
 
 
-def _learn(name: str, **steps: Any) -> Callable[[Path, str | None, str], None]:
-    """Return a function that trains on a file in small chunks, going on from a checkpoint."""
+def _learn(learner: Any, reader: Any, folder: Path, checkpoint: str | None, model: str) -> None:
+    """Train in small chunks, going on from a checkpoint."""
+    path = None if checkpoint is None else folder / checkpoint
+    learner.fit_stream(reader, checkpoint=path, every=EVERY, n_passes=2)
+    learner.save(folder / model)
+
+
+def _of_file(name: str, **options: Any) -> Callable[[Path, str | None, str], None]:
+    """Return a function that trains a classifier on a kind of file."""
 
     def train(folder: Path, checkpoint: str | None, model: str) -> None:
-        from pairlearn import SGD, AUCClassifier
+        from pairlearn import AUCClassifier
         from pairlearn.streams import OnlineLearner, Schema, open_reader
 
         label: Any = 4 if name.endswith(".npy") else "y"
         schema = None if name.endswith(".svm") else Schema(label=label)
-        learner = OnlineLearner(
-            AUCClassifier(solver=SGD(**steps)), classes=[0, 1], window=500, forget=1700
-        )
-        reader = open_reader(folder / name, schema, chunk_rows=EVERY)
-        path = None if checkpoint is None else folder / checkpoint
-        learner.fit_stream(reader, checkpoint=path, every=EVERY, n_passes=2)
-        learner.save(folder / model)
+        learner = OnlineLearner(AUCClassifier(), classes=[0, 1], window=500, forget=1700)
+        reader = open_reader(folder / name, schema, chunk_rows=EVERY, **options)
+        _learn(learner, reader, folder, checkpoint, model)
+
+    return train
+
+
+def _of_learner(kind: str) -> Callable[[Path, str | None, str], None]:
+    """Return a function that trains a kind of learner."""
+
+    def train(folder: Path, checkpoint: str | None, model: str) -> None:
+        learner, reader = learner_and_reader(kind, folder, EVERY)
+        _learn(learner, reader, folder, checkpoint, model)
 
     return train
 
@@ -109,19 +112,42 @@ def _stream(folder: Path, checkpoint: str | None, model: str) -> None:
                          "-o", str(folder / model)]))  # fmt: skip
 
 
+def _private(folder: Path, checkpoint: str | None, model: str) -> None:
+    """Feed a private stream from its own checkpoint, and release it."""
+    from pairlearn import PrivacyWarning, PrivateAUCStream
+
+    table = np.load(folder / "X.npy")
+    path = folder / (checkpoint or "none")
+    # A seed makes releases comparable; of that the model warns.
+    stream = PrivateAUCStream(N_ROWS, bounds=(-6.0, 6.0), random_state=3)
+    if path.exists():
+        stream.load_checkpoint(path)
+    while (begin := stream.n_seen) < N_ROWS:
+        rows = table[begin : begin + EVERY]
+        stream.partial_fit(rows[:, :-1], rows[:, -1])
+        stream.save_checkpoint(path, holds_raw_example=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrivacyWarning)
+        stream.release()
+    stream.save(folder / model)
+
+
 def _leave(status: int) -> None:
     if status:
         raise SystemExit(status)
 
 
-#: How each kind of data is trained on.
+#: What is trained: each kind of file, each kind of learner, the program, and a private stream.
 KINDS: dict[str, Callable[[Path, str | None, str], None]] = {
-    "csv": _learn("a.csv"),
-    "csv.gz": _learn("b.csv.gz"),
-    "svmlight": _learn("a.svm", step_size=0.1, radius=2.0),
-    "parquet": _learn("a.parquet"),
-    "arrow": _learn("a.arrow", step_size=0.1),
-    "npy": _learn("X.npy"),
+    "csv": _of_file("a.csv"),
+    "csv.gz": _of_file("b.csv.gz"),
+    "svmlight": _of_file("a.svm"),
+    "parquet": _of_file("a.parquet"),
+    "arrow": _of_file("a.arrow"),
+    "npy": _of_file("X.npy"),
+    "shuffled": _of_file("a.csv", shuffle_buffer=400),
+    **{kind: _of_learner(kind) for kind in LEARNERS},
+    "private": _private,
     "train": _train,
     "stream": _stream,
 }
@@ -197,8 +223,11 @@ def run_kills(
         for kind in KINDS:
             part = min(_MOST, -(-left // len(KINDS)))
             _play(rng, folder, kind, expected[kind], duration[kind], found[kind], part)
-        done = sum(counts["kills"] for counts in found.values())
-        tell(f"{done} kills, {sum(f['differences'] for f in found.values())} models differ")
+            done, differ, failed = (
+                sum(counts[name] for counts in found.values())
+                for name in ("kills", "differences", "failures")
+            )
+            tell(f"{done} kills ({kind}), {differ} models differ, {failed} attempts failed")
     return found
 
 

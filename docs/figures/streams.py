@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A stream whose law changes half-way, with and without forgetting."""
+"""A stream whose law changes half-way, remembered alike and by the memory that it chooses."""
 
 import matplotlib.pyplot as plt
 import numpy as np
 
-from pairlearn import AUCClassifier, OnlineLearner
+from pairlearn import AUCClassifier, Moments, OnlineLearner
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(24_000, 5))
@@ -13,8 +13,9 @@ direction = np.where(
 )
 y = ((X * direction).sum(axis=1) + rng.normal(size=24_000) > 0).astype(int)
 figure, ax = plt.subplots(figsize=(6.4, 3.1))
-for name, options in (("all examples alike", {}), ('forget="drop"', {"forget": "drop"})):
-    learner = OnlineLearner(AUCClassifier(random_state=0), classes=[0, 1], window=1500, **options)
+for name, solver in (("all examples alike", Moments(memory=np.inf)), ("the default", "auto")):
+    model = AUCClassifier(solver=solver, random_state=0)
+    learner = OnlineLearner(model, classes=[0, 1], window=1500)
     seen, auc = [], []
     for begin in range(0, 24_000, 500):
         learner.learn_many(X[begin : begin + 500], y[begin : begin + 500])

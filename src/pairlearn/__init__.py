@@ -17,15 +17,17 @@ __getattr__, __dir__, __all__ = door(
     {
         "averaging": "LastIterate Tail Uniform",
         "domains": "Ball Box ElasticNet NonNegative WholeSpace",
-        "estimators": "AUCClassifier EntropyRegressor MetricLearner MulticlassAUCClassifier "
-        "MultilabelAUCClassifier OrdinalAUCClassifier PairwiseRanker PrivacyWarning "
-        "PrivateAUCClassifier PrivateAUCContinual PrivateAUCStream PrivateMetricLearner "
-        "SGD Costs Exact Moments Threshold bootstrap explain plot_shapes",
+        "estimators": "AUCClassifier AUCStack EntropyRegressor MetricLearner "
+        "MulticlassAUCClassifier MultilabelAUCClassifier OrdinalAUCClassifier PairwiseRanker "
+        "PairwiseRatings "
+        "PrivacyWarning PrivateAUCClassifier PrivateAUCContinual PrivateAUCStream "
+        "PrivateMetricLearner SGD Costs Exact Moments SurvivalRanker Threshold bootstrap explain "
+        "plot_shapes",
         "features": "FeatureMap Hats Identity Nystroem RandomFourier Union",
         "losses": "DistanceHinge DistanceLogistic Exponential Hinge Logistic PairLoss "
         "SmoothedHinge Square SquaredHinge scalar",
-        "metrics": "AveragePrecision ExpectedCost HandTill PartialAUC PrecisionAt RecallAt "
-        "calibration_curve compare_auc ndcg pair_accuracy roc_auc roc_auc_interval scorer",
+        "metrics": "AveragePrecision ConcordanceIndex ExpectedCost HandTill PartialAUC PrecisionAt "
+        "RecallAt calibration_curve compare_auc ndcg pair_accuracy roc_auc roc_auc_interval scorer",
         "models": "ModelFileError load_model",
         "pairings": "FifoBuffer PreviousExample PreviousOfQuery PreviousOpposite RandomPair "
         "ReservoirBuffer",

@@ -138,6 +138,9 @@ def atomic_open(
             with _naming(path):
                 file.flush()
                 os.fsync(file.fileno())
+                # A network may refuse bytes as late as at the end. Closing a second handle asks
+                # for it while the file has no name yet; the first one keeps its lock.
+                os.close(os.dup(file.fileno()))
                 if mode is not None:
                     os.chmod(temporary, mode)
                 if keep_previous and path.exists():

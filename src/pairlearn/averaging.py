@@ -54,6 +54,11 @@ class Averaging(Part):
     #: Whether a constant schedule makes all owed weights but the first constant.
     follows_schedule: ClassVar[bool] = False
 
+    @property
+    def remembers(self) -> int:
+        """Number s of past iterates w_{T-s}, ..., w_{T-1} that reading the average at T needs."""
+        return 0
+
     def at_start(self, schedule: StepSizes) -> float:
         """Return the weight that w_0 is owed before the first step."""
         return 0.0
@@ -67,6 +72,10 @@ class Averaging(Part):
     def paid_early(self, schedule: StepSizes, n_steps: int) -> float:
         """Return the part of the weight of w_{T-1} that does not belong to the average at T."""
         return 0.0
+
+    def taken_back(self, schedule: StepSizes, n_steps: int) -> Vector:
+        """Return the weights of the remembered iterates that do not belong to the average at T."""
+        return np.zeros(self.remembers)
 
     def owed_to_last(self, n_steps: int) -> float:
         """Return the weight of w_T in the average at T."""
@@ -105,20 +114,21 @@ class DelayedByStepSize(Averaging):
         return float(schedule.step_sizes(n_steps + 1, 1)[0])
 
 
-@AVERAGINGS.add()
+@AVERAGINGS.add("past_buffer")
 @dataclass(frozen=True)
 class DelayedPastBuffer(Averaging):
     """The average sum_j eta_j w_{j-s-1} / sum_j eta_j, with w_i = w_0 for i < 0.
 
     With a buffer of the last s examples w_{j-s-1} is the newest iterate that is independent of all
     pairs of step j; the bound of `theory.convex_gap` for a buffer is for this average. For s = 1 it
-    is `DelayedByStepSize`.
+    is `DelayedByStepSize`. The last s iterates have no weight yet. A run keeps them, so that the
+    average can be read after any step: s vectors of the length of w.
 
     Parameters
     ----------
-    buffer_size : int
-        The size s of the buffer. The last s iterates have no weight, so the number of steps must be
-        known: the rule does not work on a stream.
+    buffer_size : int, optional
+        The size s. The solver takes that of its pairing by default. It refuses a size that is too
+        small for the pairing, and pairings whose examples can stay for ever.
 
     Examples
     --------
@@ -127,28 +137,39 @@ class DelayedPastBuffer(Averaging):
     array([2. , 1.5, 0. , 0. ])
     """
 
-    buffer_size: int
-    needs_horizon: ClassVar[bool] = True
+    buffer_size: int | None = None
 
     def __post_init__(self) -> None:
-        check_count("buffer_size", self.buffer_size)
+        if self.buffer_size is not None:
+            check_count("buffer_size", self.buffer_size)
+
+    @property
+    def remembers(self) -> int:
+        """The size s."""
+        if self.buffer_size is None:
+            raise ValueError(
+                "DelayedPastBuffer() takes its size from a pairing, and there is none here; give "
+                "buffer_size."
+            )
+        return self.buffer_size
 
     def at_start(self, schedule: StepSizes) -> float:
         """Return eta_1 + ... + eta_s, since w_{-1}, ..., w_{-s} are w_0."""
-        return float(schedule.step_sizes(1, self.buffer_size).sum())
+        return float(schedule.step_sizes(1, self.remembers).sum())
 
     def owed(
         self, schedule: StepSizes, first: int, count: int, *, horizon: int | None = None
     ) -> Vector:
-        """Return eta_{t+s} for the iterate w_{t-1}, and nothing beyond the last step."""
+        """Return eta_{t+s} for the iterate w_{t-1}, and nothing beyond the last step if known."""
+        ahead = first + self.remembers
+        weights = schedule.step_sizes(ahead, count)
         if horizon is None:
-            raise ValueError(
-                "DelayedPastBuffer averaging needs the number of steps; for a stream use "
-                "DelayedByStepSize()."
-            )
-        weights = schedule.step_sizes(first + self.buffer_size, count)
-        step = np.arange(first + self.buffer_size, first + self.buffer_size + count)
-        return np.where(step <= horizon, weights, 0.0)
+            return weights
+        return np.where(np.arange(ahead, ahead + count) <= horizon, weights, 0.0)
+
+    def taken_back(self, schedule: StepSizes, n_steps: int) -> Vector:
+        """Return eta_{T+1}, ..., eta_{T+s}, paid to w_{T-s}, ..., w_{T-1} (w_0 for T < s)."""
+        return schedule.step_sizes(n_steps + 1, self.remembers)
 
 
 @AVERAGINGS.add("undelayed")

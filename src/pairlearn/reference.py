@@ -17,6 +17,7 @@ from pairlearn.typing import Mask, Vector
 
 __all__ = [
     "average_of",
+    "clipped_pair_sum",
     "localized_sgd",
     "mahalanobis_sgd",
     "online_sgd",
@@ -74,7 +75,7 @@ def pairwise_sgd(
     proximal : callable, optional
         A proximal step of (w, eta_t) that replaces the projection at every step. Give one of both.
     w_start : ndarray of shape (d,)
-        The starting point w_0.
+        The starting point; w_0 is its projection onto W.
     example_weight : ndarray of shape (n,), optional
         The weight of a pair is the product of the weights of its examples.
 
@@ -86,7 +87,8 @@ def pairwise_sgd(
     if (project is None) == (proximal is None):
         raise ValueError("Give one of project and proximal.")
     weight = np.ones(len(y)) if example_weight is None else example_weight
-    iterates = [np.array(w_start, dtype=np.float64)]
+    start = np.array(w_start, dtype=np.float64)
+    iterates = [start if project is None else project(start)]
     for step_size, (current, others) in zip(step_sizes, partners, strict=True):
         w = iterates[-1]
         gradient = np.zeros_like(w)
@@ -184,6 +186,37 @@ def mahalanobis_sgd(
         norm = np.linalg.norm(W)
         iterates.append(W if norm <= bound else W * (bound / norm))
     return iterates
+
+
+def clipped_pair_sum(
+    loss: PairLoss,
+    X: Any,
+    y: Vector,
+    *,
+    cells: Sequence[Sequence[int]],
+    w: Vector,
+    clip: float,
+    different_weight: float = 1.0,
+) -> Vector:
+    """Return the sum of clipped pair gradients that private SGD releases with noise (lemma 22).
+
+    All rows of a cell meet once. For a vector `w` the score is <w, x - x'>, for a matrix the
+    squared distance (x - x')' W (x - x'). A pair with a NaN label counts nothing, and one of
+    different labels has the weight `different_weight`.
+    """
+    total = np.zeros_like(w)
+    for cell in cells:
+        for place, first in enumerate(cell):
+            for second in cell[:place]:
+                i, j = (first, second) if y[first] >= y[second] else (second, first)
+                if np.isnan(y[i]) or np.isnan(y[j]) or (loss.opposite_labels_only and y[i] == y[j]):
+                    continue
+                v = X[i] - X[j]
+                score, direction = (w @ v, v) if w.ndim == 1 else (v @ w @ v, np.outer(v, v))
+                slope = loss.derivative(float(score), y[i], y[j], loss.parameter)
+                gradient = (different_weight if y[i] > y[j] else 1.0) * slope * direction
+                total += gradient * min(1.0, clip / max(float(np.linalg.norm(gradient)), 1e-300))
+    return total
 
 
 def average_of(iterates: Sequence[Vector], step_sizes: Vector, rule: str = "step_size") -> Vector:

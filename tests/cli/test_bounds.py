@@ -2,13 +2,21 @@
 """`pairlearn bounds`: what it prints agrees with the theory functions, and with itself."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from pairlearn.cli.program import program
 from pairlearn.cli.running import run
-from pairlearn.theory import advise, hinge_problem, measure_stability, stability_nonsmooth
+from pairlearn.theory import (
+    ExcessMeasurement,
+    StabilityMeasurement,
+    advise,
+    hinge_problem,
+    measure_stability,
+    stability_nonsmooth,
+)
 
 
 def printed(capsys, *arguments):
@@ -53,7 +61,45 @@ def test_the_table_for_a_person(capsys):
     lines = capsys.readouterr().out.splitlines()
     assert lines[1].split()[:2] == ["examples", "mean"]
     assert [line.split()[0] for line in lines[2:5]] == ["50", "100", "slope"]
-    assert lines[-1].startswith("sizes whose mean is above the bound: 0")
+    assert lines[5].startswith("sizes whose mean is above the bound: 0")
+    assert lines[6].startswith("bound is vacuous everywhere: at least 0.25, the excess risk of w")
+    told = {line.split("  ")[0] for line in lines[9:]}
+    assert told == {"examples", "mean", "largest", "bound", "paper bound", "slope"}
+    assert all(line.endswith(".") for line in lines[9:])
+
+
+def test_a_vacuous_bound_is_called_so(capsys):
+    found = printed(capsys, "stability", "--runs", "2", "--averaging", "last")
+    columns, diameter = found["columns"], 2.0
+    assert found["trivial"] == diameter
+    for name in ("bound", "paper_bound"):
+        above = [t for t, b in zip(columns["steps"], columns[name], strict=True) if b >= diameter]
+        assert found["vacuous"][name] == above
+    assert set(found["meaning"]) == {*columns, "slope"}
+    small = ["--n", "100", "--norm-bound", "1", "--radius", "5"]
+    found = printed(capsys, "advise", *small)
+    assert found["vacuous"]
+    assert found["trivial"] == 0.5
+    assert run(program, ["bounds", "advise", *small]) == 0
+    assert "take more examples or a smaller ball" in capsys.readouterr().out
+    assert not printed(capsys, "advise", "--n", "100000", *small[2:])["vacuous"]
+    assert printed(capsys, "advise", *small, "--loss", "logistic")["trivial"] == pytest.approx(
+        np.log(2) / 2
+    )
+
+
+def test_rounding_is_not_a_violation():
+    steps = np.array([3, 5])
+    found = StabilityMeasurement(
+        steps=steps, distances=np.array([[1.7e-18, 0.1], [0.0, 0.1 + 1e-16]]),
+        realized=np.array([[0.0, 0.1], [0.0, 0.1]]), expected=np.ones(2), paper=np.ones(2),
+    )  # fmt: skip
+    assert found.n_runs_above == 0
+    assert replace(found, distances=np.array([[1e-9, 0.1], [0.0, 0.1]])).n_runs_above == 1
+    excess = ExcessMeasurement(
+        sizes=steps, excess=np.array([[1e-17, 0.3]]), bounds=np.array([0.0, 0.2]), paper=np.ones(2)
+    )
+    assert excess.n_sizes_above == 1
 
 
 def test_advice_is_that_of_the_library(capsys):

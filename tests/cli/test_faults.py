@@ -6,7 +6,6 @@ from __future__ import annotations
 import errno
 import gzip
 import io
-import math
 import os
 import sys
 from types import SimpleNamespace
@@ -39,16 +38,6 @@ CURES = {
     errno.EIO: "look whether the disk or the network is in order",
     errno.ESTALE: "look whether the disk or the network is in order",
 }
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("made")
-    rows = (f"{math.sin(k)},{math.cos(3 * k)},{int(math.sin(k + 0.4) > 0)}\n" for k in range(60))
-    (folder / "d.csv").write_text("a,b,y\n" + "".join(rows))
-    arguments = ["train", folder / "d.csv", "--label", "y", "-o", folder / "m"]
-    assert run(program, [str(a) for a in arguments]) == 0
-    return folder
 
 
 @pytest.fixture
@@ -186,7 +175,7 @@ def test_a_text_that_changes(tmp_path, packed):
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("form", ["npy", "parquet", "arrow"])
-@pytest.mark.parametrize("change", ["cut", "vanish"])
+@pytest.mark.parametrize("change", ["cut", "vanish", "rewritten"])
 def test_a_table_of_numbers_that_changes(tmp_path, form, change):
     """No file is mapped into memory, where a cut would end the process."""
     from pairlearn.streams.readers.open import open_reader
@@ -211,6 +200,11 @@ def test_a_table_of_numbers_that_changes(tmp_path, form, change):
     n = len(next(chunks).X)
     if change == "cut":
         os.truncate(path, path.stat().st_size // 2)
+    elif change == "rewritten":
+        with path.open("r+b") as file:
+            file.seek(path.stat().st_size // 2)
+            file.write(np.ones(1).tobytes())
+        os.utime(path, (2, 2))
     else:
         path.unlink()
     said = ""
@@ -220,3 +214,13 @@ def test_a_table_of_numbers_that_changes(tmp_path, form, change):
         said = str(error)
     # a file that was open may be read to its end after its name is gone
     assert str(path) in said or (change, n) == ("vanish", 60_000)
+
+
+def test_a_kill_between_two_renames(folder):
+    """A checkpoint and the one before it are one file then; the next run goes on all the same."""
+    arguments = ["stream", "--checkpoint", "kept", "-o", "out"]
+    assert run(program, arguments) == 0
+    os.link(folder / "kept", folder / "kept.previous")
+    sys.stdin = SimpleNamespace(buffer=io.BytesIO(LINES))  # the fixture sets the true one again
+    assert run(program, arguments) == 0
+    assert (folder / "kept").stat().st_ino != (folder / "kept.previous").stat().st_ino

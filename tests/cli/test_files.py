@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import io
 import json
-import math
 import os
 import subprocess
 import sys
@@ -17,22 +16,11 @@ import pytest
 
 from pairlearn.cli.program import COMMANDS, program
 from pairlearn.cli.running import run
-from pairlearn.cli.shared.paths import FilePath
+from pairlearn.cli.shared.paths import KINDS, FilePath
 
 TRAIN = ["train", "d.csv", "--label", "y"]
 BOUNDS = ["bounds", "stability", "--n", 10, "--steps", 10, "--runs", 2]
 STREAM = ["--fit", "stream"]
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory):
-    """A table and a model."""
-    folder = tmp_path_factory.mktemp("made")
-    rows = (f"{math.sin(k)},{math.cos(3 * k)},{int(math.sin(k + 0.4) > 0)}\n" for k in range(60))
-    (folder / "d.csv").write_text("a,b,y\n" + "".join(rows))
-    arguments = ["train", folder / "d.csv", "--label", "y", "-o", folder / "m"]
-    assert run(program, [str(a) for a in arguments]) == 0
-    return folder
 
 
 @pytest.fixture
@@ -205,6 +193,40 @@ def test_files_of_others_stay(call, folder, monkeypatch, arguments, output, kind
     assert f"replaced {output}" not in again().err
 
 
+FOREIGN = [
+    "line,amount\n1,3.5\n2,4.5\n",
+    "line,station,score\n1,a,3.5\n",
+    "line,label\n1,a\n",
+    "line,debit,credit\n1,3.5,0.5\n",
+    "line\n1\n",
+    "line,\n",
+    '{"line": 3, "speaker": "Romeo"}\n',
+    '{"line": 3',
+]
+OURS = [
+    "line,score\n2,0.5\n",
+    "line,score,probability,label\n2,0.5,0.6,yes\n",
+    "line,prediction\n2,0.5\n",
+    "line,z0,z1\n2,0.5,1.0\n",
+    "line,score0,score1,score2,label\n2,0.5,1.0,1.0,a\n",
+    "line,no,yes\n2,0.25,0.75\n",
+    'line,"a,b",c\n2,0.25,0.75\n',
+    '{"line": 2, "score": 0.5, "probability": 0.6, "label": 1}\n',
+    '{"line": 2, "0": 0.25, "1": 0.75}\n',
+]
+
+
+@pytest.mark.parametrize("text", FOREIGN)
+def test_a_table_of_others_with_a_column_line_stays(call, folder, text):
+    (folder / "s.csv").write_text(text)
+    assert "--force" in refused(call, folder, "predict", "m", "d.csv", "-o", "s.csv")
+
+
+@pytest.mark.parametrize("text", OURS)
+def test_scores_are_known_by_their_columns(text):
+    assert KINDS["scores"][1](text.encode())
+
+
 def test_a_dry_run_replaces_nothing(call):
     assert "replaced" not in call(*TRAIN, "-o", "m", "--dry-run").err
 
@@ -243,6 +265,13 @@ def test_a_fresh_start_spares_files_of_others(call, folder):
 def test_pipes_devices_and_shared_folders(call, folder):
     call(*TRAIN, "-o", os.devnull)
     call(*TRAIN, *STREAM, "-o", os.devnull)
+    (folder / "facts.toml").write_text(
+        'label = "y"\nlabels = [0, 1]\n[features]\na = [-1, 1]\nb = [-1, 1]\n'
+    )
+    private = ["--private", "--epsilon", 1, "--delta", 1e-6, "--bounds", "facts.toml"]
+    said = call("train", "d.csv", *private, "-o", os.devnull, status=2).err
+    assert "the certificate of a private model lies beside it; name a file" in said
+    assert not os.path.exists(f"{os.devnull}.certificate.json")
     done = call("evaluate", "m", "d.csv", "--plot", "both", "--report", "both", "--json")
     assert json.loads(done.out)["plots"] == ["both/roc.png", "both/scores.png"]
     call("evaluate", "m", "d.csv", "--plot", "both", "--report", "both")

@@ -239,7 +239,7 @@ def test_refusals(files):
         ([data, "--epsilon", 1], "--epsilon belongs to --private"),
         ([data, *options(files), "--loss", "hinge"], "--loss has no effect with --private"),
         ([data, data, *options(files)], "one CSV file"),
-        ([data, *options(files), "--dask", "local"], "use DaskPrivateAUCClassifier in Python"),
+        ([data, *options(files), "--dask", "local"], "--dask reads Parquet files"),
     ):
         refused = run("train", *arguments)
         assert refused.exit_code != 0

@@ -3,6 +3,7 @@ import pytest
 from click.testing import CliRunner
 
 from pairlearn.cli.reproduce import command
+from pairlearn.data import load
 from pairlearn.data.errors import DataUnavailableError
 from pairlearn.experiments.paper import outcome as outcome_module
 
@@ -64,3 +65,31 @@ def test_nothing_at_hand_is_an_error(monkeypatch):
     assert answer.exit_code == 1
     assert answer.output.count("missing: mnist: mnist cannot be had") == 1
     assert "nothing was run" in answer.output
+
+
+@pytest.mark.thorough
+def test_a_quick_look_without_the_paper_s_data(monkeypatch):
+    """The sets of scikit-learn stand in, and the program says so before it computes."""
+
+    def embedded_only(name):
+        if name not in ("breast_cancer", "digits", "digits_8"):
+            raise DataUnavailableError(f"{name} cannot be had")
+        return load(name)
+
+    monkeypatch.setattr(outcome_module, "load", embedded_only)
+    answer = run("table1", "--quick", "--methods", "ours,spauc", "--splits", "1")
+    assert answer.exit_code == 0, answer.output
+    order = [
+        "missing: mnist: mnist cannot be had",
+        "none of the paper's data sets is here; taken: breast_cancer, digits, digits_8",
+        "breast_cancer: ours 0.9",
+        "digits_8: ours 0.",
+        "table1: Test AUC",
+        "None of the paper's six data sets is on this machine",
+    ]
+    places = [" ".join(answer.output.split()).index(text) for text in order]
+    assert places == sorted(places)
+    # Without --quick the table is the paper's or nothing.
+    answer = run("table1")
+    assert answer.exit_code == 1
+    assert "--quick runs on data that ship with scikit-learn" in answer.output

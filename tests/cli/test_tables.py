@@ -450,3 +450,27 @@ def test_a_line_of_delimiters_alone(tmp_path, capsys):
     (tmp_path / "commas.csv").write_text("," * 300_000 + "\n")
     _, err = call(capsys, "train", "commas.csv", "--label", "y", status=1)
     assert "has no label column 'y'; its columns: 'column 1'" in err
+
+
+@pytest.mark.parametrize("how", ["offline", "stream"])
+def test_a_metric_of_many_columns_is_refused_in_our_words(tmp_path, capsys, rng, how):
+    X, y = rng.normal(size=(12, 400)).round(1).astype(str), np.arange(12) % 2
+    X[3, 5] = ""  # a compiled reader takes no gaps
+    X[:, 7] = np.where(y, "red", "blue")
+    lines = [",".join([*row, str(label)]) for row, label in zip(X, y, strict=True)]
+    header = ",".join([*(f"c{k}" for k in range(400)), "y"])
+    (tmp_path / "wide.csv").write_text("\n".join([header, *lines]) + "\n")
+    train = ["train", "wide.csv", "--label", "y", "--problem", "metric", "--fit", how, "-o", "m"]
+    _, err = call(capsys, *train, status=2)
+    assert "takes dense ones; these 40" in err
+    assert "--set reading.features=A,B" in err
+    assert not (tmp_path / "m").exists()
+    call(capsys, *train, "--set", "reading.features=c0,c1,c2")
+
+
+def test_a_number_for_a_column_with_a_name(tmp_path, capsys):
+    (tmp_path / "d.csv").write_text(
+        "a,b,y\n" + "".join(f"{k % 7},1.5,{k % 2}\n" for k in range(30))
+    )
+    _, err = call(capsys, "train", "d.csv", "--label", "2", status=1)
+    assert "has no label column '2'; its columns: 'a', 'b', 'y'; numbers are for files" in err

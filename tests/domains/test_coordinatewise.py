@@ -78,6 +78,14 @@ class Halving(CoordinatewiseDomain):
         return 0.5 * value
 
 
+class WrongWindow(CoordinatewiseDomain):
+    """Coordinates of a narrow window are moved too far."""
+
+    @scalar
+    def proximal(value, step_size, first, second):
+        return 1.0 if 2.01 < value < 2.05 else max(value, 0.0)
+
+
 class NotANumber(CoordinatewiseDomain):
     @scalar
     def proximal(value, step_size, first, second):
@@ -95,6 +103,7 @@ class Undecorated(CoordinatewiseDomain):
         (Growing(), r"must not move coordinates apart.* by 499991, at coordinate -1e\+06 and"),
         (Turning(), r"must keep the order.*at coordinate .* and step size 0"),
         (Forgetful(), r"is a projection, but it depends on the step size; set is_projection = F"),
+        (WrongWindow(), "must keep the order.* at coordinate 2 and"),
         (Halving(), "is a projection, but it moves a point twice"),
         (NotANumber(), "must give finite numbers, but gives nan, at coordinate"),
         (Undecorated(), "must be a function decorated with @scalar"),

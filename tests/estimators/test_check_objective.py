@@ -18,8 +18,8 @@ from pairlearn.solvers import AllPairs, Objective, PartialArea, Push, SmoothPrec
 )
 def test_objectives_of_the_package_pass(objective):
     report = check_objective(objective)
-    assert report.n_points == 72 * len(objective.candidates)
-    assert report.largest_error < 1e-6
+    assert report.n_points == 120 * len(objective.candidates)
+    assert report.largest_error < 1e-5
     assert set(report.metrics) == {"exact", "sgd", "stream"}
 
 
@@ -52,7 +52,11 @@ class Mean(Objective):
                 scores += 1.0
             if self.slip == "shift":
                 return value + float(scores.mean()), gradient + 1.0 / len(scores)
+            far = np.ptp(scores) > 30.0
+            if self.slip == "jump" and scores[0] > scores[1] + 0.3:
+                value = value + 1.0
             return {
+                "far": (value, 0.5 * gradient if far else gradient),
                 "gradient": (value, 2.0 * gradient),
                 "shape": (value, gradient[:-1]),
                 "sign": (-value, -gradient),
@@ -66,6 +70,8 @@ class Mean(Objective):
     ("slip", "words"),
     [
         ("gradient", "the gradient of Mean.* differs from the differences of its value"),
+        ("far", "the gradient of Mean.* differs from the differences of its value"),
+        ("jump", "jumps from .* it must be continuous"),
         ("shape", r"a gradient of shape \(23,\) for 24 scores"),
         ("in place", "changes the scores that it is given; work on a copy"),
         ("weights", "if all weights are multiplied by 3; divide the weights of each class"),

@@ -20,6 +20,7 @@ from pairlearn import (
     OrdinalAUCClassifier,
     PairwiseRanker,
     PreviousOfQuery,
+    SurvivalRanker,
 )
 
 RNG = np.random.default_rng(0)
@@ -32,7 +33,7 @@ Y = {
 }
 KINDS = pytest.mark.parametrize("kind", Y)
 #: Estimators in closed form. The tests of metrics have those of `MetricLearner`.
-EXACT = (MulticlassAUCClassifier, MultilabelAUCClassifier, OrdinalAUCClassifier)
+EXACT = (MulticlassAUCClassifier, MultilabelAUCClassifier, OrdinalAUCClassifier, SurvivalRanker)
 
 
 def test_all_estimators_with_a_solver_are_here():

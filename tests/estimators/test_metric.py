@@ -511,7 +511,7 @@ def test_lists_of_pairs_are_checked():
 
 def test_sparse_examples_are_refused_with_the_cure():
     X, y = task(n=60)
-    with pytest.raises(TypeError, match=r"dense data is required. Use '.toarray\(\)'"):
+    with pytest.raises(TypeError, match=r"takes dense examples, .*pass X.toarray\(\)"):
         MetricLearner().fit(scipy.sparse.csr_array(X), y)
 
 

@@ -16,7 +16,7 @@ from pairlearn.privacy.accounting.gaussian import epsilon_of_mu, mu_of
 from pairlearn.privacy.accounting.verify import accounting_problems
 from pairlearn.privacy.audit.attack import audit_statistics
 from pairlearn.privacy.audit.public import _projected
-from pairlearn.privacy.audit.replay import RecordingSource, ReplayingSource
+from pairlearn.privacy.audit.tape import recorded, replayed
 from pairlearn.privacy.mechanisms.base import PublicSetting
 from pairlearn.privacy.mechanisms.tree import SumTree, TreeStatistics
 from pairlearn.privacy.noise import NoiseSource
@@ -76,10 +76,11 @@ def test_one_record_moves_all_nodes_together_by_no_more_than_is_stated(secure):
             else:
                 Z[2], signs[2] = rng.uniform(-9, 9, 2), -signs[2]
             other[place] = (Z, signs)
-            record = RecordingSource(NoiseSource(secure=secure, seed=trial))
-            fits = released(chunks, setting, record, tree)
-            replay = ReplayingSource(record)
-            again = released(other, setting, replay, tree)
+            noise = NoiseSource(secure=secure, seed=trial)
+            with recorded() as record:
+                fits = released(chunks, setting, noise, tree)
+            with replayed(record.outputs) as replay:
+                again = released(other, setting, noise, tree)
             # Everything published is a function of the noisy nodes.
             for mine, theirs in zip(fits, again, strict=True):
                 np.testing.assert_array_equal(mine.direction, theirs.direction)
@@ -196,12 +197,13 @@ def test_a_person_moves_all_nodes_together_by_no_more_than_is_stated(secure):
             other_y[mine] = y[mine]
         claim = {**OPTIONS, "secure": secure, "rows_per_person": k}
         cuts = list(range(8, n + 1, 8))
-        record = RecordingSource(NoiseSource(secure=secure, seed=trial))
-        model = PrivateAUCContinual(n, n_releases, **claim, random_state=record)
-        first = chunked(model, X, y, who, cuts)
-        replay = ReplayingSource(record)
-        again = PrivateAUCContinual(n, n_releases, **claim, random_state=replay)
-        np.testing.assert_array_equal(first, chunked(again, other, other_y, other_who, cuts))
+        model = PrivateAUCContinual(n, n_releases, **claim, random_state=trial)
+        with recorded() as record:
+            first = chunked(model, X, y, who, cuts)
+        again = PrivateAUCContinual(n, n_releases, **claim, random_state=trial)
+        with replayed(record.outputs) as replay:
+            second = chunked(again, other, other_y, other_who, cuts)
+        np.testing.assert_array_equal(first, second)
         moved = math.hypot(*(
             float(np.linalg.norm(a - b)) / scale
             for a, b, scale in zip(record.values, replay.values, record.scales, strict=True)

@@ -13,7 +13,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 from pairlearn import PrivacyLedger, PrivateAUCClassifier, PrivateAUCStream
 from pairlearn.privacy.accounting.gaussian import epsilon_of_mu, mu_of
-from pairlearn.privacy.audit.replay import RecordingSource, ReplayingSource
+from pairlearn.privacy.audit.tape import recorded, replayed
 from pairlearn.privacy.mechanisms.base import PublicSetting
 from pairlearn.privacy.mechanisms.centred import CentredStatistics
 from pairlearn.privacy.noise import NoiseSource
@@ -58,10 +58,11 @@ def test_sensitivity_of_a_user_with_all_rows(seed, relation, secure):
     setting = PublicSetting.make(
         n_users, lower=[-3] * d, upper=[3] * d, epsilon=1.0, delta=1e-3, neighbours=relation
     )
-    record = RecordingSource(NoiseSource(secure=secure, seed=seed))
-    fit = CentredStatistics().fit(Z, signs, setting=setting, noise=record, users=users)
-    replay = ReplayingSource(record)
-    CentredStatistics().fit(other, other_signs, setting=setting, noise=replay, users=other_users)
+    noise = NoiseSource(secure=secure, seed=seed)
+    with recorded() as record:
+        fit = CentredStatistics().fit(Z, signs, setting=setting, noise=noise, users=users)
+    with replayed(record.outputs) as replay:
+        CentredStatistics().fit(other, other_signs, setting=setting, noise=noise, users=other_users)
     for mine, theirs, scale, release in zip(
         record.values, replay.values, record.scales, fit.releases, strict=True
     ):

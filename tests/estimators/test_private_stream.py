@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
+import contextlib
 import copy
 import json
 import pickle
@@ -12,6 +13,7 @@ from sklearn.metrics import roc_auc_score
 
 from pairlearn import PrivateAUCClassifier, PrivateAUCStream
 from pairlearn.estimators.private.mixin import PrivacyWarning
+from pairlearn.estimators.private.stream import _checksum
 from pairlearn.privacy.accounting.ledger import BudgetExceededError, PrivacyLedger
 from pairlearn.privacy.mechanisms.single_pass import SinglePass
 
@@ -139,11 +141,40 @@ def test_a_checkpoint_is_not_trusted(change, message, tmp_path):
     plain = json.loads(path.read_text())
     if isinstance(change, dict) and len(change.get("previous") or []) == 2:
         change = {"previous": [float("nan")] * len(plain["w"])}
-    path.write_text(change if isinstance(change, str) else json.dumps({**plain, **change}))
+    if isinstance(change, dict):
+        plain = {**plain, **change}
+        del plain["sha256"]
+        change = json.dumps({**plain, "sha256": _checksum(plain)})
+    path.write_text(change)
     stream = PrivateAUCStream(200, **options)
     with pytest.raises(ValueError, match=message):
         stream.load_checkpoint(path)
     assert stream._state is None
+
+
+def test_a_damaged_checkpoint_is_refused(tmp_path):
+    """Any one bit; a number that was changed would be another model, in silence."""
+    X, y = gaussian(50)
+    path = tmp_path / "stream.json"
+    feed(PrivateAUCStream(200, bounds=(-4, 6)), X, y).save_checkpoint(path, holds_raw_example=True)
+    sound = path.read_bytes()
+    for bit in range(0, 8 * len(sound), 7):
+        damaged = bytearray(sound)
+        damaged[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(damaged)
+        stream = PrivateAUCStream(200, bounds=(-4, 6))
+        with contextlib.suppress(ValueError):
+            if json.loads(damaged) == json.loads(sound):
+                continue  # another last digit of the same number, say
+        with pytest.raises(ValueError, match=r"is damaged|not a checkpoint"):
+            stream.load_checkpoint(path)
+        assert stream.n_seen == 0
+    for length in range(0, len(sound), 13):
+        path.write_bytes(sound[:length])
+        with pytest.raises(ValueError, match="not a checkpoint"):
+            stream.load_checkpoint(path)
+    path.write_bytes(sound)
+    assert stream.load_checkpoint(path).n_seen == 50
 
 
 def test_every_release_is_entered(tmp_path):

@@ -3,8 +3,20 @@
 
 import numpy as np
 import pytest
+import scipy.sparse
 
-from pairlearn import Square
+from pairlearn import (
+    Ball,
+    Constant,
+    FifoBuffer,
+    Hinge,
+    LinearScore,
+    PairwiseSGD,
+    PreviousExample,
+    Problem,
+    Square,
+)
+from pairlearn.domains import WholeSpace
 from pairlearn.kernels._native import DIVERGED
 from pairlearn.kernels.steps.dense import HINGE, descend
 from pairlearn.kernels.steps.short_rows import LANES, LONGEST, SHORTEST, descend_short
@@ -125,3 +137,24 @@ def test_rows_in_registers_notice_divergence_at_the_same_step(d):
     memory, registers = both_kernels(X, y, 1.0, np.inf)
     assert memory[0] == registers[0]
     assert registers[0] % 4 == DIVERGED
+
+
+@pytest.mark.parametrize("storage", ["float64", "float32", "csr"])
+@pytest.mark.parametrize("pairing", [PreviousExample(), FifoBuffer(3)], ids=repr)
+@pytest.mark.parametrize("d", [3, LONGEST, LONGEST + 7])
+def test_a_margin_that_is_just_reached_costs_nothing(d, pairing, storage):
+    # Every opposite pair has the margin 1 exactly: the hinge has the slope 0 there, in each kernel.
+    rng = np.random.default_rng(0)
+    y = np.where(rng.random(40) < 0.5, 1.0, -1.0)
+    X = rng.integers(-3, 4, size=(40, d)).astype(float)
+    X[:, 0] = 0.5 * y
+    start = np.eye(d)[0]
+    rows = scipy.sparse.csr_array(X) if storage == "csr" else X.astype(storage)
+    problem = Problem(LinearScore(), Hinge())
+    for domain in (Ball(10.0), WholeSpace()):
+        solver = PairwiseSGD(pairing, Constant(0.1), domain)
+        found = solver.solve(problem, rows, y, n_steps=100, rng=0, w_start=start)
+        np.testing.assert_array_equal(found.w, start)
+        # a little less than the margin, and every pair counts
+        moved = solver.solve(problem, rows, y, n_steps=100, rng=0, w_start=0.875 * start)
+        assert abs(moved.w - 0.875 * start).max() > 0.01

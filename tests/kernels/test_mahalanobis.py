@@ -264,3 +264,23 @@ def test_constants():
     assert constants.lipschitz == 4.0
     assert constants.smoothness == 4.0
     assert constants.supremum == pytest.approx(np.log1p(np.exp(7.0)))
+
+
+def test_a_start_is_projected_or_refused(rng):
+    X, y = rng.normal(size=(10, 2)), np.arange(10) % 2.0
+    lopsided = np.array([[2.0, 1.0], [0.0, 2.0]])
+    projected = PsdCone().project(lopsided)
+    assert np.array_equal(projected, [[2.0, 0.5], [0.5, 2.0]])
+    assert PsdCone().project(projected) is projected
+    solver = PairwiseSGD(schedule=Constant(0.01), domain=PsdBall(1.0))
+    for start in (lopsided, -lopsided, [[0.0, 3.0], [3.0, 0.0]]):
+        found = solver.solve(
+            Problem(MahalanobisScore(), DistanceHinge()), X, y, w_start=start, n_steps=1, rng=0
+        )
+        W = found.average.reshape(2, 2)
+        assert np.array_equal(W, W.T)
+        assert np.linalg.norm(W) <= 1.0 + 1e-12
+        assert np.linalg.eigvalsh(W)[0] >= -1e-12
+    low_rank = Problem(MahalanobisScore("low_rank", 1), DistanceHinge())
+    with pytest.raises(ValueError, match="w_start is zero"):
+        solver.solve(low_rank, X, y, w_start=np.zeros((2, 1)), n_steps=1)

@@ -23,6 +23,9 @@ ALLOWED = {
     "_replace": "public in a named tuple, whose fields must not be hidden by it",
     "_meta": "Dask says by it alone what the parts of a collection are",
     "_name": "Dask says by it alone whether two expressions are the same",
+    "_predictors": "scikit-learn keeps the boosted trees there alone, for the safe model file",
+    "_baseline_prediction": "the score before the first of these trees",
+    "_preprocessor": "how these trees encode categories",
     "_get_param_names": "scikit-learn names the parameters of an estimator's class by it alone",
 }
 

@@ -192,8 +192,22 @@ def test_a_buffer_of_one_has_the_paper_s_average():
 def test_bad_buffer_of_an_average():
     with pytest.raises(ValueError, match="buffer_size"):
         DelayedPastBuffer(0)
-    with pytest.raises(ValueError, match="needs the number of steps; for a stream"):
-        DelayedPastBuffer(3).owed(Constant(1.0), 1, 3)
+    with pytest.raises(ValueError, match="takes its size from a pairing"):
+        DelayedPastBuffer().owed(Constant(1.0), 1, 3)
+
+
+@given(st.integers(1, 12), schedules, st.integers(1, 40))
+def test_what_was_paid_too_early_is_taken_back(size, schedule, n_steps):
+    """On a stream every iterate is paid when it is left, and the last s give it back."""
+    averaging = DelayedPastBuffer(size)
+    weights = np.zeros(n_steps + 1)
+    weights[0] = averaging.at_start(schedule)
+    weights[:-1] += averaging.owed(schedule, 1, n_steps)
+    newest = np.maximum(np.arange(n_steps - size, n_steps), 0)
+    np.subtract.at(weights, newest, averaging.taken_back(schedule, n_steps))
+    iterates, steps = list(np.eye(n_steps + 1)), schedule.step_sizes(1, n_steps)
+    expected = average_of(iterates, steps, f"buffer:{size}")
+    assert np.allclose(weights / weights.sum(), expected, rtol=1e-12, atol=1e-14)
 
 
 def test_bad_tail():

@@ -22,7 +22,7 @@ SPREAD = np.random.default_rng(0).normal(size=(60, 2))
 
 def sorted_stream():
     X, y = np.random.default_rng(0).normal(size=(4000, 2)), np.repeat([0, 1], 2000)
-    AUCClassifier(random_state=0).partial_fit(X, y, classes=[0, 1])
+    AUCClassifier(solver="sgd", random_state=0).partial_fit(X, y, classes=[0, 1])
 
 
 @pytest.mark.parametrize(

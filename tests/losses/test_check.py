@@ -10,6 +10,7 @@ from pairlearn import AUCClassifier, PairLoss
 from pairlearn.losses import (
     LOSSES,
     METRIC_LOSSES,
+    DistanceHinge,
     Epanechnikov,
     GapWeighted,
     Hinge,
@@ -32,8 +33,9 @@ def test_losses_of_margins_and_errors(loss):
 @pytest.mark.parametrize("loss", [METRIC_LOSSES.make(name) for name in METRIC_LOSSES], ids=repr)
 def test_losses_of_distances(loss):
     # A squared distance does not change its sign with the order of a pair.
-    report = check_loss(loss, scores=[0.0, 0.3, 1.0, 2.0, 7.5])
+    report = check_loss(loss)
     assert report.largest_error <= 1e-5
+    assert report.symmetric
 
 
 class Slope(PairLoss):
@@ -81,9 +83,87 @@ class OneOrder(PairLoss):
         return 1.0
 
 
+class ZeroBeforeTheKink(PairLoss):
+    @scalar
+    def value(score, y, y_partner, _):
+        return max(1.0 - (score if y > y_partner else -score), 0.0)
+
+    @scalar
+    def derivative(score, y, y_partner, _):
+        margin = score if y > y_partner else -score
+        return (-1.0 if margin <= 0.9 else 0.0) * (1.0 if y > y_partner else -1.0)
+
+
+class KinkAtAnOddPlace(PairLoss):
+    """The slope ends .004 too early, between two points of the grid."""
+
+    @scalar
+    def value(score, y, y_partner, _):
+        return max(0.70711 - (score if y > y_partner else -score), 0.0)
+
+    @scalar
+    def derivative(score, y, y_partner, _):
+        margin = score if y > y_partner else -score
+        return (-1.0 if margin < 0.70311 else 0.0) * (1.0 if y > y_partner else -1.0)
+
+
+class WrongWindow(PairLoss):
+    @scalar
+    def value(score, y, y_partner, _):
+        return 0.5 * score * score
+
+    @scalar
+    def derivative(score, y, y_partner, _):
+        return score + (1.0 if 2.01 < score < 2.06 else 0.0)
+
+
+class WrongFarAway(PairLoss):
+    @scalar
+    def value(score, y, y_partner, _):
+        return abs(score)
+
+    @scalar
+    def derivative(score, y, y_partner, _):
+        return max(-1.0, min(1.0, score * 1e9)) if abs(score) < 60.0 else 0.0
+
+
+class WrongSign(PairLoss):
+    @scalar
+    def value(score, y, y_partner, _):
+        return max(score - 0.3, 0.3 - score)
+
+    @scalar
+    def derivative(score, y, y_partner, _):
+        return 1.0
+
+
+class Jump(PairLoss):
+    @scalar
+    def value(score, y, y_partner, _):
+        return 1.0 if score > 0.3 else 0.0
+
+    @scalar
+    def derivative(score, y, y_partner, _):
+        return 0.0
+
+
+class NearTheKinkOfADistance(DistanceHinge):
+    @scalar
+    def derivative(score, y, y_partner, bias):
+        tau = 1.0 if y == y_partner else -1.0
+        return tau if 1.0 + tau * (score - bias) > 0.1 else 0.0
+
+
 @pytest.mark.parametrize(
     ("loss", "message"),
     [
+        (ZeroBeforeTheKink(), "correct one of the two functions"),
+        (KinkAtAnOddPlace(), "is 0 at score 0.70"),
+        (WrongWindow(), r"at score 2\.0"),
+        (WrongFarAway(), "at score -?[6-9][0-9]"),
+        (WrongSign(), r"at score .*-1 \(left\) and -1 \(right\)"),
+        (Jump(), r"value jumps from 0 to 1 at score 0\.3 .*must be continuous"),
+        (NearTheKinkOfADistance(), "correct one of the two functions"),
         (Slope(), "correct one of the two functions"),
         (Infinite(), "is not finite at score"),
         (Undecorated(), "decorated with @scalar"),
@@ -99,6 +179,13 @@ def test_slips_are_found(loss, message):
 def test_other_findings():
     assert not check_loss(OneOrder()).symmetric
     assert check_loss(Hinge(), scores=[0.9, 1.0], labels=[(1.0, -1.0)]).n_kinks == 1
+    assert check_loss(DistanceHinge(), labels=[(1.0, 2.0)]).n_kinks == 1
+    assert check_loss(Hinge(), scores=[0.25]).n_kinks == 0
+    assert check_loss(Hinge(), seed=1).n_points > 6000
+    with pytest.raises(ValueError, match="must not be negative, got -1"):
+        check_loss(DistanceHinge(), scores=[-1.0, 2.0])
+    with pytest.raises(ValueError, match="list of finite numbers"):
+        check_loss(Hinge(), scores=[])
     with pytest.raises(TypeError, match="an instance, not a class"):
         check_loss(Hinge)
     with pytest.raises(ValueError, match="counts none"):

@@ -67,3 +67,80 @@ def test_bad_input():
         precision_recall_band([0, 1], [0, 1], prevalence=1.0)
     with pytest.raises(ValueError, match="exactly two classes, got 1"):
         roc_band([1, 1], [0, 1])
+
+
+def curve(step, weight, y):
+    """Rates after each step, from the highest threshold down."""
+    masses = [np.bincount(step[y == c], weight[y == c], step.max() + 1) for c in (0, 1)]
+    return [np.concatenate([[0.0], np.cumsum(m) / m.sum()]) for m in masses]
+
+
+def upper(at, fpr, tpr, wide, tall):
+    """Height of a curve that is moved to the left and up."""
+    return np.interp(at, fpr - wide, tpr + tall)
+
+
+def lower(at, fpr, tpr, wide, tall):
+    """Height of a curve that is moved to the right and down."""
+    return np.interp(at, fpr + wide, tpr - tall)
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_the_band_is_the_curve_moved_as_far_as_resampled_curves_go(sample, grouped):
+    y, scores = sample
+    rng = np.random.default_rng(5)
+    weight = rng.uniform(0.5, 2.0, 90)
+    groups = rng.permutation(90) // 3 if grouped else None
+    given = dict(sample_weight=weight, groups=groups, confidence=0.8, n_resamples=40)
+    band = roc_band(y, scores, **given, random_state=3)
+    step = np.unique(-scores, return_inverse=True)[1]
+    fpr, tpr = curve(step, weight, y)
+    units = [np.sqrt((weight[y == c] ** 2).sum()) / weight[y == c].sum() for c in (0, 1)]
+
+    # The least multiple of the units that holds each resampled curve, by bisection.
+    draws, needed = np.random.default_rng(3), []
+    while len(needed) < 40:
+        counts = np.zeros(90)
+        if grouped:
+            counts = np.bincount(draws.integers(30, size=30), minlength=30)[groups]
+        else:
+            for c in (1, 0):
+                n = int((y == c).sum())
+                counts[y == c] = np.bincount(draws.integers(n, size=n), minlength=n)
+        other = curve(step, weight * counts, y)
+        low, high = 0.0, 20.0
+        for _ in range(40):
+            middle = 0.5 * (low + high)
+            wide, tall = middle * units[0], middle * units[1]
+            inside = all(
+                (b <= upper(a, *one, wide, tall) + 1e-12).all()
+                and (b >= lower(a, *one, wide, tall) - 1e-12).all()
+                for one, (a, b) in (((fpr, tpr), other), (other, (fpr, tpr)))
+            )
+            low, high = (low, middle) if inside else (middle, high)
+        needed.append(high)
+    width = sorted(needed)[32]  # 80 % of the steps between 40 values, rounded up
+    wide, tall = width * units[0], width * units[1]
+    assert band.high == pytest.approx(np.minimum(upper(fpr, fpr, tpr, wide, tall), 1.0), abs=1e-8)
+    held = np.where(fpr < wide, 0.0, np.maximum(lower(fpr, fpr, tpr, wide, tall), 0.0))
+    steep = np.isclose(fpr, wide, atol=1e-6)
+    # Where the curve is vertical its foot counts.
+    assert (band.low[~steep] <= held[~steep] + 1e-8).all()
+    assert band.low[~np.isin(fpr, fpr[:-1][np.diff(fpr) == 0.0])] == pytest.approx(
+        held[~np.isin(fpr, fpr[:-1][np.diff(fpr) == 0.0])], abs=1e-8
+    )
+
+    # The precision belongs to the least and the largest rate with this recall on moved curves.
+    other = precision_recall_band(y, scores, **given, random_state=3)
+    at = np.linspace(-1.0, 2.0, 300_001)
+    raised = upper(at, fpr, tpr, wide, tall) * (at >= fpr[0] - wide)
+    sunk = np.where(at <= fpr[-1] + wide, lower(at, fpr, tpr, wide, tall), np.inf)
+    share = float(weight[y == 1].sum() / weight.sum())
+    for recall, rate, best, worst in zip(other.recall, fpr[1:], other.high, other.low, strict=True):
+        least = float(np.clip(at[np.argmax(raised >= recall)], 0.0, rate))
+        most = float(np.clip(at[np.nonzero(sunk <= recall)[0][-1]], rate, 1.0))
+        caught = share * recall
+        if recall > 0.0:
+            assert best == pytest.approx(caught / (caught + (1 - share) * least), abs=2e-3)
+            assert worst == pytest.approx(caught / (caught + (1 - share) * most), abs=2e-3)
+    assert (other.high > other.precision).any()

@@ -3,6 +3,7 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 from sklearn import calibration as sk
 
 from pairlearn.metrics import CalibrationError, calibration_curve
@@ -50,3 +51,24 @@ def test_equal_probabilities_stay_together():
     found = calibration_curve([0, 1, 0, 1], [0.5] * 4)
     assert len(found.observed) == 1
     assert found.error == 0.0
+
+
+def test_limits_are_wilsons_for_the_number_of_independent_examples():
+    # In the first bin both outcomes; in the second only positives, where groups alone are known.
+    y = np.array([0, 1, 0, 1, 1, 0, 1, 1, 1, 1, 1])
+    p = np.array([0.2] * 6 + [0.8] * 5)
+    weight = np.array([1.0, 2.0, 1.0, 0.5, 1.5, 1.0, 1.0, 1.0, 3.0, 1.0, 2.0])
+    groups = np.array([0, 0, 1, 1, 2, 3, 4, 4, 5, 5, 6])
+    found = calibration_curve(y, p, n_bins=2, sample_weight=weight, groups=groups, confidence=0.9)
+    z = stats.norm.ppf(1 - 0.1 / 4)  # two bins share the error
+    for k, rows in enumerate((slice(0, 6), slice(6, 11))):
+        v, out, place = weight[rows], y[rows], groups[rows]
+        share = (v * out).sum() / v.sum()
+        sums = [(v * (out - share))[place == g].sum() for g in set(place)]
+        masses = [v[place == g].sum() for g in set(place)]
+        size = v.sum() ** 2 / np.square(masses).sum()
+        if 0.0 < share < 1.0:
+            size = min(share * (1 - share) * v.sum() ** 2 / np.square(sums).sum(), len(v))
+        ends = np.roots([1 + z**2 / size, -2 * share - z**2 / size, share**2])
+        assert (found.low[k], found.high[k]) == pytest.approx((ends.min(), ends.max()), abs=1e-12)
+        assert found.observed[k] == pytest.approx(share)

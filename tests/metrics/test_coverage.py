@@ -9,7 +9,7 @@ seeds are fixed, and a correct interval of exact coverage fails with probability
 
 import numpy as np
 import pytest
-from benchmarks.coverage import LEAST, MOST, SPREAD, Cell, cells, coverage, forms
+from benchmarks.coverage import LEAST, MOST, SPREAD, Cell, cells, coverage, forms, trials_of
 from scipy.stats import norm
 
 from pairlearn.metrics import (
@@ -44,27 +44,33 @@ def test_intervals_of_good_scores(cell):
     assert max(above, below) <= 0.05
 
 
-#: What the grid does not reach, and why: the docstrings and the guide say so.
+#: What the grid does not reach, measured by 2,000 trials, and why: docstrings and guide say so.
 KNOWN = {
-    # a bend of recall where the top is as long as there are positives; less than one in the top
-    "enrichment": 0.80,
-    # less than one positive is expected in the part
-    ("partial AUC", "narrow"): 0.75,
-    ("partial AUC", "ties"): 0.88,
-    # five groups of positives, some of them far below all others
-    ("groups", "wide"): 0.86,
+    # recall has a bend where the top is as long as there are positives
+    ("enrichment", "equal"): 0.925,
+    ("enrichment", "wide"): 0.855,
+    # far less than one positive is expected in the top
+    ("enrichment", "narrow"): 0.90,
+    # one negative is all that the part holds
+    ("partial AUC", "narrow"): 0.86,
+    # rare bad positives are not in the sample
+    ("two-way", "wide"): 0.89,
 }
+#: Five minutes of one core for the whole grid.
+N_TRIALS = 300
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", sorted(SPREAD))
 @pytest.mark.parametrize("form", sorted(forms()))
 def test_the_whole_grid(form, kind):
-    # 3 standard deviations of 500 trials below the promise
-    least = KNOWN.get((form, kind), KNOWN.get(form, LEAST[kind]))
-    slack = 3.0 * np.sqrt(least * (1.0 - least) / 500)
-    found = [coverage(cell, 500)[0] for cell in cells(form) if cell.kind == kind]
-    assert all(share >= least - slack for share in found)
+    # 3 standard deviations below what is promised or known
+    least, found = KNOWN.get((form, kind), LEAST[kind]), []
+    for cell in cells(form):
+        if cell.kind == kind:
+            slack = 3.0 * np.sqrt(least * (1.0 - least) / trials_of(cell, N_TRIALS))
+            found.append(coverage(cell, N_TRIALS)[0])
+            assert found[-1] >= least - slack, cell
     if form == "AUC" and kind in ("equal", "ties"):
         assert np.mean(found) <= MOST
 

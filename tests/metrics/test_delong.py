@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from scipy import optimize, stats
 
 from pairlearn.metrics import compare_auc, roc_auc, roc_auc_interval
+from pairlearn.metrics.limits import Part, Spread, score_limits
 
 
 def literal_variance(y, *scores):
@@ -89,6 +90,11 @@ def literal_limits(y, scores, confidence):
         parts.append(x.var(ddof=1) / len(x))
         ratios = [y.sum() ** 2 / (y**2).sum() for y in (x.max() - x, x - x.min()) if y.any()]
         numbers.append(min(ratios, default=0.0))
+    return limits_by_formula(a, p, q, parts, numbers, confidence)
+
+
+def limits_by_formula(a, p, q, parts, numbers, confidence, common=1.0):
+    """Return the limits from the parts of the variance and their effective numbers."""
     centre = min(max(a, 0.5 / (p * q)), 1 - 0.5 / (p * q))
     prior = newcombe(centre, p, q)
     near = (4 * centre * (1 - centre)) ** 4
@@ -101,9 +107,11 @@ def literal_limits(y, scores, confidence):
         z = stats.norm.ppf(0.5 + confidence / 2)
         z += (1.0 if inner else near) * (student - z)
 
-        def outside(t, z=z, shrunk=shrunk):
+        ratio = (min(numbers) * common + k) / (min(numbers) + k)
+
+        def outside(t, z=z, shrunk=shrunk, ratio=ratio):
             rest = zip(newcombe(t, p, q), shrunk, prior, strict=True)
-            return (a - t) ** 2 - z**2 * sum(n * s / m for n, s, m in rest)
+            return (a - t) ** 2 - z**2 * ratio * sum(n * s / m for n, s, m in rest)
 
         ends.append(end if a == end else optimize.brentq(outside, centre, end, xtol=1e-14))
     return ends
@@ -119,6 +127,17 @@ def test_limits_are_those_of_the_formulas(shift, confidence):
             found = roc_auc_interval(y, scores, confidence=confidence)
             wanted = literal_limits(y, scores, confidence)
             assert (found.low, found.high) == pytest.approx(tuple(wanted), abs=1e-9)
+
+
+@pytest.mark.parametrize("common", [0.2, 1.0, 3.0])
+@pytest.mark.parametrize("share", [0.2, 0.5, 0.9])
+def test_groups_of_both_classes_widen_or_narrow_the_limits(share, common):
+    # The ratio of the whole variance to that of the classes is shrunk like the variances are.
+    parts, numbers = (4e-4, 9e-4), (30.0, 8.0)
+    spread = Spread(0.05, (Part(4e-4, 30.0, 60.0), Part(9e-4, 8.0, 20.0)), common)
+    found = score_limits(share, spread, (1.0, 1.0), 0.9)
+    wanted = limits_by_formula(share, 60, 20, parts, numbers, 0.9, common)
+    assert found == pytest.approx(tuple(wanted), abs=1e-9)
 
 
 def test_limits_do_not_jump_at_one_half():

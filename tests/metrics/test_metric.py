@@ -18,11 +18,14 @@ from pairlearn.metrics import (
     EnrichmentFactor,
     ExpectedCost,
     HandTill,
+    Measured,
+    Metric,
     PartialAUC,
     PrecisionAt,
     RecallAt,
     cheapest_threshold,
     compare_auc,
+    hand_till,
     roc_auc_interval,
 )
 from pairlearn.metrics.limits import share_limits
@@ -398,3 +401,129 @@ def test_average_precision_is_too_high_for_few_positives():
     without = np.mean(above / np.maximum(above + beaten, 1e-300))
     wanted = found.value - (1 - found.value) * (found.value - without)
     assert found.cautious == pytest.approx(wanted)
+
+
+def test_a_perfect_score_is_bounded_by_the_number_of_groups():
+    # Five groups of four: as if five coins had shown heads, 1 - (alpha / 2)^(1/5).
+    y = np.tile([0, 1], 10)
+    found = BrierScore().interval(y, y.astype(float), groups=np.repeat(np.arange(5), 4))
+    assert (found.low, found.standard_error) == (0.0, 0.0)
+    assert found.high == pytest.approx(1.0 - 0.025 ** (1 / 5))
+    assert BrierScore().interval(y, y.astype(float)).high == pytest.approx(1.0 - 0.025 ** (1 / 20))
+
+
+def test_a_top_without_losses_has_wilsons_interval():
+    # All examples around the cut are positive: nothing varies.
+    y = np.repeat([0, 1], [40, 60])
+    found = PrecisionAt(8).interval(y, y + np.linspace(0.0, 0.5, 100))
+    z = stats.norm.ppf(0.975)
+    assert (found.value, found.high, found.standard_error) == (1.0, 1.0, 0.0)
+    assert found.low == pytest.approx(8 / (8 + z**2))
+
+
+@pytest.mark.parametrize("ties", [False, True])
+@pytest.mark.parametrize(("n", "positives"), [(30, 11), (200, 4)])
+@pytest.mark.parametrize("kind", [PrecisionAt, RecallAt, EnrichmentFactor])
+def test_influences_at_a_cut_follow_its_formula(kind, n, positives, ties):
+    # A weight more moves the cut: what enters above drives out a mix as positive as the window.
+    rng = np.random.default_rng(4)
+    scores = np.round(rng.normal(size=n), 0 if ties else 6)
+    y = np.zeros(n, dtype=int)
+    y[np.argsort(-scores, kind="stable")[3 : 3 + 2 * positives : 2]] = 1
+    weight = rng.uniform(0.5, 2.0, n)
+    share = 0.2 if n == 30 else 0.03
+    metric = kind(share if kind is EnrichmentFactor else round(share * n))
+    found = metric.measure(y, scores, weight)
+    assert found.influence.sum() == pytest.approx(0.0, abs=1e-12)
+    order = np.argsort(-scores, kind="stable")
+    above = np.array([np.clip((share * weight.sum() - weight[scores > t].sum())
+                              / weight[scores == t].sum(), 0.0, 1.0) for t in scores])  # fmt: skip
+    near = int((above == 1.0).sum())
+    width = math.ceil(0.5 * min(n, 2 * (near + positives)) ** (2 / 3))
+    window = order[max(near - width, 0) : near + width]
+    mix = (weight * y)[window].sum() / weight[window].sum()
+    assert ties or 0.0 < mix < 1.0
+    caught, size, positives = (weight * y * above).sum(), share * weight.sum(), (weight * y).sum()
+    moved = weight * (above * y - mix * (above - share))
+    wanted = {
+        PrecisionAt: moved / size - caught * weight * share / size**2,
+        RecallAt: moved / positives - caught * weight * y / positives**2,
+        EnrichmentFactor: (moved / positives - caught * weight * y / positives**2) / share,
+    }[kind]
+    assert found.influence == pytest.approx(wanted, abs=1e-12)
+
+
+def test_a_value_inside_whose_terms_are_equal_has_hoeffdings_bound():
+    # Every prediction is 1/2, and every term 1/4; nothing varies, but the next may.
+    y = np.tile([0, 1], 20)
+    found = BrierScore().interval(y, np.full(40, 0.5), confidence=0.9)
+    half = math.sqrt(math.log(2 / 0.1) / 80)
+    assert (found.value, found.standard_error) == (0.25, 0.0)
+    assert (found.low, found.high) == pytest.approx((0.25 - half, 0.25 + half))
+    # One group says nothing: the bound for one term is the whole range.
+    one = BrierScore().interval(y, np.linspace(0.1, 0.9, 40), groups=np.zeros(40))
+    assert (one.low, one.high) == (0.0, 1.0)
+    assert math.isnan(one.standard_error)
+
+
+@pytest.mark.parametrize("beyond", [-1e-9, 1.0 + 1e-9])
+def test_probabilities_lie_between_0_and_1(beyond):
+    BrierScore()([0, 1, 1], [0.0, 0.5, 1.0])
+    with pytest.raises(ValueError, match="scores must be probabilities between 0 and 1"):
+        BrierScore()([0, 1, 1], [0.0, beyond, 1.0])
+
+
+@pytest.mark.parametrize("few", [10, 4096])
+def test_the_mean_over_pairs_of_classes_counts_pairs_of_examples(few, monkeypatch):
+    # Both ways, the curves and the comparison of all with all, beside a loop.
+    monkeypatch.setattr(hand_till, "_FEW_EXAMPLES", few)
+    rng = np.random.default_rng(8)
+    codes = rng.integers(0, 4, 40)
+    scores = rng.integers(-2, 3, (40, 6)).astype(float)
+    weight = rng.integers(0, 3, 40).astype(float)
+    areas, column = [], 0
+    for a in range(4):
+        for b in range(a + 1, 4):
+            won = total = 0.0
+            for i in np.flatnonzero(codes == a):
+                for j in np.flatnonzero(codes == b):
+                    low, high = scores[i, column], scores[j, column]
+                    won += weight[i] * weight[j] * (1.0 if high > low else 0.5 * (high == low))
+                    total += weight[i] * weight[j]
+            areas.append(won / total)
+            column += 1
+    found = hand_till.mean_pair_auc(codes, scores, weight, 4)
+    assert found == pytest.approx(np.mean(areas), abs=1e-13)
+
+
+def test_the_interval_of_a_part_does_not_depend_on_its_units():
+    rng = np.random.default_rng(2)
+    y = np.repeat([0, 1], [80, 25])
+    scores = rng.normal(size=105) + 1.5 * y
+    for part in ({"max_fpr": 0.3}, {"max_fpr": 0.5, "min_tpr": 0.4}):
+        raw = PartialAUC(**part, standardised=False).interval(y, scores)
+        unit = PartialAUC(**part).interval(y, scores)
+        # McClish: from chance to the best area goes to from 1/2 to 1.
+        best = part["max_fpr"] * (1 - part.get("min_tpr", 0.0))
+        chance = max(part["max_fpr"] - part.get("min_tpr", 0.0), 0.0) ** 2 / 2
+        for end in ("value", "low", "high"):
+            moved = 0.5 * (1 + (getattr(raw, end) - chance) / (best - chance))
+            assert getattr(unit, end) == pytest.approx(moved, abs=1e-9)
+        size = unit.standard_error * 2 * (best - chance)
+        assert raw.standard_error == pytest.approx(size)
+
+
+def test_a_bound_for_equal_differences_is_in_the_units_of_the_metric():
+    # All terms differ by the same, here half of a range of 2: Hoeffding's bound for 16 terms.
+    class Distance(Metric):
+        def measure(self, labels, scores, weight):
+            distance = np.abs(scores - labels)
+            value = float(weight @ distance) / float(weight.sum())
+            return Measured(value, weight * (distance - value), len(labels), ceiling=2.0)
+
+    y = np.tile([0.0, 1.0], 8)
+    found = Distance().compare(y, y + 1.0, y)
+    assert (found.difference, found.standard_error) == (1.0, 0.0)
+    assert found.p_value == pytest.approx(2 * math.exp(-0.5 * 16 * 0.25))
+    half = 2 * math.sqrt(2 * math.log(40) / 16)
+    assert (found.low, found.high) == pytest.approx((1.0 - half, 2.0))

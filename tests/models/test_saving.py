@@ -193,7 +193,7 @@ def test_a_private_metric_holds_what_was_released(data, tmp_path):
         load_model(tmp_path / "bare")
     other = {**record.certificate, "mechanism": "statistics"}
     write_model(tmp_path / "bare", replace(record, certificate=other))
-    with pytest.raises(ModelFileError, match="certificate names 'statistics'"):
+    with pytest.raises(ModelFileError, match=r"(certificate names 'statistics'|got 'statistics')"):
         load_model(tmp_path / "bare")
     arrays = {**record.arrays, "components": np.ones((2, 4))}
     with pytest.raises(ModelFileError, match="has shape"):

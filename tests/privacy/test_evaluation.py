@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.special import ndtr
+from scipy.special import ndtr, ndtri
 
 from pairlearn import private_roc_auc
 from pairlearn.metrics import roc_auc
@@ -15,11 +15,11 @@ from pairlearn.privacy.accounting.gaussian import mu_of
 from pairlearn.privacy.accounting.ledger import BudgetExceededError, PrivacyLedger
 from pairlearn.privacy.accounting.verify import accounting_problems
 from pairlearn.privacy.audit.attack import audit_statistics
-from pairlearn.privacy.audit.replay import RecordingSource, ReplayingSource
+from pairlearn.privacy.audit.tape import recorded, replayed
 from pairlearn.privacy.evaluation import auc_intervals
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.privacy.persons import WHOLE, shares
-from pairlearn.privacy.records import read_users
+from pairlearn.privacy.records import read_persons
 
 
 def scores_of(y, rng, gap=1.0):
@@ -28,11 +28,12 @@ def scores_of(y, rng, gap=1.0):
 
 def distance(query, ours, theirs, **options):
     """Return how far apart the protected numbers of two neighbours are, and the sensitivity."""
-    record = RecordingSource(NoiseSource(secure=False, seed=0))
-    common = {"epsilon": 1.0, "delta": 1e-3, **options}
-    found = query(*ours, random_state=record, **common)
-    replay = ReplayingSource(record)
-    other = query(*theirs, random_state=replay, **common)
+    noise = NoiseSource(secure=False, seed=0)
+    common = {"epsilon": 1.0, "delta": 1e-3, "random_state": noise, **options}
+    with recorded() as record:
+        found = query(*ours, **common)
+    with replayed(record.outputs) as replay:
+        other = query(*theirs, **common)
     for name, value in vars(found).items():
         assert np.array_equal(value, getattr(other, name)), name
     apart = float(np.linalg.norm(record.values[0] - replay.values[0]))
@@ -128,7 +129,7 @@ def test_a_person_moves_the_wins_of_a_model_by_no_more_than_selection_assumes(se
     for labels, scores, persons in ((y, s, who), theirs):
         weight, n = shares(persons, len(labels))
         assert n == n_persons
-        assert (np.bincount(read_users(persons, len(labels)), weight) == WHOLE).all()
+        assert (np.bincount(read_persons(persons, len(labels)), weight) == WHOLE).all()
         pairs = (scores[:, None] > scores) + 0.5 * (scores[:, None] == scores)
         brute = (np.outer(labels, 1 - labels) * np.outer(weight, weight) * pairs).sum() * 2
         wins.append(doubled_wins_weighted(scores, labels.astype(bool), weight))
@@ -367,3 +368,89 @@ def test_price_promise_and_refusals():
             few = private_roc_auc(y[:n], s[:n], epsilon=1.0, delta=1e-4)
             assert (few.auc, few.low, few.high) == (0.5, 0.0, 1.0)
             assert (few.sample_low, few.sample_high) == (0.0, 1.0)
+
+
+def held(inside, step=1e-5):
+    """Return the least and the largest t in [0, 1] that satisfy a condition."""
+    t = np.arange(0.0, 1.0 + step / 2, step)
+    places = np.flatnonzero(inside(t))
+    return (t[places[0]], t[places[-1]]) if len(places) else (0.0, 1.0)
+
+
+@pytest.mark.parametrize("unit", ["example", "person"])
+@pytest.mark.parametrize(
+    ("n", "scale", "share", "auc", "confidence"),
+    [(400, 1.5, 0.3, 0.8, 0.95), (60, 0.4, 0.1, 0.93, 0.8), (5000, 20.0, 0.004, 0.3, 0.95),
+     (30, 0.05, 0.97, 0.99, 0.9), (40, 30.0, 0.5, 0.5, 0.95),
+     (200, 3.0, 0.3, 1.2, 0.95), (200, 3.0, 0.3, -0.2, 0.9)],
+)  # fmt: skip
+def test_the_interval_holds_the_areas_that_explain_the_noisy_numbers(
+    n, scale, share, auc, confidence, unit
+):
+    # The variance of wins - (t - 1/2) pairs, by the rule of small changes in the number c of
+    # positives: d pairs / dc = n - 2 c, and pairs has a second derivative of -2.
+    most = n - 1 if unit == "example" else n - 0.75
+    c = share * n
+    noisy = np.array([(auc - 0.5) * c * (n - c) / most, math.sqrt(0.75) * c])
+    found = auc_intervals(noisy, n, scale=scale, confidence=confidence, unit=unit)
+    of_count = scale**2 / 0.75
+    pairs = c * (n - c) + of_count
+    rare = min(max(c, 1.0), n - 1.0)
+    z = -ndtri((1 - confidence) / 2)
+    within = {"example": 0.0, "person": min(rare, n - rare, n / 4)}[unit]
+
+    def explained(t, sampling):
+        error = (scale * most) ** 2
+        error = error + (t - 0.5) ** 2 * ((n - 2 * rare) ** 2 * of_count + 2 * of_count**2)
+        if sampling:
+            error = error + t * (1 - t) / min(rare, n - rare) * (rare * (n - rare)) ** 2
+        gap = np.abs((auc - 0.5) * c * (n - c) - (t - 0.5) * pairs)
+        return gap <= z * np.sqrt(error) + (within if sampling else 0.0)
+
+    ends = *held(lambda t: explained(t, True)), *held(lambda t: explained(t, False))
+    assert found[0] == pytest.approx(np.clip(0.5 + (auc - 0.5) * c * (n - c) / pairs, 0, 1))
+    assert found[1:] == pytest.approx(ends, abs=3e-4)
+    # Grid and rounding widen the interval, never narrow it.
+    assert found[1] <= ends[0] + 1e-5
+    assert found[2] >= ends[1] - 1e-5
+
+
+class Shifted(NoiseSource):
+    """Noise that is known."""
+
+    def protect(self, values, scale):
+        return values + 0.3 * scale * np.cos(np.arange(len(values)))
+
+
+def test_the_band_of_the_curve_holds_the_rates_that_explain_the_noisy_counts():
+    rng = np.random.default_rng(3)
+    y = rng.integers(0, 2, 300)
+    s = scores_of(y, rng)
+    cuts = np.array([-0.5, 0.2, 0.9, 2.5])
+    given = Shifted(secure=False, seed=0)
+    with recorded() as source:
+        found = private_roc_curve(
+            y, s, thresholds=cuts, epsilon=0.8, delta=1e-3, confidence=0.9, random_state=given
+        )
+    scale = found.certificate.releases[0].noise_scale
+    assert scale == pytest.approx(math.sqrt(2) / mu_of(0.8, 1e-3), rel=1e-6)
+    assert source.scales == [scale]
+    z = -ndtri(0.1 / 2 / (2 * len(cuts)))  # two rates at each threshold share the error
+    for counts, rate, low, high in (
+        (source.outputs[0][:5], found.tpr, found.tpr_low, found.tpr_high),
+        (source.outputs[0][5:], found.fpr, found.fpr_low, found.fpr_high),
+    ):
+        total = counts.sum()
+        most = total + z * scale * math.sqrt(5)
+        for k in range(4):
+            above, bins = counts[k + 1 :].sum(), 4 - k
+
+            def explained(t, above=above, bins=bins, total=total, most=most):
+                noise = scale**2 * ((1 - t) ** 2 * bins + t**2 * (5 - bins))
+                return np.abs(above - t * total) <= z * np.sqrt(noise + most * t * (1 - t))
+
+            ends = held(explained)
+            assert rate[k] == pytest.approx(np.clip(above / total, 0, 1))
+            assert (low[k], high[k]) == pytest.approx(ends, abs=3e-4)
+            assert low[k] <= ends[0] + 1e-5
+            assert high[k] >= ends[1] - 1e-5

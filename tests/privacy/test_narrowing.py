@@ -15,7 +15,7 @@ from pairlearn.models import load_model
 from pairlearn.privacy.accounting.gaussian import mu_of
 from pairlearn.privacy.accounting.verify import accounting_problems
 from pairlearn.privacy.audit.exact import check_entry
-from pairlearn.privacy.audit.replay import RecordingSource, ReplayingSource
+from pairlearn.privacy.audit.tape import recorded, replayed
 from pairlearn.privacy.mechanisms.base import PublicSetting
 from pairlearn.privacy.mechanisms.centred import CentredStatistics
 from pairlearn.privacy.narrowing import Bins, ask_table, narrowed
@@ -34,7 +34,7 @@ def long_tails(n=4000, d=3, seed=0):
 
 
 def some_rows(rng, n, d):
-    rows = rng.choice([-9.0, 0.0, 0.4, 3.0, 31.0, 32.0, 1e300, -np.inf, np.inf], size=(n, d))
+    rows = rng.choice([-9.0, 0.0, 0.4, 3.0, 15.0, 16.0, 1e300, -np.inf, np.inf], size=(n, d))
     rows[rng.random((n, d)) < 0.1] = np.nan
     return rows
 
@@ -47,11 +47,11 @@ def test_sensitivity_of_the_counts(neighbours, with_users):
     for _ in range(400):
         d = int(rng.integers(1, 4))
         features = rng.permutation(3)[:d]
-        bins = Bins(features, np.zeros(d), np.full(d, 32.0))
+        bins = Bins(features, np.zeros(d), np.full(d, 16.0))
         others = some_rows(rng, 5, 3)
         mine = [some_rows(rng, int(rng.integers(1, 4)) if with_users else 1, 3) for _ in range(2)]
         if rng.random() < 0.2:
-            mine = [np.full((1, 3), 0.0), np.full((1, 3), 32.0)]
+            mine = [np.full((1, 3), 0.0), np.full((1, 3), 16.0)]
         grid = bins.grid(neighbours, mu=float(10 ** rng.uniform(-4, 1)))
         tables = []
         for rows in mine if neighbours == "replace" else [mine[0], mine[0][:0]]:
@@ -68,13 +68,13 @@ def test_sensitivity_of_the_counts(neighbours, with_users):
 def test_counts_are_those_of_the_definition():
     rng = np.random.default_rng(1)
     rows = some_rows(rng, 60, 3)
-    bins = Bins(np.array([2, 0]), np.array([0.0, -16.0]), np.array([32.0, 48.0]))
+    bins = Bins(np.array([2, 0]), np.array([0.0, -16.0]), np.array([16.0, 16.0]))
     users = rng.permutation(np.arange(60) % 7)
-    expected, by_user = np.zeros(64), np.zeros(64)
+    expected, by_user = np.zeros(32), np.zeros(32)
     for row, user in zip(rows, users, strict=True):
         for k, (j, low, step) in enumerate([(2, 0.0, 1.0), (0, -16.0, 2.0)]):
             if not np.isnan(row[j]):
-                place = 32 * k + int(min(max((row[j] - low) / step, 0), 31))
+                place = 16 * k + int(min(max((row[j] - low) / step, 0), 15))
                 expected[place] += 1
                 by_user[place] += 1 / (users == user).sum()
     np.testing.assert_array_equal(bins.counts(rows, 1), expected)
@@ -97,14 +97,20 @@ def test_a_fit_pays_for_the_counts_out_of_its_budget(tmp_path, secure, groups):
     certificate = model.certificate_
     assert accounting_problems(certificate) == []
     names = [release.name for release in certificate.releases]
-    assert names[:3] == [
-        "counts in bins, look 1", "counts in bins, look 2", "centred moments, round 1 of 5"
-    ]  # fmt: skip
+    looks = [f"counts in bins, look {k}" for k in (1, 2, 3)]
+    assert names[:4] == [*looks, "centred moments, round 1 of 5"]
+    # The noise of a count is a twentieth of the persons, and no more is paid.
+    n_units = 4000 if groups is None else 2000
+    for release in certificate.releases[:3]:
+        assert release.noise_scale == pytest.approx(0.05 * n_units, rel=1e-3)
     assert certificate.mu <= mu_of(1.0, 1e-5)
     assert certificate.mu == pytest.approx(mu_of(1.0, 1e-5), rel=1e-11)
     assert math.hypot(*(r.mu for r in certificate.releases)) == pytest.approx(certificate.mu)
     assert ledger.spent_epsilon == pytest.approx(1.0, abs=1e-6)
-    assert "narrowed where counts in bins, released with 0.1 of mu^2" in certificate.statement()
+    spent = sum(r.mu**2 for r in certificate.releases[:3]) / certificate.mu**2
+    assert 0.001 < spent < 0.15
+    words = f"narrowed where counts in bins, released with {spent:.3g} of mu^2"
+    assert words in certificate.statement()
     assert (model.bounds_[1] < 200.0).all()
     given = PrivateAUCClassifier(1.0, 1e-5, mechanism=AS_GIVEN, **options).fit(X, y, groups)
     assert given.bounds_.tolist() == [[0.0] * 3, [5000.0] * 3]
@@ -127,12 +133,36 @@ def test_bounds_that_fit_stay_and_so_do_codes():
     assert -26 < model.bounds_[0, 2] < -2.5
     assert 2.5 < model.bounds_[1, 2] < 26
     counts = model.certificate_.releases
-    assert [r.dimension for r in counts[:2]] == [64, 32]
+    assert [r.dimension for r in counts[:2]] == [32, 16]
     # Fewer features cost less: two of three, then one.
-    spent = (mu_of(1.0, 1e-4) ** 2 * np.array([0.1, 0.05]) / 3) ** 0.5
-    assert [r.mu for r in counts[:2]] == pytest.approx(spent, rel=1e-4)
+    assert counts[0].mu ** 2 == pytest.approx(2 * counts[1].mu ** 2, rel=1e-3)
+    assert counts[0].noise_scale == pytest.approx(counts[1].noise_scale, rel=1e-3)
     only_codes = PrivateAUCClassifier(1.0, 1e-4, bounds=bounds, levels=[2, 2, 2]).fit(X, y)
     assert len(only_codes.certificate_.releases) == 5
+
+
+def test_codes_without_levels_keep_their_bounds():
+    rng = np.random.default_rng(3)
+    y = rng.integers(0, 2, 2000)
+    # One value in four lies at the other end: narrower bounds would cut it off for nothing.
+    codes = (rng.random((2000, 4)) < [0.25, 0.25, 0.75, 0.75]).astype(float)
+    model = PrivateAUCClassifier(1.0, 1e-4, bounds=(0.0, 1.0), random_state=0).fit(codes, y)
+    assert model.bounds_.tolist() == [[0.0] * 4, [1.0] * 4]
+    names = [release.name for release in model.certificate_.releases]
+    assert names[:2] == ["counts in bins, look 1", "centred moments, round 1 of 5"]
+
+
+def test_the_belief_about_rare_classes_refers_to_the_public_middle():
+    setting = PublicSetting.make(900, lower=[0.0] * 2, upper=[60.0] * 2, epsilon=2.0, delta=1e-3)
+    rows = np.random.default_rng(4).normal([20.0, 2.0], 1.0, size=(900, 2))
+    found, _ = narrowed(setting, ask_table(rows, NoiseSource(secure=False, seed=0)))
+    assert (found.upper < 30.0).all()
+    assert found.lower[0] > 0.0
+    assert found.lower[1] == 0.0
+    centre = (np.array([20.0, 2.0]) - found.middle) / found.unit
+    # The middle was 30 and a standard unit 10; bounds that keep an end have a middle of their own.
+    assert found.from_public_centre(centre) == pytest.approx([-1.0, centre[1]])
+    assert setting.from_public_centre(np.array([-1.0, 2.0])).tolist() == [-1.0, 2.0]
 
 
 def test_no_look_where_the_noise_is_too_large_or_the_caller_decided():
@@ -182,13 +212,14 @@ def test_a_user_with_all_rows_is_one(relation):
         extra = 0 if relation == "add_remove" else int(rng.integers(1, 9))
         other = np.vstack([rows[stay], np.full((extra, 2), 30.0)])
         others = np.r_[users[stay], np.full(extra, 39)]
-        record = RecordingSource(NoiseSource(secure=bool(seed % 2), seed=seed))
-        found, releases = narrowed(setting, ask_table(rows, record, users))
-        replay = ReplayingSource(record)
-        again, _ = narrowed(setting, ask_table(other, replay, others))
+        noise = NoiseSource(secure=bool(seed % 2), seed=seed)
+        with recorded() as record:
+            found, releases = narrowed(setting, ask_table(rows, noise, users))
+        with replayed(record.outputs) as replay:
+            again, _ = narrowed(setting, ask_table(other, noise, others))
         np.testing.assert_array_equal(found.lower, again.lower)
         assert found.budget == again.budget
-        assert len(releases) == 2
+        assert len(releases) == 3
         for mine, theirs, scale, release in zip(
             record.values, replay.values, record.scales, releases, strict=True
         ):

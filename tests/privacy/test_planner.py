@@ -3,18 +3,22 @@ import itertools
 import math
 import re
 import warnings
+from statistics import NormalDist
 
 import numpy as np
 import pytest
+from scipy import stats
 from sklearn.base import clone
 
 from pairlearn import PrivacyWarning, PrivateAUCClassifier
 from pairlearn.experiments.paper.private_regimes import REGIMES, Regime, regime_auc
 from pairlearn.experiments.paper.targets import Settings, Shelf, reproduce, write_reproduction
+from pairlearn.privacy.accounting.gaussian import mu_of
 from pairlearn.privacy.accounting.ledger import PrivacyLedger
 from pairlearn.privacy.mechanisms.centred import CentredStatistics
 from pairlearn.privacy.noise import NoiseSource
-from pairlearn.privacy.planner import expected_auc, plan, simulated_auc
+from pairlearn.privacy.planner import _Model, expected_auc, plan, simulated_auc
+from pairlearn.privacy.quartiles import PrivateBounds
 from pairlearn.privacy.selection import select_privately
 
 
@@ -46,6 +50,33 @@ def test_the_plan_agrees_with_simulated_fits(n, d, epsilon, guesses):
     found = simulated(n, d, epsilon=epsilon, search=result.private_bounds_pay, n_runs=20, **guesses)
     assert found.mean() == pytest.approx(result.private_auc, abs=0.03)
     assert in_range(found, result) >= 0.8
+
+
+# Standard errors are at most .01. The bounds are narrowed, so wide ones cost little.
+@pytest.mark.filterwarnings("ignore::pairlearn.PrivacyWarning")
+@pytest.mark.parametrize(
+    ("n", "d", "epsilon", "ratio"), [(2000, 10, 0.5, 100.0), (2000, 10, 1.0, 400.0)]
+)
+def test_the_plan_knows_that_fits_narrow_wide_bounds(n, d, epsilon, ratio):
+    result = plan(n, d, epsilon=epsilon, range_over_spread=ratio)
+    found = []
+    for run in range(8):
+        rng = np.random.default_rng([3, run])
+        y = rng.integers(0, 2, n)
+        axis = rng.normal(size=d)
+        axis /= np.linalg.norm(axis)
+        gap = math.sqrt(2) * NormalDist().inv_cdf(0.8)
+        X = rng.normal(size=(n, d)) + np.outer(y, gap * axis)
+        off = rng.uniform(-0.25, 0.25, d) * ratio
+        model = PrivateAUCClassifier(
+            epsilon, result.delta, bounds=(off - ratio / 2, off + ratio / 2), random_state=run
+        ).fit(X, y)
+        w = model.coef_.ravel()
+        found.append(NormalDist().cdf(gap / math.sqrt(2) * (w @ axis) / np.linalg.norm(w)))
+    assert np.mean(found) == pytest.approx(result.public_bounds_auc, abs=0.03)
+    # As if nothing were narrowed, less than .75 is expected of both.
+    assert result.public_bounds_auc > 0.77
+    assert "Let the library find" not in result.statement()
 
 
 @pytest.mark.slow
@@ -130,7 +161,8 @@ def test_the_smallest_epsilon_is_enough_and_hardly_less_is():
 
 def test_the_plan_says_whether_private_bounds_pay():
     narrow = plan(1000, 8, epsilon=0.5)
-    wide = plan(1000, 8, epsilon=0.5, range_over_spread=400.0)
+    # Wide bounds that a fit does not narrow, since its counts would be noise.
+    wide = plan(600, 20, epsilon=0.5, range_over_spread=100.0)
     assert not narrow.private_bounds_pay
     assert narrow.private_auc == narrow.public_bounds_auc
     assert "Use the bounds as they are" in narrow.statement()
@@ -275,3 +307,51 @@ def test_regimes(tmp_path):
 def test_number_of_rounds():
     with pytest.raises(ValueError, match="n_rounds"):
         CentredStatistics(n_rounds=4)
+
+
+@pytest.mark.parametrize("search", [None, PrivateBounds(0.0, 1.0), PrivateBounds(share=0.4)])
+@pytest.mark.parametrize(
+    ("n", "d", "epsilon", "facts"),
+    [(300, 1, 0.4, {}), (800, 6, 0.7, {"positives": 0.2, "best_auc": 0.9}),
+     (1500, 30, 1.0, {"range_over_spread": 40.0}), (60, 4, None, {"positives": 0.3})],
+)  # fmt: skip
+def test_the_expected_auc_is_that_of_directions_with_normal_errors(n, d, epsilon, facts, search):
+    # 40,000 drawn directions: five standard errors of their mean (false alarm below 1e-6), and as
+    # much again for quantiles in the place of integrals.
+    a, p = facts.get("best_auc", 0.8), facts.get("positives", 0.5)
+    reach = stats.norm.ppf(a)
+    signal = 2 * p * (1 - p) * math.sqrt(2) * reach
+    variance, turned = 4 * p * (1 - p) / n, 0.0
+    if epsilon is not None:
+        mu = mu_of(epsilon, min(1 / (10 * n), n**-1.5))
+        ranges = facts.get("range_over_spread", 8.0)
+        if search is None:
+            # What a fit spends to narrow bounds, and what it finds, has tests of its own.
+            ranges, mu = _Model(d, a, p, ranges).narrowed(n, mu)
+            turned = 0.5 * float(np.log(ranges).std()) * signal
+        factor = math.sqrt(1 + (0.075 * np.mean(ranges)) ** 2)
+        if search is not None:
+            counts = math.sqrt(2 * d * search.levels / search.share) / (n * mu)
+            factor, turned = 1.1 + 2.8 * counts, 4.0 * counts * signal
+        variance += (2.0 * factor * (1 + abs(2 * p - 1)) / (n * mu)) ** 2 * (d + 1)
+    rng = np.random.default_rng(1)
+    found = math.sqrt(variance) * rng.normal(size=(40_000, d))
+    found[:, 0] += signal
+    # Wrong scales turn the direction: by this length, and not along it.
+    length = found[:, 0] ** 2 + (found[:, 1:] ** 2).sum(axis=1) + turned**2 * (1 - 1 / d)
+    aucs = stats.norm.cdf(reach * found[:, 0] / np.sqrt(length))
+    error = 10 * aucs.std() / math.sqrt(len(aucs))
+    expected = expected_auc(n, d, epsilon=epsilon, search=search, **facts)
+    assert expected == pytest.approx(aucs.mean(), abs=error + 1e-12)
+
+
+@pytest.mark.parametrize(("epsilon", "d"), [(0.5, 5), (2.0, 20)])
+def test_the_smallest_useful_n_is_enough_and_one_less_is_not(epsilon, d):
+    found = plan(5000, d, epsilon=epsilon, largest_loss=0.03)
+
+    def loss(n):
+        public = expected_auc(n, d, epsilon=epsilon)
+        searched = expected_auc(n, d, epsilon=epsilon, search=PrivateBounds(0.0, 1.0))
+        return expected_auc(n, d, epsilon=None) - max(public, searched)
+
+    assert loss(found.smallest_n) <= 0.03 < loss(found.smallest_n - 1)

@@ -47,7 +47,7 @@ def test_sensitivity_of_the_counts(neighbours, with_users):
         for rows in mine if neighbours == "replace" else [mine[0], mine[0][:0]]:
             users = np.r_[np.arange(5), np.full(len(rows), 5)] if with_users else None
             tables.append(quartile_counts(np.vstack([others, rows]), first, third, users))
-        bound = quartile_sensitivity(d, neighbours, users=with_users)
+        bound = quartile_sensitivity(d, neighbours, persons=with_users)
         distance = float(np.linalg.norm(tables[0] - tables[1]))
         assert distance <= bound * (1 + 1e-12)
         reached = max(reached, distance / bound)

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from pairlearn import PrivateAUCClassifier, PrivateAUCStream, PrivateMetricLearner
 from pairlearn.features import Hats
 from pairlearn.models.record import ModelFileError
-from pairlearn.privacy.records import read_labels, read_numbers, read_table, read_users
+from pairlearn.privacy.records import read_labels, read_numbers, read_persons, read_table
 
 pytestmark = [
     pytest.mark.filterwarnings("error"),
@@ -101,7 +101,7 @@ OF_TEXTS = ANY | {
 @pytest.mark.parametrize("container", OF_INTEGERS.values(), ids=OF_INTEGERS)
 def test_integers_are_exact_in_every_container(container):
     values = container(WHOLE)
-    assert read_users(values, 5).tolist() == [0, 1, 0, 2, 1]
+    assert read_persons(values, 5).tolist() == [0, 1, 0, 2, 1]
     assert read_labels(values, (BIG, BIG + 1)).tolist() == [1, 0, 1, -1, 0]
     assert np.isnan(read_numbers("score", values)).tolist() == [False] * 3 + [True, False]
 
@@ -109,7 +109,7 @@ def test_integers_are_exact_in_every_container(container):
 @pytest.mark.parametrize("container", OF_TEXTS.values(), ids=OF_TEXTS)
 def test_texts_are_exact_persons_and_loose_labels_in_every_container(container):
     values = container(TEXTS)
-    assert read_users(values, 5).tolist() == [0, 1, 2, 3, 2]
+    assert read_persons(values, 5).tolist() == [0, 1, 2, 3, 2]
     # A number equals its text, and labels are stripped, as public labels are.
     assert read_labels(values, ("bob", 7)).tolist() == [1, 0, 1, -1, 1]
     numbers = read_numbers("score", values)
@@ -156,7 +156,7 @@ def test_a_damaged_text_of_arrow_raises_nothing():
     pa = pytest.importorskip("pyarrow")
     raw = pa.array([b"bob", b"\xff\xfe", b"\xff", b"bob"])
     texts = pa.StringArray.from_buffers(4, *raw.buffers()[1:])
-    assert read_users(texts, 4).tolist() == [0, 1, 2, 0]
+    assert read_persons(texts, 4).tolist() == [0, 1, 2, 0]
     assert read_labels(texts, ("ann", "bob")).tolist() == [1, -1, -1, 1]
 
 
@@ -225,7 +225,7 @@ def test_numbers_persons_and_labels_of_one_cell_do_not_depend_on_the_others(cell
     rest = [k for k in range(len(cells)) if k != row]
     known = [k for k in rest if type(cells[k]) in (int, str)]
     try:
-        ours, theirs = (read_users(ids, len(ids))[known] for ids in (cells, changed))
+        ours, theirs = (read_persons(ids, len(ids))[known] for ids in (cells, changed))
     except ValueError:  # Lists without any id.
         assert not known
         return
@@ -234,23 +234,23 @@ def test_numbers_persons_and_labels_of_one_cell_do_not_depend_on_the_others(cell
 
 def test_a_person_is_exact():
     ids = [7, "7", "07", " 7", "7.0", b"7", "1234e999", "5678e888", BIG, BIG + 1, np.int64(7)]
-    assert read_users(ids, 11).tolist() == [*range(10), 0]
+    assert read_persons(ids, 11).tolist() == [*range(10), 0]
     texts = np.array(["12e5", "1200000", "bob ", "bob", "a" * 8, "0" * 8])
-    assert read_users(texts, 6).tolist() == [0, 1, 2, 3, 4, 5]
+    assert read_persons(texts, 6).tolist() == [0, 1, 2, 3, 4, 5]
     rng = np.random.default_rng(0)
     codes = [bytes(code).hex() for code in rng.integers(0, 256, (20_000, 4), dtype=np.uint8)]
-    assert read_users(codes, 20_000).max() + 1 == len(set(codes))
+    assert read_persons(codes, 20_000).max() + 1 == len(set(codes))
 
 
 def test_all_missing_ids_are_one_person():
     nothing = [None, math.nan, pd.NA, pd.NaT, np.ma.masked, np.float64("nan"), Decimal("NaN"),
                np.datetime64("NaT")]  # fmt: skip
-    assert read_users(["ann", *nothing, "ann", ""], 11).tolist() == [0, *[1] * 8, 0, 2]
+    assert read_persons(["ann", *nothing, "ann", ""], 11).tolist() == [0, *[1] * 8, 0, 2]
     # What is no id counts as missing, since an error would tell it.
     strange = [1.5, True, [1], {}, object(), datetime.date(2020, 1, 1), ("a", 1.5), ()]
-    assert read_users(["ann", None, *strange], 10).tolist() == [0, *[1] * 9]
+    assert read_persons(["ann", None, *strange], 10).tolist() == [0, *[1] * 9]
     for ids in ([None, None], pd.Categorical([None, None]), np.ma.masked_all(2, dtype=int)):
-        assert read_users(ids, 2).tolist() == [0, 0]
+        assert read_persons(ids, 2).tolist() == [0, 0]
 
 
 def test_a_person_may_have_several_ids():
@@ -261,13 +261,13 @@ def test_a_person_may_have_several_ids():
     objects = np.array(tuples, dtype=object)
     hidden = masked(site, "", dtype=object), masked(number, 0, dtype=object)
     for ids in (frame, tuples, objects, np.ma.stack(hidden, axis=1)):
-        assert read_users(ids, 6).tolist() == expected
+        assert read_persons(ids, 6).tolist() == expected
     pa = pytest.importorskip("pyarrow")
-    assert read_users(pa.table({"site": site, "number": number}), 6).tolist() == expected
+    assert read_persons(pa.table({"site": site, "number": number}), 6).tolist() == expected
     whole = np.array([[1, BIG], [1, BIG + 1], [2, BIG], [1, BIG]])
-    assert read_users(whole, 4).tolist() == [0, 1, 2, 0]
+    assert read_persons(whole, 4).tolist() == [0, 1, 2, 0]
     # No text can imitate several ids.
-    assert read_users([("a", "b"), ("a, b",), "a, b", ("several", "a", "b")], 4).max() == 3
+    assert read_persons([("a", "b"), ("a, b",), "a, b", ("several", "a", "b")], 4).max() == 3
 
 
 # ---------------------------------------------------------------------------- what is refused
@@ -284,15 +284,15 @@ def test_a_person_may_have_several_ids():
 )  # fmt: skip
 def test_a_column_of_floats_or_truth_values_names_no_persons(ids):
     with pytest.raises(TypeError, match="a person is a text or an integer"):
-        read_users(ids, 2)
+        read_persons(ids, 2)
 
 
 def test_lists_without_any_id_are_refused():
     for ids in ([["n", 1], ["n", 2]], [1.0, 2.0, math.nan], [True, False], [{}, {}, None]):
         with pytest.raises(ValueError, match="tells no persons apart"):
-            read_users(ids, len(ids))
+            read_persons(ids, len(ids))
     with pytest.raises(TypeError, match=r"to_frame\(index=False\)"):
-        read_users(pd.MultiIndex.from_tuples([(1, 2), (3, 4)]), 2)
+        read_persons(pd.MultiIndex.from_tuples([(1, 2), (3, 4)]), 2)
 
 
 def test_lists_of_a_wrong_form_are_refused():
@@ -328,7 +328,7 @@ class Container:
 
 def test_a_container_of_somebody_else_is_read_or_refused():
     assert read_table(Container(np.eye(2))).tolist() == [[1.0, 0.0], [0.0, 1.0]]
-    assert read_users(Container(np.array([BIG, BIG + 1])), 2).tolist() == [0, 1]
+    assert read_persons(Container(np.array([BIG, BIG + 1])), 2).tolist() == [0, 1]
     with pytest.raises(TypeError, match="cannot be converted to an array") as caught:
         read_table(Container())
     assert caught.value.__context__ is None
@@ -349,7 +349,7 @@ def test_one_ragged_row_neither_makes_nor_hides_an_error(width, ragged):
 def test_one_record_alone_is_never_refused():
     for cell in ([0], {}, datetime.date(2020, 1, 1)):
         assert read_labels([cell], (0, 1)).tolist() == [-1]
-        assert read_users([cell], 1).tolist() == [0]
+        assert read_persons([cell], 1).tolist() == [0]
         assert np.isnan(read_table([[cell, cell]])).all()
     for row in ([], {}, None, datetime.date(2020, 1, 1)):
         assert np.isnan(read_table([row], n_features=2)).tolist() == [[True, True]]
@@ -478,7 +478,7 @@ def test_large_lists_change_no_other_record():
     # One missing id or label must not merge the others.
     rng = np.random.default_rng(0)
     ids = [BIG + int(k) for k in rng.permutation(400)]
-    assert read_users([*ids, math.nan], 401).max() == 400
+    assert read_persons([*ids, math.nan], 401).max() == 400
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         labels = read_labels([*ids, math.nan, np.ma.masked], (BIG, BIG + 1))

@@ -89,3 +89,15 @@ def test_bad_parameters():
         LocalizedSGD(1.0, locality=-1.0)
     with pytest.raises(ValueError, match="nothing to learn"):
         LocalizedSGD(1.0).solve(Problem(LinearScore(), Hinge()), np.zeros((8, 2)), np.ones(8))
+
+
+@pytest.mark.parametrize("radius", [0.3, 4.0])
+def test_the_default_locality_is_the_diameter_over_g_and_the_root_of_n(radius):
+    # The paper's D is the diameter of the ball, and the slope of a hinge pair at most 2 max |x|.
+    X, y = sample()
+    lipschitz = 2.0 * np.linalg.norm(X, axis=1).max()
+    zeta = 2.0 * radius / (lipschitz * np.sqrt(len(y)))
+    problem = Problem(LinearScore(), Hinge())
+    found = LocalizedSGD(radius).solve(problem, X, y, rng=5)
+    wanted = LocalizedSGD(radius, locality=zeta).solve(problem, X, y, rng=5)
+    np.testing.assert_allclose(found.average, wanted.average, rtol=1e-12)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from pairlearn import (
     Ball,
+    Box,
     DistanceHinge,
     DivergenceError,
     Exponential,
@@ -296,3 +297,21 @@ def test_parts_of_sparse_rows():
     part = rows.part(slice(3, 9))
     dense = scipy.sparse.csr_array((part.data, part.indices, part.indptr), shape=part.shape)
     assert np.array_equal(dense.toarray(), X.toarray()[3:9])
+
+
+@pytest.mark.parametrize("domain", [Ball(1.0), Box(-0.5, 0.5)])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_iterate_and_average_stay_in_the_domain_when_the_units_change(domain, sparse):
+    """Scales that grow twentyfold take earlier iterates out of a ball in the units of now."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2000, 3)) * np.exp(np.linspace(0, 3, 2000))[:, np.newaxis]
+    y = np.where(X[:, 0] > 0, 1.0, -1.0)
+    solver = PairwiseSGD(schedule=InverseSqrt(0.5), domain=domain)
+    stream = solver.start(HINGE, 3, rng=0, scales=RunningScales(3))
+    for begin in range(0, 2000, 50):
+        part = X[begin : begin + 50]
+        stream.learn_many(scipy.sparse.csr_array(part) if sparse else part, y[begin : begin + 50])
+        for w in (stream.scaled_average, stream.state()["descent"]["w"]):
+            np.testing.assert_allclose(domain.project(w), w, rtol=1e-12)
+        units = stream.scales.unit
+        np.testing.assert_allclose(stream.average, stream.scaled_average * units, rtol=1e-12)

@@ -60,7 +60,7 @@ def test_it_is_algorithm_two(n, scaling, data):
 @pytest.mark.parametrize("scaling", ["auto", None])
 def test_the_automatic_step(data, scaling):
     X, y = data
-    learner = learn(NamedLearner(scaling=scaling), as_dicts(X), y.tolist())
+    learner = learn(NamedLearner("hinge", scaling=scaling), as_dicts(X), y.tolist())
     scale = 2 * ((X[:32] - X[:32].mean(axis=0)) ** 2).sum() / 32
     found = np.array(list(learner.coefficients.values()))
     step = STEP_SIZE if scaling else 1 / scale

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from pairlearn import SGD, AUCClassifier, OnlineLearner, open_reader, roc_auc
+from pairlearn import SGD, AUCClassifier, MetricLearner, OnlineLearner, open_reader, roc_auc
 from pairlearn.atomic import previous_of
 from pairlearn.models import load_model
 from pairlearn.models.file import dump_model, read_model
@@ -69,7 +69,9 @@ def reader_of(table, **options):
 
 def test_it_is_partial_fit_with_a_watch(data):
     X, y = data
-    learner, plain = OnlineLearner(window=10_000), AUCClassifier()
+    learner, plain = (
+        OnlineLearner(AUCClassifier(solver="sgd"), window=10_000), AUCClassifier(solver="sgd")
+    )  # fmt: skip
     scores = []
     for begin, stop in pairwise([0, 128, 256, 512, 1024, 2000]):
         part = slice(begin, stop)
@@ -168,6 +170,12 @@ def test_no_false_alarms_without_drift(rng):
         (lambda: OnlineLearner().learn_many(np.ones((2, 1)), [1, 1]), "classes="),
         (lambda: OnlineLearner().learn_many(np.ones((2, 1)), [1]), "must have shape"),
         (lambda: OnlineLearner(classes=[0, 1]).learn_many(np.ones((2, 1)), [0, 7]), "not in class"),
+        (lambda: OnlineLearner(classes=[0, 1, 2]), r"two different labels, got \[0, 1, 2\]"),
+        (lambda: OnlineLearner(classes=[1, 1]), r"two different labels, got \[1\]"),
+        (
+            lambda: OnlineLearner(MetricLearner(), classes=[0, 1]),
+            "Learner does not; leave class",
+        ),
     ],
 )
 def test_wrong_use(call, message):
@@ -193,6 +201,9 @@ LEARNERS = {
     ),
     "float32": lambda: OnlineLearner(AUCClassifier(solver=SGD(step_size=0.1))),
     "fifo": lambda: OnlineLearner(AUCClassifier(solver=SGD(step_size=0.1, pairing=FifoBuffer(3)))),
+    "past_buffer": lambda: OnlineLearner(
+        AUCClassifier(solver=SGD(step_size=0.1, averaging="past_buffer", pairing=FifoBuffer(3)))
+    ),
     "last": lambda: OnlineLearner(AUCClassifier(solver=SGD(step_size=0.1, averaging="last"))),
     "forget": lambda: OnlineLearner(AUCClassifier(solver=SGD(step_size=0.1)), forget=260),
     "drop": lambda: OnlineLearner(

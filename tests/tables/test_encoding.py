@@ -9,7 +9,14 @@ from real_files import FILES
 
 from pairlearn.streams import ReadError
 from pairlearn.streams.readers.schema import bucket_of
-from pairlearn.tables import TableEncoder, TableOptions, TableReader, load_table, plan_table
+from pairlearn.tables import (
+    TableEncoder,
+    TableOptions,
+    TableReader,
+    load_table,
+    plan_table,
+    values,
+)
 
 
 def load(folder, text, **options):
@@ -35,6 +42,31 @@ def test_numbers_and_gaps(tmp_path):
     assert len(table.y) == 10
     assert table.refusals.count == 30
     assert str(table.refusals.first[0]).endswith("a.csv:3: column 'b': the value is missing")
+
+
+@pytest.mark.parametrize("missing", ["auto", "indicator", "refuse", 7.5])
+def test_columns_handled_together(tmp_path, monkeypatch, missing):
+    """Columns of numbers are handled many at a time, with the result of each alone."""
+    rng = np.random.default_rng(0)
+    n, d = 30, 400
+    cells = rng.normal(size=(n, d)).round(1).astype(str).astype(object)
+    cells[3, 7] = cells[4, 300] = ""
+    cells[:2, 50] = "-999.0"
+    cells[:8, 20], cells[8:, 21] = "", rng.choice(["red", "blue"], n - 8)
+    cells[5, 390] = "x"
+    names = ",".join(f"c{k}" for k in range(d))
+    lines = "".join(f"{','.join(row)},{k % 2}\n" for k, row in enumerate(cells))
+    found = []
+    for together in (values._TOGETHER, 1):
+        monkeypatch.setattr(values, "_TOGETHER", together)
+        found.append(load(tmp_path, f"{names},y\n{lines}", missing=missing))
+    one, other = found
+    assert one.plan.encoder.state() == other.plan.encoder.state()
+    assert one.plan.decisions == other.plan.decisions
+    assert one.plan.absent == other.plan.absent
+    assert str(one.refusals) == str(other.refusals)
+    for part in ("data", "indices", "indptr"):
+        np.testing.assert_array_equal(getattr(one.X, part), getattr(other.X, part))
 
 
 def test_categories(tmp_path):

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
+import random
+
 import pytest
 
 from pairlearn.streams import ReadError
 from pairlearn.tables import LabelRule, decide
+from pairlearn.tables.kinds import Decision, surely_numbers
 from pairlearn.tables.labels import query_numbers
 
 
@@ -191,3 +194,26 @@ def test_queries_that_are_texts():
 def test_a_damaged_rule_is_refused(change):
     with pytest.raises(ValueError, match="saved"):
         LabelRule.from_state({**two("a", "b").state(), **change})
+
+
+ODD_FIELDS = (
+    "", " ", "0", "00", "01", "1", "5", "+3", "-0", "999", "-999.0", "20240101", "1e3", "nan", "?",
+    "yes", "1.", "007", ".5", "1_0", "x", "0.0", "5%", "00.5", "inf", "٣", " 7", "8 ", " 05",
+)  # fmt: skip
+
+
+def test_the_short_way_decides_as_the_long_one():
+    """Where many columns are decided at once, each alone gets the same decision."""
+    rng = random.Random(0)
+    n_sure = 0
+    for _ in range(4000):
+        n = rng.choice([1, 2, 3, 5, 19, 20, 25])
+        usual = [str(rng.randrange(-12, 12)), f"{rng.uniform(-5, 5):.1f}"]
+        fields = [*usual, rng.choice(ODD_FIELDS)] if rng.random() < 0.5 else usual
+        names = rng.choices(["a", "user_id", "zip", "postcode", "Id"], k=rng.choice([1, 3]))
+        columns = [[rng.choice(fields) for _ in range(n)] for _ in names]
+        for name, column, sure in zip(names, columns, surely_numbers(names, columns), strict=True):
+            if sure:
+                n_sure += 1
+                assert decide(name, column) == Decision(name, "number", "plain"), column
+    assert n_sure > 500

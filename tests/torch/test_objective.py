@@ -25,7 +25,7 @@ from pairlearn import (
     Uniform,
     WholeSpace,
 )
-from pairlearn.averaging import DelayedByStepSize, DelayedLinear
+from pairlearn.averaging import DelayedByStepSize, DelayedLinear, DelayedPastBuffer
 from pairlearn.pairings import ClassReservoirs
 from pairlearn.reference import average_of, localized_sgd, online_sgd, pairwise_sgd
 from pairlearn.schedules import StronglyConvex
@@ -220,3 +220,52 @@ def test_what_is_refused(examples):
         )
     with pytest.raises(ValueError, match="needs the number of steps"):
         PairwiseObjective(logistic, averaging=Tail(0.5)).start(zero)
+
+
+@pytest.mark.parametrize("rule", sorted(RULES))
+@pytest.mark.parametrize("far", [[3.0, 4.0, 0.0], [0.0, 0.0, -2.236]])
+def test_averages_stay_in_the_domain_wherever_the_run_starts(rule, far, examples):
+    _, _, X, y = examples
+    start = torch.tensor(far, dtype=torch.float64)
+    objective = PairwiseObjective(
+        logistic, schedule=Constant(0.01), domain=Ball(1.0), averaging=RULES[rule]
+    )
+    for n_steps in (1, 2, 10):
+        found = objective.solve(X, y, w_start=start, n_steps=n_steps, rng=0)
+        near = objective.solve(X, y, w_start=start / start.norm(), n_steps=n_steps, rng=0)
+        assert float(found.average.norm()) <= 1.0 + 1e-12
+        assert torch.allclose(found.average, near.average, rtol=0, atol=1e-14)
+    if not RULES[rule].needs_horizon:
+        assert float(objective.start(start).average.norm()) <= 1.0 + 1e-12
+    with pytest.raises(ValueError, match="finite numbers"):
+        objective.solve(X, y, w_start=start / 0.0, n_steps=3)
+
+
+def test_the_average_past_a_buffer(examples):
+    """Algorithm 2 with a buffer of 4, in chunks and resumed, against plain NumPy."""
+    X, y, tX, ty = examples
+    objective = PairwiseObjective(
+        logistic, FifoBuffer(4), InverseSqrt(0.3), Ball(0.5), DelayedPastBuffer()
+    )
+    zero = torch.zeros(3, dtype=torch.float64)
+    steps = InverseSqrt(0.3).step_sizes(1, 39)
+    iterates = pairwise_sgd(
+        Logistic(), X, y, step_sizes=steps, project=Ball(0.5).project, w_start=np.zeros(3),
+        partners=[(t, list(range(max(0, t - 4), t))) for t in range(1, 40)],
+    )  # fmt: skip
+    expected = average_of(iterates, steps, "buffer:4")
+    stream = objective.start(zero)
+    for part in np.split(np.arange(40), [1, 2, 11]):
+        stream.learn_many(tX[part], ty[part])
+        resumed = objective.start(zero)
+        resumed.load_state_dict(stream.state_dict())
+        stream = resumed
+    np.testing.assert_allclose(stream.average.numpy(), expected, rtol=1e-10, atol=1e-13)
+    other = PairwiseObjective(logistic, FifoBuffer(2), averaging=DelayedPastBuffer()).start(zero)
+    with pytest.raises(ValueError, match="remembers 4 iterates"):
+        other.load_state_dict(stream.state_dict())
+    solved = objective.solve(tX, ty, w_start=zero, n_steps=30, rng=1)
+    compiled = PairwiseSGD(FifoBuffer(4), InverseSqrt(0.3), Ball(0.5), DelayedPastBuffer()).solve(
+        Problem(LinearScore(), Logistic()), X, y, n_steps=30, rng=1
+    )
+    np.testing.assert_allclose(solved.average.numpy(), compiled.average, rtol=1e-10, atol=1e-13)

@@ -43,6 +43,7 @@ def entry_of_mechanism(mechanism: str, *, n: int, n_features: int, **claim: Any)
     """Return the entry of a fit by a named mechanism, of a score or of a metric."""
     options: dict[str, Any] = {**claim, "bounds": (-1.0, 1.0), "n_examples": n}
     if get_mechanism(mechanism, learns=None).learns == "metric":
+        options["mechanism"] = mechanism
         return FitEntry(PrivateMetricLearner(**options), n=n, n_features=n_features)
     model = PrivateAUCClassifier(mechanism=mechanism, **options)
     return FitEntry(model, n=n, n_features=n_features, name=f"fit by {mechanism}")

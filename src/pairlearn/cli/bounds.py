@@ -27,7 +27,8 @@ def command() -> None:
 
     The problems have finitely many values of an example, so that risk, minimiser and constants
     are known exactly. `advise` needs no measurement: it prints the step size that minimises a
-    bound.
+    bound. Each command says what its numbers mean, and where a bound is vacuous: where it says no
+    more than is known without learning. A difference of 1e-12 counts as rounding.
 
     \b
     Examples:
@@ -93,9 +94,9 @@ def stability(
         "bound": found.expected.tolist(),
         "paper_bound": found.paper.tolist(),
     }
-    n_above = int((found.distances > found.realized * (1.0 + 1e-12)).any(axis=1).sum())
+    n_above, theorem = found.n_runs_above, "Theorem 5" if smooth else "Theorem 4"
     facts = {
-        "theorem": "Theorem 5" if smooth else "Theorem 4",
+        "theorem": theorem,
         "loss": loss,
         "n": n,
         "step_size": step_size,
@@ -105,10 +106,22 @@ def stability(
     }
     title = (
         f"distance of neighbouring models, {loss} loss, {n} examples, step size {step_size:g} "
-        f"({facts['theorem']})"
+        f"({theorem})"
     )
+    model = "averages" if given["averaging"] == "step_size" else "last iterates"
+    meaning = {
+        "steps": "Number of steps so far.",
+        "mean": f"Distance of the two {model}, mean over {runs} runs.",
+        "largest": "The largest of these distances.",
+        "path_bound_mean": "A bound for the indices that a run drew, mean over the runs. It holds "
+        "in every run.",
+        "bound": f"{theorem} with proved constants: a bound on the mean over all indices.",
+        "paper_bound": f"{theorem} as the paper prints it.",
+        "slope": "The power of the number of steps with which a column grows.",
+    }
+    trivial = problem.domain.diameter, "the diameter of the ball, in which both models lie"
     note = f"runs above the bound of their own path: {n_above} of {runs}"
-    _report(title, columns, facts, note, as_json)
+    _report(title, columns, facts, note, as_json, meaning, trivial)
     if draw is not None:
         from pairlearn.theory.plots import plot_stability
 
@@ -138,7 +151,8 @@ def excess(
 
     draw = _canvas(plot)
     numbers = _sizes(sizes)
-    found = measure_excess(_problem(loss, features), numbers, **given)
+    problem = _problem(loss, features)
+    found = measure_excess(problem, numbers, **given)
     runs, setting = given["n_runs"], given["setting"]
     columns = {
         "examples": found.sizes.tolist(),
@@ -147,11 +161,22 @@ def excess(
         "bound": found.bounds.tolist(),
         "paper_bound": found.paper.tolist(),
     }
-    n_above = int((found.mean > found.bounds).sum())
+    n_above = found.n_sizes_above
     facts = {"loss": loss, "setting": setting, "runs": runs, "sizes_above_the_bound": n_above}
     title = f"excess risk, {loss} loss, {setting}, mean of {runs} runs"
     note = f"sizes whose mean is above the bound: {n_above} of {len(numbers)}"
-    _report(title, columns, facts, note, as_json)
+    meaning = {
+        "examples": "Number of examples.",
+        "mean": f"Risk of the model minus the least risk, mean over {runs} runs.",
+        "largest": "The largest of these differences.",
+        "bound": "A bound on the mean over data and indices, with proved constants, at the step "
+        "size that makes it smallest.",
+        "paper_bound": "The same with the paper's constants.",
+        "slope": "The power of the number of examples with which a column changes.",
+    }
+    zero = problem.excess_risk(problem.minimizer * 0.0)
+    trivial = zero, "the excess risk of w = 0, which has learned nothing"
+    _report(title, columns, facts, note, as_json, meaning, trivial)
     if draw is not None:
         from pairlearn.theory.plots import plot_excess
 
@@ -184,7 +209,11 @@ def advise(n: int, loss: str, as_json: bool, **given: Any) -> None:
     from pairlearn.scores import LinearScore
     from pairlearn.theory.advice import advise_auc
 
-    advice = advise_auc(Problem(LinearScore(), LOSSES.make(loss)), n, **given)
+    problem = Problem(LinearScore(), LOSSES.make(loss))
+    advice = advise_auc(problem, n, **given)
+    # Of a pair of independent labels at most half are opposite, and w = 0 has the margin 0.
+    trivial = 0.5 * float(problem.loss.value(0.0, 1.0, -1.0, problem.loss.parameter))
+    vacuous = advice.bound >= trivial
     values = {
         "theorem": advice.theorem,
         "schedule": type(advice.schedule).__name__,
@@ -192,13 +221,25 @@ def advise(n: int, loss: str, as_json: bool, **given: Any) -> None:
         "n_steps": advice.n_steps,
         "averaging": type(advice.averaging).__name__,
         "bound": advice.bound,
+        "trivial": trivial,
+        "vacuous": vacuous,
     }
-    width = max(map(len, values))
-    lines = [
-        f"{name:<{width}}  {value:.6g}" if isinstance(value, float) else f"{name:<{width}}  {value}"
-        for name, value in values.items()
-    ]
-    emit(values, "\n".join(lines), as_json=as_json)
+    meaning = {
+        "theorem": "the statement that gives the bound",
+        "schedule": "how the steps change with time",
+        "step_size": "the scale of the steps that makes the bound smallest",
+        "n_steps": "steps to take",
+        "averaging": "which average of the iterates is the model",
+        "bound": "its expected risk exceeds the least risk in the ball by at most this",
+        "trivial": "the risk of w = 0 is at most this, without learning",
+        "vacuous": "whether the bound says no more than that"
+        + ("; take more examples or a smaller ball" if vacuous else ""),
+    }
+    texts = {name: f"{v:.6g}" if isinstance(v, float) else str(v) for name, v in values.items()}
+    texts["vacuous"] = "yes" if vacuous else "no"
+    name_width, width = max(map(len, texts)), max(map(len, texts.values()))
+    lines = [f"{k:<{name_width}}  {v:<{width}}  {meaning[k]}" for k, v in texts.items()]
+    emit(values | {"meaning": meaning}, "\n".join(lines), as_json=as_json)
 
 
 def _problem(loss: str, features: int) -> FiniteProblem:
@@ -233,9 +274,19 @@ def _slope(x: list[float], y: list[float]) -> float | None:
 
 
 def _report(
-    title: str, columns: dict[str, list[Any]], facts: dict[str, Any], note: str, as_json: bool
+    title: str,
+    columns: dict[str, list[Any]],
+    facts: dict[str, Any],
+    note: str,
+    as_json: bool,
+    meaning: dict[str, str],
+    trivial: tuple[float, str],
 ) -> None:
-    """Print the measurements beside the bounds, or as JSON."""
+    """Print the measurements beside the bounds, or as JSON.
+
+    `meaning` has a sentence for each column and for the slopes; `trivial` is a value that needs no
+    theorem, and what it is.
+    """
     first, *others = columns
     slopes = {name: _slope(columns[first], columns[name]) for name in others}
     heads = [name.replace("_", " ") for name in columns]
@@ -249,7 +300,30 @@ def _report(
         cells = (cell.rjust(width) for cell, width in zip(line, widths, strict=True))
         lines.append("  ".join(cells))
     lines.append(note)
-    emit(facts | {"columns": columns, "slopes": slopes}, "\n".join(lines), as_json=as_json)
+    value, what = trivial
+    vacuous = {
+        name: [
+            at for at, bound in zip(columns[first], columns[name], strict=True) if bound >= value
+        ]
+        for name in ("bound", "paper_bound")
+    }
+    for name, places in vacuous.items():
+        if places:
+            told = "everywhere" if places == columns[first] else _places(first, places)
+            lines.append(
+                f"{name.replace('_', ' ')} is vacuous {told}: at least {value:.3g}, {what}"
+            )
+    width = max(map(len, meaning))
+    lines += ["", *(f"{k.replace('_', ' '):<{width}}  {text}" for k, text in meaning.items())]
+    found = facts | {"columns": columns, "slopes": slopes, "meaning": meaning}
+    found |= {"trivial": value, "vacuous": vacuous}
+    emit(found, "\n".join(lines), as_json=as_json)
+
+
+def _places(first: str, places: list[int]) -> str:
+    """Say where a bound is vacuous: "at 5, 10 steps"."""
+    listed = ", ".join(map(str, places[:4])) + (", ..." if len(places) > 4 else "")
+    return f"at {listed} {first}"
 
 
 def _canvas(path: str | None) -> Callable[[Callable[[Any], Any], bool], None] | None:

@@ -217,6 +217,10 @@ def as_onnx(model: Any) -> bytes:
 
     if find_spec("onnx") is None:
         raise click.UsageError("ONNX needs the package onnx; install pairlearn[onnx].")
+    if not hasattr(model, "n_features_in_"):
+        raise click.UsageError(
+            f"{type(model).__name__} is not exported to ONNX; load its file with pairlearn."
+        )
     graph = _Graph()
     if kind_of(model).name != "auc":
         _add_product(graph, model)

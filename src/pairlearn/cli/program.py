@@ -24,6 +24,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "evaluation.evaluate",
         "Evaluate a model on labelled data that it was not trained on.",
     ),
+    "rate": ("evaluation.rate", "Rate players by votes between two of them."),
     "stream": ("streaming.stream", "Learn from standard input and score as it goes."),
     "inspect": ("inspect_model", "Show what a model file holds."),
     "export": ("export", "Export a model for programs that do not use this library."),

@@ -29,7 +29,7 @@ def warm_readers() -> None:
 
 
 def warm_learners() -> None:
-    """Compile the steps and the running AUC for dense and sparse examples of both types."""
+    """Compile steps, moments and running AUC for dense and sparse examples of both types."""
     import numpy as np
     from scipy.sparse import csr_matrix
 
@@ -48,6 +48,9 @@ def warm_learners() -> None:
         for _ in range(2):
             learner.learn_many(chunk, y)
         learner.learn_many(chunk[:1], y[:1])
+    # By class moments: the first solution comes after 8 examples, the choice of a memory after a
+    # block of 128.
+    OnlineLearner(classes=[0, 1]).learn_many(np.tile(X, (33, 1)), np.tile(y, 33))
     # The check of the order of labels starts after some hundred labels.
     OrderWatch().note(np.tile(y, 100))
 

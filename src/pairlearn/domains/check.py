@@ -21,6 +21,8 @@ Array = Vector
 
 #: Allowed relative rounding error.
 _ROUNDING = 1e-12
+#: Distances from a parameter at which the function is tried.
+_SIDES = (1e-6, 1e-4, 1e-3, 1e-2)
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,7 @@ def check_domain(
     *,
     values: Sequence[float] | None = None,
     step_sizes: Sequence[float] = (0.0, 1e-3, 0.1, 0.5, 2.0),
+    seed: int = 0,
 ) -> DomainCheck:
     """Check a coordinatewise domain at points of the line.
 
@@ -53,10 +56,12 @@ def check_domain(
     domain : CoordinatewiseDomain
         The domain.
     values : sequence of float, optional
-        Coordinates to try. Default: 0, whole and half numbers up to 4, some others, and the finite
-        parameters of the domain. Add the points at which yours changes its form.
+        Coordinates to try. Default: a grid of step 1/64 from -8 to 8, random coordinates, some
+        larger ones, and the finite parameters of the domain with points on both sides of them.
     step_sizes : sequence of float, optional
         Step sizes to try.
+    seed : int, default=0
+        Seed of the random coordinates.
 
     Returns
     -------
@@ -89,8 +94,11 @@ def check_domain(
     if len(parameters) != 2 or any(math.isnan(value) for value in parameters):
         raise ValueError(f"{name}.parameters must be two numbers, got {parameters!r}.")
     if values is None:
-        values = [*np.arange(-4.0, 4.5, 0.5), -1e6, -17.3, -0.123, 1e-3, 0.321, 23.7, 1e6]
-        values += [sign * value for value in parameters for sign in (-1, 1) if math.isfinite(value)]
+        kinks = np.array([sign * p for p in parameters for sign in (-1, 1) if math.isfinite(p)])
+        near = np.array([0.0, *_SIDES, *(-side for side in _SIDES)])
+        values = [*np.linspace(-8.0, 8.0, 1025), -1e6, -17.3, 1e-3, 23.7, 1e6]
+        values += np.random.default_rng(seed).uniform(-8.0, 8.0, 500).tolist()
+        values += np.add.outer(kinks, near).ravel().tolist()
     line = np.unique(np.asarray(values, dtype=np.float64))
     sizes = np.asarray(step_sizes, dtype=np.float64)
     taken = np.array([domain.step(line, eta) for eta in sizes])

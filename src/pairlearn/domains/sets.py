@@ -96,7 +96,8 @@ class PsdSet(Part):
         W = w.reshape(side, side)
         values, vectors = np.linalg.eigh(0.5 * (W + W.T))
         if values[0] >= 0.0:
-            return w
+            # The set holds symmetric matrices only.
+            return w if bool((W == W.T).all()) else np.asarray(0.5 * (W + W.T)).reshape(w.shape)
         projected = (vectors * np.maximum(values, 0.0)) @ vectors.T
         return np.asarray(0.5 * (projected + projected.T)).reshape(w.shape)
 

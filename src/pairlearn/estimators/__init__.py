@@ -26,8 +26,13 @@ __getattr__, __dir__, __all__ = door(
         "private.mixin": "PrivacyWarning",
         "private.stream": "PrivateAUCStream",
         "ranking.ranker": "PairwiseRanker",
+        "ratings.plots": "plot_ratings plot_win_rates",
+        "ratings.ratings": "PairwiseRatings",
+        "ratings.votes": "Votes",
         "shared.rules": "Costs DecisionRule Threshold",
         "shared.solvers": "SGD Exact Fitted Moments Solver",
         "shared.storage": "Storable register_storable",
+        "stack.classifier": "AUCStack",
+        "survival.ranker": "SurvivalRanker",
     },
 )

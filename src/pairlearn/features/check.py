@@ -35,7 +35,7 @@ def check_features(
     A fitted map must return finite rows, C-contiguous and of the requested type. The rows must be
     the same bit for bit in one block, in small blocks, in another order, after pickling, and after
     `state` and `from_state`, and the same up to rounding in a sparse matrix. The map must not
-    change X, and must keep its bounds even for examples far away.
+    change X, and must keep its bounds even for examples near 0 and far away.
 
     Parameters
     ----------
@@ -104,7 +104,10 @@ def check_features(
         if not np.array_equal(other.transform(block), whole):
             raise ValueError(f"{name} maps differently after {what}.")
     bounds = fitted.bounds()
-    far = np.concatenate([whole, fitted.transform(block * 1e3)]) if bounds.is_finite else whole
+    far = whole
+    if bounds.is_finite:
+        scales = (1e-3, 0.1, 3.0, 10.0, 100.0, 1e3)
+        far = np.concatenate([whole, *(fitted.transform(block * scale) for scale in scales)])
     norm = float(np.sqrt((far**2).sum(axis=1)).max())
     if norm > bounds.norm * (1.0 + 1e-9):
         raise ValueError(f"{name}.bounds() promises the norm {bounds.norm:g}, found {norm:g}.")

@@ -118,6 +118,10 @@ class PairLoss(Part):
         """Supremum of the absolute second derivative (infinite where there is a kink)."""
         raise ValueError(self._unknown("curvature_bound"))
 
+    def curvature_floor(self, margin_bound: float) -> float:
+        """Return a lower bound of the second derivative: 0 or more for a convex loss."""
+        return 0.0 if self.convex else -self.curvature_bound(margin_bound)
+
     def value_bound(self, margin_bound: float) -> float:
         """Supremum of the loss over margins of at most `margin_bound`."""
         raise ValueError(self._unknown("value_bound"))

@@ -3,18 +3,24 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pairlearn.losses.base import PairLoss
+from pairlearn.losses.slopes import JumpError, Slopes, compare_slopes
 from pairlearn.scalars import Scalar, check_compiled
-from pairlearn.validation import check_positive
+from pairlearn.typing import Vector
+from pairlearn.validation import check_generator, check_positive, real_array
 
-#: Step of the finite differences.
-_STEP = 1e-6
+#: By default scores are tried densely up to the first number, and sparsely up to the second.
+_NEAR, _FAR = 8.0, 100.0
+#: Steps of the dense part, of each sparse part, and random scores.
+_N_NEAR, _N_FAR, _N_RANDOM = 1024, 64, 1000
+
+Points = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -25,7 +31,7 @@ class LossCheck:
     n_points: int
     #: The largest distance of a slope from its two differences, divided by 1 + its size.
     largest_error: float
-    #: Points at which the two one-sided differences disagree: kinks.
+    #: Kinks that were found, over all pairs of labels.
     n_kinks: int
     #: Whether a pair costs the same in either order.
     symmetric: bool
@@ -37,27 +43,36 @@ def check_loss(
     scores: Sequence[float] | None = None,
     labels: Sequence[tuple[float, float]] = ((1.0, -1.0), (-1.0, 1.0), (1.0, 1.0), (2.5, 0.5)),
     tolerance: float = 1e-5,
+    seed: int = 0,
 ) -> LossCheck:
     r"""Check a pair loss by finite differences.
 
     At each score and pair of labels, the derivative must lie between the differences to the left
     and to the right, (l(s) - l(s - h)) / h and (l(s + h) - l(s)) / h with h = 1e-6, up to the
-    tolerance. So it is the derivative, or a generalised one at a kink. Values must be finite. The
-    compiled functions and the array form must agree with the Python ones. Slopes must respect
-    `slope_bound` and values `value_bound`, if the loss states them.
+    tolerance. So it is the derivative, or a generalised one at a kink. Scores are those of a fine
+    grid, random ones, and some on both sides of each kink: kinks are searched, so you need not name
+    them. Values must be finite and must not jump. The compiled functions and the array form must
+    agree with the Python ones. Slopes must respect `slope_bound` and values `value_bound`, if the
+    loss states them.
+
+    A slope that is wrong over an interval of .016 or more between -8 and 8 is always found; a
+    narrower one, if it lies next to a kink or if a random score meets it.
 
     Parameters
     ----------
     loss : PairLoss
         The loss.
     scores : sequence of float, optional
-        Scores to try. Default: 0, whole and half numbers up to 4, and some others. Add the points
-        at which your loss changes its form.
+        Scores to try. The grid, the random scores and the search for kinks then go from the least
+        of them to the largest. Default: a grid of step 1/64 from -8 to 8 and a coarse one up to
+        100 on both sides; from 0 on for a loss of a distance.
     labels : sequence of (float, float), optional
         Pairs of labels to try. Pairs that the loss does not count (equal labels with
         ``opposite_labels_only``, a smaller first label with ``one_sided``) are left out.
     tolerance : float, default=1e-5
         Allowed error of a slope, relative to 1 plus its size.
+    seed : int, default=0
+        Seed of the random scores.
 
     Returns
     -------
@@ -85,84 +100,115 @@ def check_loss(
                 "(score, y, y_partner, parameter)."
             )
     check_positive("tolerance", tolerance)
-    if scores is None:
-        scores = [*np.arange(-4.0, 4.5, 0.5), -17.3, -0.123, 0.321, 23.7]
-    points = [
-        (float(score), float(y), float(other))
-        for score in scores
+    grid, others = _tried(loss, scores, check_generator(seed))
+    pairs = [
+        (float(y), float(other))
         for y, other in labels
         if not (loss.opposite_labels_only and y == other) and not (loss.one_sided and not y > other)
     ]
-    if not points:
+    if not pairs:
         raise ValueError("The loss counts none of the given pairs of labels; give others.")
-    worst, n_kinks = 0.0, 0
-    for point in points:
-        error, has_kink = _error_at(loss, *point)
-        worst, n_kinks = max(worst, error), n_kinks + has_kink
-        if not error <= tolerance:
-            raise ValueError(_wrong_slope(loss, *point))
-    _check_array_form(loss, points)
+    worst, n_kinks, points = 0.0, 0, []
+    for y, other in pairs:
+        found = _slopes(loss, y, other, grid, others)
+        error = found.error / (1.0 + np.abs(found.slope))
+        if loss.kind == "distance":
+            # two equal examples have the gradient 0, whatever the slope
+            error[found.points == 0.0] = 0.0
+        k = int(np.argmax(error))
+        if not error[k] <= tolerance:
+            raise ValueError(_wrong_slope(loss, y, other, found, k))
+        worst, n_kinks = max(worst, float(error[k])), n_kinks + len(found.kinks)
+        points.append(np.column_stack(np.broadcast_arrays(found.points, y, other)))
+    every = np.concatenate(points)
+    _check_array_form(loss, every)
     for name in ("value", "derivative"):
         check_compiled(
             f"{type(loss).__name__}.{name}",
             getattr(loss, name),
-            [(*point, loss.parameter) for point in points],
+            [(*point, loss.parameter) for point in every.tolist()],
         )
-    _check_bounds(loss, points)
-    symmetric = all(
-        math.isclose(
-            loss.value(s, y, other, loss.parameter),
-            loss.value(-s, other, y, loss.parameter),
-            rel_tol=1e-9,
-            abs_tol=1e-12,
-        )
-        for s, y, other in points
-    )
-    return LossCheck(len(points), worst, n_kinks, symmetric)
+    _check_bounds(loss, every)
+    s, y_, other_ = every.T
+    turned = s if loss.kind == "distance" else -s
+    swapped = loss.value.many(turned, other_, y_, loss.parameter)
+    symmetric = np.allclose(_at(loss, "value", every), swapped, rtol=1e-9, atol=1e-12)
+    return LossCheck(len(every), worst, n_kinks, symmetric)
 
 
-def _differences(loss: PairLoss, s: float, y: float, other: float) -> tuple[float, float]:
-    here = loss.value(s, y, other, loss.parameter)
-    before = loss.value(s - _STEP, y, other, loss.parameter)
-    after = loss.value(s + _STEP, y, other, loss.parameter)
-    return (here - before) / _STEP, (after - here) / _STEP
+def _tried(
+    loss: PairLoss, scores: Sequence[float] | None, rng: np.random.Generator
+) -> tuple[Vector, Vector]:
+    """Return a grid in which kinks are searched, and further scores to try."""
+    if scores is not None:
+        given = np.asarray(real_array("scores", scores), dtype=np.float64)
+        if given.ndim != 1 or not given.size or not np.isfinite(given).all():
+            raise ValueError(f"scores must be a list of finite numbers, got {scores!r}.")
+        low, high = float(given.min()), float(given.max())
+        if low < 0.0 and loss.kind == "distance":
+            raise ValueError(f"scores of a loss of a distance must not be negative, got {low:g}.")
+        grid = np.unique(np.append(np.linspace(low, high, _N_NEAR + 1), given))
+        return grid, np.append(rng.uniform(low, high, _N_RANDOM), given)
+    far = np.geomspace(_NEAR, _FAR, _N_FAR + 1)[1:]
+    grid = np.concatenate((-far[::-1], np.linspace(-_NEAR, _NEAR, _N_NEAR + 1), far))
+    random = rng.uniform(-_NEAR, _NEAR, _N_RANDOM)
+    beyond = rng.choice([-1.0, 1.0], _N_FAR) * rng.uniform(_NEAR, _FAR, _N_FAR)
+    others = np.concatenate((random, beyond))
+    return (grid[grid >= 0.0], np.abs(others)) if loss.kind == "distance" else (grid, others)
 
 
-def _error_at(loss: PairLoss, s: float, y: float, other: float) -> tuple[float, bool]:
-    """Return the relative error of the slope at a point, and whether there is a kink."""
-    value = loss.value(s, y, other, loss.parameter)
-    slope = loss.derivative(s, y, other, loss.parameter)
-    if not (math.isfinite(value) and math.isfinite(slope)):
+def _at(loss: PairLoss, name: str, points: Points) -> Vector:
+    """Return the compiled values or derivatives at rows of a score and two labels."""
+    function: Scalar = getattr(loss, name)
+    return function.many(points[:, 0], points[:, 1], points[:, 2], loss.parameter)
+
+
+def _slopes(loss: PairLoss, y: float, other: float, grid: Vector, others: Vector) -> Slopes:
+    """Return the slopes for one pair of labels; refuse values that jump or are not finite."""
+    name = type(loss).__name__
+
+    def at(kind: str, s: Vector) -> Vector:
+        found = _at(loss, kind, np.column_stack(np.broadcast_arrays(s, y, other)))
+        if not np.isfinite(found).all():
+            k = int(np.argmin(np.isfinite(found)))
+            raise ValueError(
+                f"{name} is not finite at score {s[k]:g} and labels ({y:g}, {other:g}): {kind} "
+                f"{found[k]}."
+            )
+        return found
+
+    def value(s: Vector) -> Vector:
+        if loss.kind != "distance" or s.min() >= 0.0:
+            return at("value", s)
+        # a squared distance is not negative: left of 0 the loss is turned about its value at 0
+        found = at("value", np.abs(s))
+        return np.where(s < 0.0, 2.0 * at("value", np.zeros(1)) - found, found)
+
+    try:
+        return compare_slopes(value, lambda s: at("derivative", s), grid, others)
+    except JumpError as jump:
         raise ValueError(
-            f"{type(loss).__name__} is not finite at score {s:g} and labels ({y:g}, {other:g}): "
-            f"value {value!r}, derivative {slope!r}."
-        )
-    left, right = _differences(loss, s, y, other)
-    # The rounding error of the differences.
-    noise = 8.0 * float(np.finfo(float).eps) * abs(value) / _STEP
-    outside = max(min(left, right) - slope, slope - max(left, right), 0.0)
-    size = 1.0 + abs(slope)
-    return max(outside - noise, 0.0) / size, abs(left - right) > noise + 1e-3 * size
+            f"{name}.value jumps from {jump.before:.6g} to {jump.after:.6g} at score "
+            f"{jump.place:.6g} and labels ({y:g}, {other:g}); a loss must be continuous."
+        ) from None
 
 
-def _wrong_slope(loss: PairLoss, s: float, y: float, other: float) -> str:
-    left, right = _differences(loss, s, y, other)
-    slope = loss.derivative(s, y, other, loss.parameter)
+def _wrong_slope(loss: PairLoss, y: float, other: float, found: Slopes, k: int) -> str:
     return (
-        f"{type(loss).__name__}.derivative is {slope:.6g} at score {s:g} and labels ({y:g}, "
-        f"{other:g}), but its value changes by {left:.6g} (left) and {right:.6g} (right) per unit "
-        "of score; correct one of the two functions."
+        f"{type(loss).__name__}.derivative is {found.slope[k]:.6g} at score {found.points[k]:.6g} "
+        f"and labels ({y:g}, {other:g}), but its value changes by {found.left[k]:.6g} (left) and "
+        f"{found.right[k]:.6g} (right) per unit of score; correct one of the two functions."
     )
 
 
-def _check_array_form(loss: PairLoss, points: list[tuple[float, float, float]]) -> None:
+def _check_array_form(loss: PairLoss, points: Points) -> None:
     """Refuse `values` and `slopes` that differ from the scalar functions."""
     if not loss.has_array_form:
         return
-    signs = np.array([1.0 if y > other else -1.0 for _, y, other in points])
-    margins = signs * [score for score, _, _ in points]
+    signs = np.where(points[:, 1] > points[:, 2], 1.0, -1.0)
+    margins = signs * points[:, 0]
     for one, found in (("value", loss.values(margins)), ("derivative", loss.slopes(margins))):
-        expected = np.array([getattr(loss, one)(*point, loss.parameter) for point in points])
+        expected = _at(loss, one, points)
         if one == "derivative":
             expected = signs * expected
         wrong = ~np.isclose(found, expected, rtol=1e-9, atol=1e-12)
@@ -175,15 +221,14 @@ def _check_array_form(loss: PairLoss, points: list[tuple[float, float, float]]) 
             )
 
 
-def _check_bounds(loss: PairLoss, points: list[tuple[float, float, float]]) -> None:
+def _check_bounds(loss: PairLoss, points: Points) -> None:
     for bound_name, name in (("slope_bound", "derivative"), ("value_bound", "value")):
         if getattr(type(loss), bound_name) is getattr(PairLoss, bound_name):
             continue
-        for point in points:
-            found = abs(getattr(loss, name)(*point, loss.parameter))
+        for point, found in zip(points.tolist(), np.abs(_at(loss, name, points)), strict=True):
             bound = getattr(loss, bound_name)(abs(point[0]))
             if found > bound * (1.0 + 1e-9) + 1e-12:
                 raise ValueError(
                     f"{type(loss).__name__}.{bound_name}({abs(point[0]):g}) is {bound:g}, but "
-                    f"{name} reaches {found:g} at {point}."
+                    f"{name} reaches {found:g} at {tuple(point)}."
                 )

@@ -147,6 +147,10 @@ class SquaredHinge(Hinge):
         """Return 2."""
         return 2.0
 
+    def curvature_floor(self, margin_bound: float) -> float:
+        """Return 2 if no margin reaches that of the loss, else 0."""
+        return 2.0 if margin_bound < self.margin else 0.0
+
     def value_bound(self, margin_bound: float) -> float:
         """Return (margin + M)^2."""
         # A product overflows to infinity, but a power raises.
@@ -193,6 +197,10 @@ class Square(SquaredHinge):
     def falls(self, margin_bound: float = math.inf) -> bool:
         """Return whether no margin is beyond that of the loss."""
         return margin_bound <= self.margin
+
+    def curvature_floor(self, margin_bound: float) -> float:
+        """Return 2."""
+        return 2.0
 
     def slopes(self, margins: Vector) -> Vector:
         """Return the derivative at each margin."""
@@ -255,6 +263,11 @@ class Logistic(PairLoss):
         """Return 1/4."""
         return 0.25
 
+    def curvature_floor(self, margin_bound: float) -> float:
+        """Return p (1 - p) at the largest margin, where p is the sigmoid."""
+        e = math.exp(-margin_bound)
+        return e / (1.0 + e) ** 2
+
     def value_bound(self, margin_bound: float) -> float:
         """Return log(1 + exp(M))."""
         return margin_bound + math.log1p(math.exp(-margin_bound))
@@ -307,6 +320,10 @@ class Exponential(PairLoss):
         return math.exp(min(margin_bound, 700.0))
 
     curvature_bound = value_bound = slope_bound
+
+    def curvature_floor(self, margin_bound: float) -> float:
+        """Return exp(-M)."""
+        return math.exp(-margin_bound)
 
 
 @LOSSES.add("loglink")
@@ -373,6 +390,15 @@ class LogLink(PairLoss):
             2.0 * p * p * (1.0 - p) * abs(2.0 - 3.0 * p)
             for p in ((15.0 - math.sqrt(33.0)) / 24.0, (15.0 + math.sqrt(33.0)) / 24.0)
         )
+
+    def curvature_floor(self, margin_bound: float) -> float:
+        """Return the least l'' = 2 p^2 (1 - p) (2 - 3 p); it is below 0 beyond the margin log 2."""
+        # With p = sigmoid(-m), l'' rises from p = 0 to an inner extremum and falls to the next one,
+        # which is negative. So the least value lies at an end of the margins or at that extremum.
+        e = math.exp(-margin_bound)
+        low, lowest = e / (1.0 + e), (15.0 + math.sqrt(33.0)) / 24.0
+        places = (low, min(1.0 - low, lowest))
+        return min(2.0 * p * p * (1.0 - p) * (2.0 - 3.0 * p) for p in places)
 
     def value_bound(self, margin_bound: float) -> float:
         """Return 1."""

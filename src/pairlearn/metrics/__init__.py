@@ -9,6 +9,7 @@ from pairlearn.metrics.calibration import (
     CalibrationError,
     calibration_curve,
 )
+from pairlearn.metrics.concordance import ConcordanceIndex
 from pairlearn.metrics.costs import ExpectedCost, cheapest_threshold
 from pairlearn.metrics.delong import (
     AUCComparison,
@@ -35,6 +36,7 @@ __all__ = [
     "CalibrationCurve",
     "CalibrationError",
     "Comparison",
+    "ConcordanceIndex",
     "EnrichmentFactor",
     "ExpectedCost",
     "HandTill",

@@ -157,6 +157,11 @@ def spread_of(
               + \frac{G}{G - 1} \sum_{c \ne d} \sum_g P_{cg} P_{dg}.
 
     If each example is a group of its own, it is DeLong's.
+
+    The size of a class is the number of its examples divided by the design effect: how many times
+    larger the variance is than that of independent examples. It comes from the influences, averaged
+    with the design effect of equal examples in each group as if three more groups had shown that
+    one. With few groups a smaller one may be chance.
     """
     n_groups = len(members) if groups is None else int(groups.max()) + 1
     if groups is not None and n_groups < 2:
@@ -174,17 +179,13 @@ def spread_of(
         sums, ways = psi, [v * (most - x), v * (x - least)]
         if groups is not None:
             place = groups[rows]
-            held = np.unique(place)
+            held = np.flatnonzero(np.bincount(place, minlength=n_groups))
             counts = len(held)
             sums, weights, *ways = (
                 np.bincount(place, one, n_groups)[held] for one in (psi, v, *ways)
             )
             of_all[held] += sums
         raw = float(sums @ sums)
-        least_size = float(v.sum()) ** 2 / float(weights @ weights)
-        most_size = float(v.sum()) ** 2 / float(v @ v)
-        alone = float(psi @ psi)
-        size = min(max(most_size * alone / raw, least_size), most_size) if raw else least_size
         known = known and counts > 1
         variance = raw * counts / (counts - 1.0) if counts > 1 else 0.0
         effective = 0.0
@@ -192,7 +193,11 @@ def spread_of(
             # equal influences that are not 0 come from the size of the class, which is random
             ways = ways if most - least > unit else [weights]
             effective = min(float(y.sum()) ** 2 / float(y @ y) for y in ways)
-        parts.append(Part(variance, effective, size))
+        # the design effect, from 1 for independent examples to that of equal ones in each group
+        most = float(weights @ weights) / float(v @ v)
+        design = min(max(raw / float(psi @ psi), 1.0), most) if raw else most
+        design = (effective * design + _INNER * most) / (effective + _INNER)
+        parts.append(Part(variance, effective, float(v.sum()) ** 2 / float(v @ v) / design))
         total += variance
         squares += raw
     whole = total

@@ -184,7 +184,7 @@ class Sample:
     @property
     def members(self) -> NDArray[np.intp]:
         """The class of each example, in the order of the labels."""
-        return np.asarray(np.unique(self.labels, return_inverse=True)[1])
+        return np.searchsorted(np.unique(self.labels), self.labels)
 
     def n_draws(self, draws: Vector) -> tuple[float, float]:
         """Return bounds on the number of equal and independent examples with this total weight.
@@ -445,12 +445,12 @@ def interval_of(
     if spread is not None and found.reach is not None:
         base = floor if found.base is None else found.base
         whole = found.ceiling - base
-        starts = value if found.cautious is None else found.cautious, value
+        starts = {value, value if found.cautious is None else found.cautious}
         ends = [
             score_limits((one - base) / whole, spread.scaled(1.0 / whole), found.reach, confidence)
-            for one in starts
+            for one in sorted(starts)
         ]
-        low, high = ((base + whole * end - floor) / width for end in (ends[0][0], ends[1][1]))
+        low, high = ((base + whole * end - floor) / width for end in (ends[0][0], ends[-1][1]))
         low = max(low, 0.0)
     elif draws is not None and error >= 0.0:
         quantile = student_quantile(level, math.inf if n_groups is None else n_groups - 1.0)

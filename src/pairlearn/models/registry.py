@@ -86,6 +86,7 @@ _SPECS: dict[str, ModelSpec] = {}
 #: The modules of the library's own estimators.
 _HOMES = {
     "AUCClassifier": "pairlearn.estimators.auc.classifier",
+    "AUCStack": "pairlearn.estimators.stack.classifier",
     "EmbeddingLearner": "pairlearn.torch.embedder",
     "EntropyRegressor": "pairlearn.estimators.entropy.regressor",
     "MetricLearner": "pairlearn.estimators.metric.learner",
@@ -95,10 +96,13 @@ _HOMES = {
     "NeuralRanker": "pairlearn.torch.ranker",
     "OrdinalAUCClassifier": "pairlearn.estimators.classes.ordinal",
     "PairwiseRanker": "pairlearn.estimators.ranking.ranker",
+    "PairwiseRatings": "pairlearn.estimators.ratings.ratings",
     "PrivateAUCClassifier": "pairlearn.estimators.private.auc",
     "PrivateAUCContinual": "pairlearn.estimators.private.continual",
     "PrivateAUCStream": "pairlearn.estimators.private.stream",
     "PrivateMetricLearner": "pairlearn.estimators.private.metric",
+    "PrivateNeuralAUCClassifier": "pairlearn.torch.private",
+    "SurvivalRanker": "pairlearn.estimators.survival.ranker",
 }
 
 

@@ -73,6 +73,11 @@ class FifoBuffer(_Buffer):
     def __post_init__(self) -> None:
         check_count("buffer_size", self.buffer_size)
 
+    @property
+    def reach(self) -> int:
+        """The size s of the buffer."""
+        return self.buffer_size
+
     def _policy(self, rng: np.random.Generator) -> _Policy:
         return _Fifo(self.buffer_size)
 

@@ -63,6 +63,11 @@ class PreviousExample(Pairing):
         """Whether the pairing can serve a stream, which cannot be shuffled."""
         return self.order == "uniform"
 
+    @property
+    def reach(self) -> int:
+        """One step."""
+        return 1
+
     def offline(self, n: int, rng: np.random.Generator, y: Labels | None = None) -> OfflineSource:
         """Return a source that draws the path i_0, i_1, ..."""
         return _Path(n, rng) if self.order == "uniform" else _ShuffledPath(n, rng)
@@ -159,6 +164,11 @@ class RandomPair(Pairing):
     >>> plan.n_repeats
     0
     """
+
+    @property
+    def reach(self) -> int:
+        """One step; both examples are drawn anew."""
+        return 1
 
     def offline(self, n: int, rng: np.random.Generator, y: Labels | None = None) -> OfflineSource:
         """Return a source of distinct pairs."""

@@ -176,6 +176,14 @@ class Pairing(Part):
     one_pair_a_step: ClassVar[bool] = True
 
     @property
+    def reach(self) -> int | None:
+        """The number s with which pairs of step t hold no example older than that of step t - s.
+
+        None says that an example can stay for ever.
+        """
+        return None
+
+    @property
     def has_online_form(self) -> bool:
         """Whether the pairing can serve a stream, that is, defines `online`."""
         return type(self).online is not Pairing.online

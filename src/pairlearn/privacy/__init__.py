@@ -29,6 +29,7 @@ __getattr__, __dir__, __all__ = door(
         "mechanisms.localized_hinge": "LocalizedHinge",
         "mechanisms.localized_sgd": "LocalizedPairSGD",
         "mechanisms.metric_gradient": "MetricGradient",
+        "mechanisms.noisy_sgd": "NoisyMetricSGD NoisySGD",
         "mechanisms.single_pass": "SinglePass",
         "mechanisms.tree": "TreeStatistics",
         "noise": "NoiseSource",

@@ -3,23 +3,24 @@ r"""Narrow public bounds that turn out far wider than the examples, for a small 
 
 Honest public bounds are wide: one outlier, or a documented range, leaves most examples in a corner.
 Noise is proportional to the width, so such bounds drown the signal. This module asks first how the
-examples lie. Each continuous feature is cut into 32 equal bins, and the number of examples in each
-bin is released. Where at most 6 neighbouring bins hold seven tenths of the examples, with one
+examples lie. Each continuous feature is cut into 16 equal bins, and the number of examples in each
+bin is released. Where at most 4 neighbouring bins hold seven tenths of the examples, with half a
 standard deviation of the noise to spare, the bounds become three times as wide as these bins, or
-half of the range if that is less. Features that one or two bins hold are looked at once more,
-inside their new bounds. All other features keep their public bounds.
+half of the range if that is less. Features that one or two bins hold are looked at again, inside
+their new bounds, three times in all. Other features keep their public bounds, and so does a feature
+with examples at an end that would be cut off: it is a code that nobody called so.
 
-One look costs a twentieth of mu^2 for all features, and less for fewer of them. No look is taken if
-public numbers say that the noise is too large for an answer. Lemma 21 in
-``docs/privacy/lemmas.md`` proves the sensitivity and the composition of a varying number of
-looks.
+A look spends what brings the noise of a count to a twentieth of the examples, at most a twentieth
+of mu^2 for all features, and less for fewer of them. No look is taken if the noise would be more
+than a seventh of the examples, by public numbers. Lemma 21 in ``docs/privacy/lemmas.md`` proves the
+sensitivity and the composition of a varying number of looks.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,24 +29,32 @@ from pairlearn.privacy.accounting.certificate import Release
 from pairlearn.privacy.mechanisms.base import PublicSetting, relative_slack
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.privacy.release import GRID_STEPS
-from pairlearn.typing import Vector
+from pairlearn.typing import Mask, Vector
 
 #: Bins of a feature.
-_BINS = 32
-#: The share of mu^2 of a look at all features.
+_BINS = 16
+#: The standard deviation of a count, as a share of the examples, that is enough: no look spends
+#: more than it takes.
+_ENOUGH_NOISE = 0.05
+#: No look is taken if the standard deviation is more than this.
+_MOST_NOISE = 0.145
+#: Most of mu^2 that a look at all features spends.
 _SHARE = 0.05
 #: Most looks.
-_LOOKS = 2
+_LOOKS = 3
 #: The share of the examples that the narrow bins must hold.
 _HELD = 0.7
+#: They must hold so many standard deviations of the noise more than that.
+_TO_SPARE = 0.5
 #: Most bins that may hold them.
-_MOST_HOLDING = 6
+_MOST_HOLDING = 4
 #: The new width, in widths of these bins: for a normal feature six standard deviations.
 _WIDTH = 3
 #: A feature that at most so many bins hold is looked at again.
 _HARDLY_RESOLVED = 2
-#: No look is taken if the noise of one bin is more than this share of the examples.
-_MOST_NOISE = 0.1
+#: Bounds stay if a bin at an end that new bounds would cut off holds more than this share, with two
+#: standard deviations of the noise to spare.
+_AT_THE_END = 0.05
 #: Most steps of the grid of counts in one example.
 _MOST_STEPS = 1 << 30
 #: Largest standard deviation in examples for which there is a grid.
@@ -71,7 +80,7 @@ class CountGrid:
 
 @dataclass(frozen=True, eq=False)
 class Bins:
-    """The question how many examples lie in each of 32 equal bins of some features.
+    """The question how many examples lie in each of 16 equal bins of some features.
 
     Parameters
     ----------
@@ -82,8 +91,8 @@ class Bins:
 
     Examples
     --------
-    >>> bins = Bins(np.array([1]), np.array([0.0]), np.array([32.0]))
-    >>> bins.counts(np.array([[5.0, 3.5], [5.0, np.nan], [5.0, np.inf]]), 8)[[3, 4, 31]]
+    >>> bins = Bins(np.array([1]), np.array([0.0]), np.array([16.0]))
+    >>> bins.counts(np.array([[5.0, 3.5], [5.0, np.nan], [5.0, np.inf]]), 8)[[3, 4, 15]]
     array([8, 0, 8])
     """
 
@@ -99,20 +108,21 @@ class Bins:
         Counts are exact, and NaN counts nowhere. `users` numbers the user of each row from 0; a
         user counts as one, with a share in the bins of each of his or her rows.
         """
-        k = len(self.features)
+        size = _BINS * len(self.features)
         values = np.clip(rows[:, self.features], self.lower, self.upper)
         row, column = np.nonzero(~np.isnan(values))
         places = (values - self.lower) / (self.upper - self.lower) * _BINS
-        bins = np.minimum(places[row, column].astype(np.int64), _BINS - 1) + _BINS * column
+        bins = np.minimum(places[row, column].astype(np.int64), _BINS - 1)
+        bins += _BINS * column
         if users is None:
-            return steps * np.bincount(bins, minlength=_BINS * k).astype(np.int64)
+            return steps * np.bincount(bins, minlength=size).astype(np.int64)
         n_users = int(users.max(initial=-1)) + 1
         n_rows = np.bincount(users, minlength=n_users)
-        cell, found = np.unique(users[row] * (_BINS * k) + bins, return_counts=True)
+        cell, found = np.unique(users[row] * size + bins, return_counts=True)
         # Shares are rounded user by user, so that the order of summation does not matter.
-        shares = np.rint(steps * found / n_rows[cell // (_BINS * k)]).astype(np.int64)
-        total = np.zeros(_BINS * k, dtype=np.int64)
-        np.add.at(total, cell % (_BINS * k), shares)
+        shares = np.rint(steps * found / n_rows[cell // size]).astype(np.int64)
+        total = np.zeros(size, dtype=np.int64)
+        np.add.at(total, cell % size, shares)
         return total
 
     def sensitivity(self, neighbours: str) -> float:
@@ -138,10 +148,15 @@ def fewest_examples(n_features: int, neighbours: str, *, mu: float) -> float:
     """Return the fewest examples, or persons, for which a look is taken.
 
     >>> round(fewest_examples(2, "replace", mu=1.0), 1)
-    89.4
+    61.7
     """
     deviation = _sensitivity(n_features, neighbours) / (math.sqrt(_SHARE) * mu)
     return deviation / _MOST_NOISE
+
+
+def enough_in_a_bin(n: int, fewest: float) -> float:
+    """Return how many of n examples one bin must hold; `fewest` is that of `fewest_examples`."""
+    return _HELD * n + _TO_SPARE * max(_MOST_NOISE * fewest, _ENOUGH_NOISE * n)
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,7 +198,7 @@ def narrowed(
     ask : callable
         Takes a `Bins`, ``neighbours``, ``mu`` and ``name``, and returns the `NoisyCounts` of all
         examples. It is not called, and the setting is returned as it is, if the noise of a count
-        would be more than a tenth of the number of examples.
+        would be more than a seventh of the number of examples.
     """
     lower, upper = setting.lower.copy(), setting.upper.copy()
     features = np.flatnonzero(setting.levels == 0)
@@ -191,13 +206,16 @@ def narrowed(
     fewest = fewest_examples(d, setting.neighbours, mu=setting.mu)
     if not len(features) or n < fewest or fewest > _LARGEST_NOISE / _MOST_NOISE:
         return setting, []
+    # The standard deviation of a count, as a share of the examples, if a look spends _SHARE.
+    largest = _MOST_NOISE * fewest / n
+    enough = _SHARE * min(1.0, (largest / _ENOUGH_NOISE) ** 2)
     releases: list[Release] = []
     spent = 0.0
     for look in range(_LOOKS):
         if not len(features):
             break
         # The noise of a count is the same in each look, so fewer features cost less.
-        share = _SHARE * len(features) / d
+        share = enough * len(features) / d
         found = ask(
             Bins(features, lower[features], upper[features]),
             neighbours=setting.neighbours,
@@ -206,19 +224,22 @@ def narrowed(
         )
         releases.append(found.release)
         spent += (found.release.mu / setting.mu) ** 2
-        starts, widths = _holding(found.counts.reshape(-1, _BINS) / n, found.deviation / n)
+        shares = found.counts.reshape(-1, _BINS) / n
+        starts, widths = _holding(shares, found.deviation / n)
         new = np.minimum(_WIDTH * widths, _BINS // 2)
         before = starts - 0.5 * (new - widths)
         step = (upper[features] - lower[features]) / _BINS
         below = np.maximum(lower[features], lower[features] + before * step)
         above = np.minimum(upper[features], lower[features] + (before + new) * step)
+        if look == 0:
+            widths[_reaches_an_end(shares, before, before + new, found.deviation / n)] = 0
         # In floating point nothing may lie between two bounds that are close.
         narrow = (widths > 0) & (below < above)
         lower[features[narrow]], upper[features[narrow]] = below[narrow], above[narrow]
         features = features[narrow & (widths <= _HARDLY_RESOLVED)]
     # A little below the rest, so that rounding cannot exceed the budget.
     left = setting.mu * math.sqrt(1.0 - spent) * (1.0 - 1e-12)
-    return setting.within(lower, upper, budget=left), releases
+    return replace(setting.within(lower, upper, budget=left), given=setting), releases
 
 
 def _holding(shares: Vector, deviation: float) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -228,6 +249,14 @@ def _holding(shares: Vector, deviation: float) -> tuple[NDArray[np.int64], NDArr
     total = np.pad(np.cumsum(shares, axis=1), ((0, 0), (1, 0)))
     for width in range(_MOST_HOLDING, 0, -1):
         held = total[:, width:] - total[:, :-width]
-        enough = held.max(axis=1) >= _HELD + deviation * math.sqrt(width)
+        enough = held.max(axis=1) >= _HELD + _TO_SPARE * deviation * math.sqrt(width)
         starts[enough], widths[enough] = held.argmax(axis=1)[enough], width
     return starts, widths
+
+
+def _reaches_an_end(shares: Vector, below: Vector, above: Vector, deviation: float) -> Mask:
+    """Return whether a public end that new bounds would cut off holds examples, as for codes."""
+    held = _AT_THE_END + 2.0 * deviation
+    reached: Mask = (below > 0) & (shares[:, 0] > held)
+    reached |= (above < _BINS) & (shares[:, -1] > held)
+    return reached

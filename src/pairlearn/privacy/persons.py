@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.privacy.records import person_keys, read_users
+from pairlearn.privacy.records import person_keys, read_persons
 from pairlearn.typing import Mask
 
 #: The weight of a person.
@@ -29,7 +29,7 @@ def shares(groups: Any, n_rows: int) -> tuple[NDArray[np.int64], int]:
     >>> (weight / WHOLE).tolist(), n_persons
     ([0.5, 1.0, 0.5], 2)
     """
-    persons = read_users(groups, n_rows)
+    persons = read_persons(groups, n_rows)
     counts = np.bincount(persons)
     order = np.argsort(persons, kind="stable")
     # The place of each row among those of its person.

@@ -9,7 +9,7 @@ three standard deviations of a normal feature.
 Level l asks, for each of d features and for q = 1/4 and q = 3/4, how many more examples than a
 share q lie at or below the current threshold t. The answer is the sum over the records of
 4 1[x <= t] - 4 q, or 0 for a missing value. A noisy sum above 0 says that the quartile lies at or
-below t. A user with several records contributes the mean over them. Lemma 15 in
+below t. A person with several records contributes the mean over them. Lemma 15 in
 ``docs/privacy/lemmas.md`` proves `quartile_sensitivity`.
 """
 
@@ -39,7 +39,7 @@ _LEVELS = 10
 _LEVELS_WITHOUT_RANGE = 12
 #: Most halvings that leave an interval of positive width in floating point.
 _MOST_LEVELS = 30
-#: Means of users are rounded to multiples of 1 over this number.
+#: Means of persons are rounded to multiples of 1 over this number.
 _GRID = float(1 << 20)
 
 
@@ -112,34 +112,34 @@ class PrivateBounds:
 
 
 def quartile_counts(
-    rows: Vector, first: Vector, third: Vector, users: NDArray[np.int64] | None = None
+    rows: Vector, first: Vector, third: Vector, persons: NDArray[np.int64] | None = None
 ) -> Vector:
     """Return the sums of the module: d for the first quartile, then d for the third.
 
-    The sums are exact. NaN is missing. `users` numbers the user of each row from 0.
+    The sums are exact. NaN is missing. `persons` numbers the person of each row from 0.
     """
     known = ~np.isnan(rows)
     below = [(rows <= first) & known, (rows <= third) & known]
-    if users is None:
+    if persons is None:
         n_known = known.sum(axis=0)
         parts = [
             4.0 * b.sum(axis=0) - target * n_known for b, target in zip(below, (1, 3), strict=True)
         ]
         return np.concatenate(parts).astype(np.float64)
-    n_users = int(users.max(initial=-1)) + 1
-    n_rows = np.maximum(np.bincount(users, minlength=n_users), 1)[:, None]
+    n_persons = int(persons.max(initial=-1)) + 1
+    n_rows = np.maximum(np.bincount(persons, minlength=n_persons), 1)[:, None]
     parts = []
     for b, target in zip(below, (1.0, 3.0), strict=True):
-        sums = np.zeros((n_users, rows.shape[1]))
-        np.add.at(sums, users, np.where(known, 4.0 * b - target, 0.0))
+        sums = np.zeros((n_persons, rows.shape[1]))
+        np.add.at(sums, persons, np.where(known, 4.0 * b - target, 0.0))
         # Integers, so that the order of summation does not matter.
         parts.append(np.rint(sums / n_rows * _GRID).sum(axis=0) / _GRID)
     return np.concatenate(parts)
 
 
-def quartile_sensitivity(d: int, neighbours: str, *, users: bool = False) -> float:
+def quartile_sensitivity(d: int, neighbours: str, *, persons: bool = False) -> float:
     """Return the Euclidean sensitivity of `quartile_counts` by lemma 15."""
-    rounding = math.sqrt(2.0 * d) / _GRID if users else 0.0
+    rounding = math.sqrt(2.0 * d) / _GRID if persons else 0.0
     return math.sqrt((32.0 if neighbours == "replace" else 18.0) * d) + rounding
 
 
@@ -152,7 +152,7 @@ def find_bounds(
     neighbours: str,
     noise: NoiseSource,
     n_examples: int,
-    users: NDArray[np.int64] | None = None,
+    persons: NDArray[np.int64] | None = None,
 ) -> tuple[Vector, Vector, list[Release]]:
     """Return bounds of each feature and the releases that found them.
 
@@ -172,8 +172,8 @@ def find_bounds(
         The noise.
     n_examples : int
         The public number that turns sums into shares.
-    users : ndarray of int, optional
-        The user of each row, numbered from 0.
+    persons : ndarray of int, optional
+        The person of each row, numbered from 0.
     """
     lower, upper = search.range_of(rows.shape[1])
     d = int(searched.sum())
@@ -187,9 +187,9 @@ def find_bounds(
     for level in range(search.levels):
         first, third = search.values_at(places, low, high)
         noisy, release = release_vector(
-            quartile_counts(rows, first, third, users),
+            quartile_counts(rows, first, third, persons),
             name=f"quartiles, level {level + 1} of {search.levels}",
-            sensitivity=quartile_sensitivity(d, neighbours, users=users is not None),
+            sensitivity=quartile_sensitivity(d, neighbours, persons=persons is not None),
             mu=mu / math.sqrt(search.levels),
             noise=noise,
         )

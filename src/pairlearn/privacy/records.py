@@ -152,7 +152,7 @@ def read_labels(values: Any, public: Sequence[Any], n_rows: int | None = None) -
     return np.array(found, dtype=np.int64)
 
 
-def read_users(values: Any, n_rows: int) -> NDArray[np.int64]:
+def read_persons(values: Any, n_rows: int) -> NDArray[np.int64]:
     """Return the number of the person of each row, from 0 in order of appearance.
 
     A person is an exact text or an exact integer. Nothing is parsed or stripped: "007" is not "7",
@@ -171,9 +171,9 @@ def read_users(values: Any, n_rows: int) -> NDArray[np.int64]:
     all is an id and at least two are of such a type. A column whose type is float, truth value,
     decimal or complex is refused by its type.
 
-    >>> read_users(["ann", "bob", "ann", 7, "7", None, float("nan")], 7).tolist()
+    >>> read_persons(["ann", "bob", "ann", 7, "7", None, float("nan")], 7).tolist()
     [0, 1, 0, 2, 3, 4, 4]
-    >>> read_users([("north", 1), ("south", 1), ("north", 1), ("north", None)], 4).tolist()
+    >>> read_persons([("north", 1), ("south", 1), ("north", 1), ("north", None)], 4).tolist()
     [0, 1, 0, 2]
     """
     parts = [_persons(column) for column in _id_columns(values)]
@@ -190,7 +190,7 @@ def read_users(values: Any, n_rows: int) -> NDArray[np.int64]:
 def person_keys(values: Any, n_rows: int) -> list[Any]:
     """Return the exact key of the person of each row, None for the one whose id is missing.
 
-    Keys of two columns or of two machines can be compared; `read_users` says what a person is.
+    Keys of two columns or of two machines can be compared; `read_persons` says what a person is.
 
     >>> person_keys(["ann", 7, "7", None], 4)
     ['ann', 7, '7', None]

@@ -28,7 +28,8 @@ class BlockSizes:
 
     `block` is the number of the block, -1 before the first. `step_sizes` holds eta_t for the first
     steps of the block, `paid` the cumulated weights of the average, and `lowered` the step sizes
-    that were computed last. The horizon is the last step, if it is known.
+    that were computed last. The horizon is the last step, if it is known. Who remembers past
+    iterates takes back what they were paid too early, so their weights do not end at the horizon.
     """
 
     def __init__(self, schedule: Schedule, averaging: Averaging, horizon: int | None) -> None:
@@ -68,7 +69,8 @@ class BlockSizes:
         steps = (first + known, end - known)
         self.lowered = lowered = _Lowered(self._schedule, *steps)
         sizes = lowered.step_sizes(*steps)
-        owed = self._averaging.owed(lowered, *steps, horizon=self._horizon)
+        horizon = None if self._averaging.remembers else self._horizon
+        owed = self._averaging.owed(lowered, *steps, horizon=horizon)
         self.block = block
         if end - known == count:
             self.step_sizes, self.paid = sizes, np.add.accumulate(owed)

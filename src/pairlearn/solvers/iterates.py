@@ -53,6 +53,11 @@ class Iterates:
         n_features: int,
         counts: NDArray[np.int64] | None = None,
     ) -> None:
+        if averaging.remembers:
+            raise ValueError(
+                f"{averaging!r} is for a buffer, which this solver has not; use "
+                "DelayedByStepSize(), or PairwiseSGD with a FifoBuffer."
+            )
         self.w, self.weighted_sum = np.zeros(n_features), np.zeros(n_features)
         #: The weights of w_0, ..., w_T.
         self.shares = iterate_weights(averaging, schedule, n_steps)

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, NoReturn
 
+from pairlearn.averaging import Averaging, DelayedPastBuffer
 from pairlearn.domains import Ball, CoordinatewiseDomain, PsdBall, PsdCone, PsdSet, WholeSpace
 from pairlearn.losses import PairLoss
+from pairlearn.pairings import Pairing
 from pairlearn.scalars import Scalar
 from pairlearn.scores import LinearScore, MahalanobisScore
 
@@ -83,6 +85,27 @@ def check_parts(solver: str, *, score: Any = None, loss: Any = None, domain: Any
         )
     if loss is not None and (not isinstance(loss, PairLoss) or loss.kind not in run.kinds):
         _refuse_loss(solver, run, loss)
+
+
+def averaging_for(averaging: Averaging, pairing: Pairing) -> Averaging:
+    """Return the averaging rule of a run; one past the buffer takes its size from the pairing."""
+    if not isinstance(averaging, DelayedPastBuffer):
+        return averaging
+    reach, name = pairing.reach, type(pairing).__name__
+    if reach is None:
+        raise ValueError(
+            f"{averaging!r} needs a pairing that forgets: with {name} an example can stay for "
+            "ever, and no iterate after it is independent of it. Use FifoBuffer(s), or the "
+            "default averaging. A pairing of your own says by `reach` how long it remembers."
+        )
+    if averaging.buffer_size is None:
+        return DelayedPastBuffer(reach)
+    if averaging.buffer_size < reach:
+        raise ValueError(
+            f"{averaging!r} is too short for {pairing!r}, whose pairs reach {reach} examples back; "
+            f"use DelayedPastBuffer({reach}), or leave the size out."
+        )
+    return averaging
 
 
 def _changes(given: type, known: type) -> tuple[str, ...]:

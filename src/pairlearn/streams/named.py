@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Algorithm 2 on examples given as dicts, whose features may come and go.
+"""Online AUC maximisation on examples given as dicts, whose features may come and go.
 
 Examples are copied into a queue and learned in batches, with the same result as one by one. An
 absent feature is 0. A new feature starts with coefficient 0, as if it had always been absent. While
 examples have the names of the last batch, only their values are stored.
 
-Predictions use an average that is updated at fixed numbers of examples: after n examples, the next
-update comes n / 8 examples later, at most 1024. The average hardly moves in between, and the
-predictions do not depend on when they are asked for.
+Class moments (`named_moments`) are the default, for up to 256 names; descent (`named_descent`) does
+the rest. Predictions use coefficients that are updated at fixed numbers of examples, so they do not
+depend on when they are asked for. Moments update them after 8, 16, ... examples and then with each
+block of 128 (more from 65 names on); descent after n / 8 further examples, at most 1024.
 
 Probabilities come from the scores of examples before they were learned, see `log_odds`.
 """
@@ -15,78 +16,75 @@ Probabilities come from the scores of examples before they were learned, see `lo
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from itertools import repeat
-from operator import itemgetter, mul
+from collections.abc import Callable, Iterable, Mapping
+from itertools import chain
+from math import exp
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pairlearn.domains import ball_or_whole
 from pairlearn.losses import LOSSES, PairLoss
-from pairlearn.problem import Problem
-from pairlearn.schedules import InverseSqrt
-from pairlearn.scores import LinearScore
-from pairlearn.solvers.descent.pairwise_sgd import PairwiseSGD
-from pairlearn.solvers.descent.stream import Stream
+from pairlearn.pairings import PreviousExample, PreviousOpposite
+from pairlearn.solvers.closed_form.block_stream import MOST_BY_MOMENTS
 from pairlearn.solvers.interrupts import deferred_interrupt
-from pairlearn.solvers.rows import DenseRows, Rows, mean_pair_distance
-from pairlearn.solvers.streams.order import OrderWatch
-from pairlearn.solvers.streams.running_scales import STEP_SIZE, RunningScales
+from pairlearn.solvers.rows import Rows
 from pairlearn.solvers.turns import Turns
 from pairlearn.streams.examples import (
     LABELS,
-    LARGEST,
     RefusedExampleWarning,
     as_numbers,
     check_example,
     check_label,
     values_of,
 )
-from pairlearn.streams.named_parts import (
-    NamedColumns,
-    check_size,
-    check_state,
-    log_odds_line,
-    sums_by_class,
-    widened,
-)
+from pairlearn.streams.named_descent import MOST_QUEUED, WARM_UP, NamedDescent
+from pairlearn.streams.named_moments import NamedMoments
+from pairlearn.streams.named_parts import NamedColumns, Seen, check_state, sums_by_class
 from pairlearn.typing import Vector
 from pairlearn.validation import DivergenceError, check_positive, warn_caller
 
 if TYPE_CHECKING:
     from pairlearn.models.record import ModelRecord
 
-#: Examples in the queue at most.
-_MOST_QUEUED = 1024
-#: After n examples, the queue holds at most n / _QUEUE_DIVISOR examples.
-_QUEUE_DIVISOR = 8
-#: First examples whose spread sets the scale of the steps if step_size="auto" without scaling.
-_WARM_UP = 32
-#: Share of the score statistics that survives _MOST_QUEUED further examples.
+#: Share of the score statistics that survives MOST_QUEUED further examples.
 _FADE = 0.7
 
 
 class NamedLearner:
     """Online AUC maximisation for examples given as dicts.
 
+    By default class moments are kept, as `AUCClassifier.partial_fit` keeps them: the square loss,
+    and a memory that is chosen by recent examples. A learner with more than 256 names goes on by
+    steps of descent from the coefficients reached, and pairs each example with the latest of the
+    other class. A loss other than the square, a `step_size` or a `radius` ask for descent from the
+    start: the paper's Algorithm 2, which pairs each example with the one before it.
+
     Parameters
     ----------
-    loss : str or PairLoss, default="hinge"
-        The pair loss.
+    loss : str or PairLoss, default="auto"
+        The pair loss. "auto" is the square loss for class moments, the hinge loss for descent.
     step_size : float or "auto", default="auto"
-        Scale c of the step sizes c / sqrt(t). "auto" is 3. Without `scaling` it is the reciprocal
-        of the mean squared distance of two examples among the first 32, which are held back.
+        Scale c of the step sizes c / sqrt(t) of descent. "auto" is 3. Without `scaling` it is the
+        reciprocal of the mean squared distance of two examples among the first 32, which are held
+        back.
     radius : float, default=inf
-        Radius of the ball that the coefficients live in.
+        Radius of the ball that the coefficients live in; a finite one asks for descent.
     scaling : "auto" or None, default="auto"
         "auto" learns the scale of each feature on the way, so units do not matter (see
         `pairlearn.solvers.streams.running_scales`): coefficients are in the units of the examples,
         `step_size` and `radius` refer to features whose variances add up to 1. None uses the
         features as they are.
+    memory : float or "auto", default="auto"
+        How long class moments remember, as a half-life in examples; infinity for ever. "auto"
+        keeps several memories and takes the longest that is about as good as the best on recent
+        examples. A number keeps to class moments however many names come: time and space then grow
+        with the square of their number. Descent forgets nothing, and takes no number.
 
     Attributes
     ----------
+    half_life : float
+        The half-life that is chosen now; infinity while everything is remembered.
     n_seen : int
         Examples received, refused ones included.
     n_refused : int
@@ -97,37 +95,52 @@ class NamedLearner:
 
     Examples
     --------
-    >>> learner = NamedLearner(step_size=0.1)
-    >>> for value, label in [(1.0, True), (-1.0, False), (2.0, True), (-2.0, False)]:
+    >>> learner = NamedLearner()
+    >>> for value, label in [(1.0, True), (-1.0, False), (2.0, True), (-2.0, False)] * 2:
     ...     learner.learn_one({"height": value}, label)
     >>> learner.score_one({"height": 1.0}) > learner.score_one({"height": 0.0, "new": 5.0})
     True
+    >>> learner.half_life
+    inf
     """
 
     def __init__(
         self,
-        loss: str | PairLoss = "hinge",
+        loss: str | PairLoss = "auto",
         *,
         step_size: float | str = "auto",
         radius: float = math.inf,
         scaling: str | None = "auto",
+        memory: float | str = "auto",
     ) -> None:
         self.loss = loss
         self.step_size = step_size
         self.radius = radius
         self.scaling = scaling
+        self.memory = memory
         #: Learning threads take turns; predictions never wait.
         self._turns = Turns()
         self._start_empty()
 
     def _start_empty(self) -> None:
         """Check the parameters and reset the learner."""
-        LOSSES.make(self.loss)
+        if not _is_auto(self.loss):
+            LOSSES.make(self.loss, also="auto")
         if self.step_size != "auto":
             check_positive("step_size", self.step_size)  # type: ignore[arg-type]
         check_positive("radius", self.radius, allow_infinite=True)
         if self.scaling not in ("auto", None):
             raise ValueError(f'scaling must be "auto" or None, got {self.scaling!r}.')
+        if self.memory != "auto":
+            check_positive("memory", self.memory, allow_infinite=True)  # type: ignore[arg-type]
+            if not self._by_moments:
+                raise ValueError(
+                    f"memory={self.memory!r} is for class moments, and descent, which this loss, "
+                    'step_size or radius asks for, forgets nothing; leave memory at "auto", or '
+                    "the others at their defaults."
+                )
+        #: What learns the rows.
+        self._way = self._make_way(by_moments=self._by_moments)
         self._columns = NamedColumns()
         #: The names in every example of the last batch, and a function that gets their values.
         self._names: tuple[Any, ...] = ()
@@ -138,21 +151,24 @@ class NamedLearner:
         #: The queued examples after them, the labels of all, and the capacity of the queue.
         self._waiting: list[dict[Any, float]] = []
         self._labels: list[float] = []
-        self._room = _WARM_UP if self._warms_up else 1
-        self._stream: Stream | None = None
-        self._scale = 0.0
+        self._room = WARM_UP if self._warms_up else 1
         #: The coefficients used for prediction, by column.
         self._coef = np.zeros(1)
-        #: Score statistics are centred at the first example of a scaled stream, if it was dense:
-        #: otherwise changing coefficients would shift the scores of features far from zero.
-        self._origin = np.zeros(1)
-        #: Everything predictions read, replaced in one assignment: coefficients by name; count, sum
-        #: and sum of squares of each class's scores before learning; and `offset`.
-        self._seen: tuple[dict[Any, float], Vector, float]
-        self._seen = {}, np.zeros((2, 3)), 0.0
-        self._watch = OrderWatch()
+        #: Everything predictions read, replaced in one assignment.
+        self._seen = Seen.of({}, np.zeros((2, 3)), 0.0)
         self._n_taken = 0
         self.n_refused = 0
+
+    @property
+    def _by_moments(self) -> bool:
+        """Whether class moments can do everything that is asked for."""
+        closed = _is_auto(self.loss) or LOSSES.make(self.loss).by_moments
+        return closed and self.step_size == "auto" and math.isinf(self.radius)
+
+    @property
+    def half_life(self) -> float:
+        """The half-life that is chosen now; infinity while everything is remembered."""
+        return self._way.half_life
 
     @property
     def _warms_up(self) -> bool:
@@ -169,30 +185,25 @@ class NamedLearner:
             check_label(y)
             raise
         with self._turns:
-            self._learn_one(x, label)
-
-    def _learn_one(self, x: Mapping[Any, float], label: float) -> None:
-        """Queue an example; learn the queue when it is full."""
-        pick = self._pick
-        labels = self._labels
-        try:
+            pick, labels = self._pick, self._labels
             try:
-                if pick is None or type(x) is not dict or len(x) != self._width:
-                    self._keep(x)
-                else:
-                    self._values += pick(x)
-            except KeyError:  # the same number of names as in the last batch, but other names
-                self._keep(x)
-            labels.append(label)
-        except BaseException:
-            self._drop_unlabelled()
-            raise
-        if len(labels) >= self._room:
-            with deferred_interrupt():
                 try:
-                    self._learn_waiting()
-                finally:
-                    self._change_coefficients()
+                    if pick is None or type(x) is not dict or len(x) != self._width:
+                        self._keep(x)
+                    else:
+                        self._values += pick(x)
+                except KeyError:  # the same number of names as in the last batch, but other names
+                    self._keep(x)
+                labels.append(label)
+            except BaseException:
+                self._drop_unlabelled()
+                raise
+            if len(labels) >= self._room:
+                with deferred_interrupt():
+                    try:
+                        self._learn_waiting()
+                    finally:
+                        self._change_coefficients()
 
     def _keep(self, x: Mapping[Any, float]) -> None:
         """Queue this example and all later ones with their names."""
@@ -225,8 +236,8 @@ class NamedLearner:
 
     @property
     def offset(self) -> float:
-        """The score of the example at which scores are centred, as of the last prediction."""
-        return self._seen[2]
+        """The score at which scores are centred, as of the last prediction."""
+        return self._seen.offset
 
     @property
     def feature_names(self) -> tuple[Any, ...]:
@@ -236,57 +247,34 @@ class NamedLearner:
     def _learn_waiting(self) -> None:
         """Learn the queued examples, unless the scale of the steps is still unknown."""
         if not self._labels or (
-            self._stream is None and self._warms_up and len(self._labels) < _WARM_UP
+            self._warms_up and self._way.n_steps == 0 and len(self._labels) < WARM_UP
         ):
             return
         with deferred_interrupt():  # examples taken from the queue must be learned
-            rows, y = self._take_waiting()
-            if not len(y):
-                return
-            if self._stream is None:
-                self._start(rows)
-            assert self._stream is not None
-            by_name, sums, offset = self._seen
-            if by_name:  # a model exists, so there are scores
-                sums = sums + sums_by_class(rows.scores(self._coef) - offset, y)
-                self._seen = by_name, sums, offset
-            count, cause = self._learn_rows(rows, y)
-            self.n_refused += count
-            is_dense = isinstance(rows, DenseRows)
-            self._watch.note(y, scales=self._stream.scales if is_dense else None)
+            while self._labels:
+                self._learn_batch(*self._take_waiting())
+
+    def _learn_batch(self, rows: Rows, y: Vector) -> None:
+        """Learn rows; tell of those that are refused."""
+        if not len(y):
+            return
+        seen = self._seen
+        if seen.by_name:  # a model exists, so there are scores
+            sums = seen.sums + sums_by_class(rows.scores(self._coef) - seen.offset, y)
+            self._seen = Seen.of(seen.by_name, sums, seen.offset)
+        count, cause = self._way.learn(rows, y)
+        self.n_refused += count
         if count == len(y):
             raise DivergenceError(f"{count} examples not learned: {cause}")
         if count:
             warn_caller(f"{count} of {len(y)} examples not learned: {cause}", RefusedExampleWarning)
 
-    def _learn_rows(self, rows: Rows, y: Vector) -> tuple[int, str]:
-        """Learn rows except those that would ruin the model; return their number and the reason.
-
-        A batch with such rows is split in halves, down to a single row.
-        """
-        assert self._stream is not None
-        saved = self._stream.state()
-        try:
-            self._stream.learn_many(rows, y)
-            size = max(np.abs(self._stream.w).max(), np.abs(self._stream.average).max())
-            if size <= LARGEST:
-                return 0, ""
-            cause = (
-                f"a coefficient would be {size:.3g}, beyond {LARGEST:g}; take a smaller "
-                "step_size, or scale the features."
-            )
-        except DivergenceError as error:
-            cause = str(error)
-        self._stream.restore(saved)
-        m = len(y)
-        if m == 1:
-            return 1, cause
-        found = [self._learn_rows(rows.take(part), y[part])
-                 for part in (np.arange(m // 2), np.arange(m // 2, m))]  # fmt: skip
-        return sum(count for count, _ in found), found[0][1] or found[1][1]
-
     def _take_waiting(self) -> tuple[Rows, Vector]:
-        """Empty the queue and return its usable examples as rows, with labels."""
+        """Empty the queue and return its usable examples as rows, with labels.
+
+        From the first example on that brings too many names for class moments, examples stay in the
+        queue; if it is the first of all, descent takes over.
+        """
         labels = self._labels
         self._n_taken += len(labels)
         self._room -= len(labels)
@@ -294,6 +282,8 @@ class NamedLearner:
         examples = self._pending() if flat is None else []
         self._values, self._waiting, self._labels = [], [], []
         if flat is not None:
+            if self._outgrows(self._names):
+                self._go_on_by_descent()
             return self._rows(self._names, len(labels), flat), np.array(labels)
         flat = values_of(examples)
         if flat is None:
@@ -304,12 +294,36 @@ class NamedLearner:
             examples, labels = [x for x, _ in pairs], [y for _, y in pairs]
             flat = values_of(examples)
             assert flat is not None
+        if self._outgrows(chain.from_iterable(examples)):
+            fitting = self._n_fitting(examples)
+            if fitting:
+                self._put_back(examples[fitting:], labels[fitting:])
+                examples, labels = examples[:fitting], labels[:fitting]
+                flat = values_of(examples)
+                assert flat is not None
+            else:
+                self._go_on_by_descent()
         names = list(map(tuple, examples))
         if names and names.count(names[0]) == len(names):
             return self._rows(names[0], len(names), flat), np.array(labels)
         rows = self._columns.rows(examples, flat)
         self._make_room()
         return rows, np.array(labels)
+
+    def _n_fitting(self, examples: list[dict[Any, float]]) -> int:
+        """Return how many of the first examples do not bring too many names."""
+        names = set(self._columns.index)
+        for k, x in enumerate(examples):
+            names.update(x)
+            if len(names) > MOST_BY_MOMENTS:
+                return k
+        return len(examples)
+
+    def _put_back(self, examples: list[dict[Any, float]], labels: list[float]) -> None:
+        """Let examples wait again, which were taken from the queue."""
+        self._waiting, self._labels, self._pick = examples, labels, None
+        self._n_taken -= len(labels)
+        self._room += len(labels)
 
     def _rows(self, names: tuple[Any, ...], m: int, flat: Vector) -> Rows:
         """Return m examples with the same names as rows; expect these names next time."""
@@ -336,86 +350,87 @@ class NamedLearner:
 
     # ------------------------------------------------------------------------- the stream
 
-    def _make(self) -> Stream:
-        domain = ball_or_whole(self.radius)
-        solver = PairwiseSGD(schedule=InverseSqrt(self._scale), domain=domain)
-        problem = Problem(LinearScore(), LOSSES.make(self.loss))
-        scales = None if self.scaling is None else RunningScales(self._columns.width)
-        return solver.start(problem, self._columns.width, rng=0, scales=scales)
+    def _make_way(self, *, by_moments: bool) -> NamedMoments | NamedDescent:
+        """Return what learns the rows: class moments, or steps of descent."""
+        scaled = self.scaling is not None
+        if by_moments:
+            memory = None if self.memory == "auto" else float(self.memory)
+            return NamedMoments(self._loss("square"), memory=memory, scaled=scaled)
+        return NamedDescent(
+            self._loss("hinge"),
+            step_size=None if self.step_size == "auto" else float(self.step_size),
+            radius=float(self.radius),
+            scaled=scaled,
+            pairing=PreviousOpposite() if self._by_moments else PreviousExample(),
+        )
 
-    def _start(self, rows: Rows) -> None:
-        if self._warms_up:
-            first = rows.take(np.arange(min(rows.shape[0], _WARM_UP)))
-            # features near zero would give an infinite reciprocal
-            self._scale = min(1.0 / mean_pair_distance(first), LARGEST**2)
-        else:
-            self._scale = STEP_SIZE if self.step_size == "auto" else float(self.step_size)
-        if self.scaling is not None and isinstance(rows, DenseRows):
-            self._origin = rows.X[0].copy()
-        self._stream = self._make()
+    def _loss(self, by_default: str) -> PairLoss:
+        return LOSSES.make(by_default if _is_auto(self.loss) else self.loss)
+
+    def _outgrows(self, names: Iterable[Any]) -> bool:
+        """Tell whether these names are too many for class moments."""
+        if self.memory != "auto" or not isinstance(self._way, NamedMoments):
+            return False
+        return len(self._columns.index.keys() | set(names)) > MOST_BY_MOMENTS
+
+    def _go_on_by_descent(self) -> None:
+        """Leave the moments; steps go on from their coefficients."""
+        assert isinstance(self._way, NamedMoments)
+        found = self._way.to_go_on_from(self._columns.width)
+        way = self._make_way(by_moments=False)
+        assert isinstance(way, NamedDescent)
+        if found is not None:
+            way.go_on(*found)
+        self._way = way
 
     def _make_room(self) -> None:
         """Make room for new features, with coefficient 0."""
         width = self._columns.width
         more = width - len(self._coef)
-        if not more:
-            return
-        self._coef = np.pad(self._coef, (0, more))
-        self._origin = np.pad(self._origin, (0, more))
-        if self._stream is None:
-            return
-        saved = self._stream.state()
-        descent = saved["descent"]
-        for name in ("w", "weighted_sum", "left_iterate", "total"):
-            descent[name] = np.pad(descent[name], (0, more))
-        # only sparse steps maintain the squared norm of the iterate
-        descent["state"][1] = descent["w"] @ descent["w"]
-        if saved["buffer"] is not None:
-            saved["buffer"] = widened(saved["buffer"], width)
-        if self.scaling is not None:
-            saved["scales"] = RunningScales.widened(saved["scales"], width)
-        self._stream = self._make()
-        self._stream.restore(saved)
+        if more:
+            self._coef = np.pad(self._coef, (0, more))
+            self._way.widen(width)
 
     def _change_coefficients(self) -> None:
-        """Publish the present average to predictions and set the time of the next update."""
-        n = self._n_taken
-        self._room = max(1, min(n // _QUEUE_DIVISOR, _MOST_QUEUED))
-        if self._stream is None:
+        """Publish the latest coefficients to predictions and set the time of the next update."""
+        self._room = self._way.until_next(self._n_taken)
+        found = self._way.lately()
+        if found is None:
             return
-        self._coef = self._stream.average
+        self._coef, offset = found
         by_name = dict(zip(self._columns.index, self._coef.tolist(), strict=False))
-        moments = self._seen[1] * _FADE ** (self._room / _MOST_QUEUED)
-        self._seen = by_name, moments, float(self._coef @ self._origin)
+        sums = self._seen.sums * _FADE ** (self._room / MOST_QUEUED)
+        self._seen = Seen.of(by_name, sums, offset)
 
     # ------------------------------------------------------------------------- prediction
 
     @property
     def coefficients(self) -> dict[Any, float]:
-        """The coefficient of each feature in the average of all iterates so far."""
+        """The coefficient of each feature, of all examples so far."""
         with self._turns:
-            return self._coefficients()
+            coef, _ = self._exact()
+            return dict(zip(self._columns.index, coef.tolist(), strict=False))
 
-    def _coefficients(self) -> dict[Any, float]:
+    def _exact(self) -> tuple[Vector, float]:
+        """Learn what waits; return the coefficients of all examples, and the score between."""
         try:
             self._learn_waiting()
         except DivergenceError as error:
             # the failed batch left the model unchanged, so it can still predict
             warn_caller(str(error), RefusedExampleWarning)
-        average = self._coef if self._stream is None else self._stream.average
-        return dict(zip(self._columns.index, average.tolist(), strict=False))
+        return self._way.now() or (self._coef, 0.0)
 
     def score_one(self, x: Mapping[Any, float]) -> float:
         """Return the score of an example; unknown names are ignored."""
-        return _score(x, self._seen[0])
+        return self._seen.score(x)
 
     def predict_proba_one(self, x: Mapping[Any, float]) -> dict[bool, float]:
         """Return the probabilities of False and True."""
-        by_name, moments, offset = self._seen
-        score = _score(x, by_name)
-        slope, intercept = log_odds_line(moments)
-        odds = min(max(slope * (score - offset) + intercept, -700.0), 700.0)
-        positive = 1.0 / (1.0 + math.exp(-odds))
+        seen = self._seen
+        odds = seen.slope * (seen.score(x) - seen.offset) + seen.intercept
+        if not -700.0 < odds < 700.0:
+            odds = min(max(odds, -700.0), 700.0)
+        positive = 1.0 / (1.0 + exp(-odds))
         return {False: 1.0 - positive, True: positive}
 
     def predict_one(self, x: Mapping[Any, float]) -> bool:
@@ -428,48 +443,49 @@ class NamedLearner:
         """Return the constructor parameters as plain values."""
         from pairlearn.models.parts import encode
 
-        names = ("loss", "step_size", "radius", "scaling")
+        names = ("loss", "step_size", "radius", "scaling", "memory")
         return {name: encode(getattr(self, name), name) for name in names}
 
     def state(self) -> dict[str, Any]:
         """Return the complete state for a checkpoint."""
         with self._turns:
-            by_name, moments, _ = self._seen
+            seen = self._seen
             return {
                 "index": list(self._columns.names),
                 "waiting": self._pending(),
                 "labels": list(self._labels),
                 "room": self._room,
-                "stream": None if self._stream is None else self._stream.state(),
-                "scale": self._scale,
                 "capacity": self._columns.width,
                 "coef": self._coef.copy(),
-                "origin": self._origin.copy(),
-                "by_name": len(by_name),
-                "moments": moments.copy(),
+                "offset": seen.offset,
+                "by_name": len(seen.by_name),
+                "moments": seen.sums.copy(),
                 "n_taken": self._n_taken,
                 "n_refused": self.n_refused,
+                **self._way.state(),
             }
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Load a state of this learner or of another with equal settings."""
         with self._turns:
-            check_state(state, most_waiting=max(_WARM_UP, _MOST_QUEUED))
+            check_state(state, most_waiting=max(WARM_UP, MOST_QUEUED))
+            by_moments = "blocks" in state
+            if by_moments and not self._by_moments:
+                raise ValueError(
+                    "the saved learner keeps class moments, this one takes steps of descent; "
+                    "restore it with the same parameters."
+                )
             self._start_empty()
             self._columns = NamedColumns(state["index"], int(state["capacity"]))
+            self._way = self._make_way(by_moments=by_moments)
+            self._way.restore(state, self._columns.width)
             self._waiting = [dict(x) for x in state["waiting"]]
             self._labels, self._room = list(state["labels"]), int(state["room"])
-            self._scale = float(state["scale"])
-            self._coef, self._origin = state["coef"].copy(), state["origin"].copy()
+            self._coef = state["coef"].copy()
             names = self._columns.names[: state["by_name"]]
             by_name = dict(zip(names, self._coef.tolist(), strict=False))
-            self._seen = by_name, state["moments"].copy(), float(self._coef @ self._origin)
+            self._seen = Seen.of(by_name, state["moments"].copy(), float(state["offset"]))
             self._n_taken, self.n_refused = int(state["n_taken"]), int(state["n_refused"])
-            if state["stream"] is not None:
-                self._stream = self._make()
-                self._stream.restore(state["stream"])
-                check_size(self._stream.w)
-                check_size(self._stream.average)
 
     def to_model(self, classes: tuple[Any, Any] = (False, True)) -> Any:
         """Return an `AUCClassifier` with the same coefficients and probabilities.
@@ -484,38 +500,44 @@ class NamedLearner:
 
     def _record(self, classes: tuple[Any, Any]) -> ModelRecord:
         """Return the model record of an `AUCClassifier` with the present coefficients."""
-        from pairlearn.estimators.shared.solvers import SGD
+        from pairlearn.estimators.shared.solvers import SGD, Moments, Solver
         from pairlearn.models.parts import encode
         from pairlearn.models.record import ModelRecord
 
-        coef = np.array(list(self._coefficients().values()))
+        exact, middle = self._exact()
+        coef = exact[: len(self._columns.index)]
         if not len(coef):
             raise ValueError(
                 f"nothing has been learned from {self.n_seen} examples, so there is no model; "
                 "examples need features, and without scaling step_size='auto' waits for "
-                f"{_WARM_UP} examples: give a step_size, or more of them."
+                f"{WARM_UP} examples: give a step_size, or more of them."
             )
-        slope, intercept = log_odds_line(self._seen[1])
-        intercept -= slope * float(coef @ self._origin[: len(coef)])
+        slope, intercept = self._seen.slope, self._seen.intercept
+        intercept -= slope * middle
         threshold = -intercept / slope if slope > 0 else 0.0
-        stream = self._stream
+        way = self._way
         arrays: dict[str, Any] = {
             "coef": coef,
             "threshold": np.float64(threshold if math.isfinite(threshold) else 0.0),
-            "step_size": np.float64(self._scale),
-            "n_steps": np.int64(0 if stream is None else stream.n_steps),
-            "n_gradients": np.int64(0 if stream is None else stream.n_gradients),
+            "n_steps": np.int64(way.n_steps),
+            "n_gradients": np.int64(way.n_gradients),
             "n_examples": np.int64(self.n_seen),
             "sigmoid": np.array([slope, intercept]),
         }
-        if not math.isinf(self.radius):
-            arrays["radius"] = np.float64(self.radius)
+        if isinstance(way, NamedDescent):
+            arrays["step_size"] = np.float64(way.scale)
+        solver: Solver = SGD(self.step_size)
+        if isinstance(way, NamedMoments):
+            solver = Moments(memory=self.memory)
+        for name, value in (("radius", self.radius), ("half_life", way.half_life)):
+            if not math.isinf(value):
+                arrays[name] = np.float64(value)
         return ModelRecord(
             "AUCClassifier",
             arrays,
             parameters={
                 "loss": encode(self.loss, "loss"),
-                "solver": encode(SGD(self.step_size), "solver"),
+                "solver": encode(solver, "solver"),
                 "scaling": self.scaling,
                 "classes_dtype": np.array(classes).dtype.str,
             },
@@ -525,6 +547,5 @@ class NamedLearner:
         )
 
 
-def _score(x: Mapping[Any, float], by_name: Mapping[Any, float]) -> float:
-    known = map(by_name.get, x, repeat(0.0))
-    return float(sum(map(mul, known, x.values())))
+def _is_auto(loss: Any) -> bool:
+    return isinstance(loss, str) and loss == "auto"

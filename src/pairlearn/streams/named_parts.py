@@ -10,8 +10,10 @@ looks at a saved learner before anything of its size is made.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from itertools import repeat
+from operator import itemgetter, mul
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -136,6 +138,43 @@ def log_odds_line(sums: Vector) -> tuple[float, float]:
     return (slope, intercept) if math.isfinite(slope + intercept) else (0.0, prior)
 
 
+class Seen(NamedTuple):
+    """Everything that predictions read.
+
+    Coefficients by name; count, sum and sum of squares of each class's scores before learning, from
+    which slope and intercept of the log-odds follow; the offset at which scores are centred; and
+    the coefficients in order, with a function that gets the values of an example that has all
+    names.
+    """
+
+    by_name: dict[Any, float]
+    sums: Vector
+    offset: float
+    slope: float
+    intercept: float
+    coef: tuple[float, ...]
+    pick: Callable[[Any], tuple[float, ...]] | None
+
+    @classmethod
+    def of(cls, by_name: dict[Any, float], sums: Vector, offset: float) -> Seen:
+        """Return what follows from coefficients, score statistics and offset."""
+        slope, intercept = log_odds_line(sums)
+        # `itemgetter` of a single name gives no tuple
+        pick = itemgetter(*by_name) if len(by_name) > 1 else None
+        return cls(by_name, sums, offset, slope, intercept, tuple(by_name.values()), pick)
+
+    def score(self, x: Mapping[Any, float]) -> float:
+        """Return the score of an example; unknown names are ignored."""
+        _, _, _, _, _, coef, pick = self
+        if pick is not None and type(x) is dict and len(x) == len(coef):
+            try:
+                return float(sum(map(mul, coef, pick(x))))
+            except KeyError:  # as many names, but others
+                pass
+        known = map(self.by_name.get, x, repeat(0.0))
+        return float(sum(map(mul, known, x.values())))
+
+
 def check_state(state: Mapping[str, Any], *, most_waiting: int) -> None:
     """Refuse a state that no `NamedLearner` can have; `most_waiting` examples wait in one."""
     index, waiting, labels = state["index"], state["waiting"], state["labels"]
@@ -151,10 +190,8 @@ def check_state(state: Mapping[str, Any], *, most_waiting: int) -> None:
         raise ValueError("the saved labels are not 1 and -1.")
     restored_count(state, "room", minimum=-(2**62), maximum=most_waiting)
     capacity = restored_count(state, "capacity", minimum=max(1, len(index)))
-    coef, origin = (restored_array(state, name, (capacity,)) for name in ("coef", "origin"))
-    check_size(coef)
-    with np.errstate(over="ignore", invalid="ignore"):
-        check_sane("score of the origin", coef @ origin)
+    check_size(restored_array(state, "coef", (capacity,)))
+    check_sane("offset of scores", np.asarray(restored_number(state, "offset")))
     if restored_count(state, "by_name") > len(index):
         raise ValueError(f"the saved coefficients name more than {len(index)} features.")
     moments = restored_array(state, "moments", (2, 3))
@@ -162,6 +199,10 @@ def check_state(state: Mapping[str, Any], *, most_waiting: int) -> None:
         raise ValueError("the saved moments have negative numbers or squares of scores.")
     n_taken = restored_count(state, "n_taken")
     restored_count(state, "n_refused", maximum=n_taken)
+    if "blocks" in state:
+        return
+    origin = restored_array(state, "origin", (capacity if state["stream"] is not None else None,))
+    check_sane("origin", origin)
     scale = restored_number(state, "scale", low=0.0, high=np.finfo(np.float64).max)
     if state["stream"] is not None:
         check_positive("the saved scale", scale)

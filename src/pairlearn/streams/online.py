@@ -112,6 +112,17 @@ class OnlineLearner:
         self.drop = check_fraction("drop", drop)
         self._classes = None if classes is None else np.unique(np.asarray(classes))
         self._driver = Driver(model)
+        if self._classes is not None and not self._driver.ranks_classes:
+            raise ValueError(
+                f"classes={self._classes.tolist()[:5]!r:.200} are for models that rank two "
+                f"classes, which {type(model).__name__} does not; leave classes at None."
+            )
+        if self._classes is not None and len(self._classes) != 2:
+            raise ValueError(
+                f"classes must be two different labels, got {self._classes.tolist()[:5]!r:.200}: "
+                "an online learner watches the AUC of two classes. Call partial_fit of the model "
+                "for more of them."
+            )
         if self.forget is not None and not self._driver.can_restart:
             raise ValueError(
                 f"forget={forget!r} needs an estimator that starts from given coefficients, which "

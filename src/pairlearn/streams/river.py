@@ -20,31 +20,34 @@ class RiverAUCClassifier(NamedLearner, base.Classifier):  # type: ignore[misc]
 
     Parameters
     ----------
-    loss : str or PairLoss, default="hinge"
-        The pair loss.
+    loss : str or PairLoss, default="auto"
+        The pair loss. By default class moments are kept, which stand for the square loss.
     step_size : float or "auto", default="auto"
-        Scale c of the step sizes c / sqrt(t).
+        Scale c of the step sizes c / sqrt(t); a number asks for descent.
     radius : float, default=inf
-        Radius of the ball that the coefficients live in.
+        Radius of the ball that the coefficients live in; a finite one asks for descent.
     scaling : "auto" or None, default="auto"
         Whether to learn the scales of features on the way; see `NamedLearner`.
+    memory : float or "auto", default="auto"
+        How long class moments remember, as a half-life in examples.
 
     Examples
     --------
     >>> from river import datasets, evaluate, metrics
     >>> model = RiverAUCClassifier()
     >>> evaluate.progressive_val_score(datasets.Phishing(), model, metrics.ROCAUC())
-    ROCAUC: 93...%
+    ROCAUC: 94...%
     """
 
     def __init__(
         self,
-        loss: str | PairLoss = "hinge",
+        loss: str | PairLoss = "auto",
         step_size: float | str = "auto",
         radius: float = math.inf,
         scaling: str | None = "auto",
+        memory: float | str = "auto",
     ) -> None:
-        super().__init__(loss, step_size=step_size, radius=radius, scaling=scaling)
+        super().__init__(loss, step_size=step_size, radius=radius, scaling=scaling, memory=memory)
 
     @property
     def _multiclass(self) -> bool:
@@ -57,6 +60,7 @@ class RiverAUCClassifier(NamedLearner, base.Classifier):  # type: ignore[misc]
     @classmethod
     def _unit_test_params(cls) -> Any:
         yield {}
+        yield {"memory": 500.0, "scaling": None}
         yield {"loss": "logistic", "step_size": 0.1}
         yield {"loss": "square", "step_size": 0.01, "radius": 5.0, "scaling": None}
 

@@ -6,8 +6,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Self
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,19 +17,24 @@ from pairlearn.streams.readers.schema import Schema
 from pairlearn.tables.column import ColumnEncoder, saved_flag
 from pairlearn.tables.columns import restored_column
 from pairlearn.tables.labels import LabelRule
-from pairlearn.tables.number_columns import NumberColumn
+from pairlearn.tables.number_columns import NumberColumn, fit_full
 from pairlearn.tables.rows import Block
+from pairlearn.tables.values import plain_rows, together
 from pairlearn.typing import Mask
 
 #: Version 2 adds units, numbers that mean "missing", and frequent words.
 VERSION = 2
 #: Rows are stored sparse if they have more features than this; most are then zero.
-_MOST_DENSE_FEATURES = 300
+MOST_DENSE_FEATURES = 300
 
 
 def _each(value: Any, n: int) -> Any:
     """Return one value for each of n rows, given as an array or once."""
     return value if isinstance(value, np.ndarray) else np.full(n, value)
+
+
+def _is_plain(column: ColumnEncoder) -> bool:
+    return isinstance(column, NumberColumn) and column.is_plain
 
 
 class TableEncoder:
@@ -73,6 +79,13 @@ class TableEncoder:
         compiled: bool = False,
     ) -> None:
         self.columns = tuple(columns)
+        #: Neighbours that are plain numbers, or others: which, the first place and their number.
+        self._runs: list[tuple[bool, int, int]] = []
+        begin = 0
+        for plain, group in itertools.groupby(self.columns, key=_is_plain):
+            size = sum(1 for _ in group)
+            self._runs.append((plain, begin, size))
+            begin += size
         self.label = label
         self.qid = qid
         self.dtype = dtype
@@ -80,8 +93,33 @@ class TableEncoder:
 
     def read(self, block: Block, odd: Callable[[str, int, str], None] | None = None) -> list[Any]:
         """Return the compact values of a block; `odd` is called for each unreadable field."""
+        found: list[Any] = []
+        for columns, places in self._together(len(block)):
+            numbers = None
+            if len(columns) > 1:
+                numbers = plain_rows([block.columns[column.name] for column in columns])
+            if numbers is None:
+                found += self._read_each(places, block, odd)
+            else:
+                found += map(NumberColumn.without_nothing, columns, numbers)
+        return found
+
+    def _together(self, n: int) -> Iterator[tuple[Sequence[NumberColumn], slice]]:
+        """Yield the columns in order: several neighbours that are plain numbers, or others.
+
+        Each time these are the columns to be handled together (none for others) and their places.
+        """
+        for plain, begin, size in self._runs:
+            for few in together(size, n) if plain else [slice(0, size)]:
+                places = slice(begin + few.start, begin + few.stop)
+                yield cast("Sequence[NumberColumn]", self.columns[places] if plain else ()), places
+
+    def _read_each(
+        self, places: slice, block: Block, odd: Callable[[str, int, str], None] | None
+    ) -> list[Any]:
+        """Return the compact values of some columns of a block."""
         found = []
-        for column in self.columns:
+        for column in self.columns[places]:
             name = column.name
 
             def report(k: int, reason: str, name: str = name) -> None:
@@ -96,10 +134,24 @@ class TableEncoder:
 
         If `whole`, the parts are the whole table, and rare words of texts get no feature.
         """
-        for k, column in enumerate(self.columns):
-            column.fit([part[k] for part in parts])
-            if whole:
-                column.narrow()
+        n = sum(len(part[0]) for part in parts if part)
+        for columns, places in self._together(n):
+            if len(columns) > 1:
+                values = np.concatenate(
+                    [
+                        np.reshape(np.concatenate(part[places]), (len(columns), -1))
+                        for part in parts
+                    ],
+                    axis=1,
+                )
+                if n and not np.isnan(values).any():
+                    fit_full(columns, values)
+                    continue
+            for k in range(places.start, places.stop):
+                column = self.columns[k]
+                column.fit([part[k] for part in parts])
+                if whole:
+                    column.narrow()
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -115,7 +167,7 @@ class TableEncoder:
     def sparse(self) -> bool:
         """Whether rows are stored sparse."""
         hashed = any(column.is_sparse for column in self.columns)
-        return hashed or self.n_features > _MOST_DENSE_FEATURES
+        return hashed or self.n_features > MOST_DENSE_FEATURES
 
     @property
     def spans(self) -> dict[str, slice]:
@@ -207,15 +259,24 @@ class TableEncoder:
         places: list[Any] = []
         entries: list[Any] = []
         begin = 0
-        for column, values in zip(self.columns, part, strict=True):
 
-            def put(row: Any, place: Any, entry: Any, begin: int = begin) -> None:
-                rows.append(row)
-                places.append(_each(place + begin, len(row)))
-                entries.append(_each(entry, len(row)))
+        def put(row: Any, place: Any, entry: Any) -> None:
+            rows.append(row)
+            places.append(_each(place + begin, len(row)))
+            entries.append(_each(entry, len(row)))
 
-            column.write(values, put)
-            begin += len(column.feature_names)
+        for columns, few in self._together(n):
+            size = len(columns)
+            if size > 1 and not any(column.indicator for column in columns):
+                values = np.concatenate(part[few])
+                medians = np.repeat([column.median for column in columns], n)
+                put(np.tile(np.arange(n), size), np.repeat(np.arange(size), n),
+                    np.where(np.isnan(values), medians, values))  # fmt: skip
+                begin += size
+                continue
+            for column, values in zip(self.columns[few], part[few], strict=True):
+                column.write(values, put)
+                begin += len(column.feature_names)
         shape = (n, self.n_features)
         if not rows:
             return coo_matrix(shape, dtype=self.dtype).tocsr()

@@ -21,8 +21,9 @@ from pairlearn.streams.readers.schema import Schema, listed
 from pairlearn.tables.column import ColumnEncoder
 from pairlearn.tables.columns import make_column
 from pairlearn.tables.encoding import TableEncoder
-from pairlearn.tables.kinds import UNUSED, Decision, decide
+from pairlearn.tables.kinds import UNUSED, Decision, decide, surely_numbers
 from pairlearn.tables.labels import LabelRule
+from pairlearn.tables.number_columns import NumberColumn
 from pairlearn.tables.reader import OddFields, Refuse, usable_rows
 from pairlearn.tables.rows import Block, no_column, open_table
 from pairlearn.tables.values import file_style, is_missing, parse_numbers, plain_numbers
@@ -174,10 +175,12 @@ def _column(name: str, names: Sequence[str], source: str, what: str, header: boo
     raise no_column(name, names, source, what)
 
 
-def _spread(blocks: Sequence[Block], names: Sequence[str]) -> dict[str, list[str]]:
+def _spread(blocks: Sequence[Block], names: Sequence[str]) -> Mapping[str, Sequence[str]]:
     """Return evenly spaced rows by column."""
     n = sum(map(len, blocks))
     step = max(1, -(-n // SAMPLE))
+    if len(blocks) == step == 1:
+        return {name: blocks[0].columns[name] for name in names}
     found: dict[str, list[str]] = {name: [] for name in names}
     begin = 0
     for block in blocks:
@@ -287,14 +290,16 @@ def _plan(
     decisions: list[Decision] = []
     columns: list[ColumnEncoder] = []
     features = set(used)
+    plain = _plain(used, sample, commas, options)
     for name in [*used, *(n for n in files.names if n not in features and n not in (label, qid))]:
         if name not in features:
             decisions.append(Decision(name, "excluded", given=True))
             continue
-        given = options.kinds.get(name)
-        if name in options.levels or name in options.widths:
-            given = "category"
-        decision = decide(name, sample[name], commas=commas, given=given)
+        if name in plain:
+            decisions.append(Decision(name, "number", "plain"))
+            columns.append(NumberColumn(name, options.missing))
+            continue
+        decision = decide(name, sample[name], commas=commas, given=_given(name, options))
         decisions.append(decision)
         if decision.kind not in UNUSED:
             columns.append(
@@ -314,12 +319,16 @@ def _plan(
             f"{files.name} leaves no column for features ({kinds}); name one with "
             "--categorical, --set reading.numeric or --set reading.text."
         )
-    order = {name: k for k, name in enumerate(files.names)}
-    decisions.sort(key=lambda decision: order.get(decision.name, len(order)))
+    if options.features is not None or len(decisions) > len(used):
+        order = {name: k for k, name in enumerate(files.names)}
+        decisions.sort(key=lambda decision: order.get(decision.name, len(order)))
     encoder = TableEncoder(columns, label=rule, qid=qid, dtype=options.dtype)
     if blocks:
         encoder.fit([encoder.read(block) for block in blocks])
-    absent = {d.name: _absent(d, sample[d.name]) if d.name in sample else 0.0 for d in decisions}
+    absent = {
+        d.name: 0.0 if d.name in plain or d.name not in sample else _absent(d, sample[d.name])
+        for d in decisions
+    }
     notes = list(files.first.notes)
     if commas == "european" and any(d.form == "european" for d in decisions):
         notes.append("numbers have decimal commas")
@@ -331,6 +340,24 @@ def _plan(
     if schema is not None and not files.first.suits(schema):
         schema = None
     return Plan(tuple(decisions), encoder, absent, tuple(notes), files.first.delimiter, schema)
+
+
+def _given(name: str, options: TableOptions) -> str | None:
+    """Return the kind that the user gave a column, or None."""
+    if name in options.levels or name in options.widths:
+        return "category"
+    return options.kinds.get(name)
+
+
+def _plain(
+    used: Sequence[str], sample: Mapping[str, Sequence[str]], commas: str, options: TableOptions
+) -> set[str]:
+    """Return the columns that surely hold plain numbers, all fields of them."""
+    if commas != "english":
+        return set()
+    free = [name for name in used if _given(name, options) is None]
+    sure = surely_numbers(free, [sample[name] for name in free])
+    return set(itertools.compress(free, sure))
 
 
 def _absent(decision: Decision, values: Sequence[str]) -> float:

@@ -12,6 +12,8 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from pairlearn.streams.readers.base import ReadError
 from pairlearn.tables.dates import date_order, parse_date
 from pairlearn.tables.units import CLOCK, MARKED, MULTIPLIED, converted, unit_of, without_unit
@@ -21,7 +23,9 @@ from pairlearn.tables.values import (
     parse_number,
     parse_numbers,
     plain_numbers,
+    plain_rows,
     style_of,
+    together,
     yes_or_no,
 )
 
@@ -51,10 +55,13 @@ _ID_NAME = re.compile(
 )
 _POSTAL = re.compile(r"(?i)(?:^|[_\s.-])(?:zip[_\s-]?(?:code)?|post(?:al)?[_\s-]?code|plz)$")
 _CODE = re.compile(r"0\d+")
+#: The beginning of a code in a line of fields.
+_CODES = re.compile(r"(?:^|,)\s*0\d")
 #: Examples that explain a unit.
 _SHOWN = {MULTIPLIED: "1.5k is 1500", CLOCK: "1:30 is 1.5", MARKED: "<5 is 5"}
 #: Numbers that mean "missing" if they lie far from all others: -999, 9999, ...
 _NINES = re.compile(r"-?9{3,}(?:\.0*)?")
+_LEAST_NINES = 999.0
 
 
 @dataclass(frozen=True)
@@ -117,7 +124,7 @@ def decide(
     'codes with leading zeros'
     """
     if given is None and commas == "english" and plain_numbers(values) is not None:
-        # the short way of most columns of a wide table: numbers with a point are nothing else
+        # a short way: numbers with a point are nothing else
         plain = Counter(map(str.strip, values))
         if len(plain) > 1 and all("." in value for value in plain):
             return _measured(name, plain, "plain", "")
@@ -162,6 +169,38 @@ def decide(
     if unit and _ID_NAME.search(name) is None and _weighted(counts, style, unit) >= _KIND_SHARE:
         return _measured(name, counts, style, unit)
     return _with_words(name, counts, style, unit) or _words(name, present, counts)
+
+
+def surely_numbers(names: Sequence[str], columns: Sequence[Sequence[str]]) -> list[bool]:
+    """Return for each column whether `decide` is sure to find plain numbers and nothing else.
+
+    For files whose commas are English, and columns without a kind from the user. This is the short
+    way of most columns of a wide table: it looks at many columns at once.
+    """
+    n = len(columns[0]) if columns else 0
+    found: list[bool] = []
+    for few in together(len(columns), n):
+        numbers = plain_rows(columns[few])
+        if numbers is None or not n:
+            found += [False] * len(columns[few])
+            continue
+        low, high = numbers.min(axis=1), numbers.max(axis=1)
+        # not constant, and no 999 or 20240331 among them
+        usual = (low != high) & (np.maximum(-low, high) < _LEAST_NINES)
+        for name, column, is_usual in zip(names[few], columns[few], usual.tolist(), strict=True):
+            text = ",".join(column)
+            found.append(
+                is_usual
+                and (
+                    text.count(".") == n
+                    or (
+                        n < _LEAST_ID_ROWS
+                        and _CODES.search(text) is None
+                        and _POSTAL.search(name) is None
+                    )
+                )
+            )
+    return found
 
 
 def _weighted(counts: Mapping[str, int], style: str, unit: str = "") -> float:

@@ -49,9 +49,9 @@ def lines_above(lines: Sequence[str], delimiter: str | None) -> int:
         # decimal commas split all rows of another delimiter alike, but not its header
         if (n_alike, width) <= best:
             continue
-        filled = [sum(map(bool, map(str.strip, row))) for row in rows]
         comments = _comments(lines, rows, width)
-        first = next((k for k, n in enumerate(filled) if n > 1 and k >= comments), len(rows))
+        full = (k for k, row in enumerate(rows) if k >= comments and _has_two(row))
+        first = next(full, len(rows))
         title = comments or any(len(row) != 2 for row in rows[:first])
         # a quoted name may span two lines
         title = title and not any(line.count('"') % 2 for line in lines[:first])
@@ -61,11 +61,19 @@ def lines_above(lines: Sequence[str], delimiter: str | None) -> int:
     return found
 
 
+def _has_two(row: Sequence[str]) -> bool:
+    """Whether a row has at least two nonempty fields."""
+    filled = (True for field in row if field and field.strip())
+    return next(filled, False) and next(filled, False)
+
+
 def _comments(lines: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> int:
     """Return the number of comment lines (# ...); the last one may be the header itself."""
     n = next((k for k, line in enumerate(lines) if not line.startswith("#")), len(lines))
+    if not n:
+        return 0
     named = n < len(rows) and not any(map(is_number, rows[n]))
-    return n - (n > 0 and not named and len(rows[n - 1]) == width)
+    return n - (not named and len(rows[n - 1]) == width)
 
 
 def _is_of_groups(rows: Sequence[Sequence[str]]) -> bool:
@@ -129,5 +137,8 @@ def has_row_names(lines: Sequence[str], delimiter: str, quote: str) -> bool:
 
 def filled_width(lines: Sequence[str], delimiter: str, quote: str) -> int:
     """Return the number of columns up to the last one that is not empty in all rows."""
-    rows = _rows(lines, delimiter, quote)[1:]
-    return max((k + 1 for row in rows for k, field in enumerate(row) if field.strip()), default=0)
+    widest = 0
+    for row in _rows(lines, delimiter, quote)[1:]:
+        filled = (k for k in range(len(row), widest, -1) if row[k - 1] and row[k - 1].strip())
+        widest = next(filled, widest)
+    return widest

@@ -40,6 +40,17 @@ def _median(values: Vector) -> float:
     return float(known[low] if low == high else (known[low] + known[high]) / 2.0)
 
 
+def fit_full(columns: Sequence[NumberColumn], values: Vector) -> None:
+    """Fit columns that miss no value; each row of `values` holds a column."""
+    n = values.shape[1]
+    low, high = (n - 1) // 2, n // 2
+    values = np.partition(values, (low, high), axis=1)
+    middle = values[:, low] if low == high else (values[:, low] + values[:, high]) / 2.0
+    for column, median in zip(columns, middle.tolist(), strict=True):
+        column.median = column.missing if isinstance(column.missing, float) else median
+        column.indicator = False
+
+
 class NumberColumn(ColumnEncoder):
     """A number; a missing one becomes the median."""
 
@@ -64,6 +75,15 @@ class NumberColumn(ColumnEncoder):
         for k in wrong:
             said = f"{fields[k].strip()[:60]!r} is not a number"
             odd(k, f"{said} in {self.unit}" if self.unit else said)
+        return self.without_nothing(numbers)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether fields are plain numbers, with no unit."""
+        return type(self) is NumberColumn and self.style == "plain" and not self.unit
+
+    def without_nothing(self, numbers: Vector) -> Vector:
+        """Return numbers as `read` does, where the one that means "missing" is none."""
         if self.nothing is not None:
             numbers[numbers == self.nothing] = math.nan
         return numbers

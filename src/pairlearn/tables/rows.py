@@ -281,7 +281,10 @@ class TextTable:
             self._take_in()
             self._record = record
             # join a name that spans two lines
-            fields = [_LINE_END.sub(" ", field.strip()) for field in record]
+            fields = [
+                _LINE_END.sub(" ", field) if "\n" in field or "\r" in field else field
+                for field in map(str.strip, record)
+            ]
             names = [field or f"column {j + 1}" for j, field in enumerate(fields)]
             if all(is_number(name) for name in names):
                 raise ReadError(
@@ -391,12 +394,16 @@ def _is_total(rows: Sequence[Sequence[str]]) -> bool:
 
 
 def _repeated(names: Sequence[str]) -> tuple[str, ...]:
+    if len(set(names)) == len(names):
+        return ()
     return tuple(sorted(name for name, count in Counter(names).items() if count > 1))
 
 
 def _different(names: Sequence[str]) -> tuple[str, ...]:
     """Return distinct names: repeated ones get a number."""
     taken = set(names)
+    if len(taken) == len(names):
+        return tuple(names)
     last = dict.fromkeys(names, 0)
     found = []
     for name in names:
@@ -503,6 +510,8 @@ def no_column(name: str, names: Sequence[str], source: str, what: str) -> ReadEr
         close = [one for one in known if wanted in one]
     hint = f" (did you mean {known[close[0]]!r}?)" if close else ""
     said = f"{source} has no {what} column {name!r}{hint}; its columns: {listed(names)}"
+    if name.lstrip("-").isdigit() and not any(map(is_number, names)):
+        said += "; numbers are for files without a header, here give a name"
     if any(map(is_number, names)):
         said += (
             "; if the first line holds no names, pass --set reading.header=false and a number for "

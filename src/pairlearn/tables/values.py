@@ -10,9 +10,10 @@ number, and parentheses for negative numbers, as in accounting. A column may als
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,8 @@ from pairlearn.tables.units import CLOCK, parse_clock, without_unit
 from pairlearn.typing import Vector
 
 STYLES = ("plain", "english", "european")
+#: Fields of several columns that are parsed together.
+_TOGETHER = 4096
 
 #: Lower-case texts that mean "missing".
 _MISSING = frozenset(
@@ -127,6 +130,22 @@ def plain_numbers(texts: Sequence[str]) -> list[float] | None:
     # float() also reads nan, inf and 1_000; a finite sum has finite terms only
     finite = math.isfinite(sum(numbers)) or all(map(math.isfinite, numbers))
     return numbers if finite and "_" not in "".join(texts) else None
+
+
+def plain_rows(columns: Sequence[Sequence[str]]) -> Vector | None:
+    """Return the numbers of columns of one length, a row for each, if all are plain, else None."""
+    numbers = plain_numbers(list(itertools.chain.from_iterable(columns)))
+    return None if numbers is None else np.array(numbers).reshape(len(columns), len(columns[0]))
+
+
+def together(n: int, rows: int) -> Iterator[slice]:
+    """Yield ranges of n columns whose fields are handled together: a few thousand fields each.
+
+    A wide table has few rows, and work of its own for each column would be most of the time.
+    """
+    step = max(1, _TOGETHER // max(rows, 1))
+    for first in range(0, n, step):
+        yield slice(first, min(first + step, n))
 
 
 def parse_each(

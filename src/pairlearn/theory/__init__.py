@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The bounds of the paper as code: one function for each statement with constants.
+"""The bounds of the paper as code, and of what came after it: a function for each statement.
 
 Every bound takes ``constants="corrected"`` (default; proved in ``docs/theory/derivations.md``,
 raises outside its conditions) or ``constants="paper"`` (as printed, warns outside its conditions).
@@ -15,17 +15,21 @@ __getattr__, __dir__, __all__ = door(
     __name__,
     {
         "advice": "Advice advise advise_auc",
+        "confidence": "excess_with_confidence generalization_gap_with_confidence",
         "excess": "excess_nonsmooth excess_online excess_smooth step_size_nonsmooth "
         "step_size_online step_size_smooth",
         "finite_problems": "FiniteProblem hinge_problem square_problem",
         "localized": "LocalizedStage localized_distance localized_excess localized_schedule "
         "localized_stage_gap stage_sizes",
+        "low_noise": "excess_low_noise on_average_gap on_average_stability step_size_low_noise",
+        "markov": "excess_markov markov_gap",
         "measure": "ExcessMeasurement StabilityMeasurement fitted_slope measure_excess "
         "measure_stability run_path",
         "nonconvex": "gradient_norm_nonconvex gradient_norm_step_size pl_excess pl_gap "
         "pl_horizon pl_stability",
         "optimization": "convex_gap convex_gap_with_confidence strongly_convex_gap "
         "strongly_convex_gap_with_confidence",
+        "pl_condition": "pl_constant",
         "plots": "plot_excess plot_stability",
         "private": "PrivateProblem PrivateStage private_excess private_schedule "
         "private_single_pass_excess private_single_pass_step_size",

@@ -22,8 +22,11 @@ from pairlearn.theory.conventions import AverageRule
 from pairlearn.theory.finite_problems import FiniteProblem
 from pairlearn.theory.glossary import documented
 from pairlearn.theory.stability import realized_stability, stability_nonsmooth, stability_smooth
-from pairlearn.typing import Places, Vector
+from pairlearn.typing import Mask, Places, Vector
 from pairlearn.validation import check_count, check_generator, check_positive
+
+#: Models and risks here are of the order of 1, so a difference below this is rounding.
+_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +58,11 @@ class StabilityMeasurement:
         """Mean distance over the runs."""
         return np.asarray(self.distances.mean(axis=0))
 
+    @property
+    def n_runs_above(self) -> int:
+        """Number of runs above the bound of their own path, by more than rounding."""
+        return int(_above(self.distances, self.realized).any(axis=1).sum())
+
 
 @dataclass(frozen=True, eq=False)
 class ExcessMeasurement:
@@ -81,6 +89,15 @@ class ExcessMeasurement:
     def mean(self) -> Vector:
         """Mean excess risk over the runs."""
         return np.asarray(self.excess.mean(axis=0))
+
+    @property
+    def n_sizes_above(self) -> int:
+        """Number of sizes whose mean is above the corrected bound, by more than rounding."""
+        return int(_above(self.mean, self.bounds).sum())
+
+
+def _above(measured: Vector, bound: Vector) -> Mask:
+    return np.asarray(measured > bound * (1.0 + _ROUNDING) + _ROUNDING)
 
 
 def fitted_slope(x: Sequence[float] | Vector, y: Sequence[float] | Vector) -> float:

@@ -293,8 +293,8 @@ def private_single_pass_excess(
 
     This bound is not in the paper. Each example is in two pairs, so the sensitivity is surely at
     most 4 G eta, and fresh examples need no generalisation term (derivations, section 12). The
-    bound is D^2/(2 eta T) + 3 G^2 eta/2 + G sqrt(d) sigma with T = n - 1. It is below the bound of
-    Algorithm 3 for few examples, and above it for many.
+    bound is D^2/(2 eta T) + (3 - 2/T) G^2 eta/2 + G sqrt(d) sigma with T = n - 1. It is below the
+    bound of Algorithm 3 for few examples, and above it for many.
 
     Parameters
     ----------

@@ -29,6 +29,7 @@ __getattr__, __dir__, __all__ = door(
         "networks": "MLP",
         "objective": "ObjectiveSolution ObjectiveStream PairwiseObjective",
         "pairwise": "PairwiseLoss",
+        "private": "NoisyNetworkSGD PrivateNeuralAUCClassifier",
         "ranker": "NeuralRanker",
         "ranking": "RankingLoss",
         "sampler": "BalancedSampler",

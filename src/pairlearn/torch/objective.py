@@ -27,6 +27,7 @@ from pairlearn.solvers.block_sizes import BLOCK
 from pairlearn.solvers.descent.localized import localized_stages
 from pairlearn.solvers.running import Callback, run_blocks
 from pairlearn.solvers.solution import Trace
+from pairlearn.solvers.support import averaging_for
 from pairlearn.typing import Vector
 from pairlearn.validation import DivergenceError, check_count, check_generator, check_steps
 
@@ -124,7 +125,7 @@ class PairwiseObjective:
         y : Tensor of shape (n,)
             Labels.
         w_start : Tensor or mapping of str to Tensor
-            The starting point, which is projected onto the domain by the first step only.
+            The starting point; the run starts at its projection onto the domain.
         n_steps : int, optional
             The number T of steps.
         n_passes : float, optional
@@ -207,7 +208,7 @@ class PairwiseObjective:
         generator = check_generator(rng)
         order = generator.permutation(n)
         run = _Descent(self, w_start, X)
-        centre = last = run.project(run.vector, 0.0)
+        centre = last = run.vector
         trace = Trace()
         for stage in stages:
             members, order = order[: stage.n_examples], order[stage.n_examples :]
@@ -235,7 +236,7 @@ class ObjectiveStream:
     objective : PairwiseObjective
         The function, and the parts.
     w_start : Tensor or mapping of str to Tensor
-        The starting point.
+        The starting point, projected onto the domain.
     rng : numpy.random.Generator
         Source of randomness, for pairings that need one.
     """
@@ -328,7 +329,7 @@ def _check_examples(X: Any, y: Any) -> int:
 class _Descent:
     """The iterate, as one long vector, and its weighted sum."""
 
-    _KEPT = ("vector", "_before", "_sum", "_weight", "n_steps", "n_gradients")
+    _KEPT = ("vector", "_before", "_past", "_sum", "_weight", "n_steps", "n_gradients")
 
     def __init__(
         self,
@@ -352,8 +353,8 @@ class _Descent:
         self._shapes = {name: v.shape for name, v in named.items()}
         self.vector = torch.cat([v.detach().reshape(-1) for v in named.values()]).clone()
         self._f, self._domain = objective.f, objective.domain
-        self._schedule, self._averaging = rule or (objective.schedule, objective.averaging)
-        self._horizon, self._pull, self._centre = horizon, pull, self.vector
+        own = averaging_for(objective.averaging, objective.pairing)
+        self._schedule, self._averaging = rule or (objective.schedule, own)
         if X is not None:
             self.check_device(X)
         if not isinstance(self._domain, WholeSpace | Ball) and self.vector.device.type != "cpu":
@@ -361,7 +362,14 @@ class _Descent:
                 f"{type(self._domain).__name__} is computed on the CPU, the parameter is on "
                 f"{self.vector.device}; use Ball or WholeSpace, or the CPU."
             )
+        if not bool(torch.isfinite(self.vector).all()):
+            raise ValueError("w_start must hold finite numbers, got NaN or infinity.")
+        # The averages weigh w_0 too, so a start outside the domain would take them outside.
+        self.vector = self.project(self.vector, 0.0)
+        self._horizon, self._pull, self._centre = horizon, pull, self.vector
         self._before = self.vector
+        #: The last iterates that the averaging rule remembers, the oldest first.
+        self._past = [self.vector] * self._averaging.remembers
         self._sum = torch.zeros_like(self.vector, dtype=torch.float64)
         self._weight = 0.0
         self.n_steps = self.n_gradients = 0
@@ -401,7 +409,8 @@ class _Descent:
             return
         first = self.n_steps + 1
         steps = self._schedule.step_sizes(first, n).tolist()
-        owed = self._averaging.owed(self._schedule, first, n, horizon=self._horizon)
+        horizon = None if self._past else self._horizon
+        owed = self._averaging.owed(self._schedule, first, n, horizon=horizon)
         if first == 1:
             self._pay(self._averaging.at_start(self._schedule))
         for t in range(n):
@@ -416,6 +425,8 @@ class _Descent:
                 gradient = gradient + self._pull * (self.vector - self._centre)
             self._pay(float(owed[t]))
             moved = self.project(self.vector - steps[t] * gradient, steps[t])
+            if self._past:
+                self._past = [*self._past[1:], self.vector]
             self._before, self.vector = self.vector, moved
             self.n_steps += 1
             if not bool(torch.isfinite(moved).all()):
@@ -481,6 +492,8 @@ class _Descent:
             return self.vector
         found = self._sum + last * self.vector.to(torch.float64)
         found = found - early * self._before.to(torch.float64)
+        for weight, iterate in zip(rule.taken_back(schedule, t), self._past, strict=True):
+            found, total = found - weight * iterate.to(torch.float64), total - weight
         return (found / total).to(self.vector.dtype)
 
     def state(self) -> dict[str, Any]:
@@ -494,6 +507,11 @@ class _Descent:
             raise ValueError(
                 f"the saved parameter has {saved.numel()} numbers of {saved.dtype}, this one "
                 f"{self.vector.numel()} of {self.vector.dtype}; start from the same form."
+            )
+        if len(state["past"]) != len(self._past):
+            raise ValueError(
+                f"the saved state remembers {len(state['past'])} iterates, {self._averaging!r} "
+                f"needs {len(self._past)}; start with the same averaging."
             )
         for name in self._KEPT:
             setattr(self, name, copy.deepcopy(state[name.lstrip("_")]))

@@ -28,6 +28,7 @@ import pairlearn.privacy.mechanisms.gradient as gradient_module
 import pairlearn.privacy.mechanisms.localized_hinge as hinge_module
 import pairlearn.privacy.mechanisms.localized_sgd as sgd_module
 import pairlearn.privacy.mechanisms.metric_gradient as metric_module
+import pairlearn.privacy.mechanisms.noisy_sgd as noisy_module
 import pairlearn.privacy.mechanisms.single_pass as pass_module
 import pairlearn.privacy.mechanisms.sufficient_statistics as statistics_module
 import pairlearn.privacy.mechanisms.tree as tree_module
@@ -49,6 +50,7 @@ from pairlearn.estimators.private.queries import EvaluationEntry
 from pairlearn.privacy.mechanisms.base import PrivateFit
 from pairlearn.privacy.mechanisms.gradient import LocalizedGradient
 from pairlearn.privacy.mechanisms.localized_sgd import LocalizedPairSGD
+from pairlearn.privacy.mechanisms.noisy_sgd import NoisyMetricSGD, NoisySGD
 from pairlearn.privacy.noise import NoiseSource
 
 OPTIONS = {"epsilon": 1.0, "delta": 1e-3, "bounds": (-1.0, 1.0)}
@@ -333,20 +335,20 @@ AWAY, DIFFER = "times its sensitivity", "differ on the neighbour"
 
 STATISTICS = [
     Mutant("sums for means of persons", "a person with many rows counts as many",
-           entry("groups"), rewritten(statistics_module, "_means_of_users", " / counts[:, None]",
+           entry("groups"), rewritten(statistics_module, "_means_of_persons", " / counts[:, None]",
                                       ""), AWAY, always=True),
     Mutant("sums for means of persons, removed", "a person with many rows counts as many",
            entry("groups", neighbours="add_remove"),
-           rewritten(statistics_module, "_means_of_users", " / counts[:, None]", ""), AWAY),
+           rewritten(statistics_module, "_means_of_persons", " / counts[:, None]", ""), AWAY),
     Mutant("a row of a person counted twice", "a person counts for more than one",
-           entry("groups"), rewritten(statistics_module, "_means_of_users", " / counts[:, None]",
+           entry("groups"), rewritten(statistics_module, "_means_of_persons", " / counts[:, None]",
                                       " / np.maximum(counts - 1, 1)[:, None]"), AWAY, always=True),
     Mutant("sums for means of persons in the search of bounds", "a person counts as many",
            entry("bounds"), rewritten(quartiles_module, "quartile_counts", "sums / n_rows",
                                       "sums"), AWAY),
     Mutant("each row is a person", "a person with many rows counts as many",
            lambda: FitEntry(PrivateAUCClassifier(**OPTIONS), **SIZE, persons=True),
-           constant(mixin_module, "read_users", lambda groups, n: np.arange(n)), DIFFER),
+           constant(mixin_module, "read_persons", lambda groups, n: np.arange(n)), DIFFER),
     Mutant("the certificate names the wrong unit", "the promise is about rows, not persons",
            entry("groups"), another_unit, "the certificate is about"),
     Mutant("noise of add_remove for replace", "epsilon is larger than stated", entry("fit"),
@@ -615,9 +617,78 @@ def selected(patch, old, new):
     patch.setattr(queries_module, "select_privately", selection_module.select_privately)
 
 
+# ---------------------------------------------------------------- gradients of pairs that meet
+
+
+def noisy_sgd(**options):
+    return fit(mechanism=NoisySGD(n_passes=3, n_batches=2, n_partners=3, **options))
+
+
+def clipped_mean(patch):
+    """Clip the mean of the gradients of a batch, and no pair."""
+    honest = noisy_module.linear_pair_sum
+
+    def broken(Z, labels, *, loss, clip):
+        unclipped = honest(Z, labels, loss=loss, clip=np.inf)
+
+        def pair_sum(rows, cuts, w):
+            total, sizes = unclipped(rows, cuts, w), np.diff(cuts)
+            most = clip * float((sizes * (sizes - 1)).sum()) / 2
+            return total * min(1.0, most / max(float(np.linalg.norm(total)), 1e-300))
+
+        return pair_sum
+
+    patch.setattr(noisy_module, "linear_pair_sum", broken)
+
+
+def meetings(old, new):
+    return rewritten(noisy_module.Meetings, "descend", old, new)
+
+
+CELLS = [
+    Mutant("pair SGD forgets the noise of a batch", "the sum of a batch leaves", noisy_sgd(),
+           meetings("w = move(w, noisy / count)",
+                    "w = move(w, (noisy if cuts[0] else pair_sum(rows, cuts - cuts[0], w))"
+                    " / count)"), DIFFER, always=True),
+    Mutant("pair SGD counts one pair too few", "epsilon is larger than stated", noisy_sgd(),
+           rewritten(noisy_module.Meetings, "touches", "- 1 for cuts", "- 2 for cuts"), AWAY,
+           always=True),
+    Mutant("pair SGD clips the mean and no pair", "one example moves the mean as far as it likes",
+           noisy_sgd(), clipped_mean, AWAY, always=True),
+    Mutant("pair SGD has one noise vector for all batches", "differences have no noise",
+           noisy_sgd(), discrete(one_vector_a_source), always=True),
+    Mutant("pair SGD spends the whole budget in each pass", "epsilon grows with the passes",
+           noisy_sgd(), meetings(" / math.sqrt(self.n_passes)", ""), "certificate claims"),
+    Mutant("pair SGD pays for one pass", "the others are not counted", noisy_sgd(),
+           meetings("releases.append(", "releases = (lambda one: [one])("), "are listed"),
+    Mutant("pair SGD pairs positives with negatives", "a label decides whom others meet",
+           fit(mechanism=NoisySGD(n_partners=1)),
+           rewritten(noisy_module, "linear_pair_sum", "total = np.zeros(len(w))",
+                     "up = labels[rows] > 0\n"
+                     "        turn = np.where(up, np.cumsum(up), np.cumsum(~up))\n"
+                     "        rows = rows[np.lexsort([up, turn])]\n"
+                     "        total = np.zeros(len(w))"), AWAY),
+    Mutant("pair SGD takes the rows in their order", "one moved row changes every batch",
+           fit(mechanism=NoisySGD(n_batches=8, n_partners=1)),
+           meetings("noise.permutation(n)", "np.arange(n)"), AWAY),
+    Mutant("pair SGD keeps its order when a row is gone", "one removed row changes every batch",
+           fit(mechanism=NoisySGD(n_passes=3, n_batches=2, n_partners=3), neighbours="add_remove",
+               n_examples=16), meetings("noise.permutation(n)", "np.arange(n)"), AWAY),
+    Mutant("pair SGD counts the pairs that are active", "the number of positives leaves",
+           noisy_sgd(), meetings("w = move(w, noisy / count)",
+                                 "w = move(w, noisy / max(1.0, 10 * float(np.abs(pair_sum(rows, "
+                                 "cuts - cuts[0], w)).sum())))"), DIFFER),
+    Mutant("half the sensitivity of noisy_sgd", "epsilon is larger than stated", noisy_sgd(),
+           slack(noisy_module), AWAY),
+    Mutant("half the sensitivity of noisy_metric_sgd", "epsilon is larger than stated",
+           fit(PrivateMetricLearner, mechanism=NoisyMetricSGD(n_partners=3)),
+           slack(noisy_module), AWAY),
+]  # fmt: skip
+
+
 # ------------------------------------------- narrowed bounds, persons in streams and in partitions
 
-SHARED = "found / n_rows[cell // (_BINS * k)]"
+SHARED = "found / n_rows[cell // size]"
 
 
 def with_looks(name):
@@ -672,7 +743,8 @@ UNITS = [
     Mutant("bounds narrowed by counts without noise", "one person decides on the bounds",
            entry("narrowing"),
            rewritten(mixin_module, "ask_table", "noise.protect_integers(whole, grid.scale)",
-                     "(0 * noise.protect_integers(whole, grid.scale) + whole)"), "the data cause"),
+                     "(0 * noise.protect_integers(whole, grid.scale) + whole)"),
+           "released on the neighbour"),
     Mutant("rows beyond rows_per_person counted", "a person with many rows counts as many",
            entry("continual-groups"), every_row_of_a_person, AWAY, always=True),
     Mutant("rows_per_person not paid for", "epsilon grows with the rows of a person",
@@ -693,11 +765,13 @@ UNITS = [
            rewritten(sums_module.TableForm, "finish", "if gone:", "if False:"), AWAY),
     Mutant("sums for means of persons over partitions", "a person with many rows counts as many",
            entry("partitions-groups"),
-           rewritten(statistics_module, "_means_of_users", " / counts[:, None]", ""), AWAY),
+           rewritten(statistics_module, "_means_of_persons", " / counts[:, None]", ""), AWAY),
     Mutant("fits without a number of their own", "two fits have the same noise",
            entry("partitions"), rewritten(cluster_module, "_own_noise",
                                           "secrets.token_bytes(_NONCE_SIZE)", 'b""')),
 ]  # fmt: skip
 
 
-MUTANTS = {mutant.name: mutant for mutant in [*NOISE, *STATISTICS, *PAST, *MECHANISMS, *UNITS]}
+MUTANTS = {
+    mutant.name: mutant for mutant in [*NOISE, *STATISTICS, *PAST, *MECHANISMS, *CELLS, *UNITS]
+}

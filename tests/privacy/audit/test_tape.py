@@ -52,6 +52,25 @@ def test_another_thread_draws_its_own_noise():
     assert (found[0] != tape.outputs[0]).all()
 
 
+class Loud(NoiseSource):
+    def protect(self, values, scale):
+        return super().protect(values, 2 * scale)
+
+
+def test_a_subclass_is_heard_once_with_what_it_was_asked():
+    noise = Loud(secure=False, seed=0)
+    with recorded() as tape:
+        noisy = noise.protect(np.zeros(3), 1.0)
+    assert tape.scales == [1.0]
+    np.testing.assert_array_equal(tape.outputs[0], noisy)
+    with replayed(tape.outputs) as other:
+        np.testing.assert_array_equal(noise.protect(np.ones(3), 1.0), noisy)
+    np.testing.assert_array_equal(other.values[0], np.ones(3))
+    with pytest.raises(TapeEndedError), replayed(tape.outputs):
+        noise.protect(np.ones(4), 1.0)
+    assert vars(Loud)["protect"].__qualname__ == "Loud.protect"
+
+
 def test_a_file_gives_the_model_of_the_table():
     entry = ProgramEntry(PrivateAUCClassifier(**OPTIONS), n=12, n_features=2)
     table = entry.pairs()[8].first

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 import math
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -401,3 +402,69 @@ def test_pieces_of_a_pass_change_nothing():
         SinglePass().learn(state, Z[part], signs[part], setting=public)
     pieces = SinglePass().finish(state, setting=public, noise=NoiseSource(secure=False, seed=1))
     assert np.array_equal(whole.direction, pieces.direction)
+
+
+@dataclass(frozen=True)
+class Steep(Logistic):
+    """A loss of a user whose slope is 2 beyond an edge, on one side, and 1/2 before it."""
+
+    edge: float = 1.0
+    side: float = 1.0
+
+    def slope_bound(self, margin_bound):
+        return 1.0
+
+    def slopes(self, margins):
+        return -np.where(self.side * margins > self.edge, 2.0, 0.5)
+
+
+@pytest.mark.parametrize("side", [-1.0, 1.0])
+@pytest.mark.parametrize("margin", [0.5, 2.0])
+def test_slopes_of_a_users_loss_are_tried_over_all_margins_and_no_others(side, margin):
+    pairs_module.check_slopes(Steep(edge=margin, side=side), margin)
+    with pytest.raises(ValueError, match="has a slope of 2; correct its slope_bound"):
+        pairs_module.check_slopes(Steep(edge=0.998 * margin, side=side), margin)
+
+
+@pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
+def test_the_sensitivity_of_a_pass_is_attained(neighbours):
+    # One positive among negatives is in two pairs, which turn round or vanish with it. In a small
+    # ball every slope is about 1/2.
+    Z, signs = np.zeros((5, 2)), -np.ones(5)
+    Z[2], signs[2] = 3.0, 1.0
+    other, other_signs = Z.copy(), signs.copy()
+    other[2] = -3.0
+    if neighbours == "add_remove":
+        other, other_signs = np.delete(Z, 2, axis=0), np.delete(signs, 2)
+    public = PublicSetting.make(
+        5, lower=[-3] * 2, upper=[3] * 2, epsilon=1.0, delta=1e-4, neighbours=neighbours
+    )
+    pair = Neighbours(Z, signs, other, other_signs)
+    noise = NoiseSource(secure=False, seed=0)
+    ((apart, bound),) = release_distances(
+        SinglePass(radius=0.01), pair, setting=public, noise=noise
+    )
+    assert 0.98 * bound < apart <= bound
+
+
+@pytest.mark.parametrize(("neighbours", "moved"), [("replace", 2.0), ("add_remove", 1.0)])
+@pytest.mark.parametrize("ridge", [0.1, 2.0])
+def test_the_sensitivity_of_output_perturbation_is_that_of_a_strongly_convex_risk(
+    neighbours, moved, ridge
+):
+    # At most n / (4 (n - 1)) of all ordered pairs are active, so |w| <= C n / (4 (n - 1)) / lambda,
+    # which bounds the slope; one example changes the gradient by C times that, twice if replaced.
+    n, length = 10, 0.7 * math.sqrt(2)
+    strength = ridge * length**2
+    farthest = length * n / (4 * (n - 1)) / strength
+    slope = 1 / (1 + math.exp(-length * farthest))
+    public = PublicSetting.make(
+        n, lower=[-1] * 2, upper=[1] * 2, epsilon=1.0, delta=1e-4, neighbours=neighbours
+    )
+    rng = np.random.default_rng(0)
+    Z, signs = rng.normal(size=(n, 2)), np.where(np.arange(n) < 4, 1.0, -1.0)
+    fit = OutputPerturbation(clip=0.7, ridge=ridge).fit(
+        Z, signs, setting=public, noise=NoiseSource(secure=False, seed=0)
+    )
+    wanted = moved * length * slope / (n * strength)
+    assert fit.releases[0].sensitivity == pytest.approx(wanted, rel=1e-6)

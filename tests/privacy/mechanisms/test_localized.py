@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pairlearn.losses import Hinge, Logistic, LogLink, SmoothedHinge
 from pairlearn.privacy.accounting.gaussian import mixture_noise_scale
 from pairlearn.privacy.accounting.touches import touch_law, touch_noise
-from pairlearn.privacy.audit.replay import RecordingSource, ReplayingSource
+from pairlearn.privacy.audit.tape import recorded, replayed
 from pairlearn.privacy.mechanisms.base import PublicSetting
 from pairlearn.privacy.mechanisms.clipped_pairs import clip_rows
 from pairlearn.privacy.mechanisms.localized_hinge import LARGEST_N, HingeStage, LocalizedHinge
@@ -119,8 +119,8 @@ def test_is_algorithm_3(loss, clip):
     Z, signs = data(21)
     setting = make_setting(21)
     mechanism = LocalizedPairSGD(loss=loss, clip=clip, step=0.3)
-    record = RecordingSource(Silent(secure=False, seed=4))
-    fit = mechanism.fit(Z, signs, setting=setting, noise=record)
+    with recorded() as record:
+        fit = mechanism.fit(Z, signs, setting=setting, noise=Silent(secure=False, seed=4))
     order, *draws = record.draws
     assert [len(draw) for draw in draws] == [
         math.ceil(size * math.log(4 / 1e-3)) + 1 for size in stage_sizes(21)
@@ -157,10 +157,11 @@ def test_sensitivity_given_the_indices(seed, corners, smooth, clip, radius):
         loss=SmoothedHinge(0.4) if smooth else Logistic(), clip=clip, radius=radius, step=10.0
     )
     bounds = mechanism.bounds(setting)
-    record = RecordingSource(NoiseSource(secure=False, seed=seed))
-    fit = mechanism.fit(Z, signs, setting=setting, noise=record)
-    replay = ReplayingSource(record)
-    mechanism.fit(other, other_signs, setting=setting, noise=replay)
+    noise = NoiseSource(secure=False, seed=seed)
+    with recorded() as record:
+        fit = mechanism.fit(Z, signs, setting=setting, noise=noise)
+    with replayed(record.outputs, record.draws) as replay:
+        mechanism.fit(other, other_signs, setting=setting, noise=noise)
     eta = mechanism._step_size(bounds, stage_sizes(n), setting)
     start = 0
     order, *draws = record.draws
@@ -175,6 +176,70 @@ def test_sensitivity_given_the_indices(seed, corners, smooth, clip, radius):
         apart = float(np.linalg.norm(record.values[k - 1] - replay.values[k - 1]))
         assert apart <= bound * (1 + 1e-9) + 1e-12 * bounds.radius
         assert apart <= fit.releases[k - 1].sensitivity
+
+
+class Dealt(NoiseSource):
+    """No noise, rows in their order, and stages that take the given indices round and round."""
+
+    def __init__(self, indices):
+        super().__init__(secure=False, seed=0)
+        self.indices = indices
+
+    def protect(self, values, scale):
+        return values
+
+    def permutation(self, n):
+        return np.arange(n)
+
+    def draw_indices(self, n, size):
+        return np.resize(self.indices, size) if n > max(self.indices) else np.zeros(size, int)
+
+
+@pytest.mark.parametrize("loss", [Logistic(), SmoothedHinge(2.0), SmoothedHinge(0.3)])
+@pytest.mark.parametrize("calibration", ["exact", "paper"])
+def test_no_step_is_longer_than_the_proof_allows(loss, calibration):
+    # A step of 2/L at most keeps two runs as close as they are (lemma 7).
+    setting = make_setting(64)
+    mechanism = LocalizedPairSGD(calibration, loss=loss, step=1e9)
+    bounds = mechanism.bounds(setting)
+    first = mechanism._step_size(bounds, stage_sizes(64), setting) / 4
+    assert first * bounds.smoothness == pytest.approx(2.0, rel=1e-12)
+    assert LocalizedPairSGD(calibration, loss=loss, step=1e-9)._step_size(
+        bounds, stage_sizes(64), setting
+    ) == pytest.approx(2e-9 * bounds.radius / bounds.lipschitz)
+
+
+def test_sensitivity_at_the_longest_step():
+    # The step that touches the example pushes the two runs apart along all axes. Then a pair along
+    # each axis, where the loss is curved most, turns their distance round. With steps of 4/L these
+    # pairs would treble it, to 1.4 times the bound.
+    d, clip = 16, 0.5
+    length = clip * math.sqrt(d)
+    n = 80
+    Z, signs = np.zeros((n, d)), -np.ones(n)
+    Z[:d] = length * np.eye(d)
+    signs[: d + 1] = 1.0
+    touched, origin = d, d + 1
+    Z[touched] = length / math.sqrt(d)
+    other = Z.copy()
+    other[touched] *= -1.0
+    n_steps = math.ceil(stage_sizes(n)[0] * math.log(4 / 1e-3))
+    # Two negatives are no pair: the iterate rests for the remainder of the stage.
+    axes = [place for axis in range(d) for place in (origin, axis)]
+    indices = [touched, *axes, *[origin] * (n_steps - 2 * d)]
+    setting = make_setting(n, d)
+    mechanism = LocalizedPairSGD(loss=SmoothedHinge(2.0), clip=clip, radius=50.0, step=1e9)
+    bounds = mechanism.bounds(setting)
+    averages = []
+    for rows in (Z, other):
+        with recorded() as record:
+            fit = mechanism.fit(rows, signs, setting=setting, noise=Dealt(indices))
+        averages.append(record.values[0])
+    apart = float(np.linalg.norm(averages[0] - averages[1]))
+    # The certificate says how far apart the runs are if every step touches the example.
+    each = fit.releases[0].sensitivity / (0.5 * (n_steps - 1) * (n_steps - 2))
+    assert each == pytest.approx(bounds.change * 2.0 / bounds.smoothness / n_steps, rel=1e-6)
+    assert 0.45 * each * (n_steps - 2) < apart <= each * (n_steps - 2)
 
 
 def test_gradient_change_is_g_without_clipping_and_twice_g_with():

@@ -74,7 +74,7 @@ class Options:
 def command(**given: Any) -> None:
     r"""Evaluate a model on labelled data that it was not trained on.
 
-    Prints the AUC with DeLong's confidence interval, and a table of decisions: recall, precision
+    Prints the AUC with its confidence interval, and a table of decisions: recall, precision
     and accuracy at the model's own threshold and at some false-positive rates. --report adds
     partial AUC, average precision, the top of the list, costs and calibration, each with its
     interval, and draws curves with bands into one self-contained page.
@@ -299,7 +299,7 @@ def _text(values: dict[str, Any]) -> str:
     level = 100 * values["confidence"]
     lines = [
         f"AUC {values['auc']:.4f}, {level:g} % interval [{values['low']:.4f}, "
-        f"{values['high']:.4f}] (DeLong)",
+        f"{values['high']:.4f}]",
         f"{values['rows']} rows, {values['positive']} positive ({values['positive_class']})",
         f"{'at':<10} {'threshold':>12} {'recall':>8} {'fpr':>8} {'precision':>10} {'accuracy':>9}",
     ]

@@ -10,6 +10,7 @@ with `announce`.
 from __future__ import annotations
 
 import os
+import re
 import stat
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -34,13 +35,45 @@ BESIDE_CHECKPOINT = (".previous", ".lock")
 _ENDS = 1 << 16
 _MODEL = b'{"__metadata__":{"pairlearn":'
 _CHECKPOINT = b' checkpoint\\"'
+#: How far the sum of probabilities that were written may be from 1.
+_EXACT = 1e-6
+
+#: The columns of `predict`, after the line: results of each problem, and what a classifier adds.
+_RESULTS = re.compile(
+    r"(?:score|prediction|z)(?:\d*)(?:,(?:score|z)\d+)*(?:,probability)?(?:,label)?"
+)
+
+
+def _is_scores(start: bytes) -> bool:
+    """Whether a file begins as `predict` writes it: the line, then results or probabilities.
+
+    Many tables of others begin with a column `line` too.
+    """
+    head, _, rest = start.decode("utf-8", "replace").partition("\n")
+    names, values = head.split(","), rest.partition("\n")[0].split(",")
+    try:
+        if head.startswith("{"):
+            import json
+
+            entry = json.loads(head)
+            names, values = list(entry), list(entry.values())
+        if names[0] != "line":
+            return False
+        if _RESULTS.fullmatch(",".join(names[1:])):
+            return True
+        # predict --proba names the classes, and probabilities add up to 1
+        shares = [float(value) for value in values[1:]]
+    except (ValueError, TypeError, IndexError, RecursionError):
+        return False
+    return len(shares) > 1 and abs(sum(shares) - 1.0) < _EXACT
+
 
 # Kind of file: its name in messages, and whether these bytes begin (and end) one of ours.
 KINDS: dict[str, tuple[str, Callable[[bytes], bool]]] = {
     "model": ("a model", lambda b: b[8:].startswith(_MODEL) and _CHECKPOINT not in b[:300]),
     "checkpoint": ("a checkpoint", lambda b: b[8:].startswith(_MODEL) and _CHECKPOINT in b[:300]),
     "certificate": ("a certificate", lambda b: b'"statement":' in b),
-    "scores": ("a file of scores", lambda b: b.startswith((b"line,", b'{"line": '))),
+    "scores": ("a file of scores", _is_scores),
     "exported": (
         "an exported model",
         lambda b: b.startswith(b'{\n  "estimator": "') or b"pairlearn" in b[:32],
@@ -170,11 +203,16 @@ def announce(
         names = glob.glob(text, recursive=True) or [text]
     elif beside:
         names += [os.path.realpath(text) + ending for ending in beside]
-    for name in names:
-        new = _File(does, name, said, _identity(name), instead, folder or os.path.isdir(name))
+    # A kill between two renames leaves a checkpoint that is one file with the one before it, so
+    # the files of one option are not compared with each other.
+    files = [
+        _File(does, name, said, _identity(name), instead, folder or os.path.isdir(name))
+        for name in names
+    ]
+    for new in files:
         for old in known:
             _compare(old, new)
-        known.append(new)
+    known += files
     if kind and not context.meta.get(_FORCE):
         _refuse_foreign(text, said, kind, folder)
     if does == "write" and not folder:

@@ -40,6 +40,11 @@ def open_for(model: Any, data: Sequence[str], reading: Reading, *, labelled: boo
     from pairlearn.streams.readers.base import ReadError
     from pairlearn.streams.readers.schema import Schema
 
+    if hasattr(model, "players_"):
+        raise ReadError(
+            "the model holds ratings of players, which have no score for a row of data; "
+            "`pairlearn rate` prints them, and load_model(path).predict_proba(a, b) predicts votes."
+        )
     encoder = encoder_of(model)
     if encoder is not None:
         return open_encoded(encoder, data, reading, labelled=labelled)

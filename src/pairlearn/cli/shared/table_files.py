@@ -173,27 +173,35 @@ def _missing(text: str | None) -> str | float:
 def decided_values(plan: Plan) -> list[dict[str, Any]]:
     """Return the decisions as plain values."""
     by_name = {column.name: column for column in plan.encoder.columns}
-    return [
-        {
-            "column": decision.name,
-            "kind": decision.kind,
-            "missing": round(plan.absent[decision.name], 6),
-            "features": len(by_name[decision.name].feature_names)
-            if decision.name in by_name
-            else 0,
-            "note": _note(decision, by_name.get(decision.name), plan.absent[decision.name]),
-            "given": decision.given,
-        }
-        for decision in plan.decisions
-    ]
+    found = []
+    for decision in plan.decisions:
+        name = decision.name
+        column, absent = by_name.get(name), plan.absent[name]
+        found.append(
+            {
+                "column": name,
+                "kind": decision.kind,
+                "missing": round(absent, 6) if absent else 0.0,
+                "features": 0 if column is None else len(column.feature_names),
+                "note": _note(decision, column, absent),
+                "given": decision.given,
+            }
+        )
+    return found
 
 
 def _note(decision: Decision, column: Any, absent: float) -> str:
     if column is None:
         what = "left out"
         return f"{what}: {decision.note}" if decision.note else what
+    if not (decision.note or absent):
+        return str(column.describe)
     gaps = column.describe_gaps if absent else ""
     return "; ".join(part for part in (decision.note, column.describe, gaps) if part)
+
+
+def _percent(share: float) -> str:
+    return "<0.1 %" if share < 0.001 else f"{100.0 * share:.1f} %"
 
 
 def decided_lines(plan: Plan, rows: int | None) -> list[str]:
@@ -205,12 +213,10 @@ def decided_lines(plan: Plan, rows: int | None) -> list[str]:
     entries = decided_values(plan)
     cells: list[tuple[str, ...]] = [("column", "kind", "missing", "features", "")]
     for entry in entries:
-        share = 100.0 * entry["missing"]
-        missing = "" if share == 0 else "<0.1 %" if share < 0.1 else f"{share:.1f} %"
-        cells.append((cut(entry["column"], _NAME), entry["kind"], missing,
-                      str(entry["features"] or ""), cut(entry["note"], 72)))  # fmt: skip
-    if len(entries) >= _WIDE:
-        cells = _folded(cells)
+        missing = _percent(entry["missing"]) if entry["missing"] else ""
+        note = entry["note"] and cut(entry["note"], 72)
+        cells.append((entry["column"], entry["kind"], missing, str(entry["features"] or ""), note))
+    cells = _folded(cells) if len(entries) >= _WIDE else _shortened(cells)
     widths = [max(len(row[k]) for row in cells) for k in range(4)]
     lines = [
         f"{a:<{widths[0]}}  {b:<{widths[1]}}  {c:>{widths[2]}}  {d:>{widths[3]}}  {e}".rstrip()
@@ -233,6 +239,13 @@ def decided_lines(plan: Plan, rows: int | None) -> list[str]:
     return [*lines, said, *(f"note: {note}" for note in plan.notes), f"{counted}{gives}"]
 
 
+def _shortened(cells: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """Return the lines of a table with long names cut short."""
+    from pairlearn.tables.values import cut
+
+    return [(cut(name, _NAME), *rest) for name, *rest in cells]
+
+
 def _folded(cells: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
     """Return the lines of a table; neighbours with equal entries share one line."""
     from pairlearn.tables.values import cut
@@ -241,7 +254,7 @@ def _folded(cells: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
     for said, group in itertools.groupby(cells, key=lambda row: row[1:]):
         rows = list(group)
         if len(rows) < _ALIKE:
-            found += rows
+            found += _shortened(rows)
             continue
         kind, missing, features, note = said
         between = f"{cut(rows[0][0], _NAME // 2)} to {cut(rows[-1][0], _NAME // 2)}"

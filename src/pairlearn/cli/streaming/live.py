@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pairlearn.atomic import atomic_write, described
 from pairlearn.cli.streaming.live_page import Moment, page_text
 from pairlearn.cli.streaming.server import served
 from pairlearn.metrics import AveragePrecision, PartialAUC, roc_auc_interval
@@ -69,29 +70,44 @@ class Live:
         self._page(Moment(2, 2, 0.0, 0.5), auc, [], 0.0, False)
 
     def tick(
-        self, n_lines: int, auc: ProgressiveAUC, alarms: list[Alarm], *, ended: bool = False
+        self,
+        n_lines: int,
+        auc: ProgressiveAUC,
+        alarms: list[Alarm],
+        *,
+        half_life: float = math.inf,
+        ended: bool = False,
     ) -> None:
         """Note how the stream is; show a new page once a second, and when the stream has ended.
 
         A page that fails for any reason is given up, and the stream goes on.
         """
         try:
-            self._tick(n_lines, auc, alarms, ended)
+            self._tick(n_lines, auc, alarms, half_life, ended)
         except Exception as error:
             self._due = self._due_point = math.inf
-            kind = "" if isinstance(error, OSError) else f"{type(error).__name__}: "
+            said = f"{type(error).__name__}: {error}"
+            if isinstance(error, OSError):
+                said = described(error).rstrip(".")
             click.echo(
-                f"pairlearn: the page of --live cannot be written ({kind}{error}); the stream goes "
-                "on without it",
+                f"pairlearn: the page of --live cannot be written ({said}); the stream goes on "
+                "without it",
                 err=True,
             )
 
-    def _tick(self, n_lines: int, auc: ProgressiveAUC, alarms: list[Alarm], ended: bool) -> None:
+    def _tick(
+        self,
+        n_lines: int,
+        auc: ProgressiveAUC,
+        alarms: list[Alarm],
+        half_life: float,
+        ended: bool,
+    ) -> None:
         now = self._clock()
         ended = ended and self._due < math.inf
         if now < self._due_point and not ended:
             return
-        moment = Moment(auc.n_seen, n_lines, now - self._begin, auc.value)
+        moment = Moment(auc.n_seen, n_lines, now - self._begin, auc.value, half_life)
         self.history.add(moment)
         self._due_point = now + _STEP
         if now < self._due and not ended:
@@ -142,6 +158,4 @@ def live_page(target: str | None) -> Iterator[Live | None]:
             click.echo(f"pairlearn: the stream is shown at http://127.0.0.1:{port}/", err=True)
             yield Live(show)
         return
-    from pairlearn.atomic import atomic_write
-
     yield Live(lambda text: atomic_write(target, text.encode()))

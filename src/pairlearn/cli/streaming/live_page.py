@@ -31,12 +31,13 @@ _LISTED = 20
 
 @dataclass(frozen=True)
 class Moment:
-    """A stream at one time: examples and lines so far, seconds, and AUC."""
+    """A stream at one time: examples and lines so far, seconds, AUC, and half-life."""
 
     n_labelled: int
     n_lines: int
     seconds: float
     auc: float | None
+    half_life: float = math.inf
 
 
 def page_text(
@@ -61,11 +62,15 @@ def page_text(
     state = "ended" if ended else "running"
     known = "-" if interval is None else f"{interval.auc:.4f}"
     between = "" if interval is None else f"95 %: {interval.low:.4f} to {interval.high:.4f}"
+    remembers = "everything", ""
+    if now.half_life < math.inf:
+        remembers = f"{now.half_life:,.0f}", "examples until one counts half"
     facts = [
         (f"AUC of the last {min(window, now.n_labelled):,}", known, between),
         *((name, "-" if v is None else f"{v:.4f}", "") for name, v in measures.items()),
         ("labelled examples", f"{now.n_labelled:,}", f"{now.n_lines:,} lines"),
         ("lines in a second", f"{rate:,.0f}", f"{now.seconds:,.0f} s since the start"),
+        ("memory", *remembers),
         ("alarms", str(len(alarms)), ""),
     ]
     cards = "".join(

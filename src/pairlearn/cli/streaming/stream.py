@@ -132,6 +132,8 @@ class Conversation:
             "waiting": len(self.waiting),
             "forgotten": self.n_forgotten,
             "auc": self.auc.value,
+            # None while everything is remembered.
+            "half_life": None if math.isinf(learner.half_life) else learner.half_life,
             **({} if self.alarm is None else {"alarms": len(self.alarms)}),
         }
 
@@ -192,9 +194,10 @@ def _parsed(line: str) -> dict[str, Any]:
               help="Keep the state here, and go on from it.")  # fmt: skip
 @click.option("--every", type=click.IntRange(1), default=10_000, show_default=True,
               metavar="LINES", help="Lines between two checkpoints.")  # fmt: skip
-@click.option("--loss", type=Named("losses.LOSSES"), default="hinge", show_default=True,
-              help="Pair loss.")  # fmt: skip
-@set_option("solver", "scaling", example="solver.step_size=0.1, solver.radius=5 or scaling=null")
+@click.option("--loss", type=Named("losses.LOSSES", also=("auto",)), default="auto",
+              show_default=True, help="Pair loss; auto keeps class moments.")  # fmt: skip
+@set_option("solver", "scaling", "memory",
+            example="solver.step_size=0.1, memory=1000 or scaling=null")  # fmt: skip
 @click.option("--window", type=click.IntRange(2), default=10_000, show_default=True,
               help="Labelled examples that the AUC looks back on.")  # fmt: skip
 @click.option("--pending", type=click.IntRange(1), default=100_000, show_default=True,
@@ -233,6 +236,9 @@ def command(
     cannot be used is answered on standard error. At the end, also by Ctrl-C or SIGTERM, standard
     error tells the counts and the AUC, with --json as JSON.
 
+    By default class moments are kept, and recent examples choose how long they are remembered.
+    Beyond 256 features, and with another loss or settings of a solver, steps of descent are taken.
+
     With --live a page shows progressive AUC, scores, throughput and alarms while the stream runs,
     in one file without anything from elsewhere, or served to this machine alone.
 
@@ -268,7 +274,7 @@ def command(
             for line in _lines(sys.stdin.buffer, max_line_bytes, stop):
                 _reply(talk, line, strict, max_line_bytes)
                 if page is not None:
-                    page.tick(talk.n_lines, talk.auc, talk.alarms)
+                    page.tick(talk.n_lines, talk.auc, talk.alarms, half_life=talk.learner.half_life)
                 if checkpoint is not None and talk.n_lines % every == 0:
                     _save(talk, checkpoint)
             ended = True
@@ -289,7 +295,9 @@ def command(
         except Exception as error:
             failure = failure or error
         if page is not None:
-            page.tick(talk.n_lines, talk.auc, talk.alarms, ended=True)
+            page.tick(
+                talk.n_lines, talk.auc, talk.alarms, half_life=talk.learner.half_life, ended=True
+            )
         _tell_end(talk, ended, as_json)
     if failure is not None:
         raise failure
@@ -321,8 +329,12 @@ def _learner(loss: str, settings: Settings) -> NamedLearner:
     solver = build("solver", _Descent(), settings.under("solver"))
     if not isinstance(solver, _Descent):
         raise settings["solver"].refuse("a stream has one solver; set its fields.")
-    scaling = settings["scaling"].value if "scaling" in settings else "auto"
-    return NamedLearner(loss, step_size=solver.step_size, radius=solver.radius, scaling=scaling)
+    scaling, memory = (
+        settings[name].value if name in settings else "auto" for name in ("scaling", "memory")
+    )
+    return NamedLearner(
+        loss, step_size=solver.step_size, radius=solver.radius, scaling=scaling, memory=memory
+    )
 
 
 def _rehearse(learner: NamedLearner, checkpoint: bool, output: bool) -> None:
@@ -426,6 +438,9 @@ def _tell_end(talk: Conversation, ended: bool, as_json: bool) -> None:
     parts = [
         f"{facts['learned']} examples learned",
         "" if value is None else f"AUC {value:.4f} over the last {last}",
+        f"half of the past forgotten after {facts['half_life']:g} examples"
+        if facts["half_life"] is not None
+        else "",
         f"{facts['not_learned']} not learned" if facts["not_learned"] else "",
         f"{facts['waiting']} without a label" if facts["waiting"] else "",
         f"{facts['forgotten']} forgotten" if facts["forgotten"] else "",

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``pairlearn train --private``: a private model of a CSV file, with its certificate beside it."""
+"""``pairlearn train --private``: a private model and the certificate beside it.
+
+The data are a CSV file, or Parquet files that the workers of a cluster read (``--dask``).
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,7 @@ from pairlearn.cli.shared.names import names_in
 from pairlearn.cli.shared.paths import FilePath
 from pairlearn.cli.shared.reading import Reading, schema_to_plain, spelled
 from pairlearn.cli.shared.settings import Settings, naming, set_parts
+from pairlearn.cli.training.cluster_training import OF_PARTITIONS, fit_privately_on_cluster
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -96,11 +100,6 @@ def refuse_beside_private(*known: str) -> None:
 
 
 def _without_effect(option: str) -> click.UsageError:
-    if option == "--dask":
-        return click.UsageError(
-            "--private reads one CSV file on this machine; on a cluster use "
-            "DaskPrivateAUCClassifier in Python."
-        )
     return click.UsageError(
         f"{option} has no effect with --private, which reads everything public from --bounds; "
         "leave it out."
@@ -113,10 +112,11 @@ def train_privately(
     privacy: PrivateOptions,
     reading: Reading,
     settings: Settings,
+    dask: str | None = None,
 ) -> tuple[dict[str, Any], str]:
     """Write a private model and its certificate; return the result as values and as text.
 
-    The result depends on the data only through the noise.
+    The result depends on the data only through the noise. `dask` is the address of a cluster.
     """
     from pairlearn.atomic import atomic_write
     from pairlearn.cli.shared.private_records import read_facts, read_rows
@@ -127,8 +127,10 @@ def train_privately(
     from pairlearn.privacy.quartiles import PrivateBounds
     from pairlearn.streams.readers.schema import Schema
 
-    if len(data) != 1 or data[0] == "-":
-        raise click.UsageError("--private reads one CSV file.")
+    if dask is None and (len(data) != 1 or data[0] == "-"):
+        raise click.UsageError(
+            "--private reads one CSV file, or with --dask Parquet files; give one name."
+        )
     for name in reading.changed():
         raise _without_effect(spelled(name))
     if "features" in settings and settings["features"].value == "auto":
@@ -138,7 +140,7 @@ def train_privately(
         )
     assert privacy.bounds is not None
     facts = read_facts(privacy.bounds)
-    rows = read_rows(data[0], facts)
+    rows = None if dask is not None else read_rows(data[0], facts)
     assert privacy.epsilon is not None
     bounds = (facts.lower, facts.upper)
     model = PrivateAUCClassifier(
@@ -146,14 +148,21 @@ def train_privately(
         bounds=PrivateBounds(*bounds) if facts.private_bounds else bounds, levels=facts.levels,
         labels=facts.labels or (0, 1), ledger=privacy.open_ledger(),
     )  # fmt: skip
-    set_parts(model, settings, _OWNED)
+    set_parts(model, settings.without(*OF_PARTITIONS), _OWNED)
+    for name in OF_PARTITIONS if dask is None else ():
+        for setting in settings.under(name).values():
+            raise setting.refuse("a CSV file has no partitions; this is for --dask.")
     try:
-        with naming(settings):
-            model.fit(rows.X, rows.y, groups=rows.persons)
+        if rows is None:
+            model = fit_privately_on_cluster(model, data, str(dask), facts, settings)
+        else:
+            with naming(settings):
+                model.fit(rows.X, rows.y, groups=rows.persons)
     except BudgetExceededError as error:
         raise click.ClickException(str(error)) from None
     see_columns(model, facts.features)
-    known = {**model.certificate_.public, "rows": facts.rows}
+    of_files = "one for each row of Parquet files, each of them one partition"
+    known = {**model.certificate_.public, "rows": facts.rows if dask is None else of_files}
     model.certificate_ = replace(model.certificate_, public=known)
     middle: dict[str | int, str | float] = {
         name: 0.5 * (low + high)
@@ -165,7 +174,13 @@ def train_privately(
     path = output or f"{Path(data[0]).stem}.safetensors"
     plain = schema_to_plain(schema, facts.features)
     # The file of a private model takes no further facts.
-    typed = " ".join(["pairlearn train --private", *(one.typed for one in settings.values())])
+    typed = " ".join(
+        [
+            "pairlearn train --private" + (" --dask" if dask is not None else ""),
+            # Where the key of the noise lies concerns nobody who gets the model.
+            *(one.typed for path, one in settings.items() if path != "key_file"),
+        ]
+    )
     write_model(path, model.to_record({"schema": plain, "program": typed}))
     certificate = model.certificate_
     beside = f"{path}.certificate.json"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pairlearn.atomic import is_written_directly
 from pairlearn.cli.output import emit, json_option, show_warning
 from pairlearn.cli.shared.config import config_option
 from pairlearn.cli.shared.names import Named
@@ -171,6 +172,8 @@ def command(**given: Any) -> None:
       pairlearn train prices.csv --problem entropy --label price
       pairlearn train 'folder/*.parquet' --label clicked --dask local
       pairlearn train patients.csv --private --epsilon 1 --delta 1e-6 --bounds bounds.toml
+      pairlearn train 'folder/*.parquet' --private --epsilon 1 --delta 1e-6 --bounds bounds.toml \
+        --dask local
     """
     options = Options(**given)
     for setting in options.settings.under("stream").values():
@@ -178,12 +181,18 @@ def command(**given: Any) -> None:
             way = "--private" if options.privacy.private else "--dask"
             raise setting.refuse(f"{way} does not learn a stream; leave it out.")
     if options.privacy.private:
-        refuse_beside_private("data", "output", "as_json", "feature_map", "settings")
-        output = options.output or f"{Path(options.data[0]).stem}.safetensors"
+        refuse_beside_private("data", "output", "as_json", "feature_map", "settings", "dask")
+        named = options.data if options.dask is None else _names_on_cluster(options.data)
+        output = options.output or f"{Path(named[0]).stem}.safetensors"
+        if is_written_directly(Path(output)):
+            raise click.UsageError(
+                f"-o {output} is no file, and the certificate of a private model lies beside it; "
+                "name a file."
+            )
         announce("write", output, "-o", kind="model")
         announce("write", f"{output}.certificate.json", "the certificate", kind="certificate")
         result = train_privately(
-            options.data, output, options.privacy, options.reading, options.parts()
+            options.data, output, options.privacy, options.reading, options.parts(), options.dask
         )
         emit(*result, as_json=options.as_json)
     elif options.dask is not None:
@@ -194,13 +203,17 @@ def command(**given: Any) -> None:
 
 
 def _on_cluster(options: Options) -> tuple[dict[str, Any], str]:
-    """Train on a cluster; a pattern of files has the name of its folder."""
-    data = options.data
-    named = data if Path(data[0]).exists() else (f"{Path(data[0]).resolve().parent.name}.x",)
+    """Train on a cluster."""
+    output = _output_of(options.output, _names_on_cluster(options.data))
     return train_on_cluster(
-        data, _output_of(options.output, named), str(options.dask), options.reading,
-        options.parts(), options.seed, options.recorded(),
+        options.data, output, str(options.dask), options.reading, options.parts(), options.seed,
+        options.recorded(),
     )  # fmt: skip
+
+
+def _names_on_cluster(data: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the names of the data; a pattern of files has the name of its folder."""
+    return data if Path(data[0]).exists() else (f"{Path(data[0]).resolve().parent.name}.x",)
 
 
 def _train(options: Options) -> None:

@@ -167,13 +167,29 @@ def open_training_data(
     plan = plan_table(sources, options) if how == "stream" or is_large else None
     schema = None if plan is None else plan.schema
     if plan is None or (how == "offline" and schema is None):
-        return EncodedTable(load_table(sources, options), problem)
+        table = load_table(sources, options)
+        _check_dense(table.plan.encoder, problem)
+        return EncodedTable(table, problem)
     reading = replace(reading, delimiter=plan.delimiter)
     if schema is None:
+        _check_dense(plan.encoder, problem)
         reader = table_reader(plan.encoder, data, form, reading, labelled=True)
         return Rows(reader, problem, plan)
     plan.encoder.compiled = True
     return Rows(open_data(data, schema, reading), problem, plan)
+
+
+def _check_dense(encoder: TableEncoder, problem: str) -> None:
+    """Refuse many features for a metric, which has a number for each pair of them."""
+    from pairlearn.tables.encoding import MOST_DENSE_FEATURES
+
+    if problem == "metric" and encoder.sparse:
+        raise click.UsageError(
+            "--problem metric learns a number for each pair of features and takes dense ones; "
+            f"these {encoder.n_features} are sparse (over {MOST_DENSE_FEATURES}, or hashed, or of "
+            "texts). Choose columns with --set reading.features=A,B, or leave some out with "
+            "--exclude."
+        )
 
 
 def _with_schema(data: tuple[str, ...], reading: Reading, problem: str, form: str) -> Rows:

@@ -136,7 +136,7 @@ class DaskAUCClassifier(ClusterClassifier):
     def auc_interval(
         self, X: Any, y: Any, sample_weight: Any = None, *, confidence: float = 0.95
     ) -> AUCInterval:
-        """Return the exact AUC over all partitions with DeLong's interval, NaN with weights."""
+        """Return the AUC over all partitions with the interval of one machine; NaN with weights."""
         check_fraction("confidence", confidence)
         model = self._model()
         parts = parts_of(X, y, sample_weight=sample_weight)

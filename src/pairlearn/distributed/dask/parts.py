@@ -41,7 +41,8 @@ class Parts:
     """Partitions of examples: delayed rows, labels, further columns (None where there are none).
 
     A partition of a data frame is also one delayed frame in `whole`, whose last columns have the
-    names `attached`. A task that splits this frame itself is one task instead of four.
+    names `attached`; a name that is there several times is a frame. A task that splits this frame
+    itself is one task instead of four.
     """
 
     rows: list[Any]
@@ -60,7 +61,7 @@ def parts_of(X: Any, y: Any = None, *, cells: bool = False, **others: Any) -> Pa
 
     Blocks of `X` may be sparse and of unknown length. `others` are weights, queries or persons, one
     for each example. The parts keep the order of the rows. With `cells`, columns may be of any
-    type, since a statistic reads them cell by cell.
+    type, since a statistic reads them cell by cell, and `others` may have several columns.
     """
     require_dask()
     if is_array(X):
@@ -78,7 +79,7 @@ def parts_of(X: Any, y: Any = None, *, cells: bool = False, **others: Any) -> Pa
         names = [str(name) for name in X.columns] if texts else None
         series = {name: v for name, v in (("y", y), *others.items()) if v is not None}
         if all(is_frame(value) for value in series.values()):
-            return _parts_of_frame(X, series, names)
+            return _parts_of_frame(X, series, names, several=cells)
         rows, sizes = _delayed(X), None
     else:
         raise TypeError(
@@ -91,7 +92,7 @@ def parts_of(X: Any, y: Any = None, *, cells: bool = False, **others: Any) -> Pa
         rows,
         _column("y", y, len(rows), sizes),
         {
-            name: _column(name, value, len(rows), sizes)
+            name: _column(name, value, len(rows), sizes, several=cells)
             for name, value in others.items()
             if value is not None
         },
@@ -99,14 +100,18 @@ def parts_of(X: Any, y: Any = None, *, cells: bool = False, **others: Any) -> Pa
     )
 
 
-def _parts_of_frame(X: Any, series: dict[str, Any], names: list[str] | None) -> Parts:
+def _parts_of_frame(
+    X: Any, series: dict[str, Any], names: list[str] | None, *, several: bool
+) -> Parts:
     """Return the partitions of a data frame and of series that are partitioned alike.
 
     They become one frame first. So files are read once, and Dask, which may read several small
     files as one partition, does so for all columns alike.
     """
+    attached: list[str] = []
     for name, value in series.items():
-        _check_series(name, value)
+        _check_series(name, value, several=several and name != "y")
+        attached += [name] * (1 if value.ndim == 1 else len(value.columns))
         if value.npartitions != X.npartitions:
             raise ValueError(
                 f"X has {X.npartitions} partitions and {name} has {value.npartitions}; partition "
@@ -127,12 +132,11 @@ def _parts_of_frame(X: Any, series: dict[str, Any], names: list[str] | None) -> 
     delayed = require_dask().delayed
     parts = list(whole.to_delayed())
     columns = {
-        name: [delayed(_last_column)(part, len(series) - k) for part in parts]
-        for k, name in enumerate(series)
+        name: [delayed(_attached)(part, tuple(attached), name) for part in parts] for name in series
     }
     labels = columns.pop("y", [None] * len(parts))
-    rows = [delayed(_but_last)(part, len(series)) for part in parts]
-    return Parts(rows, labels, columns, names, parts, tuple(series))
+    rows = [delayed(_but_last)(part, len(attached)) for part in parts]
+    return Parts(rows, labels, columns, names, parts, tuple(attached))
 
 
 def _of_one_frame(X: Any, series: dict[str, Any]) -> Any:
@@ -145,7 +149,7 @@ def _of_one_frame(X: Any, series: dict[str, Any]) -> Any:
     if any(type(one).__name__ != "Projection" for one in selected):
         return None
     frames = {one.frame._name: one.frame for one in selected}
-    names = [*X.columns, *(value.name for value in series.values())]
+    names = [name for value in (X, *series.values()) for name in _names_of(value)]
     if len(frames) > 1 or len(set(names)) < len(names):
         return None
     from dask.dataframe.dask_expr import new_collection
@@ -155,29 +159,39 @@ def _of_one_frame(X: Any, series: dict[str, Any]) -> Any:
     return frame[names] if len(set(frame.columns)) == len(frame.columns) else None
 
 
+def _names_of(value: Any) -> list[Any]:
+    """Return the names of the columns of a frame, or the name of a series."""
+    return [value.name] if value.ndim == 1 else list(value.columns)
+
+
 def taken_apart(frame: Any, attached: tuple[str, ...]) -> tuple[Any, dict[str, Any]]:
-    """Return the features of a computed frame, and its attached columns by name."""
-    columns = {name: _last_column(frame, len(attached) - k) for k, name in enumerate(attached)}
+    """Return the features of a computed frame, and what is attached to it by name."""
+    columns = {name: _attached(frame, attached, name) for name in attached}
     return _but_last(frame, len(attached)), columns
 
 
-def _with_columns(frame: Any, names: list[str], *columns: Any) -> Any:
-    for name, column in zip(names, columns, strict=True):
-        if len(column) != len(frame):
+def _with_columns(frame: Any, names: list[str], *values: Any) -> Any:
+    # By position: an index may repeat, and a feature may be called y.
+    wide = frame.copy(deep=False)
+    for name, value in zip(names, values, strict=True):
+        if len(value) != len(frame):
             # Without the numbers: those of private rows may be secret.
             raise ValueError(
                 f"X and {name} have different numbers of rows in one partition; partition both "
                 "alike."
             )
-    # By position: an index may repeat, and a feature may be called y.
-    wide = frame.copy(deep=False)
-    for k, column in enumerate(columns):
-        wide[f"pairlearn column {k}"] = column.to_numpy()
+        columns = [value] if value.ndim == 1 else [value.iloc[:, k] for k in range(value.shape[1])]
+        for column in columns:
+            # In its own type: NumPy has no missing integers, and would make floats of all.
+            wide[f"pairlearn column {wide.shape[1]}"] = column.array
     return wide
 
 
-def _last_column(frame: Any, place: int) -> Any:
-    return frame.iloc[:, -place]
+def _attached(frame: Any, attached: tuple[str, ...], name: str) -> Any:
+    """Return what is attached to a frame under a name: a series, or a frame of several columns."""
+    first = frame.shape[1] - len(attached)
+    places = [first + k for k, one in enumerate(attached) if one == name]
+    return frame.iloc[:, places[0] if len(places) == 1 else places]
 
 
 def _but_last(frame: Any, n_columns: int) -> Any:
@@ -240,14 +254,14 @@ def _check_columns(frame: Any) -> None:
         )
 
 
-def _column(name: str, value: Any, n_parts: int, sizes: Any) -> list[Any]:
-    """Return a column of labels or weights as one delayed value a partition."""
+def _column(name: str, value: Any, n_parts: int, sizes: Any, *, several: bool = False) -> list[Any]:
+    """Return labels, weights, queries or persons as one delayed value a partition."""
     if value is None:
         return [None] * n_parts
     if is_array(value):
         if value.ndim == 2 and value.shape[1] == 1:
             value = value[:, 0]
-        if value.ndim != 1:
+        if value.ndim != 1 and not (several and value.ndim == 2):
             raise ValueError(f"{name} must have one dimension, got {value.ndim}.")
         known = not any(np.isnan(size) for size in value.chunks[0])
         if known and sizes is not None and value.chunks[0] != sizes:
@@ -255,10 +269,12 @@ def _column(name: str, value: Any, n_parts: int, sizes: Any) -> list[Any]:
                 raise ValueError(
                     f"X and {name} have different numbers of rows; give one {name} for each row."
                 )
-            value = value.rechunk((sizes,))
+            value = value.rechunk({0: sizes})
+        blocks = value.to_delayed().tolist()
+        delayed = blocks if value.ndim == 1 else [_row_of_blocks(row) for row in blocks]
     else:
-        _check_series(name, value)
-    delayed = value.to_delayed().tolist() if is_array(value) else _delayed(value)
+        _check_series(name, value, several=several)
+        delayed = _delayed(value)
     if len(delayed) != n_parts:
         raise ValueError(
             f"X has {n_parts} partitions and {name} has {len(delayed)}; partition both alike, with "
@@ -267,11 +283,13 @@ def _column(name: str, value: Any, n_parts: int, sizes: Any) -> list[Any]:
     return delayed
 
 
-def _check_series(name: str, value: Any) -> None:
+def _check_series(name: str, value: Any, *, several: bool) -> None:
     if not is_frame(value):
         raise TypeError(
             f"{name} must be a Dask array or series like X, got {type(value).__name__}; "
             f"dask.array.from_array({name}, chunks=X.chunks[0]) makes one."
         )
-    if value.ndim != 1:
+    if value.ndim != 1 and not several:
         raise ValueError(f"{name} must be a series, got a data frame; select one column by name.")
+    if value.ndim != 1 and not len(value.columns):
+        raise ValueError(f"{name} has no column; select one or more.")

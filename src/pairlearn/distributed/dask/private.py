@@ -42,6 +42,9 @@ class DaskPrivateAUCClassifier(ClusterClassifier):
         with a fixed place; "all" for frames that were sorted, indexed or cut anew, with
         `n_examples` in the estimator. ``dask.dataframe.read_csv`` cuts files into blocks of bytes,
         which no value fits: read with ``blocksize=None``, which makes one partition of each file.
+        ``read_parquet`` joins small files and splits large ones by what they hold;
+        ``dask.dataframe.from_map(pandas.read_parquet, files, dtype_backend="pyarrow")`` makes one
+        partition of each file and keeps its types.
     client, worker_timeout, progress : see `DaskAUCClassifier`
         As of `DaskAUCClassifier`.
 
@@ -86,13 +89,17 @@ class DaskPrivateAUCClassifier(ClusterClassifier):
             Examples; NaN and values outside the bounds are allowed.
         y : dask array or series
             Labels; whatever is not the positive label counts as negative.
-        groups : dask array or series, optional
-            The person of each row. The promise is then about a person with all rows, who counts as
-            their mean. With trust="aggregator" a person with rows in several partitions counts with
-            those of the first: ``table.shuffle("patient")`` brings all of them together. Do so
-            wherever rows were counted and then cut, since one person then moves rows of others.
-            ``reach=1`` is your word that the partition of a row depends on no other person; the
-            promise needs it. With trust="none" a person counts in each partition; see `reach`.
+        groups : dask array, series or data frame, optional
+            The person of each row; a frame (or an array) of several columns if it takes several
+            ids to tell persons apart, such as ``table[["site", "patient"]]``. The promise is then
+            about a person with all rows, who counts as their mean. With trust="aggregator" a person
+            with rows in several partitions counts with those of the first:
+            ``table.shuffle("patient")`` brings all of them together. Do so wherever rows were
+            counted and then cut, since one person then moves rows of others. Dask places a row by
+            the hash of its id, so let ids be texts or of the type Int64: in a column of integers of
+            NumPy or Arrow, one missing id changes the hashes of others. ``reach=1`` is your word
+            that the partition of a row depends on no other person; the promise needs it. With
+            trust="none" a person counts in each partition; see `reach`.
 
         Returns
         -------

@@ -33,7 +33,7 @@ from pairlearn.privacy.mechanisms.base import PublicSetting
 from pairlearn.privacy.mechanisms.sufficient_statistics import Weights, summed_on_grid
 from pairlearn.privacy.narrowing import Bins
 from pairlearn.privacy.noise import NoiseSource
-from pairlearn.privacy.records import person_keys, read_labels, read_table, read_users
+from pairlearn.privacy.records import person_keys, read_labels, read_persons, read_table
 from pairlearn.typing import Vector
 
 #: The least number of bytes of a key.
@@ -151,7 +151,7 @@ class _OfPrivateRows(Statistic):
                 'partial_state takes groups, the person of each row, if unit="person", and not '
                 f"else; got {'none' if groups is None else 'groups'} with unit={self.unit!r}."
             )
-        return None if groups is None else read_users(groups, n_rows)
+        return None if groups is None else read_persons(groups, n_rows)
 
 
 class ProtectedSums(_OfPrivateRows):
@@ -275,7 +275,7 @@ class PrivateSums(ProtectedSums):
     ) -> NDArray[np.int64]:
         signs = np.where(read_labels(y, self.labels, len(rows)) == 1, 1.0, -1.0)[order]
         V = (self.setting.to_standard(rows[order]) - self.centre) / self.radius
-        return summed_on_grid(V, signs, weights=self.weights, step=self.step, users=persons)
+        return summed_on_grid(V, signs, weights=self.weights, step=self.step, persons=persons)
 
     def _question(self) -> bytes:
         setting, weights = self.setting, self.weights
@@ -310,7 +310,7 @@ class BinSums(ProtectedSums):
 
     Examples
     --------
-    >>> bins = Bins(np.array([0]), np.array([0.0]), np.array([32.0]))
+    >>> bins = Bins(np.array([0]), np.array([0.0]), np.array([16.0]))
     >>> statistic = BinSums(bins, "replace", n_features=1, steps=4, scale=8)
     >>> states = [statistic.of_part(k).partial_state(np.array([[k + 0.5]])) for k in range(2)]
     >>> statistic.finish(statistic.merge_all(states)).total[:3]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-r"""The exact AUC of scores on many machines, with DeLong's standard error.
+r"""The exact AUC of scores on many machines, with the interval of `roc_auc_interval`.
 
 Each score goes to one range of scores. Pairs inside a range are counted there, and all positives of
 a range beat all negatives of lower ranges. The AUC is a ratio of whole numbers, so it is the same
@@ -131,7 +131,7 @@ def range_state(pieces: Sequence[Scored]) -> State:
 
 
 def exact_auc(states: Sequence[State], *, confidence: float = 0.95) -> AUCInterval:
-    """Return the AUC of all ranges with DeLong's interval; no interval for weights.
+    """Return the AUC of all ranges with its interval; no interval for weights.
 
     Parameters
     ----------

@@ -10,8 +10,8 @@ spread of the replicates contains the randomness of the sample and of the path.
   examples, which all replicates share, twice; reflected percentiles would count the randomness of
   the path twice.
 - AUC: every example is scored by the replicates that did not draw it, about 37 % of them, and the
-  AUC of these *out-of-bag* scores has DeLong's interval. It is the AUC on new examples; no example
-  is judged by a model that has seen it, and all of them judge.
+  AUC of these *out-of-bag* scores has the interval of `roc_auc_interval`. It is the AUC on new
+  examples; no example is judged by a model that has seen it, and all of them judge.
 - Differences: of two AUCs by the paired test on out-of-bag scores of the same examples; of
   coefficients, or any sum of them with weights, like coefficients.
 """

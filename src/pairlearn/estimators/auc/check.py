@@ -11,13 +11,12 @@ import numpy as np
 from pairlearn.estimators.auc.classifier import AUCClassifier
 from pairlearn.estimators.shared.solvers import SGD
 from pairlearn.losses import PairLoss, SquaredHinge
+from pairlearn.losses.slopes import STEP, JumpError, compare_slopes
 from pairlearn.solvers.exact.batch import ScoreLoss
 from pairlearn.solvers.top.objectives import Objective
 from pairlearn.typing import Mask, Vector
 from pairlearn.validation import check_generator, check_positive
 
-#: Step of the finite differences.
-_STEP = 1e-6
 #: Number of random scores: each costs two evaluations.
 _N_SCORES = 24
 #: Examples of the fits.
@@ -43,8 +42,10 @@ def check_objective(
 ) -> ObjectiveCheck:
     """Check an objective on random scores and by training with it.
 
-    On random scores, with and without ties and weights, each derivative must lie between the
-    differences of the value to the left and to the right. Multiplying all weights, or adding a
+    On random scores, with and without ties and weights, near each other and far apart, each
+    derivative must lie between the differences of the value to the left and to the right. So must
+    the slope along random lines, on both sides of the kinks that are found there. The value must
+    not jump. Multiplying all weights, or adding a
     number to all scores, must change nothing. Scores in the right order must cost less than scores
     in the reverse order, and the metric must be larger for them. If the objective says that it is
     convex, the middle of two score vectors must not cost more than their mean. Then
@@ -93,9 +94,14 @@ def check_objective(
     for one in objective.candidates:
         scores = rng.normal(size=_N_SCORES) + positive
         weight = rng.uniform(0.3, 2.0, _N_SCORES)
-        for given, own in ((scores, weight), (np.round(scores), None), (np.round(scores), weight)):
+        rounded = np.round(scores)
+        cases = [(scores, weight), (rounded, None), (rounded, weight)]
+        cases += [(factor * scores, weight) for factor in (0.05, 20.0)]
+        for given, own in cases:
             evaluate = one.of_scores(loss, positive, own)
             error = _gradient_error(one, evaluate, given)
+            if given is not rounded:
+                error = max(error, _line_error(one, evaluate, given, rng))
             if not error <= tolerance:
                 raise ValueError(
                     f"the gradient of {one!r} differs from the differences of its value by "
@@ -158,13 +164,38 @@ def _gradient_error(objective: Objective, evaluate: ScoreLoss, scores: Vector) -
     size, error = float(np.abs(gradient).max()), 0.0
     for k, slope in enumerate(gradient):
         step = np.zeros(len(scores))
-        step[k] = _STEP
-        left = (value - evaluate(scores - step)[0]) / _STEP
-        right = (evaluate(scores + step)[0] - value) / _STEP
+        step[k] = STEP
+        left = (value - evaluate(scores - step)[0]) / STEP
+        right = (evaluate(scores + step)[0] - value) / STEP
         error = max(error, min(left, right) - slope, slope - max(left, right))
     # The rounding error of the differences.
-    noise = 16.0 * float(np.finfo(float).eps) * abs(value) / _STEP
+    noise = 16.0 * float(np.finfo(float).eps) * abs(value) / STEP
     return max(float(error) - noise, 0.0) / max(size, noise)
+
+
+def _line_error(
+    objective: Objective, evaluate: ScoreLoss, scores: Vector, rng: np.random.Generator
+) -> float:
+    """Return the largest error of the slope along a random line, relative to the largest slope."""
+    direction = rng.normal(size=len(scores))
+
+    def value(places: Vector) -> Vector:
+        return np.array([evaluate(scores + t * direction)[0] for t in places])
+
+    def slope(places: Vector) -> Vector:
+        return np.array([evaluate(scores + t * direction)[1] @ direction for t in places])
+
+    try:
+        found = compare_slopes(
+            value, slope, np.linspace(-1.0, 1.0, 17), rng.uniform(-1.0, 1.0, 8), n_peaks=2
+        )
+    except JumpError as jump:
+        raise ValueError(
+            f"the value of {objective!r} jumps from {jump.before:.6g} to {jump.after:.6g} between "
+            "two scores that are equal up to 1e-8; it must be continuous."
+        ) from None
+    size = float(np.abs(found.slope).max())
+    return float(found.error.max()) / size if size > 0.0 else float(found.error.max())
 
 
 def _check_invariance(

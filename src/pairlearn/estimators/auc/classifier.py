@@ -77,8 +77,8 @@ class AUCClassifier(AUCStreams, ClassifierMixin, BaseEstimator):  # type: ignore
     solver : str or Solver, default="auto"
         "sgd" (`SGD`: the paper's algorithms), "exact" (`Exact`: the minimiser, for data in
         memory), "moments" (`Moments`: the square loss from class moments, in one pass), or a
-        solver of your own. "auto" is exact for few examples, moments for Fourier features, and
-        else descent; the guide "What auto does" has the rules.
+        solver of your own. "auto" is exact for few examples, moments for Fourier features and
+        streams, and else descent; the guide "What auto does" has the rules.
     scaling : "auto" or None, default="auto"
         "auto" divides each feature by its standard deviation, but at least by a tenth of its
         range, and leaves out constant ones. Coefficients are in the units of X; step sizes, radii
@@ -126,6 +126,9 @@ class AUCClassifier(AUCStreams, ClassifierMixin, BaseEstimator):  # type: ignore
         The loss that it minimised.
     step_size_, radius_, ridge_ : float or None
         The values used; None if the solver has no such value.
+    half_life_ : float
+        After how many further examples of a stream an example counts half; infinity if all count
+        alike, as they do in `fit`. Of more than two classes, the shortest of the pairs.
     choice_ : Choice or None
         The choices and all candidates, each with its worth on held-out training data and the
         standard error over the folds; None for a stream.
@@ -150,8 +153,9 @@ class AUCClassifier(AUCStreams, ClassifierMixin, BaseEstimator):  # type: ignore
     More than two classes have one score for each pair of classes, found in closed form by
     `MulticlassAUCClassifier`; parts that have no meaning there are refused. In descent,
     `sample_weight` multiplies gradients; an example of weight zero is in no pair, but in the path.
-    With a given ridge, a weight of k gives the coefficients of k copies of an example. Copies also
-    change how the folds are dealt by which settings are chosen, so "auto" may choose another ridge.
+    Settings are chosen by the weighted AUC of held-out examples. With a given ridge, a weight of k
+    gives the coefficients of k copies of an example. Copies also change how folds are dealt: one of
+    them may be held out while another is trained on. So "auto" may choose another ridge for copies.
 
     References
     ----------

@@ -22,6 +22,7 @@ from pairlearn.estimators.shared.solvers import (
 )
 from pairlearn.features import FeatureMap, Hats
 from pairlearn.losses import LOSSES, PairLoss
+from pairlearn.solvers.closed_form.block_stream import MOST_BY_MOMENTS
 from pairlearn.solvers.rows import Rows
 from pairlearn.solvers.top.objectives import OBJECTIVES, Objective
 from pairlearn.typing import Vector
@@ -126,16 +127,22 @@ class Composition:
         loss = self.loss or LOSSES.make("squared_hinge")
         return Exact() if is_exact(loss) and is_cheap(rows, y, loss) else SGD()
 
-    def of_stream(self, *, linear: bool) -> Solver:
-        """Return the solver of a stream: descent, and by default moments of mapped rows."""
+    def of_stream(self, n_outputs: int | None, *, going_on: bool = False) -> Solver:
+        """Return the solver of a stream: by default moments, or descent for many features.
+
+        `n_outputs` is the number of mapped features, None if the map is fitted to the first
+        examples. A stream that is `going_on` from a fit has no moments to go on from.
+        """
         if isinstance(self.solver, Exact) and not isinstance(self.solver, Moments):
             raise ValueError(
                 f'partial_fit needs solver="sgd", "moments" or "auto", got {self.solver!r}.'
             )
         if self.solver is not None:
             return self.solver
-        # One pass of descent is weak on mapped rows.
-        return Moments() if not linear and self.suits_moments else SGD()
+        fits = n_outputs is None or n_outputs <= MOST_BY_MOMENTS
+        if self.suits_moments and fits and not going_on:
+            return Moments()
+        return SGD(pairing="opposite") if self.objective.over_pairs else SGD()
 
     @property
     def ways(self) -> Mapping[type, Any]:

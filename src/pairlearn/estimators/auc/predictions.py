@@ -48,6 +48,7 @@ class AUCPredictions(Storable, ScoreDecisions):
     step_size_: float | None
     radius_: float
     ridge_: float | None
+    half_life_: float
     held_out_auc_: float | None
     n_steps_: int
     n_gradients_: int
@@ -67,6 +68,7 @@ class AUCPredictions(Storable, ScoreDecisions):
         "step_size": ArraySpec((), required=False, low=0.0),
         "radius": ArraySpec((), required=False, low=0.0),
         "ridge": ArraySpec((), required=False, low=0.0),
+        "half_life": ArraySpec((), required=False, low=0.0),
         "held_out_auc": ArraySpec((), required=False, low=0.0, high=1.0),
         "n_steps": ArraySpec((), ("int64",), low=0),
         "n_gradients": ArraySpec((), ("int64",), low=0),
@@ -192,7 +194,8 @@ class AUCPredictions(Storable, ScoreDecisions):
             setattr(self, f"{name}_", arrays[name].item())
         for name in ("step_size", "ridge", "held_out_auc"):
             setattr(self, f"{name}_", arrays[name].item() if name in arrays else None)
-        self.radius_ = arrays["radius"].item() if "radius" in arrays else np.inf
+        for name in ("radius", "half_life"):
+            setattr(self, f"{name}_", arrays[name].item() if name in arrays else np.inf)
         self.trace_ = Trace(n_steps=self.n_steps_, n_gradients=self.n_gradients_)
         self.data_fingerprint_ = record.provenance.get("data_fingerprint")
         if not many:

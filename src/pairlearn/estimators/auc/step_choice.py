@@ -18,8 +18,8 @@ import numpy as np
 
 from pairlearn.averaging import Averaging, DelayedByStepSize
 from pairlearn.estimators.shared.evidence import Choice, best_of
-from pairlearn.folds import Fold, deal, members_of, n_folds_of, splits_of
-from pairlearn.metrics import roc_auc
+from pairlearn.estimators.shared.weights import judged_auc, weighed_members
+from pairlearn.folds import Fold, deal, n_folds_of, splits_of
 from pairlearn.pairings import Pairing, PreviousExample
 from pairlearn.problem import Problem
 from pairlearn.schedules import Constant, Schedule
@@ -83,7 +83,7 @@ def choose(
     step_sizes: tuple[float, ...],
     radii: tuple[float, ...],
 ) -> Choice:
-    """Return the best of a grid by held-out AUC.
+    """Return the best of a grid by held-out AUC, with the weights of the examples.
 
     `n_steps` is the number of steps of the final run. If the grid is trained with fewer active
     pairs, the chosen constant step size is divided by the square root of their ratio: the optimal
@@ -91,7 +91,7 @@ def choose(
     """
     grid = [(step, radius) for step in step_sizes for radius in radii]
     rng, schedule = task.rng, parts[1]
-    folds = _hold_out(y, task.validation_fraction, rng)
+    folds = _hold_out(y, weight, task.validation_fraction, rng)
     aucs: list[list[float]] = [[] for _ in grid]
     n_active = n_steps * 2.0 * float(np.mean(y > 0)) * float(np.mean(y < 0))
     shrink = 1.0
@@ -110,9 +110,11 @@ def choose(
             example_weight=weight[train] if len(weight) else weight,
         )
         scores = rows.take(held).scores(solution.averages)
+        held_weight = weight[held] if len(weight) else weight
         for model, model_scores in enumerate(scores):
             lost = solution.diverged[model] or not np.isfinite(model_scores).all()
-            aucs[model].append(0.0 if lost else roc_auc(y[held], model_scores))
+            auc = 0.0 if lost else judged_auc(y[held], model_scores, held_weight)
+            aucs[model].append(auc)
     best = best_of(
         ({"step_size": step, "radius": radius}, (step, radius), found)
         for (step, radius), found in zip(grid, aucs, strict=True)
@@ -120,9 +122,9 @@ def choose(
     return Choice(*best.model, evidence=best.evidence, tried=best.tried)
 
 
-def _hold_out(y: Vector, fraction: float, rng: np.random.Generator) -> list[Fold]:
+def _hold_out(y: Vector, weight: Vector, fraction: float, rng: np.random.Generator) -> list[Fold]:
     """Return (train, held-out) index pairs: one, or all in turn when the rarer class is small."""
-    members = [rng.permutation(own) for own in members_of(y, (-1.0, 1.0))]
+    members = [rng.permutation(own) for own in weighed_members(y, weight)]
     # A sample within each class does not change the distribution of opposite pairs.
     members = [m[: _TRAIN_CAP + _SCORE_CAP] for m in members]
     sizes = [min(max(round(fraction * len(m)), 1), _SCORE_CAP) for m in members]

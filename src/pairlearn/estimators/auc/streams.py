@@ -75,6 +75,7 @@ class AUCStreams(AUCPredictions):
         self.trace_, self.advice_ = trace, fitted.advice
         self.step_size_, self.radius_ = choice.step_size, choice.radius
         self.ridge_, self.held_out_auc_ = choice.ridge, choice.auc
+        self.half_life_ = np.inf
         self.n_steps_, self.n_gradients_ = trace.n_steps, trace.n_gradients
         self.n_examples_, self.data_fingerprint_ = n_examples, fingerprint
         self._stream, self._restarted, self._known_scales = None, False, None
@@ -86,12 +87,18 @@ class AUCStreams(AUCPredictions):
         classes: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
-        """Learn from the next chunk of a stream, in order (Algorithm 2).
+        """Learn from the next chunk of a stream, in order.
 
-        After `fit` the stream goes on from its coefficients, with the step sizes and the average
-        of a stream of as many examples; `threshold_` and probabilities stay those of the fit until
-        30 examples of each class have come. More than two classes have a stream for each pair of
-        them.
+        By default the class moments of the stream are kept, with several half-lives, and the model
+        is that of the longest memory that is about as good as the best on recent examples
+        (`half_life_`). With more than 256 features, and with a loss other than the square, steps of
+        descent pair each example with the latest of the other class; ``solver="sgd"`` is the
+        paper's Algorithm 2. The result does not depend on the sizes of chunks.
+
+        After `fit` the stream is one of descent. It goes on from the coefficients, with the step
+        sizes and the average of a stream of as many examples; `threshold_` and probabilities stay
+        those of the fit until 30 examples of each class have come. More than two classes have a
+        stream for each pair of them.
 
         Parameters
         ----------
@@ -157,7 +164,7 @@ class AUCStreams(AUCPredictions):
             )
         if len(known) > 2 and parts is not None:
             check_decisions_between(self, len(known), parts)
-            parts.of_stream(linear=is_linear(self.features))
+            parts.of_stream(self._n_outputs(0))
         rows, labels = rows_and_labels(self, X, y, reset=first, minimum=1, finite=finite)
         if len(known) > 2:
             check_known(labels, known)
@@ -181,7 +188,7 @@ class AUCStreams(AUCPredictions):
     ) -> Any:
         """Return the stream of the solver, which continues the model if there is one."""
         linear = is_linear(self.features)
-        solver = solver or parts.of_stream(linear=linear)
+        solver = solver or parts.of_stream(self._n_outputs(n_features), going_on=not first)
         if parts.monotone:
             raise ValueError(
                 f"monotone={parts.monotone!r} is for fit: a stream cannot constrain "
@@ -218,6 +225,13 @@ class AUCStreams(AUCPredictions):
         )
         return solver.stream(task, n_features, before)
 
+    def _n_outputs(self, n_features: int) -> int | None:
+        """Return the number of mapped features, None if the map is not fitted."""
+        if is_linear(self.features):
+            return n_features
+        given = self.features
+        return given.n_outputs if isinstance(given, FeatureMap) and given.is_fitted else None
+
     def _map_of_stream(self, rows: Rows, y: Vector) -> FeatureMap:
         """Return the map fitted to the first examples of a stream."""
         rng = check_generator(copy.deepcopy(self.random_state))
@@ -241,6 +255,7 @@ class AUCStreams(AUCPredictions):
         self.solver_ = "sgd" if stream.kind == "top" else stream.kind
         self.loss_, self.choice_, self.advice_ = stream.loss, None, None
         self.data_fingerprint_ = self.ridge_ = self.held_out_auc_ = None
+        self.half_life_ = np.inf
         vars(self).update(stream.facts())
         publish(self, classes_=classes, **stream.published())
 
@@ -258,19 +273,22 @@ class AUCStreams(AUCPredictions):
 
     @one_at_a_time
     def restart_stream(self) -> None:
-        """Forget step sizes and average; the next chunk starts from the present coefficients."""
+        """Forget the past: the next chunk starts from the present coefficients.
+
+        Descent forgets step sizes and average, moments all but the weight of some 250 examples.
+        """
         stream = self._stream
         if isinstance(stream, PairStreams):
             stream.restart()
             return
-        if stream is not None and stream.kind != "sgd":
-            why = {
-                "moments": "by moments has no step sizes to start anew",
-                "top": "for the top of the list keeps a sample of all its past",
-            }[stream.kind]
+        if stream is not None and stream.kind == "top":
             raise ValueError(
-                f'a stream {why}; use solver="sgd" with objective="auc" to forget the past.'
+                "a stream for the top of the list keeps a sample of all its past; use "
+                'objective="auc" to forget the past.'
             )
+        if stream is not None and stream.kind == "moments":
+            stream.restart()
+            return
         if stream is not None:
             self._known_scales = stream.scales
         self._stream, self._restarted = None, True
@@ -300,7 +318,9 @@ class AUCStreams(AUCPredictions):
             streams.restore(restored_count(state, "n_examples"), state["class_pairs"])
             self._adopt_pairs(streams)
             return
-        solver = parts.of_stream(linear=is_linear(self.features))
+        solver = parts.of_stream(
+            self._n_outputs(self.n_features_in_), going_on="moments" not in state
+        )
         if ("moments" in state) != isinstance(solver, Moments) or (
             ("top" in state) == parts.objective.over_pairs
         ):
@@ -343,6 +363,7 @@ class AUCStreams(AUCPredictions):
         """Set the fitted attributes from the streams of pairs; the model is found when needed."""
         self._stream = streams
         self.step_size_, self.radius_, self.ridge_ = None, np.inf, None
+        self.half_life_ = streams.half_life
         self.solver_, self.loss_ = streams.solver, streams.loss
         self.choice_ = self.advice_ = self.data_fingerprint_ = None
         self.held_out_auc_, self.n_examples_ = streams.auc, streams.n_examples

@@ -73,7 +73,7 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
         or more gets a warning: at 1/n, publishing one random record would be allowed.
     bounds : tuple (lower, upper), PrivateBounds or "private"
         Public bounds of the features, each a number or one number for each feature. Required. The
-        default mechanism narrows bounds that turn out far too wide, with at most a tenth of mu^2;
+        default mechanism narrows bounds that turn out far too wide, with at most .15 of mu^2;
         ``CentredStatistics(narrow_bounds=False)`` keeps them as given. If they are unknown,
         `PrivateBounds` finds some inside a public range with a fifth of the budget, and "private"
         does so without a range; `privacy.planner.plan` says whether it pays.

@@ -36,7 +36,7 @@ from pairlearn.privacy.evaluation import private_roc_curve
 from pairlearn.privacy.mechanisms.base import PublicSetting
 from pairlearn.privacy.mechanisms.by_name import get_mechanism
 from pairlearn.privacy.mechanisms.localized_sgd import LocalizedPairSGD
-from pairlearn.privacy.narrowing import fewest_examples
+from pairlearn.privacy.narrowing import enough_in_a_bin, fewest_examples
 from pairlearn.privacy.quartiles import PrivateBounds
 from pairlearn.solvers.descent.localized import stage_sizes
 from pairlearn.typing import Vector
@@ -73,7 +73,7 @@ class FitEntry(Entry):
     def secret_draws(self) -> bool:  # type: ignore[override]
         """Whether the mechanism keeps its choice of examples secret."""
         chosen = getattr(self.estimator, "mechanism", None)
-        return chosen is not None and get_mechanism(chosen).secret_draws
+        return chosen is not None and get_mechanism(chosen, learns=None).secret_draws
 
     def pairs(self) -> Sequence[PublicNeighbours]:
         """Return neighbouring tables within the public bounds."""
@@ -111,7 +111,7 @@ class FitEntry(Entry):
             found.append(f"the certificate is about {certificate.unit}s ({certificate.neighbours})")
         mechanism = getattr(result, "mechanism", None)
         if isinstance(mechanism, str):
-            mechanism = get_mechanism(mechanism)
+            mechanism = get_mechanism(mechanism, learns=None)
         if isinstance(mechanism, LocalizedPairSGD) and certificate.releases:
             lower, upper = self.estimator.public_bounds(self.width)
             bounds = mechanism.bounds(
@@ -144,6 +144,7 @@ class NarrowingEntry(FitEntry):
     """`fit` on persons within bounds that are narrowed, because most of them lie close together."""
 
     share_of_runs = 0.3
+    adaptive = True
 
     def __init__(self, estimator: PrivateAUCClassifier, **size: Any) -> None:
         super().__init__(estimator, persons=True, name="fit with narrowed bounds", **size)
@@ -152,7 +153,7 @@ class NarrowingEntry(FitEntry):
         """Return also tables where one person would decide on the bounds, if there were no noise.
 
         Some persons lie in the middle and the others in two corners. One bin holds just enough of
-        them, seven tenths and one standard deviation of the noise, or just not enough.
+        them, or just not enough.
         """
         pairs, estimator = list(super().pairs()), self.estimator
         lower, upper = estimator.public_bounds(self.width)
@@ -162,7 +163,7 @@ class NarrowingEntry(FitEntry):
         person = np.arange(self.n)
         y = [estimator.labels[k % 2] for k in person]
         groups = [f"person {k}" for k in person]
-        enough = math.ceil(0.7 * self.n + 0.1 * fewest)
+        enough = math.ceil(enough_in_a_bin(self.n, fewest))
         for m in range(enough - 2, min(enough + 3, self.n)):
             X = np.where(person[:, None] % 2 == 0, lower, upper)
             X[:m] = 0.5 * (lower + upper)

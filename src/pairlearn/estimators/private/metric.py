@@ -18,8 +18,10 @@ from pairlearn.estimators.shared.storage import register_storable
 from pairlearn.models.record import ModelFileError, ModelRecord
 from pairlearn.models.registry import ArraySpec
 from pairlearn.privacy.accounting.ledger import PrivacyLedger
-from pairlearn.privacy.mechanisms.base import certify
+from pairlearn.privacy.mechanisms.base import Mechanism, certify
+from pairlearn.privacy.mechanisms.by_name import get_mechanism
 from pairlearn.privacy.mechanisms.metric_gradient import MetricGradient
+from pairlearn.privacy.mechanisms.noisy_sgd import NoisyMetricSGD
 from pairlearn.privacy.quartiles import PrivateBounds
 from pairlearn.privacy.records import check_public_labels, read_labels
 from pairlearn.scores import MahalanobisScore
@@ -46,7 +48,7 @@ class PrivateMetricLearner(
     All public facts are arguments. Values outside `bounds` are clipped, NaN becomes the middle of
     the bounds, and an example whose label is not in `labels` is ignored. No message and no
     attribute depends on the data except through the noise. Time grows as the square of the number
-    of examples.
+    of examples; with mechanism="noisy_metric_sgd" in proportion to it.
 
     Parameters
     ----------
@@ -62,8 +64,13 @@ class PrivateMetricLearner(
     labels : tuple, default=(0, 1)
         All labels, public. Pairs of different labels have weight 1/(K - 1) for K labels, so that
         near and far pairs balance for classes of equal size.
+    mechanism : str or Mechanism, default="metric_gradient"
+        How to learn: "metric_gradient" descends on all pairs, "noisy_metric_sgd" lets each example
+        meet a few others in each pass (`privacy.NoisyMetricSGD`). An object has constants and
+        weights of its own.
     n_steps : int, default=1
-        Number of noisy gradients; more than one pays when noise is small.
+        For mechanism="metric_gradient", as are `clip` and `bias`: the number of noisy gradients;
+        more than one pays when noise is small.
     clip : float, default=0.8
         Length to which differences of examples are clipped, in units of sqrt(d) standard units.
     bias : float, default=1.0
@@ -127,6 +134,7 @@ class PrivateMetricLearner(
         bounds: tuple[ArrayLike, ArrayLike] | PrivateBounds | str | None = None,
         levels: ArrayLike | None = None,
         labels: tuple[Any, ...] = (0, 1),
+        mechanism: str | Mechanism = "metric_gradient",
         n_steps: int = 1,
         clip: float = 0.8,
         bias: float = 1.0,
@@ -139,8 +147,10 @@ class PrivateMetricLearner(
         self.epsilon, self.delta, self.bounds, self.levels = epsilon, delta, bounds, levels
         self.labels, self.n_steps, self.clip, self.bias = labels, n_steps, clip, bias
         self.neighbours, self.n_examples, self.secure = neighbours, n_examples, secure
+        self.mechanism = mechanism
         self.random_state, self.ledger = random_state, ledger
 
+    _not_stored = (*PrivateMixin._not_stored, "mechanism")
     _arrays: ClassVar[Mapping[str, ArraySpec]] = {
         "components": ArraySpec(("n_features", "n_features")),
         "lower": ArraySpec(("n_features",)),
@@ -160,11 +170,10 @@ class PrivateMetricLearner(
     def _unpack(self, record: ModelRecord) -> None:
         arrays = record.arrays
         self.certificate_ = self._certificate_of(record)
-        if self.certificate_.mechanism != MetricGradient.name:
-            raise ModelFileError(
-                f"a metric is learned by {MetricGradient.name!r}, but its certificate names "
-                f"{self.certificate_.mechanism[:60]!r}."
-            )
+        try:
+            self.mechanism = get_mechanism(self.certificate_.mechanism, learns="metric").name
+        except ValueError as error:
+            raise ModelFileError(f"its certificate cannot be read: {str(error)[:300]}") from None
         self.bounds = (arrays["lower"].copy(), arrays["upper"].copy())
         self.bounds_ = np.stack(self.bounds)
         self.components_ = arrays["components"].copy()
@@ -206,16 +215,22 @@ class PrivateMetricLearner(
         self._n_features_out = len(self.components_)
         return self
 
-    def _mechanism(self) -> MetricGradient:
+    def _mechanism(self) -> Mechanism:
         labels = tuple(self.labels)
         if len(check_public_labels(labels)) < 2:
             raise ValueError(f"labels must be two or more different labels, got {self.labels!r}.")
-        return MetricGradient(
-            n_steps=self.n_steps,
-            clip=self.clip,
-            bias=self.bias,
-            different_weight=1.0 / (len(labels) - 1),
-        )
+        own, balanced = (self.n_steps, self.clip, self.bias), 1.0 / (len(labels) - 1)
+        if self.mechanism == MetricGradient.name:
+            return MetricGradient(*own, different_weight=balanced)
+        if own != (1, 0.8, 1.0):
+            raise ValueError(
+                "n_steps, clip and bias belong to mechanism='metric_gradient', got "
+                f"n_steps={own[0]!r}, clip={own[1]!r}, bias={own[2]!r}; leave them out, and give "
+                f"the constants in an object, such as {NoisyMetricSGD.__name__}(n_passes=8)."
+            )
+        if self.mechanism == NoisyMetricSGD.name:
+            return NoisyMetricSGD(different_weight=balanced)
+        return get_mechanism(self.mechanism, learns="metric")
 
     def _codes(self, y: ArrayLike, n: int) -> Vector:
         """Return the position of each label among the public ones, NaN for any other."""

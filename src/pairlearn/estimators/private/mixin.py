@@ -23,7 +23,7 @@ from pairlearn.privacy.narrowing import ask_table, narrowed
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.privacy.public_maps import map_publicly, mapped_setting
 from pairlearn.privacy.quartiles import PrivateBounds, find_bounds
-from pairlearn.privacy.records import read_table, read_users
+from pairlearn.privacy.records import read_persons, read_table
 from pairlearn.typing import Vector
 from pairlearn.validation import check_count, warn_caller
 
@@ -110,7 +110,7 @@ class PrivateMixin(Storable):
                     f"{mechanism.name} protects single rows and takes no groups; use the "
                     "mechanism 'statistics', or combine the rows of each person into one."
                 )
-            options["users"] = read_users(groups, len(rows))
+            options["users"] = read_persons(groups, len(rows))
             n_units = int(options["users"].max(initial=-1)) + 1
         setting = self._setting(self._public_number(n_units), rows.shape[1])
         noise = NoiseSource.made_from(self.random_state, secure=self.secure)
@@ -191,7 +191,7 @@ class PrivateMixin(Storable):
             neighbours=setting.neighbours,
             noise=noise,
             n_examples=setting.n_examples,
-            users=users,
+            persons=users,
         )
         return setting.within(lower, upper, budget=setting.mu), releases
 

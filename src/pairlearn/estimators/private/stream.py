@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from pairlearn.restored import restored_array, restored_count, restored_number
 from pairlearn.solvers.turns import one_at_a_time
 from pairlearn.typing import Vector
 
-_FORMAT = 1
+_FORMAT = 2
 
 
 class PrivateAUCStream(PrivateRunning):
@@ -72,6 +73,8 @@ class PrivateAUCStream(PrivateRunning):
     ----------
     coef_, intercept_, classes_, bounds_, certificate_, n_features_in_
         As for `PrivateAUCClassifier`, after the release.
+    n_seen : int
+        Examples of the unfinished stream; after `load_checkpoint`, where to go on.
 
     Examples
     --------
@@ -136,6 +139,11 @@ class PrivateAUCStream(PrivateRunning):
         if value is not None:
             raise ValueError("a pass uses differences of examples; it has no public centre.")
 
+    @property
+    def n_seen(self) -> int:
+        """Examples that the unfinished stream has learned, 0 if there is none; secret, too."""
+        return 0 if self._state is None else int(self._state.n_seen)
+
     def to_record(self, provenance: Mapping[str, Any] | None = None) -> ModelRecord:
         """Return the released model as `Storable.to_record` does; refuse an unfinished stream."""
         if self._state is not None:
@@ -181,17 +189,36 @@ class PrivateAUCStream(PrivateRunning):
             "feature_names": None if names is None else names.tolist(),
         }
         with atomic_open(path, secret=True) as file:
-            file.write(json.dumps(plain).encode())
+            file.write(json.dumps({**plain, "sha256": _checksum(plain)}).encode())
 
     @one_at_a_time
     def load_checkpoint(self, path: str | os.PathLike[str]) -> PrivateAUCStream:
-        """Continue from a file of `save_checkpoint`; all public arguments must be the same."""
+        """Continue from a file of `save_checkpoint`; all public arguments must be the same.
+
+        `n_seen` then tells where the stream stands: an example that is learned twice would break
+        the guarantee.
+
+        Parameters
+        ----------
+        path : path
+            The file.
+
+        Returns
+        -------
+        PrivateAUCStream
+            Itself.
+        """
         try:
             plain = json.loads(Path(path).read_text(encoding="utf-8"))
         except (ValueError, RecursionError):
             plain = None
         if not isinstance(plain, dict) or plain.get("format") != _FORMAT:
             raise ValueError(f"{os.fspath(path)!r} is not a checkpoint of a private stream.")
+        if plain.pop("sha256", None) != _checksum(plain):
+            raise ValueError(
+                f"{os.fspath(path)!r} is damaged: its checksum is wrong. Take an older copy of it, "
+                "or learn the stream from its beginning."
+            )
         w = _restored(plain, "w", None)
         setting = self._setting(self._most_examples(), len(w))
         if plain.get("public") != self._public(setting):
@@ -232,6 +259,11 @@ class PrivateAUCStream(PrivateRunning):
 
     def _released(self, setting: PublicSetting, noise: NoiseSource) -> PrivateFit:
         return self._learner().finish(self._state, setting=setting, noise=noise)
+
+
+def _checksum(plain: Mapping[str, Any]) -> str:
+    """Return the SHA-256 of a checkpoint; a file that was damaged has another."""
+    return sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
 
 
 def _restored(plain: Mapping[str, Any], name: str, width: int | None) -> Vector:

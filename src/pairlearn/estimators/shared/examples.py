@@ -88,6 +88,11 @@ def validate_data(model: Any, X: Any, *y: Any, **rules: Any) -> Any:
     # Examples with labels become rows afterwards, and are checked there.
     if is_sparse(X) and not (y and getattr(X, "format", None) == "csr"):
         check_sparse(X)
+    if is_sparse(X) and not rules.get("accept_sparse"):
+        raise TypeError(
+            f"{type(model).__name__} takes dense examples, got a sparse matrix of shape {X.shape}; "
+            "pass X.toarray(), or reduce the dimension first (scikit-learn's TruncatedSVD)."
+        )
     try:
         # scikit-learn looks for infinity by a sum, which may overflow for huge finite values.
         with np.errstate(over="ignore", invalid="ignore"):

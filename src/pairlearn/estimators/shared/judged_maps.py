@@ -10,17 +10,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.estimators.shared.evidence import JudgedFeatures, best_of
+from pairlearn.estimators.shared.weights import judged_auc, weighed_members
 from pairlearn.features import FeatureMap
-from pairlearn.folds import deal, members_of, n_folds_of
-from pairlearn.metrics import compare_auc, roc_auc
-from pairlearn.solvers.closed_form.mapped_moments import MappedMoments, RidgeProblem, score_mapped
+from pairlearn.folds import deal, n_folds_of
+from pairlearn.metrics import compare_auc
+from pairlearn.solvers.closed_form.mapped_moments import (
+    MappedMoments,
+    RidgeProblem,
+    ridges_for,
+    score_mapped,
+)
 from pairlearn.solvers.rows import Rows
-from pairlearn.typing import Vector
+from pairlearn.typing import Mask, Vector
 
-#: Ridges from strong to weak, for mapped features of mean variance 1.
-_RIDGES = (1.0, 0.1, 0.01, 1e-3, 1e-4)
-#: Maps of more features skip the weakest ridge: single precision does not suffice for it.
-_WIDE = 512
 #: With fewer examples of the rarer class all folds are held out in turn.
 FEW = 200
 #: With fewer examples of the rarer class, and fewer than `_SMALL` in all, three folds are.
@@ -30,10 +32,13 @@ _SMALL = 3_000
 
 
 def deal_held_out(
-    y: Vector, fraction: float, rng: np.random.Generator
+    y: Vector, weight: Vector, fraction: float, rng: np.random.Generator
 ) -> tuple[NDArray[np.int64], int]:
-    """Return the fold of each example, dealt within classes, and the number of held-out folds."""
-    members = members_of(y, (-1.0, 1.0))
+    """Return the fold of each example, dealt within classes, and the number of held-out folds.
+
+    An example of weight zero is in no fold (-1).
+    """
+    members = weighed_members(y, weight)
     rarer = min(map(len, members))
     n_folds = n_folds_of(fraction, rarer)
     held = n_folds if rarer < FEW else min(3, n_folds) if rarer < _SOME and len(y) < _SMALL else 1
@@ -90,7 +95,8 @@ class HeldOutMap:
             W = np.stack([_solved(problem, moments, ridge, signs, scaled) for ridge in ridges], 1)
             found = score_mapped(features, rows.take(held), W, dtype=np.float32).T
             for r, scores in enumerate(found):
-                aucs[r].append(roc_auc(y[held], scores))
+                own = weight[held] if len(weight) else weight
+                aucs[r].append(judged_auc(y[held], scores, own))
                 # Ranks within a fold: scores of different models are not comparable.
                 self.scores[r, held] = np.unique(scores, return_inverse=True)[1] / len(held)
         judged = best_of(({"ridge": ridge}, r, aucs[r]) for r, ridge in enumerate(ridges))
@@ -132,11 +138,6 @@ def _solved(
         return np.asarray(moments.problem(scaled=scaled).solve(ridge, signs=signs))
 
 
-def ridges_for(features: FeatureMap) -> tuple[float, ...]:
-    """Return the ridges to try, from strong to weak."""
-    return _RIDGES if features.n_outputs <= _WIDE else _RIDGES[:-1]
-
-
 def judge_maps(
     maps: Mapping[str, FeatureMap],
     rows: Rows,
@@ -147,14 +148,14 @@ def judge_maps(
     rng: np.random.Generator,
 ) -> tuple[list[JudgedFeatures], dict[str, HeldOutMap]]:
     """Return the worth of each map on the same held-out examples, and its moments."""
-    fold, n_held = deal_held_out(y, validation_fraction, rng)
+    fold, n_held = deal_held_out(y, weight, validation_fraction, rng)
     found = {name: HeldOutMap(one, rows, y, weight, fold, n_held) for name, one in maps.items()}
     best = max(found.values(), key=lambda one: one.auc)
     return [
         JudgedFeatures(
             name,
             one.auc,
-            0.0 if one is best else _error_of_difference(y, one, best),
+            0.0 if one is best else _error_of_difference(y, weight, one, best),
             one.ridge,
             one.features.n_outputs,
         )
@@ -162,9 +163,39 @@ def judge_maps(
     ], found
 
 
-def _error_of_difference(y: Vector, one: HeldOutMap, other: HeldOutMap) -> float:
+def _error_of_difference(y: Vector, weight: Vector, one: HeldOutMap, other: HeldOutMap) -> float:
     a, b = one.scores[one.best], other.scores[other.best]
     seen = np.isfinite(a)
-    error = compare_auc(y[seen], a[seen], b[seen]).standard_error
+    if len(weight):
+        error = weighted_error(y[seen] > 0, weight[seen], a[seen], b[seen])
+    else:
+        error = compare_auc(y[seen], a[seen], b[seen]).standard_error
     # One example of a class tells nothing about the error: then the simpler map is as good.
     return float(error) if np.isfinite(error) else np.inf
+
+
+def weighted_error(positive: Mask, weight: Vector, a: Vector, b: Vector) -> float:
+    """Return DeLong's standard error of the difference of two weighted AUCs.
+
+    With p the weights of a class divided by their sum, and D the difference of the placements of
+    its examples by both scores (the weighted share of the other class that an example beats, or
+    that beats it), the class adds n / (n - 1) sum p^2 (D - sum p D)^2. With equal weights this is
+    the error of `compare_auc`.
+    """
+    variance = 0.0
+    for own in (positive, ~positive):
+        n = int(np.count_nonzero(own))
+        if n < 2:
+            return np.nan
+        p = weight[own] / weight[own].sum()
+        gain = _placements(own, weight, a) - _placements(own, weight, b)
+        variance += n / (n - 1) * float((p**2 * (gain - p @ gain) ** 2).sum())
+    return float(np.sqrt(variance))
+
+
+def _placements(own: Mask, weight: Vector, scores: Vector) -> Vector:
+    """Return the weighted share of the others below each own score; half of those equal to it."""
+    values, places = np.unique(scores, return_inverse=True)
+    mass = np.bincount(places[~own], weight[~own], len(values))
+    below = np.cumsum(mass) - 0.5 * mass
+    return np.asarray(below[places[own]] / mass.sum())

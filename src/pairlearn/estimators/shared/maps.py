@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from pairlearn.estimators.shared.evidence import MOST_FEATURES, FeatureChoice
 from pairlearn.estimators.shared.judged_maps import FEW, HeldOutMap, judge_maps
+from pairlearn.estimators.shared.weights import weighed_members
 from pairlearn.features import MAPS, FeatureMap, Hats, Identity, RandomFourier
-from pairlearn.folds import members_of
 from pairlearn.solvers.closed_form.mapped_moments import block_of
 from pairlearn.solvers.rows import Rows
 from pairlearn.typing import Vector
@@ -124,7 +124,7 @@ def choose_features(
         part = np.concatenate(
             [
                 own[: max(_TRIAL_ROWS * len(own) // len(y), FEW)]
-                for own in map(rng.permutation, members_of(y, (-1.0, 1.0)))
+                for own in map(rng.permutation, weighed_members(y, weight))
             ]
         )
         few = rows.take(part)

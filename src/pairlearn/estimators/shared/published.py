@@ -31,9 +31,12 @@ def _record(model: Any) -> Mapping[str, Any]:
 
 def published(model: Any) -> Mapping[str, Any]:
     """Return the current record, for reading only."""
-    if _record(model).get(DEFERRED):
+    record = _record(model)
+    # Another thread may learn the next chunk between finishing and reading.
+    while record.get(DEFERRED):
         model.finish_stream()
-    return _record(model)
+        record = _record(model)
+    return record
 
 
 class Attribute:

@@ -21,6 +21,7 @@ from pairlearn.losses import PairLoss
 from pairlearn.pairings import Pairing
 from pairlearn.register import Part, Register
 from pairlearn.schedules import SCHEDULES, Schedule
+from pairlearn.solvers.closed_form.memories import half_lives_for
 from pairlearn.solvers.rows import Rows
 from pairlearn.solvers.solution import Trace
 from pairlearn.solvers.two_classes import n_steps_of
@@ -195,8 +196,8 @@ class SGD(Solver):
         "constant" (the default on stored examples), "inverse_sqrt" (the default on a stream, whose
         length is not known), "inverse_time", or a schedule, whose scale the step size multiplies.
     averaging : str or Averaging, default="step_size"
-        "step_size" (the paper's average), "linear", "undelayed", "uniform", "tail", "last", or a
-        rule.
+        "step_size" (the paper's average), "past_buffer" (the same with the delay that a "fifo"
+        buffer needs), "linear", "undelayed", "uniform", "tail", "last", or a rule.
     pairing : str or Pairing, default="previous"
         Whom an example meets: "previous", "shuffled" (the previous one, in random passes),
         "random" (uniform pairs), "fifo", "opposite" (the latest of the other class), "reservoir",
@@ -299,14 +300,33 @@ class Moments(Exact):
         held-out examples.
     max_memory : float, default=2**30
         Bytes that the tables of moments may take.
+    memory : float or "auto", default="auto"
+        How long a stream remembers, as a half-life in examples: an example counts half as much
+        once this many have followed. Infinity remembers everything. "auto" keeps several
+        half-lives side by side and takes the longest that is as good as the best on recent
+        examples, each scored before it is learned; a stream that does not change loses nothing.
+        `fit` weighs all rows alike, and takes no number.
 
     Examples
     --------
     >>> Moments().given_ridge is None
     True
+    >>> Moments().half_lives(22), Moments(memory=500).half_lives(22)
+    ((inf, 4000.0, 1000.0, 250.0), (500.0,))
     """
 
+    memory: float | str = "auto"
+
     maps_rows = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        given_number("memory", self.memory, or_infinite=True)
+
+    def half_lives(self, n_features: int) -> tuple[float, ...]:
+        """Return the half-lives that a stream of mapped rows keeps, the longest first."""
+        given = given_number("memory", self.memory, or_infinite=True)
+        return half_lives_for(n_features, given, self.max_memory)
 
 
 def step_and_radius(solver: SGD, owner: str) -> tuple[float | None, float]:

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pairlearn.folds import members_of
+from pairlearn.metrics import roc_auc
 from pairlearn.typing import Mask, Vector
 from pairlearn.validation import check_weights
 
@@ -15,6 +17,8 @@ from pairlearn.validation import check_weights
 _SMALLEST = 1e-100
 #: The largest allowed weight: sums of products of two weights must not overflow.
 _LARGEST = 1e100
+#: The digits of a weighted AUC by which settings are compared.
+_DIGITS = 12
 
 
 def weigh(sample_weight: ArrayLike | None, n: int) -> tuple[NDArray[np.int64] | None, Vector]:
@@ -84,6 +88,25 @@ def opposite_pair_weights(weight: Vector, positive: Mask, classes: NDArray[Any])
             "both classes need a positive sample_weight and class_weight."
         )
     return np.asarray(weight / np.sqrt(means[0] * means[1]))
+
+
+def weighed_members(y: Vector, weight: Vector) -> list[NDArray[np.int64]]:
+    """Return the positions of negatives and of positives that have a weight.
+
+    Folds are dealt from them: a fold of examples without weight has no AUC. `weight` may be empty.
+    """
+    seen = y if not len(weight) else np.where(weight > 0, y, 0.0)
+    return members_of(seen, (-1.0, 1.0))
+
+
+def judged_auc(y: Vector, scores: Vector, weight: Vector) -> float:
+    """Return the AUC by which settings are compared; `weight` may be empty.
+
+    With weights it is rounded, so that their rounding errors do not decide between equals.
+    """
+    if not len(weight):
+        return roc_auc(y, scores)
+    return round(roc_auc(y, scores, sample_weight=weight), _DIGITS)
 
 
 def representatives(weight: Vector) -> slice | NDArray[np.int64]:

@@ -93,6 +93,10 @@ def _check_result(row: Mapping[str, Any]) -> None:
                 raise TypeError(f"a result has {name}={str(row[name])[:40]!r}")
 
 
+#: How the names of SQLite's errors begin that are about the disk.
+_DISK = ("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_READONLY", "SQLITE_CANTOPEN")
+
+
 def _said(error: Exception) -> str:
     """Return the text of an error on one line; it may quote the damaged file."""
     return " ".join(str(error).split())[:200]
@@ -129,6 +133,7 @@ class Store:
             self._lock.execute("BEGIN EXCLUSIVE")
         except sqlite3.OperationalError as error:
             self._lock.close()
+            self._refuse_disk(error)
             raise StoreError(
                 f"another run is writing to {self.path}; wait for it or name another store."
             ) from error
@@ -160,6 +165,7 @@ class Store:
                 self._db.execute(f"PRAGMA user_version = {_VERSION}")
         except (sqlite3.DatabaseError, ValueError) as error:  # ValueError: texts that are not UTF-8
             self.close()
+            self._refuse_disk(error)
             raise StoreError(
                 f"{self.path} is not a store of results ({_said(error)}); name another file."
             ) from error
@@ -250,7 +256,16 @@ class Store:
         try:
             yield
         except (sqlite3.Error, ValueError, TypeError, KeyError, RecursionError) as error:
+            self._refuse_disk(error)
             raise StoreError(
                 f"{self.path} cannot be used ({type(error).__name__}: {_said(error)}); it is "
-                "damaged or its disk is full. Put back a copy, or name another store."
+                "damaged. Put back a copy, or name another store."
+            ) from error
+
+    def _refuse_disk(self, error: Exception) -> None:
+        """Raise an error with the cure if not the file but its disk is to blame."""
+        if getattr(error, "sqlite_errorname", "").startswith(_DISK):
+            raise StoreError(
+                f"{self.path} cannot be written ({_said(error)}); free space, look at the "
+                "permissions, or name another store."
             ) from error

@@ -23,6 +23,8 @@ from pairlearn.experiments.report.page import Figure, Part, Table, Text
 
 #: With `quick`, a data set has at most this many examples ...
 QUICK_EXAMPLES = 2_000
+#: ... which hold at most this many numbers, since tuning on wide rows takes minutes ...
+QUICK_NUMBERS = 400_000
 #: ... and at most this many splits.
 QUICK_SPLITS = 2
 
@@ -31,8 +33,9 @@ QUICK_SPLITS = 2
 class Settings:
     """Settings of a reproduction; `compare` describes most of them.
 
-    `quick` takes at most 2,000 examples of each data set and 2 splits: a look, not a result.
-    `datasets` are taken instead of the paper's, and only these `methods`.
+    `quick` takes at most 2,000 examples of each data set (fewer of wide rows) and 2 splits: a look,
+    not a result. `datasets` are taken instead of the paper's, and only these `methods`. `tell` gets
+    a line as soon as there is something to say.
     """
 
     store: Path
@@ -45,6 +48,12 @@ class Settings:
     methods: tuple[str, ...] = ()
     command: str = ""
     progress: Callable[[int, int, str], None] | None = field(default=None, compare=False)
+    tell: Callable[[str], None] | None = field(default=None, compare=False)
+
+    def say(self, line: str) -> None:
+        """Pass a line to `tell`, if somebody listens."""
+        if self.tell is not None:
+            self.tell(line)
 
     def splits(self, usual: int) -> int:
         """Return the number of splits; `usual` is that of the table or figure."""
@@ -80,6 +89,7 @@ class Shelf:
                     data = load(name)
                 except DataError as error:
                     self.missing[name] = str(error)
+                    self._settings.say(f"missing: {name}: {error}")
                 else:
                     self._loaded[name] = _at_most(data) if self._settings.quick else data
             if name in self._loaded:
@@ -89,9 +99,10 @@ class Shelf:
 
 def _at_most(data: Dataset) -> Dataset:
     """Return a random part of a large data set, with a digest of its own."""
-    if data.n <= QUICK_EXAMPLES:
+    count = min(QUICK_EXAMPLES, max(QUICK_NUMBERS // data.X.shape[1], 200))
+    if data.n <= count:
         return data
-    rows = np.sort(np.random.default_rng(0).choice(data.n, QUICK_EXAMPLES, replace=False))
+    rows = np.sort(np.random.default_rng(0).choice(data.n, count, replace=False))
     digest = hashlib.sha256(data.sha256.encode() + rows.tobytes()).hexdigest()
     return replace(data, X=data.X[rows], y=data.y[rows], sha256=digest)
 

@@ -19,8 +19,10 @@ _PAGE = """\
 **From whom.** From anybody who sees what is published, even if he or she knows the program, all \
 public facts and everybody else's data, and computes without limit.
 
+**Who is trusted.** {trusted}
+
 **What is published.** The model file: the numbers of the model and its certificate. {published}\
-No training score, no count, no smallest or largest value leaves the data.
+No training score, no count, no smallest or largest value leaves the data without noise.
 
 **The numbers.** epsilon = {epsilon}, delta = {delta}. {relation}
 
@@ -82,7 +84,11 @@ def promise_page(certificate: Certificate | None = None) -> str:
             "by a factor of at most e^epsilon: 1.1 at epsilon 0.1, 2.7 at 1, 20 at 3. For example, "
             "somebody who knows everybody else's data gives one chance in 100 to Anna's illness. "
             "After seeing the model it is at most 2.7 in 100 at epsilon 1, and 17 in 100 at 3. "
-            "With probability delta even that may fail.",
+            "With probability delta even that may fail. Where one row is protected, this is for a "
+            "person with one row; one with more has less of it.",
+            trusted="[ ] Whoever runs the program, on one machine. [ ] On a cluster, also whoever "
+            "adds up the answers of its parts. [ ] On a cluster, nobody but the holders of the "
+            "parts.",
             public=["bounds of each feature", "labels", "number of examples or of persons",
                     "names and number of features", "settings"],
         )  # fmt: skip
@@ -102,18 +108,34 @@ def promise_page(certificate: Certificate | None = None) -> str:
             f"{factor / (0.99 + 0.01 * factor):.2g} in 100. With probability delta even that may "
             "fail."
         )
+        if who == "example":
+            meaning += " This is for a person with one row; one with more has less of it."
+    facts = dict(certificate.public)
+    trusted = "Whoever runs the program, on one machine: there the data and the noise can be seen."
+    if "trust" in facts:
+        trusted = (
+            "The holders of the data, and whoever starts the program, to start this one and no "
+            f"other. Beyond them, {facts.pop('trust')}."
+        )
+        facts.pop("fit", None)  # Nobody needs to vouch for the number of a fit.
+    published = (
+        f"They come from {sum(release.dimension for release in certificate.releases)} noisy "
+        "numbers. "
+    )
+    if "releases" in facts:
+        published += "All models of the stream count together. "
     exact = "" if certificate.secure else "; FLOATING POINT, which betrays the last bits"
     return _page(
         unit="One person with all rows."
         if who == "person"
         else "One example: one row of the table.",
-        published=f"They come from {sum(release.dimension for release in certificate.releases)} "
-        "noisy numbers. ",
+        trusted=trusted,
+        published=published,
         epsilon=f"{certificate.epsilon:g}",
         delta=f"{certificate.delta:g}",
         relation=certificate.statement().splitlines()[0],
         meaning=meaning,
-        public=[f"{name}: {what}" for name, what in certificate.public.items()],
+        public=[f"{name}: {what}" for name, what in facts.items()],
         accounting="see above" if problems else "they add up",
         noise=f"{certificate.generator}{exact}",
     )

@@ -27,13 +27,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.privacy.accounting.gaussian import epsilon_of_mu
-from pairlearn.privacy.audit.noise_check import NoiseCheck, Recorded, Replayed
-from pairlearn.privacy.audit.replay import (
-    Neighbours,
-    RecordingSource,
-    ReplayingSource,
-    worst_case_neighbours,
-)
+from pairlearn.privacy.audit.noise_check import NoiseCheck
+from pairlearn.privacy.audit.replay import Neighbours, worst_case_neighbours
+from pairlearn.privacy.audit.tape import Tape, recorded, replayed
 from pairlearn.privacy.mechanisms.base import Mechanism, PrivateFit, PublicSetting
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.typing import Vector
@@ -308,27 +304,30 @@ class _Runs:
     noise: NoiseCheck = field(default_factory=NoiseCheck)
     claimed: float | None = None
 
-    def fit(self, world: int, noise: Any) -> PrivateFit:
+    def fit(self, world: int, noise: NoiseSource) -> PrivateFit:
         pair = self.pair
         data = (pair.other, pair.other_signs) if world else (pair.Z, pair.signs)
         return self.mechanism.fit(*data, setting=self.setting, noise=noise)
 
-    def recorded(self, world: int) -> Iterator[RecordingSource]:
-        """Yield the record of each run on a data set."""
+    def recorded(self, world: int) -> Iterator[tuple[Tape, NoiseSource]]:
+        """Yield the record of each run on a data set, and its source of noise."""
         for i in range(self.n_runs):
-            record = RecordingSource(self.maker(world * self.n_runs + i))
-            self.claimed = self.fit(world, record).mu
+            noise = self.maker(world * self.n_runs + i)
+            with recorded() as record:
+                self.claimed = self.fit(world, noise).mu
             self.noise.add(record)
-            yield record
+            yield record, noise
 
 
 def _log_ratios(runs: _Runs) -> Vector:
     """Return the log-likelihood ratios of all releases of each run."""
     values = np.empty((2, runs.n_runs))
-    for world, sign in enumerate((1.0, -1.0)):
-        for i, record in enumerate(runs.recorded(world)):
-            replay = ReplayingSource(record)
-            runs.fit(1 - world, replay)
+    there = runs.pair.moved
+    back = None if there is None else np.argsort(there)
+    for world, (sign, rows) in enumerate(((1.0, there), (-1.0, back))):
+        for i, (record, noise) in enumerate(runs.recorded(world)):
+            with replayed(record.outputs, record.draws, rows=rows) as replay:
+                runs.fit(1 - world, noise)
             values[world, i] = sign * log_likelihood_ratio(record, replay)
     return values
 
@@ -342,7 +341,7 @@ def _projections(runs: _Runs) -> Vector:
     outputs: list[list[Vector]] = [[], []]
     scales: list[float] = []
     for world, found in enumerate(outputs):
-        for record in runs.recorded(world):
+        for record, _ in runs.recorded(world):
             found.append(np.concatenate(record.outputs))
             scales = record.scales
             sizes = [len(output) for output in record.outputs]
@@ -359,7 +358,7 @@ def _projections(runs: _Runs) -> Vector:
     return np.array([rows[:, part] @ apart[part] for rows in both])
 
 
-def log_likelihood_ratio(record: Recorded, replay: Replayed) -> float:
+def log_likelihood_ratio(record: Tape, replay: Tape) -> float:
     """Return the log-likelihood ratio of a recorded run: its own data against the replay's.
 
     It sums over all releases, each a Gaussian around its protected value.

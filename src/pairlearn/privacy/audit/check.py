@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from dataclasses import dataclass, replace
 from typing import NoReturn
@@ -10,12 +11,8 @@ from typing import NoReturn
 import numpy as np
 
 from pairlearn.privacy.accounting.certificate import Certificate
-from pairlearn.privacy.audit.replay import (
-    Neighbours,
-    RecordingSource,
-    ReplayingSource,
-    worst_case_neighbours,
-)
+from pairlearn.privacy.audit.replay import Neighbours, made_in_pieces, worst_case_neighbours
+from pairlearn.privacy.audit.tape import Tape, TapeEndedError, recorded, replayed
 from pairlearn.privacy.mechanisms.base import Mechanism, PrivateFit, PublicSetting, certify
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.validation import check_count
@@ -127,14 +124,15 @@ def _neighbours(setting: PublicSetting, n_random: int, seed: int) -> list[tuple[
         if k >= n_random:
             where = ("one class, constant columns", "one class in corners")[k - n_random]
             Z, signs = (0.0 * Z if k == n_random else Z), np.full(n, 1.0 if k % 2 else -1.0)
-        place = int(rng.integers(n))
+        place, removed = int(rng.integers(n)), None
         if setting.neighbours == "add_remove":
             other, other_signs = np.delete(Z, place, axis=0), np.delete(signs, place)
+            removed = place
         else:
             other, other_signs = Z.copy(), signs.copy()
             other[place] = 2.0 * middle - Z[place] if k % 2 else rng.uniform(low, high)
             other_signs[place] *= (-1.0) ** (k // 2)
-        pairs.append((f"{where}, number {k}", Neighbours(Z, signs, other, other_signs)))
+        pairs.append((f"{where}, number {k}", Neighbours(Z, signs, other, other_signs, removed)))
     return pairs
 
 
@@ -153,16 +151,18 @@ class _Run:
         """Return the distance of each release as a share of its sensitivity."""
         fit, record = self._record()
         self._check_fit(fit, record)
+        self._check_promise(fit)
         again, _ = self._record()
         if not _same(fit, again):
             self._fail("gives another result with the same seed", "take all randomness from noise")
-        replay = ReplayingSource(record)
-        try:
+        other, coins = fit, [c for *_, c in record.coins]
+        with (
+            replayed(record.outputs, record.draws, rows=self.pair.moved, coins=coins) as replay,
+            contextlib.suppress(TapeEndedError),  # It asked for more values than were recorded.
+        ):
             other = self.mechanism.fit(
-                self.pair.other, self.pair.other_signs, setting=self.setting, noise=replay
+                self.pair.other, self.pair.other_signs, setting=self.setting, noise=self._noise()
             )
-        except StopIteration:  # It asked for more values than were recorded.
-            other = fit
         if [v.shape for v in replay.values] != [v.shape for v in record.values]:
             self._fail(
                 f"releases {len(replay.values)} values on a neighbour instead of "
@@ -177,16 +177,20 @@ class _Run:
             )
         return self._check_distances(fit, record, replay)
 
-    def _record(self) -> tuple[PrivateFit, RecordingSource]:
-        record = RecordingSource(NoiseSource(secure=self.secure, seed=self.seed))
-        self.mechanism.check(self.setting, record)
+    def _noise(self) -> NoiseSource:
+        return NoiseSource(secure=self.secure, seed=self.seed)
+
+    def _record(self) -> tuple[PrivateFit, Tape]:
+        noise = self._noise()
+        self.mechanism.check(self.setting, noise)
         Z, signs = self.pair.Z.copy(), self.pair.signs.copy()
-        fit = self.mechanism.fit(Z, signs, setting=self.setting, noise=record)
+        with recorded() as record:
+            fit = self.mechanism.fit(Z, signs, setting=self.setting, noise=noise)
         if not (np.array_equal(Z, self.pair.Z) and np.array_equal(signs, self.pair.signs)):
             self._fail("changes the examples it is given", "work on a copy")
         return fit, record
 
-    def _check_fit(self, fit: PrivateFit, record: RecordingSource) -> None:
+    def _check_fit(self, fit: PrivateFit, record: Tape) -> None:
         """Raise unless a fit keeps the promises of its mechanism."""
         d = self.setting.n_features
         size = d * d if self.mechanism.learns == "metric" else d
@@ -198,12 +202,15 @@ class _Run:
             self._fail(f"says secure={fit.secure}", "pass secure=noise.secure to PrivateFit")
         stated = [release.dimension for release in fit.releases]
         used = [value.size for value in record.values]
-        if stated != used:
+        pieces = made_in_pieces(fit.releases, used)
+        if pieces is None:
             self._fail(
                 f"lists releases of {stated} numbers, but asked for noise on {used}",
-                "add one Release for each call of noise.protect",
+                "add one Release for each call of noise.protect, or one for calls that follow "
+                "each other",
             )
-        for release, scale in zip(fit.releases, record.scales, strict=True):
+        each = [one for one, piece in zip(fit.releases, pieces, strict=True) for _ in piece]
+        for release, scale in zip(each, record.scales, strict=True):
             if not (release.sensitivity >= 0.0 and 0.0 < release.noise_scale < math.inf):
                 self._fail(f"lists {release}", "state a sensitivity and a positive noise scale")
             # Discrete noise is in units of a grid that the release does not state.
@@ -213,9 +220,8 @@ class _Run:
                     f"{scale:g}",
                     "state the noise that it uses",
                 )
-        self._check_promise(fit, record)
 
-    def _check_promise(self, fit: PrivateFit, noise: NoiseSource) -> None:
+    def _check_promise(self, fit: PrivateFit) -> None:
         """Check the claimed mu, the cost and the certificate against the setting."""
         setting, cost = self.setting, self.mechanism.cost(self.setting)
         if set(cost) not in ({"mu"}, {"epsilon", "delta"}):
@@ -232,7 +238,7 @@ class _Run:
                 )
             if not fit.mu <= cost.get("mu", math.inf) * slack:
                 self._fail(f"costs {cost}, less than mu = {fit.mu:g}", "let cost return all of it")
-        certificate = certify(fit, self.mechanism.name, setting=setting, noise=noise)
+        certificate = certify(fit, self.mechanism.name, setting=setting, noise=self._noise())
         promise = (certificate.epsilon, certificate.delta, certificate.neighbours)
         if (
             promise != (setting.epsilon, setting.delta, setting.neighbours)
@@ -246,15 +252,17 @@ class _Run:
                 "give the mechanism, its accounting and each release a name",
             )
 
-    def _check_distances(
-        self, fit: PrivateFit, record: RecordingSource, replay: ReplayingSource
-    ) -> list[float]:
+    def _check_distances(self, fit: PrivateFit, record: Tape, replay: Tape) -> list[float]:
         """Return the distance of each release as a share of its sensitivity; raise above 1."""
         shares, total = [], 0.0
-        for mine, theirs, scale, release in zip(
-            record.values, replay.values, record.scales, fit.releases, strict=True
-        ):
-            distance = float(np.linalg.norm(mine - theirs)) / scale
+        apart = [
+            float(np.linalg.norm(mine - theirs)) / scale
+            for mine, theirs, scale in zip(record.values, replay.values, record.scales, strict=True)
+        ]
+        pieces = made_in_pieces(fit.releases, [value.size for value in record.values])
+        assert pieces is not None
+        for release, piece in zip(fit.releases, pieces, strict=True):
+            distance = math.hypot(*(apart[k] for k in piece))
             if not distance <= release.mu * (1.0 + _ROUNDING):
                 self._fail(
                     f"states the sensitivity {release.sensitivity:g} for {release.name!r}, but two "

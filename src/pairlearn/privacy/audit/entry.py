@@ -44,6 +44,8 @@ class Entry(ABC):
     secret_draws: bool = False
     #: The share of the runs that a slow function gets; the audit states what these can find.
     share_of_runs: float = 1.0
+    #: Whether noisy numbers decide how many further ones are released (lemma 21).
+    adaptive: bool = False
 
     @abstractmethod
     def pairs(self) -> Sequence[PublicNeighbours]:

@@ -24,6 +24,7 @@ from pairlearn.privacy.accounting.verify import accounting_problems
 from pairlearn.privacy.audit.entry import Entry
 from pairlearn.privacy.audit.mixture import mixture_problems
 from pairlearn.privacy.audit.neighbours import PublicNeighbours, Table
+from pairlearn.privacy.audit.replay import made_in_pieces
 from pairlearn.privacy.audit.tape import Tape, TapeEndedError, recorded, replayed
 from pairlearn.privacy.release import GRID_STEPS
 
@@ -61,7 +62,7 @@ def check_entry(entry: Entry) -> ExactCheck:
         try:
             found, distance, mu = _check(entry, pair)
         except TapeEndedError:
-            found, distance = ["more is released on the neighbour"], 0.0
+            found, distance = ["more, or other numbers, are released on the neighbour"], 0.0
         except Exception as error:  # An error that depends on the data is a release.
             found, distance = [f"the data cause a {type(error).__name__}"], 0.0
         findings.extend(f"{pair.name}: {finding}." for finding in found)
@@ -74,7 +75,7 @@ def _check(entry: Entry, pair: PublicNeighbours) -> tuple[list[str], float, floa
     """Return the findings, the distance as a share of the claim, and the claimed mu."""
     tape, mine = _run(entry, pair.first, recorded())
     coins = [answer for *_, answer in tape.coins]
-    again = replayed(tape.outputs, tape.draws, rows=pair.rows, coins=coins)
+    again = replayed(tape.outputs, tape.draws, rows=pair.moved, coins=coins)
     other, theirs = _run(entry, pair.second, again)
     found = _differences(mine.public, theirs.public)
     law, other_law = entry.law(pair.first), entry.law(pair.second)
@@ -102,9 +103,11 @@ def _check(entry: Entry, pair: PublicNeighbours) -> tuple[list[str], float, floa
         for a, b, scale in zip(tape.values, other.values, tape.scales, strict=True)
     ]
     if mine.listed is not None:
-        found += _unlisted(tape, mine.listed, certificate)
-        if len(mine.listed) == len(distances):
-            found += _too_far(distances, mine.listed)
+        pieces = made_in_pieces(mine.listed, shapes[0])
+        found += _unlisted(tape, mine.listed, pieces, certificate)
+        if pieces is not None:
+            together = [math.hypot(*(distances[k] for k in piece)) for piece in pieces]
+            found += _too_far(together, mine.listed)
     if certificate is not None and certificate.composition == "mixture":
         if len(distances) == len(certificate.releases):
             found += mixture_problems(certificate, tape.draws, distances, pair.place)
@@ -135,14 +138,20 @@ def _differences(mine: dict[str, Any], theirs: dict[str, Any]) -> list[str]:
     return [f"with the same noisy values {', '.join(differ)} differ on the neighbour"]
 
 
-def _unlisted(tape: Tape, listed: Sequence[Release], certificate: Certificate | None) -> list[str]:
+def _unlisted(
+    tape: Tape,
+    listed: Sequence[Release],
+    pieces: list[list[int]] | None,
+    certificate: Certificate | None,
+) -> list[str]:
     """Return how the noise that was asked for differs from what the certificate lists."""
-    stated, made = [release.dimension for release in listed], [v.size for v in tape.values]
-    if stated != made:
+    if pieces is None:
+        stated = [release.dimension for release in listed]
         return [f"releases of {stated} numbers are listed, but others were made"]
     found = []
+    each = [release for release, piece in zip(listed, pieces, strict=True) for _ in piece]
     for release, values, scale, discrete in zip(
-        listed, tape.values, tape.scales, tape.discrete, strict=True
+        each, tape.values, tape.scales, tape.discrete, strict=True
     ):
         if certificate is not None and certificate.secure != discrete:
             found.append(f"the noise of {release.name} is not of the stated kind")

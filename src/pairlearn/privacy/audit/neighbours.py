@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pairlearn.privacy.audit.replay import moved_rows
 from pairlearn.solvers.descent.localized import stage_sizes
 from pairlearn.typing import Vector
 
@@ -50,6 +51,13 @@ class PublicNeighbours:
     second: Table
     rows: NDArray[np.int64] | None = None
     place: int | None = None
+
+    @property
+    def moved(self) -> NDArray[np.int64] | None:
+        """The new index of each row, also where one was removed; None if all rows keep theirs."""
+        if self.rows is None and self.place is not None and len(self.second.X) < len(self.first.X):
+            return moved_rows(len(self.first.X), self.place)
+        return self.rows
 
 
 def places(n: int, n_parts: int = 4) -> list[int]:

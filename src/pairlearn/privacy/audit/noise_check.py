@@ -12,10 +12,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import Protocol
 
 import numpy as np
 
+from pairlearn.privacy.audit.tape import Tape
 from pairlearn.typing import Vector
 
 #: Residuals are compared up to this share of the scale; discrete noise has such a grid.
@@ -28,29 +28,16 @@ _LAGS = 4
 _ENOUGH_SQUARES = 4_000
 
 
-class Replayed(Protocol):
-    """What a replay offers: the protected values, an entry for each release."""
-
-    values: list[Vector]
-
-
-class Recorded(Replayed, Protocol):
-    """What a recording offers: values, outputs and scales, an entry for each release."""
-
-    outputs: list[Vector]
-    scales: list[float]
-
-
 class NoiseCheck:
     """The residuals of many runs.
 
     >>> from pairlearn.privacy import NoiseSource
-    >>> from pairlearn.privacy.audit.replay import RecordingSource
+    >>> from pairlearn.privacy.audit.tape import recorded
     >>> def check(seed_of):
     ...     noise = NoiseCheck()
     ...     for run in range(200):
-    ...         record = RecordingSource(NoiseSource(secure=False, seed=seed_of(run)))
-    ...         _ = record.protect(np.zeros(5), 2.0)
+    ...         with recorded() as record:
+    ...             _ = NoiseSource(secure=False, seed=seed_of(run)).protect(np.zeros(5), 2.0)
     ...         noise.add(record)
     ...     return noise
     >>> check(lambda run: run).correlation_lower(0.99) > 0
@@ -65,7 +52,7 @@ class NoiseCheck:
         self._runs: list[Vector] = []
         self._sizes: list[int] | None = None
 
-    def add(self, record: Recorded) -> None:
+    def add(self, record: Tape) -> None:
         """Add the residuals of a run."""
         parts = [
             (output - value) / scale
@@ -100,13 +87,18 @@ class NoiseCheck:
         error = float(ndtri(confidence)) / math.sqrt(len(left))
         return float(left @ right) / (len(left) * variance) - error
 
-    def findings(self, error: float) -> list[str]:
-        """Return what is wrong with the noise; sound noise has a finding with this probability."""
-        if len({len(run) for run in self._runs}) > 1:
-            return ["the number of noisy numbers changes from run to run"]
+    def findings(self, error: float, *, adaptive: bool = False) -> list[str]:
+        """Return what is wrong with the noise; sound noise has a finding with this probability.
+
+        If earlier noisy numbers decide on later ones (`adaptive`), only those that every run has
+        are looked at.
+        """
         if not self._runs:
             return []
-        table = np.array(self._runs)
+        shortest = min(map(len, self._runs))
+        if max(map(len, self._runs)) > shortest and not adaptive:
+            return ["the number of noisy numbers changes from run to run"]
+        table = np.array([run[:shortest] for run in self._runs])
         found = []
         if _repeats(table):
             found.append("the noise of one release was used again in another")

@@ -193,7 +193,7 @@ def audit_entry(entry: Entry, *, n_runs: int = 2_000, confidence: float = 0.99) 
     each = 1.0 - _EACH_BOUND * (1.0 - confidence)
     claim: dict[str, Any] = {"epsilon": entry.epsilon, "delta": entry.delta, "confidence": each}
     error = _EACH_NOISE * (1.0 - confidence)
-    findings = [*exact.findings, *noise.findings(error), *_fork_findings()]
+    findings = [*exact.findings, *noise.findings(error, adaptive=entry.adaptive), *_fork_findings()]
     statistics = _projected(numbers)
     laws = entry.law(exact.worst.first), entry.law(exact.worst.second)
     if laws[0] is not None and laws[1] is not None:
@@ -232,8 +232,9 @@ def _runs(
     Each run has the function's own secret noise, as for a user.
     """
     pair = exact.worst
-    back = None if pair.rows is None else np.argsort(pair.rows)
-    worlds = (pair.first, pair.second, pair.rows), (pair.second, pair.first, back)
+    there = pair.moved
+    back = None if there is None else np.argsort(there)
+    worlds = (pair.first, pair.second, there), (pair.second, pair.first, back)
     tables, ratios = [], np.zeros((2, n_runs))
     comparable = not entry.secret_draws
     for world, (table, other, rows) in enumerate(worlds):

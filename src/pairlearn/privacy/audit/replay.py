@@ -1,17 +1,21 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Run a mechanism on two neighbouring data sets with the same noise and the same draws.
 
-The audit and the tests use these tools: worst-case neighbours, a noise source that records a run,
-and one that replays it on the other data set.
+The audit and the tests use these tools: worst-case neighbours, and how far apart what a mechanism
+protects is on the two data sets.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pairlearn.privacy.accounting.certificate import Release
+from pairlearn.privacy.audit.tape import recorded, replayed
 from pairlearn.privacy.mechanisms.base import Mechanism, PublicSetting
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.typing import Vector
@@ -25,6 +29,22 @@ class Neighbours:
     signs: Vector
     other: Vector
     other_signs: Vector
+    #: The row that the second data set lacks, if it lacks one.
+    removed: int | None = None
+
+    @property
+    def moved(self) -> NDArray[np.int64] | None:
+        """The new index of each row; None if all rows keep theirs."""
+        return None if self.removed is None else moved_rows(len(self.Z), self.removed)
+
+
+def moved_rows(n: int, place: int) -> NDArray[np.int64]:
+    """Return the new index of each of n rows where one is removed: it goes last, where none is.
+
+    >>> moved_rows(4, 1).tolist()
+    [0, 3, 1, 2]
+    """
+    return np.concatenate([np.arange(place), [n - 1], np.arange(place, n - 1)])
 
 
 def worst_case_neighbours(setting: PublicSetting, *, label_is_worst: bool = False) -> Neighbours:
@@ -45,7 +65,7 @@ def worst_case_neighbours(setting: PublicSetting, *, label_is_worst: bool = Fals
     Z[place] = setting.to_standard(setting.upper[None, :])[0]
     signs[place] = 1.0
     if setting.neighbours == "add_remove":
-        return Neighbours(Z, signs, np.delete(Z, place, axis=0), np.delete(signs, place))
+        return Neighbours(Z, signs, np.delete(Z, place, axis=0), np.delete(signs, place), place)
     other, other_signs = Z.copy(), signs.copy()
     if label_is_worst:
         other_signs[place] = -1.0
@@ -54,80 +74,26 @@ def worst_case_neighbours(setting: PublicSetting, *, label_is_worst: bool = Fals
     return Neighbours(Z, signs, other, other_signs)
 
 
-class RecordingSource(NoiseSource):
-    """A noise source that records the values it protects and its outputs."""
+def made_in_pieces(releases: Sequence[Release], sizes: Sequence[int]) -> list[list[int]] | None:
+    """Return the noisy vectors that each listed release is made of; None if they do not add up.
 
-    def __init__(self, inner: NoiseSource) -> None:
-        self.secure = inner.secure
-        self.private = False
-        self.values: list[Vector] = []
-        self.outputs: list[Vector] = []
-        self.scales: list[float] = []
-        self.draws: list[NDArray[np.int64]] = []
-        self._inner = inner
+    A release may be made in pieces that follow each other: then its dimension is that of all of
+    them, and its sensitivity bounds the distance of all of them together.
 
-    def protect(self, values: Vector, scale: float) -> Vector:
-        """Record values, scale and output of the inner source."""
-        output = self._inner.protect(values, scale)
-        self._note(values, output, scale)
-        return output
-
-    def protect_integers(self, values: NDArray[np.int64], scale: int) -> NDArray[np.int64]:
-        """Record values, scale and output of the inner source."""
-        output = self._inner.protect_integers(values, scale)
-        self._note(values.astype(np.float64), output.astype(np.float64), float(scale))
-        return output
-
-    def draw_indices(self, n: int, size: int) -> NDArray[np.int64]:
-        """Record the indices of the inner source."""
-        self.draws.append(self._inner.draw_indices(n, size))
-        return self.draws[-1]
-
-    def permutation(self, n: int) -> NDArray[np.int64]:
-        """Record the order of the inner source."""
-        self.draws.append(self._inner.permutation(n))
-        return self.draws[-1]
-
-    def _note(self, values: Vector, output: Vector, scale: float) -> None:
-        self.values.append(np.array(values, dtype=np.float64))
-        self.outputs.append(np.array(output, dtype=np.float64))
-        self.scales.append(scale)
-
-
-class ReplayingSource(NoiseSource):
-    """A noise source that returns the outputs of an earlier run.
-
-    `rows` gives the new index of each row of the earlier run, if the two data sets are in different
-    orders. A secret order is then replayed for the same examples. It is as likely as the recorded
-    one, so this couples the two laws fairly.
+    >>> both = [Release("a", 4, 1.0, 1.0), Release("b", 3, 1.0, 1.0)]
+    >>> made_in_pieces(both, [2, 2, 3]), made_in_pieces(both, [2, 3, 2])
+    ([[0, 1], [2]], None)
     """
-
-    def __init__(self, record: RecordingSource, rows: NDArray[np.int64] | None = None) -> None:
-        self.secure = record.secure
-        self.private = False
-        self.values: list[Vector] = []
-        self._outputs = iter(record.outputs)
-        self._draws = iter(record.draws)
-        self._rows = rows
-
-    def protect(self, values: Vector, scale: float) -> Vector:
-        """Record the values and return the earlier output."""
-        self.values.append(np.array(values, dtype=np.float64))
-        return next(self._outputs)
-
-    def protect_integers(self, values: NDArray[np.int64], scale: int) -> NDArray[np.int64]:
-        """Record the values and return the earlier output."""
-        self.values.append(values.astype(np.float64))
-        return next(self._outputs).astype(np.int64)
-
-    def draw_indices(self, n: int, size: int) -> NDArray[np.int64]:
-        """Return the earlier indices."""
-        return next(self._draws)
-
-    def permutation(self, n: int) -> NDArray[np.int64]:
-        """Return the earlier order, of the same examples."""
-        order = next(self._draws)
-        return order if self._rows is None else self._rows[order]
+    found, place = [], 0
+    for release in releases:
+        first, filled = place, 0
+        while filled < release.dimension and place < len(sizes):
+            filled += sizes[place]
+            place += 1
+        if filled != release.dimension:
+            return None
+        found.append(list(range(first, place)))
+    return found if place == len(sizes) else None
 
 
 def release_distances(
@@ -138,13 +104,18 @@ def release_distances(
     Both are in units of the noise: distance / scale, and sensitivity / scale from the fit's
     releases. The distance must never exceed the bound.
     """
-    record = RecordingSource(noise)
-    fit = mechanism.fit(neighbours.Z, neighbours.signs, setting=setting, noise=record)
-    replay = ReplayingSource(record)
-    mechanism.fit(neighbours.other, neighbours.other_signs, setting=setting, noise=replay)
+    with recorded() as record:
+        fit = mechanism.fit(neighbours.Z, neighbours.signs, setting=setting, noise=noise)
+    with replayed(record.outputs, record.draws, rows=neighbours.moved) as replay:
+        mechanism.fit(neighbours.other, neighbours.other_signs, setting=setting, noise=noise)
+    apart = [
+        float(np.linalg.norm(mine - theirs)) / scale
+        for mine, theirs, scale in zip(record.values, replay.values, record.scales, strict=True)
+    ]
+    pieces = made_in_pieces(fit.releases, [value.size for value in record.values])
+    if pieces is None:
+        raise ValueError("the fit does not list the releases that it made.")
     return [
-        (float(np.linalg.norm(mine - theirs)) / scale, release.mu)
-        for mine, theirs, scale, release in zip(
-            record.values, replay.values, record.scales, fit.releases, strict=True
-        )
+        (math.hypot(*(apart[k] for k in piece)), release.mu)
+        for piece, release in zip(pieces, fit.releases, strict=True)
     ]

@@ -2,9 +2,9 @@
 """Listen to the noise of any private function, and play it back.
 
 A user calls a private function without naming a source of noise. So does the audit: it listens to
-every `NoiseSource` of its own thread, whoever made it. `recorded` notes what was protected and what
-left. `replayed` returns the same noisy values again, for other data. The function under audit does
-not know about it, so nothing can look better in an audit than it is.
+every `NoiseSource` of its own thread, whoever made it and of whatever subclass. `recorded` notes
+what was protected and what left. `replayed` returns the same noisy values again, for other data.
+The function under audit does not know about it, so nothing can look better in an audit than it is.
 
 Other threads draw their noise as usual, also during an audit.
 """
@@ -28,7 +28,7 @@ _METHODS = ("protect", "protect_integers", "draw_indices", "permutation", "accep
 
 
 class TapeEndedError(Exception):
-    """More noise was asked for than was recorded."""
+    """More noise was asked for than was recorded, or noise for other numbers of values."""
 
 
 class Tape:
@@ -90,8 +90,8 @@ def replayed(
     """Answer with earlier outputs, draws and coins; raise `TapeEndedError` where they end.
 
     `rows` gives the new index of each row of the earlier run, if the two tables are in different
-    orders. A secret order is then replayed for the same examples. It is as likely as the recorded
-    one, so this couples the two laws fairly. After the last of `coins`, coins show tails.
+    orders. A secret order is then replayed for the same examples (`order_of_moved`).
+    After the last of `coins`, coins show tails.
     """
     tape = Tape()
     left, choices, answers = iter(outputs), iter(draws), chain(coins, repeat(False))
@@ -99,17 +99,31 @@ def replayed(
     def answer(name: str, _: Callable[..., Any], source: NoiseSource, *given: Any) -> Any:
         if name.startswith("protect"):
             whole = name == "protect_integers"
-            output = _next(left).reshape(np.shape(given[0]))
+            output = _next(left)
+            if output.size != np.size(given[0]):
+                raise TapeEndedError
+            output = output.reshape(np.shape(given[0]))
             tape.note(given[0], output, given[1], discrete=whole)
             return np.rint(output).astype(np.int64) if whole else output
         if name == "accept":
             tape.coins.append((*given, next(answers)))
             return tape.coins[-1][2]
         order = _next(choices)
-        return rows[order] if name == "permutation" and rows is not None else order
+        return order_of_moved(order, rows) if name == "permutation" else order
 
     with _in_place_of_noise(answer):
         yield tape
+
+
+def order_of_moved(order: NDArray[np.int64], rows: NDArray[np.int64] | None) -> NDArray[np.int64]:
+    """Return the secret order that puts the same examples in the same places.
+
+    It is as likely as `order`, so this couples the two laws fairly. A mechanism that hides the
+    number of rows deals out a public number of them, some of which are not there.
+    """
+    if rows is None:
+        return order
+    return np.concatenate([rows, np.arange(len(rows), len(order))])[order]
 
 
 def _next(answers: Iterator[Any]) -> Any:
@@ -122,24 +136,37 @@ def _next(answers: Iterator[Any]) -> Any:
 
 @contextmanager
 def _in_place_of_noise(answer: Callable[..., Any]) -> Iterator[None]:
-    """Let `answer` take the calls of this thread to noise sources."""
-    mine = threading.get_ident()
-    honest = {name: getattr(NoiseSource, name) for name in _METHODS}
+    """Let `answer` take the calls of this thread to noise sources, those of subclasses too."""
+    mine, busy = threading.get_ident(), False
+    honest = [(cls, name, vars(cls)[name]) for cls in _sources() for name in _METHODS
+              if name in vars(cls)]  # fmt: skip
 
-    def method(name: str) -> Callable[..., Any]:
-        usual = honest[name]
-
+    def method(name: str, usual: Callable[..., Any]) -> Callable[..., Any]:
         def asked(source: NoiseSource, *given: Any, **named: Any) -> Any:
-            if threading.get_ident() != mine:
+            nonlocal busy
+            # A method of a subclass may call that of its base: one question, one answer.
+            if busy or threading.get_ident() != mine:
                 return usual(source, *given, **named)
-            return answer(name, usual, source, *given, *named.values())
+            busy = True
+            try:
+                return answer(name, usual, source, *given, *named.values())
+            finally:
+                busy = False
 
         return asked
 
     try:
-        for name in _METHODS:
-            setattr(NoiseSource, name, method(name))
+        for cls, name, usual in honest:
+            setattr(cls, name, method(name, usual))
         yield
     finally:
-        for name in _METHODS:
-            setattr(NoiseSource, name, honest[name])
+        for cls, name, usual in honest:
+            setattr(cls, name, usual)
+
+
+def _sources() -> list[type[NoiseSource]]:
+    """Return the class of noise sources and all its subclasses."""
+    found: list[type[NoiseSource]] = [NoiseSource]
+    for cls in found:
+        found += [one for one in cls.__subclasses__() if one not in found]
+    return found

@@ -52,6 +52,8 @@ class PublicSetting:
     budget : float, optional
         The Gaussian-DP parameter left to the learner if an earlier release spent a part of it; by
         default all of it.
+    given : PublicSetting, optional
+        The setting as the caller gave it, if bounds were narrowed since.
 
     Examples
     --------
@@ -70,6 +72,7 @@ class PublicSetting:
     neighbours: str = "replace"
     centre: Vector | None = None
     budget: float | None = None
+    given: PublicSetting | None = None
 
     @classmethod
     def make(
@@ -162,6 +165,20 @@ class PublicSetting:
             return np.zeros(self.n_features)
         start: Vector = (self.centre - self.middle) / self.unit
         return start
+
+    def from_public_centre(self, point: Vector) -> Vector:
+        """Return how far a point in standard coordinates is from the public centre.
+
+        Where narrowed bounds share no end with those that the caller gave, centre and unit are of
+        the latter: the middle of the narrow ones lies among the examples, wherever that is.
+        """
+        near: Vector = point - self.standard_centre
+        given = self.given
+        if given is None:
+            return near
+        far = (self.middle + self.unit * point - given.middle) / given.unit - given.standard_centre
+        share_an_end = (self.lower <= given.lower) | (self.upper >= given.upper)
+        return np.where(share_an_end, near, far)
 
     def within(self, lower: Vector, upper: Vector, *, budget: float) -> PublicSetting:
         """Return the same setting with released bounds and the budget that they left."""
@@ -287,7 +304,7 @@ class Mechanism(Part, ABC):
     missing_relation: ClassVar[str] = ""
     #: Whether noise on an integer grid is available.
     offers_secure: ClassVar[bool] = True
-    #: Whether `fit` takes `users`, to protect all rows of a user together.
+    #: Whether `fit` takes `users`, to protect all rows of a person together.
     offers_users: ClassVar[bool] = False
     #: Whether its cost is one mu within `setting.mu`, which composes with other releases in one
     #: certificate.

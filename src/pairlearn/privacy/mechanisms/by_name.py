@@ -13,6 +13,7 @@ from pairlearn.privacy.mechanisms.gradient import (
 from pairlearn.privacy.mechanisms.localized_hinge import LocalizedHinge
 from pairlearn.privacy.mechanisms.localized_sgd import LocalizedPairSGD
 from pairlearn.privacy.mechanisms.metric_gradient import MetricGradient
+from pairlearn.privacy.mechanisms.noisy_sgd import NoisyMetricSGD, NoisySGD
 from pairlearn.privacy.mechanisms.single_pass import SinglePass
 from pairlearn.register import Register
 
@@ -23,10 +24,11 @@ METRIC_MECHANISMS: Register[Mechanism] = Register("metric mechanism", Mechanism,
 
 for _one in (
     CentredStatistics, AllPairsGradient, SinglePass, OutputPerturbation, LocalizedGradient,
-    LocalizedPairSGD, LocalizedHinge,
+    LocalizedPairSGD, LocalizedHinge, NoisySGD,
 ):  # fmt: skip
     MECHANISMS.add(_one.name)(_one)
 METRIC_MECHANISMS.add(MetricGradient.name)(MetricGradient)
+METRIC_MECHANISMS.add(NoisyMetricSGD.name)(NoisyMetricSGD)
 
 
 def get_mechanism(mechanism: str | Mechanism, *, learns: str | None = "score") -> Mechanism:

@@ -105,7 +105,7 @@ class CentredStatistics(Mechanism):
         the guarantee as it is.
     narrow_bounds : bool, default=True
         Whether an estimator narrows public bounds that turn out far wider than the examples before
-        it learns, with at most a tenth of mu^2 (`privacy.narrowing`). False keeps the bounds as
+        it learns, with at most .15 of mu^2 (`privacy.narrowing`). False keeps the bounds as
         they are given. Bounds of codes, and those that a `PrivateBounds` finds, are never narrowed.
 
     Examples
@@ -200,25 +200,27 @@ class CentredStatistics(Mechanism):
             if not is_last:
                 beliefs = _update(moments, start)
         direction, threshold, log_odds = solve_moments(
-            moments, start, setting.n_examples, rare_class_belief=self.rare_class_belief
+            moments, setting, setting.n_examples, rare_class_belief=self.rare_class_belief
         )
         releases = [moment.release for moment in moments]
         return PrivateFit.of_several(direction, releases, noise, threshold, log_odds)
 
 
 def solve_moments(
-    moments: list[Moments], start: Vector, n: int, *, rare_class_belief: bool = True
+    moments: list[Moments], setting: PublicSetting, n: int, *, rare_class_belief: bool = True
 ) -> tuple[Vector, float, tuple[float, float]]:
     """Return direction, threshold and log odds of n examples, by post-processing of releases.
 
-    The last release must hold second moments; `start` is the public middle.
+    The last release must hold second moments.
     """
-    beliefs = _update(moments, start)
+    beliefs = _update(moments, setting.standard_centre)
     last, spread = moments[-1], _spread(moments)
     covariance, variance = _covariance(moments, beliefs.label)
     if rare_class_belief:
+        per_feature = _trace(spread) * last.radius**2 / len(covariance)
+        away = setting.from_public_centre(beliefs.centre)
         covariance, variance = _drawn_to_belief(
-            covariance, variance, beliefs, start, _trace(spread) * last.radius**2 / len(start), n
+            covariance, variance, beliefs.label, away, per_feature, n
         )
     solver, shrunk = _solver(last, spread, covariance, variance)
     direction = solver @ (covariance / last.radius)
@@ -302,15 +304,14 @@ def _covariance(moments: list[Moments], label: float) -> tuple[Vector, float]:
 def _drawn_to_belief(
     covariance: Vector,
     variance: float,
-    beliefs: _Beliefs,
-    start: Vector,
+    m: float,
+    away: Vector,
     per_feature: float,
     n: int,
 ) -> tuple[Vector, float]:
     """Return Cov(x, y) and its noise variance, shrunk towards the belief about rare classes."""
-    m = beliefs.label
     h = 0.5 * (1.0 - m**2)
-    expected = _BELIEF_SHARE * h * 2.0 * m / (1.0 + m**2) * (beliefs.centre - start)
+    expected = _BELIEF_SHARE * h * 2.0 * m / (1.0 + m**2) * away
     spread = 2.0 * (h * _BELIEF_SPREAD) ** 2 / (1.0 + m**2)
     sampled = per_feature * (1.0 - m**2) / n
     weight = spread / (spread + variance + sampled)

@@ -8,11 +8,11 @@ R, let v = clip((x - c) / R) to the unit ball. A record contributes
     T(z) = ( y v,  b v,  k y,  r \|v\|,  sqrt(q) v v^T )
 
 and the release is the sum of T over the records plus Gaussian noise (v v^T as a vector with the
-off-diagonal entries times sqrt 2, so that lengths are Frobenius lengths). A user with several
+off-diagonal entries times sqrt 2, so that lengths are Frobenius lengths). A person with several
 records contributes the mean of T over them.
 
 `Weights.sensitivity` is the largest \|T(z) - T(z')\|, or the largest \|T(z)\| if a record is added
-or removed. Lemmas 4 and 12 in ``docs/privacy/lemmas.md`` prove it for records and for users.
+or removed. Lemmas 4 and 12 in ``docs/privacy/lemmas.md`` prove it for records and for persons.
 """
 
 from __future__ import annotations
@@ -170,8 +170,8 @@ def release_moments(
     """Release the moments about `centre` with Gaussian-DP parameter `mu`.
 
     `centre` and `radius` are public, or computed from earlier releases only. `n_examples` is the
-    public number that turns sums into means. `users` gives the user of each row, in increasing
-    order; by default each row is a separate user. A secure source adds discrete noise, and the
+    public number that turns sums into means. `users` gives the person of each row, in increasing
+    order; by default each row is a separate person. A secure source adds discrete noise, and the
     sensitivity grows by the rounding of each record's statistics to a grid (lemma 4).
     """
     d = Z.shape[1]
@@ -180,12 +180,12 @@ def release_moments(
     if noise.secure:
         grid = Grid.fitting(weights, d, mu=mu, neighbours=neighbours)
         sensitivity, scale = grid.sensitivity, grid.scale
-        total = summed_on_grid(V, signs, weights=weights, step=grid.step, users=users)
+        total = summed_on_grid(V, signs, weights=weights, step=grid.step, persons=users)
         noisy = np.asarray(noise.protect_integers(total, _GRID_STEPS) * grid.step, np.float64)
     else:
         sensitivity = weights.sensitivity(neighbours) * relative_slack
         scale = sensitivity / mu
-        noisy = noise.protect(_summed(V, signs, weights=weights, users=users), scale)
+        noisy = noise.protect(_summed(V, signs, weights=weights, persons=users), scale)
     return Moments.from_sums(
         noisy,
         n_examples,
@@ -236,15 +236,15 @@ def summed_on_grid(
     *,
     weights: Weights,
     step: float,
-    users: NDArray[np.int64] | None = None,
+    persons: NDArray[np.int64] | None = None,
 ) -> NDArray[np.int64]:
     """Return the sum of the statistics in grid steps, rounded record by record."""
     size = n_statistics(V.shape[1], weights)
     total = np.zeros(size, dtype=np.int64)
-    for part in _parts(len(V), users, max(1, _CHUNK_NUMBERS // size)):
+    for part in _parts(len(V), persons, max(1, _CHUNK_NUMBERS // size)):
         records = record_statistics(V[part], signs[part], weights=weights)
-        if users is not None:
-            records = _means_of_users(records, users[part])
+        if persons is not None:
+            records = _means_of_persons(records, persons[part])
         total += np.rint(records / step).astype(np.int64).sum(axis=0)
     return total
 
@@ -256,9 +256,9 @@ def _triangle(d: int, second: float) -> tuple[Any, Any, Vector]:
     return rows, columns, np.where(rows == columns, 1.0, math.sqrt(2.0)) * math.sqrt(second)
 
 
-def _parts(n: int, users: NDArray[np.int64] | None, chunk: int) -> list[slice]:
-    """Return slices of about `chunk` rows that keep the rows of a user together."""
-    starts = np.arange(n) if users is None else np.flatnonzero(np.diff(users, prepend=-1))
+def _parts(n: int, persons: NDArray[np.int64] | None, chunk: int) -> list[slice]:
+    """Return slices of about `chunk` rows that keep the rows of a person together."""
+    starts = np.arange(n) if persons is None else np.flatnonzero(np.diff(persons, prepend=-1))
     edges = [0]
     while edges[-1] < n:
         later = starts[np.searchsorted(starts, edges[-1] + chunk) :]
@@ -266,25 +266,25 @@ def _parts(n: int, users: NDArray[np.int64] | None, chunk: int) -> list[slice]:
     return [slice(a, b) for a, b in pairwise(edges)]
 
 
-def _means_of_users(records: Vector, users: NDArray[np.int64]) -> Vector:
-    """Return the mean row of each user; the rows of a user must be adjacent."""
-    starts = np.flatnonzero(np.diff(users, prepend=-1))
-    counts = np.diff(starts, append=len(users))
+def _means_of_persons(records: Vector, persons: NDArray[np.int64]) -> Vector:
+    """Return the mean row of each person; the rows of a person must be adjacent."""
+    starts = np.flatnonzero(np.diff(persons, prepend=-1))
+    counts = np.diff(starts, append=len(persons))
     means: Vector = np.add.reduceat(records, starts, axis=0) / counts[:, None]
     return means
 
 
 def _summed(
-    V: Vector, signs: Vector, *, weights: Weights, users: NDArray[np.int64] | None = None
+    V: Vector, signs: Vector, *, weights: Weights, persons: NDArray[np.int64] | None = None
 ) -> Vector:
-    """Return the sum over users of the mean of `record_statistics`, without storing them."""
+    """Return the sum over persons of the mean of `record_statistics`, without storing them."""
     d = V.shape[1]
     clipped, lengths = clip_to_ball(V)
     mine = clipped
-    if users is not None:
-        share = 1.0 / np.bincount(users)[users]
+    if persons is not None:
+        share = 1.0 / np.bincount(persons)[persons]
         mine, lengths = share[:, None] * clipped, share * lengths
-    labels = signs if users is None else share * signs
+    labels = signs if persons is None else share * signs
     parts = [
         signs @ mine,
         weights.mean * mine.sum(axis=0),

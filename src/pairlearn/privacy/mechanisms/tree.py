@@ -154,7 +154,7 @@ class TreeStatistics(Mechanism):
             release=releases[0],
         )
         direction, threshold, log_odds = solve_moments(
-            [moments], setting.standard_centre, n, rare_class_belief=self.rare_class_belief
+            [moments], setting, n, rare_class_belief=self.rare_class_belief
         )
         return PrivateFit.of_several(direction, releases, noise, threshold, log_odds)
 

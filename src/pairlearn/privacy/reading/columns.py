@@ -57,16 +57,6 @@ class Column:
             values[self.missing] = np.nan
         return values
 
-    def as_list(self) -> list[Any]:
-        """Return the cells as a list, None for a missing one."""
-        if not self.is_numeric:
-            return list(self.cells)
-        cells: list[Any] = self.cells.tolist()
-        if self.missing is not None:
-            for row in np.flatnonzero(self.missing).tolist():
-                cells[row] = None
-        return cells
-
     def __len__(self) -> int:
         return len(self.cells)
 

@@ -33,6 +33,15 @@ BLOCK = 4096
 #: With more features than this, of bounded norm, products are in single precision and their sums in
 #: double: the ridge is much larger than the rounding errors.
 _SINGLE = 512
+#: Ridges from strong to weak, for mapped features of mean variance 1.
+_RIDGES = (1.0, 0.1, 0.01, 1e-3, 1e-4)
+#: Maps of more features skip the weakest ridge: single precision does not suffice for it.
+_WIDE = 512
+
+
+def ridges_for(features: FeatureMap) -> tuple[float, ...]:
+    """Return the ridges to try, from strong to weak."""
+    return _RIDGES if features.n_outputs <= _WIDE else _RIDGES[:-1]
 
 
 def block_of(rows: Rows, start: int, stop: int) -> Any:
@@ -179,20 +188,23 @@ class MappedMoments:
         `rough` allows single precision, which is enough for comparisons. Unless `scaled`, the ridge
         applies to the features as they are.
         """
-        counts, means = self.moments.counts, self.moments.means
-        C, u = self.moments.covariance, self.moments.difference
+        C, u, scale = self.moments.covariance, self.moments.difference, self.scale(scaled=scaled)
+        C *= scale
+        C *= scale[:, None]
+        return RidgeProblem(C, scale * u, scale, rough=rough and self._bounded)
+
+    def scale(self, *, scaled: bool = True) -> Vector:
+        """Return the factor of each feature in the ridge problem: 1 unless `scaled`."""
+        counts, u = self.moments.counts, self.moments.difference
+        if not scaled:
+            return np.ones(len(u))
         shares = counts / counts.sum()
         within = sum(
             share * np.diag(scatter) / count
             for share, scatter, count in zip(shares, self.moments.scatters, counts, strict=True)
         )
         variance = np.asarray(within) + shares[0] * shares[1] * u**2
-        scale = (
-            self._scale(shares @ means, np.maximum(variance, 0.0)) if scaled else np.ones(len(u))
-        )
-        C *= scale
-        C *= scale[:, None]
-        return RidgeProblem(C, scale * u, scale, rough=rough and self._bounded)
+        return self._scale(shares @ self.moments.means, np.maximum(variance, 0.0))
 
     def _scale(self, mean: Vector, variance: Vector) -> Vector:
         """Return the diagonal that gives features the mean variance 1.

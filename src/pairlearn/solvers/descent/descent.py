@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.averaging import Averaging
-from pairlearn.domains import Domain
+from pairlearn.domains import CoordinatewiseDomain, Domain
 from pairlearn.losses import Hinge
 from pairlearn.pairings import Plan, SlotPlan
 from pairlearn.pairings.plans import Indices
@@ -96,6 +96,9 @@ class Descent:
         self.w: NDArray[Any] = start.astype(dtype)
         self.weighted_sum: NDArray[Any] = np.zeros_like(self.w)
         self.left_iterate: NDArray[Any] = self.w.copy()
+        #: The iterates that the averaging rule remembers: w_m is in the row m modulo their number,
+        #: and w_0 stands for those before it.
+        self.past: NDArray[Any] = np.tile(self.w, (parts.averaging.remembers, 1))
         #: The weighted sum of the finished blocks.
         self.total = np.zeros(n_features)
         at_start = parts.averaging.at_start(parts.schedule)
@@ -155,6 +158,15 @@ class Descent:
     def _projected(self, w: Vector) -> Vector:
         return self.parts.domain.project(w)
 
+    def in_domain(self, w: Vector) -> Vector:
+        """Return the closest point of the domain.
+
+        A change of units can take an iterate or an average out of a ball or a box. It does not
+        take them out of the whole space or of a cone of matrices.
+        """
+        bounded = isfinite(self._radius) or isinstance(self.parts.domain, CoordinatewiseDomain)
+        return self._projected(w) if bounded else w
+
     def keep_signs(self, y: Vector) -> None:
         """Store many labels -1 and +1 as bytes too, before steps in random order.
 
@@ -169,9 +181,14 @@ class Descent:
         self, rows: Rows, y: Vector, plan: Plan | SlotPlan, example_weight: Vector = NO_WEIGHTS
     ) -> None:
         """Take the steps of a plan."""
-        done, n_steps = 0, len(plan)
+        done, n_steps, kept = 0, len(plan), len(self.past)
         while done < n_steps:
             count = min(n_steps - done, BLOCK - self.position)
+            if kept:
+                # The last steps are taken one by one, since each leaves an iterate to remember.
+                count = max(1, min(count, n_steps - kept - done))
+                if done + kept >= n_steps:
+                    self._remember()
             self._open_block(self.position + count)
             if isinstance(plan, SlotPlan):
                 self._take_slots(rows, y, plan, done, count, example_weight)
@@ -185,6 +202,9 @@ class Descent:
         first, sizes = self.position, self._sizes
         if first >= len(sizes.paid) or sizes.block != self.n_steps // BLOCK:
             self._open_block(first + 1)
+        if len(self.past):
+            self._step_or_undo(flat, y, plan)
+            return
         # The kernel copies the iterate to `left_iterate`. This copy and the two arrays saved below
         # are enough to undo a step that fails.
         left_before, sum_before = self.left_iterate, self._sum_before
@@ -208,7 +228,7 @@ class Descent:
     @property
     def meets_alone(self) -> bool:
         """Whether one dense example can be learned by `meet`, without a plan."""
-        return type(self) is Descent
+        return type(self) is Descent and not len(self.past)
 
     def meet(self, x: NDArray[Any], label: float, turn: Turn, at: int) -> bool:
         """Learn an example that is paired with the previous one, in one kernel call.
@@ -270,6 +290,8 @@ class Descent:
             count = min(n_steps - done, BLOCK - self.position)
             self._open_block(self.position + count)
             self._moved_last = False
+            if len(self.past):
+                self._remember(count)
             self._count(count)
             done += count
 
@@ -392,6 +414,11 @@ class Descent:
         load_slots(flat, y, example_weight, plan.start, len(self.w), slots)
         return slots
 
+    def _remember(self, count: int = 1) -> None:
+        """Keep the iterate, which the next `count` steps leave, for the averaging rule."""
+        kept = len(self.past)
+        self.past[np.arange(self.n_steps, self.n_steps + min(count, kept)) % kept] = self.w
+
     def _open_block(self, stop: int) -> None:
         """Make the arrays of the current block, at least up to `stop`."""
         self._sizes.open(self.n_steps // BLOCK, stop)
@@ -442,7 +469,14 @@ class Descent:
         weighted: Vector = self.total + self.weighted_sum
         weighted += (paid - float(self.state[0]) + last) * w
         weighted -= early * before_last
-        weighted /= self.weight + paid + last - early
+        total = self.weight + paid + last - early
+        kept = len(self.past)
+        if kept:
+            unpaid = averaging.taken_back(self.parts.schedule, self.n_steps)
+            rows = np.arange(self.n_steps - kept, self.n_steps) % kept
+            weighted -= unpaid @ self.past[rows].astype(np.float64)
+            total -= float(unpaid.sum())
+        weighted /= total
         return weighted
 
     # ----------------------------------------------------------------------- changes of units
@@ -459,8 +493,15 @@ class Descent:
                 "The squares of the coefficients overflow where the features change their units; "
                 "take a smaller step_size or a radius, or begin the stream anew."
             )
+        self._rescale_past(change)
+        self.w[:] = self.in_domain(self.w)
         # Sparse steps keep the squared norm of the iterate.
         self.state[1] = self.w.dot(self.w)
+
+    def _rescale_past(self, change: Vector) -> None:
+        with np.errstate(over="ignore", invalid="ignore"):
+            for iterate in self.past:
+                self.parts.problem.score.in_units(iterate, change)
 
     # ------------------------------------------------------------------- copies and scratch
 
@@ -478,13 +519,21 @@ class Descent:
             "n_gradients": self.n_gradients,
             "position": self.position,
             "moved_last": self._moved_last,
+            **({"past": self.past.copy()} if len(self.past) else {}),
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
         """Go back to a state returned by `save`."""
         self._pending_rows = None
-        for name in ("w", "weighted_sum", "left_iterate", "total", "state"):
+        for name in ("w", "weighted_sum", "left_iterate", "total", "state", "past"):
             mine = getattr(self, name)
+            if name == "past" and not len(mine) and name not in saved:
+                continue
+            if name not in saved:
+                raise ValueError(
+                    f"the saved state has no {name} iterates, which {self.parts.averaging!r} "
+                    "needs; start with the averaging that it was saved with."
+                )
             if np.shape(saved[name]) != mine.shape:
                 raise ValueError(
                     f"the saved {name} has shape {np.shape(saved[name])}, here it has "

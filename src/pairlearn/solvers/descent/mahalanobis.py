@@ -44,6 +44,11 @@ class MahalanobisDescent(Descent):
             )
         if w_start is not None:
             w_start = np.asarray(w_start, dtype=np.float64).ravel()
+            if score.parameterization == "low_rank" and not w_start.any():
+                raise ValueError(
+                    "w_start is zero, which a low-rank factor cannot leave: its gradient vanishes "
+                    "there. Give another one."
+                )
         super().__init__(parts, n_parameters, w_start=w_start, horizon=horizon)
         self.n_features = d = n_features
         #: Number of searches for a negative eigenvalue, and their iterations.
@@ -77,6 +82,8 @@ class MahalanobisDescent(Descent):
         with np.errstate(over="ignore", invalid="ignore"):
             for vector in (self.w, self.weighted_sum, self.left_iterate, self.total):
                 self._score.in_units(vector, change)
+        self._rescale_past(change)
+        self.w[:] = self.in_domain(self.w)
         if self._score.parameterization == "full" and not self._projects_every:
             self.state[1] = self._least_eigenvalue()
 
@@ -87,6 +94,8 @@ class MahalanobisDescent(Descent):
     def step_nothing(self) -> None:
         """Take one step whose pair is inactive."""
         self._open_block(self.position + 1)
+        if len(self.past):
+            self._remember()
         self._moved_last = self._projects_every and (self.n_steps + 1) % self._domain.period == 0
         if self._moved_last:
             self._project_at(float(self._sizes.paid[self.position]), moved=False)

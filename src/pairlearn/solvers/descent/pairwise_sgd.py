@@ -26,6 +26,7 @@ from pairlearn.solvers.rows import DenseRows, LaterRows, Rows, as_rows
 from pairlearn.solvers.running import Callback, run_blocks
 from pairlearn.solvers.solution import Solution
 from pairlearn.solvers.streams.running_scales import RunningScales
+from pairlearn.solvers.support import averaging_for
 from pairlearn.typing import Vector
 from pairlearn.validation import (
     check_count,
@@ -84,7 +85,8 @@ class PairwiseSGD:
     averaging: Averaging = field(default_factory=DelayedByStepSize)
 
     def _parts(self, problem: Problem) -> Parts:
-        return Parts(problem, self.schedule, self.domain, self.averaging)
+        averaging = averaging_for(self.averaging, self.pairing)
+        return Parts(problem, self.schedule, self.domain, averaging)
 
     def solve(
         self,
@@ -117,7 +119,7 @@ class PairwiseSGD:
         rng : int or numpy.random.Generator, optional
             Source of the indices.
         w_start : array-like of shape (d,), optional
-            The starting point, zero by default.
+            The starting point, zero by default; projected onto the domain.
         example_weight : array-like of shape (n,), optional
             The gradient of a pair is multiplied by the weights of both of its examples.
         callbacks : sequence of callable
@@ -189,8 +191,8 @@ class PairwiseSGD:
         dtype : dtype, default=float64
             Type of the iterate on dense chunks; sparse chunks need float64.
         w_start : array-like of shape (n_features,), optional
-            The starting point, zero by default. With scales of ``start="given"`` it is in the units
-            of the examples.
+            The starting point, zero by default; projected onto the domain. With scales of
+            ``start="given"`` it is in the units of the examples.
         n_before : int, default=0
             The number of examples that `w_start` was learned from. Step sizes and average
             continue as after `n_before` steps, so a few new examples do not undo `w_start`.

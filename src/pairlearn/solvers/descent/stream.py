@@ -123,13 +123,18 @@ class Stream:
     def average(self) -> Vector:
         """The average of the iterates so far: the output of Algorithm 2."""
         with self._learning:
-            return self._in_units_of_examples(self._descent.average)
+            return self._in_units_of_examples(self._scaled_average())
 
     @property
     def scaled_average(self) -> Vector:
         """The average in the units of scaled features; equals `average` without scales."""
         with self._learning:
-            return self._descent.average
+            return self._scaled_average()
+
+    def _scaled_average(self) -> Vector:
+        average = self._descent.average
+        # Iterates that were in the domain in earlier units need not be there in those of now.
+        return average if self.scales is None else self._descent.in_domain(average)
 
     @property
     def w(self) -> Vector:
@@ -342,7 +347,7 @@ class Stream:
             if not np.isfinite(average).all():
                 raise ValueError("the saved sums and weights have an average that is not finite.")
             check_sane("average", average)
-            for name in ("w", "weighted_sum", "left_iterate", "total"):
+            for name in ("w", "weighted_sum", "left_iterate", "total", "past"):
                 check_sane(name, getattr(self._descent, name))
             self.scales = scales
             for name, values in (("average", average), ("w", self._descent.w.astype(np.float64))):

@@ -25,7 +25,7 @@ from pairlearn.solvers.block_sizes import BLOCK
 from pairlearn.solvers.descent.pairwise_sgd import PairwiseSGD
 from pairlearn.solvers.rows import CsrRows, DenseRows, Rows, as_rows
 from pairlearn.solvers.solution import Solution
-from pairlearn.solvers.support import check_parts
+from pairlearn.solvers.support import averaging_for, check_parts
 from pairlearn.typing import Mask, Vector
 from pairlearn.validation import (
     DivergenceError,
@@ -107,6 +107,8 @@ class Sweep:
                 f"Give as many radii as step sizes, at least one: got {len(self.step_sizes)} step "
                 f"sizes and {len(self.radii)} radii."
             )
+        # A frozen dataclass changes its own fields by `object.__setattr__`.
+        object.__setattr__(self, "averaging", averaging_for(self.averaging, self.pairing))
         for step_size, radius in zip(self.step_sizes, self.radii, strict=True):
             check_positive("step_size", step_size)
             check_positive("radius", radius, allow_infinite=True)

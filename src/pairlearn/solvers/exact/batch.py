@@ -29,7 +29,13 @@ from pairlearn.solvers.solution import Solution, Trace
 from pairlearn.solvers.support import check_parts
 from pairlearn.solvers.two_classes import check_two_classes
 from pairlearn.typing import Mask, Vector
-from pairlearn.validation import check_count, check_positive, check_weights, warn_caller
+from pairlearn.validation import (
+    check_count,
+    check_positive,
+    check_vector,
+    check_weights,
+    warn_caller,
+)
 
 #: A function of the scores: the mean loss over opposite pairs, and its derivatives.
 ScoreLoss = Callable[[Vector], tuple[float, Vector]]
@@ -110,7 +116,8 @@ class ExactSolver:
         y : array-like of shape (n,)
             Labels -1 and +1.
         w_start : array-like of shape (d,), optional
-            Start of the search; the minimiser for the square loss by default.
+            Start of the search; the minimiser for the square loss by default. The square loss
+            needs no search, so it has no effect there.
         example_weight : array-like of shape (n,), optional
             A pair weighs the product of the weights of its two examples.
 
@@ -126,7 +133,7 @@ class ExactSolver:
         objective = PairObjective(rows, y, LOSSES.make(self.loss), weight)
         w, n_evaluations = objective.minimise(
             self.ridge,
-            None if w_start is None else np.asarray(w_start, dtype=np.float64),
+            None if w_start is None else check_vector("w_start", w_start, rows.shape[1]),
             tolerance=self.tolerance,
             max_iterations=self.max_iterations,
         )

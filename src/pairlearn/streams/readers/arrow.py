@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterator
 from dataclasses import replace
@@ -13,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.streams.readers.base import Chunk, Position, Reader, ReadError, digest
-from pairlearn.streams.readers.byte_source import HEAD, check_file, sniff
+from pairlearn.streams.readers.byte_source import HEAD, check_file, check_same, sniff
 from pairlearn.streams.readers.consumed import Consumed, Marks, parse_marks
 from pairlearn.streams.readers.row_buffer import (
     RefusedFieldError,
@@ -200,7 +201,17 @@ class ArrowReader(Reader):
 
     def _batches(self, index: int, skip: int) -> Iterator[Any]:
         """Yield record batches of at most `chunk_rows` rows, after skipping `skip` rows."""
-        file, _, _ = open_arrow(self.files[index])
+        path = self.files[index]
+        before = path.stat()
+        yield from self._batches_of(path, skip)
+        with contextlib.suppress(FileNotFoundError):
+            now = path.stat()
+            # A file that has lost its name was read to its end.
+            if now.st_ino == before.st_ino:
+                check_same(path, before, now)
+
+    def _batches_of(self, path: Path, skip: int) -> Iterator[Any]:
+        file, _, _ = open_arrow(path)
         if hasattr(file, "iter_batches"):
             group = 0
             while group < file.num_row_groups:
@@ -360,7 +371,14 @@ class ArrowReader(Reader):
             ) from None
         known = [self.layout.code_of(j, text) if text else -1 for text in texts]
         table = np.array([*known, -1], dtype=np.int64)
-        indices = array.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)
+        is_null = array.indices.is_null().to_numpy(zero_copy_only=False)
+        indices = array.indices.fill_null(0).to_numpy(zero_copy_only=False)
+        if ((indices < 0) | (indices >= len(texts)))[~is_null].any():
+            raise ReadError(
+                f"column {short_name(self.layout.names[j])} refers to a category that its file "
+                "does not have; write the file again."
+            )
+        indices = np.where(is_null, len(texts), indices)
         codes: NDArray[np.int64] = table[indices]
         for row in np.flatnonzero(codes == -2).tolist():
             try:

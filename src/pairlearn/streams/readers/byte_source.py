@@ -243,14 +243,9 @@ class ByteSource:
 
     def _check_same(self) -> None:
         """Refuse a file that was cut or rewritten meanwhile; it may have grown."""
-        before, now = self._before, os.fstat(self._raw.fileno())
-        if not stat.S_ISREG(now.st_mode):
-            return
-        cut = now.st_size < before.st_size
-        if cut or (now.st_size == before.st_size and now.st_mtime_ns != before.st_mtime_ns):
-            raise ReadError(
-                f"{self.name} changed while it was read; wait until it is complete and start again."
-            )
+        now = os.fstat(self._raw.fileno())
+        if stat.S_ISREG(now.st_mode) and now.st_size <= self._before.st_size:
+            check_same(self.name, self._before, now)
 
     def close(self) -> None:
         """Close the file; a pipe stays open for its owner."""
@@ -328,3 +323,11 @@ class _Utf16:
     def close(self) -> None:
         """Close the file."""
         self._rest.close()
+
+
+def check_same(name: object, before: os.stat_result, now: os.stat_result) -> None:
+    """Refuse a file that was cut, rewritten or replaced since `before`."""
+    if any(getattr(before, of) != getattr(now, of) for of in ("st_size", "st_mtime_ns", "st_ino")):
+        raise ReadError(
+            f"{name} changed while it was read; wait until it is complete and start again."
+        )

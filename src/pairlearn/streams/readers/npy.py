@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pairlearn.atomic import described
 from pairlearn.streams.readers.base import Chunk, Position, Reader, ReadError, digest
-from pairlearn.streams.readers.byte_source import HEAD, check_file, sniff
+from pairlearn.streams.readers.byte_source import HEAD, check_file, check_same, sniff
 from pairlearn.streams.readers.consumed import Consumed, parse_marks
 from pairlearn.streams.readers.row_buffer import RowChecker, chunk_rows_for
 from pairlearn.typing import Vector
@@ -60,7 +60,8 @@ class _Array:
                 raise ValueError(f"its header has version {start[6]} and {length} bytes")
             file.seek(begin)
             text = file.read(length)
-            size = os.fstat(file.fileno()).st_size
+            self._before = os.fstat(file.fileno())
+            size = self._before.st_size
         self.shape, self._dtype, in_order = _parse_header(text, self.path)
         self._offset = begin + length
         n_bytes = math.prod(self.shape) * self._dtype.itemsize
@@ -91,6 +92,8 @@ class _Array:
                     raise ReadError(f"{self.path} was cut short while it was read; write it again.")
                 finite &= consumed.take_at(address + at, size, self._dtype)
                 at += size
+            # The name is opened for each chunk: another file may have taken it.
+            check_same(self.path, self._before, os.fstat(file.fileno()))
         return rows, finite and bool(np.isfinite(rows.reshape(-1)[-consumed.block :]).all())
 
     @contextlib.contextmanager

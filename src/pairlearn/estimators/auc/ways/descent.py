@@ -202,9 +202,11 @@ class DescentStream:
 
     def restore(self, state: Mapping[str, Any], n_features: int) -> None:
         """Go back to a state."""
+        features = self._task.features
         self._grid = OnlineGrid.from_state(
             state,
             Problem(LinearScore(), self._task.loss),
+            n_features if features is None else features.n_outputs,
             is_scaled=self._task.is_scaled,
             **self._parts(),
         )

@@ -13,6 +13,7 @@ from pairlearn.averaging import Averaging
 from pairlearn.domains import ball_or_whole
 from pairlearn.estimators.shared.decisions import Undecided, pack_decision, restored_decision
 from pairlearn.estimators.shared.rules import Decision
+from pairlearn.estimators.shared.weights import judged_auc
 from pairlearn.metrics.auc import doubled_wins
 from pairlearn.pairings import Pairing, PreviousExample
 from pairlearn.problem import Problem
@@ -104,6 +105,14 @@ class LatestScores:
         self._scores = self._scores[[model]]
 
 
+def check_width(state: Mapping[str, Any], n_features: int) -> None:
+    """Refuse a saved stream of rows with another number of features, after the feature map."""
+    # Older states name the width of rows that no map has changed.
+    width = state.get("width", state.get("n_features"))
+    if width != n_features:
+        raise ValueError(f"the saved stream has {width!r:.60} features, here it has {n_features}.")
+
+
 def relative_to(rows: Rows) -> tuple[float, ...]:
     """Return the step sizes of a grid, in the scale of a first chunk."""
     scale = mean_pair_distance(rows)
@@ -166,7 +175,8 @@ class OnlineGrid:
     def state(self) -> dict[str, Any]:
         """Return everything that the next chunk depends on, as plain values and arrays."""
         return {
-            "n_features": self._n_features,
+            # `n_features` of the whole state is the number before a feature map.
+            "width": self._n_features,
             "dtype": self._dtype.name,
             "radius": self.radius,
             "n_before": self.n_before,
@@ -184,10 +194,16 @@ class OnlineGrid:
 
     @classmethod
     def from_state(
-        cls, state: Mapping[str, Any], problem: Problem, *, is_scaled: bool, **parts: Any
+        cls,
+        state: Mapping[str, Any],
+        problem: Problem,
+        n_features: int,
+        *,
+        is_scaled: bool,
+        **parts: Any,
     ) -> OnlineGrid:
         """Return the grid that `state` described; the other parts are those it was made with."""
-        n_features = restored_count(state, "n_features", minimum=1)
+        check_width(state, n_features)
         steps, streams, dtype = state["step_sizes"], state["streams"], state["dtype"]
         if dtype not in ("float64", "float32"):
             raise ValueError(f"the saved dtype is {dtype!r:.60}, it must be float64 or float32.")
@@ -312,13 +328,24 @@ class OnlineGrid:
             noted = rows.scores(self._averages) - (self._averages @ origin)[:, np.newaxis]
         self._latest.add(noted, positive, weight)
         if len(self._streams) > 1:
-            self._compare(scores, positive)
+            self._compare(scores, y, weight)
         return np.asarray(given)
 
-    def _compare(self, scores: Vector, positive: Mask) -> None:
-        """Add a chunk to the progressive AUC of each stream; after the warm-up keep the best."""
-        n_pairs = float(positive.sum()) * float((~positive).sum())
-        if n_pairs:
+    def _compare(self, scores: Vector, y: Vector, weight: Vector) -> None:
+        """Add a chunk to the progressive AUC of each stream; after the warm-up keep the best.
+
+        A pair counts the product of the weights of its examples.
+        """
+        positive = y > 0
+        share = weight if len(weight) else np.ones(len(y))
+        n_pairs = float(share[positive].sum()) * float(share[~positive].sum())
+        if n_pairs and len(weight):
+            self._progress += [
+                n_pairs * judged_auc(y, own, weight) if np.isfinite(own).all() else 0.0
+                for own in scores
+            ]
+            self._pairs += n_pairs
+        elif n_pairs:
             winners, losers = np.sort(scores[:, positive]), np.sort(scores[:, ~positive])
             self._progress += [
                 doubled_wins(*both) / 2 for both in zip(winners, losers, strict=True)

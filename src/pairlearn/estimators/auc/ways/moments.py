@@ -17,8 +17,9 @@ from pairlearn.estimators.shared.maps import BYTES_PER_PRODUCT
 from pairlearn.estimators.shared.published import DEFERRED
 from pairlearn.estimators.shared.solvers import Fitted, Moments
 from pairlearn.features import FeatureMap, Identity
+from pairlearn.solvers.closed_form.block_stream import BlockStream
 from pairlearn.solvers.closed_form.mapped_moments import MappedMoments
-from pairlearn.solvers.rows import Rows
+from pairlearn.solvers.rows import Rows, check_squares
 from pairlearn.solvers.solution import Trace
 from pairlearn.typing import Vector
 
@@ -34,6 +35,11 @@ class ByMoments:
 
         Without a ridge the best of 1, .1, ... is taken, by AUC on held-out training data.
         """
+        if self.solver.memory != "auto" and self.solver.memory != np.inf:
+            raise ValueError(
+                f"memory={self.solver.memory!r} is for a stream: fit weighs all rows alike. Use "
+                'partial_fit, or memory="auto".'
+            )
         task, features, ridge = self.task, self.task.features, self.solver.given_ridge
         assert features is not None
         size, most = BYTES_PER_PRODUCT * features.n_outputs**2, self.solver.max_memory
@@ -55,7 +61,7 @@ class ByMoments:
             moments.add(rows, y, example_weight=own)
         else:
             if held_out is None:
-                fold, n_held = deal_held_out(y, task.validation_fraction, task.rng)
+                fold, n_held = deal_held_out(y, weight, task.validation_fraction, task.rng)
                 held_out = HeldOutMap(features, rows, y, weight, fold, n_held, signs, scaled)
             moments, ridge, tried = held_out.moments(), held_out.ridge, held_out.tried
             choice = Choice(ridge=ridge, evidence=tried[held_out.best], tried=tried)
@@ -85,9 +91,15 @@ class MomentsStream:
             raise ValueError(
                 f"features were fitted to {known.n_inputs} features, X has {n_features}."
             )
-        self._stream = MomentStream(
-            task.fit_map,
-            features=known,
+        self._solver, self._task = solver, task
+        self._stream = MomentStream(task.fit_map, self._blocks, known)
+
+    def _blocks(self, features: FeatureMap) -> BlockStream:
+        """Return the stream of rows of a fitted map."""
+        solver, task = self._solver, self._task
+        return BlockStream(
+            features,
+            solver.half_lives(features.n_outputs),
             ridge=solver.given_ridge,
             margin=task.loss.parameter,
             scaled=task.is_scaled,
@@ -95,6 +107,8 @@ class MomentsStream:
 
     def learn(self, rows: Rows, y: Vector, weight: Vector) -> Vector:
         """Learn a chunk; return the scores that it had before."""
+        if not self._task.is_scaled:
+            check_squares(rows, whole=self._stream.n_examples == 0)
         return self._stream.learn(rows, y, weight)
 
     def facts(self) -> dict[str, Any]:
@@ -107,6 +121,7 @@ class MomentsStream:
             "n_gradients_": n,
             "n_examples_": n,
             "trace_": Trace(n_steps=n, n_gradients=n),
+            "half_life_": self._stream.half_life,
         }
 
     def published(self) -> dict[str, Any]:
@@ -119,16 +134,20 @@ class MomentsStream:
         if found is None:
             features: FeatureMap = Identity.of(self._n_features)
             coef = np.zeros(self._n_features)
+            window = np.empty(0), np.empty(0, dtype=bool), np.empty(0)
             model.ridge_, model.held_out_auc_ = None, None
         else:
-            features, coef = found.features, found.coef
-            model.ridge_, model.held_out_auc_ = found.ridge, found.auc
+            (features, coef, model.ridge_, model.held_out_auc_, _), window = found
         return {
             "coef_": coef[np.newaxis],
             "features_": features,
-            "_decision": Undecided(*self._stream.window()),
+            "_decision": Undecided(*window),
             DEFERRED: (),
         }
+
+    def restart(self) -> None:
+        """Forget all but the latest past."""
+        self._stream.restart()
 
     def state(self) -> dict[str, Any]:
         """Return everything that the next chunk depends on."""

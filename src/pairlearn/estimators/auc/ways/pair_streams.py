@@ -63,6 +63,11 @@ class PairStreams:
         return sum(one.n_gradients_ for one in self._begun)
 
     @property
+    def half_life(self) -> float:
+        """The shortest half-life of the pairs."""
+        return min((one.half_life_ for one in self._begun), default=np.inf)
+
+    @property
     def auc(self) -> float | None:
         """The mean held-out or progressive AUC of the pairs that have one."""
         known = [a for one in self._begun if (a := getattr(one, "held_out_auc_", None)) is not None]

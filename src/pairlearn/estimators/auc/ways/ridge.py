@@ -24,9 +24,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pairlearn.estimators.shared.evidence import Best, Candidate, Choice, best_of, threads
+from pairlearn.estimators.shared.weights import judged_auc
 from pairlearn.folds import members_of, n_folds_of, stratified
 from pairlearn.losses import PairLoss
-from pairlearn.metrics import AveragePrecision, roc_auc
+from pairlearn.metrics import AveragePrecision
 from pairlearn.solvers.closed_form.fisher import with_fisher
 from pairlearn.solvers.exact.batch import ExactSolver, PairObjective
 from pairlearn.solvers.rows import CsrRows, DenseRows, Rows
@@ -134,7 +135,7 @@ def choose_ridge(
     ridge: float | None = None,
     fisher: float | None = 0.0,
 ) -> tuple[Choice, Vector]:
-    """Choose the ridge by the metric of the objective on held-out folds.
+    """Choose the ridge by the metric of the objective on held-out folds, with their weights.
 
     Returns the choice, and the mean of the models of the folds to start the final fit from. The
     arguments are those of `fit_exact`. If there is an anchor, its ridge is chosen first; a given
@@ -173,14 +174,16 @@ def choose_ridge(
     held = [part.take(test) for _, test in folds]
 
     def by_auc(w: Vector, k: int) -> float:
-        return roc_auc(part_y[folds[k][1]], held[k].scores(w))
+        test = folds[k][1]
+        given = weight[kept[test]] if len(weight) else weight
+        return judged_auc(part_y[test], held[k].scores(w), given)
 
     def measure(w: Vector, k: int) -> float:
         # The same number as by the metric, but counted in whole numbers: that is quicker.
         if objective.over_pairs:
             return by_auc(w, k)
         test = folds[k][1]
-        weights = None if shares is None else shares[test]
+        weights = None if part_weight is None else part_weight[test]
         return objective.metric(part_y[test] > 0, held[k].scores(w), sample_weight=weights)
 
     d = rows.shape[1]

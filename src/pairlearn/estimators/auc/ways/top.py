@@ -13,6 +13,7 @@ import numpy as np
 
 from pairlearn.estimators.auc.task import Before, Task
 from pairlearn.estimators.auc.ways.descent import mapped_chunk
+from pairlearn.estimators.auc.ways.grid import check_width
 from pairlearn.estimators.shared.class_moments import deal_folds
 from pairlearn.estimators.shared.decisions import Undecided
 from pairlearn.estimators.shared.evidence import Choice, best_of
@@ -166,7 +167,7 @@ class TopDescentStream:
     def restore(self, state: Mapping[str, Any], n_features: int) -> None:
         """Go back to a state."""
         self._seed = restored_count(state, "seed")
-        self._width = restored_count(state, "width", minimum=1)
+        check_width(state, self._width)
         # The arrays are as large as the file says before others of that size are made.
         restored_array(state["top"], "average", (self._width,))
         self._stream.restore(state["top"])

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Every kind of learner that has a checkpoint, and the data that it reads.
+
+Damage (`fuzzing.files`), kills (`fuzzing.kills`), swaps of checkpoints and long runs use the same
+kinds, so that a new kind of learner is entered here alone.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+__all__ = ["LEARNERS", "learner_and_reader", "write_rows"]
+
+NAMES = ("a", "b", "c", "d")
+
+
+def _auc(solver: Any = "sgd", *, learner: dict[str, Any] | None = None, **options: Any) -> Any:
+    from pairlearn import AUCClassifier
+    from pairlearn.streams import OnlineLearner
+
+    model = AUCClassifier(solver=solver, random_state=0, **options)
+    return OnlineLearner(model, classes=[0, 1], window=20, **(learner or {}))
+
+
+def _sgd(**options: Any) -> Any:
+    from pairlearn import SGD
+
+    return SGD(**{"step_size": 0.1, **options})
+
+
+def _curves(n_features: int = len(NAMES)) -> Any:
+    from pairlearn import Hats
+
+    return Hats(n_knots=4).fit(np.random.default_rng(3).normal(size=(200, n_features)))
+
+
+def _alarmed() -> Any:
+    from pairlearn.streams import DriftAlarm
+
+    return _auc(learner={"alarm": DriftAlarm(2000, block=20)})
+
+
+def _buffered() -> Any:
+    from pairlearn import ReservoirBuffer
+
+    return _auc(_sgd(pairing=ReservoirBuffer(8)))
+
+
+def _top(name: str) -> Callable[[], Any]:
+    def make() -> Any:
+        import pairlearn
+
+        return _auc(objective=getattr(pairlearn, name)())
+
+    return make
+
+
+def _ranking(**options: Any) -> Any:
+    from pairlearn import PairwiseRanker
+    from pairlearn.streams import OnlineLearner
+
+    return OnlineLearner(PairwiseRanker(solver=_sgd(), random_state=0, **options))
+
+
+def _entropy(**options: Any) -> Any:
+    from pairlearn import EntropyRegressor
+    from pairlearn.streams import OnlineLearner
+
+    model = EntropyRegressor(bandwidth=1.0, solver=_sgd(), random_state=0, **options)
+    return OnlineLearner(model)
+
+
+def _metric() -> Any:
+    from pairlearn import MetricLearner
+    from pairlearn.estimators import MetricSGD
+    from pairlearn.streams import OnlineLearner
+
+    return OnlineLearner(MetricLearner(solver=MetricSGD(step_size=0.01), random_state=0))
+
+
+#: How a learner of each kind is made.
+LEARNERS: dict[str, Callable[[], Any]] = {
+    "sgd": _auc,
+    "sparse": lambda: _auc(_sgd()),
+    "buffered": _buffered,
+    "forgetting": lambda: _auc(learner={"forget": 17}),
+    "dropping": lambda: _auc(learner={"forget": "drop"}),
+    "alarmed": _alarmed,
+    "curves": lambda: _auc(_sgd(), features=_curves()),
+    "moments": lambda: _auc("moments"),
+    "forgetting moments": lambda: _auc("moments", learner={"forget": 17}),
+    "mapped moments": lambda: _auc("moments", features="hats"),
+    "partial area": _top("PartialArea"),
+    "area of curves": lambda: _auc(objective="partial_auc", features=_curves()),
+    "push": _top("Push"),
+    "precision": _top("SmoothPrecision"),
+    "ranking": _ranking,
+    "ranking curves": lambda: _ranking(features=_curves()),
+    "queries": _ranking,
+    "entropy": _entropy,
+    "entropy curves": lambda: _entropy(features=_curves(3)),
+    "metric": _metric,
+}
+
+
+def write_rows(folder: Path, n: int, seed: int = 7) -> tuple[Any, Any]:
+    """Write `n` examples as CSV, svmlight and JSON lines, and return them.
+
+    The CSV file has the queries of the examples in a column of its own.
+    """
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, len(NAMES)))
+    y = (X[:, 0] + rng.normal(size=n) > 0).astype(np.int64)
+    pairs = list(zip(X.tolist(), y.tolist(), strict=True))
+    text = "".join(f"{','.join(map(repr, row))},{t}\n" for row, t in pairs)
+    (folder / "a.csv").write_text(",".join(NAMES) + ",y\n" + text, encoding="ascii")
+    lines = (f"{k // 6},{line}\n" for k, line in enumerate(text.splitlines()))
+    (folder / "q.csv").write_text(f"q,{','.join(NAMES)},y\n" + "".join(lines), encoding="ascii")
+    rows = (f"{t} " + " ".join(f"{j + 1}:{v!r}" for j, v in enumerate(row) if abs(v) > 0.7) + "\n"
+            for row, t in pairs)  # fmt: skip
+    (folder / "a.svm").write_text("".join(rows), encoding="ascii")
+    spoken = (json.dumps({"id": k, "x": dict(zip(NAMES, row, strict=True)), "y": t}) + "\n"
+              for k, (row, t) in enumerate(pairs))  # fmt: skip
+    (folder / "a.jsonl").write_text("".join(spoken), encoding="ascii")
+    return X, y
+
+
+def learner_and_reader(kind: str, folder: Path, chunk_rows: int) -> tuple[Any, Any]:
+    """Return a new learner of a kind and a reader of its file, which `write_rows` wrote."""
+    from pairlearn.streams import Schema, open_reader
+
+    learner = LEARNERS[kind]()
+    if kind == "sparse":
+        return learner, open_reader(folder / "a.svm", n_features=len(NAMES), chunk_rows=chunk_rows)
+    schema, name = Schema(label="y"), "a.csv"
+    if kind == "queries":
+        schema, name = Schema(label="y", qid="q"), "q.csv"
+    elif kind.startswith("entropy"):
+        schema = Schema(label="d", features=("a", "b", "c"))
+    return learner, open_reader(folder / name, schema, chunk_rows=chunk_rows)

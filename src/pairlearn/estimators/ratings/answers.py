@@ -1,0 +1,254 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What fitted ratings answer: how sure the scores are, who is better, which votes to ask for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from pairlearn.estimators.ratings.inference import Uncertainty, most_informative, rank_limits
+from pairlearn.estimators.ratings.likelihood import MOST_WHOLE, Likelihood, log_probabilities
+from pairlearn.estimators.ratings.votes import Votes
+from pairlearn.metrics import Comparison, Interval
+from pairlearn.register import nearest
+from pairlearn.typing import Vector
+from pairlearn.validation import check_count, check_fraction
+
+
+class RatedVotes:
+    """The answers of ratings that were fitted to votes."""
+
+    home: bool
+    votes_: Votes
+    players_: NDArray[Any]
+    scores_: Vector
+    home_: float
+    tie_: float
+    covariate_effects_: Vector
+    _found: tuple[Likelihood, Vector]
+    _sure: Uncertainty | None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is pickled: factors of a matrix are made again where they are needed."""
+        state: dict[str, Any] = dict(super().__getstate__())  # type: ignore[call-overload]
+        return {**state, "_sure": None} if "_sure" in state else state
+
+    def _uncertainty(self) -> Uncertainty:
+        check_is_fitted(self, "scores_")
+        if self._sure is None:
+            self._sure = Uncertainty(*self._found)
+        return self._sure
+
+    @property
+    def covariance_(self) -> Vector:
+        """The covariance of the scores, robust to dependent votes if they have groups."""
+        sure = self._uncertainty()
+        k = len(self.players_)
+        if k > MOST_WHOLE:
+            raise ValueError(
+                f"the covariance of {k} players would take {8e-9 * k * k:.1f} GB (at most "
+                f"{MOST_WHOLE} players); use intervals() and compare(a, b), which do not need it."
+            )
+        return sure.of_scores()
+
+    def intervals(self, confidence: float = 0.95) -> dict[Any, Interval]:
+        """Return the score of each player with Wald's interval, the best player first.
+
+        Parameters
+        ----------
+        confidence : float, default=0.95
+            The level of each interval by itself.
+
+        Returns
+        -------
+        dict of Interval
+            The intervals by player; robust to dependent votes of a group if there are groups.
+        """
+        confidence = check_fraction("confidence", confidence)
+        sure = self._uncertainty()
+        errors = np.sqrt(sure.variances_of_scores())
+        limit, names = sure.limit(confidence), self.players_.tolist()
+        return {
+            names[k]: _interval(float(self.scores_[k]), float(errors[k]), limit, confidence)
+            for k in self._order()
+        }
+
+    def effects(self, confidence: float = 0.95) -> dict[str, Interval]:
+        """Return the order effect, the effects of covariates and the parameter of ties.
+
+        Parameters
+        ----------
+        confidence : float, default=0.95
+            The level of each interval by itself.
+
+        Returns
+        -------
+        dict of Interval
+            By the names ``home``, ``covariate 0`` and so on, and ``tie``; what the model does not
+            have is left out. The interval of ``tie`` is symmetric on the scale of its logarithm.
+        """
+        confidence = check_fraction("confidence", confidence)
+        sure = self._uncertainty()
+        theta, k = self._found[1], len(self.players_)
+        names = ["home"] if self.home else []
+        names += [f"covariate {j}" for j in range(self.votes_.n_covariates)]
+        names += ["tie"] if self.tie_ else []
+        right = np.zeros((len(theta), len(names)))
+        right[np.arange(k, len(theta)), np.arange(len(names))] = 1.0
+        errors, limit = np.sqrt(sure.variances(right)), sure.limit(confidence)
+        found = {
+            name: _interval(float(theta[k + j]), float(errors[j]), limit, confidence)
+            for j, name in enumerate(names)
+        }
+        if "tie" in found:
+            log, nu = found["tie"], self.tie_
+            low, high = float(np.exp(log.low)), float(np.exp(log.high))
+            found["tie"] = Interval(nu, low, high, nu * log.standard_error, confidence)
+        return found
+
+    def compare(self, a: Any, b: Any, *, confidence: float = 0.95) -> Comparison:
+        """Compare two players chosen before the votes were seen.
+
+        Parameters
+        ----------
+        a, b : str or int
+            The players.
+        confidence : float, default=0.95
+            The level of the interval.
+
+        Returns
+        -------
+        Comparison
+            The difference s_a - s_b with its interval, and the p-value of equal scores.
+        """
+        confidence = check_fraction("confidence", confidence)
+        sure = self._uncertainty()
+        i, j = self._places([a])[0], self._places([b])[0]
+        if i == j:
+            raise ValueError(f"{a!r} cannot be compared with itself; name two players.")
+        right = np.zeros((len(self._found[1]), 1))
+        right[i], right[j] = 1.0, -1.0
+        error = float(np.sqrt(sure.variances(right)[0]))
+        gap = float(self.scores_[i] - self.scores_[j])
+        z, limit = gap / error, sure.limit(confidence)
+        return Comparison(
+            float(self.scores_[i]), float(self.scores_[j]), gap, error, z,
+            min(1.0, 2.0 * float(sure.tail(abs(z)))), gap - limit * error, gap + limit * error,
+            confidence,
+        )  # fmt: skip
+
+    def rank_intervals(self, confidence: float = 0.95) -> dict[Any, tuple[int, int]]:
+        """Return the best and the worst rank that the votes allow each player.
+
+        All of them hold at once with probability `confidence`: every ordered pair of players is
+        tested, and Holm's method corrects for the number of tests.
+
+        Parameters
+        ----------
+        confidence : float, default=0.95
+            The probability that all intervals hold.
+
+        Returns
+        -------
+        dict of tuple
+            (best, worst) by player, the best player first; rank 1 is the best.
+        """
+        confidence = check_fraction("confidence", confidence)
+        limits = rank_limits(self.scores_, self.covariance_, self._uncertainty(), confidence)
+        names = self.players_.tolist()
+        return {names[k]: (int(limits[k, 0]), int(limits[k, 1])) for k in self._order()}
+
+    def suggest(self, n: int = 1) -> list[tuple[Any, Any]]:
+        """Return the pairs to vote on next: those that most reduce the summed variance.
+
+        Parameters
+        ----------
+        n : int, default=1
+            Number of votes to plan. Each is chosen as if those before it had been cast, so a pair
+            may come twice.
+
+        Returns
+        -------
+        list of tuple
+            Pairs of players.
+        """
+        n = check_count("n", n)
+        gaps = self.scores_[:, None] - self.scores_
+        names = self.players_.tolist()
+        chosen = most_informative(self.covariance_, gaps, self.tie_, n)
+        return [(names[i], names[j]) for i, j in chosen]
+
+    def predict_proba(
+        self, a: Any, b: Any, *, covariates: Any = None, neutral: bool = False
+    ) -> Vector:
+        """Return the probabilities that a wins, that they tie, and that b wins.
+
+        Parameters
+        ----------
+        a, b : str, int or array-like of shape (n,)
+            Players; a single one stands for all rows.
+        covariates : array-like of shape (n,) or (n, m), optional
+            Covariates of each vote; by default 0.
+        neutral : bool, default=False
+            Whether to leave out the advantage of the player named first.
+
+        Returns
+        -------
+        ndarray of shape (n, 3)
+            Probabilities of a win of a, a tie, and a win of b.
+        """
+        check_is_fitted(self, "scores_")
+        first, second = np.broadcast_arrays(self._places(a), self._places(b))
+        gaps = self.scores_[first] - self.scores_[second]
+        if not neutral:
+            gaps = gaps + self.home_
+        if covariates is not None:
+            table = np.asarray(covariates, dtype=np.float64)
+            m = len(self.covariate_effects_)
+            table = table.reshape(-1, 1) if table.ndim < 2 else table
+            if table.shape != (len(gaps), m) or not np.isfinite(table).all():
+                raise ValueError(
+                    f"covariates must be finite and of shape ({len(gaps)}, {m}), got shape "
+                    f"{table.shape}."
+                )
+            gaps = gaps + table @ self.covariate_effects_
+        tau = np.log(self.tie_) if self.tie_ else -np.inf
+        return np.ascontiguousarray(np.exp(log_probabilities(gaps, float(tau))).T)
+
+    def win_rates(self) -> Vector:
+        """Return the share of votes that the player of a row won against that of a column.
+
+        A tie is half a win. NaN stands where two players never met.
+        """
+        check_is_fitted(self, "scores_")
+        k, votes = len(self.players_), self.votes_
+        won, met = np.zeros((k, k)), np.zeros((k, k))
+        wins, ties, losses = votes.counts.T
+        for rows, columns, values in (
+            (votes.first, votes.second, wins + 0.5 * ties),
+            (votes.second, votes.first, losses + 0.5 * ties),
+        ):
+            np.add.at(won, (rows, columns), values)
+            np.add.at(met, (rows, columns), wins + ties + losses)
+        return np.asarray(np.divide(won, met, out=np.full((k, k), np.nan), where=met > 0.0))
+
+    def _order(self) -> list[int]:
+        """Return the places of the players, the best first."""
+        found: list[int] = np.argsort(-self.scores_, kind="stable").tolist()
+        return found
+
+    def _places(self, players: Any) -> NDArray[np.int64]:
+        known = {name: place for place, name in enumerate(self.players_.tolist())}
+        names = np.atleast_1d(np.asarray(players)).tolist()
+        for name in names:
+            if name not in known:
+                close = nearest(str(name), [str(one) for one in known][:1000])
+                raise ValueError(f"there are no votes on {name!r}{close}")
+        return np.array([known[name] for name in names], dtype=np.int64)
+
+
+def _interval(value: float, error: float, limit: float, confidence: float) -> Interval:
+    return Interval(value, value - limit * error, value + limit * error, error, confidence)

@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The members of a stack: which there are, what they are trained on, and their scores.
+
+A member is any classifier of two classes with scikit-learn's interface. It sees labels 0 and 1. A
+member that takes no missing values sees filled rows: the median of the feature, and an indicator
+for each feature that had missing values in training.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+from sklearn.utils import get_tags
+from sklearn.utils.validation import has_fit_parameter
+
+from pairlearn.estimators.auc.classifier import AUCClassifier
+from pairlearn.estimators.stack.trees import TreeScores
+from pairlearn.typing import Places, Vector
+
+#: A member and its name.
+Named = tuple[str, Any]
+#: The name of the stack among the held-out AUCs of its members.
+STACK = "stack"
+#: Trees of the forest among the usual members. More of them cost more than they bring.
+_TREES = 60
+#: The linear member chooses its ridge on three folds: it is trained again for each fold.
+_FOLD = 1 / 3
+
+
+def usual_members(rng: np.random.Generator) -> list[Named]:
+    """Return the members of ``members="auto"``: a linear score, boosted trees and a forest."""
+    from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+
+    seeds = [int(seed) for seed in rng.integers(2**31, size=3)]
+    return [
+        ("linear", AUCClassifier(validation_fraction=_FOLD, random_state=seeds[0])),
+        ("boosting", HistGradientBoostingClassifier(random_state=seeds[1])),
+        ("forest", RandomForestClassifier(_TREES, oob_score=True, random_state=seeds[2])),
+    ]
+
+
+def check_members(members: Any, taken: Sequence[str]) -> list[Named]:
+    """Return given members as a list; refuse what is no list of names and classifiers."""
+    rule = 'members must be "auto" or a list of (name, classifier)'
+    if isinstance(members, str) or not isinstance(members, Sequence) or not len(members):
+        raise ValueError(f"{rule}, got {members!r}.")
+    found: list[Named] = []
+    for entry in members:
+        if not (isinstance(entry, Sequence) and len(entry) == 2 and isinstance(entry[0], str)):
+            raise ValueError(f"{rule}; {entry!r} is no pair of a name and a classifier.")
+        name, member = entry
+        if not name or "__" in name or name == STACK or name in taken:
+            raise ValueError(
+                f"the name {name!r} of a member is empty, contains '__', or means something else "
+                f"here ({', '.join([STACK, *taken])}); choose another."
+            )
+        if name in dict(found):
+            raise ValueError(f"two members are named {name!r}; give each a name of its own.")
+        scores = hasattr(member, "decision_function") or hasattr(member, "predict_proba")
+        if isinstance(member, type) or not (hasattr(member, "fit") and scores):
+            raise ValueError(
+                f"member {name!r} is {member!r}; it needs fit, and decision_function or "
+                "predict_proba: pass a classifier, an object and not a class."
+            )
+        found.append((name, member))
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Filling:
+    """Medians for missing values, and the features whose gaps become columns of their own."""
+
+    medians: Vector
+    flagged: Places
+
+    @classmethod
+    def of(cls, X: NDArray[Any]) -> Filling:
+        """Return the filling of training rows; a feature without any value is filled with 0."""
+        missing = np.isnan(X)
+        medians = np.zeros(X.shape[1])
+        known = ~missing.all(axis=0)
+        medians[known] = np.nanmedian(X[:, known].astype(np.float64, copy=False), axis=0)
+        return cls(medians, np.flatnonzero(missing.any(axis=0)))
+
+    def apply(self, X: NDArray[Any]) -> NDArray[Any]:
+        """Return rows without gaps, followed by the indicators."""
+        missing = np.isnan(X)
+        if not len(self.flagged) and not missing.any():
+            return X
+        filled = np.where(missing, self.medians.astype(X.dtype), X)
+        return np.ascontiguousarray(np.hstack([filled, missing[:, self.flagged].astype(X.dtype)]))
+
+
+def takes_gaps(member: Any) -> bool:
+    """Tell whether a classifier says that it takes missing values itself."""
+    if isinstance(member, TreeScores):
+        return member.takes_gaps
+    while isinstance(member, Pipeline):  # a pipeline does not say it; its first step does
+        steps = [step for _, step in member.steps if step is not None and step != "passthrough"]
+        if not steps:
+            return False
+        member = steps[0]
+    return bool(get_tags(member).input_tags.allow_nan)
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows for members that take missing values, and the same rows for those that do not."""
+
+    given: NDArray[Any]
+    filled: NDArray[Any]
+
+    @classmethod
+    def of(cls, X: NDArray[Any], filling: Filling) -> Rows:
+        """Return both kinds of rows."""
+        return cls(X, filling.apply(X))
+
+    def of_member(self, member: Any) -> NDArray[Any]:
+        """Return the rows that a member sees."""
+        return self.given if takes_gaps(member) else self.filled
+
+
+def check_weighable(members: Sequence[Named]) -> None:
+    """Refuse members that cannot be trained with weights."""
+    for name, member in members:
+        if not has_fit_parameter(member, "sample_weight"):
+            raise ValueError(
+                f"sample_weight was given, but the fit of member {name!r} "
+                f"({type(member).__name__}) does not take it; leave the weights out, or take "
+                "members that are trained with weights."
+            )
+
+
+def fit_member(
+    named: Named, rows: Rows, y: NDArray[np.int64], weight: Vector, index: Places | None = None
+) -> Any:
+    """Return a copy of a member that is trained on all rows, or on some."""
+    name, member = named
+    X = rows.of_member(member)
+    part: Any = slice(None) if index is None else index
+    given = {"sample_weight": weight[part]} if len(weight) else {}
+    with _naming(name):
+        return clone(member).fit(X[part], y[part], **given)
+
+
+def member_scores(named: Named, rows: Rows, index: Places | None = None) -> Vector:
+    """Return the scores of a fitted member: its decision function, or else its probabilities."""
+    name, member = named
+    X = rows.of_member(member)
+    if index is not None:
+        X = X[index]
+    with _naming(name):
+        if hasattr(member, "decision_function"):
+            scores = np.asarray(member.decision_function(X), dtype=np.float64)
+        else:
+            scores = np.asarray(member.predict_proba(X), dtype=np.float64)
+            scores = scores[:, 1] if scores.ndim == 2 and scores.shape[1] == 2 else scores
+    if scores.shape != (len(X),) or not np.isfinite(scores).all():
+        raise ValueError(
+            f"member {name!r} gave scores of shape {scores.shape} for {len(X)} rows, or scores "
+            "that are not finite; a stack needs one finite score for each row."
+        )
+    return scores
+
+
+def out_of_bag(member: Any) -> Vector | None:
+    """Return the scores of training rows by the trees that did not see them, if there are such.
+
+    A row that every tree has seen gets the mean of the others.
+    """
+    found = getattr(member, "oob_decision_function_", None)
+    if found is None:
+        return None
+    scores = np.asarray(found, dtype=np.float64)
+    if scores.ndim != 2 or scores.shape[1] != 2:
+        return None
+    scores = scores[:, 1]
+    known = np.isfinite(scores)
+    return np.where(known, scores, scores[known].mean()) if known.any() else None
+
+
+@contextmanager
+def _naming(name: str) -> Any:
+    """Add the name of the member to errors from inside."""
+    try:
+        yield
+    except Exception as error:
+        error.add_note(f"This is about member {name!r} of the stack.")
+        raise

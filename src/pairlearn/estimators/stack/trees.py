@@ -1,0 +1,308 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Trees of scikit-learn as plain arrays, for the model file, and their scores.
+
+A file must not hold code, so a fitted forest or fitted boosted trees are stored as the arrays of
+their nodes. A kernel of ours scores them as scikit-learn does: to 1e-12, with missing values and
+categories.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.ensemble import (
+    ExtraTreesClassifier,
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+)
+
+from pairlearn.models.parts import decode, encode
+from pairlearn.models.record import ModelFileError, ModelRecord, reason
+from pairlearn.models.registry import ArraySpec, ModelSpec, register_model
+from pairlearn.typing import Vector
+
+#: What is stored, by the name in the file.
+TREES: dict[str, Any] = {
+    one.__name__: one
+    for one in (HistGradientBoostingClassifier, RandomForestClassifier, ExtraTreesClassifier)
+}
+_LARGEST = float(np.finfo(np.float64).max)
+#: The codes of a categorical feature in scikit-learn are smaller than this.
+_CODES = 256
+
+
+@dataclass(frozen=True, eq=False)
+class Nodes:
+    """The nodes of all trees, one tree after the other; see `pairlearn.kernels.trees`.
+
+    `categories` are the known values of categorical features, of feature `encoded[k]` from
+    `category_ends[k - 1]` to `category_ends[k]`. Their positions are the codes.
+    """
+
+    begins: NDArray[np.int64]
+    feature: NDArray[np.int64]
+    threshold: Vector
+    left: NDArray[np.int64]
+    right: NDArray[np.int64]
+    value: Vector
+    gap_left: NDArray[np.uint8]
+    bits: NDArray[np.int64]
+    sets: NDArray[np.int64]
+    encoded: NDArray[np.int64]
+    categories: Vector
+    category_ends: NDArray[np.int64]
+
+
+_INDEX = ("int64",)
+_ARRAYS: dict[str, ArraySpec] = {
+    "begins": ArraySpec(("n_trees",), _INDEX, low=0, order="strictly rising"),
+    "feature": ArraySpec(("n_nodes",), _INDEX, low=0),
+    "threshold": ArraySpec(("n_nodes",)),
+    "left": ArraySpec(("n_nodes",), _INDEX, low=-1),
+    "right": ArraySpec(("n_nodes",), _INDEX, low=-1),
+    "value": ArraySpec(("n_nodes",)),
+    "gap_left": ArraySpec(("n_nodes",), ("uint8",), high=1),
+    "bits": ArraySpec(("n_nodes",), _INDEX, low=-1),
+    "sets": ArraySpec(("n_sets", 8), _INDEX, low=0, high=2**32 - 1),
+    "encoded": ArraySpec(("n_encoded",), _INDEX, low=0, order="strictly rising"),
+    "categories": ArraySpec(("n_categories",)),
+    "category_ends": ArraySpec(("n_encoded",), _INDEX, low=0, order="rising"),
+    "n_features": ArraySpec((), _INDEX, low=1),
+    "start": ArraySpec(()),
+    "share": ArraySpec((), low=0.0, high=1.0),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class TreeScores:
+    """A fitted tree ensemble as arrays: its score is start + share times the sum over trees.
+
+    Parameters
+    ----------
+    kind : str
+        The class of scikit-learn that was fitted.
+    settings : mapping
+        Its parameters.
+    nodes : Nodes
+        The trees.
+    n_features_in_ : int
+        The number of features.
+    start, share : float
+        The score before the first tree, and the factor of the sum.
+    takes_gaps : bool
+        Whether missing values may come.
+    """
+
+    kind: str
+    settings: Mapping[str, Any]
+    nodes: Nodes
+    n_features_in_: int
+    start: float
+    share: float
+    takes_gaps: bool
+
+    def unfitted(self) -> Any:
+        """Return scikit-learn's estimator with the same parameters, not fitted."""
+        try:
+            return TREES[self.kind](**self.settings)
+        except TypeError as error:
+            raise ModelFileError(f"its {self.kind} cannot be restored: {reason(error)}") from None
+
+    def decision_function(self, X: NDArray[Any]) -> Vector:
+        """Return the scores: log odds of boosted trees, probabilities of a forest."""
+        from pairlearn.kernels.trees import add_trees
+
+        X = np.asarray(X)
+        if self.kind != HistGradientBoostingClassifier.__name__:
+            with np.errstate(over="ignore"):
+                X = X.astype(np.float32, copy=False)  # as scikit-learn's trees do
+            if np.isinf(X).any():
+                raise ValueError(
+                    "X holds a value too large for float32, in which forests compare; give the "
+                    "features in other units."
+                )
+        X = self._coded(np.array(X, dtype=np.float64, order="C"))
+        total = np.full(len(X), self.start)
+        n = self.nodes
+        add_trees(
+            X, n.begins, n.feature, n.threshold, n.left, n.right, n.value, n.gap_left, n.bits,
+            n.sets, total,
+        )  # fmt: skip
+        return total * self.share
+
+    def _coded(self, X: Vector) -> Vector:
+        """Put codes in place of categories; a value that training did not see is missing."""
+        begin = 0
+        for k, end in zip(self.nodes.encoded, self.nodes.category_ends, strict=True):
+            known = self.nodes.categories[begin:end]
+            begin = int(end)
+            place = np.minimum(np.searchsorted(known, X[:, k]), max(len(known) - 1, 0))
+            found = known[place] == X[:, k] if len(known) else np.zeros(len(X), dtype=bool)
+            X[:, k] = np.where(found, place.astype(np.float64), np.nan)
+        return X
+
+    def to_record(self, provenance: Mapping[str, Any]) -> ModelRecord:
+        """Return the plain values that a file holds."""
+        arrays = {one.name: getattr(self.nodes, one.name) for one in fields(Nodes)}
+        arrays |= {
+            "n_features": np.array(self.n_features_in_),
+            "start": np.array(self.start),
+            "share": np.array(self.share),
+        }
+        settings = {name: encode(value, name) for name, value in self.settings.items()}
+        parameters = {"kind": self.kind, "settings": settings, "takes_gaps": self.takes_gaps}
+        return ModelRecord("TreeScores", arrays, parameters=parameters, provenance=provenance)
+
+    @classmethod
+    def from_record(cls, record: ModelRecord) -> TreeScores:
+        """Return the ensemble in a record; refuse nodes that a kernel could not follow."""
+        arrays = {name: array.copy() for name, array in record.arrays.items()}
+        width, start, share = (arrays.pop(name) for name in ("n_features", "start", "share"))
+        nodes = Nodes(**arrays)
+        _check(nodes, int(width))
+        kind, settings = record.parameters.get("kind"), record.parameters.get("settings")
+        gaps = record.parameters.get("takes_gaps")
+        if kind not in TREES or not isinstance(settings, Mapping) or not isinstance(gaps, bool):
+            raise ModelFileError(f"its trees are of an unknown kind, {str(kind)[:60]!r}.")
+        decoded = {name: decode(value, name) for name, value in settings.items()}
+        return cls(kind, decoded, nodes, int(width), float(start), float(share), gaps)
+
+
+def _check(nodes: Nodes, width: int) -> None:
+    """Refuse nodes with which a walk would leave its tree, the row or the sets of codes."""
+    n = len(nodes.feature)
+    ends = np.append(nodes.begins[1:], n)
+    good = len(nodes.begins) > 0 and nodes.begins[0] == 0 and n > 0 and ends[-1] > nodes.begins[-1]
+    if good:
+        own = np.repeat(ends, np.diff(np.append(nodes.begins, n)))
+        place, splits = np.arange(n), nodes.left >= 0
+        for child in (nodes.left, nodes.right):
+            good = good and bool(((child > place) & (child < own))[splits].all())
+        good = good and nodes.feature.max() < width and nodes.bits.max() < len(nodes.sets)
+        # A set of codes is asked only about a feature that holds codes.
+        good = good and bool(np.isin(nodes.feature[nodes.bits >= 0], nodes.encoded).all())
+        sizes = np.diff(np.append([0], nodes.category_ends))
+        total = int(nodes.category_ends[-1]) if len(sizes) else 0
+        good = good and total == len(nodes.categories) and bool((sizes <= _CODES).all())
+        good = good and bool((nodes.encoded < width).all())
+    if not good:
+        raise ModelFileError("the nodes of its trees do not fit together; save the model again.")
+
+
+def tree_scores(model: Any, takes_gaps: bool) -> TreeScores | None:
+    """Return a fitted ensemble of scikit-learn as arrays; None if it is of another kind."""
+    if isinstance(model, TreeScores):
+        return model
+    # A class derived from these may score in another way.
+    if type(model) not in TREES.values():
+        return None
+    try:
+        nodes, start, share = _nodes_of(model)
+    except (AttributeError, KeyError, ValueError) as error:
+        raise ModelFileError(
+            f"this version of scikit-learn keeps the trees of {type(model).__name__} in another "
+            f"form ({reason(error)}); use pickle, or a version that pairlearn is tested with."
+        ) from None
+    settings = model.get_params(deep=False)
+    kind = type(model).__name__
+    return TreeScores(kind, settings, nodes, model.n_features_in_, start, share, takes_gaps)
+
+
+def _nodes_of(model: Any) -> tuple[Nodes, float, float]:
+    """Return the nodes of a fitted ensemble, the score before them and the factor of their sum."""
+    if type(model) is HistGradientBoostingClassifier:
+        columns = [_of_boosting(one) for (one,) in model._predictors]
+        start = float(model._baseline_prediction.ravel()[0])
+        return _joined(columns, *_categories(model)), start, 1.0
+    columns = [_of_forest(tree.tree_) for tree in model.estimators_]
+    return _joined(columns, None, []), 0.0, 1.0 / len(columns)
+
+
+def _of_forest(tree: Any) -> dict[str, NDArray[Any]]:
+    state = tree.__getstate__()["nodes"]
+    leaf = state["left_child"] < 0
+    return {
+        "feature": np.where(leaf, 0, state["feature"]),
+        "threshold": _finite(np.where(leaf, 0.0, state["threshold"])),
+        "left": np.where(leaf, -1, state["left_child"]),
+        "right": np.where(leaf, -1, state["right_child"]),
+        "value": np.where(leaf, tree.value[:, 0, 1], 0.0),
+        "gap_left": state["missing_go_to_left"] * ~leaf,
+        "bits": np.full(len(leaf), -1),
+        "sets": np.empty((0, 8)),
+    }
+
+
+def _of_boosting(tree: Any) -> dict[str, NDArray[Any]]:
+    nodes, leaf = tree.nodes, tree.nodes["is_leaf"] != 0
+    of_codes = (nodes["is_categorical"] != 0) & ~leaf
+    return {
+        "feature": np.where(leaf, 0, nodes["feature_idx"]),
+        "threshold": _finite(np.where(leaf | of_codes, 0.0, nodes["num_threshold"])),
+        "left": np.where(leaf, -1, nodes["left"].astype(np.int64)),
+        "right": np.where(leaf, -1, nodes["right"].astype(np.int64)),
+        "value": np.where(leaf, nodes["value"], 0.0),
+        "gap_left": nodes["missing_go_to_left"] * ~leaf,
+        "bits": np.where(of_codes, nodes["bitset_idx"].astype(np.int64), -1),
+        "sets": tree.raw_left_cat_bitsets.reshape(-1, 8),
+    }
+
+
+def _finite(threshold: Vector) -> Vector:
+    """Return thresholds that a file can hold: an infinite one parts gaps from all numbers."""
+    return np.clip(threshold, -_LARGEST, _LARGEST)
+
+
+def _categories(model: Any) -> tuple[NDArray[np.int64] | None, list[tuple[int, Vector]]]:
+    """Return the order of the columns inside boosted trees, and the categories by feature."""
+    if model._preprocessor is None:
+        return None, []
+    mask = np.asarray(model.is_categorical_)
+    order = np.concatenate([np.flatnonzero(mask), np.flatnonzero(~mask)])
+    known = model._preprocessor.named_transformers_["encoder"].categories_
+    values = [np.asarray(one, dtype=np.float64) for one in known]
+    values = [one[~np.isnan(one)] for one in values]
+    return order, list(zip(np.flatnonzero(mask).tolist(), values, strict=True))
+
+
+def _joined(
+    columns: list[dict[str, NDArray[Any]]],
+    order: NDArray[np.int64] | None,
+    encoders: list[tuple[int, Vector]],
+) -> Nodes:
+    """Put the trees one after the other."""
+    sizes = [len(one["left"]) for one in columns]
+    begins = np.cumsum([0, *sizes])[:-1]
+    first_set = np.cumsum([0, *(len(one["sets"]) for one in columns)])[:-1]
+    for begin, ahead, one in zip(begins, first_set, columns, strict=True):
+        for name, shift in (("left", begin), ("right", begin), ("bits", ahead)):
+            one[name] = np.where(one[name] >= 0, one[name] + shift, -1)
+        if order is not None:
+            one["feature"] = order[one["feature"]]
+    types = {"threshold": np.float64, "value": np.float64, "gap_left": np.uint8}
+    joined = {
+        name: np.concatenate([one[name] for one in columns]).astype(types.get(name, np.int64))
+        for name in columns[0]
+    }
+    values = [known for _, known in encoders]
+    return Nodes(
+        begins=begins.astype(np.int64),
+        encoded=np.array([feature for feature, _ in encoders], dtype=np.int64),
+        categories=np.concatenate(values) if values else np.empty(0),
+        category_ends=np.cumsum([len(known) for known in values]).astype(np.int64),
+        **joined,
+    )
+
+
+register_model(
+    ModelSpec(
+        "TreeScores",
+        _ARRAYS,
+        build=TreeScores.from_record,
+        parameters=("kind", "settings", "takes_gaps"),
+    )
+)

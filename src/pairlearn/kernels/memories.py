@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: BSD-3-Clause
+r"""What a stream with several memories needs at every block, each in one call.
+
+Arrays
+------
+rings : float64, shape (2, K, W)
+    The latest scores of positives and of negatives by each of K memories.
+wins : float64, shape (2, K, W)
+    For each of them, the number of scores of the other class on its right side: below a positive,
+    above a negative; a tie counts half.
+places : int64, shape (2, 2)
+    For each class, where the next score goes, and how many there are.
+sums : float64, shape (K, 2, m + 1, m + 1); means : float64, shape (2, m)
+    Sums of z z' with z = (1, x - origin), of positives and negatives; room for their means.
+counts : float64, shape (K, 2); kept : float64, shape (K,)
+    Numbers of examples, and the share of the past that stays.
+weights : float64, shape (K, m); middle, sizes, ridges : float64, shape (K,)
+    The results, see `pairlearn.solvers.closed_form.memories.Directions`, and the ridges.
+C : float64, shape (m, m)
+    Room for the matrix of one memory.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pairlearn.kernels._native import as_written, elementwise, kernel
+
+
+@as_written
+def note_scores(scores, y, rings, places):
+    """Put scores into the rings, in order."""
+    n_memories, length = rings.shape[1], rings.shape[2]
+    for i in range(len(y)):
+        own = 0 if y[i] > 0.0 else 1
+        slot = places[own, 0]
+        for k in range(n_memories):
+            rings[own, k, slot] = scores[i, k]
+        places[own, 0] = 0 if slot + 1 == length else slot + 1
+        if places[own, 1] < length:
+            places[own, 1] += 1
+
+
+@kernel
+def count_wins(rings, places, wins):
+    """Compare all positives with all negatives; halves add up exactly in any order."""
+    p, q = places[0, 1], places[1, 1]
+    for k in range(rings.shape[1]):
+        positives, negatives, behind = rings[0, k], rings[1, k], wins[1, k]
+        for j in range(q):
+            behind[j] = 0.0
+        for i in range(p):
+            score, total = positives[i], 0.0
+            for j in range(q):
+                won = (0.5 if score > negatives[j] else 0.0) + (
+                    0.5 if score >= negatives[j] else 0.0
+                )
+                total += won
+                behind[j] += won
+            wins[0, k, i] = total
+
+
+@kernel
+def longest_as_good(wins, places, errors):
+    """Return the first memory whose AUC is at most `errors` standard errors below the best."""
+    n_memories = wins.shape[1]
+    p, q = places[0, 1], places[1, 1]
+    top, best = 0, -1.0
+    for k in range(n_memories):
+        total = 0.0
+        for i in range(p):
+            total += wins[0, k, i]
+        if total > best:
+            top, best = k, total
+    for k in range(n_memories):
+        mean, square, other = 0.0, 0.0, 0.0
+        for i in range(p):
+            apart = wins[0, top, i] - wins[0, k, i]
+            mean += apart
+            square += apart * apart
+        for j in range(q):
+            apart = wins[1, top, j] - wins[1, k, j]
+            other += apart * apart
+        gap = mean / (p * q)
+        variance = (square / (p * q * q) - gap * gap) / p
+        variance += (other / (p * p * q) - gap * gap) / q
+        if gap <= errors * np.sqrt(max(variance, 0.0)):
+            return k
+    return top
+
+
+@elementwise
+def score_rows(Z, weights, middle, scores):
+    """Write the scores of rows; `weights` has a column for each memory.
+
+    The sum over features keeps its order, so that a row has the same score in any company.
+    """
+    n_memories = len(middle)
+    for i in range(len(Z)):
+        for k in range(n_memories):
+            scores[i, k] = 0.0
+        for j in range(Z.shape[1]):
+            value = Z[i, j]
+            for k in range(n_memories):
+                scores[i, k] += value * weights[j, k]
+        for k in range(n_memories):
+            scores[i, k] -= middle[k]
+
+
+@elementwise
+def add_block(Z, y, weight, origin, kept, forgotten, sums, counts, row, found):
+    """Let the past shrink, and add a block; a class with fewer than `forgotten` examples is gone.
+
+    `row`, of shape (m + 1,), and `found`, of shape (2, m + 1, m + 1), are room.
+    """
+    size = len(row)
+    n_positive = 0
+    for c in range(2):
+        for a in range(size):
+            for b in range(a + 1):
+                found[c, a, b] = 0.0
+    row[0] = 1.0
+    for i in range(len(y)):
+        c = 1
+        if y[i] > 0.0:
+            c = 0
+            n_positive += 1
+        for j in range(size - 1):
+            row[j + 1] = Z[i, j] - origin[j]
+        for a in range(size):
+            value = weight[i] * row[a]
+            for b in range(a + 1):
+                found[c, a, b] += value * row[b]
+    for k in range(len(kept)):
+        for c in range(2):
+            share = kept[k]
+            count = share * counts[k, c]
+            if count < forgotten:
+                share = count = 0.0
+            counts[k, c] = count + (n_positive if c == 0 else len(y) - n_positive)
+            for a in range(size):
+                for b in range(a + 1):
+                    value = share * sums[k, c, a, b] + found[c, a, b]
+                    sums[k, c, a, b] = value
+                    sums[k, c, b, a] = value
+
+
+@elementwise
+def find_directions(sums, origin, scale, ridges, means, C, weights, middle, sizes):
+    """Solve (D C D + l I) v = D u for each memory by Cholesky's method; tell whether all could."""
+    m = np.uintp(len(scale))
+    for k in range(len(ridges)):
+        for c in range(2):
+            for i in range(m):
+                means[c, i] = sums[k, c, 0, i + 1] / sums[k, c, 0, 0]
+        p, q = sums[k, 0, 0, 0], sums[k, 1, 0, 0]
+        # The lower half of the matrix, then its factor in the same place.
+        for i in range(m):
+            for j in range(i + 1):
+                value = sums[k, 0, i + 1, j + 1] / p + sums[k, 1, i + 1, j + 1] / q
+                value -= means[0, i] * means[0, j] + means[1, i] * means[1, j]
+                C[i, j] = value * scale[i] * scale[j]
+            C[i, i] += ridges[k]
+        for i in range(m):
+            for j in range(i):
+                total = C[i, j]
+                for r in range(j):
+                    total -= C[i, r] * C[j, r]
+                C[i, j] = total / C[j, j]
+            total = C[i, i]
+            for r in range(i):
+                total -= C[i, r] * C[i, r]
+            if not total > 0.0:
+                return False
+            C[i, i] = np.sqrt(total)
+        for i in range(m):
+            total = (means[0, i] - means[1, i]) * scale[i]
+            for r in range(i):
+                total -= C[i, r] * weights[k, r]
+            weights[k, i] = total / C[i, i]
+        square = 0.0
+        for i in range(m):
+            square += weights[k, i] * weights[k, i]
+        for back in range(m):
+            i = m - np.uintp(1) - back
+            total = weights[k, i]
+            for r in range(i + np.uintp(1), m):
+                total -= C[r, i] * weights[k, r]
+            weights[k, i] = total / C[i, i]
+        size = np.sqrt(square)
+        unit = 1.0 / size if size > 0.0 else 1.0
+        sizes[k] = size
+        middle[k] = 0.0
+        for i in range(m):
+            weights[k, i] *= scale[i] * unit
+            middle[k] += weights[k, i] * (0.5 * (means[0, i] + means[1, i]) + origin[i])
+    return True

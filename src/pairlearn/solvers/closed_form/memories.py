@@ -1,0 +1,276 @@
+# SPDX-License-Identifier: BSD-3-Clause
+r"""Class moments that forget at several speeds, side by side.
+
+With half-life h, an example counts half as much once h further ones have come. Rows arrive in
+blocks; those of a block count alike, and the past shrinks by 2^(-b/h) for a block of b rows,
+
+    S_h <- 2^(-b/h) S_h + sum over the block of z z',    z = (1, x - origin).
+
+One product of the block serves all half-lives, so that several cost hardly more than one. States
+of two streams add up.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pairlearn.restored import restored_array
+from pairlearn.solvers.closed_form.moments import ClassMoments
+from pairlearn.typing import Vector
+
+#: A class of fewer examples than this is forgotten altogether, before its sums lose their digits.
+_FORGOTTEN = 1e-6
+#: For so few features compiled loops are faster than BLAS and LAPACK.
+_SMALL = 48
+_TOO_SMALL = "The ridge {:g} is too small for the rounding of the moments; use a larger one."
+#: A memory with fewer examples of a class than this says nothing of its own.
+_LEAST = 2.0
+#: The shortest half-life of a stream that chooses: this many examples, or this many a feature.
+_SHORTEST, _LIVES_PER_FEATURE = 250.0, 4.0
+
+
+def half_lives_for(
+    n_features: int, memory: float | None = None, max_memory: float = math.inf
+) -> tuple[float, ...]:
+    """Return the half-lives of a stream, the longest first: the given `memory`, or several.
+
+    Their tables take at most about `max_memory` bytes.
+    """
+    if memory is not None:
+        return (memory,)
+    shortest = max(_SHORTEST, _LIVES_PER_FEATURE * n_features)
+    lives: tuple[float, ...] = (math.inf, 16.0 * shortest, 4.0 * shortest, shortest)
+    # Two classes, and the examples held out, have a table each.
+    size = 16.0 * (n_features + 1.0) ** 2
+    if max_memory < math.inf:
+        lives = lives[: max(1, min(len(lives), int(max_memory / size) - 1))]
+    return lives
+
+
+class Directions(NamedTuple):
+    """Linear scores of several memories, in units of their own spread.
+
+    The score of x by memory k is ``weights[k] @ x - middle[k]``: 0 halfway between the classes.
+    ``sizes[k]`` is the length of the gap between the class means in these units.
+    """
+
+    weights: Vector
+    middle: Vector
+    sizes: Vector
+
+    def scores(self, Z: Vector) -> Vector:
+        """Return the scores of rows, one column for each memory."""
+        from pairlearn.kernels.memories import score_rows
+
+        found = np.empty((len(Z), len(self.middle)))
+        score_rows(Z, np.ascontiguousarray(self.weights.T), self.middle, found)
+        return found
+
+
+class Memories:
+    """Second moments of two classes, remembered with several half-lives.
+
+    Parameters
+    ----------
+    n_features : int
+        Number of (mapped) features.
+    half_lives : array-like of shape (K,)
+        Numbers of examples after which an example counts half; infinity for no forgetting.
+
+    Examples
+    --------
+    >>> memories = Memories(1, [np.inf, 2.0])
+    >>> memories.add(np.array([[1.0], [3.0]]), np.array([1.0, -1.0]))
+    >>> memories.add(np.array([[5.0], [3.0]]), np.array([1.0, -1.0]))
+    >>> memories.moments(0).means[:, 0], memories.moments(1).means[:, 0].round(2)
+    (array([3., 3.]), array([3.67, 3.  ]))
+    """
+
+    def __init__(self, n_features: int, half_lives: ArrayLike) -> None:
+        self.half_lives: Vector = np.asarray(half_lives, dtype=np.float64)
+        n_memories, size = len(self.half_lives), n_features + 1
+        #: Sums of z z' of positives and negatives, for each half-life.
+        self.sums = np.zeros((n_memories, 2, size, size))
+        #: Numbers of positives and negatives, without their weights.
+        self.counts = np.zeros((n_memories, 2))
+        #: The point that sums are about: the mean of the first block. None before it.
+        self.origin: Vector | None = None
+
+    def copy(self) -> Memories:
+        """Return independent memories with the same past."""
+        twin = Memories(self.sums.shape[-1] - 1, self.half_lives)
+        twin.sums, twin.counts, twin.origin = self.sums.copy(), self.counts.copy(), self.origin
+        return twin
+
+    def add(
+        self, Z: Vector, y: Vector, weight: Vector | None = None, *, n_passed: int | None = None
+    ) -> None:
+        """Add a block of rows with labels -1 and +1.
+
+        The past is older by `n_passed` examples, by default the number of rows.
+        """
+        if self.origin is None:
+            self.origin = Z.mean(axis=0)
+        kept = 0.5 ** ((len(y) if n_passed is None else n_passed) / self.half_lives)
+        _add_products(Z, y, weight, self.origin, kept, self.sums, self.counts)
+
+    def widen(self, n_features: int, half_lives: ArrayLike) -> None:
+        """Make room for new features, which were 0 until now, and forget at these speeds."""
+        more = n_features + 1 - self.sums.shape[-1]
+        self.sums = np.pad(self.sums, ((0, 0), (0, 0), (0, more), (0, more)))
+        if self.origin is not None:
+            self.origin = np.pad(self.origin, (0, more))
+        self.half_lives = np.asarray(half_lives, dtype=np.float64)
+
+    def moments(self, memory: int) -> ClassMoments:
+        """Return counts (by weight), means and scatter matrices under one half-life."""
+        assert self.origin is not None
+        return moments_of(self.sums[memory], self.origin)
+
+    def directions(self, scale: Vector, ridges: Vector) -> Directions:
+        """Return the scores w = D v with (D C D + l I) v = D u, for each half-life.
+
+        Parameters
+        ----------
+        scale : ndarray of shape (d,)
+            The diagonal D: the factor that makes features comparable.
+        ridges : ndarray of shape (K,)
+            The ridge l of each half-life.
+
+        Returns
+        -------
+        Directions
+            The weights of all memories. Both classes must have been seen.
+        """
+        assert self.origin is not None
+        sums = self.sums
+        usable = self.counts.min(axis=1) >= _LEAST
+        if not usable[1:].all():
+            # The next longer memory that knows both classes speaks for one that does not.
+            usable[0] = True
+            sums = sums[np.maximum.accumulate(np.where(usable, np.arange(len(usable)), 0))]
+        if len(scale) <= _SMALL:
+            return self._small_directions(sums, scale, ridges)
+        count = sums[:, :, 0, 0]
+        means = sums[:, :, 0, 1:] / count[:, :, np.newaxis]
+        C = (sums[:, :, 1:, 1:] / count[:, :, np.newaxis, np.newaxis]).sum(axis=1)
+        C -= np.swapaxes(means, 1, 2) @ means
+        C *= scale
+        C *= scale[:, np.newaxis]
+        u = (means[:, 0] - means[:, 1]) * scale
+        v = np.empty_like(u)
+        for k, ridge in enumerate(ridges):
+            v[k] = _solved(C[k], u[k], ridge)
+        sizes = np.sqrt(np.maximum((u * v).sum(axis=1), 0.0))
+        weights = v * scale / np.where(sizes > 0.0, sizes, 1.0)[:, np.newaxis]
+        middle = (weights * (means.mean(axis=1) + self.origin)).sum(axis=1)
+        return Directions(weights, middle, sizes)
+
+    def _small_directions(self, sums: Vector, scale: Vector, ridges: Vector) -> Directions:
+        """Return the directions for few features, for which LAPACK's calls cost too much."""
+        from pairlearn.kernels.memories import find_directions
+
+        m, n_memories = len(scale), len(ridges)
+        means, C = np.empty((2, m)), np.empty((m, m))
+        found = Directions(np.empty((n_memories, m)), np.empty(n_memories), np.empty(n_memories))
+        if not find_directions(sums, self.origin, scale, ridges, means, C, *found):
+            raise ValueError(_TOO_SMALL.format(float(ridges.min())))
+        return found
+
+    def restart(self, n_kept: float) -> None:
+        """Forget all but the shortest memory, or all but the weight of `n_kept` examples."""
+        self.sums[:], self.counts[:] = self.sums[-1].copy(), self.counts[-1].copy()
+        total = self.counts[0].sum()
+        if total > n_kept:
+            self.sums *= n_kept / total
+            self.counts *= n_kept / total
+
+    def state(self) -> dict[str, Any]:
+        """Return the arrays from which `from_state` rebuilds the memories."""
+        return {
+            "rates": 1.0 / self.half_lives,
+            "sums": self.sums.copy(),
+            "counts": self.counts.copy(),
+            "origin": self.origin,
+        }
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any], n_features: int, half_lives: ArrayLike) -> Self:
+        """Return the memories of a saved state, which must have these half-lives."""
+        made = cls(n_features, half_lives)
+        saved = restored_array(state, "rates", (len(made.half_lives),))
+        if not np.array_equal(saved, 1.0 / made.half_lives):
+            raise ValueError("the saved moments have other half-lives.")
+        made.sums = restored_array(state, "sums", made.sums.shape).copy()
+        made.counts = restored_array(state, "counts", made.counts.shape).copy()
+        if (made.counts < 0.0).any() or (made.sums[:, :, 0, 0] < 0.0).any():
+            raise ValueError("the saved counts are negative.")
+        if state["origin"] is not None:
+            made.origin = restored_array(state, "origin", (n_features,)).copy()
+        elif made.counts.any():
+            raise ValueError("the saved moments have no origin.")
+        return made
+
+
+def _add_products(
+    Z: Vector,
+    y: Vector,
+    weight: Vector | None,
+    origin: Vector,
+    kept: Vector,
+    sums: Vector,
+    counts: Vector,
+) -> None:
+    """Let the past of each memory shrink to a share, and add the sums of z z' of a block.
+
+    z = (1, x - origin); `sums` and `counts` have an entry for each memory and class.
+    """
+    size = Z.shape[1] + 1
+    if size <= _SMALL + 1:
+        from pairlearn.kernels.memories import add_block
+
+        each = np.ones(len(y)) if weight is None else weight
+        row, found = np.empty(size), np.empty((2, size, size))
+        add_block(Z, y, each, origin, kept, _FORGOTTEN, sums, counts, row, found)
+        return
+    sums *= kept[:, np.newaxis, np.newaxis, np.newaxis]
+    counts *= kept[:, np.newaxis]
+    gone = counts < _FORGOTTEN
+    sums[gone], counts[gone] = 0.0, 0.0
+    rows = np.empty((len(Z), size))
+    rows[:, 0] = 1.0
+    np.subtract(Z, origin, out=rows[:, 1:])
+    positive = y > 0
+    for kind, own in enumerate((positive, ~positive)):
+        part = rows[own]
+        other = part if weight is None else part * weight[own][:, np.newaxis]
+        sums[:, kind] += other.T @ part
+        counts[:, kind] += len(part)
+
+
+def _solved(C: Vector, u: Vector, ridge: float) -> Vector:
+    """Return (C + ridge I)^{-1} u; `C` is overwritten."""
+    from scipy.linalg.lapack import dposv
+
+    C.flat[:: len(u) + 1] += ridge
+    _, found, info = dposv(C, u, lower=1, overwrite_a=1)
+    if info:
+        raise ValueError(_TOO_SMALL.format(ridge))
+    return np.asarray(found)
+
+
+def moments_of(sums: Vector, origin: Vector) -> ClassMoments:
+    """Return counts, means and scatter matrices of both classes from sums about an origin."""
+    made = ClassMoments(len(origin))
+    for kind in range(2):
+        count = float(sums[kind, 0, 0])
+        if count > 0.0:
+            mean = sums[kind, 0, 1:] / count
+            scatter = sums[kind, 1:, 1:] - count * np.outer(mean, mean)
+            made.add_class(kind, count, origin + mean, scatter)
+    return made

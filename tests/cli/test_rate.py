@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""``pairlearn rate``: tables of votes in, ratings out, and one line for what is wrong."""
+
+import json
+
+import numpy as np
+import pytest
+
+from pairlearn import PairwiseRatings, load_model
+from pairlearn.cli.program import program
+from pairlearn.cli.running import run
+
+VOTES = "winner,loser,judge\nann,bob,1\nann,cid,1\nbob,cid,2\ncid,bob,2\nbob,ann,3\nann,bob,3\n"
+BATTLES = (
+    "model_a,model_b,winner,user\nann,bob,model_a,u\nann,cid,tie,u\nbob,cid,model_b,v\n"
+    "cid,bob,tie (bothbad),v\nbob,ann,model_a,w\nann,bob,model_a,w\n"
+)
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "votes.csv").write_text(VOTES)
+    (tmp_path / "battles.csv").write_text(BATTLES)
+    return tmp_path
+
+
+def rate(capsys, *arguments):
+    status = run(program, ["rate", *arguments])
+    said = capsys.readouterr()
+    return status, said.out, said.err
+
+
+def test_table(capsys):
+    status, out, err = rate(capsys, "votes.csv")
+    assert (status, err) == (0, "")
+    lines = out.splitlines()
+    assert lines[0].split() == ["player", "score", "95", "%", "ranks", "votes"]
+    assert [line.split()[:2] for line in lines[1:4]] == [["1", "ann"], ["2", "bob"], ["3", "cid"]]
+    assert lines[-1] == "6 votes on 3 players"
+
+
+def test_json_is_what_the_library_says(capsys):
+    arguments = ["--a", "model_a", "--b", "model_b", "--outcome", "winner", "--by", "user"]
+    status, out, _ = rate(capsys, "battles.csv", *arguments, "--home", "--json")
+    assert status == 0
+    found = json.loads(out)
+    rows = [line.split(",") for line in BATTLES.splitlines()[1:]]
+    a, b, winner, user = zip(*rows, strict=True)
+    model = PairwiseRatings(home=True).fit(a, b, winner, groups=user)
+    assert (found["votes"], found["judges"]) == (6, 3)
+    for entry in found["players"]:
+        one = model.intervals()[entry["player"]]
+        assert (entry["score"], entry["low"], entry["high"]) == (one.value, one.low, one.high)
+        assert entry["rank"] == list(model.rank_intervals()[entry["player"]])
+    assert found["effects"]["home"]["value"] == model.home_
+    assert found["effects"]["tie"]["value"] == model.tie_
+    assert [entry["votes"] for entry in found["players"]] != [0, 0, 0]
+
+
+def test_options_reach_the_model(capsys):
+    arguments = ["--a", "model_a", "--b", "model_b", "--outcome", "winner"]
+    options = ["--ties", "half", "--prior", "2", "--half-life", "5", "--home"]
+    status, _, err = rate(capsys, "battles.csv", *arguments, *options, "-o", "m.safetensors")
+    assert status == 0
+    assert err == "pairlearn: model: m.safetensors\n"
+    expected = {"ties": "half", "prior": 2.0, "half_life": 5.0, "home": True}
+    assert load_model("m.safetensors").get_params() == expected
+
+
+def test_weights_and_several_files(capsys, here):
+    rows = [line.split(",")[:2] for line in VOTES.splitlines()[1:]]
+    text = "".join(f"{a},{b},{k}\n" for k, (a, b) in enumerate(rows))
+    (here / "weighted.csv").write_text("winner,loser,n\n" + text)
+    (here / "once.csv").write_text(
+        "winner,loser\n" + "".join(f"{a},{b}\n" * k for k, (a, b) in enumerate(rows))
+    )
+    one = json.loads(rate(capsys, "weighted.csv", "--weight", "n", "--json")[1])
+    other = json.loads(rate(capsys, "once.csv", "--json")[1])
+    assert one["players"] == other["players"]
+    twice = json.loads(rate(capsys, "votes.csv", "votes.csv", "--json")[1])
+    assert twice["votes"] == 12
+
+
+def test_many_blocks_are_one_count(capsys, here, monkeypatch):
+    rng = np.random.default_rng(0)
+    a = rng.integers(0, 6, 70_000)
+    b = (a + rng.integers(1, 6, 70_000)) % 6
+    text = "\n".join(f"p{i},p{j}" for i, j in zip(a.tolist(), b.tolist(), strict=True))
+    (here / "many.csv").write_text("winner,loser\n" + text + "\n")
+    found = json.loads(rate(capsys, "many.csv", "--half-life", "9000", "--json")[1])
+    names = np.array([f"p{k}" for k in range(6)])
+    model = PairwiseRatings(half_life=9000).fit(names[a], names[b])
+    for entry in found["players"]:
+        assert entry["score"] == pytest.approx(model.intervals()[entry["player"]].value, abs=1e-9)
+
+
+def test_rows_that_are_no_votes_are_counted(capsys, here):
+    (here / "odd.csv").write_text(VOTES + "ann,ann,1\n,bob,1\nbob,,2\nann,bob,\n")
+    status, out, err = rate(capsys, "odd.csv", "--by", "judge")
+    assert status == 0
+    assert "6 votes by 3 judges on 3 players" in out
+    assert err == "pairlearn: 4 rows refused; first: odd.csv:8: 'ann' stands on both sides\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments", "message"),
+    [
+        ("", [], "votes.csv is empty"),
+        ("winner,loser\n", [], "holds no vote that can be used"),
+        ("winner,loser\nann,ann\n", [], "holds no vote that can be used (1 row refused"),
+        ("x,y\nann,bob\n", [], "neither the columns winner and loser nor a, b and outcome"),
+        (VOTES, ["--by", "juge"], "--by: votes.csv has no column 'juge'; did you mean 'judge'?"),
+        (VOTES, ["--winner", "winner"], "--winner needs --loser too"),
+        (VOTES, ["--winner", "winner", "--a", "b"], "give --winner and --loser, or --a, --b and"),
+        (VOTES, ["--winner", "winner", "--loser", "loser", "--home"], "--home needs --a, --b and"),
+        (VOTES, ["--home"], "--home needs to know who was named first"),
+        ("a,b,outcome\nann,bob,1\nann,bob,ann\n", [], "votes.csv:3: the outcome 'ann' is unknown"),
+        ("a,b,outcome\nann,bob,tie\n", [], "all votes are ties"),
+        ("winner,loser,n\nann,bob,x\n", ["--weight", "n"], "the weight 'x' is no number"),
+        (VOTES, ["--prior", "0"], None),
+        ("winner,loser\nann,bob\n", ["--prior", "0"], "with --prior 0 the ratings are not finite"),
+        (VOTES, ["-o", "votes.csv"], "is a file that the command reads"),
+        (VOTES, ["--confidence", "1"], "--confidence"),
+        (VOTES, ["--format", "svmlight"], "svmlight, which has no named columns"),
+    ],
+)
+def test_one_line_for_what_is_wrong(capsys, here, text, arguments, message):
+    (here / "votes.csv").write_text(text)
+    status, out, err = rate(capsys, "votes.csv", *arguments)
+    if message is None:
+        assert (status, err) == (0, "")
+        return
+    assert status in (1, 2)
+    assert out == ""
+    assert message in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", [["predict"], ["evaluate", "--label", "winner"]])
+def test_other_commands_say_that_ratings_score_no_rows(capsys, command):
+    assert rate(capsys, "votes.csv", "-o", "m.safetensors")[0] == 0
+    name, *options = command
+    assert run(program, [name, "m.safetensors", "votes.csv", *options]) == 1
+    assert "ratings of players, which have no score for a row" in capsys.readouterr().err

@@ -1,0 +1,328 @@
+# SPDX-License-Identifier: BSD-3-Clause
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pairlearn import PrivateAUCClassifier, PrivateMetricLearner
+from pairlearn.losses import LOSSES, METRIC_LOSSES, Epanechnikov, PairLoss, Welsch, scalar
+from pairlearn.metrics import roc_auc
+from pairlearn.models import load_model
+from pairlearn.privacy import NoisyMetricSGD, NoisySGD, PublicSetting, check_mechanism, compose
+from pairlearn.privacy.audit.replay import Neighbours, release_distances, worst_case_neighbours
+from pairlearn.privacy.mechanisms.noisy_sgd import Meetings, linear_pair_sum, padded
+from pairlearn.privacy.noise import NoiseSource
+from pairlearn.reference import clipped_pair_sum
+
+
+def make_setting(n=24, d=2, epsilon=1.0, neighbours="replace", delta=1e-3):
+    return PublicSetting.make(
+        n, lower=[-1] * d, upper=[1] * d, epsilon=epsilon, delta=delta, neighbours=neighbours
+    )
+
+
+def cells_of(cuts):
+    return [range(a, b) for a, b in itertools.pairwise(cuts)]
+
+
+# ------------------------------------------------------------------------------- who meets whom
+
+
+@given(n=st.integers(1, 200), n_batches=st.integers(1, 9), n_partners=st.integers(1, 40))
+@settings(max_examples=200)
+def test_an_example_is_in_one_batch_and_in_few_pairs(n, n_batches, n_partners):
+    plan = Meetings(3, n_batches, n_partners)
+    batches = plan.batches(n)
+    assert len(batches) == n_batches
+    places = [k for cuts in batches for k in range(cuts[0], cuts[-1])]
+    assert places == list(range(n))
+    meets = np.zeros(n, dtype=int)
+    for cuts, n_pairs in zip(batches, plan.n_pairs(n), strict=True):
+        pairs = [pair for cell in cells_of(cuts) for pair in itertools.combinations(cell, 2)]
+        assert max(1, len(pairs)) == n_pairs
+        np.add.at(meets, np.array(pairs, dtype=int).reshape(-1), 1)
+    assert meets.max() <= plan.touches(n) <= n_partners
+    assert meets.max() == plan.touches(n) or plan.touches(n) == 1
+
+
+def test_without_a_limit_all_rows_meet():
+    plan = Meetings(1, 1, 1000)
+    assert plan.touches(30) == 29
+    assert plan.n_pairs(30) == [435]
+
+
+# ------------------------------------------------------------------------------------ the kernels
+
+
+class Steep(PairLoss):
+    """Slopes that grow beyond all bounds, of both signs, and are not finite in places."""
+
+    @scalar
+    def value(score, y, y_partner, _):  # noqa: N805
+        return score * score * score
+
+    @scalar
+    def derivative(score, y, y_partner, _):  # noqa: N805
+        return 1e200 * score if score < 0.5 else math.inf
+
+
+@pytest.mark.parametrize("loss", [*LOSSES, Welsch(0.7), Epanechnikov(2.0)])
+@pytest.mark.parametrize("clip", [0.05, 1.0, 1e9])
+def test_the_kernel_is_the_reference(loss, clip):
+    loss = LOSSES.make(loss) if isinstance(loss, str) else loss
+    rng = np.random.default_rng(0)
+    Z = rng.normal(size=(23, 4))
+    labels = rng.choice([-1.0, 1.0, np.nan], 23, p=[0.5, 0.3, 0.2])
+    if loss.kind == "difference":
+        labels = labels + rng.normal(size=23)
+    w = rng.normal(size=4)
+    cuts = Meetings(1, 1, 6).batches(23)[0]
+    order = rng.permutation(23)
+    found = linear_pair_sum(Z, labels, loss=loss, clip=clip)(order, cuts, w)
+    cells = [order[list(cell)] for cell in cells_of(cuts)]
+    wanted = clipped_pair_sum(loss, Z, labels, cells=cells, w=w, clip=clip)
+    assert np.linalg.norm(wanted) > 0
+    assert np.allclose(found, wanted, atol=1e-12 * (1 + np.abs(wanted).max()), rtol=0)
+
+
+@pytest.mark.parametrize("loss", list(METRIC_LOSSES))
+def test_the_kernel_of_metrics_is_the_reference(loss):
+    rng = np.random.default_rng(1)
+    Z, labels = rng.normal(size=(17, 3)), rng.choice([0.0, 1.0, 2.0, np.nan], 17)
+    released = []
+
+    class Silent(NoiseSource):
+        def permutation(self, n):
+            return np.arange(n)
+
+        def protect(self, values, scale):
+            released.append(values)
+            return values
+
+    mechanism = NoisyMetricSGD(n_passes=1, n_partners=5, loss=loss, different_weight=0.4, clip=0.3)
+    mechanism.fit(Z, labels, setting=make_setting(17, 3), noise=Silent(secure=False, seed=0))
+    chosen = METRIC_LOSSES.make(loss)
+    cells = cells_of(Meetings(1, 1, 5).batches(17)[0])
+    start = (chosen.parameter or 1.0) / 6 * np.eye(3)
+    wanted = clipped_pair_sum(
+        chosen, Z, labels, cells=cells, w=start, clip=0.9, different_weight=0.4
+    )
+    upper = wanted[np.triu_indices(3)]
+    upper *= np.where(np.eye(3)[np.triu_indices(3)] == 1, 1, math.sqrt(2))
+    assert np.linalg.norm(upper) > 0
+    assert np.allclose(released[0], upper, atol=1e-12, rtol=0)
+
+
+def test_a_slope_that_is_not_finite_counts_nothing():
+    Z = np.array([[0.0], [1.0], [-3.0]])
+    labels = np.array([-1.0, 1.0, 1.0])
+    pair_sum = linear_pair_sum(Z, labels, loss=Steep(), clip=2.0)
+    # Scores are 1, whose slope is infinite, and -3, whose slope is clipped.
+    total = pair_sum(np.arange(3), np.array([0, 3]), np.array([1.0]))
+    assert total == pytest.approx([2.0])
+
+
+# -------------------------------------------------------------------------------- the sensitivity
+
+
+@pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
+def test_touching_lemma_over_all_neighbours(neighbours):
+    """Brute force: every place, every new value and label of a small grid."""
+    plan, n, clip = Meetings(1, 2, 2), 6, 0.7
+    corners, signs = [-1.0, 0.0, 1.0], [-1.0, 1.0]
+    setting = make_setting(n, 1, neighbours=neighbours)
+    bound, largest = plan.sensitivity(clip, setting), 0.0
+    rng = np.random.default_rng(0)
+    for _ in range(40):
+        Z, labels = rng.choice(corners, (n, 1)), rng.choice(signs, n)
+        w, order = rng.normal(size=1), rng.permutation(n)
+        loss = LOSSES.make(rng.choice(["logistic", "hinge", "square", "exponential"]))
+
+        def sums(rows, labels, w=w, order=order, loss=loss):
+            pair_sum = linear_pair_sum(*padded(rows, labels, n), loss=loss, clip=clip)
+            batches = plan.batches(n)
+            return [pair_sum(order[c[0] : c[-1]], c - c[0], w) for c in batches]
+
+        mine = sums(Z, labels)
+        for place in range(n):
+            if neighbours == "add_remove":
+                # The free place is the one that the removed example had.
+                others = [(Z[place], np.nan)]
+            else:
+                others = [(np.array([x]), s) for x in corners for s in signs]
+            for row, label in others:
+                other, other_labels = Z.copy(), labels.copy()
+                other[place], other_labels[place] = row, label
+                apart = [
+                    float(np.linalg.norm(a - b))
+                    for a, b in zip(mine, sums(other, other_labels), strict=True)
+                ]
+                assert sum(distance > 0 for distance in apart) <= 1
+                assert max(apart) <= bound
+                largest = max(largest, *apart)
+    assert largest >= bound * (1 - 1e-8)
+
+
+@given(
+    seed=st.integers(0, 2**32),
+    n_batches=st.sampled_from([1, 3]),
+    n_partners=st.sampled_from([1, 2, 30]),
+    metric=st.booleans(),
+    missing=st.integers(0, 3),
+)
+@settings(max_examples=80, deadline=None)
+def test_every_pass_keeps_its_sensitivity(seed, n_batches, n_partners, metric, missing):
+    rng = np.random.default_rng(seed)
+    n, d = 13, 2
+    for neighbours in ("replace", "add_remove"):
+        n_rows = n - missing if neighbours == "add_remove" else n
+        setting = make_setting(n, d, neighbours=neighbours)
+        Z = 3 * rng.choice([-1.0, -0.2, 1.0], (n_rows, d))
+        labels = rng.choice([-1.0, 1.0], n_rows)
+        place, removed = int(rng.integers(n_rows)), None
+        other, other_labels = Z.copy(), labels.copy()
+        other[place], other_labels[place] = -Z[place], rng.choice([-1.0, 1.0])
+        if neighbours == "add_remove":
+            other, other_labels = np.delete(Z, place, axis=0), np.delete(labels, place)
+            removed = place
+        kind = NoisyMetricSGD if metric else NoisySGD
+        distances = release_distances(
+            kind(n_passes=3, n_batches=n_batches, n_partners=n_partners, clip=0.3),
+            Neighbours(Z, labels, other, other_labels, removed),
+            setting=setting,
+            noise=NoiseSource(seed=seed, secure=seed % 8 == 0),
+        )
+        assert len(distances) == 3
+        assert all(distance <= bound * (1 + 1e-9) for distance, bound in distances)
+        assert compose(bound for _, bound in distances) <= setting.mu
+
+
+@pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
+@pytest.mark.parametrize("n_batches", [1, 3])
+def test_the_lemma_is_tight_in_every_pass(neighbours, n_batches):
+    setting = make_setting(24, neighbours=neighbours)
+    pair = worst_case_neighbours(setting)
+    mechanism = NoisySGD(n_passes=4, n_batches=n_batches, n_partners=7, clip=0.1, step=0.01)
+    for distance, bound in release_distances(
+        mechanism, pair, setting=setting, noise=NoiseSource(secure=False, seed=0)
+    ):
+        assert bound * (1 - 1e-6) <= distance <= bound
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [NoisySGD(), NoisySGD(n_batches=3, n_partners=2, loss="hinge"), NoisySGD(radius=0.5),
+     NoisySGD(loss=Steep(), n_passes=2), NoisyMetricSGD(n_partners=3, loss="hinge")],
+)  # fmt: skip
+def test_check_mechanism(mechanism):
+    report = check_mechanism(mechanism, n_random=6)
+    assert report.relations == ("replace", "add_remove")
+    assert report.largest_share > 0.7
+
+
+# -------------------------------------------------------------------------------------- learning
+
+
+def clouds(n=2000, d=5, seed=0):
+    rng = np.random.default_rng(seed)
+    y = (rng.random(n) < 0.3).astype(int)
+    X = rng.normal(size=(n, d))
+    X[:, :2] += 1.2 * y[:, None]
+    return X, y
+
+
+@pytest.mark.parametrize("loss", ["logistic", "hinge", "square", "exponential"])
+@pytest.mark.parametrize("n_batches", [1, 4])
+def test_learns_with_any_loss(loss, n_batches):
+    X, y = clouds()
+    mechanism = NoisySGD(loss=loss, n_batches=n_batches)
+    model = PrivateAUCClassifier(2.0, 1e-5, bounds=(-4, 5), mechanism=mechanism, secure=False).fit(
+        X, y
+    )
+    # The best linear score has an AUC of 0.885.
+    assert roc_auc(y, model.decision_function(X)) > 0.82
+    found = model.certificate_
+    assert [release.dimension for release in found.releases] == [5 * n_batches] * 8
+    assert found.mu <= PublicSetting.make(2000, lower=[0], upper=[1], epsilon=2.0, delta=1e-5).mu
+
+
+def test_labels_do_not_decide_who_meets():
+    """With the noise of one run replayed, all labels turned give the mirrored sums."""
+    X, y = clouds(40)
+    setting = make_setting(40, 5)
+    fits = [
+        NoisySGD(n_passes=2, n_partners=5).fit(
+            X, signs, setting=setting, noise=NoiseSource(secure=False, seed=1)
+        )
+        for signs in (2.0 * y - 1, 1 - 2.0 * y)
+    ]
+    assert fits[0].releases == fits[1].releases
+
+
+def test_the_number_of_rows_is_not_shown():
+    X, y = clouds(60)
+    common = {"bounds": (-4, 5), "mechanism": "noisy_sgd", "n_examples": 70}
+    found = [
+        PrivateAUCClassifier(1.0, 1e-5, neighbours="add_remove", **common)
+        .fit(X[:n], y[:n])
+        .certificate_.to_dict()
+        for n in (60, 50, 1)
+    ]
+    assert found[0] == found[1] == found[2]
+    with pytest.raises(ValueError, match="more rows than n_examples=70"):
+        PrivateAUCClassifier(1.0, 1e-5, neighbours="add_remove", **common).fit(*clouds(71))
+
+
+def test_metrics_by_both_mechanisms(tmp_path):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 2000)
+    X = rng.normal(size=(2000, 4))
+    X[:, 0] = 2.0 * (y - 1) + 0.3 * X[:, 0]
+    for mechanism in ("noisy_metric_sgd", NoisyMetricSGD(n_passes=2, n_batches=2, loss="hinge")):
+        model = PrivateMetricLearner(
+            8.0, bounds=(-4, 4), labels=(0, 1, 2), mechanism=mechanism, secure=False
+        ).fit(X, y)
+        W = model.get_mahalanobis_matrix()
+        assert np.linalg.eigvalsh(W)[0] > -1e-12
+        assert W[0, 0] > 1.5 * W.diagonal()[1:].max()
+        model.save(tmp_path / "metric.safetensors")
+        again = load_model(tmp_path / "metric.safetensors")
+        assert again.mechanism == "noisy_metric_sgd"
+        assert np.array_equal(again.components_, model.components_)
+
+
+@pytest.mark.parametrize("n", [1, 2, 5])
+@pytest.mark.parametrize("kind", [NoisySGD, NoisyMetricSGD])
+def test_one_class_and_few_examples_run_through(kind, n):
+    for label in (1.0, np.nan):
+        fit = kind().fit(
+            np.zeros((n, 2)), np.full(n, label), setting=make_setting(n),
+            noise=NoiseSource(secure=False, seed=0),
+        )  # fmt: skip
+        assert np.isfinite(fit.direction).all()
+
+
+def test_refusals():
+    X, y = clouds(30)
+    with pytest.raises(ValueError, match="n_batches=20 batches of 30 examples"):
+        PrivateAUCClassifier(bounds=(-4, 5), mechanism=NoisySGD(n_batches=20)).fit(X, y)
+    with pytest.raises(ValueError, match="protects single rows and takes no groups"):
+        PrivateAUCClassifier(bounds=(-4, 5), mechanism="noisy_sgd").fit(X, y, groups=y)
+    for loss in (Welsch(), "hinge_no_bias", METRIC_LOSSES.make("logistic")):
+        with pytest.raises(ValueError, match="loss must be"):
+            NoisySGD(loss=loss)
+    with pytest.raises(ValueError, match="loss of a squared distance"):
+        NoisyMetricSGD(loss=LOSSES.make("logistic"))
+    for name in ("n_passes", "n_batches", "n_partners"):
+        with pytest.raises(ValueError, match=name):
+            NoisySGD(**{name: 0})
+    for name in ("clip", "step", "noise_limit", "radius"):
+        with pytest.raises(ValueError, match=name):
+            NoisySGD(**{name: 0.0})
+    with pytest.raises(ValueError, match="belong to mechanism='metric_gradient'"):
+        PrivateMetricLearner(bounds=(-4, 5), mechanism="noisy_metric_sgd", n_steps=3).fit(X, y)
+    with pytest.raises(ValueError, match="metric mechanism must be"):
+        PrivateMetricLearner(bounds=(-4, 5), mechanism="noisy_sgd").fit(X, y)
