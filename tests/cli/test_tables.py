@@ -70,13 +70,14 @@ def test_real_files(name, tmp_path, capsys):
     assert found["low"] < high
     call(capsys, "predict", model, "new.csv", "-o", "scores.csv")
     lines = Path("scores.csv").read_text().splitlines()
-    assert lines[0] == "line,score,probability,label"
+    ids = load_model(model).provenance_["table"].get("ids", [])
+    assert lines[0] == ",".join(["line", *ids, "score,probability,label"])
     assert len(lines) == 151
     out, _ = call(capsys, "predict", model, "new.csv", "--proba", "--json")
     fitted = load_model(model)
     entry = json.loads(out.splitlines()[0])
-    assert list(entry) == ["line", *map(str, fitted.classes_)]
-    assert sum(list(entry.values())[1:]) == pytest.approx(1.0)
+    assert list(entry) == ["line", *ids, *map(str, fitted.classes_)]
+    assert sum(list(entry.values())[-2:]) == pytest.approx(1.0)
 
 
 @pytest.mark.slow

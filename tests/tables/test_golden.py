@@ -504,7 +504,7 @@ def _record(folder, monkeypatch, capsys):
         out, err = harness.train(name, "m")
         used = harness.uses(name, "m")
         found["program"][name] = {"out": out, "err": err, "used": used}
-        shutil.copy("m", GOLDEN / f"{name}.safetensors")
+        shutil.move("m", GOLDEN / f"{name}.safetensors")  # the next one must not replace it
     for name in STREAMED:
         harness.interrupted(name, "c")
         shutil.move("c.checkpoint", GOLDEN / f"{name}.checkpoint")

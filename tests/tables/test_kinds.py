@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 import random
 
+import numpy as np
 import pytest
 
 from pairlearn.streams import ReadError
@@ -217,3 +218,24 @@ def test_the_short_way_decides_as_the_long_one():
                 n_sure += 1
                 assert decide(name, column) == Decision(name, "number", "plain"), column
     assert n_sure > 500
+
+
+def test_a_running_number_with_gaps_is_an_id():
+    rng = np.random.default_rng(0)
+    gone = np.sort(rng.choice(300, 200, replace=False)) + 5000
+    for numbers in (gone, rng.permutation(gone), gone[:30]):
+        assert decide("nr", [str(k) for k in numbers]).kind == "id"
+    # every tenth row of a file of 3,000
+    thinned = [str(k) for k in np.flatnonzero(rng.random(4000) < 0.75)[::10]]
+    assert decide("nr", thinned, step=10).kind == "id"
+
+
+def test_measured_whole_numbers_are_no_ids():
+    rng = np.random.default_rng(1)
+    for numbers in (
+        rng.integers(0, 60, size=50),  # some repeat
+        rng.permutation(np.unique(rng.integers(0, 10**6, size=200))),  # a wide range
+        np.unique((1000 * rng.lognormal(size=100)).astype(int)),  # sorted, with long tails
+        rng.permutation(90)[:30],  # too few to tell, and not in order
+    ):
+        assert decide("pay", [str(k) for k in numbers]).kind == "number"

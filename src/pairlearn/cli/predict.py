@@ -17,7 +17,13 @@ from pairlearn.atomic import atomic_open
 from pairlearn.cli.output import csv_cell, json_option
 from pairlearn.cli.shared.paths import FilePath, force_option, read_argument
 from pairlearn.cli.shared.problem_kinds import kind_of
-from pairlearn.cli.shared.reading import Reading, data_argument, reading_options, size_of
+from pairlearn.cli.shared.reading import (
+    Reading,
+    data_argument,
+    reading_options,
+    size_of,
+    split_names,
+)
 from pairlearn.progress import Progress
 
 if TYPE_CHECKING:
@@ -31,9 +37,15 @@ if TYPE_CHECKING:
               help="Write here instead of to standard output.")  # fmt: skip
 @force_option
 @click.option("--proba", is_flag=True,
-              help="Write the probability of each class, and nothing else.")  # fmt: skip
+              help="Write the probability of each class instead of score and label.")  # fmt: skip
 @click.option("--raw", is_flag=True,
               help="Write labels as they are, even if a spreadsheet would run them.")  # fmt: skip
+@click.option("--keep", metavar="COLUMNS",
+              help="Columns of the data to carry along, as in id,name. By default the ids that "
+                   "training left out; none carries nothing.")  # fmt: skip
+@click.option("--missing", type=click.Choice(["refuse", "impute"]), default="refuse",
+              help="What to do with a column that the data lack: refuse the data (the default), "
+                   "or take its values as missing.")  # fmt: skip
 @reading_options
 @json_option
 def command(
@@ -43,13 +55,16 @@ def command(
     output: str | None,
     proba: bool,
     raw: bool,
+    keep: str | None,
+    missing: str,
     as_json: bool,
 ) -> None:
     r"""Score data with a model: one line for each row.
 
-    The columns are line (of the file), score, probability and label; for a ranking line and
-    score, for a regression line and prediction, for a metric line and the image of the row, in
-    which Euclidean distances are the learned ones. Rows that cannot be used are left out, counted
+    The columns are line (of the file), the ids that training left out, score, probability and
+    label; for a ranking line and score, for a regression line and prediction, for a metric line and
+    the image of the row, in which Euclidean distances are the learned ones. A kept column whose
+    name is one of these gets " (data)" behind it. Rows that cannot be used are left out, counted
     and reported on standard error. With --json each line is a JSON object. In CSV a label that a
     spreadsheet would take for a formula (it begins with =, +, - or @, and is no number) gets an
     apostrophe in front; --raw leaves it as it is.
@@ -57,6 +72,7 @@ def command(
     \b
     Examples:
       pairlearn predict model.safetensors new.csv > scores.csv
+      pairlearn predict model.safetensors new.csv --keep customer,city -o scores.csv
       pairlearn predict model.safetensors new.csv --proba
       cat new.csv | pairlearn predict model.safetensors - --format csv
       pairlearn predict model.safetensors new.parquet --json -o scores.jsonl
@@ -71,7 +87,8 @@ def command(
         raise click.UsageError(
             f"--proba: {model} is a {type(fitted).__name__}, which has no probabilities."
         )
-    reader = open_for(fitted, data, reading, labelled=False)
+    kept = None if keep is None else () if keep == "none" else split_names(keep, "--keep")
+    reader = open_for(fitted, data, reading, labelled=False, keep=kept, impute=missing == "impute")
     with Progress(size_of(data), label="scoring") as bar, _opened(output) as file:
         entries = _probabilities if proba else _entries
         rows = _write(fitted, score_chunks(fitted, reader), entries, file, as_json, raw, bar)
@@ -101,7 +118,7 @@ def _write(
 ) -> int:
     rows = 0
     for scored in chunks:
-        for entry in entries(model, scored):
+        for entry in _carried(scored, entries(model, scored)):
             if rows == 0 and not as_json:
                 file.write(",".join(csv_cell(name, raw=raw) for name in entry) + "\n")
             rows += 1
@@ -111,6 +128,18 @@ def _write(
                 file.write(",".join(csv_cell(value, raw=raw) for value in entry.values()) + "\n")
         bar.update(rows, done=scored.done)
     return rows
+
+
+def _carried(scored: Scored, entries: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Put the kept columns between the line and what the model says."""
+    if not scored.carried:
+        yield from entries
+        return
+    for texts, entry in zip(zip(*scored.carried.values(), strict=True), entries, strict=True):
+        row = {"line": entry["line"]}
+        for name, text in zip(scored.carried, texts, strict=True):
+            row[f"{name} (data)" if name in entry else name] = text
+        yield {**row, **entry}
 
 
 def _json_line(entry: dict[str, Any]) -> str:

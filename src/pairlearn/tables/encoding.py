@@ -53,6 +53,8 @@ class TableEncoder:
     compiled : bool
         Whether compiled readers deliver the rows, see `as_schema`. They refuse a row with an
         unreadable field.
+    ids : sequence of str
+        Columns that name the rows. They give no features, and predictions carry them along.
 
     Examples
     --------
@@ -77,8 +79,10 @@ class TableEncoder:
         qid: str | None = None,
         dtype: str = "float64",
         compiled: bool = False,
+        ids: Sequence[str] = (),
     ) -> None:
         self.columns = tuple(columns)
+        self.ids = tuple(ids)
         #: Neighbours that are plain numbers, or others: which, the first place and their number.
         self._runs: list[tuple[bool, int, int]] = []
         begin = 0
@@ -298,6 +302,7 @@ class TableEncoder:
             "qid": self.qid,
             "dtype": self.dtype,
             **({"compiled": True} if self.compiled else {}),
+            **({"ids": list(self.ids)} if self.ids else {}),
         }
 
     @classmethod
@@ -326,4 +331,7 @@ class TableEncoder:
             raise ValueError("the saved table has a column twice.")
         label = None if state.get("label") is None else LabelRule.from_state(state["label"])
         compiled = "compiled" in state and saved_flag(state, "compiled")
-        return cls(columns, label=label, qid=qid, dtype=dtype, compiled=compiled)
+        ids = state.get("ids", [])
+        if not isinstance(ids, list) or not all(isinstance(name, str) for name in ids):
+            raise ValueError("the saved table has ids that are not names of columns.")
+        return cls(columns, label=label, qid=qid, dtype=dtype, compiled=compiled, ids=ids)

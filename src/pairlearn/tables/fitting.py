@@ -175,10 +175,14 @@ def _column(name: str, names: Sequence[str], source: str, what: str, header: boo
     raise no_column(name, names, source, what)
 
 
+def _step(blocks: Sequence[Block]) -> int:
+    """Return how many rows there are for each one of a sample."""
+    return max(1, -(-sum(map(len, blocks)) // SAMPLE))
+
+
 def _spread(blocks: Sequence[Block], names: Sequence[str]) -> Mapping[str, Sequence[str]]:
     """Return evenly spaced rows by column."""
-    n = sum(map(len, blocks))
-    step = max(1, -(-n // SAMPLE))
+    step = _step(blocks)
     if len(blocks) == step == 1:
         return {name: blocks[0].columns[name] for name in names}
     found: dict[str, list[str]] = {name: [] for name in names}
@@ -260,7 +264,9 @@ def plan_table(sources: Sequence[Any], options: TableOptions) -> Plan:
             break
     if not taken:
         raise _nothing(files, refuse.refusals)
-    return _plan(files, taken, found, label, qid, options, _spread(taken, files.names))
+    return _plan(
+        files, taken, found, label, qid, options, _spread(taken, files.names), _step(taken)
+    )
 
 
 def _nothing(files: _Files, refusals: Refusals) -> ReadError:
@@ -277,6 +283,7 @@ def _plan(
     qid: str | None,
     options: TableOptions,
     sample: Mapping[str, Sequence[str]],
+    step: int,
 ) -> Plan:
     """Return the label rule, the kinds of columns, the fitted encoder and notes on the file."""
     commas = file_style(sample.values(), files.first.delimiter)
@@ -299,7 +306,7 @@ def _plan(
             decisions.append(Decision(name, "number", "plain"))
             columns.append(NumberColumn(name, options.missing))
             continue
-        decision = decide(name, sample[name], commas=commas, given=_given(name, options))
+        decision = decide(name, sample[name], commas=commas, given=_given(name, options), step=step)
         decisions.append(decision)
         if decision.kind not in UNUSED:
             columns.append(
@@ -322,7 +329,8 @@ def _plan(
     if options.features is not None or len(decisions) > len(used):
         order = {name: k for k, name in enumerate(files.names)}
         decisions.sort(key=lambda decision: order.get(decision.name, len(order)))
-    encoder = TableEncoder(columns, label=rule, qid=qid, dtype=options.dtype)
+    ids = [decision.name for decision in decisions if decision.kind == "id"]
+    encoder = TableEncoder(columns, label=rule, qid=qid, dtype=options.dtype, ids=ids)
     if blocks:
         encoder.fit([encoder.read(block) for block in blocks])
     absent = {
@@ -397,7 +405,9 @@ def load_table(sources: Sequence[Any], options: TableOptions) -> FittedTable:
     if not blocks:
         raise _nothing(files, read.refusals)
     labels = itertools.chain.from_iterable(block.columns[label] for block in blocks)
-    plan = _plan(files, [], labels, label, qid, options, _spread(blocks, files.names))
+    plan = _plan(
+        files, [], labels, label, qid, options, _spread(blocks, files.names), _step(blocks)
+    )
     encoder = plan.encoder
     parts: list[list[Any]] = []
     ys: list[Any] = []

@@ -7,6 +7,7 @@ apart, and constants are left out.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -39,6 +40,11 @@ _KIND_SHARE = 0.95
 _LEAST_ID_ROWS = 20
 #: Values are ids if at least this share of them is different (numbers only with an id's name).
 _ID_SHARE = 0.9
+#: Whole numbers that never repeat are ids if their range is at most this many times the number of
+#: rows (a running number of which some rows were taken out), ...
+_SPARSEST = 4
+#: ... and they stand in order, or numbers drawn from that range would repeat this often.
+_REPEATS = 12
 #: A column with an id's name and at most this number of values is a category of groups.
 _MOST_GROUPS = 100
 #: Nearly all different values with at least this number of words on average are texts, not ids.
@@ -96,7 +102,12 @@ class Decision:
 
 
 def decide(
-    name: str, values: Sequence[str], *, commas: str = "english", given: str | None = None
+    name: str,
+    values: Sequence[str],
+    *,
+    commas: str = "english",
+    given: str | None = None,
+    step: int = 1,
 ) -> Decision:
     """Decide the kind of a column.
 
@@ -110,6 +121,8 @@ def decide(
         The style of numbers with commas in the file.
     given : str, optional
         The kind that the user chose.
+    step : int, default 1
+        The rows of the table for each one of the sample.
 
     Returns
     -------
@@ -155,7 +168,7 @@ def decide(
         return Decision(name, "date", "ymd", "year first")
     style, share = style_of(list(counts), commas)
     if share == 1.0 or (_weighted(counts, style) >= _KIND_SHARE and share > 0.5):
-        return _number(name, present, counts, style)
+        return _number(name, present, counts, style, step)
     dates = list(counts)
     order, share, sure = date_order(dates, european=commas == "european")
     if share >= _KIND_SHARE:
@@ -273,13 +286,29 @@ def _date_note(texts: Iterable[str], order: str, sure: bool) -> str:
     return words if sure else f"{words}, assumed"
 
 
-def _number(name: str, present: Sequence[str], counts: Mapping[str, int], style: str) -> Decision:
+def _is_running(numbers: Sequence[int], step: int) -> bool:
+    """Whether different numbers are a running number, some rows of which may be gone.
+
+    n numbers drawn from a range of R repeat about n^2 / (2 R) times; values that were measured do.
+
+    >>> _is_running(range(7, 50), 1), _is_running([k * k for k in range(50)], 1)
+    (True, False)
+    """
+    n, size = len(numbers), max(numbers) - min(numbers) + 1
+    if size > _SPARSEST * n * step:
+        return False
+    return n * n >= 2 * _REPEATS * size or all(a < b for a, b in itertools.pairwise(numbers))
+
+
+def _number(
+    name: str, present: Sequence[str], counts: Mapping[str, int], style: str, step: int
+) -> Decision:
     whole = all(value.lstrip("+-").isdigit() for value in counts)
     distinct = len(counts) / len(present)
     if whole and len(present) >= _LEAST_ID_ROWS:
         named = _ID_NAME.search(name) is not None
         numbers = [int(value) for value in present]
-        running = distinct == 1.0 and max(numbers) - min(numbers) == len(numbers) - 1
+        running = distinct == 1.0 and _is_running(numbers, step)
         if running or (named and distinct >= _ID_SHARE):
             return Decision(name, "id", note="a number for each row")
         if named and len(counts) <= _MOST_GROUPS and distinct < 0.5:

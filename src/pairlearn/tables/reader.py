@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,8 @@ from pairlearn.streams.readers.base import (
     Refusals,
     digest,
 )
-from pairlearn.streams.readers.schema import short_name
+from pairlearn.streams.readers.schema import listed, short_name
+from pairlearn.tables.column import ColumnEncoder
 from pairlearn.tables.encoding import TableEncoder
 from pairlearn.tables.labels import query_numbers
 from pairlearn.tables.rows import BLOCK_ROWS, Block, no_column, open_table
@@ -58,6 +60,13 @@ class Refuse:
         self.refusals = self.refusals.add(Refusal(source, line, reason), strict=self.strict)
 
 
+@dataclass(frozen=True)
+class TableChunk(Chunk):
+    """Rows of a table, with the texts of columns that are carried along."""
+
+    carried: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+
 class TableReader(Reader):
     r"""Chunks of encoded rows of one or several files of one format.
 
@@ -79,6 +88,12 @@ class TableReader(Reader):
         As for `TextTable`.
     strict : bool
         Stop at the first unusable row or unreadable field.
+    carry : sequence of str, optional
+        Columns whose texts each chunk carries along; every file must have them. None means the ids
+        of the encoder that the first file has.
+    impute : bool
+        Whether a column that a file lacks counts as missing in all of its rows; otherwise the file
+        is refused.
 
     Examples
     --------
@@ -105,11 +120,16 @@ class TableReader(Reader):
         header: bool = True,
         delimiter: str | None = None,
         strict: bool = False,
+        carry: Sequence[str] | None = (),
+        impute: bool = False,
         chunk_rows: int = BLOCK_ROWS,
     ) -> None:
         super().__init__(strict=strict)
         self.sources = list(sources)
         self.encoder = encoder
+        #: The columns that a file lacks, by its name.
+        self.lacking: dict[str, tuple[str, ...]] = {}
+        self.carry, self._impute = None if carry is None else tuple(carry), impute
         self.odd = OddFields()
         self._kind, self._labelled = format, labelled and encoder.label is not None
         self._options: dict[str, Any] = {"header": header, "delimiter": delimiter}
@@ -126,16 +146,46 @@ class TableReader(Reader):
         if index and isinstance(source, (str, os.PathLike)) and os.fspath(source) == "-":
             raise ReadError("standard input is read alone; name files, or standard input.")
         table = open_table(source, self._kind, **self._options)
-        wanted = [column.name for column in self.encoder.columns]
+        present = set(table.names)
+        lacking = [column for column in self.encoder.columns if column.name not in present]
+        if lacking:
+            self._without(lacking, table)
         if self._labelled:
             assert self.encoder.label is not None
-            wanted += [self.encoder.label.column, *([self.encoder.qid] if self.encoder.qid else [])]
-        present = set(table.names)
-        for k, name in enumerate(wanted):
+            for name in (self.encoder.label.column, self.encoder.qid):
+                if name is not None and name not in present:
+                    raise no_column(name, table.names, table.name, "label")
+        if self.carry is None:
+            self.carry = tuple(name for name in self.encoder.ids if name in present)
+        for name in self.carry:
             if name not in present:
-                what = "label" if k >= len(self.encoder.columns) else "feature"
-                raise no_column(name, table.names, table.name, what)
+                raise no_column(name, table.names, table.name, "kept")
         return table
+
+    def _without(self, lacking: Sequence[ColumnEncoder], table: Any) -> None:
+        """Refuse a file that lacks columns of features, or note that they count as missing."""
+        names = tuple(column.name for column in lacking)
+        if not self._impute:
+            cure = "`predict --missing impute` takes them as missing"
+            if len(names) == 1:
+                error = no_column(names[0], table.names, table.name, "feature")
+                raise ReadError(f"{str(error).rstrip('.')}; {cure.replace('them', 'it')}.")
+            raise ReadError(
+                f"{table.name} lacks {len(names)} feature columns of the model, {listed(names)}; "
+                f"its columns: {listed(table.names)}; {cure}."
+            )
+        if len(names) == len(self.encoder.columns):
+            raise ReadError(
+                f"{table.name} has no column of the model, which has {listed(names)}; its columns: "
+                f"{listed(table.names)}."
+            )
+        for column in lacking:
+            if column.missing == "refuse":
+                raise ReadError(
+                    f"{table.name} has no column {column.name!r}, and the model refuses rows "
+                    "without its value, so that it cannot be imputed."
+                )
+        self.lacking[table.name] = names
 
     def restore(self, position: Position) -> None:
         """Continue after a position that a reader of the same data saved."""
@@ -168,13 +218,23 @@ class TableReader(Reader):
 
     def _chunk(self, block: Block, refuse: Refuse) -> Chunk:
         """Encode a block, refuse unusable rows, and return the rest as a chunk."""
+        lacking = self.lacking.get(block.source, ())
+        if lacking:
+            empty = ("",) * len(block)
+            block = replace(block, columns={**block.columns, **dict.fromkeys(lacking, empty)})
         part, lines, y, qid = usable_rows(self.encoder, block, refuse, self.odd, self._labelled)
+        carried: dict[str, Sequence[str]] = {name: block.columns[name] for name in self.carry or ()}
+        if len(lines) < len(block):
+            kept = np.isin(block.lines, lines)
+            carried = {name: list(compress(texts, kept)) for name, texts in carried.items()}
         first_row = self.position.row
         self.position = replace(
             self.position, offset=block.offset, line=block.line, row=first_row + len(lines),
             refusals=refuse.refusals, consumed=block.consumed,
         )  # fmt: skip
-        return Chunk(self.encoder.encode(part), y, qid, first_row, lines, self.position)
+        return TableChunk(
+            self.encoder.encode(part), y, qid, first_row, lines, self.position, carried
+        )
 
 
 def usable_rows(

@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import contextlib
 import warnings
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
+
+import click
 
 from pairlearn.cli.shared.problem_kinds import kind_of
 from pairlearn.cli.shared.reading import Reading, format_of, open_data, schema_from_plain, schema_of
@@ -18,6 +20,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pairlearn.streams.readers.base import Reader
+
+
+_NO_COLUMNS = "the model was not trained on a table of named columns; leave the option out."
 
 
 @dataclass(frozen=True)
@@ -32,10 +37,24 @@ class Scored:
     X: Any
     #: Bytes or rows read so far.
     done: int
+    #: The texts of columns that are carried along.
+    carried: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
-def open_for(model: Any, data: Sequence[str], reading: Reading, *, labelled: bool) -> Reader:
-    """Return a reader that delivers the model's features, and labels if they are asked for."""
+def open_for(
+    model: Any,
+    data: Sequence[str],
+    reading: Reading,
+    *,
+    labelled: bool,
+    keep: Sequence[str] | None = (),
+    impute: bool = False,
+) -> Reader:
+    """Return a reader that delivers the model's features, and labels if they are asked for.
+
+    `keep` names columns to carry along; None means the ids that training left out. With `impute`
+    columns that the data lack count as missing.
+    """
     from pairlearn.cli.shared.table_files import encoder_of, open_encoded
     from pairlearn.streams.readers.base import ReadError
     from pairlearn.streams.readers.schema import Schema
@@ -47,7 +66,11 @@ def open_for(model: Any, data: Sequence[str], reading: Reading, *, labelled: boo
         )
     encoder = encoder_of(model)
     if encoder is not None:
-        return open_encoded(encoder, data, reading, labelled=labelled)
+        return open_encoded(encoder, data, reading, labelled=labelled, keep=keep, impute=impute)
+    if keep:
+        raise click.UsageError(f"--keep {','.join(keep)}: {_NO_COLUMNS}")
+    if impute:
+        raise click.UsageError(f"--missing impute: {_NO_COLUMNS}")
     stored = getattr(model, "provenance_", {}).get("schema")
     base = Schema() if stored is None else schema_from_plain(stored, labelled=labelled)
     schema = schema_of(reading, base)
@@ -90,7 +113,10 @@ def score_chunks(model: Any, reader: Reader) -> Iterator[Scored]:
     for chunk in reader:
         with names_compared():
             scores = score(chunk.X)
-        yield Scored(chunk.lines, scores, chunk.y, chunk.qid, chunk.X, chunk.position.offset)
+        yield Scored(
+            chunk.lines, scores, chunk.y, chunk.qid, chunk.X, chunk.position.offset,
+            getattr(chunk, "carried", {}),
+        )  # fmt: skip
 
 
 def probabilities_of(model: Any, scored: Scored) -> Any:
@@ -100,6 +126,14 @@ def probabilities_of(model: Any, scored: Scored) -> Any:
 
 
 def odd_lines(reader: Reader) -> list[str]:
-    """Return sentences about the fields of a table that were taken as missing."""
+    """Return sentences about the columns and fields of a table that were taken as missing."""
+    from pairlearn.streams.readers.schema import listed
+
+    lacking = getattr(reader, "lacking", {})
+    lines = [
+        f"{source} has no column {listed(names)}: taken as missing"
+        for source, names in lacking.items()
+    ]
     odd = getattr(reader, "odd", None)
-    return [] if odd is None else list(odd.lines())
+    # a column that is lacking is told once, not row by row
+    return lines if odd is None else [*lines, *odd.lines()]

@@ -292,9 +292,19 @@ def encoder_of(model: Any) -> TableEncoder | None:
 
 
 def open_encoded(
-    encoder: TableEncoder, data: Sequence[str], reading: Reading, *, labelled: bool
+    encoder: TableEncoder,
+    data: Sequence[str],
+    reading: Reading,
+    *,
+    labelled: bool,
+    keep: Sequence[str] | None = None,
+    impute: bool = False,
 ) -> Reader:
-    """Return a reader of new data for a model of a table."""
+    """Return a reader of new data for a model of a table.
+
+    `keep` names columns to carry along; with None these are the ids of the model, where the data
+    have them.
+    """
     form = format_of(data, reading)
     if form not in TABLES:
         raise click.UsageError(
@@ -309,8 +319,11 @@ def open_encoded(
             )
     if labelled and reading.label is not None and encoder.label is not None:
         encoder.label = replace(encoder.label, column=reading.label)
-    compiled = _compiled_reader(encoder, data, form, reading, labelled=labelled)
-    return compiled or table_reader(encoder, data, form, reading, labelled=labelled)
+    if not (encoder.ids if keep is None else keep) and not impute:
+        compiled = _compiled_reader(encoder, data, form, reading, labelled=labelled)
+        if compiled is not None:
+            return compiled
+    return table_reader(encoder, data, form, reading, labelled=labelled, carry=keep, impute=impute)
 
 
 def _compiled_reader(
@@ -335,14 +348,21 @@ def _compiled_reader(
 
 
 def table_reader(
-    encoder: TableEncoder, data: Sequence[str], form: str, reading: Reading, *, labelled: bool
+    encoder: TableEncoder,
+    data: Sequence[str],
+    form: str,
+    reading: Reading,
+    *,
+    labelled: bool,
+    carry: Sequence[str] | None = (),
+    impute: bool = False,
 ) -> Reader:
     """Return a reader of tables through an encoder."""
     from pairlearn.tables.reader import TableReader
 
     return TableReader(
         sources_of(data, form), encoder, format=form, labelled=labelled, header=reading.header,
-        delimiter=_delimiter(reading), strict=reading.strict,
+        delimiter=_delimiter(reading), strict=reading.strict, carry=carry, impute=impute,
     )  # fmt: skip
 
 
