@@ -289,7 +289,7 @@ BRIEF = {
     "Pairing", "PartialArea", "Plan", "PrivacyPlan", "PrivateLocalizedStage", "PrivateStage",
     "PsdSet", "PublicSetting", "Push", "Reader", "Refusal", "Refusals", "Running", "Schedule",
     "SlotPlan", "SmoothPrecision", "Solution", "Source", "Spend", "Split", "StabilityMeasurement",
-    "Storable", "Stream", "SweepSolution", "TableEncoder", "TableOptions", "TableReader",
+    "Storable", "Stream", "SweepSolution", "TableEncoding", "TableOptions", "TableReader",
     "TopObjective", "Trace", "accounting_problems", "as_metric", "ball_or_whole", "binomial_upper",
     "certify", "chernoff_upper", "compose", "convex_gap_with_confidence", "epsilon_curve",
     "epsilon_of_mu", "erm_sensitivity", "find", "find_bounds", "fitted_slope", "gaussian_delta",

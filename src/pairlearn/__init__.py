@@ -37,6 +37,7 @@ __getattr__, __dir__, __all__ = door(
         "scores": "LinearScore MahalanobisScore",
         "solvers": "OrderWarning PairwiseSGD PartialArea Push SmoothPrecision Sweep",
         "streams": "OnlineLearner ReadError Schema open_reader",
+        "tables": "TableEncoder",
         "validation": "AssumptionWarning DivergenceError",
     },
     own=("__version__",),

@@ -117,3 +117,29 @@ def test_the_pairing_of_a_ranker_is_a_part():
     model.set_params(solver__pairing__max_open=9)
     assert clone(model).solver == SGD(pairing=PreviousOfQuery(max_open=9))
     assert repr(model) == "PairwiseRanker(solver=SGD(pairing=PreviousOfQuery(max_open=9)))"
+
+
+@pytest.mark.parametrize(
+    ("estimator", "params", "words"),
+    [
+        ("AUCClassifier", {"C": 1.0}, r"no parameter 'C'; .* as in solver=Exact\(ridge=...\)"),
+        ("AUCClassifier", {"stepsize": 1.0}, r"setting of a solver, as in solver=SGD\(step_size=...\)"),
+        ("AUCClassifier", {"seed": 1}, "here it is called 'random_state'"),
+        ("AUCClassifier", {"objectiv": "auc"}, "did you mean 'objective'"),
+        ("EntropyRegressor", {"max_iter": 9}, r"SGD\(n_passes=...\)"),
+        ("PrivateAUCClassifier", {"eps": 1.0}, "did you mean 'epsilon'"),
+        ("PairwiseRatings", {"elo": 1}, "there are ties, home, prior, half_life"),
+    ],
+)
+def test_a_parameter_of_another_name_is_told_its_own(estimator, params, words):
+    with pytest.raises(TypeError, match=words):
+        getattr(pairlearn, estimator)(**params)
+
+
+def test_an_own_estimator_may_take_any_parameters():
+    class Own(pairlearn.AUCClassifier):
+        def __init__(self, **anything):
+            super().__init__()
+            self.anything = anything
+
+    assert Own(C=3).anything == {"C": 3}

@@ -10,7 +10,7 @@ from real_files import FILES
 from pairlearn.streams import ReadError
 from pairlearn.streams.readers.schema import bucket_of
 from pairlearn.tables import (
-    TableEncoder,
+    TableEncoding,
     TableOptions,
     TableReader,
     load_table,
@@ -101,7 +101,7 @@ def test_units_and_numbers_for_nothing(tmp_path):
     fields = ["36.5 °C", "-999", "38.5 °C", "37 °C", "97 °F", "-999"] * 6
     text = "t,x,y\n" + "".join(f"{v},{k % 5},{k % 2}\n" for k, v in enumerate(fields))
     table = load(tmp_path, text.replace("97 °F", "37 °C"))
-    encoder = TableEncoder.from_state(json.loads(json.dumps(table.plan.encoder.state())))
+    encoder = TableEncoding.from_state(json.loads(json.dumps(table.plan.encoder.state())))
     number = encoder.columns[0]
     assert (number.unit, number.nothing) == ("°c", -999.0)
     assert table.plan.absent["t"] == pytest.approx(1 / 3)
@@ -160,7 +160,7 @@ def test_a_reader_and_a_restored_encoder_agree_with_the_table(name, tmp_path):
     file, label = FILES[name](tmp_path, np.random.default_rng(7))
     table = load_table([tmp_path / file], TableOptions(label=label))
     state = json.loads(json.dumps(table.plan.encoder.state()))
-    encoder = TableEncoder.from_state(state)
+    encoder = TableEncoding.from_state(state)
     assert encoder.state() == table.plan.encoder.state()
     reader = TableReader([tmp_path / file], encoder, format="csv", labelled=True, chunk_rows=100)
     chunks = list(reader)
@@ -280,15 +280,15 @@ def sound(tmp_path_factory):
 )  # fmt: skip
 def test_a_damaged_state_is_refused(place, value, sound):
     damaged = copy.deepcopy(sound)
-    TableEncoder.from_state(damaged)
+    TableEncoding.from_state(damaged)
     inner = damaged
     for key in place[:-1]:
         inner = inner[key]
     inner[place[-1]] = value
     with pytest.raises(ValueError, match="saved"):
-        TableEncoder.from_state(damaged)
+        TableEncoding.from_state(damaged)
 
 
 def test_what_is_no_state():
     with pytest.raises(ValueError, match="not a mapping"):
-        TableEncoder.from_state([1])
+        TableEncoding.from_state([1])

@@ -29,7 +29,7 @@ from pairlearn.models import read_model
 from pairlearn.streams import OnlineLearner, Schema, open_reader
 from pairlearn.streams.readers.base import Position, ReadError
 from pairlearn.streams.readers.iterator import IteratorReader
-from pairlearn.tables.encoding import TableEncoder
+from pairlearn.tables.encoding import TableEncoding
 from pairlearn.tables.fitting import TableOptions, load_table, plan_table
 from pairlearn.tables.reader import TableReader
 
@@ -275,7 +275,7 @@ def table_case(name, folder):
     except ReadError as error:
         return found | {"plan": str(error).replace(str(folder), "@")}
     state = plan.encoder.state()
-    encoder = TableEncoder.from_state(json.loads(json.dumps(state)))
+    encoder = TableEncoding.from_state(json.loads(json.dumps(state)))
     schema = plan.encoder.as_schema()
 
     def make(labelled=True, strict=False):

@@ -84,10 +84,10 @@ def _columns(table: Any) -> list[str]:
         return []
     from pairlearn.models import ModelFileError
     from pairlearn.models.record import reason
-    from pairlearn.tables.encoding import TableEncoder
+    from pairlearn.tables.encoding import TableEncoding
 
     try:
-        encoder = TableEncoder.from_state(table)
+        encoder = TableEncoding.from_state(table)
     except ValueError as error:
         raise ModelFileError(f"its columns cannot be restored: {reason(error)}") from None
     lines = ["columns:"]

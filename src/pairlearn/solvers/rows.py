@@ -479,5 +479,8 @@ def _check_finite(array: NDArray[Any]) -> float:
     with np.errstate(over="ignore", invalid="ignore"):
         total = flat.dot(flat)
     if not np.isfinite(total) and not np.isfinite(array).all():
-        raise ValueError("X contains NaN or infinity; remove these rows or impute the values.")
+        raise ValueError(
+            "X contains NaN or infinity; remove these rows, or fill the gaps "
+            "(pairlearn.TableEncoder does, for a data frame)."
+        )
     return float(total)

@@ -2,8 +2,8 @@
 """Turn tables with names, texts, dates and gaps into features.
 
 `TextTable` and `ArrowTable` read rows of texts. `decide` finds the kind of each column.
-`TableEncoder` turns rows into features and stores itself as plain values. `TableReader` reads a
-table in chunks through an encoder.
+`TableEncoding` turns rows into features and stores itself as plain values. `TableReader` reads a
+table in chunks through an encoding. `TableEncoder` does the same with data frames.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from pairlearn.lazy import door
 __getattr__, __dir__, __all__ = door(
     __name__,
     {
-        "encoding": "TableEncoder",
+        "encoder": "TableEncoder",
+        "encoding": "TableEncoding",
         "fitting": "FittedTable Plan TableOptions load_table plan_table",
         "kinds": "Decision KINDS decide",
         "labels": "LabelRule",

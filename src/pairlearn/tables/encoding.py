@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Encode a table of texts as features, the same way in training and in prediction.
 
-`TableEncoder` only joins its columns; `tables.column` says how each kind is encoded.
+`TableEncoding` only joins its columns; `tables.column` says how each kind is encoded.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def _is_plain(column: ColumnEncoder) -> bool:
     return isinstance(column, NumberColumn) and column.is_plain
 
 
-class TableEncoder:
+class TableEncoding:
     """Encode all columns of a table that give features, in order.
 
     Parameters
@@ -62,7 +62,7 @@ class TableEncoder:
     >>> age, plan = NumberColumn("age"), CategoryColumn("plan")
     >>> block = Block("a.csv", {"plan": ("pro", "free"), "age": ("31", "")},
     ...               np.array([2, 3]), 0, 4)
-    >>> encoder = TableEncoder([age, plan])
+    >>> encoder = TableEncoding([age, plan])
     >>> encoder.fit([encoder.read(block)])
     >>> encoder.feature_names
     ('age', 'plan=free', 'plan=pro', 'plan=(other)')
@@ -309,7 +309,7 @@ class TableEncoder:
     def from_state(cls, state: Any) -> Self:
         """Check the output of `state` and return its encoder.
 
-        >>> TableEncoder.from_state({"version": 7})
+        >>> TableEncoding.from_state({"version": 7})
         Traceback (most recent call last):
             ...
         ValueError: the saved table has version 7, this library reads 1 to 2; upgrade pairlearn.

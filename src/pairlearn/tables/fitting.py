@@ -20,7 +20,7 @@ from pairlearn.streams.readers.base import ReadError, Refusals
 from pairlearn.streams.readers.schema import Schema, listed
 from pairlearn.tables.column import ColumnEncoder
 from pairlearn.tables.columns import make_column
-from pairlearn.tables.encoding import TableEncoder
+from pairlearn.tables.encoding import TableEncoding
 from pairlearn.tables.kinds import UNUSED, Decision, decide, surely_numbers
 from pairlearn.tables.labels import LabelRule
 from pairlearn.tables.number_columns import NumberColumn
@@ -90,7 +90,7 @@ class Plan:
     ----------
     decisions : tuple of Decision
         One for each column, in the order of the file, without label and query.
-    encoder : TableEncoder
+    encoder : TableEncoding
         Fitted to the sampled rows.
     absent : dict of str to float
         The share of missing values of each column in the sample.
@@ -104,7 +104,7 @@ class Plan:
     """
 
     decisions: tuple[Decision, ...]
-    encoder: TableEncoder
+    encoder: TableEncoding
     absent: dict[str, float]
     notes: tuple[str, ...]
     delimiter: str
@@ -330,7 +330,7 @@ def _plan(
         order = {name: k for k, name in enumerate(files.names)}
         decisions.sort(key=lambda decision: order.get(decision.name, len(order)))
     ids = [decision.name for decision in decisions if decision.kind == "id"]
-    encoder = TableEncoder(columns, label=rule, qid=qid, dtype=options.dtype, ids=ids)
+    encoder = TableEncoding(columns, label=rule, qid=qid, dtype=options.dtype, ids=ids)
     if blocks:
         encoder.fit([encoder.read(block) for block in blocks])
     absent = {

@@ -23,7 +23,7 @@ from pairlearn.streams.readers.base import (
 )
 from pairlearn.streams.readers.schema import listed, short_name
 from pairlearn.tables.column import ColumnEncoder
-from pairlearn.tables.encoding import TableEncoder
+from pairlearn.tables.encoding import TableEncoding
 from pairlearn.tables.labels import query_numbers
 from pairlearn.tables.rows import BLOCK_ROWS, Block, no_column, open_table
 
@@ -78,7 +78,7 @@ class TableReader(Reader):
     ----------
     sources : sequence of paths
         The files.
-    encoder : TableEncoder
+    encoder : TableEncoding
         Fitted.
     format : str
         csv, tsv, parquet or arrow.
@@ -99,7 +99,7 @@ class TableReader(Reader):
     --------
     >>> import tempfile, pathlib
     >>> from pairlearn.tables.number_columns import NumberColumn
-    >>> encoder = TableEncoder([NumberColumn("age")])
+    >>> encoder = TableEncoding([NumberColumn("age")])
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = pathlib.Path(folder, "a.csv")
     ...     _ = path.write_text("name,age\nx,20\ny,30\n")
@@ -113,7 +113,7 @@ class TableReader(Reader):
     def __init__(
         self,
         sources: Sequence[Any],
-        encoder: TableEncoder,
+        encoder: TableEncoding,
         *,
         format: str,
         labelled: bool,
@@ -238,7 +238,7 @@ class TableReader(Reader):
 
 
 def usable_rows(
-    encoder: TableEncoder, block: Block, refuse: Refuse, odd: OddFields, labelled: bool = True
+    encoder: TableEncoding, block: Block, refuse: Refuse, odd: OddFields, labelled: bool = True
 ) -> tuple[list[Any], NDArray[np.int64], Any, NDArray[np.int64] | None]:
     """Return compact values, lines, labels and queries of the usable rows; refuse the others.
 

@@ -18,7 +18,7 @@ from pairlearn.cli.training.private_training import PrivateOptions
 from pairlearn.typing import Vector
 
 if TYPE_CHECKING:
-    from pairlearn.tables.encoding import TableEncoder
+    from pairlearn.tables.encoding import TableEncoding
 
 #: Features are cut to this size, so that no score overflows: the error would tell of a row.
 _LARGEST = 1e60
@@ -79,7 +79,7 @@ class _Columns:
     label: str | None
     #: The two classes; (0, 1) where an encoder tells them apart.
     labels: tuple[Any, Any]
-    encoder: TableEncoder | None
+    encoder: TableEncoding | None
     #: What takes the place of a missing number; NaN for a model that does it itself.
     gaps: tuple[float, ...] = ()
 

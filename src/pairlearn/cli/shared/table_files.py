@@ -24,7 +24,7 @@ from pairlearn.cli.shared.reading import (
 
 if TYPE_CHECKING:
     from pairlearn.streams.readers.base import Reader
-    from pairlearn.tables.encoding import TableEncoder
+    from pairlearn.tables.encoding import TableEncoding
     from pairlearn.tables.fitting import Plan, TableOptions
     from pairlearn.tables.kinds import Decision
 
@@ -267,17 +267,17 @@ def _folded(cells: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
 # ------------------------------------------------------------------------------- models of tables
 
 
-def encoder_of(model: Any) -> TableEncoder | None:
+def encoder_of(model: Any) -> TableEncoding | None:
     """Return the encoder that a model was trained through, or None."""
     from pairlearn.models import ModelFileError
     from pairlearn.models.record import reason
-    from pairlearn.tables.encoding import TableEncoder
+    from pairlearn.tables.encoding import TableEncoding
 
     state = getattr(model, "provenance_", {}).get("table")
     if state is None:
         return None
     try:
-        encoder = TableEncoder.from_state(state)
+        encoder = TableEncoding.from_state(state)
     except ValueError as error:
         raise ModelFileError(
             f"the model says nothing usable about its columns: {reason(error)}"
@@ -292,7 +292,7 @@ def encoder_of(model: Any) -> TableEncoder | None:
 
 
 def open_encoded(
-    encoder: TableEncoder,
+    encoder: TableEncoding,
     data: Sequence[str],
     reading: Reading,
     *,
@@ -327,7 +327,7 @@ def open_encoded(
 
 
 def _compiled_reader(
-    encoder: TableEncoder, data: Sequence[str], form: str, reading: Reading, *, labelled: bool
+    encoder: TableEncoding, data: Sequence[str], form: str, reading: Reading, *, labelled: bool
 ) -> Reader | None:
     """Return the compiled reader if the model was trained through one and the header is plain."""
     from pairlearn.tables.rows import open_table
@@ -348,7 +348,7 @@ def _compiled_reader(
 
 
 def table_reader(
-    encoder: TableEncoder,
+    encoder: TableEncoding,
     data: Sequence[str],
     form: str,
     reading: Reading,

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pairlearn.tables.encoding import TableEncoder
+    from pairlearn.tables.encoding import TableEncoding
 
 #: At most this many columns are named.
 _TOP = 6
@@ -28,7 +28,7 @@ def facts_of_fit(
     y: Any,
     *,
     names: Sequence[str] | None,
-    encoder: TableEncoder | None,
+    encoder: TableEncoding | None,
     seed: int,
     qid: Any = None,
 ) -> dict[str, Any]:
@@ -199,7 +199,7 @@ def _spread_of_columns(sample: Any, coef: Any, widths: Sequence[int]) -> Any:
 
 
 def column_importance(
-    model: Any, X: Any, *, names: Sequence[str] | None = None, encoder: TableEncoder | None = None
+    model: Any, X: Any, *, names: Sequence[str] | None = None, encoder: TableEncoding | None = None
 ) -> list[dict[str, Any]]:
     """Return how much each column moves the score, the largest first.
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pairlearn.models import ModelRecord
     from pairlearn.streams.readers.base import Reader
     from pairlearn.streams.readers.schema import Schema
-    from pairlearn.tables.encoding import TableEncoder
+    from pairlearn.tables.encoding import TableEncoding
     from pairlearn.tables.fitting import FittedTable, Plan
 
 #: The compiled reader takes time to load; it pays from this many bytes of text.
@@ -50,7 +50,7 @@ class EncodedTable:
         return self.table.plan
 
     @property
-    def encoder(self) -> TableEncoder:
+    def encoder(self) -> TableEncoding:
         """What turns columns into features."""
         return self.table.plan.encoder
 
@@ -92,7 +92,7 @@ class Rows:
     schema: Schema | None = None
 
     @property
-    def encoder(self) -> TableEncoder | None:
+    def encoder(self) -> TableEncoding | None:
         """What turns columns into features, if there is a plan."""
         return None if self.plan is None else self.plan.encoder
 
@@ -147,7 +147,7 @@ class Rows:
         return self.reader.refusals, odd_lines(self.reader)
 
 
-def _classes(encoder: TableEncoder, problem: str) -> tuple[Any, ...]:
+def _classes(encoder: TableEncoding, problem: str) -> tuple[Any, ...]:
     """Return the values of a label whose codes the model learns."""
     label = encoder.label
     coded = ("classes", "groups") if problem == "classes" else ("classes",)
@@ -179,7 +179,7 @@ def open_training_data(
     return Rows(open_data(data, schema, reading), problem, plan)
 
 
-def _check_dense(encoder: TableEncoder, problem: str) -> None:
+def _check_dense(encoder: TableEncoding, problem: str) -> None:
     """Refuse many features for a metric, which has a number for each pair of them."""
     from pairlearn.tables.encoding import MOST_DENSE_FEATURES
 

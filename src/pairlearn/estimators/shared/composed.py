@@ -3,10 +3,27 @@
 
 from __future__ import annotations
 
+import dataclasses
+import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Self
 
-from pairlearn.register import REGISTERS, Part
+from pairlearn.register import REGISTERS, Part, nearest
+
+#: What other libraries call a parameter of ours.
+_FOREIGN = {
+    "C": "ridge",
+    "alpha": "ridge",
+    "reg_lambda": "ridge",
+    "eta0": "step_size",
+    "learning_rate": "step_size",
+    "lr": "step_size",
+    "stepsize": "step_size",
+    "epochs": "n_passes",
+    "max_iter": "n_passes",
+    "kernel": "features",
+    "seed": "random_state",
+}
 
 
 class Composed:
@@ -26,6 +43,14 @@ class Composed:
     >>> MetricLearner(solver="sgd").set_params(solver__step_size=0.5).solver
     MetricSGD(step_size=0.5)
     """
+
+    def __new__(cls, *args: Any, **params: Any) -> Self:
+        """Refuse a parameter that the constructor does not have, and name the cure."""
+        known = inspect.signature(cls.__init__).parameters if params else {}
+        unknown = [name for name in params if name not in known]
+        if unknown and not any(p.kind is p.VAR_KEYWORD for p in known.values()):
+            raise TypeError(_no_parameter(cls.__name__, unknown[0], list(known)[1:]))
+        return super().__new__(cls)
 
     #: The parts that names stand for in this estimator, where the register says something else.
     _named_parts: ClassVar[Mapping[str, Mapping[str, Callable[[], Part]]]] = {}
@@ -64,3 +89,17 @@ def _named(name: str, part: str, values: dict[str, Any]) -> Part:
     found = register.make(part)
     assert isinstance(found, Part)
     return found
+
+
+def _no_parameter(owner: str, name: str, known: list[str]) -> str:
+    """Return the message for a parameter that an estimator does not have."""
+    said = f"{owner} has no parameter {name!r}"
+    meant = _FOREIGN.get(name, name)
+    if meant in known:
+        return f"{said}; here it is called {meant!r}."
+    for kind in known:
+        for part in REGISTERS.get(kind, {}).values():
+            if dataclasses.is_dataclass(part) and meant in part.__dataclass_fields__:
+                example = f"{kind}={part.__name__}({meant}=...)"
+                return f"{said}; it is a setting of a {kind}, as in {example}."
+    return said + nearest(name, known)

@@ -102,8 +102,8 @@ def validate_data(model: Any, X: Any, *y: Any, **rules: Any) -> Any:
         if named is None:
             raise
         raise ValueError(
-            f"X must hold numbers, but {named}; encode it (scikit-learn's OneHotEncoder or "
-            "TargetEncoder) or leave it out. The program `pairlearn train` encodes tables itself."
+            f"X must hold numbers, but {named}; put pairlearn.TableEncoder() before the model, as "
+            "in make_pipeline(TableEncoder(), model), or leave it out."
         ) from error
 
 

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Data frames in Python become the features that the program makes of the same file."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import make_pipeline
+
+from pairlearn import AUCClassifier, TableEncoder
+from pairlearn.tables import TableEncoding, TableOptions, load_table
+
+
+@pytest.fixture
+def frame():
+    rng = np.random.default_rng(5)
+    n = 240
+    made = pd.DataFrame(
+        {
+            "customer": [f"C{k}" for k in range(n)],
+            "usage": rng.normal(size=n).round(3),
+            "calls": np.where(rng.random(n) < 0.1, np.nan, rng.integers(0, 9, n)),
+            "plan": pd.Categorical(rng.choice(["basic", "pro", "max"], n)),
+            "since": pd.date_range("2019-01-05", periods=n, freq="D"),
+            "active": rng.random(n) < 0.4,
+            "place": 1,
+        }
+    )
+    made.loc[7, "plan"] = np.nan
+    made.loc[9, "since"] = pd.NaT
+    return made
+
+
+def labels_of(frame):
+    return (frame["usage"] + (frame["plan"] == "pro") > 0.4).astype(int).to_numpy()
+
+
+def test_a_frame_gives_the_features_of_its_file(frame, tmp_path):
+    y = labels_of(frame)
+    frame.assign(y=y).to_csv(tmp_path / "a.csv", index=False)
+    table = load_table([tmp_path / "a.csv"], TableOptions(label="y"))
+    encoder = TableEncoder()
+    X = encoder.fit_transform(frame)
+    assert encoder.get_feature_names_out().tolist() == list(table.plan.encoder.feature_names)
+    assert np.array_equal(X, table.X)
+    kinds = {decision.name: decision.kind for decision in encoder.decisions_}
+    assert kinds == {decision.name: decision.kind for decision in table.plan.decisions}
+    assert encoder.encoding_.ids == ("customer",)
+
+
+def test_arrow_and_another_order_of_columns_give_the_same(frame):
+    encoder = TableEncoder().fit(frame)
+    X = encoder.transform(frame)
+    assert np.array_equal(encoder.transform(frame[frame.columns[::-1]]), X)
+    assert np.array_equal(TableEncoder().fit_transform(pa.Table.from_pandas(frame)), X)
+    restored = TableEncoding.from_state(encoder.encoding_.state())
+    assert restored.feature_names == encoder.encoding_.feature_names
+
+
+def test_polars(frame):
+    polars = pytest.importorskip("polars")
+    X = TableEncoder().fit_transform(frame)
+    assert np.array_equal(TableEncoder().fit_transform(polars.from_pandas(frame)), X)
+
+
+def test_numbers_are_taken_as_they_are():
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=300) * 10.0 ** rng.integers(-200, 200, size=300)
+    X = TableEncoder().fit_transform(pd.DataFrame({"x": values}))
+    assert np.array_equal(X[:, 0], values)
+
+
+def test_it_is_a_transformer_of_scikit_learn(frame):
+    y = labels_of(frame)
+    model = make_pipeline(TableEncoder(missing="indicator"), AUCClassifier(random_state=0))
+    assert cross_val_score(clone(model), frame, y, cv=3).mean() > 0.95
+    fitted = model.fit(frame, y)
+    again = pickle.loads(pickle.dumps(fitted))
+    assert np.array_equal(again.decision_function(frame), fitted.decision_function(frame))
+    wide = TableEncoder().set_output(transform="pandas").fit_transform(frame)
+    assert "plan=pro" in wide.columns
+
+
+def test_given_kinds_and_exclusions(frame):
+    encoder = TableEncoder(kinds={"calls": "category"}, exclude=["since"]).fit(frame)
+    names = encoder.get_feature_names_out().tolist()
+    assert "calls=3" in names
+    assert not any(name.startswith("since") for name in names)
+
+
+def test_what_cannot_be_read_is_told(frame):
+    encoder = TableEncoder().fit(frame)
+    odd = frame.assign(usage=frame["usage"].astype(object))
+    odd.loc[3, "usage"] = "a lot"
+    with pytest.warns(UserWarning, match="'usage': 1 value taken as missing; first: row:3"):
+        X = encoder.transform(odd)
+    assert X[3, 0] == np.median(frame["usage"])
+
+
+def test_a_model_names_the_encoder_as_the_cure(frame):
+    with pytest.raises(ValueError, match=r"column 'customer' .* make_pipeline\(TableEncoder\(\)"):
+        AUCClassifier().fit(frame, labels_of(frame))
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda f: TableEncoder().fit(f.to_numpy()), "must be a data frame"),
+        (lambda f: TableEncoder().fit(f.iloc[:0]), "must have rows and columns"),
+        (lambda f: TableEncoder().fit(f[["place"]]), "leaves no column for features"),
+        (lambda f: TableEncoder().fit(f.rename(columns={"plan": 3})), "texts as names, got 3"),
+        (lambda f: TableEncoder().fit(pd.concat([f, f], axis=1)), "more than one column named"),
+        (lambda f: TableEncoder(kinds={"pla": "category"}).fit(f), "no column 'pla'"),
+        (lambda f: TableEncoder(kinds={"plan": "id"}).fit(f), "must be one of"),
+        (lambda f: TableEncoder(exclude=["plans"]).fit(f), "no column 'plans'"),
+        (lambda f: TableEncoder(missing="drop").fit(f), "missing must be"),
+        (lambda f: TableEncoder(missing="refuse").fit(f), "misses its value"),
+        (
+            lambda f: TableEncoder().fit(f).transform(f[["usage", "plan"]]),
+            "no column 'calls', 'since', 'active'",
+        ),
+        (
+            lambda f: TableEncoder().fit(f.assign(usage=np.r_[np.inf, f["usage"][1:]])),
+            "holds infinity",
+        ),
+        (lambda f: TableEncoder().fit(f).get_feature_names_out(["a"]), "columns that"),
+    ],
+)
+def test_wrong_input_is_refused(change, words, frame):
+    with pytest.raises(ValueError, match=words):
+        change(frame)
