@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import importlib
 import os
-import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 #: Bytes of a lock file that are read at most.
 _LOOKED_AT = 64
@@ -29,19 +30,26 @@ class HeldError(Exception):
 
 
 def try_lock(handle: int) -> bool:
-    """Lock an open file for this process until it is closed; return False if another holds it."""
+    """Lock an open file for this process until it is closed; return False if another holds it.
+
+    A system without locks, as in a browser, has one process, and no file is held by another.
+    """
     try:
-        if sys.platform == "win32":
-            import msvcrt
-
-            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
-        else:
-            import fcntl
-
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if (unix := _module("fcntl")) is not None:
+            unix.flock(handle, unix.LOCK_EX | unix.LOCK_NB)
+        elif (windows := _module("msvcrt")) is not None:
+            windows.locking(handle, windows.LK_NBLCK, 1)
     except (BlockingIOError, PermissionError):
         return False
     return True
+
+
+def _module(name: str) -> Any:
+    """Return a module that not every system has, or None."""
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        return None
 
 
 def is_locked(path: str | os.PathLike[str]) -> bool:
@@ -106,6 +114,7 @@ def _locked(path: Path) -> int:
                     said = "it is no lock of pairlearn; move it, or choose another name"
                     raise FileExistsError(errno.EEXIST, said, str(path))
                 os.ftruncate(handle, 0)
+                os.lseek(handle, 0, os.SEEK_SET)
                 os.write(handle, f"{os.getpid()}\n".encode())
                 return handle
         except BaseException:
@@ -122,5 +131,7 @@ def _is_still(handle: int, path: Path) -> bool:
 
 
 def _holder(handle: int) -> str:
-    text = os.pread(handle, _LOOKED_AT, 0).decode("ascii", "replace").strip()
+    # Windows has no pread; nobody else reads by this handle
+    os.lseek(handle, 0, os.SEEK_SET)
+    text = os.read(handle, _LOOKED_AT).decode("ascii", "replace").strip()
     return f"process {text}" if text.isdigit() else _SOMEBODY

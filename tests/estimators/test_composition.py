@@ -123,7 +123,11 @@ def test_the_pairing_of_a_ranker_is_a_part():
     ("estimator", "params", "words"),
     [
         ("AUCClassifier", {"C": 1.0}, r"no parameter 'C'; .* as in solver=Exact\(ridge=...\)"),
-        ("AUCClassifier", {"stepsize": 1.0}, r"setting of a solver, as in solver=SGD\(step_size=...\)"),
+        (
+            "AUCClassifier",
+            {"stepsize": 1.0},
+            r"setting of a solver, as in solver=SGD\(step_size=...\)",
+        ),
         ("AUCClassifier", {"seed": 1}, "here it is called 'random_state'"),
         ("AUCClassifier", {"objectiv": "auc"}, "did you mean 'objective'"),
         ("EntropyRegressor", {"max_iter": 9}, r"SGD\(n_passes=...\)"),
