@@ -23,7 +23,7 @@ TORCH ?= torch==2.13.0
 # Without byte code on disk, each of the many processes of the tests would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-lowest test-thorough test-slow test-browser test-torch test-ray test-spark lint bench bench-private fuzz mutants docs dist clean
+.PHONY: demo test coverage test-lowest test-thorough test-slow test-browser test-torch test-ray test-spark lint bench bench-private fuzz mutants docs dist clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -74,6 +74,11 @@ test-lowest: $(LOWEST)/.test
 # What takes a second or more each: audits of privacy, simulated rates, runs that are killed, processes of their own.
 test-thorough: $(VENV)/.warm
 	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal -m "thorough and not slow" tests
+
+# The share of lines that the tests run; machine code is not traced, so kernels are left out.
+coverage: $(VENV)/.warm
+	$(BIN)/python -m pip install --quiet "pytest-cov>=5"
+	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal --cov=pairlearn --cov-report=term:skip-covered --cov-fail-under=90
 
 test-slow: $(VENV)/.test
 	$(BIN)/python -m pytest -q -n $(WORKERS) -m slow
