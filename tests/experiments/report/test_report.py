@@ -309,6 +309,15 @@ def test_the_headline(means, noise, said, tmp_path):
     assert "<strong>" in text
 
 
+def test_one_split_gives_no_verdict():
+    done = places({"a": (0.8, 0.7), "b": (0.6, 0.9)}, n_splits=1)
+    said = headline(done)
+    assert "clearly" not in said
+    assert "highest" not in said
+    assert "on b ours 0.6000, logistic 0.9000. One split cannot tell" in said
+    assert matrix(done)["a"]["logistic"].tied
+
+
 @pytest.mark.thorough
 def test_curves_and_coefficients_on_the_page(tmp_path):
     curves = {"roc": [0.8] * 51, "precision": [0.5] * 51, "counts": [4.0], "predicted": [0.2],

@@ -110,7 +110,7 @@ class Place:
     """The rank of a method on a data set.
 
     `best` marks the highest mean. `tied` marks a method whose paired difference to the best has an
-    interval that contains zero (with one split nothing is tied).
+    interval that contains zero. With one split there is no interval, and nothing is told apart.
     """
 
     auc: float
@@ -136,7 +136,7 @@ def matrix(comparison: Comparison) -> dict[str, dict[str, Place]]:
             method: Place(
                 auc,
                 method == best,
-                method in gaps and bool(gaps[method].high >= 0.0 or gaps[method].mean == 0.0),
+                method in gaps and not gaps[method].high < 0.0,  # NaN with one split
             )
             for method, auc in by_method.items()
         }
@@ -151,6 +151,8 @@ def headline(comparison: Comparison) -> str:
         means = ", ".join(f"{max(p.auc for p in row.values()):.4f} on {dataset}"
                           for dataset, row in places.items())  # fmt: skip
         return f"{comparison.methods[0]} has a mean test AUC of {means}."
+    if comparison.n_splits == 1:
+        return _of_one_split(with_ours)
     if len(with_ours) == 1:
         return _about_one(ours, *next(iter(with_ours.items())))
     best = sum(row[ours].best for row in with_ours.values())
@@ -165,6 +167,17 @@ def headline(comparison: Comparison) -> str:
     if behind:
         said += f"; on {behind} it is behind, at most by {-worst[0]:.4f} ({worst[1]})"
     return said + "."
+
+
+def _of_one_split(places: dict[str, dict[str, Place]]) -> str:
+    """Return the means of one split, without a verdict: it has no standard error."""
+    means = "; ".join(
+        f"on {dataset} " + ", ".join(f"{method} {place.auc:.4f}" for method, place in row.items())
+        for dataset, row in places.items()
+    )
+    return (
+        f"Test AUC {means}. One split cannot tell these apart from chance: take --splits 5 or more."
+    )
 
 
 def _about_one(ours: str, dataset: str, row: dict[str, Place]) -> str:
