@@ -18,6 +18,7 @@ def test_chapters_conclude_from_their_numbers(tmp_path):
     with (tmp_path / "metric.csv").open(newline="") as lines:
         rows = {row["distance"]: float(row["test accuracy"]) for row in csv.DictReader(lines)}
     assert rows["learned"] > rows["Euclidean"] + 0.1
+    assert rows["learned"] >= rows["Euclidean, scaled features"]
     assert f"{100 * rows['learned']:.0f} % in the learned one" in said[0]
     with (tmp_path / "private.csv").open(newline="") as lines:
         aucs = {row["model"]: float(row["test AUC"]) for row in csv.DictReader(lines)}
