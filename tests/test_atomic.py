@@ -220,3 +220,24 @@ def test_errors_name_what_was_asked_for(tmp_path):
     with pytest.raises(OSError, match="File name too long") as e:
         atomic_write(tmp_path / ("a" * 250), b"x")
     assert e.value.filename == str(tmp_path / ("a" * 250))
+
+
+@pytest.mark.parametrize("moment", ["try_lock", "open_named", "os.path.exists"])
+def test_a_signal_right_after_the_file_is_made_leaves_nothing(tmp_path, monkeypatch, moment):
+    from pairlearn import atomic
+
+    real = os.path.exists
+
+    def interrupted(*arguments, **options):
+        if moment != "os.path.exists" or ".tmp" in str(arguments[0]):
+            raise KeyboardInterrupt
+        return real(*arguments, **options)
+
+    if moment == "os.path.exists":
+        monkeypatch.setattr(atomic.os.path, "exists", interrupted)
+    else:
+        monkeypatch.setattr(atomic, moment, interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        atomic.atomic_write(tmp_path / "a", b"1")
+    monkeypatch.undo()
+    assert list(tmp_path.iterdir()) == []

@@ -131,8 +131,10 @@ def atomic_open(
     if not keep_previous:  # callers that keep one write often and remove leftovers once themselves
         remove_leftovers(path)
     mode = 0o600 if secret else _mode_of(path)
-    handle, temporary = _temporary(path, 0o666 if mode is None else mode)
+    made: list[str] = []  # known before the file exists, so that no signal can leave it behind
     try:
+        handle = _temporary(path, 0o666 if mode is None else mode, made)
+        temporary = made[-1]
         with open_named(handle, path) as file:
             yield file
             with _naming(path):
@@ -148,9 +150,10 @@ def atomic_open(
                 # the file is still open and locked, so no other process removes it as a leftover
                 os.replace(temporary, path)
     except BaseException:
-        for name in (temporary, temporary + ".old"):
-            with contextlib.suppress(OSError):
-                os.unlink(name)
+        for name in made:
+            for left in (name, name + ".old"):
+                with contextlib.suppress(OSError):
+                    os.unlink(left)
         raise
     _sync_folder(path.parent)
 
@@ -192,14 +195,19 @@ def remove_leftovers(path: str | os.PathLike[str]) -> int:
     return count
 
 
-def _temporary(path: Path, mode: int) -> tuple[int, str]:
-    """Create a file beside `path`; return it open and locked, and its name."""
+def _temporary(path: Path, mode: int, made: list[str]) -> int:
+    """Create a file beside `path` and return it, open and locked; its name is the last of `made`.
+
+    The name is in `made` before the file exists: a signal in between then leaves nothing.
+    """
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
     while True:
         name = str(path.with_name(f".{path.name}.{secrets.token_hex(_RANDOM_BYTES)}.tmp"))
+        made.append(name)
         try:
             handle = os.open(name, flags, mode)
         except FileExistsError:
+            made.pop()  # somebody else's
             continue
         except FileNotFoundError as error:
             said = "the folder does not exist, make it first"
@@ -210,7 +218,7 @@ def _temporary(path: Path, mode: int) -> tuple[int, str]:
             try_lock(handle)
         # before it was locked, another process may have removed it as a leftover
         if os.path.exists(name):
-            return handle, name
+            return handle
         os.close(handle)
 
 
