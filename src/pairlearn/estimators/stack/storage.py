@@ -124,6 +124,24 @@ class StackStorage(Storable, ScoreDecisions):
         )
 
 
+def described_members(record: ModelRecord) -> list[dict[str, Any]]:
+    """Return name, estimator, weight and held-out AUC of each member in the record of a stack."""
+    arrays = record.arrays
+    parts = _parts(arrays["files"], arrays["file_ends"])
+    found = []
+    for part, weight, held_out in zip(parts, arrays["weights"], arrays["held_out"], strict=False):
+        member = parse_model(part)
+        found.append(
+            {
+                "name": str(member.provenance.get(_NAME)),
+                "estimator": str(member.parameters.get("kind", member.estimator)),
+                "weight": float(weight),
+                "auc": float(held_out[0]),
+            }
+        )
+    return found
+
+
 def _interval(value: float, low: float, high: float, error: float) -> AUCInterval:
     return AUCInterval(
         value=value, low=low, high=high, standard_error=error, confidence=_CONFIDENCE
