@@ -64,6 +64,12 @@ class StackStorage(Storable, ScoreDecisions):
         "n_examples": ArraySpec((), ("int64",), low=0),
     }
 
+    @property
+    def filling(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Medians for gaps, and the features whose gaps become columns, for members without NaN."""
+        filling: Filling = published(self)["_filling"]
+        return filling.medians, filling.flagged
+
     def _pack(self) -> dict[str, NDArray[Any]]:
         model = published(self)
         files = [dump_model(_to_record(named)) for named in model["members_"].items()]
