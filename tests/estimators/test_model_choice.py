@@ -97,7 +97,7 @@ def test_settings_reach_every_kind_and_a_stack_keeps_its_warnings(rng):
 
 def test_what_cannot_be_chosen_is_refused():
     y = np.array([0] * 50 + [1] * 9)
-    with pytest.raises(ValueError, match="9 examples of a class are too few"):
+    with pytest.raises(ValueError, match="9 rows of a class are too few"):
         choose_model(np.zeros((59, 1)), y, seed=0)
     with pytest.raises(ValueError, match="one of linear, curves, trees, stack; got 'forest'"):
         make_model("forest", 0)

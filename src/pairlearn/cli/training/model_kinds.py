@@ -78,16 +78,11 @@ def suited(kind: ModelKind, X: Any, y: Any) -> ModelKind:
     """Return the kind, or linear in place of "auto" if the examples allow nothing else."""
     if kind.name in FEATURES:
         return kind
-    if hasattr(X, "nnz"):
-        return kind.without(f"the {X.shape[1]} features are sparse, and trees take dense ones")
-    if kind.name == "auto":
-        from pairlearn.estimators.stack.choice import FEWEST_OF_A_CLASS
+    from pairlearn.estimators.stack.choice import why_linear
 
-        n_positive = int((y == y.max()).sum())
-        rarer = min(n_positive, len(y) - n_positive)
-        if rarer < FEWEST_OF_A_CLASS:
-            return kind.without(f"{rarer} rows of a class are too few to compare models")
-    return kind
+    reason = why_linear(X, y)
+    # Few rows are no reason to refuse what was asked for: the estimator says what it needs.
+    return kind.without(reason) if reason and (kind.name == "auto" or hasattr(X, "nnz")) else kind
 
 
 def make_stack(kind: str, parts: Settings, seed: int) -> Any:

@@ -29,7 +29,7 @@ _MEMBER = {"linear": "linear", "trees": "boosting", "stack": STACK}
 #: Examples of each class that a choice looks at. More would hardly change it.
 _MOST_OF_A_CLASS = 10_000
 #: Fewer examples of a class than this tell nothing about models.
-FEWEST_OF_A_CLASS = 10
+_FEWEST_OF_A_CLASS = 10
 #: Trainings of a choice: three members on all rows, two of them and the curves on three folds.
 N_TRAININGS = 3 + 3 * 3
 
@@ -120,6 +120,23 @@ def _short(auc: float) -> str:
     return text[1:] if text.startswith("0.") else text
 
 
+def why_linear(X: Any, y: NDArray[Any]) -> str:
+    """Return why nothing but a linear model suits examples; empty if kinds can be compared.
+
+    Examples
+    --------
+    >>> why_linear(np.zeros((20, 1)), np.arange(20) < 3)
+    '3 rows of a class are too few to compare models'
+    """
+    if hasattr(X, "nnz"):
+        return f"the {X.shape[1]} features are sparse, and trees take dense ones"
+    n_positive = int((y == y.max()).sum())
+    rarer = min(n_positive, len(y) - n_positive)
+    if rarer < _FEWEST_OF_A_CLASS:
+        return f"{rarer} rows of a class are too few to compare models"
+    return ""
+
+
 def choose_model(
     X: NDArray[Any],
     y: NDArray[Any],
@@ -135,7 +152,7 @@ def choose_model(
     X : ndarray of shape (n, d)
         Dense examples.
     y : ndarray of shape (n,)
-        Two kinds of labels; the larger one is positive. Each needs `FEWEST_OF_A_CLASS` examples.
+        Two kinds of labels; the larger one is positive. `why_linear` must have no objection.
     seed : int or None
         Source of randomness.
     settings : mapping, optional
@@ -151,14 +168,10 @@ def choose_model(
         The model.
     """
     given = dict(settings or {})
-    positive = np.asarray(y) == np.max(y)
-    rarer = int(min(positive.sum(), (~positive).sum()))
-    if rarer < FEWEST_OF_A_CLASS:
-        raise ValueError(
-            f"{rarer} examples of a class are too few to compare kinds of models, which takes "
-            f"{FEWEST_OF_A_CLASS}; use AUCClassifier."
-        )
-    index = _sample(positive, seed)
+    reason = why_linear(X, np.asarray(y))
+    if reason:
+        raise ValueError(f"{reason}; use AUCClassifier.")
+    index = _sample(np.asarray(y) == np.max(y), seed)
     part, labels = (X, y) if len(index) == len(y) else (X[index], y[index])
     stack = make_model("stack", seed, **given)
     with warnings.catch_warnings(record=True) as caught:
