@@ -141,10 +141,8 @@ class Options:
 @click.option("--objective", metavar="NAME",
               help="What to be good at: auc (the default), partial_auc, push, "
                    "average_precision.")  # fmt: skip
-@click.option("--feature-map", type=Named("features.MAPS", also=["auto"]),
-              help="linear (the default); hats: a curve for each feature; fourier: curves of all "
-                   "features together; auto: the simplest that is as good, by held-out "
-                   "AUC.")  # fmt: skip
+@click.option("--feature-map", type=Named("features.MAPS", also=["auto"]), hidden=True,
+              help="The same as --set features=NAME: linear, hats, fourier, or auto.")  # fmt: skip
 @click.option("--decision", metavar="NAME|NUMBER",
               help="Where to cut the scores: balanced_accuracy (the default), accuracy, f1, "
                    "probability, or a threshold.")  # fmt: skip

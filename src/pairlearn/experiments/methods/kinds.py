@@ -9,9 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pairlearn.estimators.stack.choice import choose_model, make_model, why_linear
 from pairlearn.experiments.methods.base import Fitted, Method
-from pairlearn.tables.encoding import MOST_DENSE_FEATURES
 from pairlearn.typing import Vector
 
 
@@ -23,6 +21,9 @@ class ModelMethod(Method):
 
     def fit(self, X: Any, y: Vector, params: Mapping[str, Any], rng: np.random.Generator) -> Fitted:
         """Return the fitted model."""
+        from pairlearn.estimators.stack.choice import choose_model, make_model, why_linear
+        from pairlearn.tables.encoding import MOST_DENSE_FEATURES
+
         seed = int(rng.integers(2**31 - 1))
         if self.kind != "auto":
             return Fitted(model=make_model(self.kind, seed).fit(X, y))
