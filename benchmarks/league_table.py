@@ -36,7 +36,7 @@ MOST_NUMBERS = 4_000_000
 #: Differences in AUC below this count as ties.
 CLEAR = 0.003
 #: Methods whose scores are not linear.
-BEYOND_LINEAR = ("boosting", "forest", "lightgbm", "stack")
+BEYOND_LINEAR = ("auto", "boosting", "curves", "forest", "lightgbm", "stack")
 #: Targets with more distinct values than this are not classes.
 MOST_CLASSES = 26
 
@@ -63,6 +63,17 @@ class Result:
     cpu_seconds: float
 
 
+class _Chosen:
+    """The model that ``pairlearn train`` makes by itself."""
+
+    def fit(self, X: Any, y: NDArray[np.int64]) -> Any:
+        """Return the model, fitted."""
+        from pairlearn.experiments import find_method
+
+        signs = np.where(y > 0, 1.0, -1.0)
+        return find_method("auto").fit(X, signs, {}, np.random.default_rng(0)).model
+
+
 def methods() -> dict[str, Callable[[], Any]]:
     """Return our method and its rivals with default settings; LightGBM if it is installed."""
     from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
@@ -81,6 +92,8 @@ def methods() -> dict[str, Callable[[], Any]]:
         "boosting": lambda: HistGradientBoostingClassifier(random_state=0),
         "forest": lambda: RandomForestClassifier(200, random_state=0),
         "stack": lambda: AUCStack(random_state=0),
+        "curves": lambda: AUCClassifier(features="hats", random_state=0),
+        "auto": _Chosen,
     }
     try:
         from lightgbm import LGBMClassifier

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from pairlearn.cli.training.fitted import _spread_of_columns
+from pairlearn.cli.training.importance import _spread_of_columns
 
 
 @pytest.mark.parametrize("is_sparse", [False, True])

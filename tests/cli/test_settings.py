@@ -286,11 +286,11 @@ def test_settings_beside_private(table, tmp_path, capsys, monkeypatch):
 
 def test_compare_with_settings(table, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    base = ["compare", table, "--label", "y", "--methods", "ours-auto", "--splits", 2,
+    base = ["compare", table, "--label", "y", "--methods", "linear", "--splits", 2,
             "--report", "r", "--json"]  # fmt: skip
     found = json.loads(call(capsys, *base, *sets("solver=exact", "solver.ridge=10")).out)
     assert [row["method"] for row in found["auc"]] == [
-        "ours-auto", "solver=exact, solver.ridge=10"
+        "linear", "solver=exact, solver.ridge=10"
     ]  # fmt: skip
     err = call(capsys, *base, *sets("solver=exat"), status=2).err
     assert "did you mean 'exact'?" in err

@@ -85,7 +85,7 @@ def test_real_files(name, tmp_path, capsys):
 def test_compare_real_files(name, tmp_path, capsys):
     file, label = real_files.FILES[name](tmp_path, np.random.default_rng(7))
     out, _ = call(capsys, "compare", file, "--label", label)
-    for method in ("ours-auto", "logistic", "gradient-boosting"):
+    for method in ("auto", "curves", "trees", "stack", "logistic", "gradient-boosting"):
         assert method in out
     assert (tmp_path / f"{name}-report" / "index.html").exists()
 
@@ -95,7 +95,7 @@ def test_compare_a_table(tmp_path, capsys):
     pytest.importorskip("matplotlib")
     file, label = real_files.FILES["customers"](tmp_path, np.random.default_rng(7))
     out, _ = call(capsys, "compare", file, "--label", label, "--splits", 2, "--methods",
-                  "ours-auto,logistic", "--exclude", "newsletter")  # fmt: skip
+                  "linear,logistic", "--exclude", "newsletter")  # fmt: skip
     assert re.search(r"newsletter +excluded", out)
     assert "4 cells computed, 4 in all" in out
     page = (tmp_path / "customers-report" / "index.html").read_text()

@@ -67,8 +67,10 @@ def command(**given: Any) -> None:
     r"""Compare methods on data sets by test AUC, time and memory.
 
     DATA are names of `pairlearn data list`, tables of your own (CSV, Parquet, Arrow: name the label
-    with --label; columns are read as by `pairlearn train`). Tables get a report, in NAME-report
-    unless --report names another folder. --set adds `AUCClassifier` with these settings to the
+    with --label; columns are read as by `pairlearn train`). Of tables, by default, the model that
+    `train` would make (auto) is compared with each kind of model, and with logistic regression and
+    tuned boosted trees of scikit-learn. Tables get a report, in NAME-report unless --report names
+    another folder. --set adds `AUCClassifier` with these settings to the
     methods. The exit status is 1 if a cell failed.
 
     \b
@@ -76,7 +78,7 @@ def command(**given: Any) -> None:
       pairlearn compare customers.csv --label churned
       pairlearn compare breast_cancer digits --splits 5 --report report
       pairlearn compare german --methods ours,spauc,logistic --workers 2
-      pairlearn compare german --methods ours-auto --set objective=push --set objective.power=4
+      pairlearn compare german --methods linear --set objective=push --set objective.power=4
     """
     options = Options(**given)
     folders = [name for name in options.datasets if Path(name).is_dir()]
@@ -209,9 +211,9 @@ def _methods(options: Options, *, files: bool) -> list[Method]:
 
     named = [name.strip() for name in options.methods.split(",") if name.strip()]
     if not named and not options.estimators:
-        named = ["ours", "ours-auto", "logistic", "sgd"]
+        named = ["ours", "linear", "logistic", "sgd"]
         if files:
-            named = ["ours-auto", "ours", "logistic", "gradient-boosting"]
+            named = ["auto", "linear", "curves", "trees", "stack", "logistic", "gradient-boosting"]
     found: list[Method] = [find_method(name) for name in named]
     found += [parse_estimator(text) for text in options.estimators]
     if options.settings:

@@ -47,10 +47,11 @@ def command(model: str, top: int, as_json: bool) -> None:
             for name, array in record.arrays.items()
         },
         "coefficients": _largest(record, top),
+        "members": _members(record),
         "provenance": record.provenance,
         "certificate": record.certificate,
     }
-    emit(values, _text(values), as_json=as_json)
+    emit(values, _text(values, top), as_json=as_json)
 
 
 def _n_features(record: ModelRecord) -> int | None:
@@ -58,10 +59,20 @@ def _n_features(record: ModelRecord) -> int | None:
         return len(record.feature_names)
     described = record.parameters.get("features_map")
     if isinstance(described, Mapping):
-        found = described.get("n_inputs")
-        return int(found) if isinstance(found, int) else None
-    coef = record.arrays.get("coef")
-    return None if coef is None or not coef.ndim else int(coef.shape[-1])
+        width = described.get("n_inputs")
+        return int(width) if isinstance(width, int) else None
+    # Of a stack, the medians that fill gaps have an entry for each feature.
+    found = record.arrays.get("coef", record.arrays.get("medians"))
+    return None if found is None or not found.ndim else int(found.shape[-1])
+
+
+def _members(record: ModelRecord) -> list[dict[str, Any]]:
+    """Return the members of a stack."""
+    if record.estimator != "AUCStack":
+        return []
+    from pairlearn.estimators.stack.storage import described_members
+
+    return described_members(record)
 
 
 def _largest(record: ModelRecord, top: int) -> list[dict[str, Any]]:
@@ -99,6 +110,19 @@ def _columns(table: Any) -> list[str]:
     return lines
 
 
+def _kind(stored: Any, top: int) -> list[str]:
+    """Return the kind of a model that `train` made, why, and the columns that move its score."""
+    if not isinstance(stored, Mapping):
+        return []
+    lines = [f"kind of model: {stored.get('kind')}"]
+    for name, title in (("held_out_auc", "held-out AUC"), ("importance", "importance of columns")):
+        entries = stored.get(name)
+        if isinstance(entries, Mapping) and entries:
+            some = list(entries.items())[: top if name == "importance" else None]
+            lines.append(f"  {title}: {', '.join(f'{key} {value:.3f}' for key, value in some)}")
+    return lines
+
+
 def _shown(value: Any) -> Any:
     """Return a stored value as a person reads it: parts as in Python, a choice in short."""
     from pairlearn.models import ModelFileError
@@ -118,7 +142,7 @@ def _shown(value: Any) -> Any:
     return f"{chosen}: held-out {evidence.auc:.4f}{error}, the best of {len(found.tried)}"
 
 
-def _text(values: dict[str, Any]) -> str:
+def _text(values: dict[str, Any], top: int) -> str:
     """Return the content of a model file as lines for a person."""
     lines = [
         f"{values['estimator']}, written by pairlearn {values['library_version']} "
@@ -130,14 +154,23 @@ def _text(values: dict[str, Any]) -> str:
             lines.append(f"{name}: {', '.join(map(str, shown)) if name == 'classes' else shown}")
     for name in ("parameters", "provenance", "certificate"):
         if values[name]:
-            shown = {k: v for k, v in values[name].items() if (name, k) != ("provenance", "table")}
+            apart = ("table", "model") if name == "provenance" else ()
+            shown = {k: v for k, v in values[name].items() if k not in apart}
             lines.append(f"{name}:")
             facts = shown.pop("fitted", {}) if name == "parameters" else {}
             lines += [f"  {key}: {_shown(value)}" for key, value in shown.items()]
             if facts:
                 lines.append("found by the fit:")
                 lines += [f"  {k}: {_shown(v)}" for k, v in facts.items() if v is not None]
-    lines += _columns((values["provenance"] or {}).get("table"))
+    provenance = values["provenance"] or {}
+    lines += [*_kind(provenance.get("model"), top), *_columns(provenance.get("table"))]
+    if values["members"]:
+        lines.append("members:")
+        lines += [
+            f"  {one['name']}: {one['estimator']}, weight {one['weight']:.3f}, held-out AUC "
+            f"{one['auc']:.4f}"
+            for one in values["members"]
+        ]
     lines.append("arrays:")
     for name, array in values["arrays"].items():
         shape = " x ".join(map(str, array["shape"])) or "one number"

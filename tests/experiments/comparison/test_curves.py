@@ -98,7 +98,7 @@ def test_a_store_of_the_first_version_is_taken_up(tmp_path):
         assert store.get(["b"])["b"].curves == {"roc": [1.0]}
 
 
-@pytest.mark.parametrize("method", ["ours", "ours-auto"])
+@pytest.mark.parametrize("method", ["ours", "linear"])
 @pytest.mark.thorough
 def test_nothing_is_compiled_inside_the_clock(method, tmp_path):
     """With an empty cache of machine code, kernels are compiled, and none of them while timed."""

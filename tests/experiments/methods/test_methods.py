@@ -4,7 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from scipy import sparse
 
+from pairlearn import AUCClassifier, AUCStack
+from pairlearn.estimators.stack.choice import choose_model
 from pairlearn.experiments import EstimatorMethod, Fitted, Method, find_method, method_names
 from pairlearn.experiments.methods.base import auc_of, cross_validate, parse_estimator
 
@@ -34,7 +37,7 @@ class PickColumn(Method):
 @pytest.mark.parametrize("name", method_names())
 def test_registered_methods_learn_and_travel(name):
     method = pickle.loads(pickle.dumps(find_method(name)))
-    params = method.candidates()[0]
+    params = method.candidates()[0] if hasattr(method, "candidates") else {}
     model = method.fit(X, Y, params, np.random.default_rng(0)).model
     assert auc_of(model, X, Y) > 0.6
     assert method.settings() == find_method(name).settings()
@@ -108,3 +111,24 @@ def test_estimators_that_cannot_join(text, message):
 def test_unknown_method_lists_the_known_ones():
     with pytest.raises(ValueError, match="logistic"):
         find_method("logit")
+
+
+@pytest.mark.thorough
+def test_auto_is_what_train_makes():
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(120, 2))
+    y = np.where(X[:, 0] * X[:, 1] > 0, 1.0, -1.0)
+    auto = find_method("auto")
+    found = auto.fit(X, y, {}, np.random.default_rng(5)).model
+    seed = int(np.random.default_rng(5).integers(2**31 - 1))
+    expected = choose_model(X, y, seed=seed)[1]
+    assert isinstance(found, AUCStack)
+    assert np.array_equal(found.decision_function(X), expected.decision_function(X))
+    # Where train stays linear, so does the method: few rows of a class, sparse or many features.
+    few = np.where(np.arange(120) < 9, 1.0, -1.0)
+    wide = np.hstack([X, np.zeros((120, 300))])
+    wide[:, 2:] = rng.normal(size=(120, 300))
+    for rows, labels in ((X, few), (sparse.csr_matrix(X), y), (wide, y)):
+        linear = auto.fit(rows, labels, {}, np.random.default_rng(5)).model
+        assert isinstance(linear, AUCClassifier)
+        assert linear.features == "linear"

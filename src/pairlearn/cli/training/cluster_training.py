@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from pairlearn.estimators import PrivateAUCClassifier
 
 #: Options that have an effect on a cluster.
-_KNOWN = {"data", "output", "problem", "loss", "feature_map", "decision", "seed", "dask", "label",
-          "exclude", "settings", "as_json"}  # fmt: skip
+_KNOWN = {"data", "output", "problem", "model", "loss", "feature_map", "decision", "seed", "dask",
+          "label", "exclude", "settings", "as_json"}  # fmt: skip
 #: Settings of a private fit that are about the partitions; all others are of the estimator.
 OF_PARTITIONS = ("trust", "key_file", "reach")
 #: Seconds to wait for a scheduler.

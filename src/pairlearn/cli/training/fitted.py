@@ -7,13 +7,13 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from pairlearn.cli.training.importance import column_importance
+
 if TYPE_CHECKING:
     from pairlearn.tables.encoding import TableEncoding
 
 #: At most this many columns are named.
 _TOP = 6
-#: The importance of columns is measured on about this many rows.
-_ROWS = 20_000
 #: Above this held-out AUC, a column probably gives the label away.
 _TOO_GOOD = 0.99
 #: With many classes, a fifth is held out if the rarest class has at least this many rows.
@@ -37,6 +37,10 @@ def facts_of_fit(
 
     facts: dict[str, Any] = {"rows": len(y)}
     copies = copies_line(X)
+    if hasattr(model, "members_"):
+        facts |= _stack_facts(model, y)
+        facts["lines"] += copies
+        return _with_importance(facts, column_importance(model, X, names=names, encoder=encoder))
     if not hasattr(model, "held_out_auc_"):
         return facts | _held_out_facts(_held_out(model, X, y, qid, seed), copies)
     facts["settings"] = _settings(model)
@@ -65,18 +69,43 @@ def facts_of_fit(
         facts["features"] = model.choice_.features.reason
         lines.append(f"features: {model.choice_.features.reason}")
     lines.append(settings)
-    facts["importance"] = column_importance(model, X, names=names, encoder=encoder)
-    if facts["importance"]:
+    shares = column_importance(model, X, names=names, encoder=encoder)
+    return _with_importance({**facts, "lines": lines}, shares)
+
+
+def _with_importance(facts: dict[str, Any], shares: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the facts with the importance of the columns, and lines about it."""
+    lines = facts["lines"]
+    if shares:
         words = {"+": " (more is positive)", "-": " (less is positive)", "": ""}
         shown = [f"{entry['column']} {100 * entry['share']:.0f} %{words[entry['direction']]}"
-                 for entry in facts["importance"][:_TOP]]  # fmt: skip
+                 for entry in shares[:_TOP]]  # fmt: skip
         lines.append(f"most important columns: {', '.join(shown)}")
         if facts.get("auc", 0.0) > _TOO_GOOD:
-            first = facts["importance"][0]["column"]
             lines.append(
                 "such a high AUC often comes from a column that is known only after the event; "
-                f"look at {first!r} first (--exclude leaves a column out)"
+                f"look at {shares[0]['column']!r} first (--exclude leaves a column out)"
             )
+    return {**facts, "importance": shares, "lines": lines}
+
+
+def _stack_facts(model: Any, y: Any) -> dict[str, Any]:
+    """Return the held-out AUC of a stack and the weights of its members."""
+    from pairlearn.estimators.stack.members import STACK
+
+    interval, n_positive = model.held_out_auc_[STACK], int((y == y.max()).sum())
+    n_folds = min(model.n_folds, n_positive, len(y) - n_positive)
+    facts = {"auc": interval.auc, "auc_of": "held-out", "low": interval.low,
+             "high": interval.high, "confidence": interval.confidence,
+             "held_out_parts": n_folds, "members": dict(model.weights_)}  # fmt: skip
+    lines = [
+        f"held-out AUC {interval.auc:.4f}, {100 * interval.confidence:g} % interval "
+        f"[{interval.low:.4f}, {interval.high:.4f}] ({n_folds} parts held out in turn; the model "
+        "is fitted to all rows)"
+    ]
+    if len(model.weights_) > 1:
+        shown = ", ".join(f"{name} {weight:.2f}" for name, weight in model.weights_.items())
+        lines.append(f"weights of the members: {shown}")
     return {**facts, "lines": lines}
 
 
@@ -175,71 +204,3 @@ def _settings(model: Any) -> dict[str, str]:
 
 def _words(name: str) -> str:
     return "".join(f" {c.lower()}" if c.isupper() else c for c in name).strip()
-
-
-def _spread_of_columns(sample: Any, coef: Any, widths: Sequence[int]) -> Any:
-    """Return the standard deviation of what each column, `widths` features, adds to the score."""
-    import numpy as np
-    from scipy import sparse
-
-    # Entry (j, k) is the coefficient of feature j if it belongs to column k.
-    column = np.repeat(np.arange(len(widths)), widths)
-    places = (np.arange(len(coef)), column)
-    added = sample @ sparse.csr_matrix((coef, places), shape=(len(coef), len(widths)))
-    if not sparse.issparse(added):
-        return np.asarray(added).std(axis=0)
-    added = added.tocsc()
-    n, stored = added.shape[0], np.diff(added.indptr)
-    mean = np.asarray(added.sum(axis=0)).ravel() / n
-    apart = sparse.csc_matrix(
-        ((added.data - np.repeat(mean, stored)) ** 2, added.indices, added.indptr), added.shape
-    )
-    squares = np.asarray(apart.sum(axis=0)).ravel() + (n - stored) * mean**2
-    return np.sqrt(squares / n)
-
-
-def column_importance(
-    model: Any, X: Any, *, names: Sequence[str] | None = None, encoder: TableEncoding | None = None
-) -> list[dict[str, Any]]:
-    """Return how much each column moves the score, the largest first.
-
-    The importance of a column is the standard deviation of what its features add to the score, as
-    a share of the sum over all columns. The direction of a column with one feature is "+" if the
-    score rises with it. A score that is no sum over features has none.
-    """
-    import numpy as np
-
-    from pairlearn.features import Hats, Identity
-
-    coef = np.asarray(model.coef_).ravel()
-    step = max(1, X.shape[0] // _ROWS)
-    sample = X[::step]
-    features = model.features_
-    if isinstance(features, Hats):
-        # Each feature is replaced by what it adds to the score, with the coefficient 1.
-        table = np.asarray(sample.toarray() if hasattr(sample, "toarray") else sample)
-        sample = np.column_stack(
-            [
-                np.interp(table[:, k], features.knots_of(k), features.shape_of(k, coef))
-                for k in range(features.n_inputs)
-            ]
-        )
-        coef = np.ones(features.n_inputs)
-    elif not isinstance(features, Identity):
-        return []
-    if encoder is not None:
-        spans = encoder.spans
-    else:
-        names = names or [f"feature {j + 1}" for j in range(len(coef))]
-        spans = {name: slice(j, j + 1) for j, name in enumerate(names)}
-    spread = _spread_of_columns(sample, coef, [s.stop - s.start for s in spans.values()])
-    total = float(spread.sum())
-    if not total > 0.0:
-        return []
-    found = []
-    for (name, span), size in zip(spans.items(), spread.tolist(), strict=True):
-        single = span.stop - span.start == 1
-        known = single and isinstance(features, Identity)
-        sign = "+" if known and coef[span.start] > 0 else "-"
-        found.append({"column": name, "share": size / total, "direction": sign if known else ""})
-    return sorted((entry for entry in found if entry["share"] > 0), key=lambda e: -e["share"])

@@ -35,6 +35,17 @@ from pairlearn.cli.shared.table_files import (
 )
 from pairlearn.cli.stopping import Stopping, held
 from pairlearn.cli.training.cluster_training import refuse_beside_dask, train_on_cluster
+from pairlearn.cli.training.model_kinds import (
+    FEATURES,
+    MODELS,
+    ModelKind,
+    chosen,
+    fit_stack,
+    make_stack,
+    planned,
+    stored,
+    suited,
+)
 from pairlearn.cli.training.private_training import (
     PrivateOptions,
     private_options,
@@ -72,6 +83,7 @@ class Options:
     settings: Settings
     output: str | None
     problem: str
+    model: str
     loss: str | None
     objective: str | None
     feature_map: str | None
@@ -89,6 +101,7 @@ class Options:
         found.named(kind.loss_parameter, self.loss, f"--loss {self.loss}")
         found.named("objective", self.objective, f"--objective {self.objective}")
         found.named("features", self.feature_map, f"--feature-map {self.feature_map}")
+        found.named("features", FEATURES.get(self.model), f"--model {self.model}")
         found.named("decision", self.decision, f"--decision {self.decision}")
         return found
 
@@ -117,6 +130,10 @@ class Options:
               help="auc: order two classes; classes: tell any number apart; ranking: order grades, "
                    "within queries; entropy: robust regression; metric: distances by "
                    "label.")  # fmt: skip
+@click.option("--model", type=click.Choice(MODELS), default="auto", show_default=True,
+              help="Kind of model. linear; curves: one for each feature; trees: boosted; stack: "
+                   "linear, boosted trees and a forest, weighed; auto: the simplest within a "
+                   "standard error of the best, by held-out AUC.")  # fmt: skip
 @click.option("--loss", type=Named("losses.LOSSES", "losses.WINDOWS", "losses.METRIC_LOSSES",
                                    also=["auto"]),
               help="Pair loss; by default auto (auc, classes), gaussian (entropy) or "
@@ -124,10 +141,8 @@ class Options:
 @click.option("--objective", metavar="NAME",
               help="What to be good at: auc (the default), partial_auc, push, "
                    "average_precision.")  # fmt: skip
-@click.option("--feature-map", type=Named("features.MAPS", also=["auto"]),
-              help="linear (the default); hats: a curve for each feature; fourier: curves of all "
-                   "features together; auto: the simplest that is as good, by held-out "
-                   "AUC.")  # fmt: skip
+@click.option("--feature-map", type=Named("features.MAPS", also=["auto"]), hidden=True,
+              help="The same as --set features=NAME: linear, hats, fourier, or auto.")  # fmt: skip
 @click.option("--decision", metavar="NAME|NUMBER",
               help="Where to cut the scores: balanced_accuracy (the default), accuracy, f1, "
                    "probability, or a threshold.")  # fmt: skip
@@ -150,9 +165,11 @@ def command(**given: Any) -> None:
     The program finds out what each column of a table (CSV, Parquet, Arrow) is: a number, a
     category, yes or no, a date, a text, an id or a constant. It fills gaps, prints what it has
     decided, and stores that in the model, so that predict and evaluate do the same. Data that fit
-    in memory are fitted there, and the AUC on held-out rows is printed. Larger data are read in
-    chunks as a stream. A stream that is interrupted, even by kill -9, goes on from its checkpoint
-    when the same command is given again, and ends with the same model, bit for bit.
+    in memory are fitted there, and the AUC on held-out rows is printed. Four kinds of models are
+    compared, and the simplest that is as good is kept (--model names one). Larger data are read in
+    chunks as a stream, by a linear model. A stream that is interrupted, even by kill -9, goes on
+    from its checkpoint when the same command is given again, and ends with the same model, bit for
+    bit.
 
     --set changes a setting of a part. `solver=sgd` names a part, `solver.step_size=0.1` sets one of
     its fields. Parts are the parameters of the estimator in Python (objective, features, loss,
@@ -162,7 +179,7 @@ def command(**given: Any) -> None:
     \b
     Examples:
       pairlearn train customers.csv --label churned
-      pairlearn train customers.csv --label churned --feature-map auto
+      pairlearn train customers.csv --label churned --model linear
       pairlearn train customers.csv --label churned --dry-run --exclude notes --categorical zip
       pairlearn train customers.csv --label churned --objective push --set objective.power=4
       pairlearn train clicks.csv.gz --label target --fit stream -o model.safetensors
@@ -181,7 +198,9 @@ def command(**given: Any) -> None:
             way = "--private" if options.privacy.private else "--dask"
             raise setting.refuse(f"{way} does not learn a stream; leave it out.")
     if options.privacy.private:
-        refuse_beside_private("data", "output", "as_json", "feature_map", "settings", "dask")
+        refuse_beside_private("data", "output", "as_json", "model", "feature_map", "settings",
+                              "dask")  # fmt: skip
+        kind = ModelKind(options.model).without("--private trains no trees")
         named = options.data if options.dask is None else _names_on_cluster(options.data)
         output = options.output or f"{Path(named[0]).stem}.safetensors"
         if is_written_directly(Path(output)):
@@ -194,12 +213,18 @@ def command(**given: Any) -> None:
         result = train_privately(
             options.data, output, options.privacy, options.reading, options.parts(), options.dask
         )
-        emit(*result, as_json=options.as_json)
+        emit(*_with_kind(kind, *result), as_json=options.as_json)
     elif options.dask is not None:
         refuse_beside_dask(options.problem, options.reading)
-        emit(*_on_cluster(options), as_json=options.as_json)
+        kind = ModelKind(options.model).without("--dask trains no trees")
+        emit(*_with_kind(kind, *_on_cluster(options)), as_json=options.as_json)
     else:
         _train(options)
+
+
+def _with_kind(kind: ModelKind, values: dict[str, Any], text: str) -> tuple[dict[str, Any], str]:
+    """Return a result as values and as text, with the kind of the model."""
+    return values | kind.facts(), "\n".join(filter(None, [kind.line, text]))
 
 
 def _on_cluster(options: Options) -> tuple[dict[str, Any], str]:
@@ -222,6 +247,7 @@ def _train(options: Options) -> None:
     form = format_of(options.data, options.reading)
     how = _how(options, form)
     _check(options, parts, how)
+    kind = planned(options.model, options.problem, parts, how=how)
     if options.dry_run:
         _show_plan(options, form)
         return
@@ -231,7 +257,10 @@ def _train(options: Options) -> None:
         said = "the checkpoint" if stream.checkpoint is None else "--set stream.checkpoint"
         announce("keep", path, said, kind="checkpoint" * stream.fresh, beside=BESIDE_CHECKPOINT)
     begin = time.perf_counter()
-    model = PROBLEMS[options.problem].make(parts, options.seed)
+    if kind.name in ("auto", *FEATURES):
+        model = PROBLEMS[options.problem].make(parts, options.seed)
+    else:
+        model = make_stack(kind.name, parts, options.seed)
     found = open_training_data(options.data, options.reading, options.problem, form, how)
     if found.plan is not None and not options.as_json:
         click.echo("\n".join([*decided_lines(found.plan, found.n_rows), ""]))
@@ -244,14 +273,16 @@ def _train(options: Options) -> None:
                 model, found, stream, seed=options.seed, keeps_order="-" in options.data,
                 path=path, size=size_of(options.data), stop=stop,
             )  # fmt: skip
+            facts |= {"n_features": int(model.n_features_in_), "model_line": kind.line}
+            facts |= kind.facts()
         else:
-            record, facts = _offline(model, found, options.seed, stop)
+            record, facts = _offline(model, kind, found, options.seed, stop)
         seconds = time.perf_counter() - begin
-        record = with_columns(record, found, options.recorded())
+        record = with_columns(record, found, {**options.recorded(), "model": stored(facts)})
         write_model(output, record)
         remove_checkpoint(path)
     values = {"model": output, "problem": options.problem, "fit": how, "rows": facts["rows"]}
-    _tell(values, facts, found, int(model.n_features_in_), seconds, as_json=options.as_json)
+    _tell(values, facts, found, seconds, as_json=options.as_json)
 
 
 def _check(options: Options, parts: Settings, how: str) -> None:
@@ -273,7 +304,6 @@ def _tell(
     values: dict[str, Any],
     facts: dict[str, Any],
     found: EncodedTable | Rows,
-    n_features: int,
     seconds: float,
     *,
     as_json: bool,
@@ -283,19 +313,19 @@ def _tell(
     values |= {
         "refused": refusals.count,
         "first_refused": [str(refusal) for refusal in refusals.first],
-        "n_features": n_features,
         "classes": list(found.classes),
         "auc": None,
         "auc_of": None,
         "seconds": round(seconds, 3),
-        **{name: value for name, value in facts.items() if name != "lines"},
+        **{k: value for k, value in facts.items() if k not in ("lines", "model_line")},
         "columns": decided_values(found.plan) if as_json and found.plan is not None else None,
         "taken_as_missing": odd,
     }
-    last = f"{values['model']}: {format_count(facts['rows'])} rows, {n_features} features"
+    last = f"{values['model']}: {format_count(facts['rows'])} rows, {facts['n_features']} features"
     if facts.get("auc_of") == "progressive":
         last += f", progressive AUC {facts['auc']:.4f}"
-    emit(values, "\n".join([*facts.get("lines", ()), last]), as_json=as_json)
+    lines = filter(None, [facts["model_line"], *facts.get("lines", ()), last])
+    emit(values, "\n".join(lines), as_json=as_json)
     if not as_json:
         for message in [*([str(refusals)] if refusals.count else []), *odd]:
             click.echo(f"pairlearn: {message}", err=True)
@@ -351,7 +381,7 @@ def _show_plan(options: Options, form: str) -> None:
 
 
 def _offline(
-    model: Any, found: EncodedTable | Rows, seed: int, stop: Stopping
+    model: Any, kind: ModelKind, found: EncodedTable | Rows, seed: int, stop: Stopping
 ) -> tuple[ModelRecord, dict[str, Any]]:
     """Fit in memory; return the model's record and the facts to print."""
     from pairlearn.cli.training.fitted import facts_of_fit
@@ -359,19 +389,27 @@ def _offline(
     try:
         with stop.opened():
             X, y, qid = found.examples()
+            kind = suited(kind, X, y)
+            about = kind.facts() | {"model_line": kind.line}
             n_refused = found.refused()[0].count
             with warnings.catch_warnings():
                 warnings.showwarning = show_warning
                 warnings.simplefilter("always")
                 # The solver keeps the model so far; the program does not.
                 warnings.filterwarnings("ignore", "Interrupted after")
-                model.fit(X, y, **({} if qid is None else {"qid": qid}))
+                if kind.name == "auto":
+                    model, about = chosen(model, X, y, seed, stop)
+                elif kind.name not in FEATURES:
+                    fit_stack(model, X, y, stop)
+                else:
+                    model.fit(X, y, **({} if qid is None else {"qid": qid}))
             if stop.received is not None:
                 raise KeyboardInterrupt
             facts = facts_of_fit(model, X, y, names=found.feature_names, encoder=found.encoder,
                                  seed=seed, qid=qid)  # fmt: skip
             if stop.received is not None:
                 raise KeyboardInterrupt
+            facts |= {"n_features": int(model.n_features_in_), **about}
             return model.to_record({"rows_refused": n_refused}), facts
     except KeyboardInterrupt:
         click.echo("pairlearn: interrupted; nothing was written", err=True)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -44,6 +44,8 @@ _CHOICE_STEPS = 100_000
 _JUDGED = 20_000
 #: The relative step size of a stream without scales, with steps c / sqrt(t).
 _STREAM_STEP = 1.0
+#: Up to this many rows, of more than twice as many columns, are written in a basis of their span.
+_FEW_ROWS = 500
 #: Steps of n_passes="auto".
 _AUTO_STEPS = 500_000
 
@@ -76,7 +78,19 @@ class Descent:
         self.averaging = AVERAGINGS.make(solver.averaging)
 
     def fit(self, rows: Rows, y: Vector, weight: Vector) -> Fitted:
-        """Return the average of Algorithm 1 within queries, and the step size that was chosen."""
+        """Return the average of Algorithm 1 within queries, and the step size that was chosen.
+
+        A step adds a difference of rows, so w stays in their span. An orthonormal basis of it
+        changes no score, no norm and no step: few rows of many columns are trained in that basis.
+        """
+        n, d = rows.shape
+        if isinstance(rows, DenseRows) and n <= _FEW_ROWS and d > 2 * n:
+            basis, inside = np.linalg.qr(rows.X.astype(np.float64, copy=False).T)
+            fitted = self._fit(DenseRows(np.ascontiguousarray(inside.T)), y, weight)
+            return replace(fitted, w=basis @ fitted.w)
+        return self._fit(rows, y, weight)
+
+    def _fit(self, rows: Rows, y: Vector, weight: Vector) -> Fitted:
         task, solver = self.task, self.solver
         n_steps = auto_steps(solver.n_passes, len(y), budget=_AUTO_STEPS)
         schedule = as_schedule(solver.schedule, default="constant")

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,8 +14,8 @@ from pairlearn.features import FeatureMap
 from pairlearn.folds import deal, n_folds_of
 from pairlearn.metrics import compare_auc
 from pairlearn.solvers.closed_form.mapped_moments import (
+    WIDE,
     MappedMoments,
-    RidgeProblem,
     ridges_for,
     score_mapped,
 )
@@ -52,7 +51,8 @@ class HeldOutMap:
 
     `features` is fitted, `y` holds -1 and +1, `weight` may be empty, and `deal_held_out` returns
     `fold` and `n_held`. `signs` are those of the coefficients of monotone functions. If `scaled`,
-    the ridge refers to features of mean variance 1.
+    the ridge refers to features of mean variance 1. Ridges are tried from strong to weak; of a wide
+    map one without gain is the last.
     """
 
     def __init__(
@@ -87,20 +87,40 @@ class HeldOutMap:
                 self._total.merge(part)
             leave = parts
         self.scores = np.full((len(ridges), len(y)), np.nan)
-        aucs: list[list[float]] = [[] for _ in ridges]
+        folds = []
         for k, part in enumerate(leave):
-            moments = part if len(leave) == 1 else self._total.without(part)
-            held = np.flatnonzero(fold == k)
-            problem = moments.problem(scaled=scaled, rough=True)
-            W = np.stack([_solved(problem, moments, ridge, signs, scaled) for ridge in ridges], 1)
-            found = score_mapped(features, rows.take(held), W, dtype=np.float32).T
-            for r, scores in enumerate(found):
-                own = weight[held] if len(weight) else weight
-                aucs[r].append(judged_auc(y[held], scores, own))
-                # Ranks within a fold: scores of different models are not comparable.
-                self.scores[r, held] = np.unique(scores, return_inverse=True)[1] / len(held)
-        judged = best_of(({"ridge": ridge}, r, aucs[r]) for r, ridge in enumerate(ridges))
+            problem = self._without(part, leave).problem(scaled=scaled, rough=True)
+            folds.append((np.flatnonzero(fold == k), problem, part))
+        aucs: list[list[float]] = []
+        for some in _steps(ridges, features):
+            if len(aucs) > 1 and np.mean(aucs[-1]) <= max(map(np.mean, aucs[:-1])):
+                break  # weaker ridges of a wide map are dear, and a ridge without gain ends a path
+            begin = len(aucs)
+            aucs += [[] for _ in some]
+            for held, problem, part in folds:
+                solved = []
+                for ridge in some:
+                    try:
+                        solved.append(problem.solve(ridge, signs=signs))
+                    except ValueError:
+                        # Single precision was not enough for this ridge.
+                        exact = self._without(part, leave).problem(scaled=scaled)
+                        solved.append(exact.solve(ridge, signs=signs))
+                W = np.stack(solved, 1)
+                found = score_mapped(features, rows.take(held), W, dtype=np.float32).T
+                for r, scores in enumerate(found, begin):
+                    own = weight[held] if len(weight) else weight
+                    aucs[r].append(judged_auc(y[held], scores, own))
+                    # Ranks within a fold: scores of different models are not comparable.
+                    self.scores[r, held] = np.unique(scores, return_inverse=True)[1] / len(held)
+        tried = zip(ridges, aucs, strict=False)
+        judged = best_of(({"ridge": ridge}, r, own) for r, (ridge, own) in enumerate(tried))
         self.tried, self.best = judged.tried, judged.model
+
+    def _without(self, part: MappedMoments, leave: list[MappedMoments]) -> MappedMoments:
+        """Return the moments of all examples but those of a part; of the only part, its own."""
+        assert self._total is not None
+        return part if len(leave) == 1 else self._total.without(part)
 
     @property
     def auc(self) -> float:
@@ -128,14 +148,11 @@ class HeldOutMap:
         return self._total
 
 
-def _solved(
-    problem: RidgeProblem, moments: MappedMoments, ridge: float, signs: Any, scaled: bool
-) -> Vector:
-    try:
-        return np.asarray(problem.solve(ridge, signs=signs))
-    except ValueError:
-        # Single precision was not enough for this ridge.
-        return np.asarray(moments.problem(scaled=scaled).solve(ridge, signs=signs))
+def _steps(ridges: tuple[float, ...], features: FeatureMap) -> list[tuple[float, ...]]:
+    """Return the ridges that are tried together: all, or of a wide map two and then one by one."""
+    if features.n_outputs <= WIDE:
+        return [ridges]
+    return [ridges[:2], *((ridge,) for ridge in ridges[2:])]
 
 
 def judge_maps(

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -19,6 +19,7 @@ from pairlearn.estimators.shared.rules import DecisionRule, as_rule
 from pairlearn.estimators.shared.storage import register_storable
 from pairlearn.estimators.shared.weights import example_weights, opposite_pair_weights, weigh
 from pairlearn.estimators.stack.blend import stack_weights
+from pairlearn.estimators.stack.held_out import HeldOutScores
 from pairlearn.estimators.stack.members import (
     STACK,
     Filling,
@@ -27,13 +28,15 @@ from pairlearn.estimators.stack.members import (
     check_members,
     check_weighable,
     fit_member,
+    held_out_scores,
     member_scores,
+    nobody,
     out_of_bag,
+    unit_of,
     usual_members,
 )
 from pairlearn.estimators.stack.storage import StackStorage
 from pairlearn.folds import Fold, members_of, stratified
-from pairlearn.metrics import AUCInterval, mean_auc_interval, roc_auc_interval
 from pairlearn.models.provenance import data_fingerprint
 from pairlearn.solvers.turns import one_at_a_time
 from pairlearn.typing import Mask, Vector
@@ -157,7 +160,6 @@ class AUCStack(StackStorage, ClassifierMixin, BaseEstimator):  # type: ignore[mi
         self.decision, self.class_weight = decision, class_weight
         self.n_jobs, self.random_state = n_jobs, random_state
 
-    @one_at_a_time
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Train the members, and find their weights.
 
@@ -176,14 +178,32 @@ class AUCStack(StackStorage, ClassifierMixin, BaseEstimator):  # type: ignore[mi
         self
             The fitted classifier.
         """
+        self.fit_watched(X, y, sample_weight)
+        return self
+
+    @one_at_a_time
+    def fit_watched(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        told: Callable[[str], object] = nobody,
+    ) -> HeldOutScores:
+        """Train as `fit` does; return the held-out scores of the members and of the stack.
+
+        `told` is called with the name of a member each time that one has been trained. Examples of
+        weight zero have no scores.
+        """
         as_rule(self.decision)
         check_count("n_folds", self.n_folds, minimum=2)
         if not (isinstance(self.pull, (int, float)) and 0.0 <= self.pull < np.inf):
             raise ValueError(f"pull must be a finite number of at least 0, got {self.pull!r}.")
         rng = check_generator(self.random_state)
         auto = isinstance(self.members, str) and self.members == "auto"
-        members = usual_members(rng) if auto else check_members(self.members, self._own_names())
+        given = None if auto else check_members(self.members, self._own_names())
         X, labels = validate_data(self, X, y, **_KINDS, ensure_min_samples=2)
+        members = usual_members(rng, len(X)) if given is None else given
         labels = np.asarray(labels)
         classes = two_classes(labels)
         positive, weight, X = self._weighed(X, labels, classes, sample_weight, members)
@@ -191,12 +211,14 @@ class AUCStack(StackStorage, ClassifierMixin, BaseEstimator):  # type: ignore[mi
         filling = Filling.of(X)
         rows = Rows.of(X, filling)
         splits = self._splits(positive, classes, rng)
-        fitted, Z, centres, spreads = self._train(members, rows, y, weight, splits)
+        fitted, Z, centres, spreads = self._train(members, rows, y, weight, splits, told)
         counts = weight if len(weight) else np.ones(len(y))
         pairs = opposite_pair_weights(counts, positive, classes)
         w = stack_weights(Z, positive, pairs, pull=self.pull)
         names = [name for name, _ in members]
-        self.n_examples_, self.data_fingerprint_ = len(y), data_fingerprint(X, y)
+        held_out = self._held_out(names, Z, positive, pairs, splits)
+        self.n_examples_ = len(y)
+        self.data_fingerprint_ = data_fingerprint(X, np.where(positive, 1, -1).astype(np.int8))
         publish(
             self,
             classes_=classes,
@@ -204,14 +226,14 @@ class AUCStack(StackStorage, ClassifierMixin, BaseEstimator):  # type: ignore[mi
             weights_=dict(zip(names, w.tolist(), strict=True)),
             centres_=centres,
             spreads_=spreads,
-            held_out_auc_=self._judged(names, Z, positive, pairs, splits),
+            held_out_auc_=held_out.intervals(),
             _filling=filling,
         )
         importance = example_weights(None, self.class_weight, classes[y])
         self._decision = self._decide(
             Z @ w, positive, counts * importance if len(importance) else counts
         )
-        return self
+        return held_out
 
     def _weighed(
         self,
@@ -250,10 +272,11 @@ class AUCStack(StackStorage, ClassifierMixin, BaseEstimator):  # type: ignore[mi
         y: NDArray[np.int64],
         weight: Vector,
         splits: list[Fold],
+        told: Callable[[str], object],
     ) -> tuple[list[Named], Vector, Vector, Vector]:
         """Return fitted members, held-out scores in units, and these units."""
         threads = Parallel(n_jobs=self.n_jobs, prefer="threads")
-        found = threads(delayed(fit_member)(named, rows, y, weight) for named in members)
+        found = threads(delayed(fit_member)(named, rows, y, weight, told) for named in members)
         fitted = [(name, model) for (name, _), model in zip(members, found, strict=True)]
         bags = [out_of_bag(model) for model in found]
         again = [k for k, scores in enumerate(bags) if scores is None]
@@ -261,14 +284,14 @@ class AUCStack(StackStorage, ClassifierMixin, BaseEstimator):  # type: ignore[mi
             # The fit on all rows gave the same warnings.
             warnings.simplefilter("ignore")
             parts = threads(
-                delayed(_held_out)(members[k], rows, y, weight, split)
+                delayed(held_out_scores)(members[k], rows, y, weight, split, told)
                 for k in again
                 for split in splits
             )
         Z = np.empty((len(y), len(members)))
         centres, spreads = np.zeros(len(members)), np.ones(len(members))
         for place, k in enumerate(again):
-            centres[k], spread = _unit(member_scores(fitted[k], rows))
+            centres[k], spread = unit_of(member_scores(fitted[k], rows))
             spreads[k] = spread or 1.0
             for (_, held), scores in zip(splits, parts[place * len(splits) :], strict=False):
                 Z[held, k] = scores
@@ -276,29 +299,23 @@ class AUCStack(StackStorage, ClassifierMixin, BaseEstimator):  # type: ignore[mi
             if scores is not None:
                 Z[:, k] = scores
             # Trees spread their training scores further than new ones, each kind by its own share.
-            centre, spread = _unit(Z[:, k])
+            centre, spread = unit_of(Z[:, k])
             Z[:, k] = (Z[:, k] - centre) / spread if spread > 0.0 else 0.0
             spread = spread or 1.0
             centres[k] += spreads[k] * centre
             spreads[k] *= spread
         return fitted, Z, centres, spreads
 
-    def _judged(
+    def _held_out(
         self, names: list[str], Z: Vector, positive: Mask, pairs: Vector, splits: list[Fold]
-    ) -> dict[str, AUCInterval]:
-        """Return the held-out AUC of each member and of the stack."""
+    ) -> HeldOutScores:
+        """Return the held-out scores of each member, and of the stack."""
         stack = np.empty(len(Z))
         for rest, held in splits:
             w = stack_weights(Z[rest], positive[rest], pairs[rest], pull=self.pull)
             stack[held] = Z[held] @ w
         columns = {**{name: Z[:, k] for k, name in enumerate(names)}, STACK: stack}
-        smallest = min(min(positive[h].sum(), (~positive[h]).sum()) for _, h in splits)
-        if smallest < 2:  # A fold with a single positive has no standard error.
-            return {name: roc_auc_interval(positive, s) for name, s in columns.items()}
-        return {
-            name: mean_auc_interval([roc_auc_interval(positive[h], s[h]) for _, h in splits])
-            for name, s in columns.items()
-        }
+        return HeldOutScores(positive, [held for _, held in splits], columns)
 
     def _published(self) -> Mapping[str, Any]:
         check_is_fitted(self, "weights_")
@@ -350,24 +367,6 @@ def _pairs(members: Any) -> list[Named]:
         return []
     pairs = (entry for entry in members if isinstance(entry, tuple | list) and len(entry) == 2)
     return [(name, member) for name, member in pairs]
-
-
-def _held_out(
-    named: Named, rows: Rows, y: NDArray[np.int64], weight: Vector, split: Fold
-) -> Vector:
-    """Return scores of held-out rows, in units of the training scores."""
-    rest, held = split
-    fitted = named[0], fit_member(named, rows, y, weight, rest)
-    centre, spread = _unit(member_scores(fitted, rows, rest))
-    if spread == 0.0:  # The member has learned nothing; rounding must not look like a score.
-        return np.zeros(len(held))
-    return np.asarray((member_scores(fitted, rows, held) - centre) / spread)
-
-
-def _unit(scores: Vector) -> tuple[float, float]:
-    """Return mean and standard deviation; 0 for scores that differ by rounding only."""
-    centre, spread = float(scores.mean()), float(scores.std())
-    return centre, spread if spread > 1e-13 * float(np.abs(scores).max()) else 0.0
 
 
 register_storable(AUCStack)

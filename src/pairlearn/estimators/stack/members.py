@@ -8,7 +8,7 @@ for each feature that had missing values in training.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -22,6 +22,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from pairlearn.estimators.auc.classifier import AUCClassifier
 from pairlearn.estimators.stack.trees import TreeScores
+from pairlearn.folds import Fold
 from pairlearn.typing import Places, Vector
 
 #: A member and its name.
@@ -32,17 +33,28 @@ STACK = "stack"
 _TREES = 60
 #: The linear member chooses its ridge on three folds: it is trained again for each fold.
 _FOLD = 1 / 3
+#: Rows that a tree of the forest sees. Its nodes grow with them, and a model file with its nodes.
+_FOREST_ROWS = 20_000
 
 
-def usual_members(rng: np.random.Generator) -> list[Named]:
-    """Return the members of ``members="auto"``: a linear score, boosted trees and a forest."""
+def nobody(name: str) -> None:
+    """Be told that a member has been trained, and do nothing."""
+
+
+def usual_members(rng: np.random.Generator, n: int) -> list[Named]:
+    """Return the members of ``members="auto"``: a linear score, boosted trees and a forest.
+
+    `n` is the number of rows that they will see.
+    """
     from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 
     seeds = [int(seed) for seed in rng.integers(2**31, size=3)]
+    few = _FOREST_ROWS if n > _FOREST_ROWS else None
+    drawn: dict[str, Any] = {"oob_score": True, "random_state": seeds[2]}
     return [
         ("linear", AUCClassifier(validation_fraction=_FOLD, random_state=seeds[0])),
         ("boosting", HistGradientBoostingClassifier(random_state=seeds[1])),
-        ("forest", RandomForestClassifier(_TREES, oob_score=True, random_state=seeds[2])),
+        ("forest", RandomForestClassifier(_TREES, max_samples=few, **drawn)),
     ]
 
 
@@ -139,15 +151,22 @@ def check_weighable(members: Sequence[Named]) -> None:
 
 
 def fit_member(
-    named: Named, rows: Rows, y: NDArray[np.int64], weight: Vector, index: Places | None = None
+    named: Named,
+    rows: Rows,
+    y: NDArray[np.int64],
+    weight: Vector,
+    told: Callable[[str], object] = nobody,
+    index: Places | None = None,
 ) -> Any:
-    """Return a copy of a member that is trained on all rows, or on some."""
+    """Return a copy of a member that is trained on all rows, or on some; tell its name then."""
     name, member = named
     X = rows.of_member(member)
     part: Any = slice(None) if index is None else index
     given = {"sample_weight": weight[part]} if len(weight) else {}
     with _naming(name):
-        return clone(member).fit(X[part], y[part], **given)
+        fitted = clone(member).fit(X[part], y[part], **given)
+    told(name)
+    return fitted
 
 
 def member_scores(named: Named, rows: Rows, index: Places | None = None) -> Vector:
@@ -168,6 +187,29 @@ def member_scores(named: Named, rows: Rows, index: Places | None = None) -> Vect
             "that are not finite; a stack needs one finite score for each row."
         )
     return scores
+
+
+def held_out_scores(
+    named: Named,
+    rows: Rows,
+    y: NDArray[np.int64],
+    weight: Vector,
+    split: Fold,
+    told: Callable[[str], object] = nobody,
+) -> Vector:
+    """Return scores of held-out rows by a member, in units of its training scores."""
+    rest, held = split
+    fitted = named[0], fit_member(named, rows, y, weight, told, rest)
+    centre, spread = unit_of(member_scores(fitted, rows, rest))
+    if spread == 0.0:  # The member has learned nothing; rounding must not look like a score.
+        return np.zeros(len(held))
+    return np.asarray((member_scores(fitted, rows, held) - centre) / spread)
+
+
+def unit_of(scores: Vector) -> tuple[float, float]:
+    """Return mean and standard deviation; 0 for scores that differ by rounding only."""
+    centre, spread = float(scores.mean()), float(scores.std())
+    return centre, spread if spread > 1e-13 * float(np.abs(scores).max()) else 0.0
 
 
 def out_of_bag(member: Any) -> Vector | None:

@@ -64,6 +64,12 @@ class StackStorage(Storable, ScoreDecisions):
         "n_examples": ArraySpec((), ("int64",), low=0),
     }
 
+    @property
+    def filling(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Medians for gaps, and the features whose gaps become columns, for members without NaN."""
+        filling: Filling = published(self)["_filling"]
+        return filling.medians, filling.flagged
+
     def _pack(self) -> dict[str, NDArray[Any]]:
         model = published(self)
         files = [dump_model(_to_record(named)) for named in model["members_"].items()]
@@ -122,6 +128,24 @@ class StackStorage(Storable, ScoreDecisions):
             _filling=filling,
             _decision=unpack_decision(arrays),
         )
+
+
+def described_members(record: ModelRecord) -> list[dict[str, Any]]:
+    """Return name, estimator, weight and held-out AUC of each member in the record of a stack."""
+    arrays = record.arrays
+    parts = _parts(arrays["files"], arrays["file_ends"])
+    found = []
+    for part, weight, held_out in zip(parts, arrays["weights"], arrays["held_out"], strict=False):
+        member = parse_model(part)
+        found.append(
+            {
+                "name": str(member.provenance.get(_NAME)),
+                "estimator": str(member.parameters.get("kind", member.estimator)),
+                "weight": float(weight),
+                "auc": float(held_out[0]),
+            }
+        )
+    return found
 
 
 def _interval(value: float, low: float, high: float, error: float) -> AUCInterval:

@@ -105,6 +105,11 @@ class TreeScores:
     share: float
     takes_gaps: bool
 
+    @property
+    def is_forest(self) -> bool:
+        """Whether the trees compare in single precision, as forests of scikit-learn do."""
+        return self.kind != HistGradientBoostingClassifier.__name__
+
     def unfitted(self) -> Any:
         """Return scikit-learn's estimator with the same parameters, not fitted."""
         try:
@@ -117,7 +122,7 @@ class TreeScores:
         from pairlearn.kernels.trees import add_trees
 
         X = np.asarray(X)
-        if self.kind != HistGradientBoostingClassifier.__name__:
+        if self.is_forest:
             with np.errstate(over="ignore"):
                 X = X.astype(np.float32, copy=False)  # as scikit-learn's trees do
             if np.isinf(X).any():

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from pairlearn.experiments.methods.base import EstimatorMethod, Method, powers
+from pairlearn.experiments.methods.kinds import ModelMethod
 from pairlearn.experiments.methods.pairwise import AutoMethod, RecipeMethod
 
 #: Every method by name.
@@ -12,7 +13,9 @@ TABLE: dict[str, Method] = {
     for method in (
         # The paper's method, its untuned form, its nearest rival, the minimisers over all pairs.
         RecipeMethod(name="ours", recipe="previous_example", tuning="sweep"),
-        AutoMethod(name="ours-auto", path="pairlearn.AUCClassifier"),
+        # The kinds of models that `train` makes; "auto" is the one that it takes by itself.
+        AutoMethod(name="linear", path="pairlearn.AUCClassifier"),
+        *(ModelMethod(name=kind, kind=kind) for kind in ("auto", "curves", "trees", "stack")),
         RecipeMethod(name="sgd-pair", recipe="sgd_pair", tuning="sweep"),
         AutoMethod(name="exact", path="pairlearn.AUCClassifier", fixed={"solver": "exact"}),
         AutoMethod(
@@ -59,8 +62,13 @@ TABLE: dict[str, Method] = {
 _EXPLAINED = {
     "ours": "stochastic descent on pairs of an example and the previous one (the paper's Algorithm "
             "1); step size and radius chosen by cross-validation",
-    "ours-auto": "AUCClassifier() with its defaults: scales features, chooses its solver and "
-                 "settings itself",
+    "linear": "AUCClassifier() with its defaults: scales features, chooses its solver and settings "
+              "itself; what `train --model linear` makes",
+    "auto": "what `train` makes: linear, curves, trees or a stack, the simplest within a standard "
+            "error of the best by held-out AUC",
+    "curves": "AUCClassifier(features=\"hats\"): a curve for each feature",
+    "trees": "boosted trees of scikit-learn with their defaults; what `train --model trees` makes",
+    "stack": "AUCStack(): a linear score, boosted trees and a forest, weighed by held-out pairs",
     "sgd-pair": "stochastic descent on pairs drawn anew at each step; tuned like ours",
     "exact": "AUCClassifier(solver=\"exact\"): the minimiser over all pairs, its ridge by "
              "cross-validation",

@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pairlearn.features import FeatureMap
 from pairlearn.restored import restored_array
-from pairlearn.solvers.closed_form.moments import ClassMoments
+from pairlearn.solvers.closed_form.moments import ClassMoments, add_square
 from pairlearn.solvers.rows import CsrRows, Rows, as_rows
 from pairlearn.spreads import scale_of, which_vary
 from pairlearn.typing import Vector
@@ -36,12 +36,12 @@ _SINGLE = 512
 #: Ridges from strong to weak, for mapped features of mean variance 1.
 _RIDGES = (1.0, 0.1, 0.01, 1e-3, 1e-4)
 #: Maps of more features skip the weakest ridge: single precision does not suffice for it.
-_WIDE = 512
+WIDE = 512
 
 
 def ridges_for(features: FeatureMap) -> tuple[float, ...]:
     """Return the ridges to try, from strong to weak."""
-    return _RIDGES if features.n_outputs <= _WIDE else _RIDGES[:-1]
+    return _RIDGES if features.n_outputs <= WIDE else _RIDGES[:-1]
 
 
 def block_of(rows: Rows, start: int, stop: int) -> Any:
@@ -161,7 +161,7 @@ class MappedMoments:
                 assert origin is not None
                 _fill_above(products)
                 mean = sums / count
-                products -= count * np.outer(mean, mean)
+                add_square(products, -count, mean)
                 self.moments.add_class(kind, count, origin + mean, products)
 
     def merge(self, other: MappedMoments) -> Self:
@@ -189,8 +189,11 @@ class MappedMoments:
         applies to the features as they are.
         """
         C, u, scale = self.moments.covariance, self.moments.difference, self.scale(scaled=scaled)
-        C *= scale
-        C *= scale[:, None]
+        if self._bounded or not scaled:  # one number for all features
+            C *= scale[0] ** 2
+        else:
+            C *= scale
+            C *= scale[:, None]
         return RidgeProblem(C, scale * u, scale, rough=rough and self._bounded)
 
     def scale(self, *, scaled: bool = True) -> Vector:

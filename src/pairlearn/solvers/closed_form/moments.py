@@ -160,19 +160,22 @@ class ClassMoments:
             gap = self.means[kind] - other.means[kind]
             rest.counts[kind] = count
             rest.means[kind] = self.means[kind] + (other.counts[kind] / count) * gap
-            rest.scatters[kind] = self.scatters[kind] - other.scatters[kind]
+            np.subtract(self.scatters[kind], other.scatters[kind], out=rest.scatters[kind])
             share = other.counts[kind] * self.counts[kind] / count
-            rest.scatters[kind] -= share * np.outer(gap, gap)
+            add_square(rest.scatters[kind], -share, gap)
         return rest
 
     def add_class(self, kind: int, count: float, mean: Vector, scatter: Vector) -> None:
         """Add `count` examples of one class (0: positives) with this mean and scatter matrix."""
         if count == 0:
             return
+        if self.counts[kind] == 0:
+            self.counts[kind], self.means[kind], self.scatters[kind] = count, mean, scatter
+            return
         total = self.counts[kind] + count
         gap = mean - self.means[kind]
         self.scatters[kind] += scatter
-        self.scatters[kind] += (self.counts[kind] * count / total) * np.outer(gap, gap)
+        add_square(self.scatters[kind], self.counts[kind] * count / total, gap)
         self.means[kind] += (count / total) * gap
         self.counts[kind] = total
 
@@ -186,7 +189,9 @@ class ClassMoments:
         """The sum of the covariances of the classes, C (divided by N, not N - 1)."""
         if not self.counts.all():
             raise ValueError("Moments need examples of both classes.")
-        return np.asarray(self.scatters[0] / self.counts[0] + self.scatters[1] / self.counts[1])
+        found = self.scatters[0] / self.counts[0]
+        found += self.scatters[1] / self.counts[1]
+        return np.asarray(found)
 
     @property
     def pair_scatter(self) -> Vector:
@@ -212,6 +217,16 @@ class ClassMoments:
             pass
         w, *_ = linalg.lstsq(matrix + np.outer(u, u), margin * u)
         return np.asarray(w)
+
+
+def add_square(matrix: Vector, factor: float, v: Vector) -> None:
+    """Add factor times v v' to a C-contiguous symmetric matrix, in one pass and without a copy."""
+    from scipy.linalg.blas import dger
+
+    # BLAS takes columns: the transpose of the matrix, which is the matrix itself.
+    found = dger(factor, v, v, a=matrix.T, overwrite_a=1)
+    if not np.may_share_memory(found, matrix):  # it has worked on a copy
+        matrix[...] = found
 
 
 def _largest(rows: Rows) -> float:

@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The kind of model for a table: linear, curves, trees or a stack, chosen on held-out folds.
+
+All kinds are scored on the same held-out examples. The simplest kind within one standard error of
+the best is taken. It is the error of the difference of two AUCs on the same examples (DeLong). So
+a linear model stays where nothing else is better by a standard error.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairlearn.estimators.auc.classifier import AUCClassifier
+from pairlearn.estimators.stack.classifier import AUCStack
+from pairlearn.estimators.stack.held_out import HeldOutScores
+from pairlearn.estimators.stack.members import STACK, Filling, Rows, held_out_scores, nobody
+from pairlearn.typing import Places
+
+#: The kinds, from the simplest on.
+KINDS = ("linear", "curves", "trees", "stack")
+#: The member of the stack that judges a kind; curves are judged by themselves.
+_MEMBER = {"linear": "linear", "trees": "boosting", "stack": STACK}
+#: Examples of each class that a choice looks at. More would hardly change it.
+_MOST_OF_A_CLASS = 10_000
+#: Fewer examples of a class than this tell nothing about models.
+_FEWEST_OF_A_CLASS = 10
+#: Trainings of a choice: three members on all rows, two of them and the curves on three folds.
+N_TRAININGS = 3 + 3 * 3
+
+
+def make_model(kind: str, seed: int | None, **settings: Any) -> Any:
+    """Return a model of a kind, not fitted.
+
+    Parameters
+    ----------
+    kind : {"linear", "curves", "trees", "stack"}
+        The kind.
+    seed : int or None
+        Source of randomness.
+    **settings
+        Parameters of the estimator.
+
+    Returns
+    -------
+    AUCClassifier or AUCStack
+        Boosted trees are a stack of one member, which adds a threshold, probabilities, and a held-
+        out AUC, and has a safe file.
+
+    Examples
+    --------
+    >>> make_model("curves", 0)
+    AUCClassifier(features='hats', random_state=0)
+    """
+    if kind not in KINDS:
+        raise ValueError(f"a kind of model is one of {', '.join(KINDS)}; got {kind!r}.")
+    if kind == "linear":
+        return AUCClassifier(random_state=seed, **settings)
+    if kind == "curves":
+        return AUCClassifier(features="hats", random_state=seed, **settings)
+    if kind == "stack":
+        return AUCStack(random_state=seed, **settings)
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    boosting = HistGradientBoostingClassifier(random_state=seed)
+    return AUCStack([("boosting", boosting)], random_state=seed, **settings)
+
+
+@dataclass(frozen=True)
+class JudgedModel:
+    """A kind of model, its held-out AUC, and the error of its difference from the best kind."""
+
+    kind: str
+    auc: float
+    standard_error: float
+
+
+@dataclass(frozen=True)
+class ModelChoice:
+    """The kind that a choice took, and the evidence.
+
+    Parameters
+    ----------
+    kind : str
+        The kind that was taken.
+    judged : tuple of JudgedModel
+        All kinds, from the simplest on.
+    n_rows : int
+        The examples that were looked at.
+
+    Examples
+    --------
+    >>> judged = JudgedModel("linear", 0.77, 0.01), JudgedModel("stack", 0.812, 0.0)
+    >>> print(ModelChoice("stack", judged, 500).line)
+    linear .770, stack .812: stack
+    """
+
+    kind: str
+    judged: tuple[JudgedModel, ...]
+    n_rows: int
+
+    @property
+    def line(self) -> str:
+        """The evidence in one line."""
+        return f"{', '.join(f'{one.kind} {_short(one.auc)}' for one in self.judged)}: {self.kind}"
+
+    @property
+    def aucs(self) -> dict[str, float]:
+        """The held-out AUC of each kind."""
+        return {one.kind: one.auc for one in self.judged}
+
+
+def _short(auc: float) -> str:
+    text = f"{auc:.3f}"
+    return text[1:] if text.startswith("0.") else text
+
+
+def why_linear(X: Any, y: NDArray[Any]) -> str:
+    """Return why nothing but a linear model suits examples; empty if kinds can be compared.
+
+    Examples
+    --------
+    >>> why_linear(np.zeros((20, 1)), np.arange(20) < 3)
+    '3 rows of a class are too few to compare models'
+    """
+    if hasattr(X, "nnz"):
+        return f"the {X.shape[1]} features are sparse, and trees take dense ones"
+    n_positive = int((y == y.max()).sum())
+    rarer = min(n_positive, len(y) - n_positive)
+    if rarer < _FEWEST_OF_A_CLASS:
+        return f"{rarer} rows of a class are too few to compare models"
+    return ""
+
+
+def choose_model(
+    X: NDArray[Any],
+    y: NDArray[Any],
+    *,
+    seed: int | None,
+    settings: Mapping[str, Any] | None = None,
+    told: Callable[[str], object] = nobody,
+) -> tuple[ModelChoice, Any]:
+    """Return the kind of model that suits a table, and a model of this kind fitted to all rows.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+        Dense examples.
+    y : ndarray of shape (n,)
+        Two kinds of labels; the larger one is positive. `why_linear` must have no objection.
+    seed : int or None
+        Source of randomness.
+    settings : mapping, optional
+        Parameters that all kinds have, such as `decision`.
+    told : callable, optional
+        Called with the name of what was trained, `N_TRAININGS` times before the kind is known.
+
+    Returns
+    -------
+    choice : ModelChoice
+        The evidence. The kinds are judged on at most 10,000 examples of each class.
+    model : AUCClassifier or AUCStack
+        The model.
+    """
+    given = dict(settings or {})
+    reason = why_linear(X, np.asarray(y))
+    if reason:
+        raise ValueError(f"{reason}; use AUCClassifier.")
+    index = _sample(np.asarray(y) == np.max(y), seed)
+    part, labels = (X, y) if len(index) == len(y) else (X[index], y[index])
+    stack = make_model("stack", seed, **given)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        members = stack.fit_watched(part, labels, told=told)
+        curves = _curves(part, members, make_model("curves", seed, **given), told)
+    scores = {kind: members.scores.get(_MEMBER.get(kind, ""), curves) for kind in KINDS}
+    choice = judge(HeldOutScores(members.positive, members.folds, scores))
+    if choice.kind == "stack" and len(index) == len(y):
+        # Any other model gives its own warnings.
+        for one in caught:
+            warnings.warn(one.message, stacklevel=2)
+        return choice, stack
+    return choice, make_model(choice.kind, seed, **given).fit(X, y)
+
+
+def judge(held_out: HeldOutScores) -> ModelChoice:
+    """Return the simplest kind within a standard error of the best, by held-out scores.
+
+    The scores are those of the kinds, from the simplest on.
+    """
+    aucs = {name: interval.auc for name, interval in held_out.intervals().items()}
+    best = max(aucs, key=aucs.__getitem__)
+    judged = tuple(
+        JudgedModel(kind, auc, 0.0 if kind == best else held_out.error_of_difference(kind, best))
+        for kind, auc in aucs.items()
+    )
+    chosen = next(one.kind for one in judged if one.auc >= aucs[best] - one.standard_error)
+    return ModelChoice(chosen, judged, len(held_out.positive))
+
+
+def _sample(positive: NDArray[np.bool_], seed: int | None) -> Places:
+    """Return the examples that a choice looks at, sorted: all, or some of a large class."""
+    rng = np.random.default_rng(seed)
+    groups = [np.flatnonzero(own) for own in (positive, ~positive)]
+    kept = [
+        own if len(own) <= _MOST_OF_A_CLASS else rng.choice(own, _MOST_OF_A_CLASS, replace=False)
+        for own in groups
+    ]
+    return np.sort(np.concatenate(kept))
+
+
+def _curves(
+    X: NDArray[Any], members: HeldOutScores, model: AUCClassifier, told: Callable[[str], object]
+) -> NDArray[np.float64]:
+    """Return scores of the folds of a stack by curves that had not seen them."""
+    y = members.positive.astype(np.int64)
+    rows = Rows.of(X, Filling.of(X))
+    found, everything = np.empty(len(y)), np.arange(len(y))
+    for held in members.folds:
+        split = np.setdiff1d(everything, held), held
+        found[held] = held_out_scores(("curves", model), rows, y, np.empty(0), split, told)
+    return found
