@@ -77,7 +77,9 @@ def test_auto_leaves_the_plane_where_it_must(crossed, tmp_path):
     said = run("inspect", model).stdout
     assert f"kind of model: {facts['model_kind']}" in said
     assert "boosting: HistGradientBoostingClassifier" in said
-    assert "importance of columns: " in said
+    assert "importance of columns:\n" in said
+    assert f"held-out AUC {facts['auc']:.4f}, 95 % interval" in said
+    assert said.index("importance of columns") < said.index("parameters:") < said.index("arrays:")
     again = run("evaluate", model, crossed)
     assert "trained on these very examples" in again.stderr
     page = run("evaluate", model, test, "--report", tmp_path / "page")

@@ -80,6 +80,10 @@ def test_inspect(model, capsys):
     assert "rows_seen: 7" in out
     lines = out.splitlines()
     assert lines[lines.index("largest coefficients:") + 1].split() == ["height", "-2"]
+    # what it predicts comes first, arrays and format last
+    assert lines[0] == "ExampleClassifier, predicts yes against no, from 3 features and 7 rows"
+    assert lines[-1].startswith("written by pairlearn ")
+    assert lines.index("largest coefficients:") < lines.index("provenance:")
 
 
 def test_inspect_json(model, capsys):

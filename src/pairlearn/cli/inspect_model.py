@@ -110,16 +110,42 @@ def _columns(table: Any) -> list[str]:
     return lines
 
 
-def _kind(stored: Any, top: int) -> list[str]:
-    """Return the kind of a model that `train` made, why, and the columns that move its score."""
-    if not isinstance(stored, Mapping):
-        return []
-    lines = [f"kind of model: {stored.get('kind')}"]
-    for name, title in (("held_out_auc", "held-out AUC"), ("importance", "importance of columns")):
-        entries = stored.get(name)
-        if isinstance(entries, Mapping) and entries:
-            some = list(entries.items())[: top if name == "importance" else None]
-            lines.append(f"  {title}: {', '.join(f'{key} {value:.3f}' for key, value in some)}")
+def _first(values: dict[str, Any], top: int) -> list[str]:
+    """Return what a person asks first: what it predicts, how well, and what matters."""
+    provenance = values["provenance"] or {}
+    about = provenance.get("model")
+    about = about if isinstance(about, Mapping) else {}
+    label = (provenance.get("table") or {}).get("label") or {}
+    name = label.get("column") if isinstance(label, Mapping) else None
+    classes = [str(one) for one in values["classes"] or ()]
+    what = f"{values['estimator']}"
+    if len(classes) == 2:
+        what += f", predicts {f'{name}: ' if name else ''}{classes[1]} against {classes[0]}"
+    elif classes:
+        what += f", predicts {f'{name}: ' if name else ''}{', '.join(classes)}"
+    elif name:
+        what += f", predicts {name}"
+    if values["n_features"] is not None:
+        what += f", from {values['n_features']} features"
+    rows = provenance.get("rows_seen")
+    lines = [what + (f" and {rows} rows" if rows is not None else "")]
+    auc = about.get("auc")
+    if isinstance(auc, Mapping) and "auc" in auc:
+        said = f"{about.get('auc_of', 'held-out')} AUC {auc['auc']:.4f}"
+        if "low" in auc and "high" in auc:
+            said += f", 95 % interval [{auc['low']:.4f}, {auc['high']:.4f}]"
+        lines.append(said)
+    if "kind" in about:
+        tried = about.get("held_out_auc")
+        tried = tried if isinstance(tried, Mapping) else {}
+        why = ", ".join(f"{kind} {value:.3f}" for kind, value in tried.items())
+        lines.append(f"kind of model: {about['kind']}" + (f" (held-out AUC {why})" if why else ""))
+    importance = about.get("importance")
+    if isinstance(importance, Mapping) and importance:
+        lines.append("importance of columns:")
+        some = list(importance.items())[:top]
+        width = max((len(column) for column, _ in some), default=0)
+        lines += [f"  {column:<{width}}  {100 * share:5.1f} %" for column, share in some]
     return lines
 
 
@@ -143,16 +169,26 @@ def _shown(value: Any) -> Any:
 
 
 def _text(values: dict[str, Any], top: int) -> str:
-    """Return the content of a model file as lines for a person."""
-    lines = [
-        f"{values['estimator']}, written by pairlearn {values['library_version']} "
-        f"(format {values['format_version']}, checksum good)"
-    ]
-    for name in ("classes", "n_features"):
-        if values[name] is not None:
-            shown = values[name]
-            lines.append(f"{name}: {', '.join(map(str, shown)) if name == 'classes' else shown}")
-    for name in ("parameters", "provenance", "certificate"):
+    """Return the content of a model file as lines for a person; what only engineers need is last.
+
+    Coefficients and members say how the score is made; parameters and arrays come after them.
+    """
+    provenance = values["provenance"] or {}
+    lines = _first(values, top)
+    if values["coefficients"]:
+        lines.append("largest coefficients:")
+        width = max(len(entry["feature"]) for entry in values["coefficients"])
+        for entry in values["coefficients"]:
+            lines.append(f"  {entry['feature']:<{width}}  {entry['value']:+.6g}")
+    if values["members"]:
+        lines.append("members:")
+        lines += [
+            f"  {one['name']}: {one['estimator']}, weight {one['weight']:.3f}, held-out AUC "
+            f"{one['auc']:.4f}"
+            for one in values["members"]
+        ]
+    lines += _columns(provenance.get("table"))
+    for name in ("certificate", "provenance", "parameters"):
         if values[name]:
             apart = ("table", "model") if name == "provenance" else ()
             shown = {k: v for k, v in values[name].items() if k not in apart}
@@ -162,22 +198,12 @@ def _text(values: dict[str, Any], top: int) -> str:
             if facts:
                 lines.append("found by the fit:")
                 lines += [f"  {k}: {_shown(v)}" for k, v in facts.items() if v is not None]
-    provenance = values["provenance"] or {}
-    lines += [*_kind(provenance.get("model"), top), *_columns(provenance.get("table"))]
-    if values["members"]:
-        lines.append("members:")
-        lines += [
-            f"  {one['name']}: {one['estimator']}, weight {one['weight']:.3f}, held-out AUC "
-            f"{one['auc']:.4f}"
-            for one in values["members"]
-        ]
     lines.append("arrays:")
     for name, array in values["arrays"].items():
         shape = " x ".join(map(str, array["shape"])) or "one number"
         lines.append(f"  {name}: {array['dtype']}, {shape}")
-    if values["coefficients"]:
-        lines.append("largest coefficients:")
-        width = max(len(entry["feature"]) for entry in values["coefficients"])
-        for entry in values["coefficients"]:
-            lines.append(f"  {entry['feature']:<{width}}  {entry['value']:+.6g}")
+    lines.append(
+        f"written by pairlearn {values['library_version']} (format {values['format_version']}, "
+        "checksum good)"
+    )
     return "\n".join(lines)

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 _TOP = 6
 #: Above this held-out AUC, a column probably gives the label away.
 _TOO_GOOD = 0.99
+#: So does, above this AUC, one column of several that has at least this share of the importance.
+_GOOD, _MOST, _SEVERAL = 0.9, 0.8, 3
 #: With many classes, a fifth is held out if the rarest class has at least this many rows.
 _ENOUGH_OF_A_CLASS = 5
 #: A fifth is held out if there are at least this many rows, or queries of a ranking.
@@ -81,10 +83,15 @@ def _with_importance(facts: dict[str, Any], shares: list[dict[str, Any]]) -> dic
         shown = [f"{entry['column']} {100 * entry['share']:.0f} %{words[entry['direction']]}"
                  for entry in shares[:_TOP]]  # fmt: skip
         lines.append(f"most important columns: {', '.join(shown)}")
-        if facts.get("auc", 0.0) > _TOO_GOOD:
+        auc, first = facts.get("auc", 0.0), shares[0]
+        is_alone = auc > _GOOD and first["share"] >= _MOST and len(shares) >= _SEVERAL
+        if auc > _TOO_GOOD or is_alone:
+            why = (
+                "such a high AUC" if auc > _TOO_GOOD else "an AUC that is nearly all of one column"
+            )
             lines.append(
-                "such a high AUC often comes from a column that is known only after the event; "
-                f"look at {shares[0]['column']!r} first (--exclude leaves a column out)"
+                f"{why} often comes from a column that is known only after the event; "
+                f"look at {first['column']!r} first (--exclude leaves a column out)"
             )
     return {**facts, "importance": shares, "lines": lines}
 

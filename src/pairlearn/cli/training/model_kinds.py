@@ -143,10 +143,13 @@ def evidence_of(choice: ModelChoice, n_rows: int) -> dict[str, Any]:
 
 
 def stored(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the model file holds about the kind: its name, why, and what moves the score."""
-    found = {"kind": facts["model_kind"]}
+    """Return what the model file holds for people: its kind and why, how good, what matters."""
+    found: dict[str, Any] = {"kind": facts["model_kind"]}
     if facts.get("model_auc"):
         found["held_out_auc"] = facts["model_auc"]
+    if "auc" in facts:
+        found["auc"] = {name: facts[name] for name in ("auc", "low", "high") if name in facts}
+        found["auc_of"] = facts["auc_of"]
     if facts.get("importance"):
         found["importance"] = {one["column"]: one["share"] for one in facts["importance"]}
     return found
