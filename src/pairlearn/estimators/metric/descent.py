@@ -10,7 +10,12 @@ from typing import Any
 import numpy as np
 
 from pairlearn.estimators.metric.solver import MetricSGD, as_metric_sgd
-from pairlearn.estimators.metric.start import sample_differences, start_from, unit_step
+from pairlearn.estimators.metric.start import (
+    Differences,
+    sample_differences,
+    start_from,
+    unit_step,
+)
 from pairlearn.estimators.metric.training import (
     Examples,
     Training,
@@ -107,9 +112,9 @@ class MetricDescent:
         )
         n = len(y) // (2 if task.paired else 1)
         pairing = training.pair(data.rows, y, rng)
-        differences = sample_differences(data.rows, pairing, rng)
+        differences = sample_differences(data.rows, pairing, rng, weight)
         start = start_from(
-            task.score, task.problem.loss, task.init, data.rows, differences, task.scaling
+            task.score, task.problem.loss, task.init, data.rows, differences, task.scaling, weight
         )
         unit = training.unit(differences)
         n_steps = auto_steps(solver.n_passes, n, budget=max(_AUTO_STEPS, _AUTO_PASSES * n))
@@ -228,7 +233,7 @@ class MetricDescentStream:
             if self._needs_examples:
                 known = DenseRows(rows)
                 rows = scales.take(known).apply(known).X.copy()  # type: ignore[union-attr]
-        differences = np.empty((0, rows.shape[1]))
+        differences = Differences(np.empty((0, rows.shape[1])), np.empty(0))
         if len(rows) > 1:
             differences = sample_differences(rows, pairing, rng)
         loss = task.problem.loss
