@@ -27,7 +27,7 @@ from pairlearn.estimators.shared.evidence import Best, Choice
 from pairlearn.estimators.shared.scaling import Scaling
 from pairlearn.estimators.shared.solvers import SGD, Fitted, auto_steps, way_of
 from pairlearn.problem import Problem
-from pairlearn.restored import restored_array, restored_count
+from pairlearn.restored import restored_array, restored_count, restored_weights
 from pairlearn.scores import MahalanobisScore
 from pairlearn.solvers.descent.pairwise_sgd import PairwiseSGD
 from pairlearn.solvers.descent.stream import Stream
@@ -324,9 +324,7 @@ def _checked_waiting(saved: Any, d: int) -> list[Chunk]:
         named = dict(zip(("rows", "labels", "weights"), part, strict=True))
         rows = restored_array(named, "rows", (None, d))
         labels = restored_array(named, "labels", (len(rows),))
-        weights = restored_array(named, "weights", (None,))
-        if len(weights) not in (0, len(rows)) or (weights < 0).any():
-            raise ValueError(f"the saved weights are not one for each of {len(rows)} examples.")
+        weights = restored_weights(named, "weights", len(rows), optional=True)
         waiting.append((rows, labels, weights))
     if sum(len(part[0]) for part in waiting) >= _WARM_UP:
         raise ValueError("the saved examples that wait are too many; the stream has begun.")

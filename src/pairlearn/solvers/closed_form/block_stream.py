@@ -20,7 +20,7 @@ import numpy as np
 
 from pairlearn.features import FeatureMap
 from pairlearn.metrics import roc_auc
-from pairlearn.restored import restored_array, restored_count, restored_number
+from pairlearn.restored import restored_array, restored_count, restored_number, restored_weights
 from pairlearn.solvers.closed_form.mapped_moments import MappedMoments, ridges_for
 from pairlearn.solvers.closed_form.memories import Directions, Memories, moments_of
 from pairlearn.solvers.closed_form.moments import ClassMoments
@@ -427,9 +427,12 @@ class BlockStream:
         self.n = restored_count(state, "n")
         self._memories = Memories.from_state(state["memories"], m, self._memories.half_lives)
         self._apart = Memories.from_state(state["apart"], m, self._memories.half_lives[:1])
+        for memories in (self._memories, self._apart):
+            if memories.origin is not None:
+                _values({"origin": memories.origin}, "origin", (m,))
         if not self._bounded and self._memories.origin is not None:
-            self._low = restored_array(state, "low", (m,)).copy()
-            self._high = restored_array(state, "high", (m,)).copy()
+            self._low = _values(state, "low", (m,)).copy()
+            self._high = _values(state, "high", (m,)).copy()
         self._start = restored_count(state, "start", maximum=self.n)
         if self._filled >= self._side:
             raise ValueError("the saved block is too long.")
@@ -441,15 +444,15 @@ class BlockStream:
         self._scale = None if state["scale"] is None else restored_array(state, "scale", (m,))
         filled = self._filled
         now = slice(filled)
-        self._Z[now] = restored_array(state, "Z", (filled, m))
+        self._Z[now] = _values(state, "Z", (filled, m))
         self._y[now] = _signs(restored_array(state, "y", (filled,)))
-        self._w[now] = restored_array(state, "weight", (filled,))
+        self._w[now] = restored_weights(state, "weight", filled)
         self._scores[now] = restored_array(state, "scores", (filled, K))
         held = state["held"]
         y = _signs(restored_array(held, "y", (None,)))
         if len(y) > HELD:
             raise ValueError(f"more than {HELD} held-out examples are saved.")
-        kept = restored_array(held, "Z", (len(y), m)), y, restored_array(held, "weight", (len(y),))
+        kept = _values(held, "Z", (len(y), m)), y, restored_weights(held, "weight", len(y))
         self._held = [kept] if len(y) else []
         self._recent.restore(state["recent"])
         found = state["directions"]
@@ -470,6 +473,14 @@ class BlockStream:
 def _side_for(n_features: int) -> int:
     """Return the rows of a block, a power of two."""
     return 1 << (max(_BLOCK, _ROWS_PER_FEATURE * n_features) - 1).bit_length()
+
+
+def _values(state: Mapping[str, Any], name: str, shape: tuple[int, ...]) -> Vector:
+    """Return saved values of mapped rows, which `_in_units` has cut off."""
+    found = restored_array(state, name, shape)
+    if np.abs(found).max(initial=0.0) > _CUT:
+        raise ValueError(f"the saved {name} has values beyond {_CUT:g}.")
+    return found
 
 
 def _signs(y: Vector) -> Vector:
