@@ -242,7 +242,7 @@ def _add_classifier(graph: _Graph, model: Any) -> None:
     if hasattr(model, "certificate_"):
         # A private model clips to its public bounds; a missing value becomes their middle.
         lower, upper = model.bounds_
-        middle = graph.constant(0.5 * (lower + upper))
+        middle = graph.constant(0.5 * lower + 0.5 * upper)
         filled = graph.node("Where", [graph.node("IsNaN", ["X"]), middle, "X"])
         raised = graph.node("Max", [filled, graph.constant(lower)])
         rows = graph.node("Min", [raised, graph.constant(upper)])

@@ -88,12 +88,14 @@ class HeldOutMap:
             leave = parts
         self.scores = np.full((len(ridges), len(y)), np.nan)
         aucs: list[list[float]] = [[] for _ in ridges]
+        # Single precision orders values of known bounds; those of the user may be beyond it.
+        kind = np.float32 if features.bounds().is_finite else np.float64
         for k, part in enumerate(leave):
             moments = part if len(leave) == 1 else self._total.without(part)
             held = np.flatnonzero(fold == k)
             problem = moments.problem(scaled=scaled, rough=True)
             W = np.stack([_solved(problem, moments, ridge, signs, scaled) for ridge in ridges], 1)
-            found = score_mapped(features, rows.take(held), W, dtype=np.float32).T
+            found = score_mapped(features, rows.take(held), W, dtype=kind).T
             for r, scores in enumerate(found):
                 own = weight[held] if len(weight) else weight
                 aucs[r].append(judged_auc(y[held], scores, own))

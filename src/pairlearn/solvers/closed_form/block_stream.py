@@ -26,7 +26,7 @@ from pairlearn.solvers.closed_form.memories import Directions, Memories, moments
 from pairlearn.solvers.closed_form.moments import ClassMoments
 from pairlearn.solvers.closed_form.recent_scores import RecentScores
 from pairlearn.typing import Mask, Vector
-from pairlearn.validation import warn_caller
+from pairlearn.validation import DivergenceError, warn_caller
 
 #: The most features whose moments a stream keeps by default: with more of them the moments cost
 #: too much beside steps of descent.
@@ -54,6 +54,10 @@ _HUGE = 1e70
 _TINY = 1e-70
 #: Larger values, in these units, are cut off.
 _CUT = 1e100
+_HIDDEN = (
+    "Some examples weigh so much more than others that rounding hides the others, and no ridge "
+    "makes up for it; give weights that differ by less than a factor of 1e8."
+)
 #: The exponent of the largest number.
 _LARGEST_EXPONENT = 1024
 #: What a stream that starts anew keeps of its past: the weight of this many examples.
@@ -272,8 +276,13 @@ class BlockStream:
             return
         ridges = ridges_for(self.features)
         problem = train.problem(scaled=self._scaled)
-        W = np.stack([problem.solve(ridge) for ridge in ridges], axis=1)
-        scores = Z @ W
+        solved: dict[float, Vector] = {}
+        for ridge in ridges:
+            with contextlib.suppress(ValueError):  # Rounding: a ridge that is too small has lost.
+                solved[ridge] = problem.solve(ridge)
+        if not solved:
+            return
+        ridges, scores = tuple(solved), Z @ np.stack(list(solved.values()), axis=1)
         # With weights it is rounded, so that their rounding errors do not decide between equals.
         given = {"sample_weight": weight} if np.ptp(weight) else {}
         aucs = [round(roc_auc(y, scores[:, k], **given), 12) for k in range(len(ridges))]
@@ -304,7 +313,12 @@ class BlockStream:
         now._scale = None
         if self._given is None and self.n > self._ridge_at and now._ridge_is_due(_SHORT):
             now._choose_ridge()
-        best, found = self._best, now._all_directions()
+        try:
+            best, found = self._best, now._all_directions()
+        except ValueError:
+            if self._given is not None:
+                raise
+            raise DivergenceError(_HIDDEN) from None
         unit = self._unit(found, best)
         coef, middle = found.weights[best] * unit, float(found.middle[best]) * unit
         ridge, auc = (now._ridge, now._ridge_auc) if self._given is None else (self._given, None)
