@@ -28,6 +28,7 @@ from fuzzing.learners import (
 from fuzzing.mutations import damage_array, damage_bytes, damage_tree
 from pairlearn.models import FORMAT_VERSION, ModelFileError, ModelRecord, spec_of
 from pairlearn.models.file import METADATA_KEY, _digest, _json, parse_model
+from pairlearn.solvers.streams.order import OrderWarning
 from pairlearn.validation import DivergenceError
 
 __all__ = ["Checkpoints", "ModelFiles"]
@@ -197,7 +198,8 @@ class Checkpoints(Target):
         )
 
         self.expected = (CheckpointError, ReadError, DivergenceError)
-        self.told = (CheckpointWarning, RefusedExampleWarning)
+        # What a damaged count says of the order of the examples is said to a person.
+        self.told = (CheckpointWarning, RefusedExampleWarning, OrderWarning)
 
     def prepare(self, folder: Path) -> None:
         self._records = [
