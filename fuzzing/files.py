@@ -26,9 +26,9 @@ from fuzzing.learners import (
     write_rows,
 )
 from fuzzing.mutations import damage_array, damage_bytes, damage_tree
+from pairlearn import OrderWarning
 from pairlearn.models import FORMAT_VERSION, ModelFileError, ModelRecord, spec_of
 from pairlearn.models.file import METADATA_KEY, _digest, _json, parse_model
-from pairlearn.solvers.streams.order import OrderWarning
 from pairlearn.validation import DivergenceError
 
 __all__ = ["Checkpoints", "ModelFiles"]
