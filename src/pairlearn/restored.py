@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.validation import LARGEST_WEIGHT
-
+#: The largest weight of an example that a learner takes: sums of products of two must not overflow.
+LARGEST_WEIGHT = 1e100
 #: The largest absolute value: squares of smaller numbers, and sums of squares, stay finite.
 _LARGEST = 1e150
 #: Bytes that labels may take beyond the size of their texts.

@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike, NDArray
 from pairlearn.typing import Vector
 
 __all__ = [
-    "LARGEST_WEIGHT",
     "AssumptionWarning",
     "DivergenceError",
     "check_count",
@@ -137,10 +136,6 @@ def check_labels(y: ArrayLike, n: int) -> Vector:
     if not np.isfinite(labels).all():
         raise ValueError("y contains NaN or infinity; remove or correct these examples.")
     return labels
-
-
-#: The largest weight of an example that a learner takes: sums of products of two must not overflow.
-LARGEST_WEIGHT = 1e100
 
 
 def check_weights(weights: ArrayLike, n: int, *, name: str = "example_weight") -> Vector:

@@ -10,8 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from pairlearn.folds import members_of
 from pairlearn.metrics import roc_auc
+from pairlearn.restored import LARGEST_WEIGHT
 from pairlearn.typing import Mask, Vector
-from pairlearn.validation import LARGEST_WEIGHT, check_weights
+from pairlearn.validation import check_weights
 
 #: The smallest allowed largest weight: products of two weights must not underflow.
 _SMALLEST = 1e-100
