@@ -17,8 +17,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fuzzing.campaign import Target
-from fuzzing.learners import LEARNERS, learner_and_reader, write_rows
+from fuzzing.learners import (
+    LEARNERS,
+    NAMED,
+    learner_and_reader,
+    named_learner,
+    spoken,
+    write_rows,
+)
 from fuzzing.mutations import damage_array, damage_bytes, damage_tree
+from pairlearn import OrderWarning
 from pairlearn.models import FORMAT_VERSION, ModelFileError, ModelRecord, spec_of
 from pairlearn.models.file import METADATA_KEY, _digest, _json, parse_model
 from pairlearn.validation import DivergenceError
@@ -27,6 +35,9 @@ __all__ = ["Checkpoints", "ModelFiles"]
 
 _CODES = {"<f8": "F64", "<f4": "F32", "<i8": "I64", "<i4": "I32", "|u1": "U8", "|b1": "BOOL"}
 N, D = 60, 3
+#: Rows of a file, rows of a chunk, and the chunk after which a learner is stopped. Late, everything
+#: that a learner collects or tries at first is over.
+STAGES = {"": (N, 7, 3), "late ": (4600, 2200, 2)}
 
 
 def sample(seed: int = 0) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
@@ -187,35 +198,41 @@ class Checkpoints(Target):
         )
 
         self.expected = (CheckpointError, ReadError, DivergenceError)
-        self.told = (CheckpointWarning, RefusedExampleWarning)
+        # What a damaged count says of the order of the examples is said to a person.
+        self.told = (CheckpointWarning, RefusedExampleWarning, OrderWarning)
 
     def prepare(self, folder: Path) -> None:
-        self._records = []
-        write_rows(folder, N)
-        for kind in LEARNERS:
-            path = folder / "sound.ckpt"
-            path.unlink(missing_ok=True)
-            learner, reader = learner_and_reader(kind, folder, 7)
-            seen = 0
+        self._records = [
+            (f"{stage}{kind}", self._stopped(stage, kind, folder))
+            for stage in STAGES
+            for kind in LEARNERS
+        ]
+        self._records += [(f"names, {kind}", self._conversation(kind, folder)) for kind in NAMED]
 
-            def stop(learner: Any, chunk: Any) -> None:
-                nonlocal seen
-                seen += 1
-                if seen == 3:
-                    raise KeyboardInterrupt
+    def _stopped(self, stage: str, kind: str, folder: Path) -> ModelRecord:
+        """Return the checkpoint of a learner that was stopped before the end of its file."""
+        path = folder / "sound.ckpt"
+        path.unlink(missing_ok=True)
+        learner, reader = _at_work(stage, kind, folder)
+        _, chunk_rows, last = STAGES[stage]
+        seen = 0
 
-            with contextlib.suppress(KeyboardInterrupt):
-                learner.fit_stream(reader, checkpoint=path, every=5, progress=stop)
-            record = parse_model(path.read_bytes(), allow_unregistered=True)
-            self._records.append((kind, record))
-        self._records.append(("stream", self._conversation(folder)))
+        def stop(learner: Any, chunk: Any) -> None:
+            nonlocal seen
+            seen += 1
+            if seen == last:
+                raise KeyboardInterrupt
 
-    def _conversation(self, folder: Path) -> ModelRecord:
+        with contextlib.suppress(KeyboardInterrupt):
+            learner.fit_stream(reader, checkpoint=path, every=chunk_rows, progress=stop)
+        return parse_model(path.read_bytes(), allow_unregistered=True)
+
+    def _conversation(self, kind: str, folder: Path) -> ModelRecord:
         from pairlearn.cli.streaming.stream import _save
 
-        talk = _talk()
-        for k in range(60):
-            talk.answer(f'{{"id": {k}, "x": {{"a": {k % 7}, "b": 1}}, "y": {k % 2}}}')
+        talk = _talk(kind)
+        for line in spoken(kind, 60):
+            talk.answer(line)
             talk.n_lines += 1
         talk.answer('{"id": "w", "x": {"a": 1, "c": 2}}')
         _save(talk, str(folder / "talk.ckpt"))
@@ -232,8 +249,8 @@ class Checkpoints(Target):
         path = folder / "a.ckpt"
         path.with_name("a.ckpt.previous").unlink(missing_ok=True)
         path.write_bytes(data)
-        if kind == "stream":
-            talk = _talk()
+        if kind.startswith("names, "):
+            talk = _talk(kind.removeprefix("names, "))
             with contextlib.redirect_stderr(io.StringIO()):
                 _resume(talk, str(path), False)
             for k in range(40):
@@ -241,9 +258,8 @@ class Checkpoints(Target):
             talk.facts()
             talk.learner.to_model((0, 1)).to_record()
             return
-        if not (folder / "a.csv").exists():
-            write_rows(folder, N)
-        learner, reader = learner_and_reader(kind, folder, 7)
+        stage = "late " if kind.startswith("late ") else ""
+        learner, reader = _at_work(stage, kind.removeprefix(stage), folder)
         try:
             learner.fit_stream(reader, checkpoint=path)
         except ValueError as error:
@@ -253,8 +269,18 @@ class Checkpoints(Target):
         learner.model.to_record(learner.provenance())
 
 
-def _talk() -> Any:
-    from pairlearn.cli.streaming.stream import Conversation
-    from pairlearn.streams import NamedLearner, ProgressiveAUC
+def _at_work(stage: str, kind: str, folder: Path) -> tuple[Any, Any]:
+    """Return a new learner of a kind and its reader, of a file as long as the stage asks for."""
+    n, chunk_rows, _ = STAGES[stage]
+    folder = folder / f"{n} rows"
+    if not folder.exists():
+        folder.mkdir()
+        write_rows(folder, n)
+    return learner_and_reader(kind, folder, chunk_rows)
 
-    return Conversation(NamedLearner(step_size=0.1), ProgressiveAUC(20), 5)
+
+def _talk(kind: str) -> Any:
+    from pairlearn.cli.streaming.stream import Conversation
+    from pairlearn.streams import ProgressiveAUC
+
+    return Conversation(named_learner(kind), ProgressiveAUC(20), 5)

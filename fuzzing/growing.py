@@ -18,9 +18,10 @@ from pathlib import Path
 from random import Random
 
 from fuzzing.campaign import Target
+from fuzzing.learners import named_learner
 from pairlearn.cli.shared.config import read_toml
 from pairlearn.cli.streaming.stream import Conversation, _reply
-from pairlearn.streams import NamedLearner, ProgressiveAUC, ReadError
+from pairlearn.streams import ProgressiveAUC, ReadError
 from pairlearn.tables.fitting import TableOptions, plan_table
 
 __all__ = ["Growing", "check_growth"]
@@ -75,10 +76,11 @@ def _read_options(data: bytes, folder: Path) -> None:
 
 
 def _read_line(data: bytes, folder: Path) -> None:
-    talk = Conversation(NamedLearner("hinge", step_size=0.1), ProgressiveAUC(10), 3)
     out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
-        _reply(talk, data.decode(), False, 1 << 30)
+    for kind in ("moments", "descent"):
+        talk = Conversation(named_learner(kind), ProgressiveAUC(10), 3)
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
+            _reply(talk, data.decode(), False, 1 << 30)
 
 
 def _many_names(n: int) -> bytes:

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from fuzzing.campaign import _forking
-from fuzzing.learners import LEARNERS, learner_and_reader, write_rows
+from fuzzing.learners import LEARNERS, NAMED, learner_and_reader, spoken, write_rows
 
 __all__ = ["KINDS", "run_kills"]
 
@@ -97,19 +97,28 @@ def _train(folder: Path, checkpoint: str | None, model: str) -> None:
                          "-o", str(folder / model), "--json"]))  # fmt: skip
 
 
-def _stream(folder: Path, checkpoint: str | None, model: str) -> None:
-    """Run ``pairlearn stream`` on the lines that its checkpoint has not consumed."""
-    from pairlearn.cli.program import program
-    from pairlearn.cli.running import run
-    from pairlearn.streams import read_checkpoint
+def _stream(kind: str) -> Callable[[Path, str | None, str], None]:
+    """Return ``pairlearn stream`` by a kind of learner, on lines that its checkpoint lacks."""
 
-    path = folder / (checkpoint or "none")
-    found = read_checkpoint(path)
-    consumed = 0 if found is None else int(found.state["lines"])
-    lines = (folder / "a.jsonl").read_bytes().splitlines(keepends=True)
-    sys.stdin = io.TextIOWrapper(io.BytesIO(b"".join(lines[consumed:])))
-    _leave(run(program, ["stream", "--checkpoint", str(path), "--every", str(EVERY),
-                         "-o", str(folder / model)]))  # fmt: skip
+    def train(folder: Path, checkpoint: str | None, model: str) -> None:
+        from pairlearn.cli.program import program
+        from pairlearn.cli.running import run
+        from pairlearn.streams import read_checkpoint
+
+        path = folder / (checkpoint or "none")
+        found = read_checkpoint(path)
+        consumed = 0 if found is None else int(found.state["lines"])
+        lines = [f"{line}\n" for line in spoken(kind, N_ROWS)]
+        sys.stdin = io.TextIOWrapper(io.BytesIO("".join(lines[consumed:]).encode()))
+        settings = [
+            part
+            for name, value in NAMED[kind].items()
+            for part in ("--set", f"{'' if name == 'memory' else 'solver.'}{name}={value}")
+        ]
+        _leave(run(program, ["stream", "--checkpoint", str(path), "--every", str(EVERY),
+                             *settings, "-o", str(folder / model)]))  # fmt: skip
+
+    return train
 
 
 def _private(folder: Path, checkpoint: str | None, model: str) -> None:
@@ -149,7 +158,7 @@ KINDS: dict[str, Callable[[Path, str | None, str], None]] = {
     **{kind: _of_learner(kind) for kind in LEARNERS},
     "private": _private,
     "train": _train,
-    "stream": _stream,
+    **{f"stream, {kind}": _stream(kind) for kind in NAMED},
 }
 
 

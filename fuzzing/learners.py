@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["LEARNERS", "learner_and_reader", "write_rows"]
+__all__ = ["LEARNERS", "NAMED", "learner_and_reader", "named_learner", "spoken", "write_rows"]
 
 NAMES = ("a", "b", "c", "d")
 
@@ -108,8 +108,40 @@ LEARNERS: dict[str, Callable[[], Any]] = {
 }
 
 
+#: Settings of each kind of learner of names: class moments, descent, and moments with more names
+#: than they take (see `spoken`), which go on by descent.
+NAMED: dict[str, dict[str, Any]] = {
+    "moments": {},
+    "forgetting moments": {"memory": 20.0},
+    "descent": {"step_size": 0.1},
+    "outgrown": {},
+}
+
+
+def named_learner(kind: str) -> Any:
+    """Return a new learner of names of a kind."""
+    from pairlearn.streams import NamedLearner
+
+    return NamedLearner(**NAMED[kind])
+
+
+def spoken(kind: str, n: int) -> list[str]:
+    """Return `n` lines of `pairlearn stream` for a kind of learner of names.
+
+    That of "outgrown" meets more names than class moments take, from the tenth line on.
+    """
+    rng = np.random.default_rng(5)
+    lines = []
+    for k in range(n):
+        x: dict[str, float] = {"a": float(rng.normal()) + k % 2, "b": float(k % 7)}
+        if kind == "outgrown" and k == 10:
+            x |= {f"c{j}": 1.0 for j in range(300)}
+        lines.append(json.dumps({"id": k, "x": x, "y": k % 2}))
+    return lines
+
+
 def write_rows(folder: Path, n: int, seed: int = 7) -> tuple[Any, Any]:
-    """Write `n` examples as CSV, svmlight and JSON lines, and return them.
+    """Write `n` examples as CSV and svmlight, and return them.
 
     The CSV file has the queries of the examples in a column of its own.
     """
@@ -124,9 +156,6 @@ def write_rows(folder: Path, n: int, seed: int = 7) -> tuple[Any, Any]:
     rows = (f"{t} " + " ".join(f"{j + 1}:{v!r}" for j, v in enumerate(row) if abs(v) > 0.7) + "\n"
             for row, t in pairs)  # fmt: skip
     (folder / "a.svm").write_text("".join(rows), encoding="ascii")
-    spoken = (json.dumps({"id": k, "x": dict(zip(NAMES, row, strict=True)), "y": t}) + "\n"
-              for k, (row, t) in enumerate(pairs))  # fmt: skip
-    (folder / "a.jsonl").write_text("".join(spoken), encoding="ascii")
     return X, y
 
 

@@ -41,7 +41,7 @@ _VALUES: tuple[Any, ...] = (
 _TOKENS = (b'"x"', b'"y"', b'"id"', b"NaN", b"Infinity", b"1e999", b"\\ud800", b"\\u0000", b"[",
            b"{", b"}", b"\xff", b"null", b"-", b"\n", b"\r", b"\x00", b'"', b"," * 5,
            b"9" * 400)  # fmt: skip
-_LOSSES = ("hinge", "square", "logistic", "exponential")
+_LOSSES = ("auto", "hinge", "square", "logistic", "exponential")
 _LIMIT = 2000
 
 

@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from fuzzing.learners import LEARNERS, learner_and_reader, write_rows
+from fuzzing.learners import LEARNERS, learner_and_reader, named_learner, write_rows
 
 __all__ = ["RUNS", "LongRun", "long_table", "measure", "run_long"]
 
@@ -181,34 +181,43 @@ def _one_by_one(kind: str) -> Callable[[Path], Step]:
     return make
 
 
-def _named(folder: Path) -> Step:
-    from pairlearn.streams import NamedLearner
+def _named(kind: str) -> Callable[[Path], Step]:
+    """Teach a learner of names one example after another, and ask it about each."""
 
-    X, y = _examples()
-    rows = [dict(zip("abcd", row, strict=True)) for row in X.tolist()]
-    learner = NamedLearner(step_size=0.1)
+    def make(folder: Path) -> Step:
+        X, y = _examples()
+        rows = [dict(zip("abcd", row, strict=True)) for row in X.tolist()]
+        learner = named_learner(kind)
+        if kind == "outgrown":
+            learner.learn_one({f"c{j}": 1.0 for j in range(300)}, 0)
 
-    def step(k: int) -> None:
-        learner.learn_one(rows[k % 512], int(y[k % 512]))
-        learner.score_one(rows[k % 512])
+        def step(k: int) -> None:
+            learner.learn_one(rows[k % 512], int(y[k % 512]))
+            learner.score_one(rows[k % 512])
 
-    return step
+        return step
+
+    return make
 
 
-def _conversation(folder: Path) -> Step:
+def _conversation(kind: str) -> Callable[[Path], Step]:
     """Answer the lines of ``pairlearn stream``: an example, and a question whose label follows."""
-    from pairlearn.cli.streaming.stream import Conversation
-    from pairlearn.streams import NamedLearner, ProgressiveAUC
 
-    talk = Conversation(NamedLearner(step_size=0.1), ProgressiveAUC(100), 50)
+    def make(folder: Path) -> Step:
+        from pairlearn.cli.streaming.stream import Conversation
+        from pairlearn.streams import ProgressiveAUC
 
-    def step(k: int) -> None:
-        talk.answer(f'{{"id": {k}, "x": {{"a": {k % 7}, "b": {k % 3}}}}}')
-        if k % 3:  # of one in three questions the label never comes
-            talk.answer(f'{{"id": {k}, "y": {k % 2}}}')
-        talk.n_lines += 1
+        talk = Conversation(named_learner(kind), ProgressiveAUC(100), 50)
 
-    return step
+        def step(k: int) -> None:
+            talk.answer(f'{{"id": {k}, "x": {{"a": {k % 7}, "b": {k % 3}}}}}')
+            if k % 3:  # of one in three questions the label never comes
+                talk.answer(f'{{"id": {k}, "y": {k % 2}}}')
+            talk.n_lines += 1
+
+        return step
+
+    return make
 
 
 @contextlib.contextmanager
@@ -331,8 +340,6 @@ def _files(folder: Path) -> Step:
         for path in sorted(folder.glob("*.*")):
             label: Any = 4 if path.suffix == ".npy" else "y"
             schema = None if path.suffix == ".svm" else Schema(label=label)
-            if path.suffix == ".jsonl":
-                continue
             with contextlib.suppress(ReadError):
                 for _ in open_reader(path, schema, chunk_rows=1000):
                     pass
@@ -374,8 +381,12 @@ def _program(folder: Path) -> Step:
 RUNS: dict[str, _Run] = {
     "partial_fit": _Run(1_000_000, _plain(_chunks("sgd"))),
     "learn_one": _Run(1_000_000, _plain(_one_by_one("sgd"))),
-    "learn_one of names": _Run(1_000_000, _plain(_named)),
-    "answers of a stream": _Run(1_000_000, _plain(_conversation)),
+    "learn_one of names": _Run(1_000_000, _plain(_named("moments"))),
+    "learn_one of names, descent": _Run(1_000_000, _plain(_named("descent"))),
+    "learn_one of names, forgetting": _Run(20_000, _plain(_named("forgetting moments"))),
+    "learn_one of names, outgrown": _Run(20_000, _plain(_named("outgrown"))),
+    "answers of a stream": _Run(1_000_000, _plain(_conversation("moments"))),
+    "answers of a stream, descent": _Run(1_000_000, _plain(_conversation("descent"))),
     **{
         f"partial_fit, {kind}": _Run(20_000, _plain(_chunks(kind)))
         for kind in LEARNERS

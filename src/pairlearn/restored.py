@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+#: The largest weight of an example that a learner takes: sums of products of two must not overflow.
+LARGEST_WEIGHT = 1e100
 #: The largest absolute value: squares of smaller numbers, and sums of squares, stay finite.
 _LARGEST = 1e150
 #: Bytes that labels may take beyond the size of their texts.
@@ -81,6 +83,20 @@ def restored_array(
     found: NDArray[Any] = value
     if found.dtype.kind == "f" and not np.isfinite(found).all():
         raise ValueError(f"the saved {name} contains NaN or infinity.")
+    return found
+
+
+def restored_weights(
+    state: Mapping[str, Any], name: str, n: int, *, optional: bool = False
+) -> NDArray[Any]:
+    """Return the weights of n examples, which may be absent (empty) if `optional`."""
+    found = restored_array(state, name, (None,))
+    if len(found) != n and not (optional and not len(found)):
+        raise ValueError(f"the saved {name} is not one number for each of {n} examples.")
+    if not ((found >= 0.0) & (found <= LARGEST_WEIGHT)).all():
+        raise ValueError(
+            f"the saved {name} holds a number that is not from 0 to {LARGEST_WEIGHT:g}."
+        )
     return found
 
 

@@ -10,6 +10,7 @@ import scipy.sparse
 from pairlearn import AUCClassifier, Hats, Moments, OnlineLearner
 from pairlearn.features import RandomFourier
 from pairlearn.solvers.closed_form.mapped_moments import MappedMoments
+from pairlearn.validation import DivergenceError
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(6000, 3))
@@ -167,3 +168,36 @@ def test_one_class_so_far():
     model.partial_fit(X[:20], ["yes"] * 20, classes=["no", "yes"])
     assert not model.coef_.any()
     assert len(model.predict(X[:3])) == 3
+
+
+# --------------------------------------------------------------------- sizes of values and weights
+
+
+def ordered_by_the_first(n=60):
+    X = np.random.default_rng(0).normal(size=(n, 4))
+    return X, (X[:, 0] > 0).astype(int)
+
+
+@pytest.mark.parametrize("value", [1e45, 1e60])
+def test_a_value_beyond_single_precision(value):
+    X, y = ordered_by_the_first()
+    X[12, 1] = value
+    model = AUCClassifier(solver="moments", random_state=0).fit(X, y)
+    X[12, 1] = 0.0
+    assert model.score(X, y) > 0.95
+
+
+def test_weights_of_any_size_are_learned_or_refused_in_one_line():
+    X, y = ordered_by_the_first()
+    weight = np.ones(len(y))
+
+    def learn():
+        model = AUCClassifier(solver="moments", features="hats", random_state=0)
+        return model.partial_fit(X, y, classes=[0, 1], sample_weight=weight)
+
+    # weak ridges are lost in rounding, others are not
+    weight[0] = 1e12
+    assert learn().score(X[1:], y[1:]) > 0.95
+    weight[0] = 1e60
+    with pytest.raises(DivergenceError, match=r"weigh so much more than others .* give weights"):
+        learn()

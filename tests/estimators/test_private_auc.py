@@ -19,6 +19,7 @@ from pairlearn.data import lookup
 from pairlearn.data.cache import FOLDER_VARIABLE
 from pairlearn.data.dataset import Dataset
 from pairlearn.estimators.private.auc import PrivateAUCClassifier
+from pairlearn.estimators.private.metric import PrivateMetricLearner
 from pairlearn.estimators.private.mixin import PrivacyWarning
 from pairlearn.experiments.methods.private import PAPER_NOISE, PRIVATE_LEARNERS
 from pairlearn.experiments.methods.public_facts import PUBLIC_FACTS
@@ -324,3 +325,15 @@ def test_public_facts_fit_the_data_set(name):
     facts = PUBLIC_FACTS[name]
     assert len(facts.lower) == len(facts.upper) == len(facts.levels) == lookup(name).d
     assert (np.array(facts.lower) < np.array(facts.upper)).all()
+
+
+@pytest.mark.parametrize("bounds", [(0.9e308, 1e308), (-1e308, 1e308)])
+@pytest.mark.parametrize("make", [PrivateAUCClassifier, PrivateMetricLearner])
+def test_the_middle_and_the_width_of_bounds_do_not_overflow(make, bounds):
+    X = np.random.default_rng(0).normal(size=(50, 2))
+    model = make(epsilon=1.0, bounds=bounds, random_state=0)
+    with pytest.warns(PrivacyWarning):
+        model.fit(X, (X[:, 0] > 0).astype(int))
+    X[0, 0] = np.nan  # stands at the middle
+    found = model.transform(X) if make is PrivateMetricLearner else model.decision_function(X)
+    assert np.isfinite(found).all()

@@ -12,6 +12,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from sklearn.base import BaseEstimator
+from sklearn.naive_bayes import GaussianNB
 
 import pairlearn as p
 
@@ -20,6 +22,8 @@ X = RNG.normal(size=(40, 3))
 Y = (X[:, 0] + RNG.normal(size=40) > 0).astype(int)
 GRADES = np.arange(40) % 3
 BOTH = np.column_stack([Y, 1 - Y])
+SURVIVAL = np.column_stack([Y, np.exp(X[:, 1])])
+MEMBERS = [("line", p.AUCClassifier(random_state=0)), ("bayes", GaussianNB())]
 ISOTONIC = p.Threshold(calibration="isotonic")
 PRIVATE = {"bounds": (-5.0, 5.0), "random_state": 0}
 
@@ -41,7 +45,11 @@ ESTIMATORS = {
     "private": (lambda: p.PrivateAUCClassifier(**PRIVATE), Y),
     "private metric": (lambda: p.PrivateMetricLearner(**PRIVATE), Y),
     "private stream": (lambda: p.PrivateAUCStream(40, **PRIVATE), Y),
+    "survival": (lambda: p.SurvivalRanker(random_state=0), SURVIVAL),
+    "stack": (lambda: p.AUCStack(MEMBERS, random_state=0), Y),
 }
+#: Estimators that are not fitted to rows and labels; each has a test of its own below.
+OTHERS = {p.PairwiseRatings, p.PrivateAUCContinual}
 STREAMS = {
     "sgd": (lambda: p.AUCClassifier(solver="sgd", random_state=0), Y, {"classes": [0, 1]}),
     "moments": (lambda: p.AUCClassifier(solver="moments", random_state=0), Y, {"classes": [0, 1]}),
@@ -87,6 +95,25 @@ def test_it_predicts_the_same(name, way):
     again = way.loads(way.dumps(model))
     assert np.array_equal(answers(again), answers(model))
     assert np.array_equal(answers(unfitted.fit(X, labels)), answers(model))
+
+
+def test_every_estimator_stands_above():
+    public = {getattr(p, name) for name in p.__all__}
+    known = {type(make()) for make, _ in ESTIMATORS.values()} | OTHERS
+    assert {one for one in public if isinstance(one, type) and issubclass(one, BaseEstimator)} == (
+        known
+    )
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_ratings(way):
+    store = WAYS[way]()
+    model = p.PairwiseRatings().fit(["ann", "ann", "bob", "cid"], ["bob", "cid", "cid", "ann"])
+    again = store.loads(store.dumps(model))
+    assert repr(again) == repr(model)
+    assert again.players_.tolist() == model.players_.tolist()
+    assert np.array_equal(again.scores_, model.scores_)
+    assert again.compare("ann", "cid") == model.compare("ann", "cid")
 
 
 @pytest.mark.parametrize("way", WAYS)

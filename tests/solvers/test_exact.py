@@ -3,6 +3,7 @@
 
 import numpy as np
 import pytest
+import scipy.linalg
 import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,7 +12,10 @@ from hypothesis.extra import numpy as hnp
 from pairlearn import Hinge, Logistic, SmoothedHinge, Square, SquaredHinge
 from pairlearn.losses import LogLink
 from pairlearn.metrics import pair_risk, pair_risk_gradient
-from pairlearn.solvers.exact.batch import ExactSolver, pair_mean
+from pairlearn.solvers.exact import batch, span
+from pairlearn.solvers.exact.batch import ExactSolver, PairObjective, pair_mean
+from pairlearn.solvers.rows import DenseRows, as_rows
+from pairlearn.solvers.top.objectives import PartialArea, TopObjective
 
 LOSSES = [
     SquaredHinge(),
@@ -106,8 +110,6 @@ def test_sparse_rows_and_float32_give_the_same():
 
 
 def test_without_preconditioner(monkeypatch):
-    from pairlearn.solvers.exact import batch
-
     X, y = sample()
     X /= np.logspace(0, 2, 4)
     wanted = ExactSolver(tolerance=1e-14).solve(X, y).w
@@ -139,3 +141,55 @@ def test_bad_input():
         ExactSolver().solve(X, np.ones(150))
     with pytest.warns(RuntimeWarning, match="max_iterations"):
         ExactSolver(max_iterations=1, tolerance=1e-15).solve(X, y)
+
+
+# ------------------------------------------------------------------- fewer rows than features
+
+
+def objectives(rows, y, loss):
+    """The pair risk and, on it, an objective for the top with and without an anchor."""
+    anchor = np.random.default_rng(1).normal(size=rows.shape[1])
+    pairs = PairObjective(rows, y, loss)
+    return {
+        "pairs": pairs,
+        "top": TopObjective(rows, y, loss, None, PartialArea(0.4)),
+        "anchored": TopObjective(rows, y, loss, None, PartialArea(0.4), anchor),
+    }
+
+
+@pytest.mark.parametrize("name", ["pairs", "top", "anchored"])
+@pytest.mark.parametrize("loss", [SquaredHinge(), Logistic()], ids=repr)
+@pytest.mark.parametrize("sparse", [False, True])
+def test_wide_rows_are_searched_in_their_span(monkeypatch, sparse, name, loss):
+    """The same minimiser as in the space of all features, for a ridge that makes it unique."""
+    X, y = sample(n=12, d=40)
+    X[:, 7:15] = 0.0
+    X[5] = X[4]  # rows that do not span as many directions as they are
+    rows, precise = DenseRows(X), {"tolerance": 1e-15, "max_iterations": 5000}
+    plain, _ = objectives(rows, y, loss)[name].minimise(0.3, **precise)
+    monkeypatch.setattr(span, "_FEW", 20)
+    if sparse:
+        rows = as_rows(scipy.sparse.csr_array(X))
+    wide = objectives(rows, y, loss)[name]
+    w, _ = wide.minimise(0.3, **precise)
+    # L-BFGS in all features ends at about eight digits of the risk, which is four of w
+    assert wide._in_span is not None
+    np.testing.assert_allclose(w, plain, rtol=1e-3, atol=1e-5 * np.abs(plain).max())
+
+
+def test_what_no_row_sees_stays_without_a_ridge(monkeypatch):
+    monkeypatch.setattr(span, "_FEW", 20)
+    X, y = sample(n=12, d=40)
+    start = np.random.default_rng(1).normal(size=40)
+    w, _ = PairObjective(DenseRows(X), y, SquaredHinge()).minimise(0.0, start)
+    unseen = scipy.linalg.null_space(X)
+    np.testing.assert_allclose(unseen.T @ w, unseen.T @ start, atol=1e-9)
+    assert pair_mean(SquaredHinge(), y > 0)(X @ w)[0] < 1e-6
+
+
+@pytest.mark.parametrize("d", [4, 40])
+def test_classes_apart_without_a_ridge_end_at_no_loss_without_a_warning(d):
+    X = np.random.default_rng(0).normal(size=(8, d))
+    y = np.where(X[:, 0] > 0, 1.0, -1.0)
+    w = ExactSolver(ridge=0.0).solve(X, y).w
+    assert pair_mean(SquaredHinge(), y > 0)(X @ w)[0] < 1e-8

@@ -434,7 +434,7 @@ def test_learned_numbers_whose_squares_are_none(saved: tuple[dict, dict]) -> Non
         **{f"model.streams.0.descent.{name}": "beyond|not finite" for name in
            ("w", "weighted_sum", "left_iterate", "total")},
         "model.scores": "the saved score is beyond",
-        "model.weight": "the saved weight is beyond",
+        "model.weight": "the saved weight holds a number that is not from 0",
     }  # fmt: skip
     for entry, message in entries.items():
         plain, arrays = copy.deepcopy(saved)
@@ -469,12 +469,59 @@ def test_a_window_without_errors_or_with_negative_weights() -> None:
     settings = {"bandwidth": 1.0, "solver": SGD(step_size=0.1)}
     model = EntropyRegressor(**settings, random_state=0).partial_fit(X, X[:, 0])
     state = model.stream_state()
-    for change in (
-        {"errors": np.empty(0), "error_weight": np.empty(0)},
-        {"error_weight": np.full(30, -1.0)},
+    for change, message in (
+        ({"errors": np.empty(0), "error_weight": np.empty(0)}, "the saved window has"),
+        ({"error_weight": np.full(30, -1.0)}, "from 0 to 1e\\+100"),
+        ({"error_weight": np.full(30, 1e200)}, "from 0 to 1e\\+100"),
+        ({"error_weight": np.ones(29)}, "for each of 30 examples"),
     ):
-        with pytest.raises(ValueError, match="the saved window has"):
+        with pytest.raises(ValueError, match=message):
             EntropyRegressor(**settings).restore_stream({**state, **change})
+
+
+def test_moments_of_no_rows() -> None:
+    """Finite numbers in a state of moments whose products are none."""
+    rng = np.random.default_rng(0)
+    n, settings = 4400, {"solver": "moments", "random_state": 0}
+    X, y = rng.normal(size=(n, 3)), np.arange(n) % 2
+    state = AUCClassifier(**settings).partial_fit(X, y, classes=[0, 1]).stream_state()
+    AUCClassifier(**settings).restore_stream(state)
+    paths = [path for path, _ in _arrays_in(state)]
+    assert {path[-1] for path in paths} >= {"sums", "origin", "Z", "weight", "low", "high"}
+    wrong = {
+        "sums": (1e200, "not those of any rows"),
+        "origin": (1e120, "values beyond"),
+        "Z": (-1e120, "values beyond"),
+        "low": (-1e120, "values beyond"),
+        "high": (1e120, "values beyond"),
+        "weight": (-1.0, "from 0 to 1e\\+100"),
+    }
+    seen = set()
+    for path in paths:
+        if path[-1] not in wrong or not _found(state, path).size:
+            continue
+        value, message = wrong[path[-1]]
+        changed = copy.deepcopy(state)
+        array = _found(changed, path)
+        # an element off the diagonal of sums, the last of any other
+        array[(..., 0, 1) if path[-1] == "sums" else -1] = value
+        with pytest.raises(ValueError, match=message):
+            AUCClassifier(**settings).restore_stream(changed)
+        seen.add(path[-1])
+    assert seen == set(wrong)
+
+
+def _arrays_in(state: object, path: tuple[str, ...] = ()) -> list[tuple[tuple[str, ...], object]]:
+    if isinstance(state, np.ndarray):
+        return [(path, state)]
+    inner = state.items() if isinstance(state, dict) else []
+    return [one for name, value in inner for one in _arrays_in(value, (*path, name))]
+
+
+def _found(state: dict, path: tuple[str, ...]) -> np.ndarray:
+    for name in path:
+        state = state[name]
+    return state  # type: ignore[return-value]
 
 
 def test_labels_of_an_old_type_of_bytes() -> None:

@@ -23,7 +23,8 @@ from pairlearn.streams.readers.base import Position
 from pairlearn.streams.state import pack, unpack
 from pairlearn.validation import warn_caller
 
-CHECKPOINT_VERSION = 3
+#: Raised when a learner saves another state: `tests/streams/test_checkpoint_layout.py` notices.
+CHECKPOINT_VERSION = 4
 _NAME = "OnlineLearner checkpoint"
 
 
@@ -149,6 +150,13 @@ def _load(path: Path) -> Checkpoint:
         )
     except (KeyError, TypeError, ValueError) as error:
         raise CheckpointError(f"{path} is incomplete ({str(error)[:300]}); delete it.") from None
+
+
+def reason_of(error: Exception) -> str:
+    """Return in one line why a state cannot be restored."""
+    if isinstance(error, KeyError):  # which says a bare name
+        return f"the saved state has no {str(error)[:60]}"
+    return " ".join(str(error).split())[:300]
 
 
 def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint | None:

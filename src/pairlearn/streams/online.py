@@ -24,6 +24,7 @@ from pairlearn.streams.checkpoint import (
     CheckpointError,
     hold_checkpoint,
     read_checkpoint,
+    reason_of,
     write_checkpoint,
 )
 from pairlearn.streams.drift import DriftAlarm, restored_alarm
@@ -487,7 +488,7 @@ class OnlineLearner:
             MemoryError,
         ) as error:  # fmt: skip
             raise CheckpointError(
-                f"the checkpoint {path} cannot be restored ({' '.join(str(error).split())[:300]}); "
+                f"the checkpoint {path} cannot be restored ({reason_of(error)}); "
                 "delete it to start again."
             ) from None
         self.position = found.position

@@ -34,7 +34,7 @@ def _each(value: Any, n: int) -> Any:
 
 
 def _is_plain(column: ColumnEncoder) -> bool:
-    return isinstance(column, NumberColumn) and column.is_plain
+    return type(column) is NumberColumn and column.is_plain
 
 
 class TableEncoding:

@@ -363,7 +363,9 @@ def _plain(
     """Return the columns that surely hold plain numbers, all fields of them."""
     if commas != "english":
         return set()
-    free = [name for name in used if _given(name, options) is None]
+    free = used
+    if options.kinds or options.levels or options.widths:
+        free = [name for name in used if _given(name, options) is None]
     sure = surely_numbers(free, [sample[name] for name in free])
     return set(itertools.compress(free, sure))
 

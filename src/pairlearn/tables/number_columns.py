@@ -80,7 +80,7 @@ class NumberColumn(ColumnEncoder):
     @property
     def is_plain(self) -> bool:
         """Whether fields are plain numbers, with no unit."""
-        return type(self) is NumberColumn and self.style == "plain" and not self.unit
+        return self.style == "plain" and not self.unit
 
     def without_nothing(self, numbers: Vector) -> Vector:
         """Return numbers as `read` does, where the one that means "missing" is none."""

@@ -126,7 +126,7 @@ def _linear_score(graph: _Graph, model: Any, given: str) -> str:
     if hasattr(model, "certificate_"):
         # A private model clips to its public bounds; a missing value becomes their middle.
         lower, upper = model.bounds_
-        middle = graph.constant(0.5 * (lower + upper))
+        middle = graph.constant(0.5 * lower + 0.5 * upper)
         filled = graph.node("Where", [graph.node("IsNaN", [given]), middle, given])
         raised = graph.node("Max", [filled, graph.constant(lower)])
         rows = graph.node("Min", [raised, graph.constant(upper)])

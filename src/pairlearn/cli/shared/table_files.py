@@ -6,7 +6,7 @@ from __future__ import annotations
 import itertools
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -172,22 +172,26 @@ def _missing(text: str | None) -> str | float:
 
 def decided_values(plan: Plan) -> list[dict[str, Any]]:
     """Return the decisions as plain values."""
+    return [
+        {
+            "column": decision.name,
+            "kind": decision.kind,
+            "missing": round(absent, 6) if absent else 0.0,
+            "features": n_features,
+            "note": note,
+            "given": decision.given,
+        }
+        for decision, absent, n_features, note in _decided(plan)
+    ]
+
+
+def _decided(plan: Plan) -> Iterator[tuple[Decision, float, int, str]]:
+    """Yield the decisions with the share of missing fields, the number of features and a note."""
     by_name = {column.name: column for column in plan.encoder.columns}
-    found = []
     for decision in plan.decisions:
-        name = decision.name
-        column, absent = by_name.get(name), plan.absent[name]
-        found.append(
-            {
-                "column": name,
-                "kind": decision.kind,
-                "missing": round(absent, 6) if absent else 0.0,
-                "features": 0 if column is None else len(column.feature_names),
-                "note": _note(decision, column, absent),
-                "given": decision.given,
-            }
-        )
-    return found
+        column, absent = by_name.get(decision.name), plan.absent[decision.name]
+        n_features = 0 if column is None else len(column.feature_names)
+        yield decision, absent, n_features, _note(decision, column, absent)
 
 
 def _note(decision: Decision, column: Any, absent: float) -> str:
@@ -210,13 +214,13 @@ def decided_lines(plan: Plan, rows: int | None) -> list[str]:
 
     label = plan.encoder.label
     assert label is not None
-    entries = decided_values(plan)
     cells: list[tuple[str, ...]] = [("column", "kind", "missing", "features", "")]
-    for entry in entries:
-        missing = _percent(entry["missing"]) if entry["missing"] else ""
-        note = entry["note"] and cut(entry["note"], 72)
-        cells.append((entry["column"], entry["kind"], missing, str(entry["features"] or ""), note))
-    cells = _folded(cells) if len(entries) >= _WIDE else _shortened(cells)
+    for decision, absent, n_features, note in _decided(plan):
+        missing = _percent(absent) if absent else ""
+        cells.append(
+            (decision.name, decision.kind, missing, str(n_features or ""), note and cut(note, 72))
+        )
+    cells = _folded(cells) if len(plan.decisions) >= _WIDE else _shortened(cells)
     widths = [max(len(row[k]) for row in cells) for k in range(4)]
     lines = [
         f"{a:<{widths[0]}}  {b:<{widths[1]}}  {c:>{widths[2]}}  {d:>{widths[3]}}  {e}".rstrip()

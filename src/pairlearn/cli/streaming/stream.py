@@ -473,7 +473,7 @@ def _save(talk: Conversation, path: str) -> None:
 
 def _resume(talk: Conversation, path: str, as_json: bool) -> None:
     """Continue from a checkpoint, if there is one."""
-    from pairlearn.streams.checkpoint import CheckpointError, read_checkpoint
+    from pairlearn.streams.checkpoint import CheckpointError, read_checkpoint, reason_of
 
     found = read_checkpoint(path)
     if found is None:
@@ -489,7 +489,8 @@ def _resume(talk: Conversation, path: str, as_json: bool) -> None:
         AttributeError, LookupError, TypeError, ValueError, ArithmeticError, MemoryError,
     ) as error:  # fmt: skip
         raise CheckpointError(
-            f"the checkpoint {path} is damaged ({error!r:.300}); delete it."
+            f"the checkpoint {path} cannot be restored ({reason_of(error)}); delete it to start "
+            "again."
         ) from None
     facts = talk.facts()
     if as_json:

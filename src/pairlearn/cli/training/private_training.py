@@ -165,7 +165,7 @@ def train_privately(
     known = {**model.certificate_.public, "rows": facts.rows if dask is None else of_files}
     model.certificate_ = replace(model.certificate_, public=known)
     middle: dict[str | int, str | float] = {
-        name: 0.5 * (low + high)
+        name: 0.5 * low + 0.5 * high
         for name, low, high in zip(facts.features, *model.bounds_.tolist(), strict=True)
     }
     schema = Schema(

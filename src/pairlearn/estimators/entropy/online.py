@@ -12,7 +12,13 @@ from pairlearn.estimators.entropy.start import locate, start_from
 from pairlearn.estimators.shared.weights import representatives
 from pairlearn.losses import WINDOWS, PairLoss
 from pairlearn.metrics.entropy import DENSITIES, error_entropy
-from pairlearn.restored import check_sane, restored_array, restored_count, restored_number
+from pairlearn.restored import (
+    check_sane,
+    restored_array,
+    restored_count,
+    restored_number,
+    restored_weights,
+)
 from pairlearn.solvers.descent.stream import Stream
 from pairlearn.solvers.rows import DenseRows, Rows
 from pairlearn.solvers.streams.running_scales import RunningScales
@@ -107,15 +113,11 @@ class OnlineCorrection:
             )
         self._centre = restored_array(state, "centre", (d,))
         self.errors = restored_array(state, "errors", (None,))
-        self.error_weight = restored_array(state, "error_weight", (None,))
-        if (
-            not 0 < len(self.errors) <= _WINDOW
-            or len(self.error_weight) not in (0, len(self.errors))
-            or (self.error_weight < 0.0).any()
-        ):
+        n_errors = len(self.errors)
+        self.error_weight = restored_weights(state, "error_weight", n_errors, optional=True)
+        if not 0 < n_errors <= _WINDOW:
             raise ValueError(
-                f"the saved window has {len(self.errors)} errors and {len(self.error_weight)} "
-                "weights, which are at least one and not negative."
+                f"the saved window has {n_errors} errors, it must have 1 to {_WINDOW}."
             )
         self.bandwidth, self.step_size = float(state["bandwidth"]), float(state["step_size"])
         if begun:
@@ -252,8 +254,8 @@ def _check_collected(
     for k, (part, y, weight) in enumerate(zip(rows, targets, weights, strict=False)):
         n = part.shape[0]
         restored_array({f"target {k}": y}, f"target {k}", (n,))
-        given = restored_array({f"weight {k}": weight}, f"weight {k}", (None,))
-        good = good and len(given) in (0, n) and bool(len(given)) == bool(len(weights[0]))
+        given = restored_weights({f"weight {k}": weight}, f"weight {k}", n, optional=True)
+        good = good and bool(len(given)) == bool(len(weights[0]))
     if not good or sum(part.shape[0] for part in rows) >= _WARM_UP:
         raise ValueError("the saved examples, targets and weights do not belong together.")
 

@@ -10,7 +10,12 @@ from typing import Any
 import numpy as np
 
 from pairlearn.estimators.metric.solver import MetricSGD, as_metric_sgd
-from pairlearn.estimators.metric.start import sample_differences, start_from, unit_step
+from pairlearn.estimators.metric.start import (
+    Differences,
+    sample_differences,
+    start_from,
+    unit_step,
+)
 from pairlearn.estimators.metric.training import (
     Examples,
     Training,
@@ -22,7 +27,7 @@ from pairlearn.estimators.shared.evidence import Best, Choice
 from pairlearn.estimators.shared.scaling import Scaling
 from pairlearn.estimators.shared.solvers import SGD, Fitted, auto_steps, way_of
 from pairlearn.problem import Problem
-from pairlearn.restored import restored_array, restored_count
+from pairlearn.restored import restored_array, restored_count, restored_weights
 from pairlearn.scores import MahalanobisScore
 from pairlearn.solvers.descent.pairwise_sgd import PairwiseSGD
 from pairlearn.solvers.descent.stream import Stream
@@ -107,9 +112,9 @@ class MetricDescent:
         )
         n = len(y) // (2 if task.paired else 1)
         pairing = training.pair(data.rows, y, rng)
-        differences = sample_differences(data.rows, pairing, rng)
+        differences = sample_differences(data.rows, pairing, rng, weight)
         start = start_from(
-            task.score, task.problem.loss, task.init, data.rows, differences, task.scaling
+            task.score, task.problem.loss, task.init, data.rows, differences, task.scaling, weight
         )
         unit = training.unit(differences)
         n_steps = auto_steps(solver.n_passes, n, budget=max(_AUTO_STEPS, _AUTO_PASSES * n))
@@ -228,7 +233,7 @@ class MetricDescentStream:
             if self._needs_examples:
                 known = DenseRows(rows)
                 rows = scales.take(known).apply(known).X.copy()  # type: ignore[union-attr]
-        differences = np.empty((0, rows.shape[1]))
+        differences = Differences(np.empty((0, rows.shape[1])), np.empty(0))
         if len(rows) > 1:
             differences = sample_differences(rows, pairing, rng)
         loss = task.problem.loss
@@ -319,9 +324,7 @@ def _checked_waiting(saved: Any, d: int) -> list[Chunk]:
         named = dict(zip(("rows", "labels", "weights"), part, strict=True))
         rows = restored_array(named, "rows", (None, d))
         labels = restored_array(named, "labels", (len(rows),))
-        weights = restored_array(named, "weights", (None,))
-        if len(weights) not in (0, len(rows)) or (weights < 0).any():
-            raise ValueError(f"the saved weights are not one for each of {len(rows)} examples.")
+        weights = restored_weights(named, "weights", len(rows), optional=True)
         waiting.append((rows, labels, weights))
     if sum(len(part[0]) for part in waiting) >= _WARM_UP:
         raise ValueError("the saved examples that wait are too many; the stream has begun.")

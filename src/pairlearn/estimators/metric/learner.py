@@ -210,7 +210,8 @@ class MetricLearner(
         if paired:
             signs = np.where(data.y[::2] == data.y[1::2], 1.0, -1.0)
             pairs = data.rows.reshape(len(signs), 2, -1)
-            self.calibrate_threshold(pairs, signs)
+            weight = data.weight[::2] * data.weight[1::2] if len(data.weight) else None
+            self.calibrate_threshold(pairs, signs, sample_weight=weight)
         return self
 
     @one_at_a_time

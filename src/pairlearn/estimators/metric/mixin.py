@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from pairlearn.estimators.shared.calibration import choose_threshold
 from pairlearn.estimators.shared.examples import product, refuse_overflow, validate_data
 from pairlearn.estimators.shared.published import Attribute, published
+from pairlearn.estimators.shared.weights import weigh
 from pairlearn.features import FeatureMap
 from pairlearn.metrics import roc_auc
 from pairlearn.typing import Vector
@@ -174,18 +175,30 @@ class PairMixin(MetricMixin):
     components_: Any = Attribute()
     threshold_: Any = Attribute()
 
-    def calibrate_threshold(self, pairs: Any, y: ArrayLike, *, strategy: str = "accuracy") -> Self:
+    def calibrate_threshold(
+        self,
+        pairs: Any,
+        y: ArrayLike,
+        *,
+        strategy: str = "accuracy",
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
         """Choose the distance up to which a pair is predicted to be similar.
 
         It becomes `threshold_` and maximises "accuracy", "balanced_accuracy" or "f1" on these
         pairs, best not those that the metric was fitted on; `y` is +1 for similar and -1 for
-        dissimilar ones, and both must occur.
+        dissimilar ones, and both must occur. `sample_weight` says how much each pair counts.
         """
         scores = self.pair_score(pairs)
         similar = check_pair_labels(y, len(scores)) > 0
+        keep, weight = weigh(sample_weight, len(scores))
+        if keep is not None:
+            scores, similar = scores[keep], similar[keep]
         if similar.all() or not similar.any():
             raise ValueError("A threshold needs similar (+1) and dissimilar (-1) pairs.")
-        cut = choose_threshold(scores, similar, np.ones(len(scores)), strategy)
+        if not len(weight):
+            weight = np.ones(len(scores))
+        cut = choose_threshold(scores, similar, weight, strategy)
         self.threshold_ = -cut
         return self
 
@@ -210,10 +223,11 @@ class PairMixin(MetricMixin):
         return np.where(self.decision_function(pairs) > 0, 1, -1)
 
     @available_if(_has_threshold)  # type: ignore[untyped-decorator]
-    def score(self, pairs: Any, y: ArrayLike) -> float:
+    def score(self, pairs: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Return the AUC of the pair scores, which does not depend on the threshold.
 
-        It is the probability that a similar pair (+1) is nearer than a dissimilar one (-1).
+        It is the probability that a similar pair (+1) is nearer than a dissimilar one (-1);
+        `sample_weight` says how much each pair counts.
         """
         scores = self.pair_score(pairs)
-        return roc_auc(check_pair_labels(y, len(scores)), scores)
+        return roc_auc(check_pair_labels(y, len(scores)), scores, sample_weight=sample_weight)

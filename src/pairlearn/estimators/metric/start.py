@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,10 +17,33 @@ from pairlearn.typing import Vector
 
 #: Pairs that distances are averaged over.
 _PAIRS = 1000
+_NO_WEIGHTS = np.empty(0)
 
 
-def sample_differences(X: Vector, pairing: Pairing, rng: np.random.Generator) -> Vector:
-    """Return the differences x - x' of 1000 pairs, but for those that are zero."""
+@dataclass(frozen=True)
+class Differences:
+    """Differences x - x' of some pairs, and the weight of each pair (empty: all are equal)."""
+
+    v: Vector
+    weight: Vector
+
+    def mean(self, values: Vector) -> float:
+        """Return the mean of one value for each pair, 0 without pairs that have a weight."""
+        if not len(values):
+            return 0.0
+        if not len(self.weight):
+            return float(values.mean())
+        total = float(self.weight.sum())
+        return float(self.weight @ values) / total if total > 0 else 0.0
+
+
+def sample_differences(
+    X: Vector, pairing: Pairing, rng: np.random.Generator, weight: Vector = _NO_WEIGHTS
+) -> Differences:
+    """Return the differences x - x' of 1000 pairs, but for those that are zero.
+
+    A pair weighs the product of the weights of its two rows; `weight` may be empty.
+    """
     plan = sound_source(pairing, len(X), rng).draw(_PAIRS)
     if not isinstance(plan, Plan):
         raise ValueError(
@@ -27,7 +51,9 @@ def sample_differences(X: Vector, pairing: Pairing, rng: np.random.Generator) ->
             "PreviousExample() or RandomPair()."
         )
     v = X[plan.left] - X[plan.right]
-    return np.asarray(v[(v != 0).any(axis=1)])
+    some = (v != 0).any(axis=1)
+    weights = weight[plan.left] * weight[plan.right] if len(weight) else None
+    return Differences(v[some], weight if weights is None else weights[some])
 
 
 def _target(loss: PairLoss) -> float:
@@ -40,15 +66,16 @@ def start_from(
     loss: PairLoss,
     init: Any,
     X: Vector,
-    v: Vector,
+    differences: Differences,
     scaling: Scaling | None = None,
+    weight: Vector = _NO_WEIGHTS,
 ) -> Vector:
     """Return the starting point as the score parameterises it.
 
     `init` is "identity" (for a low rank: the leading principal components), scaled so that the
-    mean squared distance of the typical differences `v` is the bias of the loss, but at least 1; or
-    W of shape (d, d), its diagonal (d,), or the factor L of shape (d, rank), as given: for the
-    features of the user, if the rows X have been scaled.
+    mean squared distance of typical differences is the bias of the loss, but at least 1; or W of
+    shape (d, d), its diagonal (d,), or the factor L of shape (d, rank), as given: for the features
+    of the user, if the rows X have been scaled. `weight` is that of the rows, or empty.
     """
     d = X.shape[1]
     kind, rank = score.parameterization, score.rank
@@ -57,11 +84,12 @@ def start_from(
             raise ValueError(f'init must be "auto", "identity" or an array, got {init!r}.')
         if kind == "low_rank":
             assert rank is not None
-            vectors = np.linalg.eigh(np.cov(X.T).reshape(d, d))[1]
+            aweights = weight if len(weight) else None
+            vectors = np.linalg.eigh(np.cov(X.T, aweights=aweights).reshape(d, d))[1]
             factor = vectors[:, ::-1][:, :rank]
         else:
             factor = np.eye(d)
-        mean = float(((v @ factor) ** 2).sum() / max(len(v), 1))
+        mean = differences.mean(((differences.v @ factor) ** 2).sum(axis=1))
         scale = _target(loss) / mean if mean > 0 else 1.0
         if kind == "low_rank":
             return np.asarray(np.sqrt(scale) * factor)
@@ -93,19 +121,19 @@ def start_from(
     return np.ascontiguousarray(scaling.from_user(start.T).T)
 
 
-def unit_step(score: MahalanobisScore, loss: PairLoss, v: Vector) -> float:
+def unit_step(score: MahalanobisScore, loss: PairLoss, differences: Differences) -> float:
     """Return the step size that moves the squared distance of a typical pair by about 1.
 
     A step of eta changes h by eta ||v||^4 for a full matrix, eta sum_k v_k^4 for a diagonal, and
     4 eta ||v||^2 h for a factor; means over pairs stand for typical ones.
     """
-    squared = v * v
+    squared = differences.v * differences.v
     if score.parameterization == "full":
-        change = float((squared.sum(axis=1) ** 2).mean()) if len(v) else 0.0
+        change = differences.mean(squared.sum(axis=1) ** 2)
     elif score.parameterization == "diagonal":
-        change = float((squared * squared).sum(axis=1).mean()) if len(v) else 0.0
+        change = differences.mean((squared * squared).sum(axis=1))
     else:
-        change = 4.0 * _target(loss) * float(squared.sum(axis=1).mean()) if len(v) else 0.0
+        change = 4.0 * _target(loss) * differences.mean(squared.sum(axis=1))
     return 1.0 / change if change > 0 else 1.0
 
 

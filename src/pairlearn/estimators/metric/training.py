@@ -11,9 +11,14 @@ from numpy.typing import NDArray
 
 from pairlearn.averaging import Averaging
 from pairlearn.domains import PsdBall, PsdCone
-from pairlearn.estimators.metric.start import components_of, sample_differences, unit_step
+from pairlearn.estimators.metric.start import (
+    Differences,
+    components_of,
+    sample_differences,
+    unit_step,
+)
 from pairlearn.estimators.shared.evidence import Best, best_of
-from pairlearn.metrics import roc_auc
+from pairlearn.estimators.shared.weights import judged_auc
 from pairlearn.pairings import GivenPairs, ListedPairs, Pairing
 from pairlearn.problem import Problem
 from pairlearn.schedules import Schedule
@@ -120,8 +125,8 @@ class Examples:
     y: Vector
     weight: Vector
 
-    def part(self, mask: Mask) -> Examples:
-        """Return the examples that a mask selects."""
+    def part(self, mask: Mask | Indices) -> Examples:
+        """Return the examples that a mask or indices select."""
         weight = self.weight[mask] if len(self.weight) else self.weight
         return Examples(self.rows[mask], self.y[mask], weight)
 
@@ -163,7 +168,7 @@ class Training:
         half = np.sort(rng.permutation(len(y))[: (len(y) + 1) // 2])
         return neighbor_pairs(rows, y, self.n_neighbors, half, rng)
 
-    def unit(self, differences: Vector) -> float:
+    def unit(self, differences: Differences) -> float:
         """Return the step size that moves the squared distance of a typical pair by about 1."""
         return unit_step(self.score, self.problem.loss, differences)
 
@@ -194,7 +199,7 @@ class Training:
         image = rows @ components_of(self.score, coarse[0], rows.shape[1]).T
         again = neighbor_pairs(image, data.y, self.n_neighbors, others, rng)
         # Neighbours in the learned metric may be far apart in features that it has found useless.
-        step_size *= _FINER * self.unit(sample_differences(rows, again, rng)) / unit
+        step_size *= _FINER * self.unit(sample_differences(rows, again, rng, data.weight)) / unit
         w, fine = self._descend(data, again, coarse[0], step_size, n_steps - half, rng)
         n_gradients = coarse[1].n_gradients + fine.n_gradients
         return w, Trace(n_steps=coarse[1].n_steps + fine.n_steps, n_gradients=n_gradients)
@@ -247,7 +252,9 @@ def choose(
             continue
         seed = int(rng.integers(2**63))
         pairing = training.pair(train.rows, train.y, rng)
-        unit = training.unit(sample_differences(train.rows, pairing, rng))
+        unit = training.unit(sample_differences(train.rows, pairing, rng, train.weight))
+        # In the order of the data the first examples may be of one label.
+        near, asked = some_of(train, _NEIGHBORS, rng), some_of(test, _QUERIES, rng)
         for position, (step_size, n_steps) in enumerate(candidates):
             w = start.ravel()
             if step_size > 0:
@@ -268,7 +275,7 @@ def choose(
             scores[position, fold] = (
                 _judge_by_pairs(components, test)
                 if training.paired
-                else _judge_by_neighbors(components, train, test, training.n_neighbors)
+                else _judge_by_neighbors(components, near, asked, training.n_neighbors)
             )
     # A candidate that diverges on one fold has lost.
     scores[np.isinf(scores).any(axis=1)] = 0.0
@@ -314,18 +321,33 @@ def held_out_masks(n: int, fraction: float, rng: np.random.Generator) -> list[Ma
     return masks
 
 
+def some_of(data: Examples, most: int, rng: np.random.Generator) -> Examples:
+    """Return at most so many of the examples, drawn at random, in their order."""
+    n = len(data.y)
+    return data if n <= most else data.part(np.sort(rng.choice(n, most, replace=False)))
+
+
 def _judge_by_neighbors(
     components: Vector, train: Examples, held: Examples, n_neighbors: int
 ) -> float:
-    """Return the (weighted) accuracy of nearest neighbours on held-out examples."""
-    from sklearn.neighbors import KNeighborsClassifier
+    """Return the accuracy of nearest neighbours on held-out examples.
 
-    X, y = train.rows[:_NEIGHBORS], train.y[:_NEIGHBORS]
-    queries, held_y = held.rows[:_QUERIES], held.y[:_QUERIES]
-    weight = held.weight[:_QUERIES] if len(held.weight) else None
-    model = KNeighborsClassifier(min(n_neighbors, len(y)))
-    model.fit(X @ components.T, y)
-    return float(model.score(queries @ components.T, held_y, sample_weight=weight))
+    Each neighbour votes with its weight, and each held-out example counts with its own. Of equal
+    sums of votes the first label wins.
+    """
+    from sklearn.neighbors import NearestNeighbors
+
+    finder = NearestNeighbors(n_neighbors=min(n_neighbors, len(train.y)))
+    finder.fit(train.rows @ components.T)
+    near = finder.kneighbors(held.rows @ components.T, return_distance=False)
+    labels, codes = np.unique(train.y, return_inverse=True)
+    votes = np.zeros((len(near), len(labels)))
+    asking = np.arange(len(near))
+    for column in near.T:
+        votes[asking, codes[column]] += train.weight[column] if len(train.weight) else 1.0
+    right = labels[np.argmax(votes, axis=1)] == held.y
+    # Rounded, so that the rounding errors of weights do not decide between equals.
+    return round(float(np.average(right, weights=held.weight if len(held.weight) else None)), 12)
 
 
 def _judge_by_pairs(components: Vector, held: Examples) -> float:
@@ -334,4 +356,6 @@ def _judge_by_pairs(components: Vector, held: Examples) -> float:
     similar = held.y[::2] == held.y[1::2]
     if similar.all() or not similar.any():
         return 0.5
-    return roc_auc(similar, -np.einsum("nk,nk->n", image, image))
+    # Each of the two rows has the square root of the weight of its pair.
+    weight = held.weight[::2] * held.weight[1::2] if len(held.weight) else held.weight
+    return judged_auc(np.where(similar, 1.0, -1.0), -np.einsum("nk,nk->n", image, image), weight)

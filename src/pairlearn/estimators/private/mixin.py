@@ -287,7 +287,7 @@ class PrivateMixin(Storable):
                 f"{self.n_features_in_} features as input."
             )
         lower, upper = self.bounds_
-        return np.clip(np.where(np.isnan(rows), 0.5 * (lower + upper), rows), lower, upper)
+        return np.clip(np.where(np.isnan(rows), 0.5 * lower + 0.5 * upper, rows), lower, upper)
 
     def _setting(self, n: int, d: int) -> PublicSetting:
         """Return the public setting of n examples with d features."""

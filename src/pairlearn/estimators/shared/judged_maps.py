@@ -87,6 +87,8 @@ class HeldOutMap:
                 self._total.merge(part)
             leave = parts
         self.scores = np.full((len(ridges), len(y)), np.nan)
+        # Single precision orders values of known bounds; those of the user may be beyond it.
+        kind = np.float32 if features.bounds().is_finite else np.float64
         folds = []
         for k, part in enumerate(leave):
             problem = self._without(part, leave).problem(scaled=scaled, rough=True)
@@ -107,7 +109,7 @@ class HeldOutMap:
                         exact = self._without(part, leave).problem(scaled=scaled)
                         solved.append(exact.solve(ridge, signs=signs))
                 W = np.stack(solved, 1)
-                found = score_mapped(features, rows.take(held), W, dtype=np.float32).T
+                found = score_mapped(features, rows.take(held), W, dtype=kind).T
                 for r, scores in enumerate(found, begin):
                     own = weight[held] if len(weight) else weight
                     aucs[r].append(judged_auc(y[held], scores, own))

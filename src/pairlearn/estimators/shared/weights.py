@@ -10,13 +10,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from pairlearn.folds import members_of
 from pairlearn.metrics import roc_auc
+from pairlearn.restored import LARGEST_WEIGHT
 from pairlearn.typing import Mask, Vector
 from pairlearn.validation import check_weights
 
 #: The smallest allowed largest weight: products of two weights must not underflow.
 _SMALLEST = 1e-100
-#: The largest allowed weight: sums of products of two weights must not overflow.
-_LARGEST = 1e100
 #: The digits of a weighted AUC by which settings are compared.
 _DIGITS = 12
 
@@ -50,9 +49,9 @@ def chunk_weights(sample_weight: ArrayLike | None, n: int) -> Vector:
 def _of_products(weight: Vector, name: str) -> Vector:
     """Return the weights; refuse them if their products would underflow or overflow."""
     largest = float(weight.max(initial=0.0))
-    if largest and not _SMALLEST <= largest <= _LARGEST:
+    if largest and not _SMALLEST <= largest <= LARGEST_WEIGHT:
         raise ValueError(
-            f"the largest {name} must lie between {_SMALLEST:g} and {_LARGEST:g}, got "
+            f"the largest {name} must lie between {_SMALLEST:g} and {LARGEST_WEIGHT:g}, got "
             f"{largest:g}; divide all weights by the same number."
         )
     return weight

@@ -143,7 +143,7 @@ class PublicSetting:
     @property
     def middle(self) -> Vector:
         """The middle of each feature's range."""
-        return 0.5 * (self.lower + self.upper)
+        return 0.5 * self.lower + 0.5 * self.upper
 
     @property
     def unit(self) -> Vector:
@@ -155,7 +155,7 @@ class PublicSetting:
         k = np.maximum(self.levels, 2)
         coded = np.sqrt((k + 1.0) / (3.0 * (k - 1.0)))
         share = np.where(self.levels > 0, coded, 1.0 / _RANGE_IN_DEVIATIONS)
-        unit: Vector = 0.5 * (self.upper - self.lower) * share
+        unit: Vector = (0.5 * self.upper - 0.5 * self.lower) * share
         return unit
 
     @property

@@ -20,13 +20,13 @@ import numpy as np
 
 from pairlearn.features import FeatureMap
 from pairlearn.metrics import roc_auc
-from pairlearn.restored import restored_array, restored_count, restored_number
+from pairlearn.restored import restored_array, restored_count, restored_number, restored_weights
 from pairlearn.solvers.closed_form.mapped_moments import MappedMoments, ridges_for
 from pairlearn.solvers.closed_form.memories import Directions, Memories, moments_of
 from pairlearn.solvers.closed_form.moments import ClassMoments
 from pairlearn.solvers.closed_form.recent_scores import RecentScores
 from pairlearn.typing import Mask, Vector
-from pairlearn.validation import warn_caller
+from pairlearn.validation import DivergenceError, warn_caller
 
 #: The most features whose moments a stream keeps by default: with more of them the moments cost
 #: too much beside steps of descent.
@@ -54,6 +54,10 @@ _HUGE = 1e70
 _TINY = 1e-70
 #: Larger values, in these units, are cut off.
 _CUT = 1e100
+_HIDDEN = (
+    "Some examples weigh so much more than others that rounding hides the others, and no ridge "
+    "makes up for it; give weights that differ by less than a factor of 1e8."
+)
 #: The exponent of the largest number.
 _LARGEST_EXPONENT = 1024
 #: What a stream that starts anew keeps of its past: the weight of this many examples.
@@ -272,8 +276,13 @@ class BlockStream:
             return
         ridges = ridges_for(self.features)
         problem = train.problem(scaled=self._scaled)
-        W = np.stack([problem.solve(ridge) for ridge in ridges], axis=1)
-        scores = Z @ W
+        solved: dict[float, Vector] = {}
+        for ridge in ridges:
+            with contextlib.suppress(ValueError):  # Rounding: a ridge that is too small has lost.
+                solved[ridge] = problem.solve(ridge)
+        if not solved:
+            return
+        ridges, scores = tuple(solved), Z @ np.stack(list(solved.values()), axis=1)
         # With weights it is rounded, so that their rounding errors do not decide between equals.
         given = {"sample_weight": weight} if np.ptp(weight) else {}
         aucs = [round(roc_auc(y, scores[:, k], **given), 12) for k in range(len(ridges))]
@@ -304,7 +313,12 @@ class BlockStream:
         now._scale = None
         if self._given is None and self.n > self._ridge_at and now._ridge_is_due(_SHORT):
             now._choose_ridge()
-        best, found = self._best, now._all_directions()
+        try:
+            best, found = self._best, now._all_directions()
+        except ValueError:
+            if self._given is not None:
+                raise
+            raise DivergenceError(_HIDDEN) from None
         unit = self._unit(found, best)
         coef, middle = found.weights[best] * unit, float(found.middle[best]) * unit
         ridge, auc = (now._ridge, now._ridge_auc) if self._given is None else (self._given, None)
@@ -427,9 +441,12 @@ class BlockStream:
         self.n = restored_count(state, "n")
         self._memories = Memories.from_state(state["memories"], m, self._memories.half_lives)
         self._apart = Memories.from_state(state["apart"], m, self._memories.half_lives[:1])
+        for memories in (self._memories, self._apart):
+            if memories.origin is not None:
+                _values({"origin": memories.origin}, "origin", (m,))
         if not self._bounded and self._memories.origin is not None:
-            self._low = restored_array(state, "low", (m,)).copy()
-            self._high = restored_array(state, "high", (m,)).copy()
+            self._low = _values(state, "low", (m,)).copy()
+            self._high = _values(state, "high", (m,)).copy()
         self._start = restored_count(state, "start", maximum=self.n)
         if self._filled >= self._side:
             raise ValueError("the saved block is too long.")
@@ -441,15 +458,15 @@ class BlockStream:
         self._scale = None if state["scale"] is None else restored_array(state, "scale", (m,))
         filled = self._filled
         now = slice(filled)
-        self._Z[now] = restored_array(state, "Z", (filled, m))
+        self._Z[now] = _values(state, "Z", (filled, m))
         self._y[now] = _signs(restored_array(state, "y", (filled,)))
-        self._w[now] = restored_array(state, "weight", (filled,))
+        self._w[now] = restored_weights(state, "weight", filled)
         self._scores[now] = restored_array(state, "scores", (filled, K))
         held = state["held"]
         y = _signs(restored_array(held, "y", (None,)))
         if len(y) > HELD:
             raise ValueError(f"more than {HELD} held-out examples are saved.")
-        kept = restored_array(held, "Z", (len(y), m)), y, restored_array(held, "weight", (len(y),))
+        kept = _values(held, "Z", (len(y), m)), y, restored_weights(held, "weight", len(y))
         self._held = [kept] if len(y) else []
         self._recent.restore(state["recent"])
         found = state["directions"]
@@ -470,6 +487,14 @@ class BlockStream:
 def _side_for(n_features: int) -> int:
     """Return the rows of a block, a power of two."""
     return 1 << (max(_BLOCK, _ROWS_PER_FEATURE * n_features) - 1).bit_length()
+
+
+def _values(state: Mapping[str, Any], name: str, shape: tuple[int, ...]) -> Vector:
+    """Return saved values of mapped rows, which `_in_units` has cut off."""
+    found = restored_array(state, name, shape)
+    if np.abs(found).max(initial=0.0) > _CUT:
+        raise ValueError(f"the saved {name} has values beyond {_CUT:g}.")
+    return found
 
 
 def _signs(y: Vector) -> Vector:

@@ -28,6 +28,8 @@ _FORGOTTEN = 1e-6
 #: For so few features compiled loops are faster than BLAS and LAPACK.
 _SMALL = 48
 _TOO_SMALL = "The ridge {:g} is too small for the rounding of the moments; use a larger one."
+#: What sums may exceed their bound by: a share for rounding, and what is left of underflow.
+_ROUNDING, _TINY = 1e-6, 1e-140
 #: A memory with fewer examples of a class than this says nothing of its own.
 _LEAST = 2.0
 #: The shortest half-life of a stream that chooses: this many examples, or this many a feature.
@@ -210,11 +212,27 @@ class Memories:
         made.counts = restored_array(state, "counts", made.counts.shape).copy()
         if (made.counts < 0.0).any() or (made.sums[:, :, 0, 0] < 0.0).any():
             raise ValueError("the saved counts are negative.")
+        if not _are_of_rows(made.sums):
+            raise ValueError("the saved sums are not those of any rows.")
         if state["origin"] is not None:
             made.origin = restored_array(state, "origin", (n_features,)).copy()
         elif made.counts.any():
             raise ValueError("the saved moments have no origin.")
         return made
+
+
+def _are_of_rows(sums: Vector) -> bool:
+    """Tell whether sums of z z' obey |S_ij| <= sqrt(S_ii S_jj), as those of rows do (Cauchy).
+
+    Then products of two means do not overflow: count |m_i m_j| is at most that root, too.
+    """
+    diagonal = np.diagonal(sums, axis1=-2, axis2=-1)
+    if (diagonal < 0.0).any() or not np.isfinite(sums).all():
+        return False
+    root = np.sqrt(diagonal)
+    most = root[..., :, np.newaxis] * root[..., np.newaxis, :]
+    # Squares of tiny values vanish while their products with others do not.
+    return bool((np.abs(sums) <= (1.0 + _ROUNDING) * most + _TINY).all())
 
 
 def _add_products(

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from pairlearn.pairings import OnlineSource, Pairing, Plan, PreviousExample, SlotPlan
 from pairlearn.pairings.queries import GroupedSource
 from pairlearn.pairings.sound import check_keep, check_plan, is_own
-from pairlearn.restored import check_sane, restored_array, restored_count
+from pairlearn.restored import check_sane, restored_array, restored_count, restored_weights
 from pairlearn.solvers.block_sizes import BLOCK
 from pairlearn.solvers.descent.descent import Descent, PairPlan, Turn
 from pairlearn.solvers.rows import DenseRows, Rows, as_rows
@@ -360,9 +360,7 @@ class Stream:
         """Return the remembered examples of a state, their labels and their weights."""
         buffer, d = state["buffer"], self._descent.n_features
         y = restored_array(state, "buffer_y", (None,))
-        weight = restored_array(state, "buffer_weight", (None,))
-        if len(weight) not in (0, len(y)) or (weight < 0).any():
-            raise ValueError(f"the saved weights are not one for each of {len(y)} examples.")
+        weight = restored_weights(state, "buffer_weight", len(y), optional=True)
         if buffer is None and not len(y):
             return None, y, weight
         if not isinstance(buffer, Rows) or buffer.shape != (len(y), d):

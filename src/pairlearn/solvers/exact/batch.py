@@ -7,6 +7,9 @@ are exact. For the squared and smoothed hinge they cost O(n log n), by sorting t
 
 The square loss has a closed form. Its matrix also preconditions L-BFGS for the other losses: a few
 iterations suffice in the coordinates in which that matrix is the identity.
+
+With fewer rows than features the minimiser lies in the span of the rows, and the search takes place
+there: the scores, and so the risk, see nothing else of w.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ from pairlearn.losses import LOSSES, PairLoss, SquaredHinge
 from pairlearn.metrics import pair_risk, pair_risk_gradient
 from pairlearn.solvers.closed_form.moments import ClassMoments
 from pairlearn.solvers.exact.newton import SquaredHingeNewton
+from pairlearn.solvers.exact.span import Span
 from pairlearn.solvers.rows import CsrRows, DenseRows, Rows
 from pairlearn.solvers.solution import Solution, Trace
 from pairlearn.solvers.support import check_parts
@@ -149,6 +153,9 @@ class PairObjective:
     The loss is smooth and convex. Labels are -1 and +1, both present.
     """
 
+    #: Where the ridge pulls to, zero if there is none.
+    anchor: Vector | None = None
+
     def __init__(self, rows: Rows, y: Vector, loss: PairLoss, weight: Vector | None = None) -> None:
         self._rows, self._y, self._loss, self._weight = rows, y, loss, weight
 
@@ -175,6 +182,16 @@ class PairObjective:
     def _mean(self) -> ScoreLoss:
         return pair_mean(self._loss, self._y > 0, self._weight)
 
+    @cached_property
+    def _in_span(self) -> tuple[Span, PairObjective] | None:
+        """The span of few wide rows, and the objective in it."""
+        span = Span.of(self._rows)
+        return None if span is None else (span, self._within(span))
+
+    def _within(self, span: Span) -> PairObjective:
+        """Return this objective as one of the coordinates of a span."""
+        return PairObjective(span.rows, self._y, self._loss, self._weight)
+
     def minimise(
         self,
         ridge: float,
@@ -188,13 +205,19 @@ class PairObjective:
         The search starts at the minimiser for the square loss by default. It stops when an
         iteration lowers the objective by less than the share `tolerance`.
         """
+        settings: Any = {"tolerance": tolerance, "max_iterations": max_iterations}
         if self._loss.by_moments:
             assert self._moments is not None
             return self._moments.solve(ridge=ridge, margin=self._loss.parameter), 1
+        if self._in_span is not None:
+            span, inner = self._in_span
+            v_start = None if w_start is None else span.inside(w_start)
+            v, n_evaluations = inner.minimise(ridge, v_start, **settings)
+            # What is orthogonal to the rows is for the ridge alone to say, or stays as it was.
+            beyond = self.anchor if ridge > 0.0 else w_start
+            return span.to_w(v) + (0.0 if beyond is None else span.outside(beyond)), n_evaluations
         if self._newton is not None:
-            w, n_evaluations = self._newton.minimise(
-                ridge, w_start, tolerance=tolerance, max_iterations=max_iterations
-            )
+            w, n_evaluations = self._newton.minimise(ridge, w_start, **settings)
             stopped = n_evaluations == max_iterations
         else:
             w, n_evaluations, stopped = self._descend(ridge, w_start, tolerance, max_iterations)

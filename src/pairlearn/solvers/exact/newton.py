@@ -79,6 +79,8 @@ class SquaredHingeNewton:
         value += ridge * float(w @ w)
         for iteration in range(max_iterations):
             gradient = slopes[0] @ self._P + slopes[1] @ self._N + 2.0 * ridge * w
+            if not gradient.any():
+                return w, iteration
             hessian = self._hessian(*ranks)
             trace = float(np.trace(hessian))
             if not math.isfinite(trace):

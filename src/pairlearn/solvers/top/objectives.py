@@ -57,6 +57,7 @@ from pairlearn.losses import PairLoss
 from pairlearn.metrics import AveragePrecision, Metric, PartialAUC
 from pairlearn.register import Part, Register
 from pairlearn.solvers.exact.batch import PairObjective, ScoreLoss
+from pairlearn.solvers.exact.span import Span
 from pairlearn.solvers.rows import Rows
 from pairlearn.typing import Mask, Vector
 from pairlearn.validation import AssumptionWarning, check_positive, warn_caller
@@ -397,6 +398,11 @@ class TopObjective(PairObjective):
         self._objective = objective
         self._pairs = PairObjective(rows, y, loss, weight)
         self.anchor = None if anchor is None else self._sharpened(anchor)
+
+    def _within(self, span: Span) -> TopObjective:
+        inner = TopObjective(span.rows, self._y, self._loss, self._weight, self._objective)
+        inner.anchor = None if self.anchor is None else span.inside(self.anchor)
+        return inner
 
     @cached_property
     def _newton(self) -> None:

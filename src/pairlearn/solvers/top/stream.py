@@ -32,7 +32,7 @@ from typing import Any
 import numpy as np
 
 from pairlearn.losses import PairLoss
-from pairlearn.restored import restored_array, restored_count, restored_number
+from pairlearn.restored import restored_array, restored_count, restored_number, restored_weights
 from pairlearn.solvers.rows import CsrRows, Rows
 from pairlearn.solvers.solution import Solution, Trace
 from pairlearn.solvers.top.objectives import SHARPNESS, Objective, Push
@@ -307,7 +307,7 @@ class _Kept:
         n = len(kept.positive)
         if n > most:
             raise ValueError(f"the saved stream keeps {n} examples, it can keep {most}.")
-        kept.weight = restored_array(state, "weight", (n,))
+        kept.weight = restored_weights(state, "weight", n)
         if "X" in state:
             kept.X = restored_array(state, "X", (n, d))
         elif "data" in state:

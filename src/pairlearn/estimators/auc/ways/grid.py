@@ -17,7 +17,13 @@ from pairlearn.estimators.shared.weights import judged_auc
 from pairlearn.metrics.auc import doubled_wins
 from pairlearn.pairings import Pairing, PreviousExample
 from pairlearn.problem import Problem
-from pairlearn.restored import check_sane, restored_array, restored_count, restored_number
+from pairlearn.restored import (
+    check_sane,
+    restored_array,
+    restored_count,
+    restored_number,
+    restored_weights,
+)
 from pairlearn.schedules import Schedule
 from pairlearn.solvers.descent.pairwise_sgd import PairwiseSGD
 from pairlearn.solvers.descent.stream import Stream
@@ -243,7 +249,7 @@ class OnlineGrid:
         scores = restored_array(state, "scores", (k, None))
         n = min(scores.shape[1], WINDOW)
         positive = restored_array(state, "positive", (n,), ("bool",))
-        weight = restored_array(state, "weight", (n,))
+        weight = restored_weights(state, "weight", n)
         restored_array(state, "scores", (k, n))
         pairs = restored_number(state, "pairs", low=0.0, high=_LARGEST)
         best = restored_count(state, "best", maximum=k - 1)
@@ -253,7 +259,6 @@ class OnlineGrid:
         with np.errstate(over="ignore", invalid="ignore"):
             check_sane("score of the origin", self._averages @ origin)
         check_sane("score", scores)
-        check_sane("weight", weight)
         self._progress, self._pairs = progress.copy(), pairs
         self._latest = LatestScores(scores, positive, weight)
         self._best, self._origin = best, origin

@@ -16,7 +16,7 @@ import numpy as np
 
 from pairlearn.features import FeatureMap
 from pairlearn.features.restore import restored_map
-from pairlearn.restored import restored_array, restored_count
+from pairlearn.restored import restored_array, restored_count, restored_weights
 from pairlearn.solvers.closed_form.block_stream import BlockStream, MomentModel, next_double
 from pairlearn.solvers.closed_form.mapped_moments import BLOCK, block_of, score_mapped
 from pairlearn.solvers.rows import CsrRows, DenseRows, Rows
@@ -202,7 +202,7 @@ class _Kept:
         kept.y = restored_array(state, "y", (None,))
         if kept.n >= FIRST or not (np.abs(kept.y) == 1.0).all():
             raise ValueError("the saved labels are not -1 and 1.")
-        kept.weight = restored_array(state, "weight", (kept.n,))
+        kept.weight = restored_weights(state, "weight", kept.n)
         rows = state["rows"]
         if kept.n:
             if not isinstance(rows, Rows) or rows.shape != (kept.n, n_features):
