@@ -9,6 +9,8 @@ back, so everything is float64.
 import triton
 import triton.language as tl
 
+from pairlearn.gpu.bounds import bound
+
 
 # One compilation serves all sizes of one width.
 @triton.jit(do_not_specialize=["n_models", "d", "stride", "stride_shares"])
@@ -50,7 +52,7 @@ def descend_spauc(
     mean_negative = tl.zeros((BD,), tl.float64)
     n_positive = 0.0
     n_negative = 0.0
-    for t in range(0, count):
+    for t in range(0, bound(count)):
         next_x = tl.load(X + i * d + columns, mask=inside, other=0.0)
         next_positive = tl.load(POSITIVE + i)
         i = tl.load(PATH + base + t + 2).to(tl.int64)

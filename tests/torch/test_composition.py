@@ -26,7 +26,7 @@ def test_parameters_reach_inside(make):
     )
     copy = clone(model).set_params(network__dropout=0.0, solver__patience=2)
     assert (copy.network, copy.solver) == (MLP((8,)), Adam(max_epochs=3, patience=2))
-    assert (model.network.dropout, model.solver.patience) == (0.5, 15)
+    assert (model.network.dropout, model.solver.patience) == (0.5, None)
     # A name stands for the object with its defaults.
     named = make().set_params(network__hidden=[4], solver__max_epochs=1)
     assert (named.network, named.solver) == (MLP((4,)), Adam(max_epochs=1))

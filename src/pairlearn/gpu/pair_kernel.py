@@ -15,6 +15,8 @@ of a launch its sums are added to totals in float64, so that no float32 sum is l
 import triton
 import triton.language as tl
 
+from pairlearn.gpu.bounds import bound
+
 #: Numbers of the losses.
 HINGE, SQUARED_HINGE, SQUARE, LOGISTIC = 0, 1, 2, 3
 
@@ -69,9 +71,9 @@ def descend_pairs(
     kept = exists[:, None] & inside[None, :]
     w = tl.load(W + here, mask=kept, other=0.0)
     sums = tl.zeros((BK, BD), tl.float32)
-    for first in range(begin, last, CHUNK):
+    for first in range(bound(begin), bound(last), CHUNK):
         norm = tl.sum(w * w, 1)
-        for t in range(first, tl.minimum(first + CHUNK, last)):
+        for t in range(first, bound(tl.minimum(first + CHUNK, last))):
             next_x = tl.load(X + i * d + columns, mask=inside, other=0.0)
             next_z = tl.load(X + j * d + columns, mask=inside, other=0.0)
             i = tl.load(FIRST + base + t + 2).to(tl.int64)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from pairlearn.torch.margins import Both, MarginLoss, as_margin_loss, pair_total
 from pairlearn.torch.memory import Memory, ScoreMemory
@@ -127,6 +127,11 @@ class AUCLoss(PairwiseLoss):
         pair = weights[1:] * weights[:-1]
         return [((pair[opposite] * losses).sum(), self.divisor(pair.sum(), len(now)))]
 
+    def between(self, high: Tensor, low: Tensor, weights: Both = None) -> Tensor:
+        """Return the mean over all pairs of these positives and these negatives."""
+        total, count = self._opposite(high, low, weights)
+        return total / count
+
     def _opposite(self, high: Tensor, low: Tensor, weights: Both = None) -> tuple[Tensor, float]:
         count = len(high) * len(low)
         if not count:
@@ -146,6 +151,29 @@ class AUCLoss(PairwiseLoss):
     def extra_repr(self) -> str:
         """Return what `print` shows."""
         return f"loss={self._name or self._function!r}, {super().extra_repr()}"
+
+
+class SortedAUCLoss(nn.Module):  # type: ignore[misc]
+    """An `AUCLoss` over all pairs of batches whose first `n_positive` examples are the positives.
+
+    It looks at no value, and so a CUDA device can record a step with it. Whoever trains looks for
+    losses that are no numbers.
+    """
+
+    def __init__(self, loss: AUCLoss, n_positive: int) -> None:
+        super().__init__()
+        self.loss, self.n_positive = loss, n_positive
+        # Its divisor is then a number of pairs, which is known ahead.
+        loss.relative_weights = True
+
+    def forward(
+        self, scores: Tensor, labels: Tensor, sample_weight: Tensor | None = None
+    ) -> Tensor:
+        """Return the loss of a batch; weights have mean 1 over the data."""
+        scores, _ = check_batch("scores", scores, labels)
+        k, weights = self.n_positive, sample_weight
+        pair = None if weights is None else (weights[:k], weights[k:])
+        return self.loss.between(scores[:k], scores[k:], pair)
 
 
 class PartialAUCLoss(AUCLoss):

@@ -6,7 +6,7 @@ from __future__ import annotations
 import copy
 import functools
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from typing import Any, ClassVar, Concatenate, ParamSpec, Self, TypeVar
@@ -34,7 +34,7 @@ from pairlearn.torch.networks import (
 )
 from pairlearn.torch.standardise import Standardiser
 from pairlearn.torch.table import Table
-from pairlearn.torch.training import Adam, Batch, History, Learner, train
+from pairlearn.torch.training import Adam, Course, History, Learner, Plan, train
 from pairlearn.typing import Vector
 from pairlearn.validation import check_fraction, check_generator
 
@@ -48,8 +48,6 @@ _GIVEN: ContextVar[Any] = ContextVar("given network", default=None)
 _STREAM_HORIZON = 100
 #: How scikit-learn checks examples.
 RULES: Mapping[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
-#: An epoch has at least this many batches, so with few examples it is several passes.
-LEAST_BATCHES = 16
 
 
 def all_or_nothing(
@@ -133,7 +131,11 @@ class NeuralEstimator(Storable):
     def _check_training(self) -> None:
         self._adam  # noqa: B018 - it checks
         as_network(self.network)
-        check_fraction("validation_fraction", self.validation_fraction)
+        self._held_share(2)
+
+    def _held_share(self, n: int) -> float:
+        """Return the share of n examples that is held out."""
+        return check_fraction("validation_fraction", self.validation_fraction)
 
     def _remembered(self, usual: int) -> int | None:
         """Return the size of the memory for ``pairing="memory"``; else None, if it is the usual."""
@@ -146,71 +148,77 @@ class NeuralEstimator(Storable):
             )
         return memory if pairing == "memory" else None
 
-    def _learner(self, seed: int, n_outputs: int, loss: Any, device: Any, horizon: int) -> Learner:
+    def _learner(
+        self, seed: int, n_outputs: int, loss: Any, device: Any, plan: Plan | None = None
+    ) -> Learner:
+        """Return a learner with a new network; with a plan for `fit`, without one for a stream."""
         with own_randomness(seed, device):
             network = make_network(self.network, self.n_features_in_, n_outputs)
-        return self._going_on(network.float(), loss, device, horizon)
+        return self._going_on(network.float(), loss, device, plan)
 
-    def _going_on(self, network: Any, loss: Any, device: Any, horizon: int) -> Learner:
+    def _going_on(self, network: Any, loss: Any, device: Any, plan: Plan | None = None) -> Learner:
         """Return a learner that starts from a network."""
         loss.relative_weights = True
-        return Learner(network.to(device), loss.to(device), self._adam, horizon=horizon)
+        return Learner(
+            network.to(device), loss.to(device), self._adam, plan=plan, horizon=_STREAM_HORIZON
+        )
 
     def _train(
         self,
-        learner: Learner,
-        order: Callable[[], Iterable[NDArray[np.int64]]],
-        judge: Callable[[Vector], float],
+        courses: Sequence[Course],
+        plan: Plan,
+        judge: Callable[[int, Vector], float],
         table: Table,
-        held: NDArray[np.int64],
+        held: Sequence[NDArray[np.int64]],
         *,
         metric: str,
         seed: int,
-        label: str = "network",
-    ) -> tuple[Any, History]:
-        """Train a network on the batches of rows that each call of `order` yields.
+        chooses: bool = True,
+    ) -> tuple[list[Any], list[History]]:
+        """Train networks side by side.
 
-        `judge` hears what the network says of the rows `held` of the table, if there are some.
+        `judge` hears the number of a network and what it says of the rows of the table that are
+        held out from it, if there are some.
         """
+        places = [torch.from_numpy(rows).to(table.device) for rows in held]
 
-        def batches() -> Iterator[Batch]:
-            count = 0
-            while count < LEAST_BATCHES:
-                for index in order():
-                    yield table.batch(index)
-                    count += 1
-
-        def judged(network: Any) -> float:
+        def judged(k: int, network: Any) -> float:
             network.eval()
             with torch.no_grad():
-                told = [network(rows).reshape(len(rows), -1) for rows in table.blocks(held)]
-            return judge(torch.cat(told).double().cpu().numpy())
+                told = [network(rows).reshape(len(rows), -1) for rows in table.blocks(places[k])]
+            return judge(k, torch.cat(told).double().cpu().numpy())
 
         with ExitStack() as stack:
             stack.enter_context(own_randomness(seed, table.device))
             bar = None
             if self.verbose:
-                title = f"{label} on {table.device}"
-                most = learner.solver.max_epochs
-                bar = Progress(most, label=title, unit="epochs", asked_for=True)
+                title = f"{len(courses)} network{'s' * (len(courses) > 1)} on {table.device}"
+                bar = Progress(plan.n_epochs, label=title, unit="epochs", asked_for=True)
                 stack.enter_context(bar)
 
-            def told(epoch: int, history: History) -> None:
+            def told(epoch: int, histories: Sequence[History]) -> None:
                 if bar is not None:
-                    note = f"loss {history.losses[-1]:.4g}"
-                    if history.held_out:
-                        note += f", held-out {metric} {max(history.held_out):.4f}"
+                    note = f"loss {np.mean([each.losses[-1] for each in histories]):.4g}"
+                    if histories[0].held_out:
+                        best = np.mean([each.held_out[each.best_epoch - 1] for each in histories])
+                        note += f", held-out {metric} {best:.4f}"
                     bar.update(epoch, note=note)
 
-            network, history = train(
-                learner, batches, judge=judged if len(held) else None, told=told
+            networks, histories = train(
+                courses,
+                n_epochs=plan.n_epochs,
+                patience=self._adam.patience,
+                judge=judged if held and all(map(len, held)) else None,
+                chooses=chooses,
+                told=told,
             )
-        return network.cpu().eval(), history
+        return [network.cpu().eval() for network in networks], histories
 
     def _adopt(self, network: Any, history: History, table: Table) -> None:
         """Become the model of one network that was trained on a table."""
         self.history_ = [history]
-        self.held_out_ = max(history.held_out) if history.held_out else None
+        found = history.held_out
+        self.held_out_ = found[history.best_epoch - 1] if found else None
         self.device_, self.n_examples_ = str(table.device), len(table)
         self._learners = None
         publish(self, networks_=(network,), scaler_=table.scaler)
@@ -244,9 +252,9 @@ class NeuralEstimator(Storable):
             return copy.deepcopy(running)
         if not model:
             seed = int(check_generator(self.random_state).integers(2**31))
-            return [self._learner(seed, n_outputs, loss, device, _STREAM_HORIZON)]
+            return [self._learner(seed, n_outputs, loss, device)]
         return [
-            self._going_on(copy.deepcopy(network), copy.deepcopy(loss), device, _STREAM_HORIZON)
+            self._going_on(copy.deepcopy(network), copy.deepcopy(loss), device)
             for network in model["networks_"]
         ]
 

@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
@@ -39,20 +40,30 @@ from pairlearn.models.record import ModelFileError, ModelRecord
 from pairlearn.models.registry import ArraySpec
 from pairlearn.solvers.rows import is_sparse
 from pairlearn.solvers.turns import one_at_a_time
-from pairlearn.torch.auc import AUCLoss
-from pairlearn.torch.base import LEAST_BATCHES, RULES, NeuralEstimator, all_or_nothing
+from pairlearn.torch.auc import MEMORY_SIZE, AUCLoss, SortedAUCLoss
+from pairlearn.torch.base import RULES, NeuralEstimator, all_or_nothing
 from pairlearn.torch.devices import as_device
 from pairlearn.torch.margins import MarginLoss
 from pairlearn.torch.networks import outputs
 from pairlearn.torch.sampler import BalancedSampler
 from pairlearn.torch.table import Table
-from pairlearn.torch.training import History
+from pairlearn.torch.training import Course, Plan
 from pairlearn.typing import Mask, Vector
 from pairlearn.validation import check_fraction, check_generator
 
 #: Scores with their labels and weights.
 Window = tuple[Vector, Mask, Vector]
 
+#: Examples of a batch, unless their number is given.
+_BATCH = 512
+#: validation_fraction="auto" holds out the first share, and the second from this many examples on.
+_HELD, _HELD_OF_MANY, _MANY = 0.2, 0.05, 20_000
+#: From this many examples of the rarer class on some are held out.
+_HELD_FROM = 4
+#: The epoch is chosen by held-out examples from this many of each class on, over all networks.
+_CHOOSES_FROM = 10
+#: Else an example of the rarer class is worth so many, in the number of steps.
+_BEARS = 20
 #: Threshold and calibration of a stream come from this many of the latest scores.
 _WINDOW = 4096
 
@@ -61,23 +72,26 @@ class NeuralAUCClassifier(NeuralEstimator, ScoreDecisions, ClassifierMixin, Base
     r"""Classifier that maximises the area under the ROC curve by small networks.
 
     Minimises the mean over opposite pairs of a loss of s(x) - s(x'), the score s being a network,
-    on balanced batches and, by default, with a memory of the last scores of each class. Training
-    ends when the AUC on held-out examples stops rising. Several networks, each with another
-    part of the data held out, are averaged where data are few.
+    over all pairs of batches with a share of positives. Steps fall along half a cosine, and the
+    average of the last iterates predicts. Several networks, each with another part of the data
+    held out, are trained side by side and averaged where data are few. Kept is the epoch at which
+    the mean of their AUC on held-out examples is the best.
 
     Parameters
     ----------
-    loss : str or callable, default="logistic"
-        "logistic", "squared_hinge", "hinge", "square", or a function of margins: see `AUCLoss`.
+    loss : str or callable, default="squared_hinge"
+        "squared_hinge", "hinge", "logistic", "square", or a function of margins: see `AUCLoss`.
     network : "mlp", MLP, Module or callable, default="mlp"
         An `MLP` with its widths and dropout; your own module from standardised features to one
         score, which is copied with its weights; or a function that makes a module for a number of
         features.
-    pairing : {"memory", "batch", "previous"}, default="memory"
-        Who meets whom, see `PairwiseLoss`.
+    pairing : {"auto", "batch", "memory", "previous"}, default="auto"
+        Who meets whom, see `PairwiseLoss`. "auto" is "batch" in `fit`, where each batch has both
+        classes, and "memory" in `partial_fit`, where it need not. A GPU records the step of "batch"
+        and replays it, which is ten times as fast; those of others are started kernel by kernel.
     memory : int, default=256
         Scores of each class that are remembered, with ``pairing="memory"``.
-    share : float, default=0.5
+    share : float, default=0.25
         Share of positives in each batch.
     solver : "adam" or Adam, default="adam"
         Learning rate, weight decay, batches, epochs, patience and the number of networks.
@@ -87,16 +101,19 @@ class NeuralAUCClassifier(NeuralEstimator, ScoreDecisions, ClassifierMixin, Base
         Weights of the classes, multiplied with `sample_weight`. As in `AUCClassifier` they move
         threshold and probabilities and not the order of the scores. "balanced" needs all labels,
         so `partial_fit` takes a dict.
-    validation_fraction : float, default=0.2
+    validation_fraction : float or "auto", default="auto"
         Share of the examples that each network does not see, for early stopping, threshold and
-        calibration. With fewer than 4 examples of a class none are held out.
+        calibration. "auto" is a fifth, and a twentieth from 20,000 examples on, where one network
+        is trained and what it does not see is lost. With fewer than 4 examples of a class none are
+        held out. With fewer than 10 of a class held out, over all networks, the last epoch is kept,
+        and there are as many steps as for 20 examples of each one of the rarer class.
     device : str, default="auto"
         "cpu", "cuda", "cuda:1"; "auto" takes the GPU if there is one and else the CPU, `device_`
         says which.
     random_state : int, RandomState, Generator or None, default=None
         Source of initial weights, folds and batches.
     verbose : int, default=0
-        1 shows a progress bar on stderr for each network.
+        1 shows a progress bar on stderr.
 
     Attributes
     ----------
@@ -122,9 +139,10 @@ class NeuralAUCClassifier(NeuralEstimator, ScoreDecisions, ClassifierMixin, Base
     -----
     `partial_fit` takes the examples of a chunk in their order, in batches, once; scales of features
     are those of all examples so far. On a CPU a fit is the same to the last bit for a given
-    `random_state` and number of threads. Sparse rows are made dense a batch at a time; they are
-    standardised as dense ones are, so that the model is the same up to rounding. A `fit` or
-    `partial_fit` that fails, or is interrupted, leaves the model as it was.
+    `random_state` and number of threads. A dense table is moved to the device once. Sparse rows
+    are made dense a batch at a time; they are standardised as dense ones are, so that the model is
+    the same up to rounding. A `fit` or `partial_fit` that fails, or is interrupted, leaves the
+    model as it was.
 
     Examples
     --------
@@ -145,16 +163,16 @@ class NeuralAUCClassifier(NeuralEstimator, ScoreDecisions, ClassifierMixin, Base
 
     def __init__(
         self,
-        loss: str | MarginLoss = "logistic",
+        loss: str | MarginLoss = "squared_hinge",
         *,
         network: Any = "mlp",
-        pairing: str = "memory",
-        memory: int = 256,
-        share: float = 0.5,
+        pairing: str = "auto",
+        memory: int = MEMORY_SIZE,
+        share: float = 0.25,
         solver: str | Solver = "adam",
         decision: float | str | DecisionRule = "balanced_accuracy",
         class_weight: dict[Any, float] | str | None = None,
-        validation_fraction: float = 0.2,
+        validation_fraction: float | str = "auto",
         device: Any = "auto",
         random_state: Any = None,
         verbose: int = 0,
@@ -206,31 +224,47 @@ class NeuralAUCClassifier(NeuralEstimator, ScoreDecisions, ClassifierMixin, Base
         rng = check_generator(self.random_state)
         table = self._table(X, (positive,), weight, counts=counts)
         rarer = int(min(positive.sum(), (~positive).sum()))
-        n_folds = n_folds_of(self.validation_fraction, rarer // 2)
+        # Networks take turns with the folds, so that few examples of a class serve them all.
+        share = self._held_share(len(labels))
+        n_folds = n_folds_of(share, rarer) if rarer >= _HELD_FROM else 1
         groups = members_of(positive) if n_folds > 1 else []
         fold = deal(groups, len(labels), rng, n_folds=n_folds, onward=True)
         count = self._adam.networks_for(len(labels))
+        seeds = [int(rng.integers(2**31)) for _ in range(count)]
+        everything = np.arange(len(labels))
+        held = [everything[fold == k % n_folds] for k in range(count)] if n_folds > 1 else []
+        seen = [everything[fold != k % n_folds] for k in range(count)] if n_folds > 1 else []
+        seen, judged = seen or [everything] * count, held or [everything] * count
+        chooses = _can_choose(positive, held)
+        n = min(map(len, seen))
+        # Where no epoch is chosen, as many steps as the rarer class can bear.
+        plan = self._adam.plan(n, usual=_BATCH, worth=n if chooses else min(n, _BEARS * rarer))
+        networks, self.history_ = self._train(
+            [
+                self._course(table, positive, rows, plan, seed)
+                for rows, seed in zip(seen, seeds, strict=True)
+            ],
+            plan,
+            lambda k, found: _auc(positive[held[k]], found[:, 0], weight, held[k]),
+            table,
+            held,
+            metric="AUC",
+            seed=seeds[0],
+            chooses=chooses,
+        )
         own = weight if len(weight) else np.ones(len(labels))
-        networks, history, aucs, offsets = [], [], [], []
+        aucs, offsets = [], []
         window: list[Window] = []
-        for k in range(count):
-            held = np.flatnonzero(fold == k % n_folds)
-            seen = np.flatnonzero(fold != k % n_folds) if len(held) else np.arange(len(labels))
-            seed, label = int(rng.integers(2**31)), f"network {k + 1} of {count}"
-            network, told = self._fit_one(table, positive, weight, seen, held, seed, label)
-            networks.append(network)
-            history.append(told)
-            judged = held if len(held) else seen
-            scores = outputs((network,), X[judged], table.scaler, table.device)[:, 0]
-            where, weighs = positive[judged], own[judged]
+        for network, rows in zip(networks, judged, strict=True):
+            scores = outputs((network,), X[rows], table.scaler, table.device)[:, 0]
+            where, weighs = positive[rows], own[rows]
             # Pairs fix a score up to a constant: each network's is put between its classes.
             means = [np.average(scores[kind], weights=weighs[kind]) for kind in (where, ~where)]
             offsets.append(0.5 * float(sum(means)))
             window.append((scores - offsets[-1], where, weighs))
-            if len(held):
-                aucs.append(_auc(where, scores, weight, judged))
+            if held:
+                aucs.append(_auc(where, scores, weight, rows))
         self.held_out_ = float(np.mean(aucs)) if aucs else None
-        self.history_ = history
         self.device_, self.n_outputs_, self.n_examples_ = str(table.device), 1, len(labels)
         self.data_fingerprint_: str | None = data_fingerprint(
             X if is_sparse(X) else np.ascontiguousarray(X), positive.astype(np.int8)
@@ -250,30 +284,23 @@ class NeuralAUCClassifier(NeuralEstimator, ScoreDecisions, ClassifierMixin, Base
         self._decided(self._fitted())
         return self
 
-    def _fit_one(
-        self,
-        table: Table,
-        positive: Mask,
-        weight: Vector,
-        seen: NDArray[np.int64],
-        held: NDArray[np.int64],
-        seed: int,
-        label: str,
-    ) -> tuple[Any, History]:
-        """Return one trained network and its history."""
-        size = min(self._adam.batch_of(len(seen)), len(seen))
-        sampler = BalancedSampler(positive[seen], size, share=self.share, seed=seed)
-        horizon = max(len(sampler), LEAST_BATCHES)
-        return self._train(
-            self._learner(seed, 1, self._loss(), table.device, horizon),
-            lambda: (seen[batch] for batch in sampler),
-            lambda found: _auc(positive[held], found[:, 0], weight, held),
-            table,
-            held,
-            label=label,
-            metric="AUC",
-            seed=seed,
-        )
+    def _course(
+        self, table: Table, positive: Mask, seen: NDArray[np.int64], plan: Plan, seed: int
+    ) -> Course:
+        """Return a new network and its balanced batches of the rows that it sees."""
+        sampler = BalancedSampler(positive[seen], plan.batch_size, share=self.share, seed=seed)
+        rows, loss = torch.from_numpy(seen), self._loss(stream=False)
+        if loss.pairing == "batch":
+            # All batches look the same: positives first.
+            alike = SortedAUCLoss(loss, sampler.n_positive)
+            learner = self._learner(seed, 1, alike, table.device, plan)
+            return Course(learner, table, lambda: rows[sampler.deal(plan.n_batches)])
+
+        def order() -> Iterator[NDArray[np.int64]]:
+            for _ in range(plan.n_passes):
+                yield from (seen[batch] for batch in sampler)
+
+        return Course(self._learner(seed, 1, loss, table.device, plan), table, order)
 
     @one_at_a_time
     @all_or_nothing
@@ -324,7 +351,7 @@ class NeuralAUCClassifier(NeuralEstimator, ScoreDecisions, ClassifierMixin, Base
         X, labels, weight, counts = _present(X, labels, weight, counts)
         positive = labels == known[1]
         model = {} if first else self._fitted()
-        learners = self._stream_learners(model, 1, self._loss(), as_device(self.device))
+        learners = self._stream_learners(model, 1, self._loss(stream=True), as_device(self.device))
         nothing = (np.empty(0), np.empty(0, dtype=bool), np.empty(0))
         window: Window = self.__dict__.get("_window", nothing)
         own = weight if len(weight) else np.ones(len(labels))
@@ -350,11 +377,26 @@ class NeuralAUCClassifier(NeuralEstimator, ScoreDecisions, ClassifierMixin, Base
     def _check_parameters(self) -> None:
         self._check_training()
         as_rule(self.decision)
-        self._loss()
+        self._loss(stream=True)
         check_fraction("share", self.share)
 
-    def _loss(self) -> AUCLoss:
-        return AUCLoss(self.loss, pairing=self.pairing, memory=self._remembered(256))
+    def _held_share(self, n: int) -> float:
+        if self.validation_fraction == "auto":
+            return _HELD if n < _MANY else _HELD_OF_MANY
+        if isinstance(self.validation_fraction, str):
+            raise ValueError(
+                'validation_fraction must be "auto" or a number between 0 and 1, got '
+                f"{self.validation_fraction!r}."
+            )
+        return super()._held_share(n)
+
+    def _loss(self, *, stream: bool) -> AUCLoss:
+        """Return the loss of stored examples, or of a stream."""
+        memory = self._remembered(MEMORY_SIZE)
+        pairing = self.pairing
+        if pairing == "auto":
+            pairing, memory = ("memory", MEMORY_SIZE) if stream else ("batch", None)
+        return AUCLoss(self.loss, pairing=pairing, memory=memory)
 
     def _published(self) -> Mapping[str, Any]:
         return self._fitted()
@@ -395,6 +437,13 @@ def _present(X: Any, labels: NDArray[Any], weight: Vector, counts: Vector) -> An
         X, labels, weight = X[keep], labels[keep], weight[keep]
         counts = counts[keep] if len(counts) else counts
     return X, labels, weight, counts
+
+
+def _can_choose(positive: Mask, held: Sequence[NDArray[np.int64]]) -> bool:
+    """Return whether enough examples of each class are held out to choose an epoch by them."""
+    rows = np.unique(np.concatenate(held)) if held else np.empty(0, dtype=np.int64)
+    where = positive[rows]
+    return bool(min(where.sum(), (~where).sum()) >= _CHOOSES_FROM)
 
 
 def _auc(positive: Mask, scores: Vector, weight: Vector, rows: NDArray[np.int64]) -> float:

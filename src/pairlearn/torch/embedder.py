@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -22,10 +21,11 @@ from pairlearn.folds import deal, members_of, n_folds_of
 from pairlearn.metrics import roc_auc
 from pairlearn.models.record import ModelFileError, ModelRecord
 from pairlearn.solvers.turns import one_at_a_time
-from pairlearn.torch.base import LEAST_BATCHES, RULES, NeuralEstimator, all_or_nothing
+from pairlearn.torch.base import RULES, NeuralEstimator, all_or_nothing
 from pairlearn.torch.devices import as_device
 from pairlearn.torch.embeddings import ContrastiveLoss, DistanceLoss, EmbeddingLoss
 from pairlearn.torch.memory import EmbeddingMemory
+from pairlearn.torch.training import Course
 from pairlearn.typing import Places, Vector
 from pairlearn.validation import check_count, check_generator
 
@@ -161,25 +161,32 @@ class EmbeddingLearner(
         same = code[held][i] == code[held][j]
         if not same.any() or same.all() or len(np.unique(code[seen])) < 2:
             seen, held = np.arange(len(code)), np.empty(0, dtype=np.int64)
-        size = min(self._adam.batch_of(len(seen)), len(seen))
-        n_batches = max(math.ceil(len(seen) / size), LEAST_BATCHES)
+        plan = self._adam.plan(len(seen))
+        size = plan.batch_size
         seed, width = int(rng.integers(2**31)), check_count("n_components", self.n_components)
-        learner = self._learner(seed, width, self._loss(len(classes)), table.device, n_batches)
+        learner = self._learner(seed, width, self._loss(len(classes)), table.device, plan)
 
-        def order() -> list[Places]:
-            rows = rng.permutation(seen)
-            return [rows[k : k + size] for k in range(0, max(len(rows) - 1, 1), size)]
+        def order() -> Iterator[Places]:
+            for _ in range(plan.n_passes):
+                rows = rng.permutation(seen)
+                yield from (rows[k : k + size] for k in range(0, max(len(rows) - 1, 1), size))
 
         pairs = weight[held][i] * weight[held][j] if len(weight) else None
 
-        def judge(found: Vector) -> float:
+        def judge(_: int, found: Vector) -> float:
             nearness = -np.linalg.norm(found[i] - found[j], axis=1)
             return roc_auc(same, nearness, sample_weight=pairs)
 
-        network, told = self._train(
-            learner, order, judge, table, held, metric="AUC of pairs", seed=seed
+        networks, told = self._train(
+            [Course(learner, table, order)],
+            plan,
+            judge,
+            table,
+            [held],
+            metric="AUC of pairs",
+            seed=seed,
         )
-        model = {"networks_": (network,), "scaler_": table.scaler}
+        model = {"networks_": tuple(networks), "scaler_": table.scaler}
         self.n_outputs_ = self._outputs(X[:1], model).shape[1]
         if self.n_outputs_ != self.n_components:
             raise ValueError(
@@ -187,7 +194,7 @@ class EmbeddingLearner(
                 "make them equal."
             )
         self.classes_ = classes
-        self._adopt(network, told, table)
+        self._adopt(networks[0], told[0], table)
         return self
 
     @one_at_a_time

@@ -17,6 +17,8 @@ from torch.nn import functional
 
 #: Weights of the examples on either side of pairs; None if all weigh 1.
 Both = tuple[Tensor, Tensor] | None
+#: Pairs that are faster one by one than by a sort: on the CPU, and on a GPU.
+_FEW, _FEW_ON_GPU = 2**16, 2**21
 #: The losses of margins, one by one.
 MarginLoss = Callable[[Tensor], Tensor]
 
@@ -88,9 +90,11 @@ def pair_total(
 ) -> Tensor:
     """Return the sum of the losses of all margins high_i - low_j, by sorting where that is enough.
 
-    With weights u and v of the examples a pair weighs u_i v_j.
+    With weights u and v of the examples a pair weighs u_i v_j. Few pairs are taken one by one,
+    which is faster.
     """
-    if name not in ("hinge", "squared_hinge", "square"):
+    few = len(high) * len(low) <= (_FEW if high.device.type == "cpu" else _FEW_ON_GPU)
+    if few or name not in ("hinge", "squared_hinge", "square"):
         return all_pairs(loss, high, low, weights)
     u, v = (torch.ones_like(high), torch.ones_like(low)) if weights is None else weights
     if name == "square":

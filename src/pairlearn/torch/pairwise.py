@@ -106,10 +106,7 @@ class PairwiseLoss(nn.Module):  # type: ignore[misc]
         """Return the loss of a batch that has been checked; count it and remember it."""
         self.n_steps += 1
         if not bool(torch.isfinite(values).all()):
-            raise DivergenceError(
-                f"{type(self).__name__} got NaN or infinity at step {int(self.n_steps)}; take a "
-                "smaller learning rate, clip gradients, or look for such values in the data."
-            )
+            raise divergence(type(self).__name__, int(self.n_steps))
         if self.memory is not None:
             self.memory.check(values, self.classes(labels))
             if weights is None and self.memory.weights is not None:
@@ -155,6 +152,14 @@ class PairwiseLoss(nn.Module):  # type: ignore[misc]
     def extra_repr(self) -> str:
         """Return what `print` shows."""
         return f'pairing="{self.pairing}"'
+
+
+def divergence(name: str, step: int) -> DivergenceError:
+    """Return the error of a loss that got scores that are no numbers."""
+    return DivergenceError(
+        f"{name} got NaN or infinity at step {step}; take a smaller learning rate, clip gradients, "
+        "or look for such values in the data."
+    )
 
 
 def as_positive(labels: Any) -> Any:

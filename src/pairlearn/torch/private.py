@@ -174,7 +174,7 @@ class NoisyNetworkSGD(ByMeetings):
 
     Parameters
     ----------
-    network : str, MLP, module or callable, default=MLP((16,))
+    network : str, MLP, module or callable, default=MLP((16,), activation="relu")
         The network; a function makes one from the number of features.
     loss : str or PairLoss, default="logistic"
         A name of `pairlearn.losses.LOSSES`, or a loss that acts on opposite labels.
@@ -193,7 +193,7 @@ class NoisyNetworkSGD(ByMeetings):
     'noisy_network_sgd'
     """
 
-    network: Any = field(default_factory=lambda: MLP((16,)))
+    network: Any = field(default_factory=lambda: MLP((16,), activation="relu"))
     loss: str | PairLoss = "logistic"
     n_passes: int = 30
     n_batches: int = 1

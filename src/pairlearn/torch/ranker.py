@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from typing import Any, Self
 
@@ -22,10 +21,11 @@ from pairlearn.metrics import pair_accuracy
 from pairlearn.models.record import ModelFileError, ModelRecord
 from pairlearn.pairings.queries import has_pairs, number_queries
 from pairlearn.solvers.turns import one_at_a_time
-from pairlearn.torch.base import LEAST_BATCHES, RULES, NeuralEstimator, all_or_nothing
+from pairlearn.torch.base import RULES, NeuralEstimator, all_or_nothing
 from pairlearn.torch.devices import as_device
 from pairlearn.torch.margins import MarginLoss
 from pairlearn.torch.ranking import RankingLoss
+from pairlearn.torch.training import Course
 from pairlearn.typing import Vector
 from pairlearn.validation import check_generator
 
@@ -146,21 +146,25 @@ class NeuralRanker(QueryScores, NeuralEstimator, BaseEstimator):  # type: ignore
                 "qid."
             )
         seen, held = self._split(grades, query, rng)
-        size = self._adam.batch_of(len(seen))
-        n_batches = max(math.ceil(len(seen) / size), LEAST_BATCHES)
+        plan = self._adam.plan(len(seen))
+        size = plan.batch_size
         seed = int(rng.integers(2**31))
-        learner = self._learner(seed, 1, loss, table.device, n_batches)
-        network, told = self._train(
-            learner,
-            lambda: _packed(query, seen, size, rng),
-            lambda found: pair_accuracy(grades[held], found[:, 0], qid=query[held]),
+
+        def order() -> Iterator[Rows]:
+            for _ in range(plan.n_passes):
+                yield from _packed(query, seen, size, rng)
+
+        networks, told = self._train(
+            [Course(self._learner(seed, 1, loss, table.device, plan), table, order)],
+            plan,
+            lambda _, found: pair_accuracy(grades[held], found[:, 0], qid=query[held]),
             table,
-            held,
+            [held],
             metric="pair accuracy",
             seed=seed,
         )
         self.n_outputs_ = 1
-        self._adopt(network, told, table)
+        self._adopt(networks[0], told[0], table)
         return self
 
     def _split(self, grades: Vector, query: Rows, rng: np.random.Generator) -> tuple[Rows, Rows]:

@@ -81,20 +81,39 @@ class BalancedSampler(Sampler):  # type: ignore[misc]
     def _shuffled(self, n: int) -> Tensor:
         return torch.randperm(n, generator=self._generator)
 
+    @property
+    def n_positive(self) -> int:
+        """The number of positives of a batch."""
+        return self._take[1]
+
+    def deal(self, n_batches: int) -> Tensor:
+        """Return so many batches at once, one in each row, the positives of each first.
+
+        They come from the same decks as those of an iteration, and are not counted as its batches.
+        """
+        negative, positive = (
+            self._cards(kind, n_batches * wanted).reshape(n_batches, wanted)
+            for kind, wanted in enumerate(self._take)
+        )
+        return torch.cat([positive, negative], dim=1)
+
+    def _cards(self, kind: int, wanted: int) -> Tensor:
+        """Return the next rows of a class."""
+        drawn = []
+        while wanted:
+            if self._places[kind] == len(self._decks[kind]):
+                self._decks[kind] = self._shuffled(len(self._decks[kind]))
+                self._places[kind] = 0
+            begin = self._places[kind]
+            cards = self._decks[kind][begin : begin + wanted]
+            self._places[kind] += len(cards)
+            wanted -= len(cards)
+            drawn.append(self._members[kind][cards])
+        return torch.cat(drawn)
+
     def _draw(self) -> list[int]:
         """Return the rows of one balanced batch."""
-        drawn = []
-        for kind, wanted in enumerate(self._take):
-            while wanted:
-                if self._places[kind] == len(self._decks[kind]):
-                    self._decks[kind] = self._shuffled(len(self._decks[kind]))
-                    self._places[kind] = 0
-                begin = self._places[kind]
-                cards = self._decks[kind][begin : begin + wanted]
-                self._places[kind] += len(cards)
-                wanted -= len(cards)
-                drawn.append(self._members[kind][cards])
-        batch = torch.cat(drawn)
+        batch = torch.cat([self._cards(kind, wanted) for kind, wanted in enumerate(self._take)])
         # In a random order, so that consecutive examples are pairs of either kind.
         found: list[int] = batch[self._shuffled(len(batch))].tolist()
         return found

@@ -51,10 +51,16 @@ class Table:
     def _on_device(self, rows: NDArray[Any]) -> Any:
         return torch.from_numpy(rows.astype(np.float32, copy=False)).to(self.device)
 
-    def take(self, index: NDArray[np.int64]) -> Any:
-        """Return some rows, dense, on the device."""
+    @property
+    def on_device(self) -> bool:
+        """Whether all rows are on the device: then a batch needs nothing of the host."""
+        return self._dense is not None
+
+    def take(self, index: Any) -> Any:
+        """Return some rows, dense, on the device; the index is an array or a tensor."""
         if self._dense is not None:
-            return self._dense[torch.from_numpy(index).to(self.device)]
+            return self._dense[torch.as_tensor(index, device=self.device)]
+        index = np.asarray(torch.as_tensor(index).cpu())
         rows = np.empty((len(index), self._X.shape[1]), dtype=np.float32)
         size = rows_of_a_block(rows.shape[1], len(self))
         for begin in range(0, len(index), size):
@@ -62,13 +68,13 @@ class Table:
             rows[part] = self.scaler.transform(self._X[index[part]])
         return self._on_device(rows)
 
-    def batch(self, index: NDArray[np.int64]) -> Batch:
+    def batch(self, index: Any) -> Batch:
         """Return some rows with their labels and weights."""
-        chosen = torch.from_numpy(index).to(self.device)
+        chosen = torch.as_tensor(index, device=self.device)
         weights = None if self._weight is None else self._weight[chosen]
-        return self.take(index), tuple(kind[chosen] for kind in self._labels), weights
+        return self.take(chosen), tuple(kind[chosen] for kind in self._labels), weights
 
-    def blocks(self, index: NDArray[np.int64]) -> Iterator[Any]:
+    def blocks(self, index: Any) -> Iterator[Any]:
         """Yield some rows in blocks that fit into memory."""
         size = rows_of_a_block(self._X.shape[1], len(self))
         for begin in range(0, len(index), size):
