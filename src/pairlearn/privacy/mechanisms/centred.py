@@ -127,7 +127,7 @@ class CentredStatistics(Mechanism):
             names = ", ".join(map(str, _ROUNDS))
             raise ValueError(f"n_rounds must be one of {names}, got {self.n_rounds!r}.")
 
-    offers_users = True
+    offers_persons = True
 
     @property
     def narrows(self) -> bool:
@@ -141,16 +141,16 @@ class CentredStatistics(Mechanism):
         *,
         setting: PublicSetting,
         noise: NoiseSource,
-        users: NDArray[np.int64] | None = None,
+        persons: NDArray[np.int64] | None = None,
     ) -> PrivateFit:
         """Learn privately; see `Mechanism.fit`.
 
-        `users` holds the user of each row, numbered from 0. ``setting.n_examples`` is then the
-        number of users, and the guarantee protects a user with all rows.
+        `persons` holds the person of each row, numbered from 0. ``setting.n_examples`` is then
+        the number of persons, and the guarantee protects a person with all rows.
         """
-        if users is not None:
-            order = np.argsort(users, kind="stable")
-            Z, signs, users = Z[order], signs[order], users[order]
+        if persons is not None:
+            order = np.argsort(persons, kind="stable")
+            Z, signs, persons = Z[order], signs[order], persons[order]
         release = partial(
             release_moments,
             Z,
@@ -158,7 +158,7 @@ class CentredStatistics(Mechanism):
             n_examples=setting.n_examples,
             neighbours=setting.neighbours,
             noise=noise,
-            users=users,
+            persons=persons,
         )
         return self.learn(release, setting=setting, noise=noise)
 
