@@ -142,10 +142,11 @@ def test_thresholds_and_probabilities_come_from_the_releases(tmp_path):
     assert np.array_equal(
         np.argsort(probability[:, 1], kind="stable"), np.argsort(scores, kind="stable")
     )
-    # Within a few percent of logistic regression, which is .384; the share of positives is .500.
-    assert log_loss(y[10_000:], probability[:, 1]) < 0.43
-    # Rows that are clipped make probabilities too bold.
-    assert abs(probability[:, 1].mean() - 0.2) < 0.1
+    # Logistic regression has .348, the share of positives alone .506. Over 40 fits the loss was
+    # .3495 and the mean .201, with standard deviations .0008 and .011: six of them are a false
+    # alarm once in 10^8.
+    assert log_loss(y[10_000:], probability[:, 1]) < 0.36
+    assert abs(probability[:, 1].mean() - 0.2) < 0.07
     model.save(tmp_path / "m")
     loaded = PrivateAUCClassifier.load(tmp_path / "m")
     assert np.array_equal(loaded.predict_proba(X), model.predict_proba(X))

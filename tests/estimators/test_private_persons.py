@@ -21,11 +21,11 @@ from pairlearn.privacy.noise import NoiseSource
 pytestmark = pytest.mark.filterwarnings("ignore::pairlearn.PrivacyWarning")
 
 
-def people(n_users=400, seed=0):
-    """Return rows of users with 1 to 9 rows each, in no order."""
+def people(n_persons=400, seed=0):
+    """Return rows of persons with 1 to 9 rows each, in no order."""
     rng = np.random.default_rng(seed)
-    groups = rng.permutation(np.repeat(np.arange(n_users), rng.integers(1, 10, n_users)))
-    y = rng.integers(0, 2, n_users)[groups]
+    groups = rng.permutation(np.repeat(np.arange(n_persons), rng.integers(1, 10, n_persons)))
+    y = rng.integers(0, 2, n_persons)[groups]
     return np.clip(rng.normal(size=(len(y), 3)) + y[:, None], -4, 5), y, groups
 
 
@@ -42,27 +42,29 @@ def test_one_row_each_is_the_usual_fit(secure):
     secure=st.booleans(),
 )  # fmt: skip
 @settings(max_examples=80)
-def test_sensitivity_of_a_user_with_all_rows(seed, relation, secure):
+def test_sensitivity_of_a_person_with_all_rows(seed, relation, secure):
     rng = np.random.default_rng(seed)
-    n_users, d = int(rng.integers(1, 8)), 2
-    users = np.repeat(np.arange(n_users), rng.integers(1, 6, n_users))
-    Z = np.where(rng.random((len(users), d)) < 0.5, 3.0 * rng.choice([-1, 1], (len(users), d)),
-                 rng.uniform(-3, 3, (len(users), d)))  # fmt: skip
-    signs = rng.choice([-1.0, 1.0], len(users))
-    # The last user is exchanged for one with another number of rows, or goes.
-    stay = users < n_users - 1
+    n_persons, d = int(rng.integers(1, 8)), 2
+    persons = np.repeat(np.arange(n_persons), rng.integers(1, 6, n_persons))
+    Z = np.where(rng.random((len(persons), d)) < 0.5, 3.0 * rng.choice([-1, 1], (len(persons), d)),
+                 rng.uniform(-3, 3, (len(persons), d)))  # fmt: skip
+    signs = rng.choice([-1.0, 1.0], len(persons))
+    # The last person is exchanged for one with another number of rows, or goes.
+    stay = persons < n_persons - 1
     k = 0 if relation == "add_remove" else int(rng.integers(1, 9))
     other = np.concatenate([Z[stay], np.tile(-Z[-1], (k, 1))])
     other_signs = np.concatenate([signs[stay], np.full(k, rng.choice([-1.0, 1.0]))])
-    other_users = np.concatenate([users[stay], np.full(k, n_users - 1)])
+    other_persons = np.concatenate([persons[stay], np.full(k, n_persons - 1)])
     setting = PublicSetting.make(
-        n_users, lower=[-3] * d, upper=[3] * d, epsilon=1.0, delta=1e-3, neighbours=relation
+        n_persons, lower=[-3] * d, upper=[3] * d, epsilon=1.0, delta=1e-3, neighbours=relation
     )
     noise = NoiseSource(secure=secure, seed=seed)
     with recorded() as record:
-        fit = CentredStatistics().fit(Z, signs, setting=setting, noise=noise, users=users)
+        fit = CentredStatistics().fit(Z, signs, setting=setting, noise=noise, persons=persons)
     with replayed(record.outputs) as replay:
-        CentredStatistics().fit(other, other_signs, setting=setting, noise=noise, users=other_users)
+        CentredStatistics().fit(
+            other, other_signs, setting=setting, noise=noise, persons=other_persons
+        )
     for mine, theirs, scale, release in zip(
         record.values, replay.values, record.scales, fit.releases, strict=True
     ):
@@ -71,7 +73,7 @@ def test_sensitivity_of_a_user_with_all_rows(seed, relation, secure):
 
 def test_learns_and_says_who_is_protected():
     X, y, groups = people()
-    names = [f"user {k}" for k in groups]
+    names = [f"person {k}" for k in groups]
     model = PrivateAUCClassifier(2.0, bounds=(-4, 5)).fit(X, y, groups=names)
     assert roc_auc_score(y, model.decision_function(X)) > 0.8
     certificate = model.certificate_

@@ -40,8 +40,8 @@ def some_rows(rng, n, d):
 
 
 @pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
-@pytest.mark.parametrize("with_users", [False, True])
-def test_sensitivity_of_the_counts(neighbours, with_users):
+@pytest.mark.parametrize("with_persons", [False, True])
+def test_sensitivity_of_the_counts(neighbours, with_persons):
     rng = np.random.default_rng(0)
     reached = 0.0
     for _ in range(400):
@@ -49,14 +49,14 @@ def test_sensitivity_of_the_counts(neighbours, with_users):
         features = rng.permutation(3)[:d]
         bins = Bins(features, np.zeros(d), np.full(d, 16.0))
         others = some_rows(rng, 5, 3)
-        mine = [some_rows(rng, int(rng.integers(1, 4)) if with_users else 1, 3) for _ in range(2)]
+        mine = [some_rows(rng, int(rng.integers(1, 4)) if with_persons else 1, 3) for _ in range(2)]
         if rng.random() < 0.2:
             mine = [np.full((1, 3), 0.0), np.full((1, 3), 16.0)]
         grid = bins.grid(neighbours, mu=float(10 ** rng.uniform(-4, 1)))
         tables = []
         for rows in mine if neighbours == "replace" else [mine[0], mine[0][:0]]:
-            users = np.r_[np.arange(5), np.full(len(rows), 5)] if with_users else None
-            counts = bins.counts(np.vstack([others, rows]), grid.steps, users)
+            persons = np.r_[np.arange(5), np.full(len(rows), 5)] if with_persons else None
+            counts = bins.counts(np.vstack([others, rows]), grid.steps, persons)
             tables.append(counts / grid.steps)
         distance = float(np.linalg.norm(tables[0] - tables[1]))
         assert distance <= grid.sensitivity
@@ -69,16 +69,16 @@ def test_counts_are_those_of_the_definition():
     rng = np.random.default_rng(1)
     rows = some_rows(rng, 60, 3)
     bins = Bins(np.array([2, 0]), np.array([0.0, -16.0]), np.array([16.0, 16.0]))
-    users = rng.permutation(np.arange(60) % 7)
-    expected, by_user = np.zeros(32), np.zeros(32)
-    for row, user in zip(rows, users, strict=True):
+    persons = rng.permutation(np.arange(60) % 7)
+    expected, by_person = np.zeros(32), np.zeros(32)
+    for row, person in zip(rows, persons, strict=True):
         for k, (j, low, step) in enumerate([(2, 0.0, 1.0), (0, -16.0, 2.0)]):
             if not np.isnan(row[j]):
                 place = 16 * k + int(min(max((row[j] - low) / step, 0), 15))
                 expected[place] += 1
-                by_user[place] += 1 / (users == user).sum()
+                by_person[place] += 1 / (persons == person).sum()
     np.testing.assert_array_equal(bins.counts(rows, 1), expected)
-    assert bins.counts(rows, 1 << 20, users) / 2**20 == pytest.approx(by_user, abs=1e-4)
+    assert bins.counts(rows, 1 << 20, persons) / 2**20 == pytest.approx(by_person, abs=1e-4)
     each = bins.counts(rows, 8, np.arange(60))
     np.testing.assert_array_equal(bins.counts(rows, 8), each)
     # Sums over parts add up, whatever the parts.
@@ -206,15 +206,15 @@ def test_a_user_with_all_rows_is_one(relation):
         40, lower=[-3.0] * 2, upper=[30.0] * 2, epsilon=20.0, delta=1e-3, neighbours=relation
     )
     for seed in range(20):
-        users = np.repeat(np.arange(40), rng.integers(1, 6, 40))
-        rows = 0.1 * rng.normal(size=(len(users), 2))
-        stay = users < 39
+        persons = np.repeat(np.arange(40), rng.integers(1, 6, 40))
+        rows = 0.1 * rng.normal(size=(len(persons), 2))
+        stay = persons < 39
         extra = 0 if relation == "add_remove" else int(rng.integers(1, 9))
         other = np.vstack([rows[stay], np.full((extra, 2), 30.0)])
-        others = np.r_[users[stay], np.full(extra, 39)]
+        others = np.r_[persons[stay], np.full(extra, 39)]
         noise = NoiseSource(secure=bool(seed % 2), seed=seed)
         with recorded() as record:
-            found, releases = narrowed(setting, ask_table(rows, noise, users))
+            found, releases = narrowed(setting, ask_table(rows, noise, persons))
         with replayed(record.outputs) as replay:
             again, _ = narrowed(setting, ask_table(other, noise, others))
         np.testing.assert_array_equal(found.lower, again.lower)

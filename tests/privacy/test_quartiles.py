@@ -31,23 +31,23 @@ def some_rows(rng, n, d):
 
 
 @pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
-@pytest.mark.parametrize("with_users", [False, True])
-def test_sensitivity_of_the_counts(neighbours, with_users):
+@pytest.mark.parametrize("with_persons", [False, True])
+def test_sensitivity_of_the_counts(neighbours, with_persons):
     rng = np.random.default_rng(0)
     reached = 0.0
     for _ in range(400):
         d = int(rng.integers(1, 4))
         first, third = rng.choice([-1.5, -0.5, 0.0, 0.5, 1.5], size=(2, d))
         others = some_rows(rng, 5, d)
-        mine = [some_rows(rng, int(rng.integers(1, 4)) if with_users else 1, d) for _ in range(2)]
+        mine = [some_rows(rng, int(rng.integers(1, 4)) if with_persons else 1, d) for _ in range(2)]
         if rng.random() < 0.2:
             # Opposite corners: the worst pair under replacement.
             mine = [np.full((1, d), -2.0), np.full((1, d), 2.0)]
         tables = []
         for rows in mine if neighbours == "replace" else [mine[0], mine[0][:0]]:
-            users = np.r_[np.arange(5), np.full(len(rows), 5)] if with_users else None
-            tables.append(quartile_counts(np.vstack([others, rows]), first, third, users))
-        bound = quartile_sensitivity(d, neighbours, persons=with_users)
+            persons = np.r_[np.arange(5), np.full(len(rows), 5)] if with_persons else None
+            tables.append(quartile_counts(np.vstack([others, rows]), first, third, persons))
+        bound = quartile_sensitivity(d, neighbours, persons=with_persons)
         distance = float(np.linalg.norm(tables[0] - tables[1]))
         assert distance <= bound * (1 + 1e-12)
         reached = max(reached, distance / bound)
@@ -59,15 +59,15 @@ def test_counts_are_those_of_the_definition():
     rng = np.random.default_rng(1)
     rows = some_rows(rng, 40, 3)
     first, third = np.array([-1.0, 0.0, 1.0]), np.array([0.5, 0.5, -0.5])
-    users = rng.permutation(np.arange(40) % 7)
+    persons = rng.permutation(np.arange(40) % 7)
     expected = np.zeros(6)
-    for user in range(7):
-        mine = rows[users == user]
+    for person in range(7):
+        mine = rows[persons == person]
         for j in range(6):
             t, q = (first[j], 0.25) if j < 3 else (third[j - 3], 0.75)
             cells = [0.0 if np.isnan(x) else 4 * (x <= t) - 4 * q for x in mine[:, j % 3]]
             expected[j] += np.mean(cells)
-    assert quartile_counts(rows, first, third, users) == pytest.approx(expected, abs=1e-5)
+    assert quartile_counts(rows, first, third, persons) == pytest.approx(expected, abs=1e-5)
     each = quartile_counts(rows, first, third, np.arange(40))
     np.testing.assert_array_equal(quartile_counts(rows, first, third), each)
 

@@ -66,7 +66,7 @@ class CountGrid:
     """The grid of counts and their noise.
 
     An example is `steps` steps of the grid, a power of 2, and `scale` the standard deviation of the
-    noise in steps; `sensitivity` is in examples and includes the rounding of the shares of users.
+    noise in steps; `sensitivity` is in examples and includes the rounding of the shares of persons.
     """
 
     steps: int
@@ -101,12 +101,12 @@ class Bins:
     upper: Vector
 
     def counts(
-        self, rows: Vector, steps: int, users: NDArray[np.int64] | None = None
+        self, rows: Vector, steps: int, persons: NDArray[np.int64] | None = None
     ) -> NDArray[np.int64]:
         """Return the counts, one feature after the other, where each example counts `steps`.
 
-        Counts are exact, and NaN counts nowhere. `users` numbers the user of each row from 0; a
-        user counts as one, with a share in the bins of each of his or her rows.
+        Counts are exact, and NaN counts nowhere. `persons` numbers the person of each row from
+        0; a person counts as one, with a share in the bins of each of his or her rows.
         """
         size = _BINS * len(self.features)
         values = np.clip(rows[:, self.features], self.lower, self.upper)
@@ -114,12 +114,12 @@ class Bins:
         places = (values - self.lower) / (self.upper - self.lower) * _BINS
         bins = np.minimum(places[row, column].astype(np.int64), _BINS - 1)
         bins += _BINS * column
-        if users is None:
+        if persons is None:
             return steps * np.bincount(bins, minlength=size).astype(np.int64)
-        n_users = int(users.max(initial=-1)) + 1
-        n_rows = np.bincount(users, minlength=n_users)
-        cell, found = np.unique(users[row] * size + bins, return_counts=True)
-        # Shares are rounded user by user, so that the order of summation does not matter.
+        n_persons = int(persons.max(initial=-1)) + 1
+        n_rows = np.bincount(persons, minlength=n_persons)
+        cell, found = np.unique(persons[row] * size + bins, return_counts=True)
+        # Shares are rounded person by person, so that the order of summation does not matter.
         shares = np.rint(steps * found / n_rows[cell // size]).astype(np.int64)
         total = np.zeros(size, dtype=np.int64)
         np.add.at(total, cell % size, shares)
@@ -169,13 +169,13 @@ class NoisyCounts:
 
 
 def ask_table(
-    rows: Vector, noise: NoiseSource, users: NDArray[np.int64] | None = None
+    rows: Vector, noise: NoiseSource, persons: NDArray[np.int64] | None = None
 ) -> Callable[..., NoisyCounts]:
     """Return the function that answers `Bins` from one table; see `narrowed`."""
 
     def ask(bins: Bins, *, neighbours: str, mu: float, name: str) -> NoisyCounts:
         grid = bins.grid(neighbours, mu=mu)
-        whole = bins.counts(rows, grid.steps, users)
+        whole = bins.counts(rows, grid.steps, persons)
         release = grid.release(name, len(whole))
         if noise.secure:
             noisy = noise.protect_integers(whole, grid.scale) / grid.steps

@@ -28,7 +28,7 @@ from pairlearn.losses import LOSSES, PairLoss
 from pairlearn.models.record import ModelFileError, ModelRecord
 from pairlearn.models.registry import ArraySpec
 from pairlearn.privacy.accounting.ledger import PrivacyLedger
-from pairlearn.privacy.mechanisms.base import Mechanism, PrivateFit, PublicSetting, certify
+from pairlearn.privacy.mechanisms.base import Mechanism, PrivateFit, PublicSetting
 from pairlearn.privacy.mechanisms.noisy_sgd import ByMeetings, PairSum, check_margin_loss, padded
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.privacy.quartiles import PrivateBounds
@@ -369,22 +369,12 @@ class PrivateNeuralAUCClassifier(
         mechanism = self._mechanism()
         signs = np.where(read_labels(y, self.labels, len(rows)) == 1, 1.0, -1.0)
         fit, setting, noise, cautions = self._learn(mechanism, rows, signs)
-        self._warn(cautions)
-        self._note_arguments()
-        self.certificate_ = certify(
-            fit,
-            mechanism.name,
-            setting=setting,
-            noise=noise,
-            public=self._further_facts(setting)
-            | {
-                "labels": f"negative {self.labels[0]!r}, positive {self.labels[1]!r}",
-                "network": f"its shape, {len(fit.direction)} weights, and the law of the first",
-            },
-            warnings=cautions,
-        )
+        facts = {
+            "labels": f"negative {self.labels[0]!r}, positive {self.labels[1]!r}",
+            "network": f"its shape, {len(fit.direction)} weights, and the law of the first",
+        }
+        self._certify(fit, mechanism, setting, noise, cautions, facts)
         self.classes_ = public_classes(self.labels)
-        self.n_features_in_ = setting.n_features
         self.units_ = np.stack([setting.middle, setting.unit])
         self._set_network(mechanism, fit.direction)
         see_columns(self, names)

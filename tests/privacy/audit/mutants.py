@@ -327,8 +327,8 @@ def labels_by_type(patch):
 
 
 def another_unit(patch):
-    honest = auc_module.certify
-    patch.setattr(auc_module, "certify", lambda *given, unit, **facts: honest(*given, **facts))
+    honest = mixin_module.certify
+    patch.setattr(mixin_module, "certify", lambda *given, unit, **facts: honest(*given, **facts))
 
 
 AWAY, DIFFER = "times its sensitivity", "differ on the neighbour"

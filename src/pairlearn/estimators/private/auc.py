@@ -21,7 +21,7 @@ from pairlearn.models.record import ModelFileError, ModelRecord
 from pairlearn.models.registry import ArraySpec
 from pairlearn.privacy.accounting.certificate import Release
 from pairlearn.privacy.accounting.ledger import PrivacyLedger
-from pairlearn.privacy.mechanisms.base import Mechanism, PrivateFit, PublicSetting, certify
+from pairlearn.privacy.mechanisms.base import Mechanism, PrivateFit, PublicSetting
 from pairlearn.privacy.mechanisms.by_name import get_mechanism
 from pairlearn.privacy.mechanisms.centred import CentredStatistics
 from pairlearn.privacy.mechanisms.sufficient_statistics import Moments
@@ -244,7 +244,6 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
         mechanism = get_mechanism(self.mechanism)
         y = self._signs(y, len(rows))
         fit, setting, noise, cautions = self._learn(mechanism, rows, y, groups)
-        self._warn(cautions)
         unit = "example" if groups is None else "person"
         self._publish(fit, mechanism, setting, noise, cautions, unit)
         see_columns(self, names)
@@ -299,7 +298,6 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
         fit = mechanism.learn(release_of(setting), setting=setting, noise=noise)
         if releases:
             fit = fit.after(releases)
-        self._warn(cautions)
         self.bounds_ = np.stack([setting.lower, setting.upper])
         self._publish(fit, mechanism, setting, noise, cautions, unit, facts)
         return self
@@ -315,23 +313,12 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
         facts: Mapping[str, str] | None = None,
     ) -> None:
         """Store the releases, and nothing else of the data."""
-        self._note_arguments()
-        self.certificate_ = certify(
-            fit,
-            mechanism.name,
-            setting=setting,
-            noise=noise,
-            public=self._further_facts(setting)
-            | dict(facts or {})
-            | {
-                "labels": f"negative {self.labels[0]!r}, positive {self.labels[1]!r}",
-                "threshold": _NO_THRESHOLD if fit.threshold is None else "from the releases",
-            },
-            warnings=cautions,
-            unit=unit,
-        )
+        known = {
+            "labels": f"negative {self.labels[0]!r}, positive {self.labels[1]!r}",
+            "threshold": _NO_THRESHOLD if fit.threshold is None else "from the releases",
+        }
+        self._certify(fit, mechanism, setting, noise, cautions, {**(facts or {}), **known}, unit)
         self.classes_ = public_classes(self.labels)
-        self.n_features_in_ = setting.n_features
         mapped = mapped_setting(self.features_, setting)
         self.coef_ = (fit.direction / mapped.unit)[None, :]
         threshold = 0.0 if fit.threshold is None else fit.threshold

@@ -18,7 +18,7 @@ from pairlearn.estimators.shared.storage import register_storable
 from pairlearn.models.record import ModelFileError, ModelRecord
 from pairlearn.models.registry import ArraySpec
 from pairlearn.privacy.accounting.ledger import PrivacyLedger
-from pairlearn.privacy.mechanisms.base import Mechanism, certify
+from pairlearn.privacy.mechanisms.base import Mechanism
 from pairlearn.privacy.mechanisms.by_name import get_mechanism
 from pairlearn.privacy.mechanisms.metric_gradient import MetricGradient
 from pairlearn.privacy.mechanisms.noisy_sgd import NoisyMetricSGD
@@ -197,18 +197,8 @@ class PrivateMetricLearner(
         rows, names = self._table(X), column_names(X)
         mechanism = self._mechanism()
         fit, setting, noise, cautions = self._learn(mechanism, rows, self._codes(y, len(rows)))
-        self._warn(cautions)
-        self._note_arguments()
-        self.certificate_ = certify(
-            fit,
-            mechanism.name,
-            setting=setting,
-            noise=noise,
-            public=self._further_facts(setting)
-            | {"labels": ", ".join(repr(label) for label in self.labels)},
-            warnings=cautions,
-        )
-        self.n_features_in_ = setting.n_features
+        facts = {"labels": ", ".join(repr(label) for label in self.labels)}
+        self._certify(fit, mechanism, setting, noise, cautions, facts)
         see_columns(self, names)
         standard = components_of(MahalanobisScore(), fit.direction, setting.n_features)
         self.components_ = standard / setting.unit

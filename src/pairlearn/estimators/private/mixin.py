@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import copy
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
@@ -18,7 +19,7 @@ from pairlearn.models.record import ModelFileError, ModelRecord
 from pairlearn.privacy.accounting.certificate import Certificate, Release
 from pairlearn.privacy.accounting.gaussian import mu_of
 from pairlearn.privacy.accounting.ledger import PrivacyLedger
-from pairlearn.privacy.mechanisms.base import Mechanism, PrivateFit, PublicSetting
+from pairlearn.privacy.mechanisms.base import Mechanism, PrivateFit, PublicSetting, certify
 from pairlearn.privacy.narrowing import ask_table, narrowed
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.privacy.public_maps import map_publicly, mapped_setting
@@ -105,13 +106,13 @@ class PrivateMixin(Storable):
         options: dict[str, Any] = {}
         n_units = len(rows)
         if groups is not None:
-            if not mechanism.offers_users:
+            if not mechanism.offers_persons:
                 raise ValueError(
                     f"{mechanism.name} protects single rows and takes no groups; use the "
                     "mechanism 'statistics', or combine the rows of each person into one."
                 )
-            options["users"] = read_persons(groups, len(rows))
-            n_units = int(options["users"].max(initial=-1)) + 1
+            options["persons"] = read_persons(groups, len(rows))
+            n_units = int(options["persons"].max(initial=-1)) + 1
         setting = self._setting(self._public_number(n_units), rows.shape[1])
         noise = NoiseSource.made_from(self.random_state, secure=self.secure)
         cautions = self._cautions(setting)
@@ -154,6 +155,30 @@ class PrivateMixin(Storable):
         self.bounds_ = np.stack([within.lower, within.upper])
         return fit, within, noise, cautions
 
+    def _certify(
+        self,
+        fit: PrivateFit,
+        mechanism: Mechanism,
+        setting: PublicSetting,
+        noise: NoiseSource,
+        cautions: tuple[str, ...],
+        facts: Mapping[str, str],
+        unit: str = "example",
+    ) -> None:
+        """Warn of the cautions, and store the certificate with the arguments that it is about."""
+        self._warn(cautions)
+        self._note_arguments()
+        self.certificate_ = certify(
+            fit,
+            mechanism.name,
+            setting=setting,
+            noise=noise,
+            public=self._further_facts(setting) | dict(facts),
+            warnings=cautions,
+            unit=unit,
+        )
+        self.n_features_in_ = setting.n_features
+
     def _narrows(self, mechanism: Mechanism) -> bool:
         """Return whether public bounds may be narrowed: not under a map made for given bounds."""
         return mechanism.narrows and isinstance(self.features, str)
@@ -179,7 +204,7 @@ class PrivateMixin(Storable):
         search: PrivateBounds,
         setting: PublicSetting,
         noise: NoiseSource,
-        users: NDArray[np.int64] | None = None,
+        persons: NDArray[np.int64] | None = None,
     ) -> tuple[PublicSetting, list[Release]]:
         """Return the setting with the bounds found, and the releases that found them."""
         lower, upper, releases = find_bounds(
@@ -191,7 +216,7 @@ class PrivateMixin(Storable):
             neighbours=setting.neighbours,
             noise=noise,
             n_examples=setting.n_examples,
-            persons=users,
+            persons=persons,
         )
         return setting.within(lower, upper, budget=setting.mu), releases
 

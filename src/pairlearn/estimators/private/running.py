@@ -108,12 +108,11 @@ class PrivateRunning(PrivateAUCClassifier, ABC):
             cost = self._cost(setting)
             self.ledger.spend(entry, **cost, neighbours=setting.neighbours, unit=self._unit)
         fit = self._released(setting, noise)
-        self._warn(cautions)
-        if self._releases_once:
-            self._state = self._frozen = self._persons = None
         self.bounds_ = np.stack([setting.lower, setting.upper])
         self.features_ = map_publicly("linear", setting)
         self._publish(fit, mechanism, setting, noise, cautions)
+        if self._releases_once:
+            self._state = self._frozen = self._persons = None
         return self
 
     def _table(self, X: Any) -> Vector:

@@ -304,8 +304,8 @@ class Mechanism(Part, ABC):
     missing_relation: ClassVar[str] = ""
     #: Whether noise on an integer grid is available.
     offers_secure: ClassVar[bool] = True
-    #: Whether `fit` takes `users`, to protect all rows of a person together.
-    offers_users: ClassVar[bool] = False
+    #: Whether `fit` takes `persons`, to protect all rows of a person together.
+    offers_persons: ClassVar[bool] = False
     #: Whether its cost is one mu within `setting.mu`, which composes with other releases in one
     #: certificate.
     composes: ClassVar[bool] = True

@@ -23,12 +23,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.privacy.mechanisms.base import Mechanism, PrivateFit, PublicSetting
+from pairlearn.privacy.mechanisms.log_odds import kept_by_clipping, read_scores
 from pairlearn.privacy.mechanisms.sufficient_statistics import Moments, Weights, release_moments
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.typing import Vector
@@ -68,10 +69,6 @@ _LARGEST_LABEL_MEAN = 0.98
 _CLIPPING_BIAS = 0.05
 # Lower bound on the estimated signal, as a share of its noise.
 _SMALLEST_SIGNAL = 0.2
-# Lower bound on the corrected distance between the classes, as a share of the released one.
-_LEAST_APART = 0.1
-# Lower bound on the variance within a class, as a share of the mean released variance.
-_LEAST_WITHIN = 0.05
 # kappa of the belief about rare classes: the share of the expected difference that is believed.
 _BELIEF_SHARE = 0.25
 # tau of the belief about rare classes, in standard units.
@@ -130,7 +127,7 @@ class CentredStatistics(Mechanism):
             names = ", ".join(map(str, _ROUNDS))
             raise ValueError(f"n_rounds must be one of {names}, got {self.n_rounds!r}.")
 
-    offers_users = True
+    offers_persons = True
 
     @property
     def narrows(self) -> bool:
@@ -144,16 +141,16 @@ class CentredStatistics(Mechanism):
         *,
         setting: PublicSetting,
         noise: NoiseSource,
-        users: NDArray[np.int64] | None = None,
+        persons: NDArray[np.int64] | None = None,
     ) -> PrivateFit:
         """Learn privately; see `Mechanism.fit`.
 
-        `users` holds the user of each row, numbered from 0. ``setting.n_examples`` is then the
-        number of users, and the guarantee protects a user with all rows.
+        `persons` holds the person of each row, numbered from 0. ``setting.n_examples`` is then
+        the number of persons, and the guarantee protects a person with all rows.
         """
-        if users is not None:
-            order = np.argsort(users, kind="stable")
-            Z, signs, users = Z[order], signs[order], users[order]
+        if persons is not None:
+            order = np.argsort(persons, kind="stable")
+            Z, signs, persons = Z[order], signs[order], persons[order]
         release = partial(
             release_moments,
             Z,
@@ -161,7 +158,7 @@ class CentredStatistics(Mechanism):
             n_examples=setting.n_examples,
             neighbours=setting.neighbours,
             noise=noise,
-            users=users,
+            persons=persons,
         )
         return self.learn(release, setting=setting, noise=noise)
 
@@ -224,10 +221,19 @@ def solve_moments(
         )
     solver, shrunk = _solver(last, spread, covariance, variance)
     direction = solver @ (covariance / last.radius)
-    middle = beliefs.centre - beliefs.label * covariance / (1.0 - beliefs.label**2)
-    threshold = float(direction @ middle)
-    mean = float(direction @ beliefs.centre) - threshold
-    log_odds = _log_odds(direction, solver, shrunk, last, covariance, variance, beliefs, mean)
+    kept = kept_by_clipping(moments, beliefs.centre, shrunk)
+    apart, log_odds = read_scores(
+        direction,
+        solver,
+        shrunk,
+        last,
+        covariance=covariance,
+        variance=variance,
+        label=beliefs.label,
+        kept=kept,
+        n=n,
+    )
+    threshold = float(direction @ beliefs.centre) - 0.5 * beliefs.label * apart
     return direction, threshold, log_odds
 
 
@@ -352,37 +358,3 @@ def _solver(
     )
     ridge = scaled_variance * trace / signal + deviation * math.sqrt(d)
     return (vectors / (values + ridge)) @ vectors.T, (vectors * values) @ vectors.T
-
-
-def _log_odds(
-    direction: Vector, solver: Vector, shrunk: Vector, last: Moments, covariance: Vector,
-    variance: float, beliefs: _Beliefs, mean: float,
-) -> tuple[float, float]:  # fmt: skip
-    """Return slope and offset of the log odds over the score minus the threshold (lemma 5)."""
-    label = beliefs.label
-    total = float(direction @ covariance)
-    noise = variance * float(np.trace(solver)) / last.radius
-    apart = max(total - noise, _LEAST_APART * total) / (0.5 * (1.0 - label**2))
-    trace = max(float(np.trace(shrunk)), 1e-3)
-    scores = last.radius**2 * float(direction @ shrunk @ direction)
-    # Noise may make the variance 0 or negative, so it keeps a share of the mean variance.
-    usual = last.radius**2 * trace / len(direction) * float(direction @ direction)
-    least = max(_LEAST_WITHIN * usual, 1e-300)
-    clipped = max(1.0, beliefs.length / (last.radius * math.sqrt(trace)))
-    slope = apart / max(scores - total**2 / (1.0 - label**2), least) / clipped
-    deviation = clipped * math.sqrt(max(scores, least))
-    nodes, weights = _normal_nodes()
-    odds = slope * (mean + deviation * nodes)
-    low, high = -50.0 - float(np.abs(odds).max()), 50.0 + float(np.abs(odds).max())
-    for _ in range(40):
-        offset = 0.5 * (low + high)
-        shown = 0.5 + 0.5 * float(weights @ np.tanh(0.5 * (odds + offset)))
-        low, high = (low, offset) if shown > 0.5 * (1.0 + label) else (offset, high)
-    return slope, 0.5 * (low + high)
-
-
-@lru_cache(maxsize=1)
-def _normal_nodes() -> tuple[Vector, Vector]:
-    """Return nodes and weights of a quadrature over the standard normal law."""
-    nodes, weights = np.polynomial.hermite_e.hermegauss(41)
-    return nodes, weights / weights.sum()

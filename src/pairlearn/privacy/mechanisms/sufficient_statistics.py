@@ -165,12 +165,12 @@ def release_moments(
     neighbours: str,
     noise: NoiseSource,
     name: str = "centred moments",
-    users: NDArray[np.int64] | None = None,
+    persons: NDArray[np.int64] | None = None,
 ) -> Moments:
     """Release the moments about `centre` with Gaussian-DP parameter `mu`.
 
     `centre` and `radius` are public, or computed from earlier releases only. `n_examples` is the
-    public number that turns sums into means. `users` gives the person of each row, in increasing
+    public number that turns sums into means. `persons` gives the person of each row, in increasing
     order; by default each row is a separate person. A secure source adds discrete noise, and the
     sensitivity grows by the rounding of each record's statistics to a grid (lemma 4).
     """
@@ -180,12 +180,12 @@ def release_moments(
     if noise.secure:
         grid = Grid.fitting(weights, d, mu=mu, neighbours=neighbours)
         sensitivity, scale = grid.sensitivity, grid.scale
-        total = summed_on_grid(V, signs, weights=weights, step=grid.step, persons=users)
+        total = summed_on_grid(V, signs, weights=weights, step=grid.step, persons=persons)
         noisy = np.asarray(noise.protect_integers(total, _GRID_STEPS) * grid.step, np.float64)
     else:
         sensitivity = weights.sensitivity(neighbours) * relative_slack
         scale = sensitivity / mu
-        noisy = noise.protect(_summed(V, signs, weights=weights, persons=users), scale)
+        noisy = noise.protect(_summed(V, signs, weights=weights, persons=persons), scale)
     return Moments.from_sums(
         noisy,
         n_examples,
