@@ -353,6 +353,10 @@ def test_one_record_alone_is_never_refused():
         assert np.isnan(read_table([[cell, cell]])).all()
     for row in ([], {}, None, datetime.date(2020, 1, 1)):
         assert np.isnan(read_table([row], n_features=2)).tolist() == [[True, True]]
+    # nobody knows how many features it should have
+    for row in ([], {}, None):
+        with pytest.raises(ValueError, match="and no feature"):
+            read_table([row])
     stream = PrivateAUCStream(9, bounds=(-1, 1)).partial_fit([[0.5, 0.5]], [1])
     for row in ([0.1], [0.1, 0.2, 0.3], {}, None):
         stream.partial_fit([row], [0])
