@@ -350,8 +350,8 @@ def recall_limits(
 ) -> tuple[float, float]:
     r"""Return the limits of the share R of a class that stands in the top share of all examples.
 
-    They are symmetric on the logit scale, except for two things. Few members may have been found, or
-    few missed: each limit reaches as far as `count_limit` of R, or of 1 - R.
+    They are symmetric on the logit scale, except for two things. Few members may have been found,
+    or few missed: each limit reaches as far as `count_limit` of R, or of 1 - R.
 
     And the top may be full. If every example at the cut is a member of the class, R = alpha / pi
     depends on the share pi of members alone, with a bend at pi = alpha, below which it is 1. Its
