@@ -28,6 +28,7 @@ from pairlearn import (
     PrivateAUCClassifier,
     PrivateAUCContinual,
     PrivateAUCStream,
+    PrivateEntropyRegressor,
     PrivateMetricLearner,
 )
 
@@ -155,6 +156,7 @@ ESTIMATORS = [
         | listed(OWN_WORDS, "check_supervised_y_2d"),
     ),
     (PrivateMetricLearner(**PUBLIC), READS_ANYTHING),
+    (PrivateEntropyRegressor(**PUBLIC, target_bounds=(-5.0, 5.0)), READS_ANYTHING),
     (
         PrivateAUCStream(200, **PUBLIC),
         RUNNING

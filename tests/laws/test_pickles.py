@@ -40,6 +40,10 @@ ESTIMATORS = {
     "metric": (lambda: p.MetricLearner(random_state=0), Y),
     "private": (lambda: p.PrivateAUCClassifier(**PRIVATE), Y),
     "private metric": (lambda: p.PrivateMetricLearner(**PRIVATE), Y),
+    "private entropy": (
+        lambda: p.PrivateEntropyRegressor(target_bounds=(-4, 4), **PRIVATE),
+        X[:, 2],
+    ),
     "private stream": (lambda: p.PrivateAUCStream(40, **PRIVATE), Y),
 }
 STREAMS = {

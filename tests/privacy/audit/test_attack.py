@@ -27,14 +27,14 @@ from pairlearn.privacy.audit.replay import Neighbours, release_distances, worst_
 from pairlearn.privacy.audit.tape import Tape
 from pairlearn.privacy.mechanisms.base import PublicSetting
 from pairlearn.privacy.mechanisms.by_name import MECHANISMS as SCORE_MECHANISMS
-from pairlearn.privacy.mechanisms.by_name import METRIC_MECHANISMS
+from pairlearn.privacy.mechanisms.by_name import METRIC_MECHANISMS, REGRESSION_MECHANISMS
 from pairlearn.privacy.mechanisms.centred import CentredStatistics
 from pairlearn.privacy.mechanisms.sufficient_statistics import Weights
 from pairlearn.privacy.noise import NoiseSource
 
 N_RUNS = 1000
 CONFIDENCE = 0.999
-MECHANISMS = {**SCORE_MECHANISMS, **METRIC_MECHANISMS}
+MECHANISMS = {**SCORE_MECHANISMS, **METRIC_MECHANISMS, **REGRESSION_MECHANISMS}
 ALL = sorted(MECHANISMS)
 
 

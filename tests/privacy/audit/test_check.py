@@ -8,14 +8,20 @@ import pytest
 
 from pairlearn.privacy import check_mechanism
 from pairlearn.privacy.mechanisms.base import Mechanism, PrivateFit, PublicSetting
-from pairlearn.privacy.mechanisms.by_name import MECHANISMS, METRIC_MECHANISMS
+from pairlearn.privacy.mechanisms.by_name import (
+    MECHANISMS,
+    METRIC_MECHANISMS,
+    REGRESSION_MECHANISMS,
+)
 from pairlearn.privacy.mechanisms.gradient import AllPairsGradient
 from pairlearn.privacy.release import release_vector
 
+ALL = {**MECHANISMS, **METRIC_MECHANISMS, **REGRESSION_MECHANISMS}
 
-@pytest.mark.parametrize("name", [*MECHANISMS, *METRIC_MECHANISMS])
+
+@pytest.mark.parametrize("name", ALL)
 def test_mechanisms_of_the_package(name):
-    mechanism = {**MECHANISMS, **METRIC_MECHANISMS}[name]()
+    mechanism = ALL[name]()
     report = check_mechanism(mechanism, n_random=6)
     assert report.relations == mechanism.relations
     assert report.n_pairs == 10 * len(mechanism.relations)
