@@ -146,12 +146,23 @@ class FitEntry(Entry):
 
 
 class RegressionEntry(FitEntry):
-    """`fit` of a private regression; targets at both ends of their range, and in its middle."""
+    """`fit` of a private regression."""
 
     def labels(self) -> tuple[Any, ...]:
-        """Return targets."""
+        """Return targets at both ends of their range, and in its middle."""
         low, high = self.estimator.target_bounds
         return (low, 0.5 * (low + high), high)
+
+    def pairs(self) -> Sequence[PublicNeighbours]:
+        """Return also tables whose errors are so near that a narrow window sees them all."""
+        bottom, middle, top = self.labels()
+        near = 0.05 * (top - bottom)
+        close = public_neighbours(
+            *self.estimator.public_bounds(self.width), (middle - near, middle + near),
+            n=self.n, neighbours=self.estimator.neighbours,
+        )  # fmt: skip
+        named = (replace(pair, name=f"{pair.name}, close targets") for pair in close)
+        return [*super().pairs(), *named]
 
 
 class NarrowingEntry(FitEntry):
