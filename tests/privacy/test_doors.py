@@ -498,3 +498,17 @@ def test_permute_and_flip_has_its_law():
     expected = n * np.exp(-epsilon / 2) / 2
     # Four standard deviations: a false alarm in 16,000, and the seed is fixed.
     assert abs(worse - expected) < 4 * np.sqrt(expected)
+
+
+def test_a_certificate_says_where_the_centre_is_from():
+    X, y = np.random.default_rng(0).uniform(-1, 1, (40, 2)), np.arange(40) % 2
+    model = PrivateAUCClassifier(1.0, 1e-3, bounds=(-1, 1)).fit(X, y)
+    assert model.certificate_.public["centre"] == "middle of the bounds"
+    model = PrivateAUCClassifier(1.0, 1e-3, bounds=(-1, 1), public_centre=[0.5, 0.5]).fit(X, y)
+    assert model.certificate_.public["centre"] == "given by the caller"
+
+
+def test_bounds_without_width_are_refused():
+    for lower, upper in (([0.0, 1.0], [1.0, 1.0]), ([0.0, 2.0], [1.0, 1.0])):
+        with pytest.raises(ValueError, match="lower < upper"):
+            PublicSetting.make(9, lower=lower, upper=upper, epsilon=1.0, delta=1e-3)

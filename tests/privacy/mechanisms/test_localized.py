@@ -444,6 +444,23 @@ def test_hinge_one_class_runs_through(n):
     assert np.isfinite(fit.direction).all()
 
 
+@pytest.mark.parametrize("clip", [None, 0.5])
+def test_constants_of_a_pair(clip):
+    # f(w) = l(w . v) with |v| <= L: |grad f| <= L |l'| and |hess f| <= L^2 |l''|; a change of one
+    # example changes v by at most 2 L, or by the longest difference of two rows.
+    setting = make_setting(20, d=4)
+    corner = float(np.linalg.norm(setting.to_standard(setting.upper[None, :])))
+    length = 2.0 * corner if clip is None else 0.5 * math.sqrt(4)
+    found = LocalizedPairSGD(clip=clip, radius=3.0).bounds(setting)
+    loss = Logistic()
+    assert found.length == pytest.approx(length)
+    assert found.radius == pytest.approx(3.0 / length)
+    assert found.lipschitz == pytest.approx(length * loss.slope_bound(3.0))
+    assert found.smoothness == pytest.approx(length**2 * loss.curvature_bound(3.0))
+    longest = min(2.0 * length, 2.0 * corner)
+    assert found.change == pytest.approx(longest * loss.slope_bound(3.0))
+
+
 @pytest.mark.parametrize("active", [[0, 1, 2, 3, 4, 5], [1, 4], [2], []])
 def test_the_average_is_that_of_every_iterate(active):
     rng = np.random.default_rng(len(active))

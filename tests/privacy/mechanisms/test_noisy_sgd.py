@@ -252,6 +252,22 @@ def test_learns_with_any_loss(loss, n_batches):
     assert found.mu <= PublicSetting.make(2000, lower=[0], upper=[1], epsilon=2.0, delta=1e-5).mu
 
 
+@pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
+def test_rounding_is_counted_by_the_largest_batch(neighbours):
+    # Lemma 22: a sum of m vectors of length C, in any order and in two runs, is exact up to
+    # 2 m^2 C 2^-52. With a million rows in three batches it is not small.
+    setting = make_setting(1_000_001, neighbours=neighbours)
+    plan = Meetings(n_passes=1, n_batches=3, n_partners=9)
+    sizes = [333_333, 333_334, 333_334]
+    cells = [np.diff(np.arange(-(-m // 10) + 1) * m // -(-m // 10)) for m in sizes]
+    pairs = [int((c * (c - 1)).sum()) // 2 for c in cells]
+    assert pairs == plan.n_pairs(1_000_001)
+    moved = 2.0 if neighbours == "replace" else 1.0
+    expected = 0.5 * (moved * 9 * (1.0 + 1e-9) + 2.0 * max(pairs) ** 2 * 2.0**-52)
+    assert plan.sensitivity(0.5, setting) == pytest.approx(expected, rel=1e-12)
+    assert max(pairs) > min(pairs)
+
+
 def test_labels_do_not_decide_who_meets():
     """With the noise of one run replayed, all labels turned give the mirrored sums."""
     X, y = clouds(40)
@@ -367,6 +383,8 @@ def test_refusals():
     X, y = clouds(30)
     with pytest.raises(ValueError, match="n_batches=20 batches of 30 examples"):
         PrivateAUCClassifier(bounds=(-4, 5), mechanism=NoisySGD(n_batches=20)).fit(X, y)
+    with pytest.raises(ValueError, match="n_batches=2 batches of 3 examples"):
+        PrivateAUCClassifier(bounds=(-4, 5), mechanism=NoisySGD(n_batches=2)).fit(X[:3], y[:3])
     for loss in (Welsch(), "hinge_no_bias", METRIC_LOSSES.make("logistic")):
         with pytest.raises(ValueError, match="loss must be"):
             NoisySGD(loss=loss)
