@@ -37,22 +37,34 @@ def test_limits_are_symmetric_on_the_logit_scale():
 def test_a_full_top_has_the_limit_of_a_ratio():
     share, error, z = 0.6, 0.1, norm.ppf(0.975)
     usual = logit_limits(share, z * error)
-    empty = recall_limits(share, error, 0.0, 0.95, math.inf)
+    empty = recall_limits(share, error, 0.0, 1000, 0.95, math.inf)
     counts = [count_limit(one, error, 0.95, math.inf) for one in (share, 1.0 - share)]
     assert empty == (min(usual[0], counts[0]), max(usual[1], 1.0 - counts[1]))
     # one of 20 missed
     error = math.sqrt(0.05 * 0.95 / 20)
-    assert recall_limits(0.95, error, 0.0, 0.95, math.inf)[1] == pytest.approx(
+    assert recall_limits(0.95, error, 0.0, 1000, 0.95, math.inf)[1] == pytest.approx(
         beta.ppf(0.975, 19.5, 1.5)
     )
     error = 0.1
-    full = recall_limits(share, error, 1.0, 0.95, math.inf)
+    full = recall_limits(share, error, 1.0, 1000, 0.95, math.inf)
     assert full == pytest.approx((empty[0], share * math.exp(z * error / share)))
-    half = recall_limits(share, error, 0.5, 0.95, math.inf)
+    half = recall_limits(share, error, 0.5, 1000, 0.95, math.inf)
     assert half[1] == pytest.approx(0.5 * (empty[1] + full[1]))
-    assert recall_limits(0.9, 0.3, 1.0, 0.95, math.inf)[1] == 1.0
+    assert recall_limits(0.9, 0.3, 1.0, 1000, 0.95, math.inf)[1] == 1.0
     # a tiny share with a huge error overflows nothing
-    assert recall_limits(1e-6, 0.3, 1.0, 0.95, math.inf)[1] == 1.0
+    assert recall_limits(1e-6, 0.3, 1.0, 1000, 0.95, math.inf)[1] == 1.0
+
+
+def test_an_error_is_no_smaller_than_that_of_so_many_members():
+    # ten members, none crowded: the error of a binomial share of ten draws at least
+    least = math.sqrt(0.1 * 0.9 / 10)
+    small = recall_limits(0.1, 0.01, 0.0, 10, 0.95, math.inf)
+    assert small == recall_limits(0.1, least, 0.0, 10, 0.95, math.inf)
+    assert small != recall_limits(0.1, 1.1 * least, 0.0, 10, 0.95, math.inf)
+    # half crowded, there is no such bound; a quarter, and it is half of the variance
+    assert recall_limits(0.1, 0.01, 0.5, 10, 0.95, math.inf)[1] < 0.2
+    quarter = recall_limits(0.1, 0.01, 0.25, 10, 0.95, math.inf)
+    assert quarter == recall_limits(0.1, least * math.sqrt(0.5), 0.25, 10, 0.95, math.inf)
 
 
 def test_the_share_of_positives_bounds_the_recall_of_a_full_top():

@@ -346,7 +346,7 @@ def count_limit(share: float, error: float, confidence: float, degrees: float) -
 
 
 def recall_limits(
-    share: float, error: float, crowding: float, confidence: float, degrees: float
+    share: float, error: float, crowding: float, size: int, confidence: float, degrees: float
 ) -> tuple[float, float]:
     r"""Return the limits of the share R of a class that stands in the top share of all examples.
 
@@ -359,20 +359,28 @@ def recall_limits(
     :math:`R \exp(z \, error / R)`, or 1. With a share c of members at the cut, the upper limit is
     the mean of both, with the weight c for this one.
 
+    *The least error.* A sample where ties at the cut make all of R may hold none of the members
+    that stand above. With p_c = c the influences of N members have a variance of R (1 - R) (1 -
+    2 c) / N or more (see `pairlearn.metrics.top`), and the standard error counts as no smaller.
+
     Parameters
     ----------
     share, error, confidence, degrees : float
         As for `count_limit`.
     crowding : float
         The share c of members of the class among the examples at the cut.
+    size : int
+        The number N of members.
 
     Examples
     --------
-    >>> [round(end, 3) for end in recall_limits(1 / 30, 0.033, 0.0, 0.95, math.inf)]
+    >>> [round(end, 3) for end in recall_limits(1 / 30, 0.033, 0.0, 30, 0.95, math.inf)]
     [0.004, 0.204]
-    >>> [round(end, 3) for end in recall_limits(0.75, 0.2, 1.0, 0.95, math.inf)]
+    >>> [round(end, 3) for end in recall_limits(0.75, 0.2, 1.0, 12, 0.95, math.inf)]
     [0.271, 1.0]
     """
+    least = share * (1.0 - share) * max(1.0 - 2.0 * crowding, 0.0) / size
+    error = max(error, math.sqrt(least))
     half = student_quantile(0.5 + 0.5 * confidence, degrees) * error
     low, high = logit_limits(share, half)
     low = min(low, count_limit(share, error, confidence, degrees))

@@ -475,7 +475,7 @@ def interval_of(
         quantile = student_quantile(level, math.inf if n_groups is None else n_groups - 1.0)
         low, high = share_limits(share, error / width, draws, quantile)
     elif found.crowding is not None and spread is not None and inside and error > 0.0:
-        low, high = recall_limits(share, error / width, found.crowding, confidence, degrees)
+        low, high = recall_limits(share, error / width, found.crowding, k, confidence, degrees)
     elif spread is not None and inside and error > 0.0:
         quantile = student_quantile(level, degrees)
         low, high = logit_limits(share, quantile * error / width)
