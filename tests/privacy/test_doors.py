@@ -512,3 +512,12 @@ def test_bounds_without_width_are_refused():
     for lower, upper in (([0.0, 1.0], [1.0, 1.0]), ([0.0, 2.0], [1.0, 1.0])):
         with pytest.raises(ValueError, match="lower < upper"):
             PublicSetting.make(9, lower=lower, upper=upper, epsilon=1.0, delta=1e-3)
+
+
+def test_the_unit_of_a_code_is_the_deviation_of_a_uniform_choice():
+    setting = PublicSetting.make(
+        9, lower=[0.0] * 4, upper=[6.0] * 4, levels=[0, 2, 3, 7], epsilon=1.0, delta=1e-3
+    )
+    # a continuous feature spreads over six standard deviations
+    deviations = [1.0, *(np.linspace(0.0, 6.0, k).std() for k in (2, 3, 7))]
+    np.testing.assert_allclose(setting.unit, deviations)

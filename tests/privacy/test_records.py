@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from pairlearn import PrivateAUCClassifier, PrivateAUCStream, PrivateMetricLearner
 from pairlearn.features import Hats
 from pairlearn.models.record import ModelFileError
+from pairlearn.privacy.reading.cells import Form, person_of
 from pairlearn.privacy.records import read_labels, read_numbers, read_persons, read_table
 
 pytestmark = [
@@ -240,6 +241,13 @@ def test_a_person_is_exact():
     rng = np.random.default_rng(0)
     codes = [bytes(code).hex() for code in rng.integers(0, 256, (20_000, 4), dtype=np.uint8)]
     assert read_persons(codes, 20_000).max() + 1 == len(set(codes))
+
+
+def test_a_missing_id_is_told_from_a_wrong_one():
+    for missing in (None, float("nan"), np.float64("nan"), Decimal("nan")):
+        assert person_of(missing) == (Form.MISSING, None)
+    for wrong in (1.5, True, Decimal("1.5"), object()):
+        assert person_of(wrong)[0] is Form.WRONG
 
 
 def test_all_missing_ids_are_one_person():
