@@ -28,6 +28,7 @@ from pairlearn import (
     PrivateAUCClassifier,
     PrivateAUCContinual,
     PrivateAUCStream,
+    PrivateEntropyRegressor,
     PrivateMetricLearner,
 )
 
@@ -155,6 +156,12 @@ ESTIMATORS = [
         | listed(OWN_WORDS, "check_supervised_y_2d"),
     ),
     (PrivateMetricLearner(**PUBLIC), READS_ANYTHING),
+    (
+        PrivateEntropyRegressor(**PUBLIC, target_bounds=(-5.0, 5.0)),
+        READS_ANYTHING
+        | listed(SAYS_NOTHING, "check_supervised_y_no_nan")
+        | listed(OWN_WORDS, "check_supervised_y_2d"),
+    ),
     (
         PrivateAUCStream(200, **PUBLIC),
         RUNNING

@@ -21,6 +21,7 @@ from pairlearn import (
     PrivateAUCClassifier,
     PrivateAUCContinual,
     PrivateAUCStream,
+    PrivateEntropyRegressor,
     PrivateMetricLearner,
     load_model,
 )
@@ -46,6 +47,9 @@ FITTED = {
     "Entropy": lambda: EntropyRegressor().fit(TABLE, X[:, 0]),
     "Metric": lambda: MetricLearner().fit(TABLE, Y),
     "Private": lambda: PrivateAUCClassifier(**PUBLIC).fit(TABLE, Y),
+    "Private entropy": lambda: PrivateEntropyRegressor(target_bounds=(-4, 4), **PUBLIC).fit(
+        TABLE, X[:, 0]
+    ),
     "Private metric": lambda: PrivateMetricLearner(**PUBLIC).fit(TABLE, Y),
     "Private stream": lambda: PrivateAUCStream(N, **PUBLIC).partial_fit(TABLE, Y).release(),
     "Private continual": lambda: (

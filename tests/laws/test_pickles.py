@@ -44,6 +44,10 @@ ESTIMATORS = {
     "metric": (lambda: p.MetricLearner(random_state=0), Y),
     "private": (lambda: p.PrivateAUCClassifier(**PRIVATE), Y),
     "private metric": (lambda: p.PrivateMetricLearner(**PRIVATE), Y),
+    "private entropy": (
+        lambda: p.PrivateEntropyRegressor(target_bounds=(-4, 4), **PRIVATE),
+        X[:, 2],
+    ),
     "private stream": (lambda: p.PrivateAUCStream(40, **PRIVATE), Y),
     "survival": (lambda: p.SurvivalRanker(random_state=0), SURVIVAL),
     "stack": (lambda: p.AUCStack(MEMBERS, random_state=0), Y),

@@ -25,6 +25,7 @@ from pairlearn import (
     PrivateAUCClassifier,
     PrivateAUCContinual,
     PrivateAUCStream,
+    PrivateEntropyRegressor,
     PrivateMetricLearner,
     SurvivalRanker,
 )
@@ -90,6 +91,11 @@ MODELS = {
         PrivateAUCContinual(120, 1, **PRIVATE).partial_fit(X, BINARY).release()
     ),
     "PrivateAUCStream": lambda: PrivateAUCStream(120, **PRIVATE).fit(X, BINARY),
+    "PrivateEntropyRegressor": lambda: PrivateEntropyRegressor(
+        target_bounds=(-4.0, 4.0),
+        bandwidth=0.5,
+        **{name: value for name, value in PRIVATE.items() if name != "labels"},
+    ).fit(X, TARGET),
     "PrivateMetricLearner": lambda: PrivateMetricLearner(n_steps=2, **PRIVATE).fit(X, BINARY),
     "SurvivalRanker": lambda: SurvivalRanker(random_state=0).fit(X, TIMES),
     "SurvivalRanker given": lambda: SurvivalRanker(
@@ -102,6 +108,7 @@ LOST = {
     ("AUCClassifier", "trace_"): "the file holds the numbers of steps, not times and history",
     ("AUCStack", "members_"): "trees come back as arrays that score the same",
     ("MulticlassAUCClassifier", "scaling_"): "documented as known after fit only",
+    ("PrivateEntropyRegressor", "features_"): "its file has no map; as for a metric",
     ("PrivateMetricLearner", "features_"): "its file has no map; the identity is not set again",
 }
 #: Estimators that need torch have tests of their own.

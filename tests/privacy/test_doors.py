@@ -498,3 +498,26 @@ def test_permute_and_flip_has_its_law():
     expected = n * np.exp(-epsilon / 2) / 2
     # Four standard deviations: a false alarm in 16,000, and the seed is fixed.
     assert abs(worse - expected) < 4 * np.sqrt(expected)
+
+
+def test_a_certificate_says_where_the_centre_is_from():
+    X, y = np.random.default_rng(0).uniform(-1, 1, (40, 2)), np.arange(40) % 2
+    model = PrivateAUCClassifier(1.0, 1e-3, bounds=(-1, 1)).fit(X, y)
+    assert model.certificate_.public["centre"] == "middle of the bounds"
+    model = PrivateAUCClassifier(1.0, 1e-3, bounds=(-1, 1), public_centre=[0.5, 0.5]).fit(X, y)
+    assert model.certificate_.public["centre"] == "given by the caller"
+
+
+def test_bounds_without_width_are_refused():
+    for lower, upper in (([0.0, 1.0], [1.0, 1.0]), ([0.0, 2.0], [1.0, 1.0])):
+        with pytest.raises(ValueError, match="lower < upper"):
+            PublicSetting.make(9, lower=lower, upper=upper, epsilon=1.0, delta=1e-3)
+
+
+def test_the_unit_of_a_code_is_the_deviation_of_a_uniform_choice():
+    setting = PublicSetting.make(
+        9, lower=[0.0] * 4, upper=[6.0] * 4, levels=[0, 2, 3, 7], epsilon=1.0, delta=1e-3
+    )
+    # a continuous feature spreads over six standard deviations
+    deviations = [1.0, *(np.linspace(0.0, 6.0, k).std() for k in (2, 3, 7))]
+    np.testing.assert_allclose(setting.unit, deviations)

@@ -18,7 +18,7 @@ from pairlearn.privacy.audit.exact import check_entry
 from pairlearn.privacy.audit.tape import recorded, replayed
 from pairlearn.privacy.mechanisms.base import PublicSetting
 from pairlearn.privacy.mechanisms.centred import CentredStatistics
-from pairlearn.privacy.narrowing import Bins, ask_table, narrowed
+from pairlearn.privacy.narrowing import Bins, ask_table, enough_in_a_bin, narrowed
 from pairlearn.privacy.noise import NoiseSource
 
 pytestmark = pytest.mark.filterwarnings("ignore::pairlearn.PrivacyWarning")
@@ -31,6 +31,13 @@ def long_tails(n=4000, d=3, seed=0):
     rng = np.random.default_rng(seed)
     y = rng.integers(0, 2, n)
     return np.exp(1.5 * (rng.normal(size=(n, d)) + 0.8 * y[:, None])), y
+
+
+def test_how_many_a_bin_must_hold():
+    # .7 of the examples, and half a standard deviation of the noise of a count more; that is
+    # .145 times the fewest examples, or a twentieth of the examples if it is more
+    assert enough_in_a_bin(1000, 100.0) == pytest.approx(700.0 + 0.5 * 50.0)
+    assert enough_in_a_bin(1000, 500.0) == pytest.approx(700.0 + 0.5 * 72.5)
 
 
 def some_rows(rng, n, d):

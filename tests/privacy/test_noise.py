@@ -17,6 +17,27 @@ from pairlearn.privacy.noise import (
 )
 
 
+def test_counts_go_on_from_batch_to_batch(monkeypatch):
+    # One series in which nine of ten trials succeed, so that the trials of a batch are too few:
+    # the counts are those between failures of the whole series.
+    rng, place = np.random.default_rng(0), 0
+    series = rng.random(5000) < 0.9
+
+    def next_trials(ones, denominator, bits):
+        nonlocal place
+        place += len(ones)
+        return series[place - len(ones) : place]
+
+    monkeypatch.setattr(noise_module, "_bernoulli_exp_fraction", next_trials)
+    failures = np.flatnonzero(~series)
+    expected = np.diff(failures, prepend=-1)[:200] - 1
+    np.testing.assert_array_equal(_geometric_exp(200, seeded(0)), expected)
+    # a batch without any failure goes on, too
+    place, series = 0, np.arange(5000) % 97 == 96
+    series = ~series
+    np.testing.assert_array_equal(_geometric_exp(20, seeded(0)), np.full(20, 96))
+
+
 def draw(source):
     return source.protect(np.zeros(8), 1.0)
 

@@ -52,3 +52,12 @@ def test_public_frequencies_approximate_the_gaussian_kernel_in_units_of_the_boun
     kernel = np.exp(-gamma * (apart**2).sum(axis=2))
     found = mapped @ mapped.T
     assert found / found[0, 0] == pytest.approx(kernel, abs=0.03)
+
+
+@pytest.mark.parametrize("name", ["linear", "hat", "auto"])
+def test_a_name_is_that_of_a_map(name):
+    if name == "linear":
+        check_public_map(name)
+        return
+    with pytest.raises(ValueError, match="must be"):
+        check_public_map(name)

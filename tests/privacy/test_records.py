@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from pairlearn import PrivateAUCClassifier, PrivateAUCStream, PrivateMetricLearner
 from pairlearn.features import Hats
 from pairlearn.models.record import ModelFileError
+from pairlearn.privacy.reading.cells import Form, person_of
 from pairlearn.privacy.records import read_labels, read_numbers, read_persons, read_table
 
 pytestmark = [
@@ -242,6 +243,13 @@ def test_a_person_is_exact():
     assert read_persons(codes, 20_000).max() + 1 == len(set(codes))
 
 
+def test_a_missing_id_is_told_from_a_wrong_one():
+    for missing in (None, float("nan"), np.float64("nan"), Decimal("nan")):
+        assert person_of(missing) == (Form.MISSING, None)
+    for wrong in (1.5, True, Decimal("1.5"), object()):
+        assert person_of(wrong)[0] is Form.WRONG
+
+
 def test_all_missing_ids_are_one_person():
     nothing = [None, math.nan, pd.NA, pd.NaT, np.ma.masked, np.float64("nan"), Decimal("NaN"),
                np.datetime64("NaT")]  # fmt: skip
@@ -353,6 +361,10 @@ def test_one_record_alone_is_never_refused():
         assert np.isnan(read_table([[cell, cell]])).all()
     for row in ([], {}, None, datetime.date(2020, 1, 1)):
         assert np.isnan(read_table([row], n_features=2)).tolist() == [[True, True]]
+    # nobody knows how many features it should have
+    for row in ([], {}, None):
+        with pytest.raises(ValueError, match="and no feature"):
+            read_table([row])
     stream = PrivateAUCStream(9, bounds=(-1, 1)).partial_fit([[0.5, 0.5]], [1])
     for row in ([0.1], [0.1, 0.2, 0.3], {}, None):
         stream.partial_fit([row], [0])

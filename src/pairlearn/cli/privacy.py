@@ -16,9 +16,9 @@ from pairlearn.cli.shared.paths import FilePath, read_argument
 _MECHANISMS = "privacy.mechanisms.by_name"
 #: What can be audited; `pairlearn.cli.audited` says how each is called.
 _WHAT = (
-    "fit", "groups", "bounds", "narrowing", "stream", "metric", "continual", "continual-groups",
-    "evaluation", "curve", "selection", "evaluation-groups", "curve-groups", "selection-groups",
-    "cluster", "partitions", "cluster-groups", "partitions-groups", "program",
+    "fit", "groups", "bounds", "narrowing", "stream", "metric", "entropy", "continual",
+    "continual-groups", "evaluation", "curve", "selection", "evaluation-groups", "curve-groups",
+    "selection-groups", "cluster", "partitions", "cluster-groups", "partitions-groups", "program",
 )  # fmt: skip
 _SETTINGS = {"help_option_names": ["-h", "--help"]}
 
@@ -235,13 +235,14 @@ def statement_command(model: str | None) -> None:
 @command.command("audit")
 @click.option("--what", type=click.Choice([*_WHAT, "all"]), default="fit", show_default=True,
               help="What to attack: fit on rows or with groups, fit with private bounds or with "
-                   "bounds that are narrowed, a stream, a metric, all releases of a continual "
-                   "stream, the AUC and the ROC curve on private rows, selection, training over "
-                   "partitions with a trusted aggregator or without one, or train --private with "
-                   "its files. With -groups behind the name, persons with all their "
-                   "rows.")  # fmt: skip
+                   "bounds that are narrowed, a stream, a metric, a regression, all releases of a "
+                   "continual stream, the AUC and the ROC curve on private rows, selection, "
+                   "training over partitions with a trusted aggregator or without one, or train "
+                   "--private with its files. With -groups behind the name, persons with all "
+                   "their rows.")  # fmt: skip
 @click.option("--mechanism", default="statistics", show_default=True,
-              type=Named(f"{_MECHANISMS}.MECHANISMS", f"{_MECHANISMS}.METRIC_MECHANISMS"),
+              type=Named(f"{_MECHANISMS}.MECHANISMS", f"{_MECHANISMS}.METRIC_MECHANISMS",
+                         f"{_MECHANISMS}.REGRESSION_MECHANISMS"),
               help="The mechanism of --what fit.")  # fmt: skip
 @click.option("--epsilon", type=_above_zero(), default=1.0, show_default=True,
               help="The claim to attack.")  # fmt: skip

@@ -22,6 +22,7 @@ __getattr__, __dir__, __all__ = door(
         "private.audit": "PublicAudit audit_estimator",
         "private.continual": "PrivateAUCContinual",
         "private.entries": "audit_entries",
+        "private.entropy": "PrivateEntropyRegressor",
         "private.metric": "PrivateMetricLearner",
         "private.mixin": "PrivacyWarning",
         "private.stream": "PrivateAUCStream",

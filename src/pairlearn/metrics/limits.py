@@ -307,6 +307,102 @@ def share_limits(
     return max(middle - half, 0.0), min(middle + half, 1.0)
 
 
+def count_limit(share: float, error: float, confidence: float, degrees: float) -> float:
+    r"""Return a lower limit of a share that few examples may have made.
+
+    If far less than one example is expected where the share counts, one that is there by chance
+    makes the share R too high, and no standard error knows. The limit must then be that of a count.
+    With m = R (1 - R) / error^2 equal draws a binomial share has the standard error (the effective
+    size of Korn and Graubard), so the limit is Jeffreys', the quantile of
+    :math:`\mathrm{Beta}(m R + \tfrac12, m (1 - R) + \tfrac12)`. For R = 1/m, one example, it is
+    .11 R at the level .95, where the logit scale has .14 R and Wilson's interval .18 R. Where
+    Student's quantile is c times the normal one, m is divided by c^2.
+
+    Parameters
+    ----------
+    share, error : float
+        The share, inside (0, 1), and its positive standard error.
+    confidence : float
+        The level of the interval.
+    degrees : float
+        Degrees of freedom of the standard error; infinite for independent examples.
+
+    References
+    ----------
+    E. Korn and B. Graubard, Confidence intervals for proportions with small expected number of
+    positive counts estimated from survey data, Survey Methodology 24, 1998.
+
+    Examples
+    --------
+    >>> round(count_limit(0.01, 0.01, 0.95, math.inf), 5)
+    0.00107
+    """
+    from scipy.special import betaincinv
+
+    level = 0.5 + 0.5 * confidence
+    longer = student_quantile(level, degrees) / NormalDist().inv_cdf(level)
+    m = share * (1.0 - share) / (longer * error) ** 2
+    return float(betaincinv(m * share + 0.5, m * (1.0 - share) + 0.5, 1.0 - level))
+
+
+def recall_limits(
+    share: float, error: float, crowding: float, size: int, confidence: float, degrees: float
+) -> tuple[float, float]:
+    r"""Return the limits of the share R of a class that stands in the top share of all examples.
+
+    They are symmetric on the logit scale, except for two things. Few members may have been found,
+    or few missed: each limit reaches as far as `count_limit` of R, or of 1 - R.
+
+    And the top may be full. If every example at the cut is a member of the class, R = alpha / pi
+    depends on the share pi of members alone, with a bend at pi = alpha, below which it is 1. Its
+    logarithm then has the error of that of pi, so the upper limit is
+    :math:`R \exp(z \, error / R)`, or 1. With a share c of members at the cut, the upper limit is
+    the mean of both, with the weight c for this one.
+
+    *The least error.* A sample where ties at the cut make all of R may hold none of the members
+    that stand above. With p_c = c the influences of N members have a variance of R (1 - R) (1 -
+    2 c) / N or more (see `pairlearn.metrics.top`), and the standard error counts as no smaller.
+
+    Parameters
+    ----------
+    share, error, confidence, degrees : float
+        As for `count_limit`.
+    crowding : float
+        The share c of members of the class among the examples at the cut.
+    size : int
+        The number N of members.
+
+    Examples
+    --------
+    >>> [round(end, 3) for end in recall_limits(1 / 30, 0.033, 0.0, 30, 0.95, math.inf)]
+    [0.004, 0.204]
+    >>> [round(end, 3) for end in recall_limits(0.75, 0.2, 1.0, 12, 0.95, math.inf)]
+    [0.271, 1.0]
+    """
+    least = share * (1.0 - share) * max(1.0 - 2.0 * crowding, 0.0) / size
+    error = max(error, math.sqrt(least))
+    half = student_quantile(0.5 + 0.5 * confidence, degrees) * error
+    low, high = logit_limits(share, half)
+    low = min(low, count_limit(share, error, confidence, degrees))
+    high = max(high, 1.0 - count_limit(1.0 - share, error, confidence, degrees))
+    full = min(share * math.exp(min(half / share, 700.0)), 1.0)
+    return low, (1.0 - crowding) * high + crowding * full
+
+
+def logit_limits(share: float, half: float) -> tuple[float, float]:
+    """Return limits that are `half` away from the share, to first order, and symmetric in logits.
+
+    >>> [round(end, 3) for end in logit_limits(0.9, 0.1)]
+    [0.748, 0.965]
+    """
+    logit, way = math.log(share) - math.log1p(-share), half / (share * (1.0 - share))
+    return _sigmoid(logit - way), _sigmoid(logit + way)
+
+
+def _sigmoid(t: float) -> float:
+    return 1.0 / (1.0 + math.exp(-t)) if t > -700.0 else 0.0
+
+
 def _even(t: float) -> float:
     return t * (1.0 - t)
 

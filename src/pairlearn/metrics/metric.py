@@ -39,6 +39,9 @@ from numpy.typing import ArrayLike, NDArray
 from pairlearn.metrics._inputs import check_scores, is_positive
 from pairlearn.metrics.limits import (
     Spread,
+    count_limit,
+    logit_limits,
+    recall_limits,
     score_limits,
     share_limits,
     spread_of,
@@ -144,9 +147,15 @@ class Measured:
         The value at which nothing varies any more, if it lies below the floor.
     cautious : float, optional
         The value without its bias upwards; the lower limit is that of this value.
+    few : bool, default=False
+        Whether a small value may be the doing of few examples, as the area under a part of a curve
+        is; the lower limit is then at most `count_limit`.
     draws : ndarray of shape (n,), optional
         If the value is a share of some examples: the weight of each of these examples. The interval
         is then that of a share, see `share_limits`.
+    crowding : float, optional
+        If the value is the share of a class in the top: the share of this class among the examples
+        at the cut. The interval is then that of `recall_limits`.
 
     Examples
     --------
@@ -164,7 +173,9 @@ class Measured:
     reach: Sequence[float] | None = None
     base: float | None = None
     cautious: float | None = None
+    few: bool = False
     draws: Vector | None = None
+    crowding: float | None = None
 
 
 @dataclass(frozen=True)
@@ -431,17 +442,19 @@ def interval_of(
 ) -> Interval:
     """Return the interval of a measured value.
 
-    A metric that states its reach has `score_limits`. A share of examples has `share_limits`, with
-    the size `draws`. Others have limits that are symmetric on the logit scale, or bounds for k
+    A metric that states its reach has `score_limits`, with `count_limit` below it if `few`. A share
+    of examples has `share_limits`, with the size `draws`, and the share of a class in the top has
+    `recall_limits`. Others have limits that are symmetric on the logit scale, or bounds for k
     independent terms if nothing varies. With groups, a share has Student's quantile with
-    n_groups - 1 degrees of freedom, and the limits on the logit scale have it with those of the
-    spread: the number of groups that matter.
+    n_groups - 1 degrees of freedom, and the others have it with those of the spread: the number of
+    groups that matter.
     """
     value, floor, width = found.value, found.floor, found.ceiling - found.floor
     share = (value - floor) / width
     miss, inside = 1.0 - confidence, 0.0 < share < 1.0
     error = math.nan if spread is None else spread.error
     level = 0.5 + 0.5 * confidence
+    degrees = math.inf if n_groups is None or spread is None else spread.degrees
     if spread is not None and found.reach is not None:
         base = floor if found.base is None else found.base
         whole = found.ceiling - base
@@ -452,14 +465,20 @@ def interval_of(
         ]
         low, high = ((base + whole * end - floor) / width for end in (ends[0][0], ends[-1][1]))
         low = max(low, 0.0)
+        start = (min(starts) - base) / whole
+        if found.few and start < 0.5 and error > 0.0:
+            count = count_limit(max(start, 0.0), error / whole, confidence, degrees)
+            # fading out, so that no limit jumps at 1/2
+            count = (base + whole * count - floor) / width
+            low = max(low + (1.0 - 2.0 * start) * min(count - low, 0.0), 0.0)
     elif draws is not None and error >= 0.0:
         quantile = student_quantile(level, math.inf if n_groups is None else n_groups - 1.0)
         low, high = share_limits(share, error / width, draws, quantile)
+    elif found.crowding is not None and spread is not None and inside and error > 0.0:
+        low, high = recall_limits(share, error / width, found.crowding, k, confidence, degrees)
     elif spread is not None and inside and error > 0.0:
-        quantile = student_quantile(level, math.inf if n_groups is None else spread.degrees)
-        logit = math.log(share) - math.log1p(-share)
-        half = quantile * error / width / (share * (1.0 - share))
-        low, high = _sigmoid(logit - half), _sigmoid(logit + half)
+        quantile = student_quantile(level, degrees)
+        low, high = logit_limits(share, quantile * error / width)
     elif inside:
         half = math.sqrt(math.log(2.0 / miss) / (2.0 * k))
         low, high = max(share - half, 0.0), min(share + half, 1.0)
@@ -519,7 +538,3 @@ def comparison_of(
     halves = (half, far) if difference >= 0.0 else (far, half)
     low, high = max(difference - halves[0], -width), min(difference + halves[1], width)
     return kind(a.value, b.value, difference, error, z, p_value, low, high, confidence)
-
-
-def _sigmoid(t: float) -> float:
-    return 1.0 / (1.0 + math.exp(-t)) if t > -700.0 else 0.0

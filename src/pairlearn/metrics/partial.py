@@ -53,10 +53,16 @@ class PartialAUC(TwoClassMetric):
     Notes
     -----
     The interval is that of the AUC (`pairlearn.metrics.limits`), for a class of max_fpr n-
-    negatives; its lower limit allows for the bias of a part. Where the part holds a single negative
-    (ten negatives, max_fpr = .1) it holds the truth in .86 of all samples for a nominal .95
-    if positives spread half as widely as negatives: the rate at which one negative stands is not
-    known. With three negatives or more it is .92 or more.
+    negatives; its lower limit allows for the bias of a part, and for a count of few positives
+    (`count_limit`).
+
+    With n- negatives, the best of them stands beyond the part, at a rate above max_fpr, with
+    probability (1 - max_fpr)^n-: .35 for ten negatives and max_fpr = .1. The value is then made by
+    the curve beyond the part alone, which may rise there as steeply as it likes. So below 3.7 /
+    max_fpr negatives, where this probability is above .025, no lower limit that tells anything
+    holds for every curve. Here it holds for curves that bend downwards. If positives spread half as
+    widely as negatives the curve bends upwards first, and with ten negatives the interval holds the
+    truth in .86 of all samples for a nominal .95; with 30 negatives it is .95.
 
     Examples
     --------
@@ -119,6 +125,7 @@ class PartialAUC(TwoClassMetric):
             reach=(1.0 / self.max_fpr, 1.0),
             base=floor - scale * self.max_fpr * self.min_tpr,
             cautious=floor + scale * max(area - bias, 0.0) if bias > 0.0 else None,
+            few=self.max_fpr < 1.0,
         )
 
     def _bias(self, fpr: Vector, tpr: Vector) -> float:

@@ -47,6 +47,8 @@ class _Top:
     slope: Vector
     #: The weight of each example in the top.
     inside: Vector
+    #: The share of positives among the examples at the cut.
+    at_cut: float
 
 
 def _top(positive: Mask, scores: Vector, weight: Vector, share: float) -> _Top:
@@ -68,7 +70,7 @@ def _top(positive: Mask, scores: Vector, weight: Vector, share: float) -> _Top:
     at_cut = float(weight[window] @ positive[window]) / float(weight[window].sum())
     slope = inside * positive - at_cut * (inside - share)
     total_positive = float(found.accepted_positive[-1])
-    return _Top(share, total, total_positive, caught, slope, weight * inside)
+    return _Top(share, total, total_positive, caught, slope, weight * inside, at_cut)
 
 
 @dataclass(frozen=True)
@@ -140,10 +142,9 @@ class RecallAt(TwoClassMetric):
 class EnrichmentFactor(TwoClassMetric):
     """The ratio of positives in the top share to those in a random part of that size.
 
-    It is the recall divided by the share. Its interval holds the truth less often than it says (.86
-    to .92 for .95) if there are about as many positives as places in the top and the score is
-    nearly perfect: recall then has a bend there, which no standard error knows. If the top holds
-    only positives, it depends only on how rare positives are, and `PrecisionAt` says more.
+    It is the recall divided by the share, and its interval that of the recall (`recall_limits` in
+    `pairlearn.metrics.limits`). If the top holds only positives, it depends only on how rare
+    positives are, and `PrecisionAt` says more.
 
     Parameters
     ----------
@@ -170,6 +171,7 @@ class EnrichmentFactor(TwoClassMetric):
             found.influence / self.share,
             found.n_terms,
             ceiling=1.0 / self.share,
+            crowding=found.crowding,
         )
 
 
@@ -177,7 +179,8 @@ def _recall(positive: Mask, scores: Vector, weight: Vector, share: float) -> Mea
     top = _top(positive, scores, weight, share)
     value = min(top.caught / top.total_positive, 1.0)
     influence = weight * (top.slope - value * positive) / top.total_positive
-    return Measured(value, influence, int(np.count_nonzero(positive)))
+    n_positive = int(np.count_nonzero(positive))
+    return Measured(value, influence, n_positive, crowding=top.at_cut)
 
 
 def _share_of(k: int, n: int) -> float:

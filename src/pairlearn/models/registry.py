@@ -100,6 +100,7 @@ _HOMES = {
     "PrivateAUCClassifier": "pairlearn.estimators.private.auc",
     "PrivateAUCContinual": "pairlearn.estimators.private.continual",
     "PrivateAUCStream": "pairlearn.estimators.private.stream",
+    "PrivateEntropyRegressor": "pairlearn.estimators.private.entropy",
     "PrivateMetricLearner": "pairlearn.estimators.private.metric",
     "PrivateNeuralAUCClassifier": "pairlearn.torch.private",
     "SurvivalRanker": "pairlearn.estimators.survival.ranker",

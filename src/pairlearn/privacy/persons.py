@@ -5,7 +5,8 @@ In a table, a person has the weight `WHOLE`, dealt to his or her rows as evenly 
 allow. So a weighted sum is exact, and a person with all rows is an average of rows: what one row
 can do to a statistic that is linear in each person bounds what a person can do (lemma 19 in
 ``docs/privacy/lemmas.md``). In a stream, nobody knows how many rows of a person are still to come,
-so the first k rows of each person count and later ones are left out (lemma 20).
+so the first k rows of each person count and later ones are left out (lemma 20). Where rows meet in
+passes, one row of each person is drawn for each pass (lemma 22).
 """
 
 from __future__ import annotations
@@ -15,11 +16,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pairlearn.privacy.noise import NoiseSource
 from pairlearn.privacy.records import person_keys, read_persons
 from pairlearn.typing import Mask
 
 #: The weight of a person.
 WHOLE = 1 << 24
+#: A row of a person is drawn by a number below this one.
+_DRAWS = 1 << 32
 
 
 def shares(groups: Any, n_rows: int) -> tuple[NDArray[np.int64], int]:
@@ -69,3 +73,32 @@ class FirstRows:
     def remember(self, counts: dict[Any, int]) -> None:
         """Remember what `taken` returned, once its rows are learned."""
         self._counts.update(counts)
+
+
+class OneRowEach:
+    """One row of each person, drawn anew for each pass over the persons (lemma 22).
+
+    >>> rows = OneRowEach(np.array([0, 1, 0]))
+    >>> drawn = rows.drawn(np.array([1, 2, 0]), NoiseSource(seed=0))
+    >>> drawn[:2].tolist(), int(drawn[2]) in (0, 2)
+    ([1, 3], True)
+    """
+
+    def __init__(self, users: NDArray[np.int64]) -> None:
+        self._rows = np.argsort(users, kind="stable")
+        self._counts = np.bincount(users)
+        self._first = np.cumsum(self._counts) - self._counts
+
+    def drawn(self, order: NDArray[np.int64], noise: NoiseSource) -> NDArray[np.int64]:
+        """Return a row of the person in each place; for one who is not there, the number of rows.
+
+        A draw belongs to a place, not to a person: an audit that puts the same persons in the same
+        places draws the same rows of them, however the persons are numbered.
+        """
+        draws = noise.draw_indices(_DRAWS, len(order))
+        found = np.full(len(order), len(self._rows), dtype=np.int64)
+        there = order < len(self._counts)
+        person = order[there]
+        place = draws[there] * self._counts[person] >> 32
+        found[there] = self._rows[self._first[person] + place]
+        return found

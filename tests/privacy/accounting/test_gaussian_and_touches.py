@@ -17,6 +17,7 @@ from pairlearn.privacy.accounting.gaussian import (
     mu_of,
     noise_scale_for,
 )
+from pairlearn.privacy.accounting.touches import _power
 
 EPSILONS = [0.2, 0.5, 1.0, 2.0, 8.0]
 DELTAS = [1 / 256, 1e-5, 1e-9]
@@ -146,3 +147,21 @@ def test_mixture_of_one_value_is_the_gaussian_mechanism():
 def test_bad_input_is_refused(call):
     with pytest.raises(ValueError, match=r"must"):
         call()
+
+
+@pytest.mark.parametrize("cap", [3, 30])
+def test_steps_are_counted_up_to_the_cap(cap):
+    # All 3^5 courses of five steps: a step counts if its index or the last one is example 0.
+    n, length = 3, 5
+    found = _power(n, length, cap=cap)
+    for first in range(2):
+        law = np.zeros((2, length + 1))
+        for course in itertools.product(range(n), repeat=length):
+            # any other example stands for all of them
+            indices = [0 if first else 1, *course]
+            touched = sum(0 in pair for pair in itertools.pairwise(indices))
+            law[int(indices[-1] == 0), touched] += n**-length
+        for last in range(2):
+            kept = law[last][: cap + 1]
+            assert len(found[first][last]) == len(kept)
+            np.testing.assert_allclose(found[first][last], kept, atol=1e-15)

@@ -38,6 +38,18 @@ def test_mixed_entries_add_by_basic_composition():
         ledger.spend("delta", epsilon=0.01, delta=7e-6)
 
 
+def test_nothing_gaussian_fits_where_no_delta_is_left():
+    # for a small mu the delta at epsilon = 1 is 0 to the last bit, and at epsilon = 0 it is not
+    ledger = PrivacyLedger(epsilon=2.0, delta=1e-5)
+    ledger.spend("mixture", epsilon=0.2, delta=1e-5)
+    assert ledger.remaining_mu == 0.0
+    for mu in (1e-6, 0.01, 1.0):
+        with pytest.raises(BudgetExceededError, match="epsilon = inf"):
+            ledger.spend("gaussian", mu=mu)
+    ledger.spend("selection", epsilon=0.5)
+    assert ledger.spent_epsilon == pytest.approx(0.7)
+
+
 def test_round_trips():
     ledger = PrivacyLedger(epsilon=1.0, delta=1e-5)
     ledger.spend("fit", mu=0.1)

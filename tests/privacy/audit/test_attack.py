@@ -10,21 +10,31 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import binomtest, norm
 
 import pairlearn.privacy.mechanisms.sufficient_statistics as statistics_module
 from pairlearn.cli.privacy import command
-from pairlearn.privacy.audit.attack import audit, audit_statistics
+from pairlearn.privacy.audit.attack import (
+    AuditResult,
+    _bounds,
+    _projections,
+    _smooth_counts,
+    audit,
+    audit_statistics,
+    smallest_violation,
+)
 from pairlearn.privacy.audit.replay import Neighbours, release_distances, worst_case_neighbours
+from pairlearn.privacy.audit.tape import Tape
 from pairlearn.privacy.mechanisms.base import PublicSetting
 from pairlearn.privacy.mechanisms.by_name import MECHANISMS as SCORE_MECHANISMS
-from pairlearn.privacy.mechanisms.by_name import METRIC_MECHANISMS
+from pairlearn.privacy.mechanisms.by_name import METRIC_MECHANISMS, REGRESSION_MECHANISMS
 from pairlearn.privacy.mechanisms.centred import CentredStatistics
 from pairlearn.privacy.mechanisms.sufficient_statistics import Weights
 from pairlearn.privacy.noise import NoiseSource
 
 N_RUNS = 1000
 CONFIDENCE = 0.999
-MECHANISMS = {**SCORE_MECHANISMS, **METRIC_MECHANISMS}
+MECHANISMS = {**SCORE_MECHANISMS, **METRIC_MECHANISMS, **REGRESSION_MECHANISMS}
 ALL = sorted(MECHANISMS)
 
 
@@ -294,3 +304,115 @@ def test_command():
         answer = CliRunner().invoke(command, ["audit", "--mechanism", name, *options])
         assert answer.exit_code == 0
         assert "not refuted" in answer.output
+
+
+def test_every_part_of_the_claim_counts():
+    sound = {"epsilon": 1.0, "delta": 1e-3, "epsilon_lower": 1.0, "mu": 0.5, "mu_lower": 0.5,
+             "n_runs": 10, "confidence": 0.9, "noise_upper": 1.0}  # fmt: skip
+    assert AuditResult(**sound).passed
+    assert AuditResult(**{**sound, "mu": None, "mu_lower": 9.0}).passed
+    for broken in (
+        {"epsilon_lower": 1.01},
+        {"mu_lower": 0.51},
+        {"noise_upper": 0.99},
+        {"noise_correlation_lower": 0.01},
+    ):
+        assert not AuditResult(**{**sound, **broken}).passed
+
+
+@pytest.mark.parametrize(("n", "error"), [(1, 0.05), (7, 0.01), (200, 0.3)])
+def test_bounds_are_those_of_clopper_and_pearson(n, error):
+    counts = np.unique([0, 1, n // 2, n - 1, n])
+    low, high = _bounds(counts, n, error)
+    for k, *found in zip(counts.tolist(), low, high, strict=True):
+        exact = binomtest(k, n).proportion_ci(1.0 - 2.0 * error, method="exact")
+        assert found == pytest.approx([exact.low, exact.high], abs=1e-12)
+
+
+def test_expected_counts_are_those_of_a_normal_law():
+    values = np.random.default_rng(0).normal(3.0, 2.0, 500)
+    places = np.linspace(-2.0, 9.0, 7)
+    law = norm(values.mean(), np.sqrt(np.mean((values - values.mean()) ** 2)))
+    np.testing.assert_allclose(_smooth_counts(values, places), 500 * law.sf(places), rtol=1e-9)
+
+
+def test_statistics_of_unequal_length_are_cut():
+    rng = np.random.default_rng(1)
+    mine, theirs = rng.normal(2.0, 1.0, 900), rng.normal(0.0, 1.0, 300)
+    found = audit_statistics(mine, theirs, epsilon=1.0, delta=1e-2)
+    assert found.n_runs == 300
+    assert found == audit_statistics(mine[:300], theirs, epsilon=1.0, delta=1e-2)
+    # a test at 1 accepts .84 and .16 of all: epsilon is 1.66 at least, and mu is 2
+    assert 1.0 < found.epsilon_lower < 6.0
+    assert 1.0 < found.mu_lower < 2.0
+
+
+def test_the_smallest_violation_shrinks_with_the_runs():
+    options = {"delta": 1e-2, "confidence": 0.95}
+    assert smallest_violation(0.5, n_runs=8, **options) == np.inf
+    few, many = (smallest_violation(0.5, n_runs=n, **options) for n in (200, 20_000))
+    assert 0.5 < many < 0.65 < few < 4.0
+
+
+@pytest.mark.thorough
+def test_the_smallest_violation_is_found_in_nine_of_ten_cases():
+    # Of 40 cases, 27 or less have a probability below 1e-4, and the seeds are fixed.
+    true_mu = smallest_violation(0.5, 1e-2, n_runs=200, confidence=0.95)
+    rng, refuted = np.random.default_rng(2), 0
+    for _ in range(40):
+        runs = rng.normal(true_mu, 1.0, 200), rng.normal(0.0, 1.0, 200)
+        claim = audit_statistics(*runs, epsilon=50.0, delta=1e-2, mu=0.5, confidence=0.95)
+        refuted += not claim.passed
+    assert refuted > 27
+
+
+def test_each_run_has_a_number_of_its_own():
+    asked = []
+
+    def maker(run):
+        asked.append(run)
+        return sound(run)
+
+    result = audit(MECHANISMS["all_pairs"](), make_setting(n=8), n_runs=9, make_source=maker)
+    assert sorted(asked) == list(range(18))
+    assert 1.0 <= result.noise_upper < 5.0
+
+
+def test_log_likelihood_ratios_have_the_law_of_the_claim(monkeypatch):
+    # One Gaussian release, mu apart: the ratio is normal with mean mu^2 / 2 and deviation mu. Of
+    # 400 runs the mean has the deviation mu / 20, and six of those are allowed.
+    seen = []
+    module = "pairlearn.privacy.audit.attack"
+    monkeypatch.setattr(f"{module}.audit_statistics", lambda *v, **_: seen.append(v) or RESULT)
+    mechanism, setting = MECHANISMS["all_pairs"](n_steps=1), make_setting(n=8)
+    pair = worst_case_neighbours(setting)
+    audit(mechanism, setting, n_runs=400, make_source=sound)
+    ((distance, _),) = release_distances(
+        mechanism, pair, setting=setting, noise=NoiseSource(secure=False, seed=0)
+    )
+    for values, sign in zip(seen[0], (1.0, -1.0), strict=True):
+        assert abs(values.mean() - sign * distance**2 / 2) < 0.3 * distance
+        assert values.std() == pytest.approx(distance, rel=0.2)
+
+
+RESULT = AuditResult(1.0, 1e-2, 0.0, None, 0.0, 400, 0.95)
+
+
+class MadeUp:
+    """Runs with two releases, of which the second differs by more of its noise."""
+
+    n_runs = 6
+
+    def recorded(self, world):
+        for run in range(self.n_runs):
+            tape = Tape()
+            tape.outputs = [np.array([world, 5.0, run]), np.array([3.0, 2.0]) * world]
+            tape.scales = [1.0, 2.0]
+            yield tape, None
+
+
+def test_secret_draws_are_attacked_by_the_release_that_shows_most():
+    # the means differ by (-1, 0, 0) and (-3, -2): 1 and 1.8 units of noise
+    mine, theirs = _projections(MadeUp())
+    np.testing.assert_allclose(mine, np.zeros(6))
+    np.testing.assert_allclose(theirs, np.full(6, -13.0))

@@ -8,14 +8,20 @@ import pytest
 
 from pairlearn.privacy import check_mechanism
 from pairlearn.privacy.mechanisms.base import Mechanism, PrivateFit, PublicSetting
-from pairlearn.privacy.mechanisms.by_name import MECHANISMS, METRIC_MECHANISMS
+from pairlearn.privacy.mechanisms.by_name import (
+    MECHANISMS,
+    METRIC_MECHANISMS,
+    REGRESSION_MECHANISMS,
+)
 from pairlearn.privacy.mechanisms.gradient import AllPairsGradient
 from pairlearn.privacy.release import release_vector
 
+ALL = {**MECHANISMS, **METRIC_MECHANISMS, **REGRESSION_MECHANISMS}
 
-@pytest.mark.parametrize("name", [*MECHANISMS, *METRIC_MECHANISMS])
+
+@pytest.mark.parametrize("name", ALL)
 def test_mechanisms_of_the_package(name):
-    mechanism = {**MECHANISMS, **METRIC_MECHANISMS}[name]()
+    mechanism = ALL[name]()
     report = check_mechanism(mechanism, n_random=6)
     assert report.relations == mechanism.relations
     assert report.n_pairs == 10 * len(mechanism.relations)
@@ -101,6 +107,11 @@ def raised(fit, Z, signs, noise):
         (changed(lambda f, *_: replace(f, releases=())), r"lists releases of \[\] numbers"),
         (changed(lambda f, *_: replace(f, mu=0.5 * f.mu)), "compose all releases"),
         (changed(lambda f, *_: replace(f, mu=2.0 * f.mu)), "with releases of up to"),
+        (changed(lambda f, *_: replace(f, mu=1.2 * f.mu)), "with releases of up to"),
+        (
+            changed(lambda f, *_: replace(f, releases=(replace(f.releases[0], name=""),))),
+            "and each release a name",
+        ),
         (changed(lambda f, *_: replace(f, threshold=np.nan)), "gives the threshold nan"),
         (changed(lambda f, *_: replace(f, direction=f.direction[:1])), "release 2 finite numbers"),
         (changed(lambda f, *_: replace(f, accounting="")), "its accounting and each release"),
@@ -136,6 +147,20 @@ def test_a_cost_that_says_nothing_is_found():
         check_mechanism(Free())
     with pytest.raises(ValueError, match="less than mu"):
         check_mechanism(Cheap())
+
+
+def test_one_that_releases_nothing():
+    class Constant(Mechanism):
+        name = "constant"
+
+        def fit(self, Z, signs, *, setting, noise):
+            return PrivateFit(
+                np.ones(setting.n_features), 0.0, (), 0.0, "nothing is released",
+                secure=noise.secure,
+            )  # fmt: skip
+
+    report = check_mechanism(Constant())
+    assert (report.n_releases, report.largest_share) == (0, 0.0)
 
 
 def test_what_is_not_a_mechanism():

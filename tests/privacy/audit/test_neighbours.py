@@ -6,7 +6,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from pairlearn.privacy.audit.neighbours import neighbouring_persons, public_neighbours
+from pairlearn.privacy.audit.neighbours import neighbouring_persons, places, public_neighbours
+from pairlearn.solvers.descent.localized import stage_sizes
 
 LOWER, UPPER = np.array([-1.0, 0.0, 2.0]), np.array([1.0, 5.0, 4.0])
 
@@ -60,3 +61,12 @@ def test_tables_differ_in_one_person_with_all_rows(neighbours):
         others = [rows.total() for p, rows in tables[0].items() if p != differ[0]]
         assert min(others) == 1 < max(others)
     assert min(changed_sizes) == 1 < max(changed_sizes)
+
+
+def test_a_change_is_tried_at_both_sides_of_each_boundary():
+    found = places(100, 5)
+    assert len(set(found)) == len(found)
+    ends, sizes = [20, 40, 60, 80], list(stage_sizes(100))
+    ends += [sum(sizes[:k]) for k in range(1, len(sizes) + 1)]
+    wanted = {0, 1, 50, 99, *ends, *(end - 1 for end in ends)}
+    assert set(found) == {place for place in wanted if 0 <= place < 100}

@@ -11,7 +11,11 @@ from pairlearn.privacy.accounting.gaussian import mixture_noise_scale
 from pairlearn.privacy.accounting.touches import touch_law, touch_noise
 from pairlearn.privacy.audit.tape import recorded, replayed
 from pairlearn.privacy.mechanisms.base import PublicSetting
-from pairlearn.privacy.mechanisms.clipped_pairs import clip_rows
+from pairlearn.privacy.mechanisms.clipped_pairs import (
+    average_of_descent,
+    clip_rows,
+    last_of_descent,
+)
 from pairlearn.privacy.mechanisms.localized_hinge import LARGEST_N, HingeStage, LocalizedHinge
 from pairlearn.privacy.mechanisms.localized_sgd import LocalizedPairSGD
 from pairlearn.privacy.noise import NoiseSource
@@ -438,3 +442,38 @@ def test_hinge_one_class_runs_through(n):
         noise=NoiseSource(secure=False, seed=0),
     )
     assert np.isfinite(fit.direction).all()
+
+
+@pytest.mark.parametrize("clip", [None, 0.5])
+def test_constants_of_a_pair(clip):
+    # f(w) = l(w . v) with |v| <= L: |grad f| <= L |l'| and |hess f| <= L^2 |l''|; a change of one
+    # example changes v by at most 2 L, or by the longest difference of two rows.
+    setting = make_setting(20, d=4)
+    corner = float(np.linalg.norm(setting.to_standard(setting.upper[None, :])))
+    length = 2.0 * corner if clip is None else 0.5 * math.sqrt(4)
+    found = LocalizedPairSGD(clip=clip, radius=3.0).bounds(setting)
+    loss = Logistic()
+    assert found.length == pytest.approx(length)
+    assert found.radius == pytest.approx(3.0 / length)
+    assert found.lipschitz == pytest.approx(length * loss.slope_bound(3.0))
+    assert found.smoothness == pytest.approx(length**2 * loss.curvature_bound(3.0))
+    longest = min(2.0 * length, 2.0 * corner)
+    assert found.change == pytest.approx(longest * loss.slope_bound(3.0))
+
+
+@pytest.mark.parametrize("active", [[0, 1, 2, 3, 4, 5], [1, 4], [2], []])
+def test_the_average_is_that_of_every_iterate(active):
+    rng = np.random.default_rng(len(active))
+    pairs, shares = rng.normal(size=(len(active), 3)), rng.random(7)
+    start, loss = 0.1 * rng.normal(size=3), Logistic()
+    options = {"start": start, "step_size": 0.7, "radius": 0.6, "loss": loss}
+    w, average, given_pairs = start.copy(), shares[0] * start, iter(pairs)
+    for t in range(6):
+        if t in active:
+            v = next(given_pairs)
+            w = w - 0.7 * float(loss.slopes(np.array([w @ v]))[0]) * v
+            w = w * min(1.0, 0.6 / np.linalg.norm(w))
+        average = average + shares[t + 1] * w
+    found = average_of_descent(pairs, np.array(active, dtype=np.int64), shares, **options)
+    np.testing.assert_allclose(found, average, rtol=1e-12)
+    np.testing.assert_allclose(last_of_descent(pairs, **options), w, rtol=1e-12)

@@ -8,13 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pairlearn import PrivateAUCClassifier, PrivateMetricLearner
+from pairlearn.estimators.private.entries import FitEntry
 from pairlearn.losses import LOSSES, METRIC_LOSSES, Epanechnikov, PairLoss, Welsch, scalar
 from pairlearn.metrics import roc_auc
 from pairlearn.models import load_model
 from pairlearn.privacy import NoisyMetricSGD, NoisySGD, PublicSetting, check_mechanism, compose
+from pairlearn.privacy.audit.exact import check_entry
 from pairlearn.privacy.audit.replay import Neighbours, release_distances, worst_case_neighbours
 from pairlearn.privacy.mechanisms.noisy_sgd import Meetings, linear_pair_sum, padded
 from pairlearn.privacy.noise import NoiseSource
+from pairlearn.privacy.persons import OneRowEach
 from pairlearn.reference import clipped_pair_sum
 
 
@@ -249,6 +252,22 @@ def test_learns_with_any_loss(loss, n_batches):
     assert found.mu <= PublicSetting.make(2000, lower=[0], upper=[1], epsilon=2.0, delta=1e-5).mu
 
 
+@pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
+def test_rounding_is_counted_by_the_largest_batch(neighbours):
+    # Lemma 22: a sum of m vectors of length C, in any order and in two runs, is exact up to
+    # 2 m^2 C 2^-52. With a million rows in three batches it is not small.
+    setting = make_setting(1_000_001, neighbours=neighbours)
+    plan = Meetings(n_passes=1, n_batches=3, n_partners=9)
+    sizes = [333_333, 333_334, 333_334]
+    cells = [np.diff(np.arange(-(-m // 10) + 1) * m // -(-m // 10)) for m in sizes]
+    pairs = [int((c * (c - 1)).sum()) // 2 for c in cells]
+    assert pairs == plan.n_pairs(1_000_001)
+    moved = 2.0 if neighbours == "replace" else 1.0
+    expected = 0.5 * (moved * 9 * (1.0 + 1e-9) + 2.0 * max(pairs) ** 2 * 2.0**-52)
+    assert plan.sensitivity(0.5, setting) == pytest.approx(expected, rel=1e-12)
+    assert max(pairs) > min(pairs)
+
+
 def test_labels_do_not_decide_who_meets():
     """With the noise of one run replayed, all labels turned give the mirrored sums."""
     X, y = clouds(40)
@@ -305,12 +324,67 @@ def test_one_class_and_few_examples_run_through(kind, n):
         assert np.isfinite(fit.direction).all()
 
 
+# --------------------------------------------------------------------------------------- persons
+
+
+def test_a_row_of_each_person_is_drawn():
+    users = np.array([2, 0, 1, 0, 2, 2])
+    persons, noise = OneRowEach(users), NoiseSource(secure=False, seed=0)
+    counts = np.zeros((6, 7))
+    for _ in range(3000):
+        order = noise.permutation(5)
+        rows = persons.drawn(order, noise)
+        # the rows are those of the persons in their places; persons 3 and 4 are not there
+        assert [users[row] if row < 6 else -1 for row in rows] == [
+            k if k < 3 else -1 for k in order
+        ]
+        counts[rows[rows < 6], rows[rows < 6]] += 1
+    # A person is drawn 3,000 times. The largest of six deviations is beyond 6 with probability
+    # below 1e-8.
+    share = np.array([1 / 3, 1 / 2, 1.0, 1 / 2, 1 / 3, 1 / 3])
+    found = counts.diagonal()[:6]
+    sd = np.sqrt(3000 * share * (1.0 - share))
+    assert (np.abs(found - 3000 * share) <= 6.0 * sd).all()
+
+
+@pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
+@pytest.mark.parametrize("options", [{}, {"n_batches": 3, "n_partners": 2, "loss": "hinge"}])
+def test_a_person_with_any_number_of_rows_changes_no_more_than_a_row(neighbours, options):
+    model = PrivateAUCClassifier(
+        1.0, 1e-3, bounds=(-1.0, 1.0), neighbours=neighbours, n_examples=12,
+        mechanism=NoisySGD(n_passes=3, step=0.01, **options),
+    )  # fmt: skip
+    found = check_entry(FitEntry(model, n=12, n_features=2, persons=True))
+    assert found.findings == []
+    # with one batch the bound of the lemma is met
+    assert found.share > (0.99 if not options else 0.5)
+    single = check_entry(FitEntry(model, n=12, n_features=2))
+    assert found.share == pytest.approx(single.share, rel=0.3)
+
+
+def test_persons_count_alike_and_the_certificate_says_so():
+    # Half of the persons have nine rows each that say the opposite of the others' one row.
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 1200)
+    rows = np.where(np.arange(1200) < 400, 9, 1)
+    turned = np.where(np.arange(1200) < 400, -1.0, 1.0)
+    person = np.repeat(np.arange(1200), rows)
+    X = (turned * (2.0 * y - 1.0))[person, None] + 0.5 * rng.normal(size=(len(person), 1))
+    model = PrivateAUCClassifier(8.0, 1e-5, bounds=(-3, 3), mechanism="noisy_sgd", secure=False)
+    alike = model.fit(X, y[person], groups=person)
+    assert alike.certificate_.unit == "person"
+    assert alike.certificate_.n_examples == 1200
+    # 800 persons against 400, but 800 rows against 3,600
+    assert alike.coef_.ravel()[0] > 0.0
+    assert model.fit(X, y[person]).coef_.ravel()[0] < 0.0
+
+
 def test_refusals():
     X, y = clouds(30)
     with pytest.raises(ValueError, match="n_batches=20 batches of 30 examples"):
         PrivateAUCClassifier(bounds=(-4, 5), mechanism=NoisySGD(n_batches=20)).fit(X, y)
-    with pytest.raises(ValueError, match="protects single rows and takes no groups"):
-        PrivateAUCClassifier(bounds=(-4, 5), mechanism="noisy_sgd").fit(X, y, groups=y)
+    with pytest.raises(ValueError, match="n_batches=2 batches of 3 examples"):
+        PrivateAUCClassifier(bounds=(-4, 5), mechanism=NoisySGD(n_batches=2)).fit(X[:3], y[:3])
     for loss in (Welsch(), "hinge_no_bias", METRIC_LOSSES.make("logistic")):
         with pytest.raises(ValueError, match="loss must be"):
             NoisySGD(loss=loss)

@@ -20,7 +20,7 @@ def audit_estimator(
 
     Parameters
     ----------
-    estimator : PrivateAUCClassifier, PrivateAUCStream, PrivateAUCContinual or PrivateMetricLearner
+    estimator : PrivateAUCClassifier, PrivateAUCStream, PrivateMetricLearner or another private one
         The estimator with its public arguments; `delta` must be given. Streams are learned in
         pieces, and a continual one is attacked by all its releases together.
     n : int, default=64

@@ -19,6 +19,7 @@ from sklearn.base import clone
 
 from pairlearn.estimators.private.auc import PrivateAUCClassifier
 from pairlearn.estimators.private.continual import PrivateAUCContinual
+from pairlearn.estimators.private.entropy import PrivateEntropyRegressor
 from pairlearn.estimators.private.metric import PrivateMetricLearner
 from pairlearn.estimators.private.queries import EvaluationEntry, SelectionEntry
 from pairlearn.estimators.private.running import PrivateRunning
@@ -41,7 +42,7 @@ from pairlearn.privacy.quartiles import PrivateBounds
 from pairlearn.solvers.descent.localized import stage_sizes
 from pairlearn.typing import Vector
 
-PrivateEstimator = PrivateAUCClassifier | PrivateMetricLearner
+PrivateEstimator = PrivateAUCClassifier | PrivateMetricLearner | PrivateEntropyRegressor
 
 #: Pieces of a stream, and releases of a continual one; `places` puts changes at their boundaries.
 _PIECES = 4
@@ -79,8 +80,12 @@ class FitEntry(Entry):
         """Return neighbouring tables within the public bounds."""
         make = neighbouring_persons if self.persons else public_neighbours
         lower, upper = self.estimator.public_bounds(self.width)
-        labels, relation = tuple(self.estimator.labels), self.estimator.neighbours
-        return make(lower, upper, labels, n=self.n, neighbours=relation)
+        relation = self.estimator.neighbours
+        return make(lower, upper, self.labels(), n=self.n, neighbours=relation)
+
+    def labels(self) -> tuple[Any, ...]:
+        """Return the public labels."""
+        return tuple(self.estimator.labels)
 
     def run(self, table: Table) -> Any:
         """Fit: the same object again, and every other time a new one."""
@@ -138,6 +143,26 @@ class FitEntry(Entry):
         if self.persons:
             return model.fit(table.X, table.y, groups=table.groups)
         return model.fit(table.X, table.y)
+
+
+class RegressionEntry(FitEntry):
+    """`fit` of a private regression."""
+
+    def labels(self) -> tuple[Any, ...]:
+        """Return targets at both ends of their range, and in its middle."""
+        low, high = self.estimator.target_bounds
+        return (low, 0.5 * (low + high), high)
+
+    def pairs(self) -> Sequence[PublicNeighbours]:
+        """Return also tables whose errors are so near that a narrow window sees them all."""
+        bottom, middle, top = self.labels()
+        near = 0.05 * (top - bottom)
+        close = public_neighbours(
+            *self.estimator.public_bounds(self.width), (middle - near, middle + near),
+            n=self.n, neighbours=self.estimator.neighbours,
+        )  # fmt: skip
+        named = (replace(pair, name=f"{pair.name}, close targets") for pair in close)
+        return [*super().pairs(), *named]
 
 
 class NarrowingEntry(FitEntry):
@@ -263,6 +288,8 @@ def entry_of(estimator: PrivateEstimator, **options: Any) -> FitEntry:
     """Return the entry for an estimator: streams are learned in pieces."""
     if isinstance(estimator, PrivateAUCContinual):
         return ContinualEntry(estimator, **options)
+    if isinstance(estimator, PrivateEntropyRegressor):
+        return RegressionEntry(estimator, **options)
     kind = StreamEntry if isinstance(estimator, PrivateRunning) else FitEntry
     return kind(estimator, **options)
 
@@ -295,7 +322,7 @@ def audit_entries(
     Examples
     --------
     >>> list(audit_entries(neighbours="add_remove"))
-    ['fit', 'groups', 'bounds', 'narrowing', 'stream', 'metric']
+    ['fit', 'groups', 'bounds', 'narrowing', 'stream', 'metric', 'entropy']
     """
     claim: dict[str, Any] = {"epsilon": epsilon, "delta": delta}
     common: dict[str, Any] = {**claim, "neighbours": neighbours, "bounds": (-1.0, 1.0)}
@@ -305,6 +332,7 @@ def audit_entries(
     # Bounds are narrowed only where there are examples enough.
     many = max(n, math.ceil(fewest_examples(n_features, neighbours, mu=mu_of(epsilon, delta))))
     narrowing = PrivateAUCClassifier(**common, n_examples=many)
+    regression = PrivateEntropyRegressor(**common, target_bounds=(-2.0, 2.0), n_examples=n)
     entries: dict[str, Entry] = {
         "fit": FitEntry(classifier, **size),
         "groups": FitEntry(classifier, **size, persons=True, name="fit with groups"),
@@ -312,6 +340,7 @@ def audit_entries(
         "narrowing": NarrowingEntry(narrowing, n=many, n_features=n_features),
         "stream": StreamEntry(PrivateAUCStream(n, **common), **size),
         "metric": FitEntry(PrivateMetricLearner(**common, n_examples=n), **size),
+        "entropy": RegressionEntry(regression, **size),
     }
     if neighbours == "replace":
         del common["neighbours"]
@@ -365,6 +394,8 @@ def public_numbers(model: Any, probes: Vector) -> Vector:
         numbers = _answer(model, name, probes)
         if numbers is not None:
             parts.append(np.ravel(numbers))
+    if isinstance(model, PrivateEntropyRegressor):
+        parts.append(model.predict(probes))
     return np.concatenate(parts)
 
 

@@ -109,7 +109,8 @@ class PrivateMixin(Storable):
             if not mechanism.offers_persons:
                 raise ValueError(
                     f"{mechanism.name} protects single rows and takes no groups; use the "
-                    "mechanism 'statistics', or combine the rows of each person into one."
+                    "mechanism 'statistics' or 'noisy_sgd', or combine the rows of each person "
+                    "into one."
                 )
             options["persons"] = read_persons(groups, len(rows))
             n_units = int(options["persons"].max(initial=-1)) + 1

@@ -41,9 +41,9 @@ class Table:
 class PublicNeighbours:
     """Two neighbouring tables.
 
-    `rows` is the index in the second table of each row of the first, if the orders differ. None if
-    the order is the same; one table may then lack a row. `place` is the row of the first table that
-    was changed; None if persons were.
+    `rows` is the index in the second table of each row of the first, if the orders differ; of each
+    person, if a person was removed. None if the order is the same; one table may then lack a row.
+    `place` is the row of the first table that was changed; None if persons were.
     """
 
     name: str
@@ -163,7 +163,9 @@ def neighbouring_persons(
                 if removes
                 else _with_person(X, y, others, theirs, other_signs, where)
             )
-            pairs.append(PublicNeighbours(f"a person: {name}{among}", first, second))
+            # Persons are numbered as they appear: a removed one is the last or the first.
+            moved = moved_rows(n, n - 1 if where == "last" else 0) if removes else None
+            pairs.append(PublicNeighbours(f"a person: {name}{among}", first, second, moved))
     return pairs
 
 

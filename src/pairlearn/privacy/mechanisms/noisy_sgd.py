@@ -10,7 +10,8 @@ the sum over a batch is released with Gaussian noise:
 **Touching lemma** (lemma 22 in ``docs/privacy/lemmas.md``). An example is in at most k pairs of a
 pass, all of one batch. So replacing it changes the sums of a pass by at most 2 k C in one batch and
 nothing in the others; adding or removing it by at most k C. P passes with mu / sqrt(P) each compose
-to mu. The loss need not be convex or smooth, and its slopes need no bound.
+to mu. The loss need not be convex or smooth, and its slopes need no bound. Persons with several
+rows meet in the place of rows, each with one row that is drawn anew for each pass.
 
 This is the gradient perturbation of Wang, Lei, Ying and Zhou (2022, arXiv 2209.04188), with each
 example in a bounded number of pairs. No amplification by subsampling is claimed.
@@ -32,6 +33,7 @@ from pairlearn.privacy.accounting.certificate import Release
 from pairlearn.privacy.mechanisms.base import Mechanism, PrivateFit, PublicSetting, relative_slack
 from pairlearn.privacy.mechanisms.metric_gradient import from_upper, to_upper
 from pairlearn.privacy.noise import NoiseSource
+from pairlearn.privacy.persons import OneRowEach
 from pairlearn.privacy.release import release_vector
 from pairlearn.typing import Vector
 from pairlearn.validation import check_count, check_positive
@@ -94,6 +96,7 @@ class Meetings:
         clip: float,
         setting: PublicSetting,
         noise: NoiseSource,
+        persons: OneRowEach | None = None,
     ) -> tuple[list[Vector], list[Release]]:
         """Take all steps; return the iterate after each pass, and one release for each pass.
 
@@ -113,6 +116,8 @@ class Meetings:
             The public facts.
         noise : NoiseSource
             The source of the noise and of the secret order.
+        persons : OneRowEach, optional
+            The persons that meet in the place of rows.
         """
         n = setting.n_examples
         batches, counts = self.batches(n), self.n_pairs(n)
@@ -121,6 +126,7 @@ class Meetings:
         w, iterates, releases = start, [], []
         for k in range(self.n_passes):
             order = noise.permutation(n)
+            order = order if persons is None else persons.drawn(order, noise)
             dimension = 0
             for cuts, count in zip(batches, counts, strict=True):
                 rows = order[cuts[0] : cuts[-1]]
@@ -265,6 +271,7 @@ class NoisySGD(ByMeetings):
     radius: float = math.inf
 
     name = "noisy_sgd"
+    offers_users = True
 
     def __post_init__(self) -> None:
         self._meetings()
@@ -275,16 +282,23 @@ class NoisySGD(ByMeetings):
         check_margin_loss(self.loss)
 
     def fit(
-        self, Z: Vector, signs: Vector, *, setting: PublicSetting, noise: NoiseSource
+        self,
+        Z: Vector,
+        signs: Vector,
+        *,
+        setting: PublicSetting,
+        noise: NoiseSource,
+        users: NDArray[np.int64] | None = None,
     ) -> PrivateFit:
-        """Learn privately; see `Mechanism.fit`."""
+        """Learn privately; see `Mechanism.fit`, and `CentredStatistics.fit` for `users`."""
         self.check(setting, noise)
         clip = self.clip * math.sqrt(setting.n_features)
         plan, domain = self._meetings(), ball_or_whole(self.radius / clip)
         loud = plan.loudness(clip, setting) * math.sqrt(setting.n_features)
         step_size = min(self.step / clip**2, self.noise_limit / (clip * loud))
         loss = LOSSES.make(self.loss)
-        rows, labels = padded(Z, signs, setting.n_examples)
+        # Persons who are not there have one common row, that of none.
+        rows, labels = padded(Z, signs, setting.n_examples if users is None else len(Z) + 1)
         iterates, releases = plan.descend(
             linear_pair_sum(rows, labels, loss=loss, clip=clip),
             lambda w, mean: domain.project(w - step_size * mean),
@@ -292,6 +306,7 @@ class NoisySGD(ByMeetings):
             clip=clip,
             setting=setting,
             noise=noise,
+            persons=None if users is None else OneRowEach(users),
         )
         w = iterates[-1] if loss.never_increases else np.mean(iterates, axis=0)
         return PrivateFit.of_several(w, releases, noise)

@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Regression by minimum error entropy under differential privacy."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils.validation import check_is_fitted
+
+from pairlearn.estimators.private.mixin import PrivateMixin
+from pairlearn.estimators.shared.features_seen import check_columns, column_names, see_columns
+from pairlearn.estimators.shared.storage import register_storable
+from pairlearn.models.record import ModelFileError, ModelRecord
+from pairlearn.models.registry import ArraySpec
+from pairlearn.privacy.accounting.ledger import PrivacyLedger
+from pairlearn.privacy.mechanisms.base import Mechanism, certify
+from pairlearn.privacy.mechanisms.by_name import get_mechanism
+from pairlearn.privacy.mechanisms.noisy_entropy import NoisyEntropySGD
+from pairlearn.privacy.quartiles import PrivateBounds
+from pairlearn.privacy.records import read_numbers
+from pairlearn.typing import Vector
+from pairlearn.validation import check_positive
+
+
+class PrivateEntropyRegressor(
+    PrivateMixin,
+    RegressorMixin,  # type: ignore[misc]
+    BaseEstimator,  # type: ignore[misc]
+):
+    r"""Linear regression of least error entropy with (epsilon, delta)-differential privacy.
+
+    As `EntropyRegressor` it minimises the empirical Renyi entropy of its errors, so that neither
+    gross outliers, nor a long tail on one side, nor several modes bias the coefficients. It
+    descends on pairs of examples that meet in passes, with noise on the sums of clipped gradients
+    (`privacy.NoisyEntropySGD`; lemma 22 in ``docs/privacy/lemmas.md``).
+
+    All public facts are arguments. Values outside `bounds` are clipped, NaN becomes the middle of
+    the bounds, targets are clipped to `target_bounds`, and an example whose target is not a number
+    is ignored. No message and no attribute depends on the data except through the noise.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        The privacy parameter.
+    delta : float, optional
+        The failure probability; the smaller of 1/(10 n) and n^(-3/2) by default.
+    bounds : tuple (lower, upper), PrivateBounds or "private"
+        Public bounds of the features, each a number or one number for each feature. Required; see
+        `PrivateAUCClassifier` for bounds found with a part of the budget.
+    target_bounds : tuple (lower, upper)
+        Public bounds of the target, two numbers. Required.
+    levels : array-like of int, optional
+        0 for a continuous feature, k for a code of k equally spaced levels.
+    window : {"gaussian", "epanechnikov"}, default="gaussian"
+        The window of the entropy, as for `EntropyRegressor`.
+    bandwidth : float, optional
+        The bandwidth of the window, in units of the target; a twentieth of its range by default.
+        It is public: choose it without looking at the data.
+    mechanism : str or Mechanism, default="noisy_entropy_sgd"
+        How to learn. An object has constants, a window and a bandwidth of its own.
+    neighbours : {"replace", "add_remove"}, default="replace"
+        Whether data sets are neighbours if one example is replaced, or added or removed.
+    n_examples : int, optional
+        The public number of examples; see `PrivateAUCClassifier`.
+    secure : bool, default=True
+        Discrete noise on a grid; see `PrivateAUCClassifier`.
+    random_state : int, optional
+        Makes the noise reproducible: for simulations only. The certificate then says that the
+        model is not private, and a warning is given.
+    ledger : PrivacyLedger, optional
+        A budget shared with other releases; it records the fit before the data are read.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (d,)
+        Coefficients, for features inside the bounds.
+    intercept_ : float
+        Intercept: a mean of errors in which those far from the others count as less far.
+    certificate_ : Certificate
+        The guarantee and the facts behind it.
+    bounds_ : ndarray of shape (2, d)
+        Lower and upper bounds to which examples are clipped, public or released.
+    features_ : FeatureMap
+        The identity: the regression uses the raw features.
+    feature_names_in_ : ndarray of str
+        Names of the columns, if X had any. They are public; `predict` compares them.
+    n_features_in_ : int
+        Number of features.
+
+    Examples
+    --------
+    One target in five is far too high:
+
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, size=(3000, 3))
+    >>> wrong = np.where(rng.random(3000) < 0.2, rng.uniform(1, 4, 3000), 0.0)
+    >>> y = X @ [1.0, -0.5, 0.0] + 0.1 * rng.normal(size=3000) + wrong
+    >>> model = PrivateEntropyRegressor(bounds=(-1, 1), target_bounds=(-4, 4)).fit(X, y)
+    >>> bool(np.abs(model.coef_ - [1.0, -0.5, 0.0]).max() < 0.2)
+    True
+    >>> model.certificate_.epsilon
+    1.0
+    """
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float | None = None,
+        *,
+        bounds: tuple[ArrayLike, ArrayLike] | PrivateBounds | str | None = None,
+        target_bounds: tuple[float, float] | None = None,
+        levels: ArrayLike | None = None,
+        window: str = "gaussian",
+        bandwidth: float | None = None,
+        mechanism: str | Mechanism = "noisy_entropy_sgd",
+        neighbours: str = "replace",
+        n_examples: int | None = None,
+        secure: bool = True,
+        random_state: Any = None,
+        ledger: PrivacyLedger | None = None,
+    ) -> None:
+        self.epsilon, self.delta, self.bounds, self.levels = epsilon, delta, bounds, levels
+        self.target_bounds, self.window, self.bandwidth = target_bounds, window, bandwidth
+        self.mechanism, self.neighbours, self.n_examples = mechanism, neighbours, n_examples
+        self.secure, self.random_state, self.ledger = secure, random_state, ledger
+
+    _not_stored = (*PrivateMixin._not_stored, "mechanism")
+    _arrays: ClassVar[Mapping[str, ArraySpec]] = {
+        "coef": ArraySpec(("n_features",)),
+        "intercept": ArraySpec(()),
+        "lower": ArraySpec(("n_features",)),
+        "upper": ArraySpec(("n_features",)),
+    }
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.regressor_tags.poor_score = True
+        return tags
+
+    def _pack(self) -> dict[str, NDArray[Any]]:
+        lower, upper = self.bounds_
+        return {
+            "coef": self.coef_,
+            "intercept": np.array(self.intercept_),
+            "lower": lower,
+            "upper": upper,
+        }
+
+    def _unpack(self, record: ModelRecord) -> None:
+        arrays = record.arrays
+        self.certificate_ = self._certificate_of(record)
+        try:
+            self.mechanism = get_mechanism(self.certificate_.mechanism, learns="regression").name
+        except ValueError as error:
+            raise ModelFileError(f"its certificate cannot be read: {str(error)[:300]}") from None
+        self.bounds = (arrays["lower"].copy(), arrays["upper"].copy())
+        self.bounds_ = np.stack(self.bounds)
+        self.coef_, self.intercept_ = arrays["coef"].copy(), float(arrays["intercept"])
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> PrivateEntropyRegressor:
+        """Learn from examples.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Examples; NaN and values outside the bounds are allowed.
+        y : array-like of shape (n,)
+            Targets; one that is not a number leaves its example out.
+
+        Returns
+        -------
+        PrivateEntropyRegressor
+            The fitted estimator.
+        """
+        rows, names = self._table(X), column_names(X)
+        low, high = self._range()
+        middle, half = 0.5 * (low + high), 0.5 * (high - low)
+        mechanism = self._mechanism(half)
+        targets = (np.clip(read_numbers("y", y, len(rows)), low, high) - middle) / half
+        fit, setting, noise, cautions = self._learn(mechanism, rows, targets)
+        self._warn(cautions)
+        self._note_arguments()
+        self.certificate_ = certify(
+            fit,
+            mechanism.name,
+            setting=setting,
+            noise=noise,
+            public=self._further_facts(setting)
+            | {"target": f"between {low:g} and {high:g}, given by the caller"},
+            warnings=cautions,
+        )
+        self.n_features_in_ = setting.n_features
+        see_columns(self, names)
+        assert fit.threshold is not None
+        self.coef_ = half * fit.direction / setting.unit
+        self.intercept_ = float(middle + half * fit.threshold - self.coef_ @ setting.middle)
+        return self
+
+    def predict(self, X: Any) -> Vector:
+        """Return the predicted target of each row of `X`, for features clipped as in `fit`."""
+        check_is_fitted(self, "coef_")
+        check_columns(self, X)
+        predicted: Vector = self._within_bounds(X) @ self.coef_ + self.intercept_
+        return predicted
+
+    def _range(self) -> tuple[float, float]:
+        """Return the public bounds of the target."""
+        given: Any = self.target_bounds
+        ends = tuple(given) if np.ndim(given) == 1 else ()
+        if len(ends) != 2:
+            raise ValueError(
+                f"target_bounds must be the public pair (lower, upper), got {given!r}; they cannot "
+                "be read from the data without spending privacy."
+            )
+        low, high = (float(end) for end in ends)
+        if not -math.inf < low < high < math.inf:
+            raise ValueError(f"target_bounds must be finite with lower < upper, got {given!r}.")
+        return low, high
+
+    def _mechanism(self, half: float) -> Mechanism:
+        if self.mechanism == NoisyEntropySGD.name:
+            bandwidth = NoisyEntropySGD.bandwidth
+            if self.bandwidth is not None:
+                bandwidth = check_positive("bandwidth", self.bandwidth) / half
+            return NoisyEntropySGD(window=self.window, bandwidth=bandwidth)
+        if (self.window, self.bandwidth) != ("gaussian", None):
+            raise ValueError(
+                f"window={self.window!r} and bandwidth={self.bandwidth!r} belong to "
+                f"mechanism={NoisyEntropySGD.name!r}; leave them out, and give them to the object, "
+                f"as in {NoisyEntropySGD.__name__}(bandwidth=0.05), in units of half the range."
+            )
+        return get_mechanism(self.mechanism, learns="regression")
+
+
+register_storable(PrivateEntropyRegressor)
