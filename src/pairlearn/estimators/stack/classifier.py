@@ -17,7 +17,12 @@ from pairlearn.estimators.shared.examples import two_classes, validate_data
 from pairlearn.estimators.shared.published import Attribute, publish, published
 from pairlearn.estimators.shared.rules import DecisionRule, as_rule
 from pairlearn.estimators.shared.storage import register_storable
-from pairlearn.estimators.shared.weights import example_weights, opposite_pair_weights, weigh
+from pairlearn.estimators.shared.weights import (
+    chunk_weights,
+    example_weights,
+    opposite_pair_weights,
+    weigh,
+)
 from pairlearn.estimators.stack.blend import stack_weights
 from pairlearn.estimators.stack.members import (
     STACK,
@@ -32,7 +37,7 @@ from pairlearn.estimators.stack.members import (
     usual_members,
 )
 from pairlearn.estimators.stack.storage import StackStorage
-from pairlearn.folds import Fold, members_of, stratified
+from pairlearn.folds import Fold, Keys, members_of, stratified
 from pairlearn.metrics import AUCInterval, mean_auc_interval, roc_auc_interval
 from pairlearn.models.provenance import data_fingerprint
 from pairlearn.solvers.turns import one_at_a_time
@@ -186,11 +191,13 @@ class AUCStack(StackStorage, ClassifierMixin, BaseEstimator):  # type: ignore[mi
         X, labels = validate_data(self, X, y, **_KINDS, ensure_min_samples=2)
         labels = np.asarray(labels)
         classes = two_classes(labels)
+        given = chunk_weights(sample_weight, len(labels))
+        keys = Keys.of(X, weight=given, seed=rng)
         positive, weight, X = self._weighed(X, labels, classes, sample_weight, members)
         y = positive.astype(np.int64)
         filling = Filling.of(X)
         rows = Rows.of(X, filling)
-        splits = self._splits(positive, classes, rng)
+        splits = self._splits(positive, keys.take(np.flatnonzero(given)) if len(given) else keys)
         fitted, Z, centres, spreads = self._train(members, rows, y, weight, splits)
         counts = weight if len(weight) else np.ones(len(y))
         pairs = opposite_pair_weights(counts, positive, classes)
@@ -236,12 +243,10 @@ class AUCStack(StackStorage, ClassifierMixin, BaseEstimator):  # type: ignore[mi
             )
         return positive, weight, X
 
-    def _splits(
-        self, positive: Mask, classes: NDArray[Any], rng: np.random.Generator
-    ) -> list[Fold]:
+    def _splits(self, positive: Mask, keys: Keys) -> list[Fold]:
         """Return training and held-out rows of each fold."""
         groups = members_of(positive, (True, False))
-        return stratified(groups, min(self.n_folds, *map(len, groups)), rng)
+        return stratified(groups, min(self.n_folds, *map(len, groups)), keys)
 
     def _train(
         self,
