@@ -28,7 +28,7 @@ from pairlearn.distributed.statistics.histogram import (
 )
 from pairlearn.distributed.statistics.mapped import Mapped, MappedLabelMoments
 from pairlearn.distributed.statistics.moments import LabelledMoments, LabelMoments
-from pairlearn.distributed.statistics.sample import Fingerprints, RowSample, SampledRows
+from pairlearn.distributed.statistics.sample import RowSample, SampledRows
 from pairlearn.distributed.statistics.scales import FeatureScales, Scales
 from pairlearn.estimators.auc.classifier import AUCClassifier
 from pairlearn.estimators.auc.task import Task
@@ -40,6 +40,7 @@ from pairlearn.estimators.shared.rules import DecisionRule
 from pairlearn.estimators.shared.scaling import is_scaled, warn_of_outliers
 from pairlearn.estimators.shared.solvers import Exact, Moments, Solver
 from pairlearn.features import FeatureMap
+from pairlearn.folds import seed_of
 from pairlearn.losses import LOSSES, PairLoss, SmoothedHinge
 from pairlearn.solvers.closed_form.mapped_moments import MappedMoments
 from pairlearn.solvers.rows import DenseRows
@@ -162,8 +163,6 @@ class _First:
     scales: Scales
     moments: LabelledMoments
     sample: SampledRows
-    #: The fingerprint of the data.
-    data: str
 
     @classmethod
     def of(cls, passes: Passes, sample_size: int, rng: np.random.Generator) -> _First:
@@ -171,10 +170,13 @@ class _First:
         asked = {
             "scales": FeatureScales(),
             "moments": LabelMoments(),
-            "sample": RowSample(sample_size, seed=int(rng.integers(2**31))),
-            "data": Fingerprints(),
+            # The seed that a classifier in memory draws.
+            "sample": RowSample(sample_size, seed=seed_of(rng)),
         }
-        return cls(**passes(Together(asked), "moments"))
+        found = passes(Together(asked), "moments")
+        moments: LabelledMoments = found["moments"]
+        scales = found["scales"].of_classes(moments.counts, moments.means, moments.scatters)
+        return cls(scales, moments, found["sample"])
 
 
 @dataclass(frozen=True)
@@ -218,8 +220,9 @@ class _Search:
             return _Found(np.zeros(len(units.factor)), Choice())
         if choice.ridge is None:
             smooth = loss if is_exact(loss) else SmoothedHinge()
-            task = Task(AllPairs(), smooth, None, True, rng, validation_fraction)
-            rows, weight = DenseRows(self.sample_rows), self._first.sample.weight
+            sample = self._first.sample
+            task = Task(AllPairs(), smooth, None, True, rng, validation_fraction, keys=sample.keys)
+            rows, weight = DenseRows(self.sample_rows), sample.weight
             choice, start = choose_ridge(task, rows, self.sample_y, weight)
         assert choice.ridge is not None
         two = self._two.scaled(units.weights)
@@ -238,13 +241,15 @@ class _Search:
     ) -> _Found:
         """Fit a map to the sample; return the solution of the square loss on mapped features."""
         rows, y = DenseRows(self.sample_rows), self.sample_y
-        fitted = fit_map(as_map(features, rows, y), rows, rng)
+        sample = self._first.sample
+        fitted = fit_map(as_map(features, rows, y), rows, rng, sample.keys)
         asked = MappedLabelMoments(fitted, self._classes)
         choice = Choice(ridge=self._solver.given_ridge)
         if choice.ridge is None:
-            task = Task(AllPairs(), self._loss, fitted, scaled, rng, validation_fraction)
+            share, keys = validation_fraction, sample.keys
+            task = Task(AllPairs(), self._loss, fitted, scaled, rng, share, keys=keys)
             way = ByMoments(task, Moments(max_memory=np.inf))
-            choice = way.fit(rows, y, self._first.sample.weight).choice
+            choice = way.fit(rows, y, sample.weight).choice
         assert choice.ridge is not None
         moments: MappedMoments = self._passes(asked, "moments of mapped rows")
         margin = float(self._loss.margin)  # type: ignore[attr-defined]
@@ -304,7 +309,7 @@ class _Search:
             trace=Trace(n_passes, n_passes * int(n_examples[0]) * int(n_examples[1])),
             scores=(scores, positive, weight * np.where(positive, *class_weights[::-1])),
             n_examples=int(n_examples.sum()),
-            fingerprint=self._first.data,
+            fingerprint=self._first.sample.fingerprint,
         )
         return DistributedFit(
             model=model,

@@ -8,9 +8,10 @@ that dies can lose only the user's own data.
 
 from __future__ import annotations
 
+import contextlib
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -27,7 +28,7 @@ _RETRIES = 2
 
 
 class WorkersLostError(RuntimeError):
-    """All workers are gone, or a task killed each worker that took it."""
+    """Scheduler or all workers are gone, or a task killed each worker that took it."""
 
 
 class DaskEngine:
@@ -74,6 +75,18 @@ class DaskEngine:
                 )
                 for k in range(len(parts))
             ]
+        return self._merged_state(once, states)
+
+    def ask(
+        self, statistic: Statistic, state_of: Callable[[Any, Any], State], values: list[Any]
+    ) -> State:
+        """Return the merged state of delayed values; ``state_of(statistic, value)`` is one's."""
+        delayed = require_dask().delayed
+        once = delayed(statistic, pure=False, traverse=False)
+        return self._merged_state(once, [delayed(state_of)(once, one) for one in values])
+
+    def _merged_state(self, once: Any, states: list[Any]) -> State:
+        delayed = require_dask().delayed
         while len(states) > 1:
             states = [
                 delayed(_merged)(once, states[k : k + _FAN_IN])
@@ -86,18 +99,45 @@ class DaskEngine:
         """Return the results of delayed tasks, in their order."""
         if self.client is None:
             return list(require_dask().compute(*tasks))
-        futures = self.client.compute(tasks, retries=_RETRIES)
-        try:
-            return [self._result(future) for future in futures]
-        finally:
-            for future in futures:
-                future.release()
+        with self._with_scheduler():
+            futures = self.client.compute(tasks, retries=_RETRIES)
+            try:
+                return [self._result(future) for future in futures]
+            finally:
+                for future in futures:
+                    future.release()
 
     def persist(self, tasks: list[Any]) -> list[Any]:
         """Return the tasks, computed and kept where they were computed."""
         if self.client is None:
             return list(require_dask().persist(*tasks))
-        return list(self.client.persist(tasks, retries=_RETRIES))
+        with self._with_scheduler():
+            return list(self.client.persist(tasks, retries=_RETRIES))
+
+    @contextlib.contextmanager
+    def _with_scheduler(self) -> Iterator[None]:
+        """Turn the errors of a lost scheduler into one of ours."""
+        from concurrent.futures import CancelledError
+
+        from distributed.comm import CommClosedError
+
+        self._check_connection()
+        try:
+            yield
+        except (CommClosedError, CancelledError) as error:
+            raise WorkersLostError(_lost_scheduler(str(error))) from error
+
+    def _check_connection(self) -> None:
+        if self.client.status not in ("running", "connecting"):
+            raise WorkersLostError(_lost_scheduler(f"the client is {self.client.status}"))
+
+    def _n_threads(self) -> int:
+        """Return the number of threads of all workers, as the scheduler knows it."""
+        try:
+            return sum(self.client.nthreads().values())
+        except (OSError, TimeoutError) as error:
+            # No task has raised it: the scheduler does not answer.
+            raise WorkersLostError(_lost_scheduler(str(error))) from error
 
     def _result(self, future: Any) -> Any:
         """Return the result of a task; raise if no worker is left."""
@@ -119,12 +159,8 @@ class DaskEngine:
                     "in their memory: use smaller partitions (.repartition, .rechunk) or larger "
                     "workers."
                 ) from error
-            if self.client.status not in ("running", "connecting"):
-                raise WorkersLostError(
-                    f"The connection to the scheduler is {self.client.status}; start the cluster "
-                    "again and fit again."
-                )
-            if self.client.nthreads():
+            self._check_connection()
+            if self._n_threads():
                 alone_since = None
                 continue
             alone_since = alone_since or time.monotonic()
@@ -134,6 +170,13 @@ class DaskEngine:
                     f"No worker has been there for {self.worker_timeout:g} seconds; start workers "
                     "and fit again, or raise worker_timeout."
                 )
+
+
+def _lost_scheduler(why: str) -> str:
+    return (
+        f"The connection to the scheduler of Dask is lost ({why}); start the cluster again, and "
+        "ask again with a client of it."
+    )
 
 
 def _current_client() -> Any:

@@ -182,10 +182,10 @@ class PairwiseRanker(RankerPredictions, BaseEstimator):  # type: ignore[misc]
         rng = check_generator(self.random_state)
         n = len(y)
         query = np.zeros(n, dtype=np.int64) if qid is None else number_queries(qid, n)
-        keys = Keys.of(rows.matrix, y, weight=chunk_weights(sample_weight, n), seed=rng)
         keep, weight = weigh(sample_weight, n)
         if keep is not None:
-            rows, y, query, keys = rows.take(keep), y[keep], query[keep], keys.take(keep)
+            rows, y, query = rows.take(keep), y[keep], query[keep]
+        keys = Keys.of(rows.matrix, y, weight=weight, seed=rng)
         useful, counts = count_queries(query, y)
         if not useful.all():
             keep = np.flatnonzero(useful)

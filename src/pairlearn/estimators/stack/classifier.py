@@ -18,7 +18,6 @@ from pairlearn.estimators.shared.published import Attribute, publish, published
 from pairlearn.estimators.shared.rules import DecisionRule, as_rule
 from pairlearn.estimators.shared.storage import register_storable
 from pairlearn.estimators.shared.weights import (
-    chunk_weights,
     example_weights,
     opposite_pair_weights,
     weigh,
@@ -191,13 +190,11 @@ class AUCStack(StackStorage, ClassifierMixin, BaseEstimator):  # type: ignore[mi
         X, labels = validate_data(self, X, y, **_KINDS, ensure_min_samples=2)
         labels = np.asarray(labels)
         classes = two_classes(labels)
-        given = chunk_weights(sample_weight, len(labels))
-        keys = Keys.of(X, weight=given, seed=rng)
         positive, weight, X = self._weighed(X, labels, classes, sample_weight, members)
         y = positive.astype(np.int64)
         filling = Filling.of(X)
         rows = Rows.of(X, filling)
-        splits = self._splits(positive, keys.take(np.flatnonzero(given)) if len(given) else keys)
+        splits = self._splits(positive, Keys.of(X, weight=weight, seed=rng))
         fitted, Z, centres, spreads = self._train(members, rows, y, weight, splits)
         counts = weight if len(weight) else np.ones(len(y))
         pairs = opposite_pair_weights(counts, positive, classes)

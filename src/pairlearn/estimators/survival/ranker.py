@@ -18,7 +18,7 @@ from pairlearn.estimators.shared.maps import is_linear
 from pairlearn.estimators.shared.scaling import is_scaled, scaled_rows
 from pairlearn.estimators.shared.solvers import SOLVERS, Exact, Solver
 from pairlearn.estimators.shared.storage import Storable, register_storable
-from pairlearn.estimators.shared.weights import chunk_weights, weigh
+from pairlearn.estimators.shared.weights import weigh
 from pairlearn.estimators.survival.hazard import Hazard, fit_hazard
 from pairlearn.features import FeatureMap
 from pairlearn.folds import Keys, members_of, n_folds_of, stratified
@@ -214,11 +214,10 @@ class SurvivalRanker(MapsFeatures, Storable, BaseEstimator):  # type: ignore[mis
         if len(labels) != n:
             raise ValueError(f"y holds {len(labels)} times for {n} rows of X; give one for each.")
         rng = check_generator(self.random_state)
-        counts = chunk_weights(sample_weight, n)
-        keys = Keys.of(rows.matrix, labels["time"], weight=counts, seed=rng)
         keep, weight = weigh(sample_weight, n)
         if keep is not None:
-            rows, labels, keys = rows.take(keep), labels[keep], keys.take(keep)
+            rows, labels = rows.take(keep), labels[keep]
+        keys = Keys.of(rows.matrix, labels["time"], weight=weight, seed=rng)
         weight = weight if len(weight) else np.ones(len(labels))
         comparable_pairs(labels, self.tau)  # refuses labels without a pair
         rows = self._fit_map(rows, rng)
