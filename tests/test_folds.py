@@ -107,3 +107,14 @@ def test_whole_groups_are_dealt_by_what_they_hold(rng):
         if rows is X:
             expected = found
     assert found == expected
+
+
+@pytest.mark.parametrize("repeated", [False, True])
+def test_the_first_are_those_of_the_whole_order(rng, repeated):
+    X = rng.normal(size=(200, 2))
+    if repeated:
+        X[100:] = X[:100]
+    keys, group = Keys.of(X), np.arange(5, 195)
+    for count in (1, 30, 190, 500):
+        expected = keys.permutation(group)[:count]
+        np.testing.assert_array_equal(keys.first(group, count), expected)

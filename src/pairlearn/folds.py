@@ -120,9 +120,17 @@ class Keys:
         np.add.at(sums, place, mixed(self.hashes + STRIDE))
         return place, Keys(sums, self.seed)
 
+    @cached_property
     def plain(self) -> Hashes:
-        """Return a key of each example, the same one for all copies: that of the first copy."""
+        """A key of each example, the same one for all copies: that of the first copy."""
         return mixed(self.hashes ^ _bits_of(self.seed))
+
+    def first(self, group: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+        """Return the examples of the smallest keys, at most so many, in the order of their keys."""
+        if len(group) > count and not self._repeats:
+            # The rest need not be sorted.
+            group = group[np.argpartition(self.plain[group], count - 1)[:count]]
+        return self.permutation(group)[:count]
 
     def permutation(self, group: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return some examples in the order of their keys, as a generator would shuffle them."""
@@ -132,9 +140,15 @@ class Keys:
         """Return the keys of some examples modulo a number."""
         return np.asarray((self._ranked(group)[0] % np.uint64(divisor)).astype(np.int64))
 
+    @cached_property
+    def _repeats(self) -> bool:
+        """Whether there are equal examples."""
+        ranked = np.sort(self.plain)
+        return bool((ranked[1:] == ranked[:-1]).any())
+
     def _ranked(self, group: NDArray[np.int64]) -> tuple[Hashes, NDArray[np.int64]]:
         """Return the keys of a group, and the places of the group in their order."""
-        keys = Keys(self.hashes[group], self.seed).plain()
+        keys = self.plain[group]
         order = np.argsort(keys, kind="stable")
         ranked = keys[order]
         is_new = np.append(True, ranked[1:] != ranked[:-1])[: len(keys)]

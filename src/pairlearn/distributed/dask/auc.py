@@ -50,15 +50,16 @@ _BINS = 16_384
 class DaskAUCClassifier(ClusterClassifier):
     """Linear classifier that maximises AUC over the examples of a cluster.
 
-    Every pair counts, also the pairs across partitions, so the model does not depend on how the
-    examples are partitioned. For a given partitioning the model is the same bit for bit, for any
-    number of workers, and even if workers die.
+    Every pair counts, also the pairs across partitions, and what is chosen depends on what the
+    examples hold: the model does not depend on how they are partitioned, up to rounding. For a
+    given partitioning the model is the same bit for bit, for any number of workers, and even if
+    workers die.
 
     Parameters
     ----------
-    features : "linear", "hats", "fourier" or FeatureMap, default="linear"
-        As of `AUCClassifier`. A map that is not fitted is fitted to the sample. Mapped features
-        take the square loss and three passes.
+    features : "linear", "hats", "fourier", "auto" or FeatureMap, default="linear"
+        As of `AUCClassifier`. A map that is not fitted is fitted to the sample, and "auto" chooses
+        one on folds of the sample. Mapped features take the square loss and three passes.
     loss : str or PairLoss, default="auto"
         "auto" is the squared hinge, and the square loss for mapped features. "square" takes two
         passes over the data. Others ("logistic", "hinge", your own convex loss) take ten to thirty.
@@ -80,11 +81,17 @@ class DaskAUCClassifier(ClusterClassifier):
     ----------
     model_ : AUCClassifier
         The fitted classifier, an ordinary one: save it, export it, use it without Dask. Its
-        fingerprint is that of the partitions.
+        fingerprint says what the examples hold, in any order.
     fit_ : DistributedFit
         Passes, training AUC with a certified half-width, and the bound on the binning error.
     coef_, classes_, threshold_
         Those of the model.
+
+    Notes
+    -----
+    `score` and `auc_interval` are exact for up to 32 million examples. Beyond, a histogram gives
+    the AUC, whose tasks are as many as the partitions: it is at most a few 1e-5 from the exact one,
+    and the interval is wider by this certified half-width. Data in memory need no cluster.
 
     Examples
     --------
@@ -150,12 +157,7 @@ class DaskAUCClassifier(ClusterClassifier):
     def auc_interval(
         self, X: Any, y: Any, sample_weight: Any = None, *, confidence: float = 0.95
     ) -> AUCInterval:
-        """Return the AUC over all partitions with the interval of one machine; NaN with weights.
-
-        Up to 32 million examples the AUC is exact. Beyond, a histogram gives it, whose tasks are as
-        many as the partitions: it is at most a few 1e-5 from the exact one, and the interval is
-        wider by this certified half-width. Data in memory need no cluster.
-        """
+        """Return the AUC over all partitions with the interval of one machine; NaN with weights."""
         check_fraction("confidence", confidence)
         model = self._model()
         if not is_collection(X):

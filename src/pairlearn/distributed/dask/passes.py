@@ -23,6 +23,11 @@ from pairlearn.validation import check_positive
 _FAN_IN = 8
 #: Seconds between two checks of the workers.
 _LOOK = 0.5
+#: Why workers die, and what helps.
+_TOO_LARGE = (
+    "a partition may not fit in their memory; use smaller partitions (.repartition, .rechunk) or "
+    "larger workers."
+)
 #: The number of retries of a task that fails for another reason than the death of its worker.
 _RETRIES = 2
 
@@ -155,9 +160,7 @@ class DaskEngine:
                     raise
             except KilledWorker as error:
                 raise WorkersLostError(
-                    f"Several workers died of the same task ({error}); a partition may not fit "
-                    "in their memory: use smaller partitions (.repartition, .rechunk) or larger "
-                    "workers."
+                    f"Several workers died of the same task ({error}): {_TOO_LARGE}"
                 ) from error
             self._check_connection()
             if self._n_threads():
@@ -168,7 +171,7 @@ class DaskEngine:
                 future.cancel(force=True)
                 raise WorkersLostError(
                     f"No worker has been there for {self.worker_timeout:g} seconds; start workers "
-                    "and fit again, or raise worker_timeout."
+                    f"and fit again, or raise worker_timeout. If they died at work: {_TOO_LARGE}"
                 )
 
 

@@ -95,10 +95,8 @@ class DaskPairwiseRanker(ClusterEstimator):
         return mapped(self._model(), "predict", X, np.float64)
 
     def score(self, X: Any, y: Any, qid: Any) -> float:
-        """Return the mean NDCG@k over all queries that have a document of positive gain.
-
-        Queries that are split across partitions are refused. Data in memory need no cluster.
-        """
+        """Return the mean NDCG@k over all queries that have a document of positive gain."""
+        # Split queries are refused, as in fit. Data in memory need no cluster.
         model = self._model()
         statistic = QueryNDCG(model, model.k, model.gain)
         if is_collection(X):

@@ -80,7 +80,7 @@ class RowSample(Statistic):
         classes, code = np.unique(chunk.labels, return_inverse=True)
         marks = np.array([_mark(label) for label in classes.tolist()], dtype=np.uint64)
         cap, found = self._cap(chunk.shape[1]), []
-        keys = Keys(hashes, self.seed).plain()
+        keys = Keys(hashes, self.seed).plain
         for k in range(len(classes)):
             index = _candidates(np.flatnonzero(code == k), keys, cap)
             found.append(_different(index, keys, cap, chunk.weight, np.ones(len(keys), np.int64)))
@@ -101,7 +101,7 @@ class RowSample(Statistic):
         comparable(a["labels"], b["labels"])
         sums = {name: a[name] + b[name] for name in ("total", "n_examples")}
         both = {name: np.concatenate([a[name], b[name]]) for name in a if name not in sums}
-        keys, cap = Keys(both["hashes"], self.seed).plain(), self._cap(a["rows"].shape[1])
+        keys, cap = Keys(both["hashes"], self.seed).plain, self._cap(a["rows"].shape[1])
         found = []
         for label in np.unique(both["labels"]):
             index = np.flatnonzero(both["labels"] == label)

@@ -65,11 +65,9 @@ class Scales:
             )
 
     def of_classes(self, counts: Vector, means: Vector, scatters: Vector) -> Scales:
-        """Return the scales whose means and variances are those of the moments of all classes.
-
-        Moments that do not depend on the partitioning make scales that do not. Columns whose
-        squares would leave the range of floats keep what they have.
-        """
+        """Return the scales whose means and variances are those of the moments of all classes."""
+        # Moments that do not depend on the partitioning make scales that do not. Columns whose
+        # squares would leave the range of floats keep what they have.
         n = counts.sum()
         mean = counts @ means / n
         within = np.einsum("kjj->j", scatters)

@@ -55,7 +55,7 @@ def opposite_scale(rows: Rows, y: Vector, keys: Keys) -> float:
     for label in (-1.0, 1.0):
         members = np.flatnonzero(y == label)
         if len(members) > _SCALE_SAMPLE:
-            members = keys.permutation(members)[:_SCALE_SAMPLE]
+            members = keys.first(members, _SCALE_SAMPLE)
         spreads.append(rows.take(members).spread())
     (mean_a, spread_a), (mean_b, spread_b) = spreads
     scale = spread_a + spread_b + float(((mean_a - mean_b) ** 2).sum())
@@ -125,9 +125,9 @@ def choose(
 
 def _hold_out(y: Vector, weight: Vector, fraction: float, keys: Keys) -> list[Fold]:
     """Return (train, held-out) index pairs: one, or all in turn when the rarer class is small."""
-    members = [keys.permutation(own) for own in weighed_members(y, weight)]
     # A sample within each class does not change the distribution of opposite pairs.
-    members = [m[: _TRAIN_CAP + _SCORE_CAP] for m in members]
+    most = _TRAIN_CAP + _SCORE_CAP
+    members = [keys.first(own, most) for own in weighed_members(y, weight)]
     sizes = [min(max(round(fraction * len(m)), 1), _SCORE_CAP) for m in members]
     everything = np.concatenate(members)
     if min(sizes) >= _ENOUGH:

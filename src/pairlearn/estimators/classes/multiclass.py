@@ -177,10 +177,8 @@ class MulticlassAUCClassifier(ClosedForm, ClassifierMixin, BaseEstimator):  # ty
         mapped: bool = False,
         source: Rows | None = None,
     ) -> Self:
-        """Find the scores as `fit` does, from checked examples, `mapped` or not.
-
-        Folds are dealt by the content of the rows, or of their `source` before they were mapped.
-        """
+        """Find the scores as `fit` does, from checked examples, `mapped` or not."""
+        # Folds are dealt by the content of the rows, or of their source before they were mapped.
         candidates = self._ridges()
         if self.loss not in _LOSSES:
             raise ValueError(f"loss must be one of {_LOSSES}, got {self.loss!r}.")

@@ -131,7 +131,7 @@ class ScoreDecisions:
             members = np.flatnonzero(y == sign)
             count = len(members)
             if count > _SCORES_PER_CLASS:
-                members = keys.permutation(members)[:_SCORES_PER_CLASS]
+                members = keys.first(members, _SCORES_PER_CLASS)
             keep.append(members)
             weight.append(np.full(len(members), count / max(len(members), 1)))
         index = np.concatenate(keep)

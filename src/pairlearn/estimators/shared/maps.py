@@ -82,7 +82,7 @@ def fit_map(
         )
     if not features.is_fitted:
         keys = Keys.of(rows.matrix, seed=rng) if keys is None else keys
-        rows = rows.take(keys.permutation(np.arange(rows.shape[0]))[:SAMPLE_ROWS])
+        rows = rows.take(keys.first(np.arange(rows.shape[0]), SAMPLE_ROWS))
         return features.fit(block_of(rows, 0, rows.shape[0]), rng=rng)
     if features.n_inputs != rows.shape[1]:
         raise ValueError(
@@ -134,8 +134,8 @@ def choose_features(
     if "fourier" in maps and float(len(y)) * maps["fourier"].n_outputs ** 2 > _DEAR_PRODUCTS:
         part = np.concatenate(
             [
-                own[: max(_TRIAL_ROWS * len(own) // len(y), FEW)]
-                for own in map(keys.permutation, weighed_members(y, weight))
+                keys.first(own, max(_TRIAL_ROWS * len(own) // len(y), FEW))
+                for own in weighed_members(y, weight)
             ]
         )
         few = rows.take(part)

@@ -148,7 +148,7 @@ def choose_ridge(
     if _visits_pairs(loss):
         cap = _ALL_PAIRS_CAP
     members = members_of(y, (-1.0, 1.0))
-    kept = np.concatenate([keys.permutation(some)[:cap] for some in members])
+    kept = np.concatenate([keys.first(some, cap) for some in members])
     part, part_y = rows.take(kept), y[kept]
     # Precision depends on the share of positives: weights restore it.
     shares = None
