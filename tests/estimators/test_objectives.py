@@ -148,7 +148,7 @@ def test_the_top_of_the_list_is_better_where_it_differs():
 @pytest.mark.thorough
 @pytest.mark.parametrize("objective", OBJECTIVES_OF_THE_TOP[1:], ids=str)
 def test_mapped_features_serve_the_objective_that_was_asked_for(objective):
-    X, y = two_directions(300)
+    X, y = two_directions(500)
     model = AUCClassifier(objective, features="auto", random_state=0).fit(X, y)
     named = AUCClassifier(objective, features="auto", solver="exact", random_state=0).fit(X, y)
     np.testing.assert_array_equal(model.coef_, named.coef_)
