@@ -62,7 +62,6 @@ def _questions(d: int) -> dict[str, Any]:
         "scales": ours.FeatureScales(),
         "moments": ours.LabelMoments(),
         "sample": ours.RowSample(),
-        "data": ours.Fingerprints(),
     }
     return {
         "first pass": ours.Together(first),

@@ -22,7 +22,7 @@ def main(folder, model):
 
     def run(statistic):
         def states(batches):
-            # A task sees its partition in batches, in order.
+            # A task sees its partition in batches, whose states merge like those of partitions.
             part, state = statistic.of_part(TaskContext.get().partitionId()), {}
             for table in batches:
                 X, y = table.drop(columns="label").to_numpy(), table["label"].to_numpy()

@@ -2,16 +2,25 @@
 """Folds of held-out examples: shuffle each group, deal it to folds, list training and test rows.
 
 `deal` gives the fold of each example, `splits_of` turns folds into pairs of index arrays, and
-`stratified` does both for classes.
+`stratified` does both for classes. `Keys` shuffle by what the examples hold, so that folds depend
+on neither the order of the rows nor the machine.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+import copy
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+
+from pairlearn.content import STRIDE, Hashes, mixed, row_hashes, with_column
+
+#: A group of more examples is dealt by its keys modulo the number of folds, so that no one has to
+#: know all of them. A smaller group is dealt by the rank of its keys: every fold gets its share.
+_MANY = 10_000
 
 #: Positions of the training examples, and of those that are held out.
 Fold = tuple[NDArray[np.int64], NDArray[np.int64]]
@@ -29,10 +38,145 @@ def members_of(labels: NDArray[Any], kinds: Iterable[Any] | None = None) -> list
     ]
 
 
+class Keys:
+    """64 random bits of each example: a function of a seed and of what the example holds.
+
+    Equal examples of a group have different keys: the second one has a key of its own. Which of
+    them has it makes no difference.
+
+    Parameters
+    ----------
+    hashes : ndarray of uint64 or callable
+        The hash of each example, see `pairlearn.content`, or what returns all of them when they are
+        needed.
+    seed : int, default=0
+        Another seed makes other keys.
+    weight : ndarray, optional
+        Of equal examples the one of less weight is the first. Weights are not part of a key: they
+        say how much an example counts, in any unit.
+
+    Examples
+    --------
+    >>> X = np.array([[1.0], [2.0], [3.0], [4.0]])
+    >>> X[Keys.of(X, seed=1).permutation(np.arange(4))].ravel()
+    array([3., 1., 4., 2.])
+    >>> X[::-1][Keys.of(X[::-1], seed=1).permutation(np.arange(4))].ravel()
+    array([3., 1., 4., 2.])
+    """
+
+    def __init__(
+        self,
+        hashes: Hashes | Callable[[], Hashes],
+        seed: int = 0,
+        weight: NDArray[np.float64] | None = None,
+    ) -> None:
+        self._given, self.seed = hashes, int(seed)
+        self._weight = weight if weight is not None and len(weight) else None
+
+    @classmethod
+    def of(
+        cls, X: Any, *columns: Any, weight: Any = None, seed: int | np.random.Generator = 0
+    ) -> Self:
+        """Return keys of rows and of further columns; they are computed when they are needed.
+
+        `seed` may be a generator, see `seed_of`.
+        """
+        if isinstance(seed, np.random.Generator):
+            seed = seed_of(seed)
+
+        def hashes() -> Hashes:
+            found = row_hashes(X)
+            for number, column in enumerate(columns, start=1):
+                found = with_column(found, column, number)
+            return found
+
+        return cls(hashes, seed, weight)
+
+    @cached_property
+    def hashes(self) -> Hashes:
+        """The hash of each example."""
+        return self._given() if callable(self._given) else self._given
+
+    def take(self, index: NDArray[np.int64]) -> Keys:
+        """Return the keys of some examples."""
+        weight = None if self._weight is None else self._weight[index]
+        return Keys(self.hashes[index], self.seed, weight)
+
+    def again(self, number: int) -> Keys:
+        """Return other keys of the same examples, those of this number; 0 for these keys."""
+        if not number:
+            return self
+        seed = int(_bits_of(self.seed + number * int(STRIDE))[0])
+        return Keys(self.hashes, seed, self._weight)
+
+    def of_groups(self, names: Any) -> tuple[NDArray[np.int64], Keys]:
+        """Return the number of each example's group, and the keys of whole groups.
+
+        The key of a group comes from what its examples hold, in whatever order they come: its hash
+        is the sum of theirs, each mixed.
+        """
+        kinds, place = np.unique(names, return_inverse=True)
+        sums = np.zeros(len(kinds), dtype=np.uint64)
+        np.add.at(sums, place, mixed(self.hashes + STRIDE))
+        return place, Keys(sums, self.seed)
+
+    @cached_property
+    def plain(self) -> Hashes:
+        """A key of each example, the same one for all copies: that of the first copy."""
+        return mixed(self.hashes ^ _bits_of(self.seed))
+
+    def first(self, group: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+        """Return the examples of the smallest keys, at most so many, in the order of their keys."""
+        if len(group) > count and not self._repeats:
+            # The rest need not be sorted.
+            group = group[np.argpartition(self.plain[group], count - 1)[:count]]
+        return self.permutation(group)[:count]
+
+    def permutation(self, group: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return some examples in the order of their keys, as a generator would shuffle them."""
+        return group[self._ranked(group)[1]]
+
+    def remainders(self, group: NDArray[np.int64], divisor: int) -> NDArray[np.int64]:
+        """Return the keys of some examples modulo a number."""
+        return np.asarray((self._ranked(group)[0] % np.uint64(divisor)).astype(np.int64))
+
+    @cached_property
+    def _repeats(self) -> bool:
+        """Whether there are equal examples."""
+        ranked = np.sort(self.plain)
+        return bool((ranked[1:] == ranked[:-1]).any())
+
+    def _ranked(self, group: NDArray[np.int64]) -> tuple[Hashes, NDArray[np.int64]]:
+        """Return the keys of a group, and the places of the group in their order."""
+        keys = self.plain[group]
+        order = np.argsort(keys, kind="stable")
+        ranked = keys[order]
+        is_new = np.append(True, ranked[1:] != ranked[:-1])[: len(keys)]
+        if is_new.all():
+            return keys, order
+        if self._weight is not None:
+            order = np.lexsort((self._weight[group], keys))
+        place = np.arange(len(keys))
+        copies = place - np.maximum.accumulate(np.where(is_new, place, 0))
+        other = mixed(ranked + copies.astype(np.uint64) * STRIDE)
+        keys[order] = np.where(is_new, ranked, other)
+        return keys, np.argsort(keys, kind="stable")
+
+
+def seed_of(rng: np.random.Generator) -> int:
+    """Return the seed of the keys of a fit; the generator is as it was before."""
+    return int(copy.deepcopy(rng).integers(2**63))
+
+
+def _bits_of(seed: int) -> Hashes:
+    """Return 64 random bits of a seed, as an array of one number."""
+    return mixed(np.array([(seed + int(STRIDE)) % 2**64], dtype=np.uint64))
+
+
 def deal(
     groups: Sequence[NDArray[np.int64]],
     n: int,
-    rng: np.random.Generator | None = None,
+    by: np.random.Generator | Keys | None = None,
     *,
     n_folds: int = 1,
     sizes: Sequence[int] | None = None,
@@ -40,16 +184,20 @@ def deal(
 ) -> NDArray[np.int64]:
     """Return the fold of each of n examples, or -1 for one that is in no group.
 
-    Each group (the positions of one class) is shuffled by `rng`, if given, and dealt to the folds
-    in turn. With `sizes`, the first fold takes that many members of the group, the next fold the
-    next. Every group begins with the first fold, or `onward` from where the one before ended, so
-    that the sizes of folds differ by at most one.
+    Each group (the positions of one class) is shuffled by a generator or by keys, if given, and
+    dealt to the folds in turn. By keys, the fold of a member of a large group is its key modulo
+    the number of folds. With `sizes`, the first fold takes that many members of the group, the next
+    fold the next. Every group begins with the first fold, or `onward` from where the one before
+    ended, so that the sizes of folds differ by at most one.
     """
     fold = np.full(n, -1, dtype=np.int64)
     first = 0
     for k, group in enumerate(groups):
+        if isinstance(by, Keys) and sizes is None and len(group) > _MANY:
+            fold[group] = by.remainders(group, n_folds)
+            continue
         places = np.arange(first, first + len(group))
-        order = group if rng is None else rng.permutation(group)
+        order = group if by is None else by.permutation(group)
         fold[order] = places % n_folds if sizes is None else places // sizes[k]
         first += len(group) if onward else 0
     return fold
@@ -78,7 +226,7 @@ def splits_of(
 def stratified(
     groups: Sequence[NDArray[np.int64]],
     n_folds: int,
-    rng: np.random.Generator,
+    keys: Keys,
     *,
     n_held: int | None = None,
     n_repeats: int = 1,
@@ -94,6 +242,6 @@ def stratified(
     n = int(everything.max()) + 1
     return [
         split
-        for _ in range(n_repeats)
-        for split in splits_of(deal(groups, n, rng, n_folds=n_folds), n_held)
+        for repeat in range(n_repeats)
+        for split in splits_of(deal(groups, n, keys.again(repeat), n_folds=n_folds), n_held)
     ]

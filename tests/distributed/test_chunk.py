@@ -8,7 +8,6 @@ import scipy.sparse
 from pairlearn.distributed import (
     BinnedScores,
     FeatureScales,
-    Fingerprints,
     LabelMoments,
     RowSample,
     Scaled,
@@ -26,7 +25,6 @@ STATISTICS = {
     "scales": FeatureScales(),
     "moments": LabelMoments(),
     "sample": RowSample(20),
-    "fingerprint": Fingerprints(),
     "binned": Scaled(BinnedScores(W, EDGES, (0, 1)), SCALING),
     "histogram": Scaled(ScoreHistogram(W, EDGES, (0, 1)), SCALING),
     "slopes": Scaled(SlopeSums(W, EDGES, (0, 1), SLOPES, np.ones((2, 16))), SCALING),

@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse
 
 from pairlearn import AUCClassifier, Exact, roc_auc_interval
-from pairlearn.distributed import ByPasses, DaskAUCClassifier, train_auc
+from pairlearn.distributed import ByPasses, DaskAUCClassifier, DaskEngine, train_auc
 
 da = pytest.importorskip("dask.array", reason="needs the extra dask")
 dd = pytest.importorskip("dask.dataframe", reason="needs the extra dask")
@@ -217,3 +217,95 @@ def test_an_estimator_in_memory_says_what_learns_from_collections(table, method)
     model = AUCClassifier(loss="square", solver=Exact(ridge=0.1)).fit(*table)
     with pytest.raises(TypeError, match=r"use pairlearn\.distributed\.DaskAUCClassifier"):
         getattr(model, method)(X, y)
+
+
+def test_data_in_memory_are_scored_without_a_cluster(table):
+    clf = DaskAUCClassifier(loss="square", solver=Exact(0.1)).fit(*arrays(*table))
+    X, y = table
+    weight = np.arange(600) % 3 * 1.0
+    assert clf.score(X, y) == clf.model_.score(X, y)
+    assert clf.score(X, y, weight) == pytest.approx(
+        clf.model_.score(X, y, sample_weight=weight), abs=1e-12
+    )
+    expected = roc_auc_interval(y == "yes", clf.model_.decision_function(X))
+    assert clf.auc_interval(X, y).low == pytest.approx(expected.low, rel=1e-9)
+
+
+def test_the_score_of_many_rows_is_that_of_a_histogram(table, monkeypatch):
+    X, y = arrays(*table)
+    clf = DaskAUCClassifier(loss="square", solver=Exact(0.1)).fit(X, y)
+    expected = roc_auc_interval(table[1] == "yes", clf.model_.decision_function(table[0]))
+    for n_bins in (8, 64):
+        monkeypatch.setattr("pairlearn.distributed.dask.auc._RANGE", 30)
+        monkeypatch.setattr("pairlearn.distributed.dask.auc._BINS", n_bins)
+        found = clf.auc_interval(X, y)
+        # Pairs within bins of equal counts are at most one in n_bins, and each is half a pair off.
+        assert 0.0 < abs(found.auc - expected.auc) < 0.5 / n_bins + 0.02
+        assert found.low < expected.low < expected.auc < expected.high < found.high
+        assert found.standard_error == pytest.approx(expected.standard_error, rel=0.2)
+    weight = da.from_array(np.arange(600) % 3 * 1.0, chunks=250)
+    weighted = clf.model_.score(*table, sample_weight=np.arange(600) % 3 * 1.0)
+    found = clf.auc_interval(X, y, weight)
+    assert found.auc == pytest.approx(weighted, abs=0.02)
+    assert np.isnan([found.low, found.high, found.standard_error]).all()
+
+
+def test_the_tasks_of_a_score_are_bounded_by_the_partitions(table, monkeypatch):
+    X, y = arrays(*table, chunks=30)
+    clf = DaskAUCClassifier(loss="square", solver=Exact(0.1)).fit(X, y)
+    monkeypatch.setattr("pairlearn.distributed.dask.auc._RANGE", 1)
+    sizes = []
+    compute = DaskEngine.compute
+    monkeypatch.setattr(
+        DaskEngine,
+        "compute",
+        lambda self, tasks: [
+            sizes.append(sum(len(one.__dask_graph__()) for one in tasks)),
+            compute(self, tasks),
+        ][1],
+    )
+    clf.score(X, y)
+    # 600 ranges of 20 partitions would be 12,000 tasks.
+    assert max(sizes) < 10 * 20
+
+
+def test_labels_as_an_array_of_files_that_dask_joins(table, tmp_path):
+    X, y = table[0], (table[1] == "yes").astype(int)
+    for part in range(6):
+        frame_of(X[part::6]).assign(label=y[part::6]).to_parquet(tmp_path / f"{part}.parquet")
+    files = dd.read_parquet(tmp_path)
+    labels = files["label"].values
+    assert labels.numblocks[0] < files.npartitions
+    with pytest.raises(ValueError, match=r"Dask reads several small files as one .*without \.val"):
+        DaskAUCClassifier().fit(files[["a", "b", "c"]], labels)
+
+
+@pytest.mark.parametrize("loss", ["square", "auto"])
+def test_the_model_does_not_depend_on_the_partitioning(loss):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3000, 4)) * [1.0, 10.0, 0.1, 1.0]
+    X[:, 3] = np.round(X[:, 3])
+    X[2900:] = X[:100]
+    y = (X[:, 0] + 0.1 * X[:, 1] + 2.0 * rng.normal(size=3000) > 1.0).astype(int)
+
+    def trained(order, n_parts):
+        parts = np.array_split(order, n_parts)
+
+        def run(statistic):
+            return statistic.merge_all(
+                statistic.of_part(k).partial_state(X[part], y[part]) for k, part in enumerate(parts)
+            )
+
+        return train_auc(run, loss=loss, random_state=0).model
+
+    known = trained(np.arange(3000), 1)
+    in_memory = AUCClassifier(loss=loss, solver=Exact(), random_state=0).fit(X, y)
+    assert known.ridge_ == in_memory.ridge_
+    others = [(np.arange(3000), 7), (np.argsort(y, kind="stable"), 50), (np.argsort(X[:, 1]), 7)]
+    for order, n_parts in others:
+        model = trained(order, n_parts)
+        assert model.ridge_ == known.ridge_
+        scale = np.abs(known.coef_).max()
+        np.testing.assert_allclose(model.coef_, known.coef_, rtol=0, atol=1e-9 * scale)
+        np.testing.assert_allclose(model.threshold_, known.threshold_, rtol=1e-9)
+        assert model.data_fingerprint_ == known.data_fingerprint_

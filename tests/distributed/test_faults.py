@@ -151,3 +151,21 @@ def test_an_answer_that_meets_its_timeout_is_asked_for_again(client, monkeypatch
 
 def _unbound():
     raise UnboundLocalError("a task's own")
+
+
+def _dies(block):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.mark.thorough
+def test_a_partition_that_kills_its_workers_is_an_error():
+    # A worker that exceeds its limit of memory is killed, too.
+    X, y = collections(n=240, n_parts=1)
+    fatal = X.map_blocks(_dies, meta=np.empty((0, 0)))
+    with (
+        dask.config.set({"distributed.scheduler.allowed-failures": 0}),
+        processes(1) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+        pytest.raises(WorkersLostError, match=r"workers died of the same task .* smaller part"),
+    ):
+        DaskAUCClassifier(client=client, worker_timeout=300.0).fit(fatal, y)

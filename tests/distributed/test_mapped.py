@@ -78,12 +78,29 @@ def test_weights_of_classes_move_probabilities_and_no_coefficient(table):
         assert np.abs(found.predict_proba(X) - plain.predict_proba(X)).max() > 0.02
 
 
+@pytest.mark.thorough
+def test_a_map_is_chosen_as_in_one_memory(table):
+    X, y = table
+    noise = np.random.default_rng(6).normal(size=len(X))
+    plane = np.where(X @ [1.0, 0.03] + noise > 0.3, "yes", "no")
+    for labels, name in ((y, "hats"), (plane, "linear")):
+        found = train_auc(engine(X, labels), features="auto", random_state=0)
+        alone = AUCClassifier(features="auto", random_state=0).fit(X, labels)
+        assert found.model.choice_.features.name == alone.choice_.features.name == name
+        # The sample is all of the rows, so that the same maps are judged on the same folds.
+        judged = [
+            [one.auc for one in model.choice_.features.judged] for model in (found.model, alone)
+        ]
+        np.testing.assert_allclose(*judged, rtol=1e-9)
+        assert found.model.score(X, labels) == pytest.approx(alone.score(X, labels), abs=0.005)
+
+
 def test_what_has_no_effect_is_refused(table):
     run = engine(*table)
     with pytest.raises(ValueError, match='fitted with loss="square", got Logistic'):
         train_auc(run, loss="logistic", features="hats")
-    with pytest.raises(ValueError, match="compares maps on data in memory"):
-        train_auc(run, features="auto", loss="square")
+    with pytest.raises(ValueError, match='fitted with loss="square", got Logistic'):
+        train_auc(run, loss="logistic", features="auto")
     with pytest.raises(ValueError, match="features must be"):
         train_auc(run, features="curves", loss="square")
     with pytest.raises(ValueError, match=r"class_weight names 'maybe', the labels are"):

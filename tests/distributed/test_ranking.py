@@ -125,3 +125,23 @@ def test_on_dask_collections(table, client):
     assert found.score(*lazy) == pytest.approx(found.model_.score(X, y, qid=qid), abs=1e-12)
     with pytest.raises(ValueError, match="pass y and qid"):
         DaskPairwiseRanker().fit(lazy[0], lazy[1])
+
+
+def test_a_score_of_split_queries_is_refused(table, client):
+    da = pytest.importorskip("dask.array", reason="needs the extra dask")
+    from pairlearn.distributed import DaskPairwiseRanker
+
+    X, y, qid, _ = table
+    model = DaskPairwiseRanker(client=client)
+    model.model_ = train_ranker(run_on([(X, y, None, qid)]))
+    cut = int(np.flatnonzero(qid == 30)[0]) + 1
+    chunks = (cut, len(y) - cut)
+    lazy = da.from_array(X, chunks=(chunks, -1))
+    columns = [da.from_array(values, chunks=(chunks,)) for values in (y, qid)]
+    with pytest.raises(ValueError, match="1 queries are split across partitions"):
+        model.score(lazy, *columns)
+    # In memory no query is split.
+    expected = model.model_.score(X, y, qid=qid)
+    assert model.score(X, y, qid) == pytest.approx(expected, abs=1e-12)
+    with pytest.raises(ValueError, match="partition all alike"):
+        model.score(X, y[1:], qid)

@@ -67,12 +67,8 @@ def test_a_recipe_gives_the_model_of_one_process(root, folder, expected, tmp_pat
     assert done.returncode == 0, done.stderr
     assert "passes" in done.stdout
     found, known = load_model(model).coef_, expected.coef_
-    if engine == "spark":
-        # It decides itself which file is which partition: sample and ridge differ.
-        found, known = (coef / np.linalg.norm(coef) for coef in (found, known))
-        np.testing.assert_allclose(found, known, atol=0.02)
-    else:
-        np.testing.assert_allclose(found, known, rtol=1e-12)
+    # Spark decides itself which rows are which partition and batch; only sums round otherwise.
+    np.testing.assert_allclose(found, known, rtol=1e-9 if engine == "spark" else 1e-12)
 
 
 @pytest.mark.parametrize("engine", ["futures", "ray", "spark"])

@@ -168,7 +168,31 @@ def test_a_sample_is_uniform():
     drawn = np.zeros(20)
     for seed in range(500):
         statistic = RowSample(5, seed)
-        a = statistic.of_part(0).partial_state(X[:14], y[:14])
-        b = statistic.of_part(1).partial_state(X[14:], y[14:])
+        a, b = statistic.partial_state(X[:14], y[:14]), statistic.partial_state(X[14:], y[14:])
         drawn[statistic.finish(statistic.merge(a, b)).X[:, 0].astype(int)] += 1
     assert np.abs(drawn / 500 - 0.25).max() < 5 * 0.0194
+
+
+def test_batches_of_a_partition_are_sampled_as_one():
+    # Spark and Arrow give a partition in batches. Keys by place would take the same places of each.
+    X, y = np.arange(400.0)[:, None], np.zeros(400)
+    statistic = RowSample(40)
+    batches = [statistic.partial_state(X[k : k + 50], y[k : k + 50]) for k in range(0, 400, 50)]
+    found = statistic.finish(statistic.merge_all(batches)).X[:, 0].astype(int)
+    # 40 of 400 rows hit about 29 of 50 places; fewer than 15 places has a chance below 1e-9.
+    assert len(np.unique(found % 50)) > 15
+    np.testing.assert_array_equal(found, statistic.finish(statistic.partial_state(X, y)).X[:, 0])
+
+
+def test_a_sample_of_few_different_rows_is_all_of_the_data(rng):
+    X, y = rng.integers(0, 3, size=(500, 2)).astype(float), np.zeros(500)
+    statistic = RowSample(20)
+    found = statistic.finish(halves(statistic, X, y))
+    rows, counts = np.unique(X, axis=0, return_counts=True)
+    order = np.lexsort(found.X.T[::-1])
+    np.testing.assert_array_equal(found.X[order], rows)
+    np.testing.assert_array_equal(found.weight[order], counts)
+    # Where all copies have room, each of them is a row.
+    small = statistic.finish(halves(statistic, X[:18], y[:18]))
+    assert len(small.weight) == 0
+    np.testing.assert_array_equal(np.sort(small.X, axis=0), np.sort(X[:18], axis=0))

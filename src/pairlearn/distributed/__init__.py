@@ -30,9 +30,9 @@ __getattr__, __dir__, __all__ = door(
         "statistics.moments": "LabelMoments LabelledMoments PairScatters",
         "statistics.private_sums": "BinSums FormOfParts PartitionNoise PrivateSums "
         "SummedStatistics TableForm",
-        "statistics.queries": "OfUsefulQueries QueryGradient QueryMoments QueryPairs",
-        "statistics.ranks": "deal exact_auc quantile_splits range_state",
-        "statistics.sample": "Fingerprints RowSample SampledRows",
+        "statistics.queries": "OfUsefulQueries QueryGradient QueryMoments QueryNDCG QueryPairs",
+        "statistics.ranks": "binned_auc deal exact_auc quantile_splits range_state",
+        "statistics.sample": "RowSample SampledRows",
         "statistics.scales": "FeatureScales MajorityCounts Scales",
     },
 )

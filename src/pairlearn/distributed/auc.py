@@ -11,8 +11,9 @@ last pass is a histogram of the scores, which gives threshold, probabilities and
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -28,18 +29,25 @@ from pairlearn.distributed.statistics.histogram import (
 )
 from pairlearn.distributed.statistics.mapped import Mapped, MappedLabelMoments
 from pairlearn.distributed.statistics.moments import LabelledMoments, LabelMoments
-from pairlearn.distributed.statistics.sample import Fingerprints, RowSample, SampledRows
+from pairlearn.distributed.statistics.sample import RowSample, SampledRows
 from pairlearn.distributed.statistics.scales import FeatureScales, Scales
 from pairlearn.estimators.auc.classifier import AUCClassifier
 from pairlearn.estimators.auc.task import Task
 from pairlearn.estimators.auc.ways.moments import ByMoments
 from pairlearn.estimators.auc.ways.ridge import choose_ridge, is_exact
-from pairlearn.estimators.shared.evidence import Choice
-from pairlearn.estimators.shared.maps import as_map, check_named, fit_map, is_linear
+from pairlearn.estimators.shared.evidence import Choice, FeatureChoice
+from pairlearn.estimators.shared.maps import (
+    as_map,
+    check_named,
+    choose_features,
+    fit_map,
+    is_linear,
+)
 from pairlearn.estimators.shared.rules import DecisionRule
 from pairlearn.estimators.shared.scaling import is_scaled, warn_of_outliers
 from pairlearn.estimators.shared.solvers import Exact, Moments, Solver
 from pairlearn.features import FeatureMap
+from pairlearn.folds import seed_of
 from pairlearn.losses import LOSSES, PairLoss, SmoothedHinge
 from pairlearn.solvers.closed_form.mapped_moments import MappedMoments
 from pairlearn.solvers.rows import DenseRows
@@ -93,9 +101,9 @@ def train_auc(
     run : callable
         Takes a `Statistic`, returns the merged state of all partitions. Partition k calls
         ``statistic.of_part(k).partial_state(X, y, sample_weight)``.
-    features : "linear", "hats", "fourier" or FeatureMap, default="linear"
+    features : "linear", "hats", "fourier", "auto" or FeatureMap, default="linear"
         As of `AUCClassifier`, with the square loss. A map that is not fitted is fitted to the
-        sample.
+        sample, and "auto" chooses one on folds of the sample.
     loss : str or PairLoss, default="auto"
         Any convex loss of opposite pairs. "auto" is the squared hinge, and the square loss for
         mapped features. "square" needs only the first pass and the last.
@@ -129,8 +137,8 @@ def train_auc(
     >>> bool(abs(fit.model.score(X, y) - fit.training_auc) <= fit.auc_half_width), fit.n_passes
     (True, 2)
     """
-    mapped = not is_linear(features)
-    chosen = _square(loss, features) if mapped else _convex(loss)
+    check_named(features)
+    chosen = _convex(loss) if is_linear(features) else _square(loss)
     settings = ByPasses.of(solver)
     scaled = is_scaled(scaling)
     check_fraction("validation_fraction", validation_fraction)
@@ -138,11 +146,19 @@ def train_auc(
     passes = Passes(run, progress)
     first = _First.of(passes, settings.sample_size, rng)
     weights = _class_weights(class_weight, first.moments)
+    used, judged = features, None
+    if isinstance(features, str) and features == "auto":
+        judged, used = first.judged_map(validation_fraction, rng)
+    mapped = not is_linear(used)
+    if not mapped:
+        chosen = _convex(loss)
     search = _Search(passes, first, chosen, settings, scaled=scaled and not mapped)
     if mapped:
-        found = search.mapped(features, scaled, validation_fraction, rng)
+        found = search.mapped(used, scaled, validation_fraction, rng)
     else:
         found = search.linear(validation_fraction, rng)
+    if judged is not None:
+        found = replace(found, choice=replace(found.choice, features=judged))
     model = AUCClassifier(
         features=features,
         loss=loss,
@@ -162,8 +178,6 @@ class _First:
     scales: Scales
     moments: LabelledMoments
     sample: SampledRows
-    #: The fingerprint of the data.
-    data: str
 
     @classmethod
     def of(cls, passes: Passes, sample_size: int, rng: np.random.Generator) -> _First:
@@ -171,10 +185,23 @@ class _First:
         asked = {
             "scales": FeatureScales(),
             "moments": LabelMoments(),
-            "sample": RowSample(sample_size, seed=int(rng.integers(2**31))),
-            "data": Fingerprints(),
+            # The seed that a classifier in memory draws.
+            "sample": RowSample(sample_size, seed=seed_of(rng)),
         }
-        return cls(**passes(Together(asked), "moments"))
+        found = passes(Together(asked), "moments")
+        moments: LabelledMoments = found["moments"]
+        scales = found["scales"].of_classes(moments.counts, moments.means, moments.scatters)
+        return cls(scales, moments, found["sample"])
+
+    def judged_map(
+        self, validation_fraction: float, rng: np.random.Generator
+    ) -> tuple[FeatureChoice, FeatureMap]:
+        """Return the simplest map within a standard error of the best, judged on the sample."""
+        self.moments.two_classes()
+        sample = self.sample
+        y = np.where(sample.labels == self.moments.classes[1], 1.0, -1.0)
+        rows, own, draws = DenseRows(sample.X), sample.weight, copy.deepcopy(rng)
+        return choose_features(rows, y, own, draws, sample.keys, validation_fraction, np.inf)[:2]
 
 
 @dataclass(frozen=True)
@@ -218,8 +245,9 @@ class _Search:
             return _Found(np.zeros(len(units.factor)), Choice())
         if choice.ridge is None:
             smooth = loss if is_exact(loss) else SmoothedHinge()
-            task = Task(AllPairs(), smooth, None, True, rng, validation_fraction)
-            rows, weight = DenseRows(self.sample_rows), self._first.sample.weight
+            sample = self._first.sample
+            task = Task(AllPairs(), smooth, None, True, rng, validation_fraction, keys=sample.keys)
+            rows, weight = DenseRows(self.sample_rows), sample.weight
             choice, start = choose_ridge(task, rows, self.sample_y, weight)
         assert choice.ridge is not None
         two = self._two.scaled(units.weights)
@@ -238,13 +266,15 @@ class _Search:
     ) -> _Found:
         """Fit a map to the sample; return the solution of the square loss on mapped features."""
         rows, y = DenseRows(self.sample_rows), self.sample_y
-        fitted = fit_map(as_map(features, rows, y), rows, rng)
+        sample = self._first.sample
+        fitted = fit_map(as_map(features, rows, y), rows, rng, sample.keys)
         asked = MappedLabelMoments(fitted, self._classes)
         choice = Choice(ridge=self._solver.given_ridge)
         if choice.ridge is None:
-            task = Task(AllPairs(), self._loss, fitted, scaled, rng, validation_fraction)
+            share, keys = validation_fraction, sample.keys
+            task = Task(AllPairs(), self._loss, fitted, scaled, rng, share, keys=keys)
             way = ByMoments(task, Moments(max_memory=np.inf))
-            choice = way.fit(rows, y, self._first.sample.weight).choice
+            choice = way.fit(rows, y, sample.weight).choice
         assert choice.ridge is not None
         moments: MappedMoments = self._passes(asked, "moments of mapped rows")
         margin = float(self._loss.margin)  # type: ignore[attr-defined]
@@ -304,7 +334,7 @@ class _Search:
             trace=Trace(n_passes, n_passes * int(n_examples[0]) * int(n_examples[1])),
             scores=(scores, positive, weight * np.where(positive, *class_weights[::-1])),
             n_examples=int(n_examples.sum()),
-            fingerprint=self._first.data,
+            fingerprint=self._first.sample.fingerprint,
         )
         return DistributedFit(
             model=model,
@@ -335,14 +365,8 @@ def _convex(loss: str | PairLoss) -> PairLoss:
     return chosen
 
 
-def _square(loss: str | PairLoss, features: str | FeatureMap) -> PairLoss:
+def _square(loss: str | PairLoss) -> PairLoss:
     """Return the square loss, which is what mapped features are fitted with."""
-    check_named(features)
-    if isinstance(features, str) and features == "auto":
-        raise ValueError(
-            'features="auto" compares maps on data in memory; choose one with '
-            'AUCClassifier(features="auto") on a sample, and pass "hats", "fourier" or its map.'
-        )
     chosen = LOSSES.make("square" if loss == "auto" else loss)
     if not chosen.by_moments:
         raise ValueError(

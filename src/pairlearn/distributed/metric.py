@@ -19,12 +19,13 @@ from numpy.typing import NDArray
 from pairlearn.distributed.passes import OnePass, Pass, Passes, scaling_by_passes
 from pairlearn.distributed.statistics.base import Together
 from pairlearn.distributed.statistics.moments import LabelledMoments, LabelMoments, PairScatters
-from pairlearn.distributed.statistics.sample import RowSample
+from pairlearn.distributed.statistics.sample import RowSample, SampledRows
 from pairlearn.distributed.statistics.scales import FeatureScales
 from pairlearn.estimators.metric.learner import MetricLearner
 from pairlearn.estimators.metric.start import components_of
 from pairlearn.estimators.shared.scaling import is_scaled
 from pairlearn.estimators.shared.solvers import Solver
+from pairlearn.folds import Keys, deal, members_of, seed_of
 from pairlearn.scores import MahalanobisScore
 from pairlearn.solvers.rows import DenseRows
 from pairlearn.typing import Vector
@@ -116,19 +117,21 @@ def train_metric(
             {
                 "scales": FeatureScales(),
                 "moments": LabelMoments(settings.max_classes),
-                "sample": RowSample(settings.sample_size, seed=int(rng.integers(2**31))),
+                "sample": RowSample(settings.sample_size, seed=seed_of(rng)),
             }
         ),
         "moments",
     )
     moments: LabelledMoments = found["moments"]
-    units = scaling_by_passes(found["scales"], scaled, passes)
+    scales = found["scales"].of_classes(moments.counts, moments.means, moments.scatters)
+    units = scaling_by_passes(scales, scaled, passes)
     scatters = moments.pair_scatters().scaled(units.weights)
     ridge, held_out = settings.given_ridge, None
     if ridge is None:
-        rows = units.apply(DenseRows(found["sample"].X))
+        sample: SampledRows = found["sample"]
+        rows = units.apply(DenseRows(sample.X))
         assert isinstance(rows, DenseRows)
-        ridge, held_out = _choose(rows.X, found["sample"].labels, n_neighbors, rng)
+        ridge, held_out = _choose(rows.X, sample.labels, n_neighbors, sample.keys)
     W = metric_of(scatters, ridge)
     components = units.to_user(components_of(MahalanobisScore(), W, len(W)))
     n = int(moments.n_examples.sum())
@@ -137,16 +140,11 @@ def train_metric(
     )
 
 
-def _choose(
-    X: Vector, labels: NDArray[Any], n_neighbors: int, rng: np.random.Generator
-) -> tuple[float, float]:
+def _choose(X: Vector, labels: NDArray[Any], n_neighbors: int, keys: Keys) -> tuple[float, float]:
     """Return the ridge with the best nearest neighbours on held-out examples, and their share."""
     from sklearn.neighbors import KNeighborsClassifier
 
-    fold = np.empty(len(labels), dtype=np.int64)
-    for label in np.unique(labels):
-        places = rng.permutation(np.flatnonzero(labels == label))
-        fold[places] = np.arange(len(places)) % _FOLDS
+    fold = deal(members_of(labels), len(labels), keys, n_folds=_FOLDS)
     right = np.zeros(len(_RIDGES))
     statistic = LabelMoments(len(labels))
     for part in range(_FOLDS):

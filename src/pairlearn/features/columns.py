@@ -12,7 +12,7 @@ from pairlearn.spreads import scale_of, which_vary
 from pairlearn.typing import Vector
 
 #: Order statistics come from a sample of at most this many rows.
-_ROWS = 20_000
+SAMPLE_ROWS = 20_000
 
 
 class Column:
@@ -59,7 +59,7 @@ class Column:
 def sample_of(X: Any, rng: np.random.Generator) -> Any:
     """Return all rows, or a sample of 20,000 rows."""
     n = X.shape[0]
-    return X if n <= _ROWS else X[np.sort(rng.choice(n, _ROWS, replace=False))]
+    return X if n <= SAMPLE_ROWS else X[np.sort(rng.choice(n, SAMPLE_ROWS, replace=False))]
 
 
 def columns_of(X: Any) -> list[Column]:

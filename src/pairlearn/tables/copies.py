@@ -11,7 +11,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from pairlearn.content import row_hashes
 
 #: Copies are reported from this share of the rows on; fewer hardly change a score.
 _COPY_SHARE = 0.05
@@ -39,35 +40,12 @@ def copies_line(X: Any) -> list[str]:
 def n_copies(X: Any) -> int:
     """Return the number of rows that equal an earlier row; 0 if they are few or may be chance."""
     n = X.shape[0]
-    n_different = len(np.unique(_keys(X)))
+    n_different = len(np.unique(row_hashes(X)))
     copies = n - n_different
     if copies < max(_COPY_SHARE * n, _MIN_COPIES):
         return 0
     enough = max(_DIVERSE_VALUES, _DIVERSE_SHARE * n_different)
     return copies if _n_diverse(X, enough) >= _DIVERSE_COLUMNS else 0
-
-
-def _keys(X: Any) -> NDArray[np.uint64]:
-    """Return a hash of each row."""
-    rng = np.random.default_rng(0)
-    if hasattr(X, "indptr"):
-        marks = rng.integers(2**64, size=X.shape[1], dtype=np.uint64)
-        sums = np.zeros(len(X.data) + 1, dtype=np.uint64)
-        np.cumsum(_mixed(X.data, marks[X.indices]), out=sums[1:])
-        return np.asarray(sums[X.indptr[1:]] - sums[X.indptr[:-1]])
-    keys = np.zeros(X.shape[0], dtype=np.uint64)
-    for j, mark in enumerate(rng.integers(2**64, size=X.shape[1], dtype=np.uint64)):
-        keys += _mixed(X[:, j], mark)
-    return keys
-
-
-def _mixed(values: NDArray[Any], mark: Any) -> NDArray[np.uint64]:
-    """Return the bits of numbers mixed with the mark of their column (the end of SplitMix64)."""
-    # adding 0.0 turns -0.0 into 0.0
-    z = (values.astype(np.float64) + 0.0).view(np.uint64) ^ mark
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return np.asarray(z ^ (z >> np.uint64(31)))
 
 
 def _n_diverse(X: Any, enough: float) -> int:

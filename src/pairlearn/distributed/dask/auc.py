@@ -10,9 +10,19 @@ import numpy as np
 
 from pairlearn.distributed.auc import DistributedFit, train_auc
 from pairlearn.distributed.dask.estimator import ClusterClassifier
-from pairlearn.distributed.dask.parts import as_column, as_table, parts_of, require_dask
+from pairlearn.distributed.dask.parts import (
+    as_column,
+    as_table,
+    is_collection,
+    parts_of,
+    require_dask,
+)
+from pairlearn.distributed.dask.passes import DaskEngine
+from pairlearn.distributed.statistics.base import State
+from pairlearn.distributed.statistics.histogram import HistogramAUC, ScoreHistogram
 from pairlearn.distributed.statistics.ranks import (
     Scored,
+    binned_auc,
     deal,
     exact_auc,
     quantile_splits,
@@ -29,22 +39,27 @@ from pairlearn.validation import check_fraction
 
 #: The approximate number of scores in one range of the exact AUC.
 _RANGE = 4_000_000
-#: The number of quantiles of each partition that place the ranges.
+#: The number of quantiles of each partition that place the ranges, or the bins.
 _QUANTILES = 65
+#: The most ranges of the exact AUC: each has a task for every partition. More scores go to bins.
+_MOST_RANGES = 8
+#: The number of bins, which hold about equally many scores.
+_BINS = 16_384
 
 
 class DaskAUCClassifier(ClusterClassifier):
     """Linear classifier that maximises AUC over the examples of a cluster.
 
-    Every pair counts, also the pairs across partitions, so the model does not depend on how the
-    examples are partitioned. For a given partitioning the model is the same bit for bit, for any
-    number of workers, and even if workers die.
+    Every pair counts, also the pairs across partitions, and what is chosen depends on what the
+    examples hold: the model does not depend on how they are partitioned, up to rounding. For a
+    given partitioning the model is the same bit for bit, for any number of workers, and even if
+    workers die.
 
     Parameters
     ----------
-    features : "linear", "hats", "fourier" or FeatureMap, default="linear"
-        As of `AUCClassifier`. A map that is not fitted is fitted to the sample. Mapped features
-        take the square loss and three passes.
+    features : "linear", "hats", "fourier", "auto" or FeatureMap, default="linear"
+        As of `AUCClassifier`. A map that is not fitted is fitted to the sample, and "auto" chooses
+        one on folds of the sample. Mapped features take the square loss and three passes.
     loss : str or PairLoss, default="auto"
         "auto" is the squared hinge, and the square loss for mapped features. "square" takes two
         passes over the data. Others ("logistic", "hinge", your own convex loss) take ten to thirty.
@@ -66,11 +81,17 @@ class DaskAUCClassifier(ClusterClassifier):
     ----------
     model_ : AUCClassifier
         The fitted classifier, an ordinary one: save it, export it, use it without Dask. Its
-        fingerprint is that of the partitions.
+        fingerprint says what the examples hold, in any order.
     fit_ : DistributedFit
         Passes, training AUC with a certified half-width, and the bound on the binning error.
     coef_, classes_, threshold_
         Those of the model.
+
+    Notes
+    -----
+    `score` and `auc_interval` are exact for up to 32 million examples. Beyond, a histogram gives
+    the AUC, whose tasks are as many as the partitions: it is at most a few 1e-5 from the exact one,
+    and the interval is wider by this certified half-width. Data in memory need no cluster.
 
     Examples
     --------
@@ -130,7 +151,7 @@ class DaskAUCClassifier(ClusterClassifier):
         return float(self._model().threshold_)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the exact AUC over all partitions; `auc_interval` adds its interval."""
+        """Return the AUC over all partitions; `auc_interval` adds its interval, and says how."""
         return self.auc_interval(X, y, sample_weight).auc
 
     def auc_interval(
@@ -139,24 +160,40 @@ class DaskAUCClassifier(ClusterClassifier):
         """Return the AUC over all partitions with the interval of one machine; NaN with weights."""
         check_fraction("confidence", confidence)
         model = self._model()
+        if not is_collection(X):
+            scored = _scored(model, X, y, sample_weight)
+            return exact_auc([range_state([scored])], confidence=confidence)
         parts = parts_of(X, y, sample_weight=sample_weight)
         engine, delayed = self._engine(), require_dask().delayed
         weights = parts.others.get("sample_weight", [None] * len(parts))
         lazy_model = delayed(model)
-        scored = engine.persist(
+        persisted = engine.persist(
             [
                 delayed(_scored)(lazy_model, rows, labels, weight)
                 for rows, labels, weight in zip(parts.rows, parts.labels, weights, strict=True)
             ]
         )
-        facts = engine.compute([delayed(_quantiles)(one) for one in scored])
+        facts = engine.compute([delayed(_quantiles)(one) for one in persisted])
         n = sum(size for size, _ in facts)
-        splits = quantile_splits([found for _, found in facts], -(-n // _RANGE))
-        dealt = [delayed(deal, nout=len(splits) + 1)(one, splits) for one in scored]
+        quantiles = [found for _, found in facts]
+        n_ranges = -(-n // _RANGE)
+        if n_ranges > _MOST_RANGES:
+            edges = quantile_splits(quantiles, _BINS)
+            return self._binned(engine, persisted, edges, confidence)
+        splits = quantile_splits(quantiles, n_ranges)
+        dealt = [delayed(deal, nout=len(splits) + 1)(one, splits) for one in persisted]
         states = engine.compute(
             [delayed(range_state)([pieces[k] for pieces in dealt]) for k in range(len(splits) + 1)]
         )
         return exact_auc(states, confidence=confidence)
+
+    def _binned(
+        self, engine: DaskEngine, scored: list[Any], edges: Vector, confidence: float
+    ) -> AUCInterval:
+        """Return the AUC from a histogram of the scores."""
+        statistic = ScoreHistogram(np.ones(1), edges, (False, True))
+        found: HistogramAUC = statistic.finish(engine.ask(statistic, _histogram, scored))
+        return binned_auc(found, confidence=confidence)
 
 
 def _scored(model: AUCClassifier, rows: Any, labels: Any, weight: Any) -> Scored:
@@ -174,6 +211,11 @@ def _scored(model: AUCClassifier, rows: Any, labels: Any, weight: Any) -> Scored
     # A frame keeps its names, by which the model knows its features.
     scores = model.decision_function(rows if hasattr(rows, "columns") else X)
     return scores, positive, np.empty(0) if weight is None else as_column(weight).astype(float)
+
+
+def _histogram(statistic: ScoreHistogram, scored: Scored) -> State:
+    scores, positive, weight = scored
+    return statistic.partial_state(scores[:, np.newaxis], positive, weight if len(weight) else None)
 
 
 def _quantiles(scored: Scored) -> tuple[int, Vector]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from pairlearn.distributed.dask.parts import Parts, is_array, is_frame, require_dask
+from pairlearn.distributed.dask.parts import Parts, is_array, is_collection, is_frame, require_dask
 from pairlearn.distributed.dask.passes import DaskEngine
 from pairlearn.estimators.shared.composed import Composed
 from pairlearn.typing import Vector
@@ -30,7 +30,7 @@ def mapped(
     is. For a data frame an answer without columns is a series with the index of X. Data in memory
     get their answers at once.
     """
-    if not hasattr(X, "__dask_graph__"):
+    if not is_collection(X):
         return getattr(model, method)(X)
     once = require_dask().delayed(model)
     width = len(columns) if columns is not None else width

@@ -20,6 +20,11 @@ def require_dask() -> Any:
     return dask
 
 
+def is_collection(value: Any) -> bool:
+    """Return whether a value is a collection of Dask, and not data in memory."""
+    return hasattr(value, "__dask_graph__")
+
+
 def is_array(value: Any) -> bool:
     """Return whether a value is a Dask array."""
     import dask.array
@@ -29,11 +34,7 @@ def is_array(value: Any) -> bool:
 
 def is_frame(value: Any) -> bool:
     """Return whether a value is a Dask data frame or series, without importing pandas."""
-    return (
-        hasattr(value, "__dask_graph__")
-        and hasattr(value, "map_partitions")
-        and not is_array(value)
-    )
+    return is_collection(value) and hasattr(value, "map_partitions") and not is_array(value)
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,9 +91,9 @@ def parts_of(X: Any, y: Any = None, *, cells: bool = False, **others: Any) -> Pa
         sizes = None
     return Parts(
         rows,
-        _column("y", y, len(rows), sizes),
+        _column("y", y, len(rows), sizes, of_frame=is_frame(X)),
         {
-            name: _column(name, value, len(rows), sizes, several=cells)
+            name: _column(name, value, len(rows), sizes, several=cells, of_frame=is_frame(X))
             for name, value in others.items()
             if value is not None
         },
@@ -254,7 +255,15 @@ def _check_columns(frame: Any) -> None:
         )
 
 
-def _column(name: str, value: Any, n_parts: int, sizes: Any, *, several: bool = False) -> list[Any]:
+def _column(
+    name: str,
+    value: Any,
+    n_parts: int,
+    sizes: Any,
+    *,
+    several: bool = False,
+    of_frame: bool = False,
+) -> list[Any]:
     """Return labels, weights, queries or persons as one delayed value a partition."""
     if value is None:
         return [None] * n_parts
@@ -275,6 +284,13 @@ def _column(name: str, value: Any, n_parts: int, sizes: Any, *, several: bool = 
     else:
         _check_series(name, value, several=several)
         delayed = _delayed(value)
+    if len(delayed) != n_parts and of_frame and is_array(value):
+        raise ValueError(
+            f"X is a data frame of {n_parts} partitions, and {name} is an array of {len(delayed)}: "
+            "Dask reads several small files as one where it makes an array of few columns. Pass "
+            f"{name} as the series that it comes from (table[column], without .values), which is "
+            "then read together with X."
+        )
     if len(delayed) != n_parts:
         raise ValueError(
             f"X has {n_parts} partitions and {name} has {len(delayed)}; partition both alike, with "

@@ -8,9 +8,10 @@ that dies can lose only the user's own data.
 
 from __future__ import annotations
 
+import contextlib
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -22,12 +23,17 @@ from pairlearn.validation import check_positive
 _FAN_IN = 8
 #: Seconds between two checks of the workers.
 _LOOK = 0.5
+#: Why workers die, and what helps.
+_TOO_LARGE = (
+    "a partition may not fit in their memory; use smaller partitions (.repartition, .rechunk) or "
+    "larger workers."
+)
 #: The number of retries of a task that fails for another reason than the death of its worker.
 _RETRIES = 2
 
 
 class WorkersLostError(RuntimeError):
-    """All workers are gone, or a task killed each worker that took it."""
+    """Scheduler or all workers are gone, or a task killed each worker that took it."""
 
 
 class DaskEngine:
@@ -74,6 +80,18 @@ class DaskEngine:
                 )
                 for k in range(len(parts))
             ]
+        return self._merged_state(once, states)
+
+    def ask(
+        self, statistic: Statistic, state_of: Callable[[Any, Any], State], values: list[Any]
+    ) -> State:
+        """Return the merged state of delayed values; ``state_of(statistic, value)`` is one's."""
+        delayed = require_dask().delayed
+        once = delayed(statistic, pure=False, traverse=False)
+        return self._merged_state(once, [delayed(state_of)(once, one) for one in values])
+
+    def _merged_state(self, once: Any, states: list[Any]) -> State:
+        delayed = require_dask().delayed
         while len(states) > 1:
             states = [
                 delayed(_merged)(once, states[k : k + _FAN_IN])
@@ -86,18 +104,45 @@ class DaskEngine:
         """Return the results of delayed tasks, in their order."""
         if self.client is None:
             return list(require_dask().compute(*tasks))
-        futures = self.client.compute(tasks, retries=_RETRIES)
-        try:
-            return [self._result(future) for future in futures]
-        finally:
-            for future in futures:
-                future.release()
+        with self._with_scheduler():
+            futures = self.client.compute(tasks, retries=_RETRIES)
+            try:
+                return [self._result(future) for future in futures]
+            finally:
+                for future in futures:
+                    future.release()
 
     def persist(self, tasks: list[Any]) -> list[Any]:
         """Return the tasks, computed and kept where they were computed."""
         if self.client is None:
             return list(require_dask().persist(*tasks))
-        return list(self.client.persist(tasks, retries=_RETRIES))
+        with self._with_scheduler():
+            return list(self.client.persist(tasks, retries=_RETRIES))
+
+    @contextlib.contextmanager
+    def _with_scheduler(self) -> Iterator[None]:
+        """Turn the errors of a lost scheduler into one of ours."""
+        from concurrent.futures import CancelledError
+
+        from distributed.comm import CommClosedError
+
+        self._check_connection()
+        try:
+            yield
+        except (CommClosedError, CancelledError) as error:
+            raise WorkersLostError(_lost_scheduler(str(error))) from error
+
+    def _check_connection(self) -> None:
+        if self.client.status not in ("running", "connecting"):
+            raise WorkersLostError(_lost_scheduler(f"the client is {self.client.status}"))
+
+    def _n_threads(self) -> int:
+        """Return the number of threads of all workers, as the scheduler knows it."""
+        try:
+            return sum(self.client.nthreads().values())
+        except (OSError, TimeoutError) as error:
+            # No task has raised it: the scheduler does not answer.
+            raise WorkersLostError(_lost_scheduler(str(error))) from error
 
     def _result(self, future: Any) -> Any:
         """Return the result of a task; raise if no worker is left."""
@@ -115,16 +160,10 @@ class DaskEngine:
                     raise
             except KilledWorker as error:
                 raise WorkersLostError(
-                    f"Several workers died of the same task ({error}); a partition may not fit "
-                    "in their memory: use smaller partitions (.repartition, .rechunk) or larger "
-                    "workers."
+                    f"Several workers died of the same task ({error}): {_TOO_LARGE}"
                 ) from error
-            if self.client.status not in ("running", "connecting"):
-                raise WorkersLostError(
-                    f"The connection to the scheduler is {self.client.status}; start the cluster "
-                    "again and fit again."
-                )
-            if self.client.nthreads():
+            self._check_connection()
+            if self._n_threads():
                 alone_since = None
                 continue
             alone_since = alone_since or time.monotonic()
@@ -132,8 +171,15 @@ class DaskEngine:
                 future.cancel(force=True)
                 raise WorkersLostError(
                     f"No worker has been there for {self.worker_timeout:g} seconds; start workers "
-                    "and fit again, or raise worker_timeout."
+                    f"and fit again, or raise worker_timeout. If they died at work: {_TOO_LARGE}"
                 )
+
+
+def _lost_scheduler(why: str) -> str:
+    return (
+        f"The connection to the scheduler of Dask is lost ({why}); start the cluster again, and "
+        "ask again with a client of it."
+    )
 
 
 def _current_client() -> Any:

@@ -9,12 +9,12 @@ from typing import Any, Self
 import numpy as np
 
 from pairlearn.distributed.dask.estimator import ClusterEstimator, mapped
-from pairlearn.distributed.dask.parts import as_column, parts_of, require_dask
+from pairlearn.distributed.dask.parts import is_collection, parts_of
 from pairlearn.distributed.ranking import train_ranker
+from pairlearn.distributed.statistics.queries import QueryNDCG
 from pairlearn.estimators.ranking.ranker import PairwiseRanker
 from pairlearn.estimators.shared.solvers import Solver
 from pairlearn.losses import PairLoss
-from pairlearn.metrics.ranking import ndcg
 
 
 class DaskPairwiseRanker(ClusterEstimator):
@@ -96,29 +96,11 @@ class DaskPairwiseRanker(ClusterEstimator):
 
     def score(self, X: Any, y: Any, qid: Any) -> float:
         """Return the mean NDCG@k over all queries that have a document of positive gain."""
-        parts = parts_of(X, y, qid=qid)
-        delayed = require_dask().delayed
-        model = delayed(self._model())
-        found = self._engine().compute(
-            [
-                delayed(_gains)(model, rows, grades, queries)
-                for rows, grades, queries in zip(
-                    parts.rows, parts.labels, parts.others["qid"], strict=True
-                )
-            ]
-        )
-        total, count = (sum(values) for values in zip(*found, strict=True))
-        if not count:
-            raise ValueError("No query has a document of positive gain; NDCG is not defined.")
-        return float(total / count)
-
-
-def _gains(model: PairwiseRanker, rows: Any, labels: Any, queries: Any) -> tuple[float, int]:
-    """Return the sum of NDCG over queries that have one, and their number."""
-    grades, qid = as_column(labels), as_column(queries)
-    good = np.unique(qid[grades > 0])
-    if not len(good):
-        return 0.0, 0
-    return ndcg(grades, model.predict(rows), qid=qid, k=model.k, gain=model.gain) * len(good), len(
-        good
-    )
+        # Split queries are refused, as in fit. Data in memory need no cluster.
+        model = self._model()
+        statistic = QueryNDCG(model, model.k, model.gain)
+        if is_collection(X):
+            state = self._engine().run(parts_of(X, y, qid=qid), statistic)
+        else:
+            state = statistic.partial_state(X, y, qid=qid)
+        return statistic.finish(state)

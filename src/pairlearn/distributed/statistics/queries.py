@@ -20,6 +20,7 @@ from pairlearn.distributed.statistics.chunk import Chunk, as_chunk, same_width
 from pairlearn.distributed.statistics.moments import comparable
 from pairlearn.distributed.statistics.scales import FeatureScales
 from pairlearn.losses import PairLoss
+from pairlearn.metrics.ranking import ndcg
 from pairlearn.pairings.queries import number_queries
 from pairlearn.typing import Mask, Places, Vector
 
@@ -118,16 +119,8 @@ class QueryMoments(Statistic):
     def combine(self, a: State, b: State) -> State:
         """Add; refuse a query that both partitions have."""
         same_width(len(a["difference"]), len(b["difference"]))
-        comparable(a["names"], b["names"])
-        both = np.intersect1d(a["names"], b["names"])
-        if len(both):
-            raise ValueError(
-                f"{len(both)} queries are split across partitions ({both[0]!r} is one); pairs are "
-                "made within queries, so partition by query: set_index(qid) of a data frame, or "
-                "chunks that end where a query ends."
-            )
         merged = {name: a[name] + b[name] for name in ("scatter", "difference", "weight", "counts")}
-        merged["names"] = np.union1d(a["names"], b["names"])
+        merged["names"] = _joined(a["names"], b["names"])
         scales = FeatureScales().merge(_scales_of(a), _scales_of(b))
         return {**merged, **{f"scales/{name}": value for name, value in scales.items()}}
 
@@ -214,6 +207,71 @@ class QueryGradient(Statistic):
         return float(state["value"]) / weight, state["gradient"] / weight
 
 
+class QueryNDCG(Statistic):
+    """The mean NDCG@k of a ranker over the queries that have a document of positive gain.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted ranker; `partial_state` takes what its `predict` takes.
+    k : int or None
+        The length of the top of the list, None for all of it.
+    gain : str
+        The gain of a grade, see `ndcg`.
+
+    Examples
+    --------
+    >>> from pairlearn import PairwiseRanker
+    >>> X, y, qid = np.array([[3.0], [1.0], [5.0], [4.0]]), np.array([2, 0, 1, 0]), [1, 1, 2, 2]
+    >>> ranker = PairwiseRanker(random_state=0).fit(X, y, qid=qid)
+    >>> statistic = QueryNDCG(ranker, 10, "exponential")
+    >>> statistic.finish(statistic.partial_state(X, y, qid=qid))
+    1.0
+    """
+
+    reads_cells = True
+
+    def __init__(self, model: Any, k: int | None, gain: str) -> None:
+        self.model, self.k, self.gain = model, k, gain
+
+    def partial_state(
+        self, X: Any, y: Any = None, sample_weight: Any = None, qid: Any = None
+    ) -> State:
+        """Return the sum over the queries of one chunk, which holds whole queries."""
+        if sample_weight is not None:
+            raise ValueError("NDCG counts every query alike; leave out sample_weight.")
+        if not X.shape[0]:
+            return {}
+        grades, queries, n = np.asarray(y), np.asarray(qid), X.shape[0]
+        if grades.shape != (n,) or queries.shape != (n,):
+            raise ValueError(
+                f"X has {n} rows, y has shape {grades.shape} and qid {queries.shape} in one "
+                "partition; partition all alike."
+            )
+        good = np.unique(queries[grades > 0])
+        total = 0.0
+        if len(good):
+            scores = self.model.predict(X)
+            total = ndcg(grades, scores, qid=queries, k=self.k, gain=self.gain) * len(good)
+        return {
+            "total": np.array(total),
+            "n_queries": np.array(len(good)),
+            "names": np.unique(queries),
+        }
+
+    def combine(self, a: State, b: State) -> State:
+        """Add; refuse a query that both partitions have."""
+        sums = {name: np.asarray(a[name] + b[name]) for name in ("total", "n_queries")}
+        return {**sums, "names": _joined(a["names"], b["names"])}
+
+    def finish(self, state: State) -> float:
+        """Return the mean."""
+        state = self.needs(state)
+        if not state["n_queries"]:
+            raise ValueError("No query has a document of positive gain; NDCG is not defined.")
+        return float(state["total"] / state["n_queries"])
+
+
 class OfUsefulQueries(OfOthers):
     """A statistic of the examples whose query has a pair of different grades.
 
@@ -255,6 +313,19 @@ def _mixed(grades: Vector, query: NDArray[np.int64]) -> Mask:
     mixed = np.zeros(int(query.max()) + 1, dtype=bool)
     mixed[query[order][1:][differ]] = True
     return mixed
+
+
+def _joined(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
+    """Return the names of the queries of two partitions; refuse one that both have."""
+    comparable(a, b)
+    both = np.intersect1d(a, b)
+    if len(both):
+        raise ValueError(
+            f"{len(both)} queries are split across partitions ({both[0]!r} is one); pairs are "
+            "made within queries, so partition by query: set_index(qid) of a data frame, or "
+            "chunks that end where a query ends."
+        )
+    return np.union1d(a, b)
 
 
 def _scales_of(state: State) -> State:

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A sample of each class, and a fingerprint of the data, from all partitions.
+"""A sample of each class and a fingerprint of the data, the same for any partitioning.
 
-A sample holds the examples with the smallest random keys, so samples merge and are uniform. The
-keys are a function of a seed and of the number of the partition, so a task that runs again draws
-the same sample.
+The hash of an example says what it holds (`pairlearn.content`), and a seed makes a random key of
+it. A sample holds the different examples with the smallest keys of their class, and how much all
+copies of each of them weigh. So it does not depend on which partition, or which batch of a
+partition, holds an example. Samples merge: an example of the sample of all partitions is in the
+sample of each partition that has it, so that its copies are all counted. If few different examples
+occur, the sample is all of the data.
 """
 
 from __future__ import annotations
@@ -15,11 +18,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pairlearn.content import Hashes, mixed, row_hashes
 from pairlearn.distributed.statistics.base import State, Statistic
-from pairlearn.distributed.statistics.chunk import as_chunk, same_width
+from pairlearn.distributed.statistics.chunk import ScaledTable, as_chunk, same_width
 from pairlearn.distributed.statistics.moments import comparable
-from pairlearn.models.provenance import data_fingerprint
-from pairlearn.typing import Vector
+from pairlearn.folds import Keys
+from pairlearn.typing import Places, Vector
 from pairlearn.validation import check_count
 
 #: The limit on the numbers of a sample, for each class.
@@ -28,15 +32,20 @@ _MOST_NUMBERS = 4_000_000
 
 @dataclass(frozen=True, eq=False)
 class SampledRows:
-    """Sampled examples of all classes, with their weights."""
+    """Sampled examples of all classes, with their weights, and a fingerprint of all examples."""
 
     X: Vector
     labels: NDArray[Any]
+    #: The weight of all copies of an example; empty if all are one.
     weight: Vector
+    #: Deal folds of the sample.
+    keys: Keys
+    #: 32 hexadecimal digits of what all examples hold, in any order.
+    fingerprint: str
 
 
 class RowSample(Statistic):
-    """A uniform sample of at most `size` examples of each class.
+    """A uniform sample of at most `size` different examples of each class.
 
     Parameters
     ----------
@@ -44,25 +53,20 @@ class RowSample(Statistic):
         The number of examples of each class; it is smaller for more than 1,600 features.
     seed : int, default=0
         The seed of the keys.
-    part : int, default=0
-        The number of the partition. Two partitions must not share their keys, so engines call
-        `of_part`.
 
     Examples
     --------
     >>> X, y = np.arange(10.0)[:, None], np.arange(10) % 2
     >>> statistic = RowSample(2)
-    >>> states = [statistic.of_part(k).partial_state(X[k::2], y[k::2]) for k in range(2)]
-    >>> statistic.finish(statistic.merge_all(states)).labels
-    array([0, 0, 1, 1])
+    >>> found = statistic.finish(statistic.partial_state(X, y))
+    >>> states = [statistic.partial_state(X[k::3], y[k::3]) for k in range(3)]
+    >>> same = statistic.finish(statistic.merge_all(states))
+    >>> same.labels, bool((same.X == found.X).all()), same.fingerprint == found.fingerprint
+    (array([0, 0, 1, 1]), True, True)
     """
 
-    def __init__(self, size: int = 2_500, seed: int = 0, part: int = 0) -> None:
-        self.size, self.seed, self.part = check_count("size", size), seed, part
-
-    def of_part(self, part: int) -> RowSample:
-        """Return the statistic for a partition."""
-        return RowSample(self.size, self.seed, part)
+    def __init__(self, size: int = 2_500, seed: int = 0) -> None:
+        self.size, self.seed = check_count("size", size), seed
 
     def partial_state(self, X: Any, y: Any = None, sample_weight: Any = None) -> State:
         """Return the sample of one chunk."""
@@ -71,89 +75,91 @@ class RowSample(Statistic):
             return {}
         if chunk.labels is None:
             raise ValueError("A sample of each class needs labels; pass y.")
-        n, d = chunk.shape
-        keys = np.random.default_rng((self.seed, self.part)).random(n)
-        kept = _smallest(chunk.labels, keys, self._cap(d))
+        table = chunk.table
+        hashes = row_hashes(np.asarray(table) if isinstance(table, ScaledTable) else table)
+        classes, code = np.unique(chunk.labels, return_inverse=True)
+        marks = np.array([_mark(label) for label in classes.tolist()], dtype=np.uint64)
+        cap, found = self._cap(chunk.shape[1]), []
+        keys = Keys(hashes, self.seed).plain
+        for k in range(len(classes)):
+            index = _candidates(np.flatnonzero(code == k), keys, cap)
+            found.append(_different(index, keys, cap, chunk.weight, np.ones(len(keys), np.int64)))
+        kept, weight, copies = (np.concatenate(parts) for parts in zip(*found, strict=True))
         return {
-            "keys": keys[kept],
+            "hashes": hashes[kept],
             "rows": chunk.dense(kept),
             "labels": chunk.labels[kept],
-            "weight": chunk.weight[kept],
+            "weight": weight,
+            "copies": copies,
+            "total": np.array([mixed(hashes + marks[code]).sum(dtype=np.uint64)]),
+            "n_examples": np.array(len(hashes)),
         }
 
     def combine(self, a: State, b: State) -> State:
-        """Keep the smallest keys of both."""
+        """Keep the smallest keys of both; add the copies of an example."""
         same_width(a["rows"].shape[1], b["rows"].shape[1])
         comparable(a["labels"], b["labels"])
-        both = {name: np.concatenate([a[name], b[name]]) for name in a}
-        kept = _smallest(both["labels"], both["keys"], self._cap(a["rows"].shape[1]))
-        return {name: values[kept] for name, values in both.items()}
+        sums = {name: a[name] + b[name] for name in ("total", "n_examples")}
+        both = {name: np.concatenate([a[name], b[name]]) for name in a if name not in sums}
+        keys, cap = Keys(both["hashes"], self.seed).plain, self._cap(a["rows"].shape[1])
+        found = []
+        for label in np.unique(both["labels"]):
+            index = np.flatnonzero(both["labels"] == label)
+            found.append(_different(index, keys, cap, both["weight"], both["copies"]))
+        kept, weight, copies = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        merged = {name: values[kept] for name, values in both.items()}
+        return {**merged, "weight": weight, "copies": copies, **sums}
 
     def finish(self, state: State) -> SampledRows:
         """Return the sample, class by class."""
         state = self.needs(state)
-        return SampledRows(state["rows"], state["labels"], state["weight"])
+        labels, copies, weight = state["labels"], state["copies"], state["weight"]
+        cap = self._cap(state["rows"].shape[1])
+        again = np.ones(len(labels), dtype=np.int64)
+        for label in np.unique(labels):
+            own = labels == label
+            if copies[own].sum() <= cap and (weight[own] == copies[own]).all():
+                # All copies have room: the class is that of a table in memory.
+                again[own] = copies[own]
+        kept = np.repeat(np.arange(len(labels)), again)
+        weight = (weight / again)[kept]
+        told = f"{int(state['n_examples'])} {int(state['total'][0])} {state['rows'].shape[1]}"
+        return SampledRows(
+            state["rows"][kept],
+            labels[kept],
+            np.empty(0) if (weight == 1.0).all() else weight,
+            Keys(state["hashes"][kept], self.seed),
+            hashlib.sha256(told.encode()).hexdigest()[:32],
+        )
 
     def _cap(self, d: int) -> int:
         return max(min(self.size, _MOST_NUMBERS // d), 1)
 
 
-def _smallest(labels: NDArray[Any], keys: Vector, cap: int) -> NDArray[np.int64]:
-    """Return the places of the smallest keys of each class, sorted by class and key."""
-    kept = []
-    for label in np.unique(labels):
-        index = np.flatnonzero(labels == label)
-        if len(index) > cap:
-            # The rest need not be sorted.
-            index = index[np.argpartition(keys[index], cap - 1)[:cap]]
-        kept.append(index[np.argsort(keys[index], kind="stable")])
-    return np.concatenate(kept)
+def _mark(label: Any) -> int:
+    """Return 64 bits of a label; 1, 1.0 and True are the same."""
+    text = f"{float(label)!r}" if isinstance(label, (bool, int, float)) else f"text {label}"
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little")
 
 
-class Fingerprints(Statistic):
-    """A digest of the shape, the labels and some rows of each partition.
+def _different(
+    index: Places, keys: Hashes, cap: int, weight: Vector, copies: Places
+) -> tuple[Places, Vector, Places]:
+    """Return one of each of the first `cap` different examples, with the sums over its copies."""
+    _, first, place = np.unique(keys[index], return_index=True, return_inverse=True)
+    weights = np.bincount(place, weight[index], len(first))
+    counts = np.zeros(len(first), dtype=np.int64)
+    np.add.at(counts, place, copies[index])
+    return index[first[:cap]], weights[:cap], counts[:cap]
 
-    Parameters
-    ----------
-    part : int, default=0
-        The number of the partition, see `of_part`.
 
-    Examples
-    --------
-    >>> statistic, X, y = Fingerprints(), np.eye(4), np.array([0, 1, 0, 1])
-    >>> parts = [statistic.of_part(k).partial_state(X[k::2], y[k::2]) for k in range(2)]
-    >>> whole = statistic.finish(statistic.merge(*parts))
-    >>> whole == statistic.finish(statistic.merge(*parts[::-1])), len(whole)
-    (True, 32)
-    """
-
-    def __init__(self, part: int = 0) -> None:
-        self.part = part
-
-    def of_part(self, part: int) -> Fingerprints:
-        """Return the statistic for a partition."""
-        return Fingerprints(part)
-
-    def partial_state(self, X: Any, y: Any = None, sample_weight: Any = None) -> State:
-        """Return the digest of one chunk."""
-        if not X.shape[0]:
-            return {}
-        labels = np.asarray(y)
-        # The bytes of text in an array of objects are addresses.
-        known = labels if labels.dtype.kind in "biuf" else labels.astype(str)
-        digest = data_fingerprint(X, known)
-        return {"parts": np.array([self.part]), "digests": np.array([digest])}
-
-    def combine(self, a: State, b: State) -> State:
-        """Put the digests in the order of their partitions."""
-        parts = np.concatenate([a["parts"], b["parts"]])
-        order = np.argsort(parts, kind="stable")
-        return {
-            "parts": parts[order],
-            "digests": np.concatenate([a["digests"], b["digests"]])[order],
-        }
-
-    def finish(self, state: State) -> str:
-        """Return one digest of all, 32 hexadecimal digits."""
-        digests = "".join(self.needs(state)["digests"].tolist())
-        return hashlib.sha256(digests.encode()).hexdigest()[:32]
+def _candidates(index: Places, keys: Hashes, cap: int) -> Places:
+    """Return the examples with the smallest keys, all copies of at least `cap` different ones."""
+    own, looked_at = keys[index], cap
+    while looked_at < len(own):
+        # The rest need not be sorted.
+        smallest = np.unique(np.partition(own, looked_at - 1)[:looked_at])
+        if len(smallest) >= cap:
+            return index[own <= smallest[cap - 1]]
+        looked_at *= 4
+    return index

@@ -12,7 +12,7 @@ to scale all data but text. For text, a second pass counts (`MajorityCounts`).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,8 @@ from pairlearn.typing import Vector
 
 #: The exponent of a column of zeros, smaller than any other.
 _ANY_UNIT = -2_000
+#: Squares of numbers of smaller exponents stay inside the range of floats.
+_LARGE_EXPONENT = 400
 #: The number of columns that are read together.
 _TOGETHER = 8
 #: The number of rows that are transposed at once.
@@ -61,6 +63,23 @@ class Scales:
                 np.ldexp(self.columns.low, self.exponents),
                 np.ldexp(self.columns.high, self.exponents),
             )
+
+    def of_classes(self, counts: Vector, means: Vector, scatters: Vector) -> Scales:
+        """Return the scales whose means and variances are those of the moments of all classes."""
+        # Moments that do not depend on the partitioning make scales that do not. Columns whose
+        # squares would leave the range of floats keep what they have.
+        n = counts.sum()
+        mean = counts @ means / n
+        within = np.einsum("kjj->j", scatters)
+        variance = (within + counts @ (means - mean) ** 2) / n
+        inner = np.abs(self.exponents) < _LARGE_EXPONENT
+        old = self.columns
+        columns = replace(
+            old,
+            mean=np.where(inner, np.ldexp(mean, -self.exponents), old.mean),
+            variance=np.where(inner, np.ldexp(variance, -2 * self.exponents), old.variance),
+        )
+        return replace(self, columns=columns)
 
     def scaling(self, counts: Vector | None = None) -> Scaling:
         """Return the scaling; `counts` come from `MajorityCounts`, where they are needed."""

@@ -35,6 +35,7 @@ from pairlearn.estimators.shared.examples import two_classes
 from pairlearn.estimators.shared.scaling import scaled_rows
 from pairlearn.estimators.shared.solvers import SGD, as_schedule
 from pairlearn.features import Identity
+from pairlearn.folds import Keys
 from pairlearn.gpu.device import check_device, find_device
 from pairlearn.losses import PairLoss
 from pairlearn.metrics import AUCComparison, AUCInterval, Interval, compare_auc, roc_auc_interval
@@ -296,8 +297,9 @@ class _Task:
         model, choice = self.fitted, self.fitted.choice_
         assert choice is not None
         objective = choice.top or AllPairs()
-        task = Task(objective, model.loss_, None, True, rng, model.validation_fraction)
         rows, y = self.rows.take(index), self.y[index]
+        keys = Keys.of(rows.matrix, seed=rng)
+        task = Task(objective, model.loss_, None, True, rng, model.validation_fraction, keys=keys)
         return fit_exact(task, model.ridge_, rows, y, np.empty(0), choice.fisher).w
 
     def _descend(self, index: NDArray[np.int64], rng: np.random.Generator) -> Vector:

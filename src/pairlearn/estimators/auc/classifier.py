@@ -32,6 +32,7 @@ from pairlearn.estimators.shared.weights import (
     opposite_pair_weights,
 )
 from pairlearn.features import FeatureMap, Hats, Identity
+from pairlearn.folds import Keys
 from pairlearn.losses import PairLoss
 from pairlearn.models.provenance import data_fingerprint
 from pairlearn.solvers.rows import Rows, as_rows
@@ -228,16 +229,16 @@ class AUCClassifier(AUCStreams, ClassifierMixin, BaseEstimator):  # type: ignore
             return self
         y = np.where(labels == classes[1], 1.0, -1.0)
         rng = check_generator(self.random_state)
+        counts = chunk_weights(sample_weight, len(y))
+        keys = Keys.of(given.matrix, weight=counts, seed=rng)
         weight = example_weights(sample_weight, self.class_weight, labels)
         weight = opposite_pair_weights(weight, y > 0, classes)
         features, found = features_for(
-            self.features, given, y, weight, rng, self.validation_fraction, self._max_memory
+            self.features, given, y, weight, rng, keys, self.validation_fraction, self._max_memory
         )
         linear = isinstance(features, Identity)
         solver = parts.before_mapping(features, len(y), linear=linear)
-        rows, scaling = self._rows_for(
-            parts, solver, features, given, chunk_weights(sample_weight, len(y))
-        )
+        rows, scaling = self._rows_for(parts, solver, features, given, counts)
         solver = solver or parts.by_data(rows, y)
         task = Task(
             parts.objective,
@@ -250,6 +251,7 @@ class AUCClassifier(AUCStreams, ClassifierMixin, BaseEstimator):  # type: ignore
             n_jobs=self.n_jobs,
             verbose=self.verbose,
             callbacks=self.callbacks or (),
+            keys=keys,
             start=self._warm_start(rows.shape[1], scaling),
             signs=features.signs(getattr(self, "feature_names_in_", None))
             if isinstance(features, Hats)
@@ -270,7 +272,7 @@ class AUCClassifier(AUCStreams, ClassifierMixin, BaseEstimator):  # type: ignore
         self._known_scales = scaling
         coef = (fitted.w if scaling is None else scaling.to_user(fitted.w))[np.newaxis]
         publish(self, coef_=coef, classes_=classes, features_=features, **{DEFERRED: ()})
-        self._decide_from(given, y, weight, rng)
+        self._decide_from(given, y, weight, keys)
         return self
 
     @one_at_a_time

@@ -19,7 +19,7 @@ import numpy as np
 from pairlearn.averaging import Averaging, DelayedByStepSize
 from pairlearn.estimators.shared.evidence import Choice, best_of
 from pairlearn.estimators.shared.weights import judged_auc, weighed_members
-from pairlearn.folds import Fold, deal, n_folds_of, splits_of
+from pairlearn.folds import Fold, Keys, deal, n_folds_of, splits_of
 from pairlearn.pairings import Pairing, PreviousExample
 from pairlearn.problem import Problem
 from pairlearn.schedules import Constant, Schedule
@@ -49,13 +49,13 @@ _ENOUGH = 200
 _SCALE_SAMPLE = 1_000
 
 
-def opposite_scale(rows: Rows, y: Vector, rng: np.random.Generator) -> float:
+def opposite_scale(rows: Rows, y: Vector, keys: Keys) -> float:
     """Return the mean squared distance of opposite examples, by a sample of each class."""
     spreads = []
     for label in (-1.0, 1.0):
         members = np.flatnonzero(y == label)
         if len(members) > _SCALE_SAMPLE:
-            members = rng.choice(members, _SCALE_SAMPLE, replace=False)
+            members = keys.first(members, _SCALE_SAMPLE)
         spreads.append(rows.take(members).spread())
     (mean_a, spread_a), (mean_b, spread_b) = spreads
     scale = spread_a + spread_b + float(((mean_a - mean_b) ** 2).sum())
@@ -91,7 +91,8 @@ def choose(
     """
     grid = [(step, radius) for step in step_sizes for radius in radii]
     rng, schedule = task.rng, parts[1]
-    folds = _hold_out(y, weight, task.validation_fraction, rng)
+    assert task.keys is not None
+    folds = _hold_out(y, weight, task.validation_fraction, task.keys)
     aucs: list[list[float]] = [[] for _ in grid]
     n_active = n_steps * 2.0 * float(np.mean(y > 0)) * float(np.mean(y < 0))
     shrink = 1.0
@@ -122,11 +123,11 @@ def choose(
     return Choice(*best.model, evidence=best.evidence, tried=best.tried)
 
 
-def _hold_out(y: Vector, weight: Vector, fraction: float, rng: np.random.Generator) -> list[Fold]:
+def _hold_out(y: Vector, weight: Vector, fraction: float, keys: Keys) -> list[Fold]:
     """Return (train, held-out) index pairs: one, or all in turn when the rarer class is small."""
-    members = [rng.permutation(own) for own in weighed_members(y, weight)]
     # A sample within each class does not change the distribution of opposite pairs.
-    members = [m[: _TRAIN_CAP + _SCORE_CAP] for m in members]
+    most = _TRAIN_CAP + _SCORE_CAP
+    members = [keys.first(own, most) for own in weighed_members(y, weight)]
     sizes = [min(max(round(fraction * len(m)), 1), _SCORE_CAP) for m in members]
     everything = np.concatenate(members)
     if min(sizes) >= _ENOUGH:

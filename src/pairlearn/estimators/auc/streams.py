@@ -38,6 +38,7 @@ from pairlearn.estimators.shared.scaling import is_scaled
 from pairlearn.estimators.shared.solvers import MAPPED_BYTES, Fitted, Moments, Solver
 from pairlearn.estimators.shared.weights import example_weights
 from pairlearn.features import FeatureMap, Identity
+from pairlearn.folds import Keys
 from pairlearn.restored import restored_count
 from pairlearn.solvers.rows import Rows
 from pairlearn.solvers.solution import Trace
@@ -240,7 +241,8 @@ class AUCStreams(AUCPredictions):
             if len(y) < FIRST or min(np.count_nonzero(y > 0), np.count_nonzero(y < 0)) < 2:
                 return Identity.of(rows.shape[1])
             share, memory = self.validation_fraction, self._max_memory
-            return choose_features(rows, y, np.empty(0), rng, share, memory)[1]
+            keys = Keys.of(rows.matrix, seed=rng)
+            return choose_features(rows, y, np.empty(0), rng, keys, share, memory)[1]
         return fit_map(as_map(self.features, rows, y), rows, rng)
 
     @property

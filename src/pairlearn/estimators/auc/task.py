@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from pairlearn.estimators.shared.evidence import Choice
 from pairlearn.estimators.shared.solvers import way_of
 from pairlearn.features import FeatureMap
+from pairlearn.folds import Keys
 from pairlearn.losses import PairLoss
 from pairlearn.solvers.running import Callback
 from pairlearn.solvers.top.objectives import Objective
@@ -54,6 +55,8 @@ class Task:
     n_jobs: int | None = None
     verbose: int = 0
     callbacks: Sequence[Callback] = ()
+    #: Deal folds and draw samples, by what the examples hold; None for a stream, which has neither.
+    keys: Keys | None = None
     #: Coefficients to start from.
     start: Vector | None = None
     #: Signs of coefficients, for monotone functions.
@@ -64,6 +67,10 @@ class Task:
     fit_map: Any = field(default=None, compare=False)
     #: How to train by each kind of solver.
     ways: Mapping[type, Any] = field(default_factory=dict, compare=False)
+
+    def of_some(self, index: NDArray[np.int64]) -> Task:
+        """Return the task for some of the examples."""
+        return self if self.keys is None else replace(self, keys=self.keys.take(index))
 
     def way(self, solver: Any) -> Any:
         """Return how an AUC classifier trains by a solver."""

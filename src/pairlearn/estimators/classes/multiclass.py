@@ -45,7 +45,7 @@ from pairlearn.estimators.shared.scaling import Scaling
 from pairlearn.estimators.shared.solvers import Exact
 from pairlearn.estimators.shared.storage import register_storable
 from pairlearn.estimators.shared.weights import chunk_weights, example_weights
-from pairlearn.folds import Fold
+from pairlearn.folds import Fold, Keys
 from pairlearn.losses import SquaredHinge
 from pairlearn.metrics import HandTill
 from pairlearn.metrics.hand_till import mean_pair_auc
@@ -175,8 +175,10 @@ class MulticlassAUCClassifier(ClosedForm, ClassifierMixin, BaseEstimator):  # ty
         sample_weight: ArrayLike | None = None,
         *,
         mapped: bool = False,
+        source: Rows | None = None,
     ) -> Self:
         """Find the scores as `fit` does, from checked examples, `mapped` or not."""
+        # Folds are dealt by the content of the rows, or of their source before they were mapped.
         candidates = self._ridges()
         if self.loss not in _LOSSES:
             raise ValueError(f"loss must be one of {_LOSSES}, got {self.loss!r}.")
@@ -203,7 +205,8 @@ class MulticlassAUCClassifier(ClosedForm, ClassifierMixin, BaseEstimator):  # ty
         found = self._compact(given, counts, what, cure=cure, mapped=mapped)
         rows = found.rows
         rng = check_generator(self.random_state)
-        folds = deal_folds(codes, weight, self.validation_fraction, rng)
+        keys = Keys.of((given if source is None else source).matrix, weight=counts, seed=rng)
+        folds = deal_folds(codes, weight, self.validation_fraction, keys)
         n_classes = len(classes)
         tests = [test for _, test in folds]
 

@@ -30,7 +30,7 @@ from pairlearn.estimators.shared.rules import DecisionRule, Threshold, as_rule
 from pairlearn.estimators.shared.solvers import Exact
 from pairlearn.estimators.shared.storage import register_storable
 from pairlearn.estimators.shared.weights import chunk_weights
-from pairlearn.folds import deal, n_folds_of, splits_of
+from pairlearn.folds import Keys, deal, n_folds_of, splits_of
 from pairlearn.metrics import roc_auc
 from pairlearn.models.registry import ArraySpec
 from pairlearn.solvers.rows import CsrRows, Rows, as_rows
@@ -188,8 +188,9 @@ class MultilabelAUCClassifier(ClosedForm, ClassifierMixin, BaseEstimator):  # ty
         ready = self._compact(given, counts, what, cure=cure)
         rows = ready.rows
         rng = check_generator(self.random_state)
-        order = np.argsort(rng.permutation(n))
-        fold = deal([order], n, n_folds=n_folds_of(self.validation_fraction, n))
+        keys = Keys.of(given.matrix, *labels.T, weight=counts, seed=rng)
+        n_folds = n_folds_of(self.validation_fraction, n)
+        fold = deal([np.arange(n)], n, keys, n_folds=n_folds)
         parts = [held for _, held in splits_of(fold)]
         of_all = [_Sums.of(rows.take(part), weight[part]) for part in parts]
         total = _added(of_all)

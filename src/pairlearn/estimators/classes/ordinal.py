@@ -35,6 +35,7 @@ from pairlearn.estimators.shared.evidence import Candidate, best_of
 from pairlearn.estimators.shared.solvers import Exact
 from pairlearn.estimators.shared.storage import register_storable
 from pairlearn.estimators.shared.weights import chunk_weights
+from pairlearn.folds import Keys
 from pairlearn.metrics import roc_auc
 from pairlearn.models.record import ModelFileError, ModelRecord
 from pairlearn.models.registry import ArraySpec
@@ -209,12 +210,14 @@ class OrdinalAUCClassifier(ClosedForm, ClassifierMixin, BaseEstimator):  # type:
                 "that weigh more than zero, or leave it out of grades and y."
             )
         what = "grades are not put in order"
-        found = self._compact(as_rows(X, finite=True), counts, what, cure="PairwiseRanker")
+        given = as_rows(X, finite=True)
+        found = self._compact(given, counts, what, cure="PairwiseRanker")
         rows = found.rows
         rng = check_generator(self.random_state)
+        keys = Keys.of(given.matrix, weight=counts, seed=rng)
         held = [
             (test, ClassSystems.of(rows.take(train), codes[train], len(classes), weight[train]))
-            for train, test in deal_folds(codes, weight, self.validation_fraction, rng)
+            for train, test in deal_folds(codes, weight, self.validation_fraction, keys)
         ]
 
         def solutions() -> Iterator[Candidate[list[Vector]]]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pairlearn.folds import deal, splits_of
+from pairlearn.folds import Keys, deal, splits_of
 from pairlearn.pairings import PAIRINGS, Pairing, PreviousExample, RandomPair
 from pairlearn.pairings.queries import PreviousOfQuery, has_pairs
 from pairlearn.solvers.rows import DenseRows, Rows
@@ -76,36 +76,43 @@ def count_queries(query: Places, y: Vector) -> tuple[Mask, tuple[int, int, int]]
 
 
 def folds_of(
-    query: Places, y: Vector, grouped: bool, fraction: float, rng: np.random.Generator
+    query: Places, y: Vector, grouped: bool, fraction: float, keys: Keys
 ) -> list[tuple[Places, Places]]:
     """Return (train, held-out) examples: whole queries, or examples where there are none.
 
-    One part is held out, or several in turn if a part is small. If nothing can be held out,
+    Keys of the examples deal them, or whole queries by the examples of each. One part is held out,
+    or several in turn if a part is small, in the order of the keys. If nothing can be held out,
     training examples are judged.
     """
-    names, place = np.unique(query if grouped else np.arange(len(query)), return_inverse=True)
-    count = round(fraction * len(names))
+    everything = np.arange(len(query))
+    order, place = keys.permutation(everything), everything
+    if grouped:
+        place, keys = keys.of_groups(query)
+    n = int(place.max()) + 1
+    count = round(fraction * n)
     size = max(count, 1)
-    n_parts = 1 if fraction * len(query) >= _ENOUGH else min(len(names) // size, _MOST_FOLDS)
-    fold = deal([np.arange(len(names))], len(names), rng, sizes=[size])[place]
+    n_parts = 1 if fraction * len(query) >= _ENOUGH else min(n // size, _MOST_FOLDS)
+    fold = deal([np.arange(n)], n, keys, sizes=[size])[place]
     folds = [
         split
-        for split in splits_of(fold, n_parts if count else 0)
+        for split in splits_of(fold, n_parts if count else 0, order)
         if all(has_pairs(query[part], y[part]) for part in split)
     ]
-    everything = np.arange(len(query))
-    return folds or [(everything, everything)]
+    return folds or [(order, order)]
 
 
-def pair_scale(rows: Rows, pairing: Pairing, rng: np.random.Generator) -> float:
-    """Return the mean squared distance of the examples of a pair, from 2000 pairs."""
+def pair_scale(rows: Rows, pairing: Pairing, order: Places, rng: np.random.Generator) -> float:
+    """Return the mean squared distance of the examples of a pair, from 2000 pairs.
+
+    The pairing is about the rows in this order.
+    """
     plan = pairing.offline(rows.shape[0], rng).draw(2000)
     # A few pairs of wide rows at a time: all of them may need more memory than the data.
     size = max(1, _NUMBERS // max(rows.shape[1], 1))
     total = 0.0
     for begin in range(0, len(plan.left), size):
         some = slice(begin, begin + size)
-        sides = (np.asarray(side, dtype=np.int64)[some] for side in (plan.left, plan.right))
+        sides = (order[np.asarray(side, dtype=np.int64)[some]] for side in (plan.left, plan.right))
         left, right = (rows.take(side).matrix for side in sides)
         apart = left - right
         squares = apart.astype(np.float64) ** 2 if isinstance(rows, DenseRows) else apart.power(2)

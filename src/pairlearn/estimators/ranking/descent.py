@@ -22,6 +22,7 @@ from pairlearn.estimators.shared.solvers import (
     step_and_radius,
     way_of,
 )
+from pairlearn.folds import Keys
 from pairlearn.losses import PairLoss
 from pairlearn.metrics.ranking import pair_accuracy
 from pairlearn.problem import Problem
@@ -62,6 +63,8 @@ class RankingTask:
     rng: np.random.Generator
     queries: Queries
     validation_fraction: float = 0.2
+    #: Deal folds by what the examples hold; None for a stream, which deals none.
+    keys: Keys | None = None
 
     def way(self, solver: Any) -> Any:
         """Return how a ranker trains by a solver."""
@@ -120,14 +123,17 @@ class Descent:
         task, given = self.task, self.solver.pairing
         queries, query, rng = task.queries, task.queries.of_example, task.rng
         assert query is not None
+        assert task.keys is not None
         n_choice = min(n_steps, _CHOICE_STEPS)
         # The best constant step is proportional to 1/sqrt(T) (Theorem 6a).
         shrink = float(np.sqrt(n_choice / n_steps)) if schedule.is_constant else 1.0
-        scale = pair_scale(rows, queries.pairing(given), rng)
+        order = task.keys.permutation(np.arange(len(y)))
+        scale = pair_scale(rows, queries.take(order).pairing(given), order, rng)
         steps = tuple(c / scale for c in _STEPS)
         tried, radii = tuple(step / shrink for step in steps), (self.radius,) * len(steps)
         accuracy: list[list[float]] = [[] for _ in steps]
-        for train, test in folds_of(query, y, queries.grouped, task.validation_fraction, rng):
+        folds = folds_of(query, y, queries.grouped, task.validation_fraction, task.keys)
+        for train, test in folds:
             pairing = queries.take(train).pairing(given)
             own = weight[train] if len(weight) else weight
             solution = Sweep(tried, radii, pairing, schedule, self.averaging).solve(

@@ -23,6 +23,7 @@ from pairlearn.estimators.shared.solvers import SOLVERS, Fitted, Solver
 from pairlearn.estimators.shared.storage import register_storable
 from pairlearn.estimators.shared.weights import chunk_weights, weigh
 from pairlearn.features import FeatureMap, Identity
+from pairlearn.folds import Keys
 from pairlearn.losses import LOSSES, PairLoss
 from pairlearn.losses.weighted import GapWeighted
 from pairlearn.pairings.queries import number_queries
@@ -184,14 +185,16 @@ class PairwiseRanker(RankerPredictions, BaseEstimator):  # type: ignore[misc]
         keep, weight = weigh(sample_weight, n)
         if keep is not None:
             rows, y, query = rows.take(keep), y[keep], query[keep]
+        keys = Keys.of(rows.matrix, y, weight=weight, seed=rng)
         useful, counts = count_queries(query, y)
         if not useful.all():
             keep = np.flatnonzero(useful)
-            rows, y, query = rows.take(keep), y[keep], query[keep]
+            rows, y, query, keys = rows.take(keep), y[keep], query[keep], keys.take(keep)
             weight = weight[keep] if len(weight) else weight
         rows = self._fit_map(rows, rng)
         scaling, rows = scaled_rows(self.scaling, rows, weight, mapped=not is_linear(self.features))
-        fitted = solver.fit(self._task(loss, rng, Queries(query, qid is not None)), rows, y, weight)
+        task = self._task(loss, rng, Queries(query, qid is not None), keys)
+        fitted = solver.fit(task, rows, y, weight)
         coef = fitted.w if scaling is None else scaling.to_user(fitted.w)
         self._note(replace(fitted, w=coef), counts)
         return self
@@ -310,9 +313,16 @@ class PairwiseRanker(RankerPredictions, BaseEstimator):  # type: ignore[misc]
             )
         return SOLVERS.make(self.solver), GapWeighted(base=loss) if self.weight_by_grade else loss
 
-    def _task(self, loss: PairLoss, rng: np.random.Generator, queries: Queries) -> RankingTask:
+    def _task(
+        self,
+        loss: PairLoss,
+        rng: np.random.Generator,
+        queries: Queries,
+        keys: Keys | None = None,
+    ) -> RankingTask:
         """Return what a solver is asked to do."""
-        return RankingTask(loss, is_scaled(self.scaling), rng, queries, self.validation_fraction)
+        scaled, share = is_scaled(self.scaling), self.validation_fraction
+        return RankingTask(loss, scaled, rng, queries, share, keys)
 
 
 register_storable(PairwiseRanker)

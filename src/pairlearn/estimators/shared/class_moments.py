@@ -21,7 +21,7 @@ from pairlearn.estimators.shared.examples import product, validate_data
 from pairlearn.estimators.shared.scaling import Scaling, is_scaled, scaled_rows
 from pairlearn.estimators.shared.solvers import SOLVERS, Exact, Solver
 from pairlearn.estimators.shared.storage import Storable
-from pairlearn.folds import Fold, n_folds_of, stratified
+from pairlearn.folds import Fold, Keys, n_folds_of, stratified
 from pairlearn.solvers.rows import CsrRows, DenseRows, Rows
 from pairlearn.typing import Places, Vector
 from pairlearn.validation import check_fraction
@@ -120,13 +120,11 @@ def _solve_each(matrices: Vector, rights: Vector, ridge: float) -> Vector:
     return np.asarray(np.linalg.solve(matrices, rights[:, :, np.newaxis])[:, :, 0])
 
 
-def deal_folds(
-    codes: Places, weight: Vector, validation_fraction: float, rng: np.random.Generator
-) -> list[Fold]:
+def deal_folds(codes: Places, weight: Vector, validation_fraction: float, keys: Keys) -> list[Fold]:
     """Return (train, held-out) rows of stratified folds, both with weight in every class."""
     members = [np.flatnonzero((codes == k) & (weight > 0.0)) for k in range(codes.max() + 1)]
     n_folds = n_folds_of(validation_fraction, min(map(len, members)))
-    return stratified(members, n_folds, rng)
+    return stratified(members, n_folds, keys)
 
 
 def ridges_of(solver: str | Solver, owner: str) -> tuple[float, ...]:

@@ -15,6 +15,7 @@ from pairlearn.estimators.shared.examples import mapped_product, validate_data
 from pairlearn.estimators.shared.published import Attribute, published
 from pairlearn.estimators.shared.rules import Decision, DecisionRule, as_rule
 from pairlearn.features import Identity
+from pairlearn.folds import Keys
 from pairlearn.metrics import roc_auc
 from pairlearn.models.record import ModelFileError
 from pairlearn.models.registry import ArraySpec
@@ -123,14 +124,14 @@ class ScoreDecisions:
     classes_: Any = Attribute()
     _decision: Any = Attribute()
 
-    def _decide_from(self, rows: Rows, y: Vector, example_weight: Vector, rng: Any) -> None:
+    def _decide_from(self, rows: Rows, y: Vector, example_weight: Vector, keys: Keys) -> None:
         """Set threshold and calibration from training scores."""
         keep, weight = [], []
         for sign in (-1.0, 1.0):
             members = np.flatnonzero(y == sign)
             count = len(members)
             if count > _SCORES_PER_CLASS:
-                members = rng.choice(members, _SCORES_PER_CLASS, replace=False)
+                members = keys.first(members, _SCORES_PER_CLASS)
             keep.append(members)
             weight.append(np.full(len(members), count / max(len(members), 1)))
         index = np.concatenate(keep)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pairlearn.folds import members_of, stratified
+from pairlearn.folds import Keys, members_of, stratified
 from pairlearn.metrics import AUCInterval, mean_auc_interval, roc_auc_interval
 from pairlearn.typing import Vector
 
@@ -54,9 +54,9 @@ def held_out_auc(
         return None
     n_folds = min(_FOLDS, rarer // 2)
     size = X.nnz if hasattr(X, "nnz") else X.size
-    rng = np.random.default_rng(seed)
+    keys = Keys.of(X, seed=seed)
     in_turn = None if size <= _ALL_IN_TURN else 1
-    splits = stratified(members_of(positive, (True, False)), n_folds, rng, n_held=in_turn)
+    splits = stratified(members_of(positive, (True, False)), n_folds, keys, n_held=in_turn)
     scores = []
     for rest, part in splits:
         with warnings.catch_warnings():

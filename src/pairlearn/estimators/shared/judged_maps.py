@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pairlearn.estimators.shared.evidence import JudgedFeatures, best_of
 from pairlearn.estimators.shared.weights import judged_auc, weighed_members
 from pairlearn.features import FeatureMap
-from pairlearn.folds import deal, n_folds_of
+from pairlearn.folds import Keys, deal, n_folds_of
 from pairlearn.metrics import compare_auc
 from pairlearn.solvers.closed_form.mapped_moments import (
     WIDE,
@@ -31,7 +31,7 @@ _SMALL = 3_000
 
 
 def deal_held_out(
-    y: Vector, weight: Vector, fraction: float, rng: np.random.Generator
+    y: Vector, weight: Vector, fraction: float, keys: Keys
 ) -> tuple[NDArray[np.int64], int]:
     """Return the fold of each example, dealt within classes, and the number of held-out folds.
 
@@ -43,7 +43,7 @@ def deal_held_out(
     held = n_folds if rarer < FEW else min(3, n_folds) if rarer < _SOME and len(y) < _SMALL else 1
     if 1 < held < n_folds:
         n_folds = held
-    return deal(members, len(y), rng, n_folds=n_folds), held
+    return deal(members, len(y), keys, n_folds=n_folds), held
 
 
 class HeldOutMap:
@@ -164,10 +164,10 @@ def judge_maps(
     weight: Vector,
     *,
     validation_fraction: float,
-    rng: np.random.Generator,
+    keys: Keys,
 ) -> tuple[list[JudgedFeatures], dict[str, HeldOutMap]]:
     """Return the worth of each map on the same held-out examples, and its moments."""
-    fold, n_held = deal_held_out(y, weight, validation_fraction, rng)
+    fold, n_held = deal_held_out(y, weight, validation_fraction, keys)
     found = {name: HeldOutMap(one, rows, y, weight, fold, n_held) for name, one in maps.items()}
     best = max(found.values(), key=lambda one: one.auc)
     return [

@@ -19,6 +19,8 @@ from pairlearn.estimators.shared.evidence import MOST_FEATURES, FeatureChoice
 from pairlearn.estimators.shared.judged_maps import FEW, HeldOutMap, judge_maps
 from pairlearn.estimators.shared.weights import weighed_members
 from pairlearn.features import MAPS, FeatureMap, Hats, Identity, RandomFourier
+from pairlearn.features.columns import SAMPLE_ROWS
+from pairlearn.folds import Keys
 from pairlearn.solvers.closed_form.mapped_moments import block_of
 from pairlearn.solvers.rows import Rows
 from pairlearn.typing import Vector
@@ -61,11 +63,17 @@ def as_map(features: Any, rows: Rows, y: Vector) -> FeatureMap:
 
 
 def fit_map(
-    features: FeatureMap, rows: Rows, rng: np.random.Generator, *, constrained: bool = False
+    features: FeatureMap,
+    rows: Rows,
+    rng: np.random.Generator,
+    keys: Keys | None = None,
+    *,
+    constrained: bool = False,
 ) -> FeatureMap:
     """Return the map fitted to examples; one that is fitted already stays as it is.
 
-    A map that asks for monotone functions is refused unless the caller keeps them (`constrained`).
+    A map that looks at some of the examples takes those of the smallest keys. A map that asks for
+    monotone functions is refused unless the caller keeps them (`constrained`).
     """
     if features.constrained and not constrained:
         raise ValueError(
@@ -73,6 +81,8 @@ def fit_map(
             "from two classes with these hats alone; leave out monotone."
         )
     if not features.is_fitted:
+        keys = Keys.of(rows.matrix, seed=rng) if keys is None else keys
+        rows = rows.take(keys.first(np.arange(rows.shape[0]), SAMPLE_ROWS))
         return features.fit(block_of(rows, 0, rows.shape[0]), rng=rng)
     if features.n_inputs != rows.shape[1]:
         raise ValueError(
@@ -98,6 +108,7 @@ def choose_features(
     y: Vector,
     weight: Vector,
     rng: np.random.Generator,
+    keys: Keys,
     validation_fraction: float,
     max_memory: float,
 ) -> tuple[FeatureChoice, FeatureMap, HeldOutMap | None]:
@@ -108,31 +119,33 @@ def choose_features(
     """
     d = rows.shape[1]
     if d > MOST_FEATURES:
-        return FeatureChoice("linear"), fit_map(Identity(), rows, rng), None
+        return FeatureChoice("linear"), fit_map(Identity(), rows, rng, keys), None
     maps = {}
     for name in _CANDIDATES:
         spec = as_map(name, rows, y)
         if isinstance(spec, Hats) and spec.n_knots < _FEWEST_KNOTS:
             continue
-        fitted = fit_map(spec, rows, rng)
+        fitted = fit_map(spec, rows, rng, keys)
         fits = BYTES_PER_PRODUCT * fitted.n_outputs**2 <= max_memory
         # Hats of indicators are the features as they are.
         if fits and (name != "hats" or fitted.n_outputs > d):
             maps[name] = fitted
-    judge = partial(judge_maps, validation_fraction=validation_fraction, rng=rng)
+    judge = partial(judge_maps, validation_fraction=validation_fraction)
     if "fourier" in maps and float(len(y)) * maps["fourier"].n_outputs ** 2 > _DEAR_PRODUCTS:
         part = np.concatenate(
             [
-                own[: max(_TRIAL_ROWS * len(own) // len(y), FEW)]
-                for own in map(rng.permutation, weighed_members(y, weight))
+                keys.first(own, max(_TRIAL_ROWS * len(own) // len(y), FEW))
+                for own in weighed_members(y, weight)
             ]
         )
         few = rows.take(part)
-        trial = {**maps, "fourier": fit_map(RandomFourier(_TRIAL_FEATURES), few, rng)}
-        judged, _ = judge(trial, few, y[part], weight[part] if len(weight) else weight)
+        some = keys.take(part)
+        small = fit_map(RandomFourier(_TRIAL_FEATURES), few, rng, some)
+        trial, own = {**maps, "fourier": small}, weight[part] if len(weight) else weight
+        judged, _ = judge(trial, few, y[part], own, keys=some)
         if judged[-1].auc < max(one.auc for one in judged) - judged[-1].standard_error:
             del maps["fourier"]
-    judged, found = judge(maps, rows, y, weight)
+    judged, found = judge(maps, rows, y, weight, keys=keys)
     best = max(one.auc for one in judged)
     name = next(one.name for one in judged if one.auc >= best - one.standard_error)
     return FeatureChoice(name, tuple(judged)), maps[name], found[name]
@@ -144,6 +157,7 @@ def features_for(
     y: Vector,
     weight: Vector,
     rng: np.random.Generator,
+    keys: Keys,
     validation_fraction: float,
     max_memory: float,
 ) -> tuple[FeatureMap, tuple[FeatureChoice, Any] | None]:
@@ -154,7 +168,7 @@ def features_for(
     # A copy of the generator, so that the choice of a map does not change the fit.
     draws = copy.deepcopy(rng)
     if isinstance(features, str) and features == "auto":
-        chosen = choose_features(rows, y, weight, draws, validation_fraction, max_memory)
+        chosen = choose_features(rows, y, weight, draws, keys, validation_fraction, max_memory)
         return chosen[1], (chosen[0], chosen[2])
     found = as_map(features, rows, y)
-    return fit_map(found, rows, draws, constrained=isinstance(found, Hats)), None
+    return fit_map(found, rows, draws, keys, constrained=isinstance(found, Hats)), None

@@ -17,7 +17,11 @@ from pairlearn.estimators.shared.examples import two_classes, validate_data
 from pairlearn.estimators.shared.published import Attribute, publish, published
 from pairlearn.estimators.shared.rules import DecisionRule, as_rule
 from pairlearn.estimators.shared.storage import register_storable
-from pairlearn.estimators.shared.weights import example_weights, opposite_pair_weights, weigh
+from pairlearn.estimators.shared.weights import (
+    example_weights,
+    opposite_pair_weights,
+    weigh,
+)
 from pairlearn.estimators.stack.blend import stack_weights
 from pairlearn.estimators.stack.held_out import HeldOutScores
 from pairlearn.estimators.stack.members import (
@@ -36,7 +40,7 @@ from pairlearn.estimators.stack.members import (
     usual_members,
 )
 from pairlearn.estimators.stack.storage import StackStorage
-from pairlearn.folds import Fold, members_of, stratified
+from pairlearn.folds import Fold, Keys, members_of, stratified
 from pairlearn.models.provenance import data_fingerprint
 from pairlearn.solvers.turns import one_at_a_time
 from pairlearn.typing import Mask, Vector
@@ -210,7 +214,7 @@ class AUCStack(StackStorage, ClassifierMixin, BaseEstimator):  # type: ignore[mi
         y = positive.astype(np.int64)
         filling = Filling.of(X)
         rows = Rows.of(X, filling)
-        splits = self._splits(positive, classes, rng)
+        splits = self._splits(positive, Keys.of(X, weight=weight, seed=rng))
         fitted, Z, centres, spreads = self._train(members, rows, y, weight, splits, told)
         counts = weight if len(weight) else np.ones(len(y))
         pairs = opposite_pair_weights(counts, positive, classes)
@@ -258,12 +262,10 @@ class AUCStack(StackStorage, ClassifierMixin, BaseEstimator):  # type: ignore[mi
             )
         return positive, weight, X
 
-    def _splits(
-        self, positive: Mask, classes: NDArray[Any], rng: np.random.Generator
-    ) -> list[Fold]:
+    def _splits(self, positive: Mask, keys: Keys) -> list[Fold]:
         """Return training and held-out rows of each fold."""
         groups = members_of(positive, (True, False))
-        return stratified(groups, min(self.n_folds, *map(len, groups)), rng)
+        return stratified(groups, min(self.n_folds, *map(len, groups)), keys)
 
     def _train(
         self,

@@ -21,7 +21,7 @@ from pairlearn.estimators.shared.storage import Storable, register_storable
 from pairlearn.estimators.shared.weights import weigh
 from pairlearn.estimators.survival.hazard import Hazard, fit_hazard
 from pairlearn.features import FeatureMap
-from pairlearn.folds import members_of, n_folds_of, stratified
+from pairlearn.folds import Keys, members_of, n_folds_of, stratified
 from pairlearn.losses import LOSSES, PairLoss
 from pairlearn.metrics.concordance import (
     ConcordanceIndex,
@@ -217,13 +217,14 @@ class SurvivalRanker(MapsFeatures, Storable, BaseEstimator):  # type: ignore[mis
         keep, weight = weigh(sample_weight, n)
         if keep is not None:
             rows, labels = rows.take(keep), labels[keep]
+        keys = Keys.of(rows.matrix, labels["time"], weight=weight, seed=rng)
         weight = weight if len(weight) else np.ones(len(labels))
         comparable_pairs(labels, self.tau)  # refuses labels without a pair
         rows = self._fit_map(rows, rng)
         scaling, rows = scaled_rows(self.scaling, rows, weight, mapped=not is_linear(self.features))
         choice = Choice(ridge=solver.given_ridge)
         if choice.ridge is None:
-            choice = self._choose(rows, labels, weight, loss, metric, rng)
+            choice = self._choose(rows, labels, weight, loss, metric, keys)
         assert choice.ridge is not None
         w, n_evaluations = self._objective(rows, labels, weight, loss).minimise(choice.ridge)
         self.coef_ = w if scaling is None else scaling.to_user(w)
@@ -247,13 +248,13 @@ class SurvivalRanker(MapsFeatures, Storable, BaseEstimator):  # type: ignore[mis
         weight: Vector,
         loss: PairLoss,
         metric: ConcordanceIndex,
-        rng: np.random.Generator,
+        keys: Keys,
     ) -> Choice:
         """Return the ridge of the best concordance on held-out folds, and the evidence."""
         n_events = int(np.count_nonzero(labels["event"]))
         n_folds = n_folds_of(self.validation_fraction, n_events)
         n_held = 1 if self.validation_fraction * n_events >= _ENOUGH else None
-        folds = stratified(members_of(labels["event"]), n_folds, rng, n_held=n_held)
+        folds = stratified(members_of(labels["event"]), n_folds, keys, n_held=n_held)
         found: list[list[float]] = [[] for _ in _RIDGES]
         for train, test in folds if n_folds > 1 else ():
             try:

@@ -67,7 +67,8 @@ class Descent:
             advice = advice_for(problem, rows, radius, n_steps, parts, weighted=weighted, warm=warm)
             choice = Choice(advice.step_size, choice.radius)
         elif step_size is None:
-            scale = opposite_scale(rows, y, task.rng)
+            assert task.keys is not None
+            scale = opposite_scale(rows, y, task.keys)
             swept = isinstance(pairing, PreviousExample | RandomPair)
             parts = pairing if swept else PreviousExample(), shape, averaging
             steps = relative_steps(scale)

@@ -77,6 +77,7 @@ def fit_exact(
         # Examples of weight zero are left out: a fold of them would have no pair.
         kept = np.flatnonzero(weight)
         rows, y, weight = rows.take(kept), y[kept], weight[kept]
+        task = task.of_some(kept)
     rows = _ready(rows)
     start = None
     top = task.objective.candidates[0]

@@ -55,13 +55,15 @@ class ByMoments:
         if len(weight) and not weight.all() and (held_out is None or ridge is not None):
             kept = np.flatnonzero(weight)
             rows, y, weight = rows.take(kept), y[kept], weight[kept]
+            task = task.of_some(kept)
         if ridge is not None:
             own = weight if len(weight) else None
             moments, choice = MappedMoments(features), Choice(ridge=ridge)
             moments.add(rows, y, example_weight=own)
         else:
             if held_out is None:
-                fold, n_held = deal_held_out(y, weight, task.validation_fraction, task.rng)
+                assert task.keys is not None
+                fold, n_held = deal_held_out(y, weight, task.validation_fraction, task.keys)
                 held_out = HeldOutMap(features, rows, y, weight, fold, n_held, signs, scaled)
             moments, ridge, tried = held_out.moments(), held_out.ridge, held_out.tried
             choice = Choice(ridge=ridge, evidence=tried[held_out.best], tried=tried)

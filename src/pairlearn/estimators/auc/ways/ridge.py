@@ -141,13 +141,14 @@ def choose_ridge(
     arguments are those of `fit_exact`. If there is an anchor, its ridge is chosen first; a given
     `ridge` is then the only one that is tried for the objective.
     """
-    objective, loss, rng = task.objective, task.loss, task.rng
+    objective, loss, keys = task.objective, task.loss, task.keys
+    assert keys is not None
     by_precision = isinstance(objective.metric, AveragePrecision)
     cap = _PRECISION_CAP if by_precision else _CLASS_CAP
     if _visits_pairs(loss):
         cap = _ALL_PAIRS_CAP
     members = members_of(y, (-1.0, 1.0))
-    kept = np.concatenate([rng.permutation(some)[:cap] for some in members])
+    kept = np.concatenate([keys.first(some, cap) for some in members])
     part, part_y = rows.take(kept), y[kept]
     # Precision depends on the share of positives: weights restore it.
     shares = None
@@ -163,7 +164,7 @@ def choose_ridge(
     folds = stratified(
         groups,
         n_folds_of(task.validation_fraction, rarer),
-        rng,
+        keys.take(kept),
         n_held=2 if rarer >= effort.many else None,
         n_repeats=_REPEATS if rarer < _FEW else 1,
     )

@@ -74,7 +74,9 @@ class TopDescent:
         choice = Choice(step_size, bound)
         if step_size is None:
             shares = weight if len(weight) else np.ones(len(y))
-            folds = deal_folds((y > 0).astype(np.intp), shares, task.validation_fraction, task.rng)
+            assert task.keys is not None
+            codes = (y > 0).astype(np.intp)
+            folds = deal_folds(codes, shares, task.validation_fraction, task.keys)
             if int(np.count_nonzero(y[folds[0][1]] > 0)) >= _ENOUGH:
                 folds = folds[:1]
             draws = task.rng.spawn(1)[0]

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""64-bit hashes of what rows hold: the same in any order, in any memory and on any machine.
+
+The hash of a row is the sum over its columns of a(x) m, modulo 2^64. Here a turns the bits of a
+number of double precision into a whole number, with a(0) = 0, and m is a fixed odd number of the
+column. So float32 and float64, dense and sparse rows of equal values have equal hashes, and a
+further column (a grade, a time) adds its own term. Sums of products leave structure, which
+`mixed` takes away.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Hashes = NDArray[np.uint64]
+
+#: Numbers of a block, which stay in the cache of a processor.
+_NUMBERS = 1 << 15
+#: The difference of successive numbers of the sequence of SplitMix64.
+STRIDE = np.uint64(0x9E3779B97F4A7C15)
+#: The exponent and the first bits of the fraction come down to the last bits: those of short
+#: numbers are zero, and the last bits of a product depend on the last bits of its factors alone.
+_DOWN = np.uint64(43)
+#: Columns beside the rows are counted from here.
+_BESIDE = 1 << 40
+
+
+def mixed(z: Hashes) -> Hashes:
+    """Return 64 random bits of each number (the end of SplitMix64).
+
+    >>> mixed(np.array([0, 1], dtype=np.uint64)).tolist()
+    [0, 6238072747940578789]
+    """
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.asarray(z ^ (z >> np.uint64(31)))
+
+
+def row_hashes(X: Any) -> Hashes:
+    """Return the hash of each row of a dense table or a CSR matrix.
+
+    >>> X = np.array([[0.0, 1.5], [-0.0, 1.5], [1.5, 0.0]])
+    >>> a, b, c = row_hashes(X).tolist()
+    >>> a == b, a == c, row_hashes(X.astype(np.float32)).tolist() == [a, b, c]
+    (True, False, True)
+    """
+    if hasattr(X, "indptr"):
+        return _sparse_hashes(X)
+    n, d = X.shape
+    found = np.empty(n, dtype=np.uint64)
+    marks = _marks(np.arange(d))
+    height = max(min(_NUMBERS // max(d, 1), n), 1)
+    room = np.empty((height, d))
+    down = np.empty((height, d), dtype=np.uint64)
+    for start in range(0, n, height):
+        stop = min(start + height, n)
+        block = room[: stop - start]
+        numbers = _numbers(X[start:stop], block, down[: stop - start])
+        np.einsum("ij,j->i", numbers, marks, out=found[start:stop])
+    return found
+
+
+def with_column(hashes: Hashes, values: Any, number: int) -> Hashes:
+    """Return hashes of rows that also hold a column beside the table.
+
+    `number` tells such columns apart.
+
+    >>> hashes = row_hashes(np.eye(2))
+    >>> (with_column(hashes, [0.0, 2.0], 1) == hashes).tolist()
+    [True, False]
+    """
+    column = np.asarray(values, dtype=np.float64)
+    terms = _numbers(column, np.empty_like(column), np.empty(column.shape, dtype=np.uint64))
+    return np.asarray(hashes + terms * _marks(np.array([_BESIDE + number])))
+
+
+def _marks(columns: NDArray[Any]) -> Hashes:
+    """Return the odd number of each column."""
+    return np.asarray(mixed((columns.astype(np.uint64) + np.uint64(1)) * STRIDE) | np.uint64(1))
+
+
+def _numbers(values: NDArray[Any], room: NDArray[np.float64], down: Hashes) -> Hashes:
+    """Return a whole number for each value, 0 for zero; both arrays are written over."""
+    # Adding 0.0 turns -0.0 into 0.0.
+    np.add(values, 0.0, out=room)
+    with np.errstate(over="ignore", invalid="ignore"):
+        finite = np.isfinite(room.sum())
+    if not finite:
+        # The sign of a NaN depends on the processor.
+        room[np.isnan(room)] = np.nan
+    bits = room.view(np.uint64)
+    np.right_shift(bits, _DOWN, out=down)
+    return np.bitwise_xor(bits, down, out=bits)
+
+
+def _sparse_hashes(X: Any) -> Hashes:
+    """Return the hashes of rows of a CSR matrix; repeated entries of a row add up first."""
+    if not getattr(X, "has_canonical_format", True):
+        X = X.copy()
+        X.sum_duplicates()
+    sums = np.zeros(len(X.data) + 1, dtype=np.uint64)
+    numbers = np.empty(min(_NUMBERS, len(X.data)))
+    down = np.empty(len(numbers), dtype=np.uint64)
+    for start in range(0, len(X.data), _NUMBERS):
+        values = X.data[start : start + _NUMBERS]
+        own = _numbers(values, numbers[: len(values)], down[: len(values)])
+        np.multiply(own, _marks(X.indices[start : start + len(values)]), out=own)
+        sums[start + 1 : start + 1 + len(values)] = own
+    np.cumsum(sums, out=sums)
+    return np.asarray(sums[X.indptr[1:]] - sums[X.indptr[:-1]])
