@@ -12,7 +12,7 @@ last pass is a histogram of the scores, which gives threshold, probabilities and
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,7 @@ from pairlearn.distributed.statistics.histogram import (
     score_range,
 )
 from pairlearn.distributed.statistics.mapped import Mapped, MappedLabelMoments
-from pairlearn.distributed.statistics.moments import LabelledMoments, LabelMoments
+from pairlearn.distributed.statistics.moments import ColumnExtents, LabelledMoments, LabelMoments
 from pairlearn.distributed.statistics.sample import Fingerprints, RowSample, SampledRows
 from pairlearn.distributed.statistics.scales import FeatureScales, Scales
 from pairlearn.estimators.auc.classifier import AUCClassifier
@@ -41,7 +41,8 @@ from pairlearn.estimators.shared.scaling import is_scaled, warn_of_outliers
 from pairlearn.estimators.shared.solvers import Exact, Moments, Solver
 from pairlearn.features import FeatureMap
 from pairlearn.losses import LOSSES, PairLoss, SmoothedHinge
-from pairlearn.solvers.closed_form.mapped_moments import MappedMoments
+from pairlearn.solvers.closed_form.grid import Extents, Grid
+from pairlearn.solvers.closed_form.mapped_moments import MappedMoments, extents_of
 from pairlearn.solvers.rows import DenseRows
 from pairlearn.solvers.solution import Trace
 from pairlearn.solvers.top.objectives import AllPairs
@@ -51,6 +52,8 @@ from pairlearn.validation import check_fraction, check_generator, check_positive
 #: With more features than this, partitions do not send the mean row of each bin. A gradient then
 #: takes two passes.
 _MANY_FEATURES = 1_000
+#: The facts of extents that are about columns; the others are about rows.
+_OF_COLUMNS = ("low", "high", "exponents", "n_values")
 #: The number of bins of the last histogram.
 _HISTOGRAM = 16_384
 #: The number of bins that the bound on the objective is computed from.
@@ -98,7 +101,7 @@ def train_auc(
         sample.
     loss : str or PairLoss, default="auto"
         Any convex loss of opposite pairs. "auto" is the squared hinge, and the square loss for
-        mapped features. "square" needs only the first pass and the last.
+        mapped features. "square" needs only the first two passes and the last.
     solver : "passes", ByPasses or Exact, default="passes"
         The ridge, and the settings of the search.
     scaling, decision, class_weight, validation_fraction : see `AUCClassifier`
@@ -127,7 +130,7 @@ def train_auc(
     ...     return statistic.merge_all(states)
     >>> fit = train_auc(run, loss="square", random_state=0)
     >>> bool(abs(fit.model.score(X, y) - fit.training_auc) <= fit.auc_half_width), fit.n_passes
-    (True, 2)
+    (True, 3)
     """
     mapped = not is_linear(features)
     chosen = _square(loss, features) if mapped else _convex(loss)
@@ -136,7 +139,7 @@ def train_auc(
     check_fraction("validation_fraction", validation_fraction)
     rng = check_generator(random_state)
     passes = Passes(run, progress)
-    first = _First.of(passes, settings.sample_size, rng)
+    first = _First.of(passes, settings.sample_size, rng, mapped=mapped)
     weights = _class_weights(class_weight, first.moments)
     search = _Search(passes, first, chosen, settings, scaled=scaled and not mapped)
     if mapped:
@@ -157,24 +160,33 @@ def train_auc(
 
 @dataclass(frozen=True)
 class _First:
-    """The result of the first pass."""
+    """The result of the first passes."""
 
     scales: Scales
+    extents: Extents
     moments: LabelledMoments
     sample: SampledRows
     #: The fingerprint of the data.
     data: str
 
     @classmethod
-    def of(cls, passes: Passes, sample_size: int, rng: np.random.Generator) -> _First:
-        """Make the first pass."""
+    def of(
+        cls, passes: Passes, sample_size: int, rng: np.random.Generator, *, mapped: bool
+    ) -> _First:
+        """Make these passes."""
         asked = {
             "scales": FeatureScales(),
-            "moments": LabelMoments(),
+            "extents": ColumnExtents(),
             "sample": RowSample(sample_size, seed=int(rng.integers(2**31))),
             "data": Fingerprints(),
         }
-        return cls(**passes(Together(asked), "moments"))
+        if mapped:
+            # The moments of mapped rows make the model; those of the rows count the classes.
+            return cls(**passes(Together({**asked, "moments": LabelMoments()}), "moments"))
+        found = passes(Together(asked), "scales")
+        # One grid for all partitions: then the partitions do not matter, bit for bit.
+        found["moments"] = passes(LabelMoments(grid=Grid.of(found["extents"])), "moments")
+        return cls(**found)
 
 
 @dataclass(frozen=True)
@@ -239,13 +251,18 @@ class _Search:
         """Fit a map to the sample; return the solution of the square loss on mapped features."""
         rows, y = DenseRows(self.sample_rows), self.sample_y
         fitted = fit_map(as_map(features, rows, y), rows, rng)
-        asked = MappedLabelMoments(fitted, self._classes)
         choice = Choice(ridge=self._solver.given_ridge)
         if choice.ridge is None:
             task = Task(AllPairs(), self._loss, fitted, scaled, rng, validation_fraction)
             way = ByMoments(task, Moments(max_memory=np.inf))
             choice = way.fit(rows, y, self._first.sample.weight).choice
         assert choice.ridge is not None
+        if fitted.bounds().is_finite:
+            of_rows, bounds = self._first.extents, extents_of(fitted, rows)
+            extents = replace(of_rows, **{name: getattr(bounds, name) for name in _OF_COLUMNS})
+        else:
+            extents = self._passes(Mapped(ColumnExtents(), fitted), "extents of mapped rows")
+        asked = MappedLabelMoments(fitted, self._classes, extents)
         moments: MappedMoments = self._passes(asked, "moments of mapped rows")
         margin = float(self._loss.margin)  # type: ignore[attr-defined]
         w = moments.problem(scaled=scaled).solve(choice.ridge, margin=margin)

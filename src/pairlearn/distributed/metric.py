@@ -18,7 +18,12 @@ from numpy.typing import NDArray
 
 from pairlearn.distributed.passes import OnePass, Pass, Passes, scaling_by_passes
 from pairlearn.distributed.statistics.base import Together
-from pairlearn.distributed.statistics.moments import LabelledMoments, LabelMoments, PairScatters
+from pairlearn.distributed.statistics.moments import (
+    ColumnExtents,
+    LabelledMoments,
+    LabelMoments,
+    PairScatters,
+)
 from pairlearn.distributed.statistics.sample import RowSample
 from pairlearn.distributed.statistics.scales import FeatureScales
 from pairlearn.estimators.metric.learner import MetricLearner
@@ -26,6 +31,7 @@ from pairlearn.estimators.metric.start import components_of
 from pairlearn.estimators.shared.scaling import is_scaled
 from pairlearn.estimators.shared.solvers import Solver
 from pairlearn.scores import MahalanobisScore
+from pairlearn.solvers.closed_form.grid import Grid
 from pairlearn.solvers.rows import DenseRows
 from pairlearn.typing import Vector
 from pairlearn.validation import check_count, check_generator
@@ -115,13 +121,14 @@ def train_metric(
         Together(
             {
                 "scales": FeatureScales(),
-                "moments": LabelMoments(settings.max_classes),
+                "extents": ColumnExtents(),
                 "sample": RowSample(settings.sample_size, seed=int(rng.integers(2**31))),
             }
         ),
-        "moments",
+        "scales",
     )
-    moments: LabelledMoments = found["moments"]
+    grid = Grid.of(found["extents"])
+    moments: LabelledMoments = passes(LabelMoments(settings.max_classes, grid), "moments")
     units = scaling_by_passes(found["scales"], scaled, passes)
     scatters = moments.pair_scatters().scaled(units.weights)
     ridge, held_out = settings.given_ridge, None

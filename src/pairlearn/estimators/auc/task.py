@@ -65,6 +65,11 @@ class Task:
     #: How to train by each kind of solver.
     ways: Mapping[type, Any] = field(default_factory=dict, compare=False)
 
+    @property
+    def margin(self) -> float:
+        """The margin of the square loss, 1 for a loss that has none."""
+        return float(self.loss.parameter) if self.loss.by_moments else 1.0
+
     def way(self, solver: Any) -> Any:
         """Return how an AUC classifier trains by a solver."""
         return way_of(solver, self.ways, "AUCClassifier")(self, solver)
