@@ -87,8 +87,9 @@ class ExactSums:
         d = grid.n_features
         self.grid, self.total = grid, 0
         self._sums, self._products = Wide.zeros(d), Wide.zeros(d * (d + 1) // 2)
-        # Exact products that wait until there are enough of them to be worth a carry.
-        self._waiting: NDArray[np.int64] | None = None
+        # Sums and products times 2^shift that wait until they are worth a carry, by their shift.
+        self._waiting_sums: dict[int, NDArray[np.int64]] = {}
+        self._waiting: dict[int, NDArray[np.int64]] = {}
         self._n_waiting = 0
 
     @classmethod
@@ -101,15 +102,32 @@ class ExactSums:
     @property
     def sums(self) -> Wide:
         """Sums of w k, of shape (d,)."""
+        self._carry()
         return self._sums
 
     @property
     def products(self) -> Wide:
         """Sums of w k k', the lower half of the matrix."""
-        if self._waiting is not None:
-            self._products = self._products + Wide([self._lower(self._waiting)])
-            self._waiting, self._n_waiting = None, 0
+        self._carry()
         return self._products
+
+    def _wait(self, shift: int, products: NDArray[np.int64], n_blocks: int) -> None:
+        """Keep exact products of so many blocks, times 2^shift, to be added later."""
+        if self._n_waiting + n_blocks > _PRODUCTS:
+            self._carry()
+        before = self._waiting.get(shift)
+        self._waiting[shift] = products if before is None else before + products
+        self._n_waiting += n_blocks
+        if len(products) > _KEPT_COLUMNS:
+            self._carry()
+
+    def _carry(self) -> None:
+        """Add what waits."""
+        for shift, sums in self._waiting_sums.items():
+            self._sums = self._sums + Wide([sums]).shifted(shift)
+        for shift, products in self._waiting.items():
+            self._products = self._products + Wide([self._lower(products)]).shifted(shift)
+        self._waiting_sums, self._waiting, self._n_waiting = {}, {}, 0
 
     def _lower(self, matrix: NDArray[np.int64]) -> NDArray[np.int64]:
         return np.asarray(matrix[lower_half(self.grid.n_features)])
@@ -148,13 +166,7 @@ class ExactSums:
         if not (K.max() <= _NEAR and K.min() >= -_NEAR):
             return False
         self.total += len(K)
-        self._sums = self._sums + Wide([(np.ones(len(K)) @ K).astype(np.int64)])
-        n_blocks = -(-len(K) // _ROWS)
-        if self._waiting is not None and self._n_waiting + n_blocks > _PRODUCTS:
-            _ = self.products
-        found = _exact_products(K, K)
-        self._waiting = found if self._waiting is None else self._waiting + found
-        self._n_waiting += n_blocks
+        self._add_parts([K], [K], 0, 0)
         return True
 
     def _add_block(
@@ -186,8 +198,7 @@ class ExactSums:
         """Add rows of at most 2^52 quanta, cut into limbs whose products are exact."""
         if weight is None:
             self.total += len(K)
-            # Half as many products: two of them are added below.
-            height = _ROWS * _PRODUCTS // 2
+            height = _ROWS * _PRODUCTS // 4
             for start in range(0, len(K), height):
                 parts = limbs_of(K[start : start + height], _LIMB)
                 self._add_parts(parts, parts, _LIMB, 0)
@@ -201,15 +212,16 @@ class ExactSums:
 
     def _add_parts(self, heavy: list[Vector], parts: list[Vector], bits: int, shift: int) -> None:
         """Add rows by their limbs: `heavy` times whole weights; all times 2^shift."""
-        ones = np.ones(len(parts[0]))
+        ones, n_blocks = np.ones(len(parts[0])), -(-len(parts[0]) // _ROWS)
         for i, left in enumerate(heavy):
-            sums = Wide([(ones @ left).astype(np.int64)])
-            self._sums = self._sums + sums.shifted(shift + bits * i)
+            place, sums = shift + bits * i, (ones @ left).astype(np.int64)
+            before = self._waiting_sums.get(place)
+            self._waiting_sums[place] = sums if before is None else before + sums
             for j, right in enumerate(parts[: i + 1]):
-                block = _exact_products(left, right)
-                both = block if i == j else block + block.T
-                table = Wide([self._lower(both)]).shifted(shift + bits * (i + j))
-                self._products = self._products + table
+                found = _exact_products(left, right)
+                # A product of two limbs counts twice.
+                both = found if i == j else found + found.T
+                self._wait(shift + bits * (i + j), both, n_blocks * (1 + (i != j)))
 
     def _add_far(self, X: NDArray[Any], weight: Vector | None) -> None:
         """Add rows by Python's whole numbers."""
@@ -254,16 +266,16 @@ class ExactSums:
         found = ExactSums(self.grid)
         found.total = self.total + sign * other.total
         if sign > 0:
-            found._sums = self._sums + other._sums
+            found._sums = self.sums + other.sums
             found._products = self.products + other.products
         else:
-            found._sums = self._sums - other._sums
+            found._sums = self.sums - other.sums
             found._products = self.products - other.products
         return found
 
     def copy(self) -> ExactSums:
         """Return sums of their own, with the same rows."""
-        return ExactSums.restored(self.grid, self.total, self._sums, self.products)
+        return ExactSums.restored(self.grid, self.total, self.sums, self.products)
 
     def on(self, grid: Grid) -> ExactSums:
         """Return the same sums on a grid that holds all points of this one."""
@@ -282,7 +294,7 @@ class ExactSums:
             for old, u, new in zip(self.grid.origin, up, grid.origin, strict=True)
         ]
         n, found = self.total << heavier, ExactSums(grid)
-        sums = [int(s) << (u + heavier) for s, u in zip(self._sums.numbers(), up, strict=True)]
+        sums = [int(s) << (u + heavier) for s, u in zip(self.sums.numbers(), up, strict=True)]
         rows, columns = lower_half(grid.n_features)
         products = np.empty(len(rows), dtype=object)
         places = zip(self.products.numbers(), rows.tolist(), columns.tolist(), strict=True)
@@ -297,9 +309,9 @@ class ExactSums:
     def is_possible(self) -> bool:
         """Tell whether rows could have these sums: n >= 0, n P_jj >= s_j^2, and nothing of none."""
         rows, columns = lower_half(self.grid.n_features)
-        sums, squares = self._sums.numbers(), self.products[rows == columns].numbers()
+        sums, squares = self.sums.numbers(), self.products[rows == columns].numbers()
         if self.total <= 0:
-            nothing = not any(self._sums.limbs[k].any() for k in range(len(self._sums.limbs)))
+            nothing = not any(limb.any() for limb in self.sums.limbs)
             return self.total == 0 and nothing and not any(p.any() for p in self.products.limbs)
         n = self.total
         return all(int(s) * int(s) <= n * int(p) for s, p in zip(sums, squares, strict=True))
@@ -313,13 +325,13 @@ class ExactSums:
         P - c s' - r c', a whole number; r r' / n, which is left, is below n / 4.
         """
         n, d = self.total, self.grid.n_features
-        sums = [int(s) for s in self._sums.numbers()]
+        sums = [int(s) for s in self.sums.numbers()]
         near = [(2 * s + n) // (2 * n) for s in sums]
         rest = np.array([s - n * c for s, c in zip(sums, near, strict=True)], dtype=object)
         rows, columns = lower_half(d)
         if max(map(abs, near), default=0) <= LARGEST_FACTOR:
             c, r = np.array(near, dtype=np.int64), Wide.of(rest)
-            moved = self.products - self._sums[columns].times(c[rows])
+            moved = self.products - self.sums[columns].times(c[rows])
             moved = moved - r[rows].times(c[columns])
         else:
             wide, all_sums = np.array(near, dtype=object), np.array(sums, dtype=object)
