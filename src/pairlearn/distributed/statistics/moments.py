@@ -129,13 +129,16 @@ class ColumnExtents(Statistic):
 
     def finish(self, state: State) -> Extents:
         """Return the extents of all rows."""
-        own = dict(self.needs(state))
-        facts = {
-            "largest_weight": float(own.pop("largest_weight")),
-            "whole_weights": bool(own.pop("whole_weights")),
-            "n_rows": int(own.pop("n_rows")),
-        }
-        return Extents(**own, **facts)
+        own = self.needs(state)
+        return Extents(
+            own["low"],
+            own["high"],
+            own["exponents"],
+            own["n_values"],
+            float(own["largest_weight"]),
+            bool(own["whole_weights"]),
+            int(own["n_rows"]),
+        )
 
 
 class LabelMoments(Statistic):

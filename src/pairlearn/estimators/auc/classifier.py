@@ -272,6 +272,7 @@ class AUCClassifier(AUCForgetting, ClassifierMixin, BaseEstimator):  # type: ign
         self._note(fitted, len(y), data_fingerprint(given, y.astype(np.int8)))
         self._known_scales = scaling
         if fitted.kept is not None:
+            assert fitted.choice.ridge is not None
             self._kept = Kept(
                 fitted.kept, fitted.choice.ridge, task.margin, task.is_scaled, task.signs, unit
             )

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -88,7 +89,8 @@ def unit_of_pairs(weight: Vector, positive: Mask, classes: NDArray[Any]) -> floa
     if not len(weight):
         return 1.0
     members = [weight[positive == kind] for kind in (False, True)]
-    means = [float(own.mean()) if len(own) else 0.0 for own in members]
+    # An exact sum: the order of the examples does not matter.
+    means = [math.fsum(own) / len(own) if len(own) else 0.0 for own in members]
     if not min(means) > 0:
         raise ValueError(
             f"The weight of all examples of one of the classes {classes.tolist()} is zero; "

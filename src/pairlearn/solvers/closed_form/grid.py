@@ -48,6 +48,9 @@ _NUMBERS = 65_536
 #: Columns are repeated until a row has about this many numbers: short rows cost time each.
 _WIDE_ROW = 128
 
+#: Smallest and largest values, sums of exponents and numbers of values.
+_Facts = tuple[Vector, Vector, NDArray[np.int64], NDArray[np.int64]]
+
 
 @dataclass(frozen=True, eq=False)
 class Extents:
@@ -101,7 +104,8 @@ class Extents:
         if n == 0:
             return cls.none(d)
         facts = _sparse_facts(rows) if isinstance(rows, CsrRows) else _dense_facts(rows.X)
-        return cls(*facts, n_rows=n).with_weights(weight)
+        low, high, exponents, n_values = facts
+        return cls(low, high, exponents, n_values, n_rows=n).with_weights(weight)
 
     def with_weights(self, weight: Vector | None) -> Extents:
         """Return the extents of the same rows with these weights."""
@@ -132,7 +136,7 @@ class Extents:
         return total
 
 
-def _dense_facts(X: NDArray[Any]) -> tuple[Any, ...]:
+def _dense_facts(X: NDArray[Any]) -> _Facts:
     n, d = X.shape
     repeat = max(_WIDE_ROW // d, 1)
     low, high = np.full(d, np.inf), np.full(d, -np.inf)
@@ -158,7 +162,7 @@ def _dense_facts(X: NDArray[Any]) -> tuple[Any, ...]:
     return low + 0.0, high + 0.0, exponents, n_values
 
 
-def _sparse_facts(rows: CsrRows) -> tuple[Any, ...]:
+def _sparse_facts(rows: CsrRows) -> _Facts:
     n, d = rows.shape
     values = rows.data.astype(np.float64, copy=False)
     stored = np.bincount(rows.indices, minlength=d)
@@ -282,7 +286,7 @@ class Grid:
         """Return dense rows in whole quanta from the origin, exact up to 2^53 of them."""
         factor, second = self._factors
         with np.errstate(over="ignore"):
-            found = np.multiply(X, factor, out=out, dtype=np.float64)
+            found: Vector = np.multiply(X, factor, out=out, dtype=np.float64)
             if second is not None:
                 found *= second
         np.rint(found, out=found)

@@ -62,7 +62,7 @@ class Wide:
         values = np.asarray(numbers)
         if values.dtype != object:
             return cls([values.astype(np.int64)])
-        limbs = []
+        limbs: list[Whole] = []
         while True:
             size = max((abs(int(value)) for value in values.ravel()), default=0)
             if size < _ROOM:

@@ -66,8 +66,8 @@ class ByMoments:
             moments, ridge, tried = held_out.moments(), held_out.ridge, held_out.tried
             choice = Choice(ridge=ridge, evidence=tried[held_out.best], tried=tried)
         w = moments.problem(scaled=scaled).solve(ridge, signs=signs, margin=task.margin)
-        kept = moments if self.solver.keep_state else None
-        return Fitted(w, "moments", task.loss, choice, trace, kept=kept)
+        state = moments if self.solver.keep_state else None
+        return Fitted(w, "moments", task.loss, choice, trace, kept=state)
 
     def stream(self, n_features: int, before: Before | None = None) -> MomentsStream:
         """Return what learns chunks by adding their moments."""
