@@ -24,6 +24,7 @@ NAMES = (
     "sparse",
     "sweep",
     "features",
+    "moments",
     "streaming",
     "readers",
     "files",

@@ -44,7 +44,7 @@ from pairlearn.pairings import (
 from pairlearn.problem import Problem
 from pairlearn.schedules import Constant, InverseSqrt, InverseTime, Schedule
 from pairlearn.scores import LinearScore
-from pairlearn.solvers.closed_form.moments import OPAUC
+from pairlearn.solvers.closed_form.opauc import OPAUC
 from pairlearn.solvers.descent.localized import LocalizedSGD
 from pairlearn.solvers.descent.pairwise_sgd import PairwiseSGD
 from pairlearn.solvers.descent.passive_aggressive import PassiveAggressive

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from pairlearn.distributed import (
     BinnedScores,
+    ColumnExtents,
     FeatureScales,
     LabelMoments,
     MajorityCounts,
@@ -23,10 +24,22 @@ from pairlearn.distributed import (
 )
 from pairlearn.estimators.shared.scaling import Scaling, fit_scaling
 from pairlearn.features import Hats
+from pairlearn.solvers import Extents, Grid
 from pairlearn.solvers.rows import as_rows
 
 D = 3
 LABELS = np.array(["no", "yes"])
+#: Statistics whose states are whole numbers: any partition gives the same bytes.
+EXACT = ("moments", "mapped moments", "extents")
+
+
+def extents_for(n_features):
+    """Extents of columns between -1e5 and 1e5 whose weights are halves."""
+    none = np.zeros(n_features, dtype=np.int64)
+    return Extents(np.full(n_features, -1e5), np.full(n_features, 1e5), none, none, 1.5, False)
+
+
+GRID = Grid.of(extents_for(D))
 
 
 @st.composite
@@ -57,14 +70,15 @@ def statistics():
     half = Scaling(np.ones(D), np.zeros(D), np.full(D, 0.5))
     curves = Hats(n_knots=3).fit(rng.normal(size=(50, D)))
     return {
-        "moments": LabelMoments(),
-        "mapped moments": MappedLabelMoments(curves, LABELS),
+        "moments": LabelMoments(grid=GRID),
+        "mapped moments": MappedLabelMoments(curves, LABELS, extents_for(curves.n_outputs)),
         "mapped": Mapped(ScoreHistogram(np.ones(curves.n_outputs), edges, LABELS), curves),
+        "extents": ColumnExtents(),
         "binned": BinnedScores(w, edges, LABELS),
         "histogram": ScoreHistogram(w, edges, LABELS),
         "slopes": SlopeSums(w, edges, LABELS, slopes, totals),
         "scaled": Scaled(BinnedScores(w, edges, LABELS), half),
-        "together": Together({"a": LabelMoments(), "b": ScoreHistogram(w, edges, LABELS)}),
+        "together": Together({"a": LabelMoments(grid=GRID), "b": ScoreHistogram(w, edges, LABELS)}),
     }
 
 
@@ -87,20 +101,44 @@ def assert_same(a, b):
             np.testing.assert_array_equal(a[name], b[name])
 
 
+def assert_same_bytes(a, b):
+    assert a.keys() == b.keys()
+    for name in a:
+        assert a[name].dtype == b[name].dtype
+        assert a[name].shape == b[name].shape
+        assert a[name].tobytes() == b[name].tobytes()
+
+
+@given(table=tables())
+@settings(max_examples=25)
+def test_a_state_without_some_rows_never_saw_them(table):
+    X, labels, weight, part = table
+    statistic = LabelMoments(grid=GRID)
+    gone = part == 0
+    whole = statistic.partial_state(X, labels, weight)
+    some = statistic.partial_state(X[gone], labels[gone], weight[gone])
+    never = statistic.partial_state(X[~gone], labels[~gone], weight[~gone])
+    assert_same_bytes(statistic.without(whole, some), never)
+    if some:
+        with pytest.raises(ValueError, match="not all among"):
+            statistic.without(some, statistic.merge(whole, whole))
+
+
 @pytest.mark.parametrize("name", statistics())
 @given(table=tables())
 @settings(max_examples=25)
 def test_any_partition_says_what_one_pass_says(name, table):
     statistic = statistics()[name]
+    same = assert_same_bytes if name in EXACT else assert_same
     X, labels, weight, _ = table
     whole = statistic.partial_state(X, labels, weight)
     states = [statistic.partial_state(*part) for part in parts_of(table)]
-    assert_same(whole, statistic.merge_all(states))
+    same(whole, statistic.merge_all(states))
     # In another order, and one after the other.
     total = {}
     for state in reversed(states):
         total = statistic.merge(total, state)
-    assert_same(whole, total)
+    same(whole, total)
 
 
 @pytest.mark.parametrize("name", statistics())

@@ -17,7 +17,8 @@ from pairlearn import (
     PairwiseSGD,
     Problem,
 )
-from pairlearn.solvers.closed_form.moments import OPAUC, ClassMoments, solve_square_auc
+from pairlearn.solvers.closed_form.moments import ClassMoments, solve_square_auc
+from pairlearn.solvers.closed_form.opauc import OPAUC
 from pairlearn.solvers.descent.accelerated import MomentumSGD, VarianceReducedSGD
 from pairlearn.solvers.descent.localized import LocalizedSGD
 from pairlearn.solvers.descent.passive_aggressive import PassiveAggressive

@@ -6,7 +6,7 @@ import pytest
 
 from pairlearn.averaging import DelayedByStepSize, DelayedLinear, LastIterate, Tail, Uniform
 from pairlearn.schedules import InverseSqrt
-from pairlearn.solvers.closed_form.moments import OPAUC
+from pairlearn.solvers.closed_form.opauc import OPAUC
 from pairlearn.solvers.descent.passive_aggressive import PassiveAggressive
 from pairlearn.solvers.descent.saddle import SOLAM, SPAUC
 from pairlearn.validation import DivergenceError

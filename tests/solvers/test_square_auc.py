@@ -8,7 +8,8 @@ import scipy.sparse
 from pairlearn import Ball, Constant, InverseSqrt, InverseTime, Tail, Uniform
 from pairlearn.averaging import DelayedByStepSize
 from pairlearn.metrics import pair_risk, pair_risk_gradient
-from pairlearn.solvers.closed_form.moments import OPAUC, ClassMoments, solve_square_auc
+from pairlearn.solvers.closed_form.moments import ClassMoments, solve_square_auc
+from pairlearn.solvers.closed_form.opauc import OPAUC
 from pairlearn.solvers.descent.saddle import SOLAM, SPAUC
 
 

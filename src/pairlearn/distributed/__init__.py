@@ -27,7 +27,7 @@ __getattr__, __dir__, __all__ = door(
         "statistics.binned": "BinnedPairs BinnedScores ScoreBins SlopeSums",
         "statistics.histogram": "HistogramAUC ScoreHistogram score_edges score_range",
         "statistics.mapped": "Mapped MappedLabelMoments",
-        "statistics.moments": "LabelMoments LabelledMoments PairScatters",
+        "statistics.moments": "ColumnExtents LabelMoments LabelledMoments PairScatters",
         "statistics.private_sums": "BinSums FormOfParts PartitionNoise PrivateSums "
         "SummedStatistics TableForm",
         "statistics.queries": "OfUsefulQueries QueryGradient QueryMoments QueryNDCG QueryPairs",

@@ -28,7 +28,7 @@ from pairlearn.distributed.statistics.histogram import (
     score_range,
 )
 from pairlearn.distributed.statistics.mapped import Mapped, MappedLabelMoments
-from pairlearn.distributed.statistics.moments import LabelledMoments, LabelMoments
+from pairlearn.distributed.statistics.moments import ColumnExtents, LabelledMoments, LabelMoments
 from pairlearn.distributed.statistics.sample import RowSample, SampledRows
 from pairlearn.distributed.statistics.scales import FeatureScales, Scales
 from pairlearn.estimators.auc.classifier import AUCClassifier
@@ -49,7 +49,8 @@ from pairlearn.estimators.shared.solvers import Exact, Moments, Solver
 from pairlearn.features import FeatureMap
 from pairlearn.folds import seed_of
 from pairlearn.losses import LOSSES, PairLoss, SmoothedHinge
-from pairlearn.solvers.closed_form.mapped_moments import MappedMoments
+from pairlearn.solvers.closed_form.grid import Extents, Grid
+from pairlearn.solvers.closed_form.mapped_moments import MappedMoments, extents_of
 from pairlearn.solvers.rows import DenseRows
 from pairlearn.solvers.solution import Trace
 from pairlearn.solvers.top.objectives import AllPairs
@@ -59,6 +60,8 @@ from pairlearn.validation import check_fraction, check_generator, check_positive
 #: With more features than this, partitions do not send the mean row of each bin. A gradient then
 #: takes two passes.
 _MANY_FEATURES = 1_000
+#: The facts of extents that are about columns; the others are about rows.
+_OF_COLUMNS = ("low", "high", "exponents", "n_values")
 #: The number of bins of the last histogram.
 _HISTOGRAM = 16_384
 #: The number of bins that the bound on the objective is computed from.
@@ -106,7 +109,7 @@ def train_auc(
         sample, and "auto" chooses one on folds of the sample.
     loss : str or PairLoss, default="auto"
         Any convex loss of opposite pairs. "auto" is the squared hinge, and the square loss for
-        mapped features. "square" needs only the first pass and the last.
+        mapped features. "square" needs only the first two passes and the last.
     solver : "passes", ByPasses or Exact, default="passes"
         The ridge, and the settings of the search.
     scaling, decision, class_weight, validation_fraction : see `AUCClassifier`
@@ -135,7 +138,7 @@ def train_auc(
     ...     return statistic.merge_all(states)
     >>> fit = train_auc(run, loss="square", random_state=0)
     >>> bool(abs(fit.model.score(X, y) - fit.training_auc) <= fit.auc_half_width), fit.n_passes
-    (True, 2)
+    (True, 3)
     """
     check_named(features)
     chosen = _convex(loss) if is_linear(features) else _square(loss)
@@ -144,14 +147,14 @@ def train_auc(
     check_fraction("validation_fraction", validation_fraction)
     rng = check_generator(random_state)
     passes = Passes(run, progress)
-    first = _First.of(passes, settings.sample_size, rng)
+    first = _First.of(passes, settings.sample_size, rng, mapped=not is_linear(features))
     weights = _class_weights(class_weight, first.moments)
     used, judged = features, None
     if isinstance(features, str) and features == "auto":
         judged, used = first.judged_map(validation_fraction, rng)
     mapped = not is_linear(used)
-    if not mapped:
-        chosen = _convex(loss)
+    if judged is not None and not mapped:
+        chosen, first = _convex(loss), first.of_rows(passes)
     search = _Search(passes, first, chosen, settings, scaled=scaled and not mapped)
     if mapped:
         found = search.mapped(used, scaled, validation_fraction, rng)
@@ -173,25 +176,47 @@ def train_auc(
 
 @dataclass(frozen=True)
 class _First:
-    """The result of the first pass."""
+    """The result of the first passes."""
 
     scales: Scales
+    #: The scales as the first pass found them.
+    plain: Scales
+    extents: Extents
     moments: LabelledMoments
     sample: SampledRows
 
     @classmethod
-    def of(cls, passes: Passes, sample_size: int, rng: np.random.Generator) -> _First:
-        """Make the first pass."""
+    def of(
+        cls, passes: Passes, sample_size: int, rng: np.random.Generator, *, mapped: bool
+    ) -> _First:
+        """Make these passes."""
         asked = {
             "scales": FeatureScales(),
-            "moments": LabelMoments(),
+            "extents": ColumnExtents(),
             # The seed that a classifier in memory draws.
             "sample": RowSample(sample_size, seed=seed_of(rng)),
         }
-        found = passes(Together(asked), "moments")
-        moments: LabelledMoments = found["moments"]
+        if mapped:
+            # The moments of mapped rows make the model; those of the rows count the classes.
+            asked["moments"] = LabelMoments()
+        found = passes(Together(asked), "moments" if mapped else "scales")
+        if not mapped:
+            found["moments"] = cls._exact(passes, found["extents"])
+        moments = found["moments"]
         scales = found["scales"].of_classes(moments.counts, moments.means, moments.scatters)
-        return cls(scales, moments, found["sample"])
+        return cls(scales, found["scales"], found["extents"], moments, found["sample"])
+
+    @staticmethod
+    def _exact(passes: Passes, extents: Extents) -> LabelledMoments:
+        """Return moments on one grid: then the partitions do not matter, bit for bit."""
+        found: LabelledMoments = passes(LabelMoments(grid=Grid.of(extents)), "moments")
+        return found
+
+    def of_rows(self, passes: Passes) -> _First:
+        """Return the same with exact moments of the rows, for a model that is linear after all."""
+        moments = self._exact(passes, self.extents)
+        scales = self.plain.of_classes(moments.counts, moments.means, moments.scatters)
+        return replace(self, scales=scales, moments=moments)
 
     def judged_map(
         self, validation_fraction: float, rng: np.random.Generator
@@ -268,7 +293,6 @@ class _Search:
         rows, y = DenseRows(self.sample_rows), self.sample_y
         sample = self._first.sample
         fitted = fit_map(as_map(features, rows, y), rows, rng, sample.keys)
-        asked = MappedLabelMoments(fitted, self._classes)
         choice = Choice(ridge=self._solver.given_ridge)
         if choice.ridge is None:
             share, keys = validation_fraction, sample.keys
@@ -276,6 +300,12 @@ class _Search:
             way = ByMoments(task, Moments(max_memory=np.inf))
             choice = way.fit(rows, y, sample.weight).choice
         assert choice.ridge is not None
+        if fitted.bounds().is_finite:
+            of_rows, bounds = self._first.extents, extents_of(fitted, rows)
+            extents = replace(of_rows, **{name: getattr(bounds, name) for name in _OF_COLUMNS})
+        else:
+            extents = self._passes(Mapped(ColumnExtents(), fitted), "extents of mapped rows")
+        asked = MappedLabelMoments(fitted, self._classes, extents)
         moments: MappedMoments = self._passes(asked, "moments of mapped rows")
         margin = float(self._loss.margin)  # type: ignore[attr-defined]
         w = moments.problem(scaled=scaled).solve(choice.ridge, margin=margin)

@@ -18,7 +18,12 @@ from numpy.typing import NDArray
 
 from pairlearn.distributed.passes import OnePass, Pass, Passes, scaling_by_passes
 from pairlearn.distributed.statistics.base import Together
-from pairlearn.distributed.statistics.moments import LabelledMoments, LabelMoments, PairScatters
+from pairlearn.distributed.statistics.moments import (
+    ColumnExtents,
+    LabelledMoments,
+    LabelMoments,
+    PairScatters,
+)
 from pairlearn.distributed.statistics.sample import RowSample, SampledRows
 from pairlearn.distributed.statistics.scales import FeatureScales
 from pairlearn.estimators.metric.learner import MetricLearner
@@ -27,6 +32,7 @@ from pairlearn.estimators.shared.scaling import is_scaled
 from pairlearn.estimators.shared.solvers import Solver
 from pairlearn.folds import Keys, deal, members_of, seed_of
 from pairlearn.scores import MahalanobisScore
+from pairlearn.solvers.closed_form.grid import Grid
 from pairlearn.solvers.rows import DenseRows
 from pairlearn.typing import Vector
 from pairlearn.validation import check_count, check_generator
@@ -116,13 +122,14 @@ def train_metric(
         Together(
             {
                 "scales": FeatureScales(),
-                "moments": LabelMoments(settings.max_classes),
+                "extents": ColumnExtents(),
                 "sample": RowSample(settings.sample_size, seed=seed_of(rng)),
             }
         ),
-        "moments",
+        "scales",
     )
-    moments: LabelledMoments = found["moments"]
+    grid = Grid.of(found["extents"])
+    moments: LabelledMoments = passes(LabelMoments(settings.max_classes, grid), "moments")
     scales = found["scales"].of_classes(moments.counts, moments.means, moments.scatters)
     units = scaling_by_passes(scales, scaled, passes)
     scatters = moments.pair_scatters().scaled(units.weights)

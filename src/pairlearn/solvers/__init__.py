@@ -8,7 +8,11 @@ from pairlearn.lazy import door
 __getattr__, __dir__, __all__ = door(
     __name__,
     {
-        "closed_form.moments": "ClassMoments OPAUC solve_square_auc",
+        "closed_form.forgetting": "Certificate",
+        "closed_form.grid": "Extents Grid",
+        "closed_form.moment_values": "MomentValues",
+        "closed_form.moments": "ClassMoments solve_square_auc",
+        "closed_form.opauc": "OPAUC",
         "descent.accelerated": "MomentumSGD VarianceReducedSGD",
         "descent.localized": "LocalizedSGD",
         "descent.pairwise_sgd": "PairwiseSGD",

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from pairlearn.distributed.statistics.base import OfOthers, State, Statistic
 from pairlearn.distributed.statistics.chunk import as_chunk, same_width
 from pairlearn.features import FeatureMap
+from pairlearn.solvers.closed_form.grid import Extents
 from pairlearn.solvers.closed_form.mapped_moments import BLOCK, MappedMoments, block_of
 from pairlearn.solvers.rows import as_rows
 
@@ -68,6 +69,9 @@ class MappedLabelMoments(Statistic):
         A fitted map, the same for all partitions.
     classes : sequence of two labels
         The negative and the positive label.
+    extents : Extents, optional
+        The extents of all mapped rows, which make the grid of the moments; without them a map
+        that bounds its features has the grid of its bounds, and a partition of others its own.
 
     Examples
     --------
@@ -79,14 +83,14 @@ class MappedLabelMoments(Statistic):
     8.0
     """
 
-    def __init__(self, features: FeatureMap, classes: Any) -> None:
+    def __init__(self, features: FeatureMap, classes: Any, extents: Extents | None = None) -> None:
         m = int(features.n_outputs)
         if 2 * m * m > _MOST_NUMBERS:
             raise ValueError(
                 f"Moments of {m} mapped features have {2 * m * m:.3g} numbers, more than machines "
                 "should exchange; use a map with fewer features."
             )
-        self.features, self.classes = features, np.asarray(classes)
+        self.features, self.classes, self.extents = features, np.asarray(classes), extents
 
     def partial_state(self, X: Any, y: Any = None, sample_weight: Any = None) -> State:
         """Return the moments of one chunk."""
@@ -97,7 +101,7 @@ class MappedLabelMoments(Statistic):
             raise ValueError("Moments of classes need labels; pass y.")
         same_width(chunk.shape[1], int(self.features.n_inputs or 0))
         signs = np.where(chunk.labels == self.classes[1], 1.0, -1.0)
-        moments = MappedMoments(self.features)
+        moments = MappedMoments(self.features, self.extents)
         return _state(moments.add(chunk.rows, signs, example_weight=chunk.weight))
 
     def combine(self, a: State, b: State) -> State:

@@ -9,6 +9,7 @@ all examples together. The difference of both is the sum over pairs of different
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,13 +18,21 @@ from numpy.typing import NDArray
 from pairlearn.distributed.statistics.base import State, Statistic
 from pairlearn.distributed.statistics.chunk import Chunk, as_chunk, same_width
 from pairlearn.estimators.shared.examples import two_classes
-from pairlearn.solvers.closed_form.moments import ClassMoments
+from pairlearn.solvers.closed_form.exact_sums import ExactSums, limbs_of
+from pairlearn.solvers.closed_form.grid import FINE, Extents, Grid
+from pairlearn.solvers.closed_form.moment_values import MomentValues, values_of
+from pairlearn.solvers.closed_form.moments import add_classes
+from pairlearn.solvers.closed_form.packed import packed_sums, unpacked_sums
+from pairlearn.solvers.closed_form.wide import Wide, scaled_quotient
+from pairlearn.solvers.rows import as_rows
 from pairlearn.typing import Vector
 
 #: The limit on the numbers of a state, since states travel between machines.
 _MOST_NUMBERS = 2e8
 #: The approximate number of values that are multiplied at once.
 _NUMBERS = 131_072
+#: Bits of a limb of a weight, and rows whose products of two limbs fit into 64 bits.
+_WEIGHT_LIMB, _FEW_ROWS = 22, 1 << 17
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,26 +54,37 @@ class LabelledMoments:
 
     #: Labels, sorted.
     classes: NDArray[Any]
-    #: Sums of weights.
-    counts: Vector
     #: Sums of squared weights.
     squares: Vector
     #: Numbers of examples.
     n_examples: NDArray[np.int64]
-    means: Vector
-    scatters: Vector
+    #: The exact sums of each class, on one grid.
+    sums: list[ExactSums]
 
-    def two_classes(self) -> ClassMoments:
+    @cached_property
+    def values(self) -> MomentValues:
+        """Sums of weights, means and covariances of all classes."""
+        return values_of(self.sums)
+
+    @property
+    def counts(self) -> Vector:
+        """Sums of weights."""
+        return self.values.counts
+
+    @property
+    def means(self) -> Vector:
+        """Means of the classes."""
+        return self.values.means
+
+    @property
+    def scatters(self) -> Vector:
+        """Sums of (x - mean)(x - mean)' of the classes."""
+        return self.values.scatters
+
+    def two_classes(self) -> MomentValues:
         """Return the moments of the two classes, the larger label being positive."""
         two_classes(self.classes)
-        order = [1, 0]
-        return ClassMoments.from_state(
-            {
-                "counts": self.counts[order],
-                "means": self.means[order],
-                "scatters": self.scatters[order],
-            }
-        )
+        return values_of(self.sums[::-1])
 
     def pair_scatters(self) -> PairScatters:
         """Return the mean scatters of pairs; a pair weighs the product of both examples."""
@@ -86,13 +106,52 @@ class LabelledMoments:
         )
 
 
+class ColumnExtents(Statistic):
+    """How far the columns reach, which makes the grid of exact moments.
+
+    Examples
+    --------
+    >>> statistic = ColumnExtents()
+    >>> states = [statistic.partial_state(np.array([[value]])) for value in (3.0, -1.0)]
+    >>> statistic.finish(statistic.merge(*states)).high
+    array([3.])
+    """
+
+    def partial_state(self, X: Any, y: Any = None, sample_weight: Any = None) -> State:
+        """Return the extents of one chunk; `y` is ignored."""
+        chunk = as_chunk(X, None, sample_weight)
+        return {} if chunk is None else _extents_state(_extents(chunk))
+
+    def combine(self, a: State, b: State) -> State:
+        """Take the wider extents of each column."""
+        same_width(len(a["low"]), len(b["low"]))
+        return _extents_state(self.finish(a).merge(self.finish(b)))
+
+    def finish(self, state: State) -> Extents:
+        """Return the extents of all rows."""
+        own = self.needs(state)
+        return Extents(
+            own["low"],
+            own["high"],
+            own["exponents"],
+            own["n_values"],
+            float(own["largest_weight"]),
+            bool(own["whole_weights"]),
+            int(own["n_rows"]),
+        )
+
+
 class LabelMoments(Statistic):
-    """Moments of each class that occurs, whatever its label.
+    """Moments of each class that occurs, whatever its label, as exact sums on a grid.
 
     Parameters
     ----------
     max_classes : int, default=2
         The limit on the number of labels.
+    grid : Grid, optional
+        The grid that values are rounded to, the same for all partitions: ``Grid.of`` the result of
+        `ColumnExtents`. Then the partitions do not matter, bit for bit. By default each partition
+        has a grid of its own, with thirteen digits; merging their states rounds nothing.
 
     Examples
     --------
@@ -104,10 +163,13 @@ class LabelMoments(Statistic):
     >>> moments = statistic.finish(state)
     >>> moments.classes, moments.two_classes().solve().round(4)
     (array(['no', 'yes'], dtype='<U3'), array([0.2609]))
+    >>> rest = statistic.without(state, statistic.partial_state(X[:1], y[:1]))
+    >>> statistic.finish(rest).means[:, 0]
+    array([1. , 3.5])
     """
 
-    def __init__(self, max_classes: int = 2) -> None:
-        self.max_classes = max_classes
+    def __init__(self, max_classes: int = 2, grid: Grid | None = None) -> None:
+        self.max_classes, self.grid = max_classes, grid
 
     def partial_state(self, X: Any, y: Any = None, sample_weight: Any = None) -> State:
         """Return the moments of one chunk; `y` holds its labels."""
@@ -125,54 +187,91 @@ class LabelMoments(Statistic):
                 f"{len(classes) * d * d:.3g} numbers, more than machines should exchange; choose "
                 "fewer features."
             )
-        k = len(classes)
-        state: State = {
+        grid, k = self.grid, len(classes)
+        if grid is None:
+            grid = Grid.of(_extents(chunk), bits=FINE)
+        same_width(d, grid.n_features)
+        grid.check_weights(chunk.weight)
+        sums = [ExactSums(grid) for _ in classes]
+        # Workers read a partition once: its blocks are looked at while they are in the cache.
+        for now, block in chunk.blocks(max(_NUMBERS // d, 4 * d)):
+            members = [code[now] == kind for kind in range(k)]
+            add_classes(sums, as_rows(block, finite=True), members, chunk.weight[now])
+        return {
             "classes": classes,
-            "counts": np.zeros(k),
-            "squares": np.bincount(code, chunk.weight**2, minlength=k),
+            "squares": sums_of_squares(grid.weights(chunk.weight), code, k),
             "n_examples": np.bincount(code, minlength=k),
-            "means": np.zeros((k, d)),
-            "scatters": np.zeros((k, d, d)),
+            **packed_sums(sums),
         }
-        # Two classes at a time, since that costs one product.
-        for first in range(0, k, 2):
-            index = np.flatnonzero(code >> 1 == first >> 1)
-            some = chunk if len(index) == len(code) else chunk.part(index)
-            two = _two_moments(some, np.where(code[index] == first, -1.0, 1.0))
-            for kind, place in ((1, first), (0, first + 1)):
-                if place < k:
-                    state["counts"][place] = two.counts[kind]
-                    state["means"][place] = two.means[kind]
-                    state["scatters"][place] = two.scatters[kind]
-        return state
 
     def combine(self, a: State, b: State) -> State:
         """Merge class by class."""
-        same_width(a["means"].shape[1], b["means"].shape[1])
+        return self._joined(a, b, 1)
+
+    def without(self, state: State, gone: State) -> State:
+        """Return the state without the examples of another one, as if they had never come.
+
+        Parameters
+        ----------
+        state, gone : dict of ndarray
+            States on one grid; the examples of `gone` are among those of `state`.
+
+        Returns
+        -------
+        dict of ndarray
+            The state of the other examples; empty if there are none.
+        """
+        return self._joined(state, gone, -1) if gone else state
+
+    def _joined(self, a: State, b: State, sign: int) -> State:
+        same_width(len(a["exponents"]), len(b["exponents"]))
         classes = np.unique(np.concatenate(comparable(a["classes"], b["classes"])))
         self._check_classes(classes)
-        k, d = len(classes), a["means"].shape[1]
-        place_a, place_b = (np.searchsorted(classes, s["classes"]) for s in (a, b))
-        merged: State = {"classes": classes}
-        for name in ("counts", "squares", "n_examples"):
-            total = np.zeros(k, dtype=a[name].dtype)
-            total[place_a] += a[name]
-            total[place_b] += b[name]
-            merged[name] = total
-        means, scatters = np.zeros((k, d)), np.zeros((k, d, d))
-        means[place_a], scatters[place_a] = a["means"], a["scatters"]
-        for j, place in enumerate(place_b):
-            total, share = merged["counts"][place], b["counts"][j]
-            gap = b["means"][j] - means[place]
-            scatters[place] += b["scatters"][j]
-            scatters[place] += ((total - share) * share / total) * np.outer(gap, gap)
-            means[place] += (share / total) * gap
-        merged["means"], merged["scatters"] = means, scatters
-        return merged
+        k = len(classes)
+        found: list[ExactSums | None] = [None] * k
+        squares = np.zeros(k, dtype=object)
+        n_examples = np.zeros(k, dtype=np.int64)
+        parts = [(1, a, _sums_of(a)), (sign, b, _sums_of(b))]
+        grid = parts[0][2][0].grid
+        if not grid.same_as(parts[1][2][0].grid):
+            grid = grid.common(parts[1][2][0].grid)
+        for way, state, sums in parts:
+            # Squares of weights are in squared quanta of weights.
+            finer = 2 * (int(state["weight_exponent"]) - grid.weight_exponent)
+            own = Wide.unpacked(state["squares"]).numbers()
+            for j, place in enumerate(np.searchsorted(classes, state["classes"])):
+                before = found[place] or ExactSums(grid)
+                found[place] = before.joined(sums[j].on(grid), way)
+                squares[place] += way * (int(own[j]) << finer)
+                n_examples[place] += way * int(state["n_examples"][j])
+        every = [one for one in found if one is not None]
+        if sign < 0:
+            right = zip(every, n_examples, squares, strict=True)
+            if not all(o.is_possible() and n >= 0 and q >= 0 for o, n, q in right):
+                raise ValueError(
+                    "These examples are not all among those of the state; take back only examples "
+                    "that were added, with their labels and weights."
+                )
+        kept = [j for j in range(k) if n_examples[j]]
+        if not kept:
+            return {}
+        return {
+            "classes": classes[kept],
+            "squares": Wide.of(squares[kept]).packed(),
+            "n_examples": n_examples[kept],
+            **packed_sums([every[j] for j in kept]),
+        }
 
     def finish(self, state: State) -> LabelledMoments:
         """Return the moments."""
-        return LabelledMoments(**self.needs(state))
+        state = self.needs(state)
+        unit = 2 * int(state["weight_exponent"])
+        squares = [
+            scaled_quotient(int(q), 1, unit) for q in Wide.unpacked(state["squares"]).numbers()
+        ]
+        return LabelledMoments(
+            state["classes"], np.array(squares), state["n_examples"], _sums_of(state)
+        )
 
     def _check_classes(self, classes: NDArray[Any]) -> None:
         if len(classes) > self.max_classes:
@@ -183,15 +282,34 @@ class LabelMoments(Statistic):
             )
 
 
-def _two_moments(chunk: Chunk, signs: Vector) -> ClassMoments:
-    """Return the moments of two classes, block by block, since products copy their rows."""
-    moments = ClassMoments(chunk.shape[1])
-    own = None if (chunk.weight == 1.0).all() else chunk.weight
-    # With at least 4 d rows in a block, the table of products is small beside the block.
-    d = chunk.shape[1]
-    for now, block in chunk.blocks(max(_NUMBERS // d, 4 * d)):
-        moments.add(block, signs[now], example_weight=None if own is None else own[now])
-    return moments
+def _sums_of(state: State) -> list[ExactSums]:
+    return unpacked_sums(state, len(state["classes"]))
+
+
+def _extents(chunk: Chunk) -> Extents:
+    blocks = (as_rows(block, finite=True) for _, block in chunk.blocks())
+    found = Extents.merge_all((Extents.of(rows) for rows in blocks), chunk.shape[1])
+    return found.with_weights(chunk.weight)
+
+
+def _extents_state(found: Extents) -> State:
+    return {name: np.asarray(value) for name, value in vars(found).items()}
+
+
+def sums_of_squares(weight: Vector, code: NDArray[np.int64], n_classes: int) -> NDArray[np.uint8]:
+    """Return the sum of the squared whole weights of each class, packed."""
+    found = np.zeros(n_classes, dtype=object)
+    if (weight == 1.0).all():
+        found += np.bincount(code, minlength=n_classes)
+        return Wide.of(found).packed()
+    for kind in range(n_classes):
+        parts = [part.astype(np.int64) for part in limbs_of(weight[code == kind], _WEIGHT_LIMB)]
+        for i, one in enumerate(parts):
+            for j, other in enumerate(parts):
+                for start in range(0, len(one), _FEW_ROWS):
+                    now = slice(start, start + _FEW_ROWS)
+                    found[kind] += int(one[now] @ other[now]) << (_WEIGHT_LIMB * (i + j))
+    return Wide.of(found).packed()
 
 
 def comparable(a: NDArray[Any], b: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:

@@ -13,9 +13,9 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from pairlearn.estimators.auc.composition import Composition
+from pairlearn.estimators.auc.forgetting import AUCForgetting, Kept
 from pairlearn.estimators.auc.many import fit_pairs
 from pairlearn.estimators.auc.shapes import Explanation, explain
-from pairlearn.estimators.auc.streams import AUCStreams
 from pairlearn.estimators.auc.task import Task
 from pairlearn.estimators.shared.evidence import Choice
 from pairlearn.estimators.shared.examples import find_classes
@@ -29,7 +29,7 @@ from pairlearn.estimators.shared.storage import register_storable
 from pairlearn.estimators.shared.weights import (
     chunk_weights,
     example_weights,
-    opposite_pair_weights,
+    unit_of_pairs,
 )
 from pairlearn.features import FeatureMap, Hats, Identity
 from pairlearn.folds import Keys
@@ -44,7 +44,7 @@ from pairlearn.typing import Labels, Mask, Vector
 from pairlearn.validation import check_generator
 
 
-class AUCClassifier(AUCStreams, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class AUCClassifier(AUCForgetting, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     r"""Classifier that orders the positives before the negatives: it maximises AUC.
 
     Minimises the pair risk of a score that is linear in the features,
@@ -144,6 +144,8 @@ class AUCClassifier(AUCStreams, ClassifierMixin, BaseEstimator):  # type: ignore
         Examples seen.
     data_fingerprint_ : str or None
         Digest of the data of `fit`, see `pairlearn.models.data_fingerprint`; None for a stream.
+    certificate_ : Certificate
+        After `partial_unfit`: the states before and after, and what was not forgotten.
     trace_ : Trace
         Counts, times and history of the fit.
     n_features_in_, feature_names_in_
@@ -232,7 +234,8 @@ class AUCClassifier(AUCStreams, ClassifierMixin, BaseEstimator):  # type: ignore
         counts = chunk_weights(sample_weight, len(y))
         keys = Keys.of(given.matrix, weight=counts, seed=rng)
         weight = example_weights(sample_weight, self.class_weight, labels)
-        weight = opposite_pair_weights(weight, y > 0, classes)
+        unit = unit_of_pairs(weight, y > 0, classes)
+        weight = weight / unit
         features, found = features_for(
             self.features, given, y, weight, rng, keys, self.validation_fraction, self._max_memory
         )
@@ -270,6 +273,11 @@ class AUCClassifier(AUCStreams, ClassifierMixin, BaseEstimator):  # type: ignore
                 print(found[0].reason, file=sys.stderr)
         self._note(fitted, len(y), data_fingerprint(given, y.astype(np.int8)))
         self._known_scales = scaling
+        if fitted.kept is not None:
+            assert fitted.choice.ridge is not None
+            self._kept = Kept(
+                fitted.kept, fitted.choice.ridge, task.margin, task.is_scaled, task.signs, unit
+            )
         coef = (fitted.w if scaling is None else scaling.to_user(fitted.w))[np.newaxis]
         publish(self, coef_=coef, classes_=classes, features_=features, **{DEFERRED: ()})
         self._decide_from(given, y, weight, keys)

@@ -58,6 +58,8 @@ class AUCStreams(AUCPredictions):
     #: The stream of the solver; None after `fit` and before the first chunk.
     _stream: Any = None
     _known_scales: Any = None
+    #: What rows can be taken back from; None if it was not kept.
+    _kept: Any = None
     #: Whether the next chunk begins anew from the present coefficients.
     _restarted = False
 
@@ -80,6 +82,12 @@ class AUCStreams(AUCPredictions):
         self.n_steps_, self.n_gradients_ = trace.n_steps, trace.n_gradients
         self.n_examples_, self.data_fingerprint_ = n_examples, fingerprint
         self._stream, self._restarted, self._known_scales = None, False, None
+        self._forget_nothing()
+
+    def _forget_nothing(self) -> None:
+        """Drop what rows could be taken back from, and the certificate of the last time."""
+        self._kept = None
+        self.__dict__.pop("certificate_", None)
 
     def partial_fit(
         self,
@@ -254,6 +262,7 @@ class AUCStreams(AUCPredictions):
     def _adopt_stream(self, stream: Any, classes: Labels) -> None:
         """Set the fitted attributes from a stream."""
         self._stream, self._restarted = stream, False
+        self._forget_nothing()
         self.solver_ = "sgd" if stream.kind == "top" else stream.kind
         self.loss_, self.choice_, self.advice_ = stream.loss, None, None
         self.data_fingerprint_ = self.ridge_ = self.held_out_auc_ = None

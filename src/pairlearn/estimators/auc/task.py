@@ -72,6 +72,11 @@ class Task:
         """Return the task for some of the examples."""
         return self if self.keys is None else replace(self, keys=self.keys.take(index))
 
+    @property
+    def margin(self) -> float:
+        """The margin of the square loss, 1 for a loss that has none."""
+        return float(self.loss.parameter) if self.loss.by_moments else 1.0
+
     def way(self, solver: Any) -> Any:
         """Return how an AUC classifier trains by a solver."""
         return way_of(solver, self.ways, "AUCClassifier")(self, solver)

@@ -16,6 +16,7 @@ from pairlearn.metrics import compare_auc
 from pairlearn.solvers.closed_form.mapped_moments import (
     WIDE,
     MappedMoments,
+    extents_of,
     ridges_for,
     score_mapped,
 )
@@ -69,6 +70,11 @@ class HeldOutMap:
         ridges = ridges_for(features)
         self.features, self.ridges = features, ridges
         self._rows, self._y, self._weight, self._fold = rows, y, weight, fold
+        # One grid for all folds: their moments then add up and subtract without rounding.
+        dealt = fold >= 0
+        seen = rows if dealt.all() else rows.take(np.flatnonzero(dealt))
+        own = (weight if dealt.all() else weight[dealt]) if len(weight) else None
+        self._extents = extents_of(features, seen, own)
         self._total: MappedMoments | None = None
         self._rest: NDArray[np.int64] = np.empty(0, dtype=np.int64)
         n_folds = int(fold.max()) + 1
@@ -82,7 +88,7 @@ class HeldOutMap:
             leave = [self._total]
         else:
             parts = [self._of(np.flatnonzero(fold == k)) for k in range(n_folds)]
-            self._total = MappedMoments(features)
+            self._total = MappedMoments(features, self._extents)
             for part in parts:
                 self._total.merge(part)
             leave = parts
@@ -136,7 +142,7 @@ class HeldOutMap:
 
     def _of(self, index: NDArray[np.int64]) -> MappedMoments:
         own = self._weight[index] if len(self._weight) else None
-        return MappedMoments(self.features).add(
+        return MappedMoments(self.features, self._extents).add(
             self._rows.take(index), self._y[index], example_weight=own
         )
 

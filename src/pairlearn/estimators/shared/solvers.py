@@ -50,6 +50,8 @@ class Fitted:
         Counts, times and history.
     advice : Advice, optional
         The recommendation of a theorem, if step_size="theory".
+    kept : MappedMoments, optional
+        The state that rows can be taken back from, if the solver keeps it.
 
     Examples
     --------
@@ -64,6 +66,7 @@ class Fitted:
     choice: Choice
     trace: Trace
     advice: Any = None
+    kept: Any = None
 
 
 class Way(Protocol):
@@ -306,6 +309,10 @@ class Moments(Exact):
         half-lives side by side and takes the longest that is as good as the best on recent
         examples, each scored before it is learned; a stream that does not change loses nothing.
         `fit` weighs all rows alike, and takes no number.
+    keep_state : bool, default=False
+        Whether `fit` keeps the exact moments, so that `AUCClassifier.partial_unfit` can take rows
+        back. They take about 8 bytes for each pair of mapped features, and a model file does not
+        hold them.
 
     Examples
     --------
@@ -316,12 +323,15 @@ class Moments(Exact):
     """
 
     memory: float | str = "auto"
+    keep_state: bool = False
 
     maps_rows = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
         given_number("memory", self.memory, or_infinite=True)
+        if not isinstance(self.keep_state, bool):
+            raise ValueError(f"keep_state must be True or False, got {self.keep_state!r}.")
 
     def half_lives(self, n_features: int) -> tuple[float, ...]:
         """Return the half-lives that a stream of mapped rows keeps, the longest first."""

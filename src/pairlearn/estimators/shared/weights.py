@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -79,14 +80,22 @@ def opposite_pair_weights(weight: Vector, positive: Mask, classes: NDArray[Any])
     """Return weights whose products over opposite pairs have mean 1, empty if there are none."""
     if not len(weight):
         return weight
+    return np.asarray(weight / unit_of_pairs(weight, positive, classes))
+
+
+def unit_of_pairs(weight: Vector, positive: Mask, classes: NDArray[Any]) -> float:
+    """Return the root of the mean product of weights over opposite pairs; 1 without weights."""
+    if not len(weight):
+        return 1.0
     members = [weight[positive == kind] for kind in (False, True)]
-    means = [float(own.mean()) if len(own) else 0.0 for own in members]
+    # An exact sum: the order of the examples does not matter.
+    means = [math.fsum(own) / len(own) if len(own) else 0.0 for own in members]
     if not min(means) > 0:
         raise ValueError(
             f"The weight of all examples of one of the classes {classes.tolist()} is zero; "
             "both classes need a positive sample_weight and class_weight."
         )
-    return np.asarray(weight / np.sqrt(means[0] * means[1]))
+    return float(np.sqrt(means[0] * means[1]))
 
 
 def weighed_members(y: Vector, weight: Vector) -> list[NDArray[np.int64]]:

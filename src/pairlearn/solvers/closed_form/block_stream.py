@@ -21,9 +21,9 @@ import numpy as np
 from pairlearn.features import FeatureMap
 from pairlearn.metrics import roc_auc
 from pairlearn.restored import restored_array, restored_count, restored_number, restored_weights
-from pairlearn.solvers.closed_form.mapped_moments import MappedMoments, ridges_for
+from pairlearn.solvers.closed_form.mapped_moments import MappedValues, ridges_for
 from pairlearn.solvers.closed_form.memories import Directions, Memories, moments_of
-from pairlearn.solvers.closed_form.moments import ClassMoments
+from pairlearn.solvers.closed_form.moment_values import MomentValues
 from pairlearn.solvers.closed_form.recent_scores import RecentScores
 from pairlearn.typing import Mask, Vector
 from pairlearn.validation import DivergenceError, warn_caller
@@ -236,13 +236,11 @@ class BlockStream:
             with contextlib.suppress(ValueError):  # Rounding: the scores of before are as good.
                 self._directions = now._all_directions()
 
-    def _moments(self, sums: Vector) -> MappedMoments:
+    def _moments(self, sums: Vector) -> MappedValues:
         """Return sums about the origin as moments of the map."""
-        found = MappedMoments(self.features)
         assert self._memories.origin is not None
-        found.moments = moments_of(sums, self._memories.origin)
-        found.low, found.high = self._low, self._high
-        return found
+        found = moments_of(sums, self._memories.origin)
+        return MappedValues(self.features, found, self._low, self._high)
 
     def _all_directions(self) -> Directions:
         counts = np.maximum(self._memories.counts, 1.0)
@@ -352,7 +350,7 @@ class BlockStream:
         coef = np.ldexp(found.weights[best] * unit, -self._exponents)
         return coef, float(found.middle[best]) * unit
 
-    def whole(self) -> ClassMoments:
+    def whole(self) -> MomentValues:
         """Return the moments of all rows, as the longest memory has them."""
         return self._to_now()._memories.moments(0)
 

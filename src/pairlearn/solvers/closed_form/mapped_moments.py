@@ -14,24 +14,27 @@ gives features the mean variance 1, the minimiser for ridge l is w = D v,
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pairlearn.features import FeatureMap
+from pairlearn.features import FeatureMap, Identity
 from pairlearn.restored import restored_array
-from pairlearn.solvers.closed_form.moments import ClassMoments, add_square
-from pairlearn.solvers.rows import CsrRows, Rows, as_rows
+from pairlearn.solvers.closed_form.grid import Extents, Grid
+from pairlearn.solvers.closed_form.moment_values import MomentValues
+from pairlearn.solvers.closed_form.moments import ClassMoments, same_features
+from pairlearn.solvers.rows import CsrRows, DenseRows, Rows, as_rows
 from pairlearn.spreads import scale_of, which_vary
 from pairlearn.typing import Vector
 from pairlearn.validation import check_labels, check_weights
 
 #: Number of rows that are mapped at once.
 BLOCK = 4096
-#: With more features than this, of bounded norm, products are in single precision and their sums in
-#: double: the ridge is much larger than the rounding errors.
+#: More features than this, of bounded norm, are computed in single precision: the ridge is much
+#: larger than its rounding errors.
 _SINGLE = 512
 #: Ridges from strong to weak, for mapped features of mean variance 1.
 _RIDGES = (1.0, 0.1, 0.01, 1e-3, 1e-4)
@@ -75,112 +78,53 @@ def score_mapped(
     return scores
 
 
-def _fill_above(matrix: Vector) -> None:
-    """Copy the lower half of a matrix to its upper half, tile by tile."""
-    m, side = len(matrix), 128
-    for i in range(0, m, side):
-        tile = slice(i, i + side)
-        own = np.tril(matrix[tile, tile])
-        matrix[tile, tile] = own + np.tril(own, -1).T
-        for j in range(i + side, m, side):
-            matrix[tile, j : j + side] = matrix[j : j + side, tile].T
+def extents_of(features: FeatureMap, rows: Rows, weight: Vector | None = None) -> Extents:
+    """Return the extents of mapped rows: the bounds of the map, or else those of the rows.
+
+    They do not depend on the order of the rows; those of parts merge into those of all.
+    """
+    m, bounds = features.n_outputs, features.bounds()
+    if bounds.is_finite:
+        low, high = max(bounds.lower, -bounds.norm), min(bounds.upper, bounds.norm)
+        none = np.zeros(m, dtype=np.int64)
+        n = rows.shape[0] if weight is None else int(np.count_nonzero(weight))
+        found = Extents(np.full(m, low), np.full(m, high), none, none, n_rows=n)
+        return found.with_weights(weight)
+    if isinstance(features, Identity):
+        return Extents.of(rows, weight)
+    if weight is not None and not weight.all():
+        kept = np.flatnonzero(weight)
+        rows, weight = rows.take(kept), weight[kept]
+    blocks = (_mapped_block(features, rows, now, np.float64) for now in _blocks(rows))
+    found = Extents.merge_all((Extents.of(DenseRows(Z)) for Z in blocks), m)
+    return found.with_weights(weight)
 
 
-class MappedMoments:
-    """Class moments of mapped rows, from chunks in any order."""
+def _blocks(rows: Rows) -> Iterator[slice]:
+    for start in range(0, rows.shape[0], BLOCK):
+        yield slice(start, min(start + BLOCK, rows.shape[0]))
 
-    def __init__(self, features: FeatureMap) -> None:
-        features.check_fitted()
-        self.features = features
-        m = features.n_outputs
-        self.moments = ClassMoments(m)
-        self._bounded = features.bounds().is_finite
-        self._type = np.dtype(np.float32 if self._bounded and m > _SINGLE else np.float64)
-        #: The smallest and the largest value of each mapped feature, where bounds are unknown.
-        self.low, self.high = np.full(m, np.inf), np.full(m, -np.inf)
+
+def _mapped_block(features: FeatureMap, rows: Rows, now: slice, dtype: Any) -> NDArray[Any]:
+    return features.transform(block_of(rows, now.start, now.stop), dtype=dtype)
+
+
+@dataclass(frozen=True, eq=False)
+class MappedValues:
+    """Class moments of mapped rows as floats, and the ridge problem that they make.
+
+    `low` and `high` are the smallest and the largest value of each mapped feature, where the map
+    does not bound it.
+    """
+
+    features: FeatureMap
+    moments: MomentValues
+    low: Vector
+    high: Vector
 
     @property
-    def n_examples(self) -> float:
-        """The total weight of the examples seen."""
-        return float(self.moments.counts.sum())
-
-    def add(self, X: Any, y: ArrayLike, *, example_weight: ArrayLike | None = None) -> Self:
-        """Map and add a chunk of examples with labels -1 and +1; a weight of 2 counts one twice."""
-        rows = as_rows(X)
-        n = rows.shape[0]
-        y = check_labels(y, n)
-        if not (np.abs(y) == 1.0).all():
-            raise ValueError("y must hold the labels -1 and +1.")
-        weight = None if example_weight is None else check_weights(example_weight, n)
-        if not self._bounded:
-            for start in range(0, n, BLOCK):
-                now = slice(start, min(start + BLOCK, n))
-                Z = self._mapped(rows, now)
-                self.low = np.minimum(self.low, Z.min(axis=0))
-                self.high = np.maximum(self.high, Z.max(axis=0))
-                own = None if weight is None else weight[now]
-                self.moments.add(Z, y[now], example_weight=own)
-            return self
-        self._add_bounded(rows, y, weight)
-        return self
-
-    def _mapped(self, rows: Rows, now: slice) -> NDArray[Any]:
-        return self.features.transform(block_of(rows, now.start, now.stop), dtype=self._type)
-
-    def _add_bounded(self, rows: Rows, y: Vector, weight: Vector | None) -> None:
-        """Add rows of bounded norm, class by class: sums about one point, then means.
-
-        The point is near the mean, so subtracting the mean later loses no precision.
-        """
-        from scipy.linalg.blas import dsyrk, ssyrk
-
-        m, single = self.features.n_outputs, self._type == np.float32
-        # The lower half of a symmetric matrix is enough until the end.
-        half = np.zeros((m, m), dtype=self._type, order="F")
-        origin: NDArray[Any] | None = None
-        for kind, sign in enumerate((1.0, -1.0)):
-            own = np.flatnonzero(y == sign)
-            products, sums, count = np.zeros((m, m)), np.zeros(m), 0.0
-            for start in range(0, len(own), BLOCK):
-                some = own[start : start + BLOCK]
-                Z = self._mapped(rows.take(some), slice(0, len(some)))
-                if origin is None:
-                    origin = Z.mean(axis=0)
-                Z -= origin
-                if weight is None:
-                    sums += Z.sum(axis=0, dtype=np.float64)
-                    count += len(some)
-                else:
-                    w = weight[some]
-                    sums += w @ Z
-                    count += float(w.sum())
-                    Z *= np.sqrt(w)[:, None].astype(self._type)
-                half = (ssyrk if single else dsyrk)(1.0, Z.T, c=half, overwrite_c=1)
-                products += half.T
-            if count > 0.0:
-                assert origin is not None
-                _fill_above(products)
-                mean = sums / count
-                add_square(products, -count, mean)
-                self.moments.add_class(kind, count, origin + mean, products)
-
-    def merge(self, other: MappedMoments) -> Self:
-        """Add the examples of other moments of the same map."""
-        if not _same_map(self.features, other.features):
-            raise ValueError(
-                f"Moments of {self.features!r} and of {other.features!r} do not add up; fit one "
-                "map and use it for both."
-            )
-        self.moments.merge(other.moments)
-        self.low, self.high = np.minimum(self.low, other.low), np.maximum(self.high, other.high)
-        return self
-
-    def without(self, other: MappedMoments) -> MappedMoments:
-        """Return the moments without those of a part; the ranges stay those of all examples."""
-        rest = MappedMoments(self.features)
-        rest.moments = self.moments.without(other.moments)
-        rest.low, rest.high = self.low, self.high
-        return rest
+    def _bounded(self) -> bool:
+        return self.features.bounds().is_finite
 
     def problem(self, *, scaled: bool = True, rough: bool = False) -> RidgeProblem:
         """Return the ridge problem, to be solved for any ridge.
@@ -189,11 +133,8 @@ class MappedMoments:
         applies to the features as they are.
         """
         C, u, scale = self.moments.covariance, self.moments.difference, self.scale(scaled=scaled)
-        if self._bounded or not scaled:  # one number for all features
-            C *= scale[0] ** 2
-        else:
-            C *= scale
-            C *= scale[:, None]
+        C *= scale
+        C *= scale[:, None]
         return RidgeProblem(C, scale * u, scale, rough=rough and self._bounded)
 
     def scale(self, *, scaled: bool = True) -> Vector:
@@ -203,8 +144,8 @@ class MappedMoments:
             return np.ones(len(u))
         shares = counts / counts.sum()
         within = sum(
-            share * np.diag(scatter) / count
-            for share, scatter, count in zip(shares, self.moments.scatters, counts, strict=True)
+            share * np.diag(own)
+            for share, own in zip(shares, self.moments.covariances, strict=True)
         )
         variance = np.asarray(within) + shares[0] * shares[1] * u**2
         return self._scale(shares @ self.moments.means, np.maximum(variance, 0.0))
@@ -227,6 +168,101 @@ class MappedMoments:
         found: Vector = np.divide(1.0, size * typical, out=np.zeros_like(size), where=varies)
         return found
 
+
+class MappedMoments:
+    """Class moments of mapped rows, from chunks in any order.
+
+    Parameters
+    ----------
+    features : FeatureMap
+        A fitted map.
+    extents : Extents, optional
+        The extents of all rows, from `extents_of`: they make the grid. Then neither order nor
+        chunks of the rows matter, bit for bit. By default a map that bounds its features has the
+        grid of its bounds, and others that of their first chunk.
+    """
+
+    def __init__(self, features: FeatureMap, extents: Extents | None = None) -> None:
+        features.check_fitted()
+        self.features = features
+        m = features.n_outputs
+        self._bounded = features.bounds().is_finite
+        self._type = np.dtype(np.float32 if self._bounded and m > _SINGLE else np.float64)
+        # Extents that are given stay as they are.
+        self._extents = extents
+        self.moments = ClassMoments(m, None if extents is None else Grid.of(extents))
+        #: The smallest and the largest value of each mapped feature, where bounds are unknown.
+        self.low, self.high = np.full(m, np.inf), np.full(m, -np.inf)
+        if extents is not None and not self._bounded:
+            self.low, self.high = extents.low, extents.high
+
+    @property
+    def n_examples(self) -> float:
+        """The total weight of the examples seen."""
+        return float(self.moments.counts.sum())
+
+    def add(self, X: Any, y: ArrayLike, *, example_weight: ArrayLike | None = None) -> Self:
+        """Map and add a chunk of examples with labels -1 and +1; a weight of 2 counts one twice."""
+        rows = as_rows(X)
+        n = rows.shape[0]
+        y = check_labels(y, n)
+        if not (np.abs(y) == 1.0).all():
+            raise ValueError("y must hold the labels -1 and +1.")
+        weight = None if example_weight is None else check_weights(example_weight, n)
+        if n and self._extents is None:
+            self._prepare(rows, weight)
+        if isinstance(self.features, Identity):
+            self.moments.add(rows, y, example_weight=weight)
+            return self
+        for now in _blocks(rows):
+            Z = _mapped_block(self.features, rows, now, self._type)
+            self.moments.add(Z, y[now], example_weight=None if weight is None else weight[now])
+        return self
+
+    def _prepare(self, rows: Rows, weight: Vector | None) -> None:
+        """Let a first chunk make the grid, and note how far rows reach."""
+        if not self._bounded:
+            found = extents_of(self.features, rows, weight)
+            self.low = np.minimum(self.low, found.low)
+            self.high = np.maximum(self.high, found.high)
+        elif self.moments.grid is None:
+            grid = Grid.of(extents_of(self.features, rows, weight))
+            self.moments = ClassMoments(grid.n_features, grid)
+
+    def merge(self, other: MappedMoments) -> Self:
+        """Add the examples of other moments of the same map."""
+        if not _same_map(self.features, other.features):
+            raise ValueError(
+                f"Moments of {self.features!r} and of {other.features!r} do not add up; fit one "
+                "map and use it for both."
+            )
+        self.moments.merge(other.moments)
+        self.low, self.high = np.minimum(self.low, other.low), np.maximum(self.high, other.high)
+        return self
+
+    def alike(self) -> MappedMoments:
+        """Return moments of no rows, on the same grid."""
+        empty = MappedMoments(self.features, self._extents)
+        if self._extents is None:
+            empty.moments = ClassMoments(self.moments.n_features, self.moments.grid)
+        return empty
+
+    def without(self, other: MappedMoments) -> MappedMoments:
+        """Return the moments without those of a part; the ranges stay those of all examples."""
+        rest = MappedMoments(self.features, self._extents)
+        rest.moments = self.moments.without(other.moments)
+        rest.low, rest.high = self.low, self.high
+        return rest
+
+    @property
+    def values(self) -> MappedValues:
+        """The moments as floats."""
+        return MappedValues(self.features, self.moments.values, self.low, self.high)
+
+    def problem(self, *, scaled: bool = True, rough: bool = False) -> RidgeProblem:
+        """Return the ridge problem, see `MappedValues.problem`."""
+        return self.values.problem(scaled=scaled, rough=rough)
+
     def solve(self, *, ridge: float) -> Vector:
         """Return the coefficients of mapped features.
 
@@ -238,9 +274,7 @@ class MappedMoments:
         """Return the map and the moments as plain values and arrays."""
         return {
             "features": self.features.state(),
-            "counts": self.moments.counts.copy(),
-            "means": self.moments.means.copy(),
-            "scatters": self.moments.scatters.copy(),
+            **self.moments.state(),
             "low": np.where(np.isfinite(self.low), self.low, 0.0),
             "high": np.where(np.isfinite(self.high), self.high, 0.0),
         }
@@ -250,13 +284,9 @@ class MappedMoments:
         """Return the moments of a saved `state`, for a map that was restored before."""
         made = cls(features)
         m = features.n_outputs
-        counts = restored_array(state, "counts", (2,))
-        if (counts < 0.0).any():
-            raise ValueError("the saved counts are negative.")
-        made.moments.counts = counts.copy()
-        made.moments.means = restored_array(state, "means", (2, m)).copy()
-        made.moments.scatters = restored_array(state, "scatters", (2, m, m)).copy()
-        if not made._bounded and counts.any():
+        made.moments = ClassMoments.from_state(state)
+        same_features(m, made.moments.n_features)
+        if not made._bounded and made.moments.grid is not None:
             made.low = restored_array(state, "low", (m,)).copy()
             made.high = restored_array(state, "high", (m,)).copy()
         return made

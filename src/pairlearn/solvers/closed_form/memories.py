@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pairlearn.restored import restored_array
-from pairlearn.solvers.closed_form.moments import ClassMoments
+from pairlearn.solvers.closed_form.moment_values import MomentValues
 from pairlearn.typing import Vector
 
 #: A class of fewer examples than this is forgotten altogether, before its sums lose their digits.
@@ -129,8 +129,8 @@ class Memories:
             self.origin = np.pad(self.origin, (0, more))
         self.half_lives = np.asarray(half_lives, dtype=np.float64)
 
-    def moments(self, memory: int) -> ClassMoments:
-        """Return counts (by weight), means and scatter matrices under one half-life."""
+    def moments(self, memory: int) -> MomentValues:
+        """Return counts (by weight), means and covariances under one half-life."""
         assert self.origin is not None
         return moments_of(self.sums[memory], self.origin)
 
@@ -282,13 +282,14 @@ def _solved(C: Vector, u: Vector, ridge: float) -> Vector:
     return np.asarray(found)
 
 
-def moments_of(sums: Vector, origin: Vector) -> ClassMoments:
-    """Return counts, means and scatter matrices of both classes from sums about an origin."""
-    made = ClassMoments(len(origin))
+def moments_of(sums: Vector, origin: Vector) -> MomentValues:
+    """Return counts, means and covariances of both classes from sums about an origin."""
+    d = len(origin)
+    counts, means, covariances = np.zeros(2), np.zeros((2, d)), np.zeros((2, d, d))
     for kind in range(2):
         count = float(sums[kind, 0, 0])
         if count > 0.0:
             mean = sums[kind, 0, 1:] / count
-            scatter = sums[kind, 1:, 1:] - count * np.outer(mean, mean)
-            made.add_class(kind, count, origin + mean, scatter)
-    return made
+            counts[kind], means[kind] = count, origin + mean
+            covariances[kind] = sums[kind, 1:, 1:] / count - np.outer(mean, mean)
+    return MomentValues(counts, means, covariances)

@@ -25,6 +25,7 @@ from numpy.typing import ArrayLike
 
 from pairlearn.losses import LOSSES, PairLoss, SquaredHinge
 from pairlearn.metrics import pair_risk, pair_risk_gradient
+from pairlearn.solvers.closed_form.grid import Extents, Grid
 from pairlearn.solvers.closed_form.moments import ClassMoments
 from pairlearn.solvers.exact.newton import SquaredHingeNewton
 from pairlearn.solvers.exact.span import Span
@@ -164,7 +165,9 @@ class PairObjective:
         d = self._rows.shape[1]
         if not self._loss.by_moments and d > _MOST_PRECONDITIONED:
             return None
-        return ClassMoments(d).add(self._rows, self._y, example_weight=self._weight)
+        # A preconditioner needs few digits, and the grid of few digits is fast.
+        grid = None if self._loss.by_moments else Grid.of(Extents.of(self._rows, self._weight))
+        return ClassMoments(d, grid).add(self._rows, self._y, example_weight=self._weight)
 
     @cached_property
     def _newton(self) -> SquaredHingeNewton | None:

@@ -18,7 +18,7 @@ from pairlearn.estimators.shared.published import DEFERRED
 from pairlearn.estimators.shared.solvers import Fitted, Moments
 from pairlearn.features import FeatureMap, Identity
 from pairlearn.solvers.closed_form.block_stream import BlockStream
-from pairlearn.solvers.closed_form.mapped_moments import MappedMoments
+from pairlearn.solvers.closed_form.mapped_moments import MappedMoments, extents_of
 from pairlearn.solvers.rows import Rows, check_squares
 from pairlearn.solvers.solution import Trace
 from pairlearn.typing import Vector
@@ -51,15 +51,15 @@ class ByMoments:
             )
         trace = Trace(n_steps=len(y), n_gradients=len(y))
         held_out, signs, scaled = task.held_out, task.signs, task.is_scaled
-        margin = float(task.loss.parameter) if task.loss.by_moments else 1.0
         if len(weight) and not weight.all() and (held_out is None or ridge is not None):
             kept = np.flatnonzero(weight)
             rows, y, weight = rows.take(kept), y[kept], weight[kept]
             task = task.of_some(kept)
         if ridge is not None:
             own = weight if len(weight) else None
-            moments, choice = MappedMoments(features), Choice(ridge=ridge)
+            moments = MappedMoments(features, extents_of(features, rows, own))
             moments.add(rows, y, example_weight=own)
+            choice = Choice(ridge=ridge)
         else:
             if held_out is None:
                 assert task.keys is not None
@@ -67,8 +67,9 @@ class ByMoments:
                 held_out = HeldOutMap(features, rows, y, weight, fold, n_held, signs, scaled)
             moments, ridge, tried = held_out.moments(), held_out.ridge, held_out.tried
             choice = Choice(ridge=ridge, evidence=tried[held_out.best], tried=tried)
-        w = moments.problem(scaled=scaled).solve(ridge, signs=signs, margin=margin)
-        return Fitted(w, "moments", task.loss, choice, trace)
+        w = moments.problem(scaled=scaled).solve(ridge, signs=signs, margin=task.margin)
+        state = moments if self.solver.keep_state else None
+        return Fitted(w, "moments", task.loss, choice, trace, kept=state)
 
     def stream(self, n_features: int, before: Before | None = None) -> MomentsStream:
         """Return what learns chunks by adding their moments."""

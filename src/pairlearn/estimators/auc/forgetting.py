@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How an AUC classifier forgets rows: its exact moments are kept, and rows are taken back.
+
+The coefficients are then those of the other rows, on the same grid and with the same ridge.
+Threshold and calibration belong to scores of all rows. They are carried over to the new scores,
+so that the mean scores of both classes stand where they stood.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from pairlearn.estimators.auc.streams import AUCStreams
+from pairlearn.estimators.shared.calibration import Isotonic, Sigmoid
+from pairlearn.estimators.shared.examples import check_known
+from pairlearn.estimators.shared.features_seen import rows_and_labels
+from pairlearn.estimators.shared.published import DEFERRED, publish
+from pairlearn.estimators.shared.rules import Decision
+from pairlearn.estimators.shared.weights import example_weights
+from pairlearn.solvers.closed_form.forgetting import Certificate
+from pairlearn.solvers.closed_form.mapped_moments import MappedMoments
+from pairlearn.solvers.turns import one_at_a_time
+from pairlearn.typing import Vector
+from pairlearn.validation import warn_caller
+
+#: A column whose standard deviation is fewer quanta than this has too coarse a grid.
+_FEW_QUANTA = 256.0
+#: A range of more quanta than this is that of values far beyond the others.
+_FAR_QUANTA = 2.0**46
+#: What forgotten rows may have had a part in and what stays.
+KEPT = ("grid", "ranges of features", "feature map", "ridge", "threshold", "calibration")
+
+
+@dataclass(frozen=True, eq=False)
+class Kept:
+    """What a model needs to forget: the moments, and how coefficients follow from them."""
+
+    moments: MappedMoments
+    ridge: float
+    margin: float
+    is_scaled: bool
+    signs: NDArray[np.int64] | None
+    #: The divisor of the weights of the fit.
+    unit: float
+
+    def coef(self, moments: MappedMoments) -> Vector:
+        """Return the coefficients that follow from moments."""
+        problem = moments.problem(scaled=self.is_scaled)
+        return problem.solve(self.ridge, signs=self.signs, margin=self.margin)
+
+
+class AUCForgetting(AUCStreams):
+    """Rows that an `AUCClassifier` learned in `fit` and gives back."""
+
+    @one_at_a_time
+    def partial_unfit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Forget rows that `fit` learned, as if they had never come.
+
+        The coefficients become those of the other rows, with the grid of `fit`, its ranges and map
+        of features, and its ridge. Threshold and calibration are carried over to the new
+        scores. None of these is found anew: where the rows had a part in them, fit again.
+        `certificate_` says so, and names the states before and after.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+            Rows that `fit` has seen, each as often as it is to be forgotten.
+        y : array-like of shape (n_samples,)
+            Their labels.
+        sample_weight : array-like of shape (n_samples,), optional
+            Their weights in `fit`.
+
+        Returns
+        -------
+        self
+            The classifier; rows that were not learned are refused and leave it as it was.
+
+        Examples
+        --------
+        >>> from pairlearn import AUCClassifier, Moments
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.normal(size=(200, 2))
+        >>> y = (X[:, 0] + rng.normal(size=200) > 0).astype(int)
+        >>> model = AUCClassifier(solver=Moments(0.1, keep_state=True)).fit(X, y)
+        >>> model.partial_unfit(X[:20], y[:20]).n_examples_, model.certificate_.n_rows
+        (180, 20)
+        """
+        check_is_fitted(self, "classes_")
+        kept: Kept | None = self._kept
+        if kept is None:
+            raise ValueError(self._why_not())
+        if self.class_weight == "balanced":
+            raise ValueError(
+                "class_weight='balanced' depends on all labels, also on those of the rows to be "
+                "forgotten; fit with a dict of weights, or fit anew without the rows."
+            )
+        rows, labels = rows_and_labels(self, X, y, reset=False, minimum=1)
+        check_known(labels, self.classes_)
+        weight = example_weights(sample_weight, self.class_weight, labels)
+        signs = np.where(labels == self.classes_[1], 1.0, -1.0)
+        own = weight / kept.unit if len(weight) else None
+        gone = kept.moments.alike().add(rows, signs, example_weight=own)
+        rest = kept.moments.without(gone)
+        if not rest.moments.counts.all():
+            raise ValueError(
+                "no example of one of the classes would be left; a model needs both. Fit it anew "
+                "when there are other examples."
+            )
+        w = kept.coef(rest)
+        states = [one.moments.state() for one in (kept.moments, gone, rest)]
+        decision = _carried(self._decided(self._published()), kept, rest, self.coef_[0], w)
+        if isinstance(self.decision, (int, float)):
+            decision = float(self.decision), decision[1]
+        self._kept = Kept(rest, kept.ridge, kept.margin, kept.is_scaled, kept.signs, kept.unit)
+        self.certificate_ = Certificate.of(*states, n_rows=len(labels), kept=KEPT)
+        self.n_examples_ -= len(labels)
+        self.data_fingerprint_ = None
+        publish(self, coef_=w[np.newaxis], _decision=decision, **{DEFERRED: ()})
+        _warn_of_coarse_grid(rest)
+        return self
+
+    def _why_not(self) -> str:
+        """Return why this model cannot forget, and what can."""
+        cure = "fit AUCClassifier(solver=Moments(keep_state=True)) on two classes"
+        if len(self.classes_) > 2:
+            return f"more than two classes have no moments that rows are taken back from; {cure}."
+        if self._stream is not None and self._stream.kind == "moments":
+            return f"a stream forgets by its half-lives and cannot take rows back; {cure}."
+        if self.solver_ == "moments":
+            return (
+                "this model has no moments to take rows from: they were not kept, or a model file "
+                f"was loaded, which does not hold them; {cure}."
+            )
+        return (
+            f"coefficients of solver {self.solver_!r} do not say what each row had a part in; "
+            f"{cure}, or fit anew without the rows."
+        )
+
+
+def _carried(
+    before: Decision, kept: Kept, rest: MappedMoments, old: Vector, new: Vector
+) -> Decision:
+    """Return threshold and calibration for new scores: class means stand where they stood."""
+    had = kept.moments.moments.values
+    low, high = float(had.means[1] @ old), float(had.means[1] @ old + had.difference @ old)
+    left = rest.moments.values
+    bottom, gap = float(left.means[1] @ new), float(left.difference @ new)
+    if not (gap > 0.0 and high > low):
+        return before
+    # Score s of the new coefficients stands where slope s + shift stood.
+    slope = (high - low) / gap
+    shift = low - slope * bottom
+    threshold, calibrator = before
+    threshold = (threshold - shift) / slope
+    if isinstance(calibrator, Sigmoid):
+        moved = calibrator.intercept + calibrator.slope * shift
+        return threshold, Sigmoid(calibrator.slope * slope, moved)
+    return threshold, Isotonic((calibrator.knots - shift) / slope, calibrator.values)
+
+
+def _warn_of_coarse_grid(moments: MappedMoments) -> None:
+    """Warn if what is left varies by few quanta: the grid was made for rows that are gone."""
+    grid, values = moments.moments.grid, moments.moments.values
+    assert grid is not None
+    quanta = np.ldexp(1.0, grid.exponents)
+    spread = np.sqrt(np.maximum(np.einsum("kii->ki", values.covariances).max(axis=0), 0.0))
+    # A column that has no spread left is constant, unless values far out made its quantum.
+    far = moments.high - moments.low > _FAR_QUANTA * quanta
+    few = np.flatnonzero((spread < _FEW_QUANTA * quanta) & ((spread > 0.0) | far))
+    if len(few):
+        warn_caller(
+            f"Feature {int(few[0])} varies by fewer than {_FEW_QUANTA:.0f} steps of its grid, "
+            "which was made for rows that are gone; fit anew for more digits.",
+            UserWarning,
+        )

@@ -1,0 +1,385 @@
+# SPDX-License-Identifier: BSD-3-Clause
+r"""The grid of exact moments: every column has a quantum, a power of two.
+
+A value x of a column with quantum 2^e becomes the whole number nearest to x / 2^e (ties to even),
+less the origin of the column. It depends on the value and on the grid, and on nothing else. Sums of
+whole numbers are exact, so that neither order nor partition of the rows matters.
+
+Extents are what a grid is made from. They do not depend on the order of the rows either: the
+smallest and the largest value of a column, and the sum of the binary exponents of its values, which
+a few huge values hardly move. A column gets 2^22 quanta (`COARSE`) from its origin to its furthest
+value, or 2^44 (`FINE`) if the rows are so few that the time does not matter. If the furthest value
+is more than 2^10 times the typical size of values, it gets as many quanta to 2^10 times that size.
+Values further out are as exact; they only take longer.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairlearn.restored import restored_array, restored_count
+from pairlearn.solvers.rows import CsrRows, Rows
+from pairlearn.typing import Vector
+
+#: Bits of a value: products of two of them, and the sum of 512 products, are exact in a float.
+COARSE = 22
+#: Bits of a value where the time of products does not matter, and the largest such number of rows
+#: times squared columns: rounding errors of more rows cancel.
+FINE, _FEW_PRODUCTS = 44, 1 << 28
+#: The furthest value from the origin, in powers of two of the typical size of a column.
+_FAR = 10
+#: Bits of the largest weight, if not all weights are whole numbers.
+_WEIGHT_BITS = 40
+#: The largest whole weight that counts as one: above, floats skip whole numbers.
+_LARGEST_WEIGHT = 2.0**53
+#: Exponents of floats: the smallest of a quantum, and the largest of a factor in one step.
+_SMALLEST, _ONE_STEP = -1074, 1000
+#: The middle of smaller values may not be a float.
+_TINY = 1e-290
+#: Numbers that are looked at together, which stay in a cache.
+_NUMBERS = 65_536
+#: Columns are repeated until a row has about this many numbers: short rows cost time each.
+_WIDE_ROW = 128
+
+#: Smallest and largest values, sums of exponents and numbers of values.
+_Facts = tuple[Vector, Vector, NDArray[np.int64], NDArray[np.int64]]
+
+
+@dataclass(frozen=True, eq=False)
+class Extents:
+    """How far the values of columns reach, in any order of the rows.
+
+    Parameters
+    ----------
+    low, high : ndarray of shape (d,)
+        The smallest and the largest value of each column; infinity and minus infinity for none.
+    exponents : ndarray of shape (d,) of int64
+        The sum of the exponents of values other than 0, as `numpy.frexp` has them.
+    n_values : ndarray of shape (d,) of int64
+        Their number.
+    largest_weight : float, default=1.0
+        The largest weight of an example.
+    whole_weights : bool, default=True
+        Whether all weights are whole numbers.
+    n_rows : int, default=0
+        The number of rows.
+
+    Examples
+    --------
+    >>> from pairlearn.solvers.rows import as_rows
+    >>> one, other = (Extents.of(as_rows([[value]])) for value in (3.0, -1.0))
+    >>> one.merge(other).low, one.merge(other).high
+    (array([-1.]), array([3.]))
+    """
+
+    low: Vector
+    high: Vector
+    exponents: NDArray[np.int64]
+    n_values: NDArray[np.int64]
+    largest_weight: float = 1.0
+    whole_weights: bool = True
+    n_rows: int = 0
+
+    @classmethod
+    def none(cls, n_features: int) -> Self:
+        """Return the extents of no rows."""
+        whole = np.zeros(n_features, dtype=np.int64)
+        empty = np.full(n_features, np.inf)
+        return cls(empty, -empty, whole, whole, 0.0)
+
+    @classmethod
+    def of(cls, rows: Rows, weight: Vector | None = None) -> Extents:
+        """Return the extents of rows, of those whose weight is not 0."""
+        if weight is not None and not weight.all():
+            kept = np.flatnonzero(weight)
+            rows, weight = rows.take(kept), weight[kept]
+        n, d = rows.shape
+        if n == 0:
+            return cls.none(d)
+        facts = _sparse_facts(rows) if isinstance(rows, CsrRows) else _dense_facts(rows.X)
+        low, high, exponents, n_values = facts
+        return cls(low, high, exponents, n_values, n_rows=n).with_weights(weight)
+
+    def with_weights(self, weight: Vector | None) -> Extents:
+        """Return the extents of the same rows with these weights."""
+        if weight is None or not len(weight):
+            return self
+        largest = float(weight.max())
+        whole = largest <= _LARGEST_WEIGHT and bool((np.rint(weight) == weight).all())
+        return replace(self, largest_weight=largest, whole_weights=whole)
+
+    def merge(self, other: Extents) -> Extents:
+        """Return the extents of the rows of both."""
+        return Extents(
+            np.minimum(self.low, other.low),
+            np.maximum(self.high, other.high),
+            self.exponents + other.exponents,
+            self.n_values + other.n_values,
+            max(self.largest_weight, other.largest_weight),
+            self.whole_weights and other.whole_weights,
+            self.n_rows + other.n_rows,
+        )
+
+    @classmethod
+    def merge_all(cls, found: Iterable[Extents], n_features: int) -> Extents:
+        """Return the extents of the rows of all."""
+        total: Extents = cls.none(n_features)
+        for one in found:
+            total = total.merge(one)
+        return total
+
+
+def _dense_facts(X: NDArray[Any]) -> _Facts:
+    n, d = X.shape
+    repeat = max(_WIDE_ROW // d, 1)
+    low, high = np.full(d, np.inf), np.full(d, -np.inf)
+    exponents, n_values = np.zeros((2, d), dtype=np.int64)
+    step = max(_NUMBERS // (repeat * d), 1) * repeat
+    for start in range(0, n, step):
+        block = X[start : start + step].astype(np.float64, copy=False)
+        # Several rows as one: a reduction costs time for each row.
+        whole = len(block) // repeat * repeat
+        for part in (block[:whole].reshape(-1, repeat * d), block[whole:]):
+            if len(part):
+                wide = part.shape[1] // d
+                low = np.minimum(low, part.min(axis=0).reshape(wide, d).min(axis=0))
+                high = np.maximum(high, part.max(axis=0).reshape(wide, d).max(axis=0))
+                field = np.ascontiguousarray(part).view(np.int64) >> 52
+                field &= 0x7FF
+                there = np.full(d, len(part) * wide)
+                if not field.all():
+                    there = np.count_nonzero(field, axis=0).reshape(wide, d).sum(axis=0)
+                exponents += field.sum(axis=0).reshape(wide, d).sum(axis=0) - 1022 * there
+                n_values += there
+    # -0 is 0: which of them comes first must not matter.
+    return low + 0.0, high + 0.0, exponents, n_values
+
+
+def _sparse_facts(rows: CsrRows) -> _Facts:
+    n, d = rows.shape
+    values = rows.data.astype(np.float64, copy=False)
+    stored = np.bincount(rows.indices, minlength=d)
+    low = np.where(stored < n, 0.0, np.inf)
+    high = np.where(stored < n, 0.0, -np.inf)
+    np.minimum.at(low, rows.indices, values)
+    np.maximum.at(high, rows.indices, values)
+    field = (values.view(np.int64) >> 52) & 0x7FF
+    there = field > 0
+    n_values = np.bincount(rows.indices[there], minlength=d)
+    # Whole numbers below 2^53: their sum as floats is exact.
+    sums = np.bincount(rows.indices[there], field[there], minlength=d).astype(np.int64)
+    return low + 0.0, high + 0.0, sums - 1022 * n_values, n_values
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """A quantum and an origin for each column, and a quantum for weights.
+
+    Parameters
+    ----------
+    exponents : ndarray of shape (d,) of int64
+        The quantum of a column is 2 to this power.
+    origin : ndarray of shape (d,)
+        The origin of a column, a whole number of its quanta.
+    weight_exponent : int, default=0
+        The quantum of weights is 2 to this power.
+
+    Examples
+    --------
+    >>> grid = Grid.between([-1.0], [1.0])
+    >>> grid.exponents, grid.steps(np.array([[0.5]]))
+    (array([-22]), array([[2097152.]]))
+    """
+
+    exponents: NDArray[np.int64]
+    origin: Vector
+    weight_exponent: int = 0
+
+    @classmethod
+    def of(cls, found: Extents, *, bits: int | None = None) -> Grid:
+        """Return the grid of extents.
+
+        Parameters
+        ----------
+        found : Extents
+            The extents of the rows.
+        bits : int, optional
+            The furthest value of a column is about 2^bits quanta from its origin. By default the
+            number of rows decides between 22 and 44.
+
+        Returns
+        -------
+        Grid
+            The grid.
+        """
+        if bits is None:
+            products = found.n_rows * len(found.low) ** 2
+            bits = FINE if 0 < products <= _FEW_PRODUCTS else COARSE
+        known = found.low <= found.high
+        low, high = np.where(known, found.low, 0.0), np.where(known, found.high, 0.0)
+        furthest = np.maximum(np.abs(low), np.abs(high))
+        reach = _reach(furthest)
+        typical = found.exponents // np.maximum(found.n_values, 1) + _FAR
+        heavy = (found.n_values > 0) & (typical < reach)
+        reach = np.where(heavy, typical, reach)
+        # A range that does not hold 0 has its origin in the middle.
+        apart = ((low > 0.0) | (high < 0.0)) & ~heavy & (low < high) & (furthest > _TINY)
+        middle = 0.5 * low + 0.5 * high
+        half = np.where(apart, 0.5 * high - 0.5 * low, 0.0)
+        # Rounding of the middle may move a value by one quantum.
+        reach = np.where(apart, _reach(1.0625 * half), reach)
+        exponents = np.maximum(reach - bits, _SMALLEST)
+        origin = np.rint(_in_quanta(np.where(apart, middle, 0.0), exponents)) + 0.0
+        weight = 0
+        if not found.whole_weights:
+            weight = min(int(np.frexp(found.largest_weight)[1]) - _WEIGHT_BITS, 0)
+        return cls(exponents, origin, max(weight, _SMALLEST))
+
+    @classmethod
+    def between(cls, low: Any, high: Any) -> Grid:
+        """Return the grid of columns whose values lie between bounds."""
+        low, high = np.asarray(low, dtype=np.float64), np.asarray(high, dtype=np.float64)
+        none = np.zeros(len(low), dtype=np.int64)
+        return cls.of(Extents(low, high, none, none))
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns."""
+        return len(self.exponents)
+
+    def same_as(self, other: Grid) -> bool:
+        """Tell whether two grids are equal."""
+        return (
+            np.array_equal(self.exponents, other.exponents)
+            and np.array_equal(self.origin, other.origin)
+            and self.weight_exponent == other.weight_exponent
+        )
+
+    def common(self, other: Grid) -> Grid:
+        """Return the grid that holds the points of both: of two quanta the smaller one."""
+        return Grid(
+            np.minimum(self.exponents, other.exponents),
+            np.zeros(self.n_features),
+            min(self.weight_exponent, other.weight_exponent),
+        )
+
+    @cached_property
+    def _factors(self) -> tuple[Vector, Vector | None]:
+        """The factors that bring values to quanta: a second one where one would overflow."""
+        first = np.minimum(-self.exponents, _ONE_STEP)
+        rest = -self.exponents - first
+        return np.ldexp(1.0, first), np.ldexp(1.0, rest) if rest.any() else None
+
+    @property
+    def is_centred(self) -> bool:
+        """Whether a column has an origin other than 0: then zeros of sparse rows count."""
+        return bool(self.origin.any())
+
+    def steps(self, X: NDArray[Any], out: Vector | None = None) -> Vector:
+        """Return dense rows in whole quanta from the origin, exact up to 2^53 of them."""
+        factor, second = self._factors
+        with np.errstate(over="ignore"):
+            found: Vector = np.multiply(X, factor, out=out, dtype=np.float64)
+            if second is not None:
+                found *= second
+        np.rint(found, out=found)
+        if self.is_centred:
+            found -= self.origin
+        return found
+
+    def stored_steps(self, rows: CsrRows) -> Vector:
+        """Return the stored values of sparse rows in whole quanta, for a grid about 0."""
+        factor, second = self._factors
+        with np.errstate(over="ignore"):
+            found = rows.data.astype(np.float64) * factor[rows.indices]
+            if second is not None:
+                found *= second[rows.indices]
+        return np.asarray(np.rint(found))
+
+    def exact_steps(self, X: NDArray[Any]) -> NDArray[Any]:
+        """Return dense rows in whole quanta from the origin, as Python's whole numbers."""
+        found = np.empty(X.shape, dtype=object)
+        for column, (exponent, origin) in enumerate(zip(self.exponents, self.origin, strict=True)):
+            start = int(origin)
+            for row, value in enumerate(X[:, column]):
+                found[row, column] = _nearest(float(value), int(exponent)) - start
+        return found
+
+    def weights(self, weight: Vector) -> Vector:
+        """Return weights in whole quanta, rounded once."""
+        if self.weight_exponent == 0:
+            return np.rint(weight)
+        scaled = np.ldexp(weight, min(-self.weight_exponent, _ONE_STEP))
+        return np.rint(np.ldexp(scaled, max(-self.weight_exponent - _ONE_STEP, 0)))
+
+    def check_weights(self, weight: Vector) -> None:
+        """Refuse weights that this grid would round too much: the grid was made without them."""
+        whole = bool((np.rint(weight) == weight).all())
+        if whole or (self.weight_exponent and self.weights(weight).all()):
+            return
+        raise ValueError(
+            f"The grid has weights in units of 2^{self.weight_exponent}, got "
+            f"{float(weight.min()):g}; make the grid from the extents of rows with their weights: "
+            "Grid.of(Extents.of(rows, weight))."
+        )
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Return the arrays from which `from_state` makes the grid again."""
+        return {
+            "exponents": self.exponents,
+            "origin": self.origin,
+            "weight_exponent": np.array(self.weight_exponent),
+        }
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any], n_features: int) -> Self:
+        """Return the grid of a saved state."""
+        exponents = np.asarray(state["exponents"])
+        right = exponents.shape == (n_features,) and exponents.dtype.kind == "i"
+        if not right or (np.abs(exponents) > -2 * _SMALLEST).any():
+            raise ValueError("the saved exponents of the grid are no exponents of its columns.")
+        origin = restored_array(state, "origin", (n_features,))
+        if (np.rint(origin) != origin).any():
+            raise ValueError("the saved origin of the grid is no whole number of quanta.")
+        weight = restored_count(
+            {"weight_exponent": int(state["weight_exponent"]) - _SMALLEST}, "weight_exponent"
+        )
+        return cls(exponents.astype(np.int64), origin.copy(), weight + _SMALLEST)
+
+    def digest(self) -> str:
+        """Return a digest of the grid."""
+        taken = hashlib.sha256()
+        for array in (self.exponents.astype("<i8"), self.origin.astype("<f8")):
+            taken.update(array.tobytes())
+        taken.update(str(self.weight_exponent).encode())
+        return taken.hexdigest()
+
+
+def _reach(sizes: Vector) -> NDArray[np.int64]:
+    """Return the exponents of the smallest powers of two that are not below the sizes."""
+    mantissa, exponent = np.frexp(sizes)
+    return np.asarray(exponent - (mantissa == 0.5), dtype=np.int64)
+
+
+def _in_quanta(values: Vector, exponents: NDArray[np.int64]) -> Vector:
+    first = np.minimum(-exponents, _ONE_STEP)
+    return np.asarray(np.ldexp(np.ldexp(values, first), -exponents - first))
+
+
+def _nearest(value: float, exponent: int) -> int:
+    """Return the whole number nearest to value / 2^exponent, of two the even one."""
+    top, bottom = value.as_integer_ratio()
+    if exponent < 0:
+        top <<= -exponent
+    else:
+        bottom <<= exponent
+    # round() of a quotient of whole numbers would round to a float first.
+    double, rest = divmod(2 * top + bottom, 2 * bottom)
+    return double - 1 if rest == 0 and double % 2 else double

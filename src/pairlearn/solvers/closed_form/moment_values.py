@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Class moments as floats, rounded once from exact sums, and what follows from them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pairlearn.solvers.closed_form.exact_sums import ExactSums
+from pairlearn.solvers.closed_form.wide import scaled_quotient
+from pairlearn.typing import Vector
+from pairlearn.validation import DivergenceError
+
+
+@dataclass(frozen=True, eq=False)
+class MomentValues:
+    """Counts, means and covariances of the two classes, as floats.
+
+    Parameters
+    ----------
+    counts : ndarray of shape (2,)
+        Weights of positives and negatives.
+    means : ndarray of shape (2, d)
+        Their means, in this order.
+    covariances : ndarray of shape (2, d, d)
+        Their covariance matrices (divided by N, not N - 1).
+    gap : ndarray of shape (d,), optional
+        The difference of the means, if it is known better than by subtracting them.
+
+    Examples
+    --------
+    >>> values = MomentValues(np.ones(2), np.array([[2.0], [1.0]]), np.ones((2, 1, 1)))
+    >>> values.difference, values.solve().round(4)
+    (array([1.]), array([0.3333]))
+    """
+
+    counts: Vector
+    means: Vector
+    covariances: Vector
+    gap: Vector | None = None
+
+    @property
+    def scatters(self) -> Vector:
+        """Sums of (x - mean)(x - mean)' of both classes."""
+        return np.asarray(self.covariances * self.counts[:, np.newaxis, np.newaxis])
+
+    @property
+    def difference(self) -> Vector:
+        """The mean of the positives minus the mean of the negatives, u."""
+        return np.asarray(self.means[0] - self.means[1] if self.gap is None else self.gap)
+
+    @property
+    def covariance(self) -> Vector:
+        """The sum of the covariances of the classes, C (divided by N, not N - 1)."""
+        if not self.counts.all():
+            raise ValueError("Moments need examples of both classes.")
+        return np.asarray(self.covariances[0] + self.covariances[1])
+
+    @property
+    def pair_scatter(self) -> Vector:
+        """The mean of v v' over the differences v of opposite pairs, C + u u'."""
+        return self.covariance + np.outer(self.difference, self.difference)
+
+    def scaled(self, weights: Vector) -> MomentValues:
+        """Return the moments of features that are multiplied by weights."""
+        return MomentValues(
+            self.counts,
+            self.means * weights,
+            self.covariances * weights * weights[:, np.newaxis],
+            self.difference * weights,
+        )
+
+    def solve(self, *, ridge: float = 0.0, margin: float = 1.0) -> Vector:
+        """Return the least-norm minimiser of the mean square loss of pairs plus ridge ||w||^2."""
+        from scipy import linalg
+
+        if not ridge >= 0.0:
+            raise ValueError(f"ridge must be at least 0, got {ridge!r}.")
+        u, matrix = self.difference, self.covariance
+        matrix.flat[:: len(u) + 1] += ridge
+        # (C + u u') w = m u has the direction of C^{-1} u wherever C is regular.
+        try:
+            factor = linalg.cho_factor(matrix, check_finite=False)
+            diagonal = np.abs(np.diag(factor[0]))
+            if diagonal.min() > 1e-7 * diagonal.max():
+                v = linalg.cho_solve(factor, u, check_finite=False)
+                return np.asarray(v * (margin / (1.0 + float(u @ v))))
+        except linalg.LinAlgError:
+            pass
+        w, *_ = linalg.lstsq(matrix + np.outer(u, u), margin * u)
+        return np.asarray(w)
+
+
+def values_of(sums: Sequence[ExactSums]) -> MomentValues:
+    """Return counts, means and covariances of classes, each rounded once from whole numbers."""
+    grid, d = sums[0].grid, sums[0].grid.n_features
+    exponents = grid.exponents.tolist()
+    counts, means = np.zeros(len(sums)), np.zeros((len(sums), d))
+    covariances, totals = np.zeros((len(sums), d, d)), []
+    for kind, one in enumerate(sums):
+        if one.total > 0:
+            found = one.centred()
+            totals.append(found)
+            counts[kind] = scaled_quotient(found.total, 1, grid.weight_exponent)
+            means[kind] = [
+                scaled_quotient(s, found.total, e)
+                for s, e in zip(found.sums, exponents, strict=True)
+            ]
+            covariances[kind] = found.covariance
+    if not np.isfinite(covariances).all():
+        raise DivergenceError(
+            "The squares of features overflow in their covariances; scale the features "
+            "(StandardScaler)."
+        )
+    gap = None
+    if len(totals) == len(sums) == 2:
+        (n, a), (m, b) = ((one.total, one.sums) for one in totals)
+        gap = np.array(
+            [
+                scaled_quotient(x * m - y * n, n * m, e)
+                for x, y, e in zip(a, b, exponents, strict=True)
+            ]
+        )
+    return MomentValues(counts, means, covariances, gap)

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Rows that an AUC classifier forgets: its coefficients are those of the other rows."""
+
+import json
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+from pairlearn import AUCClassifier, Hats, Moments
+from pairlearn.features import Identity, RandomFourier
+from pairlearn.solvers import Certificate, Extents
+from pairlearn.solvers.closed_form.mapped_moments import MappedMoments, extents_of
+from pairlearn.solvers.rows import as_rows
+
+RNG = np.random.default_rng(3)
+X = RNG.normal(size=(900, 3)) * [1.0, 10.0, 0.1] + [0.0, 50.0, 0.0]
+LABELS = np.where(X[:, 0] + 0.05 * X[:, 1] + RNG.normal(size=900) > 2.5, "yes", "no")
+SIGNS = np.where(LABELS == "yes", 1.0, -1.0)
+KEEPS = Moments(ridge=0.01, keep_state=True)
+
+
+def model_of(features="linear", solver=KEEPS, **parameters):
+    return AUCClassifier(solver=solver, features=features, random_state=0, **parameters)
+
+
+@pytest.mark.parametrize(
+    "features", ["linear", Hats(n_knots=5).fit(X), RandomFourier(32).fit(X, rng=0)]
+)
+@pytest.mark.parametrize("make", [np.asarray, scipy.sparse.csr_array])
+def test_the_coefficients_are_those_of_the_other_rows(features, make):
+    model = model_of(features).fit(make(X), LABELS)
+    order = np.random.default_rng(0).permutation(900)
+    gone, left = order[:300], order[300:]
+    for part in np.array_split(gone, 4):
+        model.partial_unfit(make(X[part]), LABELS[part])
+    known = Identity.of(3) if features == "linear" else features
+    extents = extents_of(known, as_rows(X))
+    never = MappedMoments(known, extents).add(make(X[left]), SIGNS[left])
+    assert model.coef_[0].tobytes() == never.problem().solve(0.01).tobytes()
+    assert model.n_examples_ == 600
+    assert model.data_fingerprint_ is None
+    model.certificate_.verify(after=never.moments.state())
+
+
+def test_a_model_without_the_rows_is_the_same_where_its_grid_is():
+    # The rows that go are inside the ranges of the others, so that a new fit has the same grid.
+    size = np.abs(X - X.mean(axis=0)) / X.std(axis=0)
+    gone = np.flatnonzero((size < 0.5).all(axis=1))
+    left = np.setdiff1d(np.arange(900), gone)
+    kept, anew = Extents.of(as_rows(X)), Extents.of(as_rows(X[left]))
+    assert np.array_equal(kept.low, anew.low)
+    assert np.array_equal(kept.high, anew.high)
+    forgot = model_of().fit(X, LABELS).partial_unfit(X[gone], LABELS[gone])
+    assert len(gone) > 20
+    assert forgot.coef_.tobytes() == model_of().fit(X[left], LABELS[left]).coef_.tobytes()
+
+
+def test_weights_go_with_their_rows():
+    weight = np.random.default_rng(1).integers(1, 4, 900) * 1.0
+    model = model_of().fit(X, LABELS, sample_weight=weight)
+    model.partial_unfit(X[:100], LABELS[:100], sample_weight=weight[:100])
+    expected = MappedMoments(Identity.of(3), Extents.of(as_rows(X)))
+    expected.add(X[100:], SIGNS[100:], example_weight=weight[100:])
+    # The weights of fit are divided by their mean, and rounded to 40 digits.
+    np.testing.assert_allclose(model.coef_[0], expected.problem().solve(0.01), rtol=1e-9)
+
+
+def test_an_outlier_leaves_no_trace():
+    rows, labels = np.vstack([X, [[1e30, 50.0, 0.0]]]), np.append(LABELS, "yes")
+    model = model_of().fit(rows, labels)
+    assert abs(model.coef_[0, 0]) < 1e-20
+    model.partial_unfit(rows[-1:], labels[-1:])
+    known = Identity.of(3)
+    never = MappedMoments(known, extents_of(known, as_rows(rows))).add(X, SIGNS)
+    assert model.coef_[0].tobytes() == never.problem().solve(0.01).tobytes()
+    np.testing.assert_array_equal(
+        model.certificate_.after, never.moments.digest(), err_msg="another state"
+    )
+
+
+@pytest.mark.parametrize("decision", ["balanced_accuracy", "probability", 0.75])
+def test_threshold_and_probabilities_are_carried_over(decision):
+    model = model_of(decision=decision).fit(X, LABELS)
+    before = model.predict(X), model.predict_proba(X)[:, 1]
+    model.partial_unfit(X[:30], LABELS[:30])
+    if decision == 0.75:
+        assert model.threshold_ == 0.75
+    else:
+        assert (model.predict(X) == before[0]).mean() > 0.97
+    # Not the same scores, and nearly the same probabilities.
+    gap = np.abs(model.predict_proba(X)[:, 1] - before[1])
+    assert 0.0 < gap.max() < 0.1
+
+
+def test_the_certificate_is_json_and_is_verified():
+    model = model_of().fit(X, LABELS)
+    before = model._kept.moments.moments.state()
+    model.partial_unfit(X[:10], LABELS[:10])
+    found = model.certificate_
+    assert json.loads(found.to_json())["n_rows"] == 10
+    assert Certificate.from_json(found.to_json()) == found
+    assert "ridge" in found.kept
+    rows = model._kept.moments.alike().add(X[:10][::-1], SIGNS[:10][::-1])
+    found.verify(before=before, rows=rows.moments.state())
+    with pytest.raises(ValueError, match="the state 'after' has the digest"):
+        found.verify(after=before)
+    with pytest.raises(ValueError, match="pass before="):
+        found.verify()
+    for text, why in (
+        ("{", "no JSON"),
+        ("{}", "has the entries"),
+        (found.to_json().replace('"n_rows": 10', '"n_rows": -1'), "whole number from 0"),
+        (found.to_json().replace(found.after, "ff"), "after must be a SHA-256 digest"),
+    ):
+        with pytest.raises(ValueError, match=why):
+            Certificate.from_json(text)
+
+
+def test_a_pickled_model_can_forget_and_a_new_fit_starts_anew():
+    model = pickle.loads(pickle.dumps(model_of().fit(X, LABELS)))
+    model.partial_unfit(X[:5], LABELS[:5])
+    model.fit(X, LABELS)
+    assert not hasattr(model, "certificate_")
+    assert model.n_examples_ == 900
+
+
+def test_what_was_not_learned_is_refused_and_changes_nothing():
+    model = model_of().fit(X, LABELS)
+    before = model.coef_.copy()
+    for rows, labels, why in (
+        (X + 1e6, LABELS, "not all among"),
+        (X, LABELS, "no example of one of the classes"),
+        (X[LABELS == "no"], LABELS[LABELS == "no"], "no example of one of the classes"),
+        (X[:1], ["maybe"], "maybe"),
+        (X[:1, :2], LABELS[:1], "2 features"),
+    ):
+        with pytest.raises(ValueError, match=why):
+            model.partial_unfit(rows, labels)
+    assert model.coef_.tobytes() == before.tobytes()
+    assert model.n_examples_ == 900
+
+
+def test_models_that_cannot_forget_say_what_can(tmp_path):
+    plain = model_of(solver="moments").fit(X, LABELS)
+    stream = AUCClassifier(solver="moments").partial_fit(X, LABELS, classes=["no", "yes"])
+    descent = AUCClassifier(solver="sgd", random_state=0).fit(X, LABELS)
+    many = AUCClassifier().fit(X, np.arange(900) % 3)
+    kept = model_of().fit(X, LABELS)
+    kept.save(tmp_path / "model.safetensors")
+    loaded = AUCClassifier.load(tmp_path / "model.safetensors")
+    for model, why in (
+        (plain, "were not kept"),
+        (stream, "half-lives"),
+        (descent, "solver 'sgd' do not say"),
+        (many, "more than two classes"),
+        (loaded, "does not hold them"),
+    ):
+        with pytest.raises(ValueError, match=why) as error:
+            model.partial_unfit(X[:1], [model.classes_[0]])
+        assert "keep_state=True" in str(error.value)
+    balanced = model_of(class_weight="balanced").fit(X, LABELS)
+    with pytest.raises(ValueError, match="depends on all labels"):
+        balanced.partial_unfit(X[:1], LABELS[:1])
+    with pytest.raises(ValueError, match="keep_state must be True or False, got 1"):
+        Moments(keep_state=1)
+
+
+@pytest.mark.parametrize("offset", [1e9, 1e14])
+def test_a_grid_that_became_too_coarse_is_told(offset):
+    # The typical size is that of the offset, which hides the spread of the other rows.
+    rows = np.column_stack([offset + RNG.normal(size=900), X[:, 0]])
+    rows, labels = np.vstack([rows, [[1e30, 0.0]]]), np.append(LABELS, "yes")
+    model = model_of().fit(rows, labels)
+    with pytest.warns(UserWarning, match="Feature 0 varies by fewer than 256 steps"):
+        model.partial_unfit(rows[-1:], labels[-1:])

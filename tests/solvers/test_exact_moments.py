@@ -1,0 +1,324 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Exact moments: any order, chunks, merges and threads give the same bytes; rows can be taken back.
+
+The second formulation adds Python's whole numbers and fractions, row by row.
+"""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import scipy.sparse
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pairlearn.solvers import ClassMoments, Extents, Grid
+from pairlearn.solvers.closed_form.wide import LARGEST_FACTOR, Wide
+from pairlearn.solvers.rows import as_rows
+from pairlearn.validation import DivergenceError
+
+#: Kinds of columns: what is hard about each stands in its name.
+KINDS = {
+    "normal": lambda rng, n: rng.normal(size=n),
+    "far from zero": lambda rng, n: 1e9 + rng.normal(size=n),
+    "constant": lambda rng, n: np.full(n, 0.1),
+    "zeros": lambda rng, n: np.where(rng.random(n) < 0.5, 0.0, -0.0),
+    "indicator": lambda rng, n: (rng.random(n) < 0.1) * 1.0,
+    "heavy tail": lambda rng, n: np.exp(6.0 * rng.normal(size=n)),
+    "outlier": lambda rng, n: np.where(np.arange(n) == n // 2, 1e30, rng.normal(size=n)),
+    "tiny": lambda rng, n: 5e-324 * rng.integers(-9, 9, n),
+    "large": lambda rng, n: 1e140 * rng.normal(size=n),
+    "halves": lambda rng, n: rng.integers(-3, 4, n) * 0.5,
+}
+
+
+@st.composite
+def tables(draw, weighted=True):
+    """Rows, labels and weights."""
+    n = draw(st.integers(2, 40))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    kinds = draw(st.lists(st.sampled_from(sorted(KINDS)), min_size=1, max_size=4))
+    X = np.column_stack([KINDS[kind](rng, n) for kind in kinds])
+    y = np.where(rng.random(n) < draw(st.sampled_from([0.0, 0.1, 0.5])), 1.0, -1.0)
+    weight = None
+    if weighted:
+        weight = draw(
+            st.sampled_from([None, rng.integers(1, 5, n) * 1.0, rng.integers(1, 10**9, n) * 1.0,
+                             rng.gamma(0.3, size=n) + 1e-9])
+        )  # fmt: skip
+    return X, y, weight, rng
+
+
+def grid_of(X, weight=None, **settings):
+    return Grid.of(Extents.of(as_rows(X), weight), **settings)
+
+
+def part(weight, index):
+    return None if weight is None else weight[index]
+
+
+def bytes_of(moments):
+    return {name: (array.shape, array.tobytes()) for name, array in moments.state().items()}
+
+
+def by_fractions(X, y, weight, grid):
+    """Sums of weights, values and products of both classes, in units of the rows."""
+    quanta = [Fraction(2) ** int(e) for e in grid.exponents]
+    unit = Fraction(2) ** grid.weight_exponent
+    w = np.ones(len(y)) if weight is None else weight
+    found = []
+    for sign in (1.0, -1.0):
+        n, s = Fraction(0), [Fraction(0)] * len(quanta)
+        P = [[Fraction(0)] * len(quanta) for _ in quanta]
+        for row in np.flatnonzero(y == sign):
+            # Python rounds fractions to even, as the grid does.
+            own = round(Fraction(float(w[row])) / unit) * unit
+            x = [round(Fraction(float(v)) / q) * q for v, q in zip(X[row], quanta, strict=True)]
+            n += own
+            s = [a + own * b for a, b in zip(s, x, strict=True)]
+            P = [[P[i][j] + own * x[i] * x[j] for j in range(len(x))] for i in range(len(x))]
+        found.append((n, s, P))
+    return found
+
+
+@given(table=tables(), bits=st.sampled_from([22, 44]))
+@settings(max_examples=60, deadline=None)
+def test_means_and_covariances_are_those_of_fractions(table, bits):
+    X, y, weight, _ = table
+    grid = grid_of(X, weight, bits=bits)
+    values = ClassMoments(X.shape[1], grid).add(X, y, example_weight=weight).values
+    expected = by_fractions(X, y, weight, grid)
+    for kind, (n, s, P) in enumerate(expected):
+        assert values.counts[kind] == float(n)
+        if n == 0:
+            continue
+        means = [value / n for value in s]
+        assert values.means[kind].tolist() == [float(value) for value in means]
+        for i in range(len(s)):
+            for j in range(len(s)):
+                covariance = P[i][j] / n - means[i] * means[j]
+                size = (P[i][i] / n - means[i] ** 2) * (P[j][j] / n - means[j] ** 2)
+                error = abs(Fraction(float(values.covariances[kind, i, j])) - covariance)
+                # A few units in the last place of the deviations, and subnormal numbers.
+                assert error**2 <= Fraction(2) ** -98 * size + Fraction(2) ** -2140
+    if expected[0][0] and expected[1][0]:
+        (n, a, _), (m, b, _) = expected
+        gaps = [float(x / n - z / m) for x, z in zip(a, b, strict=True)]
+        assert values.difference.tolist() == gaps
+
+
+@given(table=tables(), data=st.data())
+@settings(max_examples=60, deadline=None)
+def test_order_chunks_and_merges_do_not_matter(table, data):
+    X, y, weight, rng = table
+    n, d = X.shape
+    grid = grid_of(X, weight, bits=data.draw(st.sampled_from([22, 44])))
+    whole = bytes_of(ClassMoments(d, grid).add(X, y, example_weight=weight))
+    order = rng.permutation(n)
+    pieces = np.split(order, np.sort(rng.integers(0, n, data.draw(st.integers(0, 6)))))
+    states = [ClassMoments(d, grid).add(X[p], y[p], example_weight=part(weight, p)) for p in pieces]
+    while len(states) > 1:
+        # A random tree.
+        one = states.pop(int(rng.integers(len(states))))
+        states[int(rng.integers(len(states)))].merge(one)
+    assert bytes_of(states[0]) == whole
+    chunks = ClassMoments(d, grid)
+    for p in pieces:
+        chunks.add(X[p], y[p], example_weight=part(weight, p))
+    assert bytes_of(chunks) == whole
+    again = ClassMoments.from_state(chunks.state())
+    assert bytes_of(again) == whole
+    assert again.digest() == chunks.digest()
+
+
+@given(table=tables())
+@settings(max_examples=60, deadline=None)
+def test_rows_that_are_taken_back_leave_no_trace(table):
+    X, y, weight, rng = table
+    n, d = X.shape
+    grid = grid_of(X, weight)
+    gone = rng.random(n) < 0.4
+    whole = ClassMoments(d, grid).add(X, y, example_weight=weight)
+    rest = whole.without(X[gone], y[gone], example_weight=part(weight, gone))
+    never = ClassMoments(d, grid).add(X[~gone], y[~gone], example_weight=part(weight, ~gone))
+    assert bytes_of(rest) == bytes_of(never)
+    state = ClassMoments(d, grid).add(X[gone], y[gone], example_weight=part(weight, gone))
+    assert bytes_of(whole.without(state)) == bytes_of(never)
+    assert bytes_of(rest.merge(state)) == bytes_of(whole)
+
+
+@given(table=tables(weighted=False))
+@settings(max_examples=40, deadline=None)
+def test_whole_weights_are_copies(table):
+    X, y, _, rng = table
+    times = rng.integers(0, 4, len(y))
+    grid = grid_of(X, bits=22)
+    weighted = ClassMoments(X.shape[1], grid).add(X, y, example_weight=times * 1.0)
+    copied = np.repeat(np.arange(len(y)), times)
+    assert bytes_of(weighted) == bytes_of(ClassMoments(X.shape[1], grid).add(X[copied], y[copied]))
+
+
+@given(table=tables())
+@settings(max_examples=40, deadline=None)
+def test_sparse_and_single_precision_rows_are_the_same_rows(table):
+    X, y, weight, _ = table
+    with np.errstate(over="ignore"):
+        narrow = X.astype(np.float32)
+    narrow[~np.isfinite(narrow)] = 3.0
+    X = narrow.astype(np.float64)
+    found = []
+    for rows in (X, narrow, scipy.sparse.csr_array(X), scipy.sparse.csr_array(narrow)):
+        extents = Extents.of(as_rows(rows), weight)
+        moments = ClassMoments(X.shape[1], Grid.of(extents))
+        found.append(bytes_of(moments.add(rows, y, example_weight=weight)))
+    assert found[0] == found[1] == found[2] == found[3]
+
+
+@given(table=tables())
+@settings(max_examples=40, deadline=None)
+def test_extents_do_not_depend_on_the_order(table):
+    X, _, weight, rng = table
+    order = rng.permutation(len(X))
+    cut = int(rng.integers(len(X) + 1))
+    parts = [
+        Extents.of(as_rows(X[p]), part(weight, p)) for p in (order[cut:], order[:cut], order[:0])
+    ]
+    merged, whole = Extents.merge_all(parts, X.shape[1]), Extents.of(as_rows(X), weight)
+    for name in ("low", "high", "exponents", "n_values"):
+        assert getattr(merged, name).tobytes() == getattr(whole, name).tobytes()
+    assert merged.largest_weight == whole.largest_weight
+    assert merged.whole_weights == whole.whole_weights
+    assert merged.n_rows == len(X)
+
+
+@pytest.mark.parametrize("bits", [22, 44])
+@pytest.mark.parametrize("n_threads", [1, 3])
+def test_threads_do_not_matter(n_threads, bits):
+    pools = pytest.importorskip("threadpoolctl")
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(3000, 70)), np.where(rng.random(3000) < 0.3, 1.0, -1.0)
+    grid = grid_of(X, bits=bits)
+    with pools.threadpool_limits(n_threads):
+        found = ClassMoments(70, grid).add(X, y).digest()
+    assert found == ClassMoments(70, grid).add(X[::-1], y[::-1]).digest()
+
+
+@pytest.mark.parametrize("bits", [22, 44])
+@pytest.mark.parametrize("d", [3, 40])
+def test_long_tables_have_the_sums_of_whole_numbers(d, bits):
+    # More rows than a block, few columns and many; one row is beyond the grid of the others.
+    rng = np.random.default_rng(5)
+    X, y = rng.normal(size=(1300, d)), np.where(rng.random(1300) < 0.4, 1.0, -1.0)
+    grid = grid_of(X, bits=bits)
+    X[7] *= 1e20
+    X[8] *= 300.0
+    moments = ClassMoments(d, grid).add(X, y)
+    assert moments.sums is not None
+    quanta = [Fraction(2) ** int(e) for e in grid.exponents]
+    K = np.array(
+        [[round(Fraction(v) / q) for v, q in zip(row, quanta, strict=True)] for row in X.tolist()],
+        dtype=object,
+    ) - np.array([int(o) for o in grid.origin], dtype=object)
+    for one, sign in zip(moments.sums, (1.0, -1.0), strict=True):
+        own = K[y == sign]
+        products = own.T @ own
+        assert one.total == len(own)
+        assert one.sums.numbers().tolist() == own.sum(axis=0).tolist()
+        assert one.products.numbers().tolist() == products[np.tril_indices(d)].tolist()
+
+
+def test_states_on_different_grids_merge_without_rounding():
+    rng = np.random.default_rng(1)
+    X, y = rng.normal(size=(60, 2)) * [1.0, 1e5] + [0.0, 7e6], np.where(np.arange(60) % 3, 1.0, -1)
+    pieces = [slice(0, 10), slice(10, 35), slice(35, 60)]
+    states = [ClassMoments(2).add(X[p] * k, y[p]) for k, p in enumerate(pieces, 1)]
+    a, b, c = (ClassMoments.from_state(one.state()) for one in states)
+    one = bytes_of(a.merge(b).merge(c))
+    a, b, c = (ClassMoments.from_state(one.state()) for one in states)
+    assert bytes_of(c.merge(a).merge(b)) == one
+    stacked = np.vstack([X[p] * k for k, p in enumerate(pieces, 1)])
+    for kind, sign in enumerate((1.0, -1.0)):
+        np.testing.assert_allclose(c.means[kind], stacked[y == sign].mean(axis=0), rtol=1e-10)
+
+
+def test_a_merge_and_a_copy_do_not_share_sums():
+    X, y = np.arange(6.0)[:, None], np.array([1.0, -1, 1, -1, 1, -1])
+    other = ClassMoments(1).add(X, y)
+    before = other.digest()
+    ClassMoments(1).merge(other).add(X, y)
+    other.without(ClassMoments(1)).add(X, y)
+    assert other.digest() == before
+
+
+def test_what_was_not_added_cannot_be_taken_back():
+    X, y = np.arange(6.0)[:, None], np.array([1.0, -1, 1, -1, 1, -1])
+    moments = ClassMoments(1).add(X, y)
+    with pytest.raises(ValueError, match="not all among"):
+        moments.without(X + 100.0, y)
+    with pytest.raises(ValueError, match="not all among"):
+        moments.without(X, -y)
+    with pytest.raises(ValueError, match="need their labels"):
+        moments.without(X)
+    with pytest.raises(ValueError, match="do not add up"):
+        moments.without(ClassMoments(2).add(np.eye(2), [1, -1]))
+
+
+def test_weights_that_a_grid_does_not_hold_are_refused_or_refine_it():
+    X, y = np.arange(4.0)[:, None], np.array([1.0, -1, 1, -1])
+    weight = np.array([0.25, 0.3, 1.0, 2.5])
+    with pytest.raises(ValueError, match=r"got 0.25; make the grid from the extents"):
+        ClassMoments(1, grid_of(X)).add(X, y, example_weight=weight)
+    moments = ClassMoments(1).add(X, y).add(X, y, example_weight=weight)
+    np.testing.assert_allclose(moments.counts, [3.25, 4.8], rtol=1e-11)
+    with pytest.raises(ValueError, match="3 features, the moments have 1"):
+        ClassMoments(1, grid_of(np.eye(3)))
+
+
+def test_values_that_overflow_are_told():
+    with pytest.raises(DivergenceError, match="squares of features overflow"):
+        ClassMoments(1).add([[1e200], [1.0]], [1, -1])
+
+
+def test_a_damaged_state_is_refused():
+    state = ClassMoments(2).add(np.eye(2), [1, -1]).state()
+    for change, text in (
+        ({"totals": np.array([[255], [1]], dtype=np.uint8)}, "negative count"),
+        ({"sums": state["sums"].astype(np.int64)}, "whole numbers in bytes"),
+        ({"products": state["products"][:, :2]}, "of shape"),
+        ({"origin": np.array([0.5, 0.0])}, "no whole number of quanta"),
+        ({"exponents": np.array([0.5, 0.5])}, "no exponents"),
+    ):
+        with pytest.raises(ValueError, match=text):
+            ClassMoments.from_state({**state, **change})
+
+
+def test_a_state_is_at_most_twice_as_large_as_its_floats():
+    rng = np.random.default_rng(0)
+    for d in (8, 22, 128):
+        X, y = rng.normal(size=(5000, d)), np.where(rng.random(5000) < 0.3, 1.0, -1.0)
+        moments = ClassMoments(d, grid_of(X, bits=22)).add(X, y)
+        size = sum(array.nbytes for array in moments.state().values())
+        assert size <= 2 * 8 * (2 + 2 * d + 2 * d * d)
+
+
+@given(
+    st.lists(st.integers(-(2**130), 2**130), min_size=1, max_size=5),
+    st.integers(-(2**70), 2**70),
+    st.integers(-LARGEST_FACTOR, LARGEST_FACTOR),
+    st.integers(0, 130),
+)
+def test_wide_numbers_are_those_of_python(numbers, other, factor, bits):
+    wide, more = Wide.of(np.array(numbers, dtype=object)), [other] * len(numbers)
+    added = Wide.of(np.array(more, dtype=object))
+    assert wide.numbers().tolist() == numbers
+    assert (wide + added).numbers().tolist() == [a + other for a in numbers]
+    assert (wide - added).numbers().tolist() == [a - other for a in numbers]
+    assert wide.times(np.full(len(numbers), factor)).numbers().tolist() == [
+        a * factor for a in numbers
+    ]
+    assert wide.shifted(bits).numbers().tolist() == [a << bits for a in numbers]
+    back = (wide + added) - added
+    assert back.packed().tobytes() == wide.packed().tobytes()
+    assert back.floats().tobytes() == wide.floats().tobytes()
+    assert Wide.unpacked(wide.packed()).numbers().tolist() == numbers
+    np.testing.assert_allclose(wide.floats(-7), [a / 128 for a in numbers], rtol=5e-16)
