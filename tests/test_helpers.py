@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 
-from pairlearn.folds import deal, members_of, n_folds_of, splits_of, stratified
+from pairlearn.folds import Keys, deal, members_of, n_folds_of, splits_of, stratified
 from pairlearn.progress import format_count
 from pairlearn.restored import (
     check_sane,
@@ -37,8 +37,8 @@ def test_splits_of():
 
 
 def test_stratified():
-    rng = np.random.default_rng(0)
-    assert ([len(held) for _, held in stratified([np.arange(4), np.arange(4, 9)], 2, rng)]) == [
+    keys = Keys.of(np.arange(9.0)[:, None])
+    assert ([len(held) for _, held in stratified([np.arange(4), np.arange(4, 9)], 2, keys)]) == [
         5,
         4,
     ]

@@ -16,6 +16,7 @@ from sklearn.model_selection import StratifiedKFold, train_test_split
 
 from pairlearn import SGD, AUCClassifier, Hinge, LinearScore, Problem
 from pairlearn.estimators.auc.step_choice import opposite_scale
+from pairlearn.folds import Keys
 from pairlearn.solvers.descent.sweep import Sweep
 from pairlearn.solvers.rows import as_rows
 
@@ -49,7 +50,7 @@ def tuned(X, y, *, n_passes, seed):
     """Return AUCClassifier with step size and radius by 5-fold cross-validation on a wide grid."""
     rng = np.random.default_rng(seed)
     signs = y.astype(float)
-    scale = opposite_scale(as_rows(X), signs, rng)
+    scale = opposite_scale(as_rows(X), signs, Keys.of(X, seed=seed))
     steps, radii = 10.0 ** np.arange(-3, 1.01, 0.5) / scale, np.array([1, 3, 10, 30, 100, np.inf])
     grid = [(step, radius / np.sqrt(scale)) for step in steps for radius in radii]
     sweep = Sweep(tuple(s for s, _ in grid), tuple(r for _, r in grid))

@@ -91,14 +91,25 @@ class DaskEngine:
         return self._merged_state(once, [delayed(state_of)(once, one) for one in values])
 
     def _merged_state(self, once: Any, states: list[Any]) -> State:
-        delayed = require_dask().delayed
-        while len(states) > 1:
-            states = [
-                delayed(_merged)(once, states[k : k + _FAN_IN])
-                for k in range(0, len(states), _FAN_IN)
-            ]
-        found: State = self.compute(states)[0] if states else {}
-        return found
+        if not states:
+            return {}
+        from dask.delayed import Delayed
+        from dask.highlevelgraph import HighLevelGraph
+
+        # All merges in one layer: a delayed call for each costs the client milliseconds.
+        name, layer = f"merged-{uuid.uuid4().hex}", {}
+        keys, n_merges = [state.key for state in states], 0
+        while len(keys) > 1:
+            some = [keys[k : k + _FAN_IN] for k in range(0, len(keys), _FAN_IN)]
+            keys = [f"{name}-{n_merges + k}" for k in range(len(some))]
+            layer.update(
+                {key: (_merged, once.key, own) for key, own in zip(keys, some, strict=True)}
+            )
+            n_merges += len(some)
+        if not layer:
+            return dict(self.compute(states)[0])
+        graph = HighLevelGraph.from_collections(name, layer, dependencies=[once, *states])
+        return dict(self.compute([Delayed(keys[0], graph, layer=name)])[0])
 
     def compute(self, tasks: list[Any]) -> list[Any]:
         """Return the results of delayed tasks, in their order."""

@@ -64,11 +64,9 @@ class Statistic(ABC):
         """Return the result, from the state of all examples."""
 
     def of_part(self, part: int) -> Statistic:
-        """Return the statistic for one partition; only private ones depend on its number.
-
-        An engine may give a partition in batches and merge their states. Private statistics with a
-        noise of each partition refuse that: they need all rows of a partition at once.
-        """
+        """Return the statistic for one partition; only private ones depend on its number."""
+        # An engine may give a partition in batches and merge their states. Private statistics with
+        # a noise of each partition refuse that: they need all rows of a partition at once.
         return self
 
     def merge(self, a: State, b: State) -> State:

@@ -147,7 +147,8 @@ def _different(
 ) -> tuple[Places, Vector, Places]:
     """Return one of each of the first `cap` different examples, with the sums over its copies."""
     _, first, place = np.unique(keys[index], return_index=True, return_inverse=True)
-    weights = np.bincount(place, weight[index], len(first))
+    weights = np.zeros(len(first))
+    np.add.at(weights, place, weight[index])
     counts = np.zeros(len(first), dtype=np.int64)
     np.add.at(counts, place, copies[index])
     return index[first[:cap]], weights[:cap], counts[:cap]
@@ -160,6 +161,6 @@ def _candidates(index: Places, keys: Hashes, cap: int) -> Places:
         # The rest need not be sorted.
         smallest = np.unique(np.partition(own, looked_at - 1)[:looked_at])
         if len(smallest) >= cap:
-            return index[own <= smallest[cap - 1]]
+            return np.asarray(index[own <= smallest[cap - 1]])
         looked_at *= 4
     return index
