@@ -511,6 +511,28 @@ def test_moments_of_no_rows() -> None:
     assert seen == set(wrong)
 
 
+def test_a_sample_of_the_past_is_as_long_as_what_was_seen() -> None:
+    settings = {"objective": "push", "solver": "sgd", "random_state": 0}
+    X = np.random.default_rng(0).normal(size=(600, 2))
+    model = AUCClassifier(**settings).partial_fit(X, np.arange(600) % 2, classes=[0, 1])
+    state = model.stream_state()
+    AUCClassifier(**settings).restore_stream(state)
+    [path] = [path for path, _ in _arrays_in(state) if path[-1] == "seen"]
+    for seen, message in (
+        ([-3, 300], "has seen -3"),
+        ([2**62, 300], f"has seen {2**62}"),
+        ([2, 300], "has seen 2"),
+    ):
+        changed = copy.deepcopy(state)
+        _found(changed, path)[:] = seen
+        with pytest.raises(ValueError, match=message):
+            AUCClassifier(**settings).restore_stream(changed)
+    changed = copy.deepcopy(state)
+    _found(changed, (*path[:-1], "negatives", "positive"))[0] = True
+    with pytest.raises(ValueError, match="of one class with the other"):
+        AUCClassifier(**settings).restore_stream(changed)
+
+
 def _arrays_in(state: object, path: tuple[str, ...] = ()) -> list[tuple[tuple[str, ...], object]]:
     if isinstance(state, np.ndarray):
         return [(path, state)]

@@ -258,6 +258,16 @@ class TopStream:
             _Kept.from_state(state["negatives"], d, self.memory),
             _Kept.from_state(state["positives"], d, self.memory),
         )
+        for k, kept in enumerate(self._kept):
+            seen = int(self._seen[k])
+            # Until the memory is full every example of a class is kept.
+            if not 0 <= seen <= self.n_examples or len(kept) != min(seen, self.memory):
+                raise ValueError(
+                    f"the saved stream keeps {len(kept)} examples of a class of which it has seen "
+                    f"{seen}."
+                )
+            if (kept.positive != bool(k)).any():
+                raise ValueError("the saved stream keeps examples of one class with the other.")
 
 
 class _Kept:
