@@ -104,8 +104,8 @@ def test_broken_noise_is_caught(name, maker):
         assert result.noise_upper < 0.4
     else:
         assert result.noise_correlation_lower > 0.5
-    if name in TIGHT:
-        # The attack succeeds as well.
+    if name in TIGHT and MECHANISMS[name].learns != "regression":
+        # The attack succeeds as well. A narrow window does not see errors as far apart as these.
         assert result.epsilon_lower > 0.5
 
 

@@ -157,9 +157,10 @@ class RegressionEntry(FitEntry):
         """Return also tables whose errors are so near that a narrow window sees them all."""
         bottom, middle, top = self.labels()
         near = 0.05 * (top - bottom)
+        lower, upper = self.estimator.public_bounds(self.width)
         close = public_neighbours(
-            *self.estimator.public_bounds(self.width), (middle - near, middle + near),
-            n=self.n, neighbours=self.estimator.neighbours,
+            lower, upper, (middle - near, middle + near), n=self.n,
+            neighbours=self.estimator.neighbours,
         )  # fmt: skip
         named = (replace(pair, name=f"{pair.name}, close targets") for pair in close)
         return [*super().pairs(), *named]

@@ -139,7 +139,7 @@ class NoisyEntropySGD(ByMeetings):
         kind, k = WINDOWS.make(self.window), len(_STAGES)
         ends = [self.n_passes * j // k for j in range(k + 1)]
         return [
-            (replace(kind, bandwidth=factor * self.bandwidth), ends[j + 1] - ends[j])
+            (kind.with_params(bandwidth=factor * self.bandwidth), ends[j + 1] - ends[j])
             for j, factor in enumerate(_STAGES)
             if ends[j + 1] > ends[j]
         ]
