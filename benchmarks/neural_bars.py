@@ -3,8 +3,8 @@
 
 Fits `NeuralAUCClassifier` as it comes to ijcnn1 (70 % / 30 %, stratified; PAIRLEARN_DATA names the
 folder that holds ijcnn1.libsvm.xz), to 200 examples with 4 features and to six examples. A small
-fit comes first, so that a GPU has started. Printed are seconds, CPU seconds, test AUC, and the
-bars: AUC .997 in 2 s on a GPU, .9965 in 9 s (18 CPU seconds) on two cores, and 1 s for 200 examples.
+fit comes first, so that a GPU has started. Printed are seconds, CPU seconds and test AUC. The bars
+are AUC .997 in 2 s on a GPU, .9965 in 9 s (18 CPU seconds) on two cores, and 1 s for 200 examples.
 """
 
 from __future__ import annotations
