@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import copy
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -23,7 +24,7 @@ from pairlearn.estimators.shared.features_seen import rows_and_labels, see_featu
 from pairlearn.estimators.shared.maps import features_for, map_rows
 from pairlearn.estimators.shared.published import DEFERRED, publish
 from pairlearn.estimators.shared.rules import DecisionRule
-from pairlearn.estimators.shared.scaling import Scaling, scaled_rows
+from pairlearn.estimators.shared.scaling import Scaling, by_spread, scaled_rows
 from pairlearn.estimators.shared.solvers import SGD, Fitted, Solver
 from pairlearn.estimators.shared.storage import register_storable
 from pairlearn.estimators.shared.weights import (
@@ -82,8 +83,9 @@ class AUCClassifier(AUCForgetting, ClassifierMixin, BaseEstimator):  # type: ign
         streams, and else descent; the guide "What auto does" has the rules.
     scaling : "auto" or None, default="auto"
         "auto" divides each feature by its standard deviation, but at least by a tenth of its
-        range, and leaves out constant ones. Coefficients are in the units of X; step sizes, radii
-        and ridges refer to scaled features. None is the bare algorithm of the paper.
+        range, and leaves out constant ones. Where many columns are rare indicators, folds choose
+        between these scales and standard deviations alone. Coefficients are in the units of X; step
+        sizes, radii and ridges refer to scaled features. None is the bare algorithm of the paper.
         ``SGD(step_size="theory")`` never scales, since its bound refers to the given features.
     decision : float, str or DecisionRule, default="balanced_accuracy"
         How scores become labels and probabilities: "balanced_accuracy", "accuracy" or "f1" is
@@ -266,7 +268,12 @@ class AUCClassifier(AUCForgetting, ClassifierMixin, BaseEstimator):  # type: ign
             # A warning was given: no coefficient makes a difference.
             fitted = Fitted(np.zeros(rows.shape[1]), solver.name, task.loss, Choice(), Trace())
         else:
+            before = copy.deepcopy(rng)
             fitted = solver.fit(task, rows, y, weight)
+            if scaling is not None:
+                counts = chunk_weights(sample_weight, len(y))
+                given_scales = (scaling, rows, counts)
+                fitted, scaling = _rescaled(task, solver, before, fitted, given_scales, y, weight)
         if found is not None:
             fitted = replace(fitted, choice=replace(fitted.choice, features=found[0]))
             if self.verbose:
@@ -352,6 +359,35 @@ class AUCClassifier(AUCForgetting, ClassifierMixin, BaseEstimator):  # type: ign
                 f"warm_start: X has {n_features} features, the model has {len(start)}."
             )
         return start if scaling is None else scaling.from_user(start)
+
+
+def _rescaled(
+    task: Task,
+    solver: Solver,
+    rng: np.random.Generator,
+    fitted: Fitted,
+    scaled: tuple[Scaling, Rows, Vector],
+    y: Vector,
+    weight: Vector,
+) -> tuple[Fitted, Scaling]:
+    """Return the better of a fit and one by the spreads of columns alone, with its scaling.
+
+    `scaled` holds the scaling of the fit, its rows, and how often each counts. The same folds
+    judge both. The other one must be ahead by half a standard error.
+    """
+    scaling, rows, counts = scaled
+    usual, is_plain = fitted.choice.evidence, task.start is None and not task.callbacks
+    if not (task.free and task.objective.over_pairs and is_plain) or usual is None:
+        return fitted, scaling
+    other = None if fitted.trace.interrupted else by_spread(scaling, rows, counts)
+    if other is None:
+        return fitted, scaling
+    again = solver.fit(replace(task, rng=rng), other[1], y, weight)
+    found = again.choice.evidence
+    if found is None or again.trace.interrupted:
+        return fitted, scaling
+    is_ahead = found.auc > usual.auc + 0.5 * float(np.nan_to_num(usual.standard_error))
+    return (again, other[0]) if is_ahead else (fitted, scaling)
 
 
 register_storable(AUCClassifier)

@@ -11,6 +11,9 @@ multiplied by one number that makes the mean variance of the columns 1, so that 
 radii and ridges need not know the data. A change of units, a shift, or a scaler in front leaves the
 scaled rows as they are.
 
+Where these scales keep many columns small, a classifier may try scales by the spread alone
+(`by_spread`) and let folds decide.
+
 Sparse rows are scaled without centring: a pair sees the difference of its rows, which has no
 centre.
 """
@@ -43,6 +46,12 @@ _LARGEST = 1e140
 _NEGLIGIBLE = 1e-305
 #: The most dense numbers for which NumPy is faster than loading the compiled kernels.
 _SMALL = 200_000
+
+#: Scales by the spread alone are tried for rows of at least and at most so many columns, and of at
+#: most so many numbers.
+_FEWEST_TRIED, _MOST_TRIED, _MOST_NUMBERS = 20, 5_000, 20_000_000
+#: They are tried where at least this share of the columns is smaller than this share of the widest.
+_WORTH_A_TRIAL, _SMALL_SPREAD = 0.25, 0.5
 
 
 def is_scaled(scaling: str | None) -> bool:
@@ -224,6 +233,35 @@ def scaling_of(columns: Columns, inverse: Vector, *, dtype: Any, centred: bool) 
     scale = scale_of(spread, columns.low[varies], columns.high[varies])
     factor[varies] = 1.0 / (scale * np.sqrt(np.mean((deviation[varies] / scale) ** 2)))
     return Scaling(inverse, columns.mean if centred else np.zeros_like(inverse), factor)
+
+
+def by_spread(scaling: Scaling, rows: Rows, weight: Vector) -> tuple[Scaling, Rows] | None:
+    """Return scales that give each column of scaled `rows` the variance 1, and the rows by them.
+
+    A floor and the power of text keep rare indicators small, which is right where they matter as
+    much as others, and wrong where rare ones matter more. Folds can tell. Returns None where both
+    scales are much alike, or where rows are too many or too wide to be tried twice.
+    """
+    n, d = rows.shape
+    if d < _FEWEST_TRIED or d > _MOST_TRIED or n * d > _MOST_NUMBERS:
+        return None
+    share = _all(weight, rows) / _all(weight, rows).sum()
+    matrix = rows.matrix
+    mean = np.asarray(share @ matrix).ravel()
+    square = matrix.multiply(matrix) if isinstance(rows, CsrRows) else matrix**2
+    variance = np.maximum(np.asarray(share @ square).ravel() - mean**2, 0.0)
+    varies = scaling.factor > 0.0
+    deviation = np.sqrt(variance[varies])
+    if not len(deviation) or not deviation.min() > 0.0:
+        return None
+    if np.mean(deviation < _SMALL_SPREAD * deviation.max()) < _WORTH_A_TRIAL:
+        return None
+    change = np.ones(d)
+    change[varies] = 1.0 / deviation
+    found = Scaling(scaling.inverse, scaling.centre, scaling.factor * change)
+    if isinstance(rows, CsrRows):
+        return found, rows.with_values(rows.data * change[rows.indices], finite=True)
+    return found, DenseRows(matrix * change).known_finite()
 
 
 def warn_of_outliers(rows: DenseRows, scaling: Scaling) -> None:

@@ -108,7 +108,7 @@ class TreeScores:
     @property
     def is_forest(self) -> bool:
         """Whether the trees compare in single precision, as forests of scikit-learn do."""
-        return self.kind != HistGradientBoostingClassifier.__name__
+        return bool(self.kind != HistGradientBoostingClassifier.__name__)
 
     def unfitted(self) -> Any:
         """Return scikit-learn's estimator with the same parameters, not fitted."""
