@@ -10,7 +10,6 @@ import numpy as np
 from benchmarks.report import Effort, Row
 from benchmarks.timing import best_of
 from pairlearn.solvers import ClassMoments, Extents, Grid
-from pairlearn.solvers.rows import as_rows
 
 #: Numbers of the table.
 _NUMBERS = 2_000_000
@@ -47,7 +46,7 @@ def run(effort: Effort) -> list[Row]:
         X, y = rng.normal(size=(n, d)), np.where(rng.random(n) < 0.5, 1.0, -1.0)
 
         def exact(bits: int, X: Any = X, y: Any = y) -> Any:
-            grid = Grid.of(Extents.of(as_rows(X)), bits=bits)
+            grid = Grid.of(Extents.of(X), bits=bits)
             return ClassMoments(X.shape[1], grid).add(X, y).values
 
         best = best_of(

@@ -5,13 +5,12 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from pairlearn.solvers import ClassMoments, Extents, Grid
-from pairlearn.solvers.rows import as_rows
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(2000, 3))
 y = np.where(X[:, 0] + rng.normal(size=2000) > 0, 1.0, -1.0)
 positive = X[y > 0]
-grid = Grid.of(Extents.of(as_rows(X)))
+grid = Grid.of(Extents.of(X))
 never = ClassMoments(3, grid).add(X, y)
 sizes = 10.0 ** np.arange(0, 31, 2)
 floats, exact = [], []

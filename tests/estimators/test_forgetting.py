@@ -163,6 +163,8 @@ def test_models_that_cannot_forget_say_what_can(tmp_path):
     balanced = model_of(class_weight="balanced").fit(X, LABELS)
     with pytest.raises(ValueError, match="depends on all labels"):
         balanced.partial_unfit(X[:1], LABELS[:1])
+    with pytest.raises(ValueError, match="keep_state=True is for fit"):
+        model_of().partial_fit(X, LABELS, classes=["no", "yes"])
     with pytest.raises(ValueError, match="keep_state must be True or False, got 1"):
         Moments(keep_state=1)
 

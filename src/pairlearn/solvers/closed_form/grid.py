@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.restored import restored_array, restored_count
-from pairlearn.solvers.rows import CsrRows, Rows
+from pairlearn.solvers.rows import CsrRows, as_rows
 from pairlearn.typing import Vector
 
 #: Bits of a value: products of two of them, and the sum of 512 products, are exact in a float.
@@ -73,8 +73,7 @@ class Extents:
 
     Examples
     --------
-    >>> from pairlearn.solvers.rows import as_rows
-    >>> one, other = (Extents.of(as_rows([[value]])) for value in (3.0, -1.0))
+    >>> one, other = (Extents.of([[value]]) for value in (3.0, -1.0))
     >>> one.merge(other).low, one.merge(other).high
     (array([-1.]), array([3.]))
     """
@@ -95,8 +94,9 @@ class Extents:
         return cls(empty, -empty, whole, whole, 0.0)
 
     @classmethod
-    def of(cls, rows: Rows, weight: Vector | None = None) -> Extents:
-        """Return the extents of rows, of those whose weight is not 0."""
+    def of(cls, X: Any, weight: Vector | None = None) -> Extents:
+        """Return the extents of rows, dense or sparse, of those whose weight is not 0."""
+        rows = as_rows(X)
         if weight is not None and not weight.all():
             kept = np.flatnonzero(weight)
             rows, weight = rows.take(kept), weight[kept]
@@ -327,7 +327,7 @@ class Grid:
         raise ValueError(
             f"The grid has weights in units of 2^{self.weight_exponent}, got "
             f"{float(weight.min()):g}; make the grid from the extents of rows with their weights: "
-            "Grid.of(Extents.of(rows, weight))."
+            "Grid.of(Extents.of(X, weight))."
         )
 
     def state(self) -> dict[str, NDArray[Any]]:

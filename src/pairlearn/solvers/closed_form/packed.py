@@ -77,6 +77,9 @@ def digest_of(state: Mapping[str, NDArray[Any]]) -> str:
     taken = hashlib.sha256()
     for name in sorted(state):
         array = np.asarray(state[name])
+        if array.dtype == object:
+            # Labels of mixed types: an array of objects has no bytes of its own.
+            array = np.array([f"{type(label).__name__} {label!r}" for label in array.ravel()])
         taken.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
         taken.update(np.ascontiguousarray(array).tobytes())
     return taken.hexdigest()

@@ -73,6 +73,11 @@ class ByMoments:
 
     def stream(self, n_features: int, before: Before | None = None) -> MomentsStream:
         """Return what learns chunks by adding their moments."""
+        if self.solver.keep_state:
+            raise ValueError(
+                "keep_state=True is for fit: a stream forgets by its half-lives and takes no rows "
+                "back. Leave it out, or use fit."
+            )
         if before is not None:
             raise ValueError(
                 "a stream by moments cannot go on from fit, which does not keep them; teach a "
