@@ -65,7 +65,7 @@ def test_scatters_of_similar_and_dissimilar_pairs(rng):
     same = labels[:, None] == labels
     for chosen, scatter in ((same, found.similar), (~same, found.dissimilar)):
         share = products * chosen / (products * chosen).sum()
-        np.testing.assert_allclose(scatter, np.tensordot(share, outer, 2), atol=1e-12)
+        np.testing.assert_allclose(scatter, np.tensordot(share, outer, 2), rtol=1e-12, atol=1e-12)
 
 
 def test_too_many_classes_and_texts_among_numbers_are_refused():

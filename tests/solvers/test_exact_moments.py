@@ -82,7 +82,7 @@ def by_fractions(X, y, weight, grid):
 
 
 @given(table=tables(), bits=st.sampled_from([22, 44]))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=35, deadline=None)
 def test_means_and_covariances_are_those_of_fractions(table, bits):
     X, y, weight, _ = table
     grid = grid_of(X, weight, bits=bits)
@@ -108,7 +108,7 @@ def test_means_and_covariances_are_those_of_fractions(table, bits):
 
 
 @given(table=tables(), data=st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=35, deadline=None)
 def test_order_chunks_and_merges_do_not_matter(table, data):
     X, y, weight, rng = table
     n, d = X.shape
@@ -132,7 +132,7 @@ def test_order_chunks_and_merges_do_not_matter(table, data):
 
 
 @given(table=tables())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=35, deadline=None)
 def test_rows_that_are_taken_back_leave_no_trace(table):
     X, y, weight, rng = table
     n, d = X.shape
