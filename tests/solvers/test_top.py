@@ -204,3 +204,13 @@ def test_separable_data_cost_nothing():
 def test_bad_input_is_refused(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+@pytest.mark.parametrize("size", [1e20, 1e100, 1e300])
+def test_of_huge_costs_the_worst_counts(size):
+    """The softness is lost in rounding, and somebody must count all the same."""
+    costs = size * np.array([1.0, 3.0, 2.0, 3.0])
+    counted = worst_share(costs, np.full(4, 0.25), 0.3, 0.1)
+    assert counted.dtype == np.float64
+    assert (counted[[1, 3]] > 0.0).all()
+    assert counted[0] == 0.0

@@ -533,6 +533,22 @@ def test_a_sample_of_the_past_is_as_long_as_what_was_seen() -> None:
         AUCClassifier(**settings).restore_stream(changed)
 
 
+def test_numbers_of_other_streams_whose_products_are_none() -> None:
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    push = {"objective": "push", "solver": "sgd", "random_state": 0}
+    state = AUCClassifier(**push).partial_fit(X, np.arange(60) % 2, classes=[0, 1]).stream_state()
+    for path, array in _arrays_in(state):
+        if path[-1] in ("average", "v", "units", "X") and array.size:  # type: ignore[attr-defined]
+            changed = copy.deepcopy(state)
+            _found(changed, path).reshape(-1)[0] = 1e200
+            with pytest.raises(ValueError, match=r"is beyond 1e\+150"):
+                AUCClassifier(**push).restore_stream(changed)
+    waiting = EntropyRegressor(random_state=0).partial_fit(X, X[:, 0]).stream_state()
+    waiting["targets"][0][0] = 1e200
+    with pytest.raises(ValueError, match=r"the saved target is beyond 1e\+150"):
+        EntropyRegressor(random_state=0).restore_stream(waiting)
+
+
 def _arrays_in(state: object, path: tuple[str, ...] = ()) -> list[tuple[tuple[str, ...], object]]:
     if isinstance(state, np.ndarray):
         return [(path, state)]

@@ -253,7 +253,7 @@ def _check_collected(
         good = len(rows) == len(targets) == len(weights)
     for k, (part, y, weight) in enumerate(zip(rows, targets, weights, strict=False)):
         n = part.shape[0]
-        restored_array({f"target {k}": y}, f"target {k}", (n,))
+        check_sane("target", restored_array({f"target {k}": y}, f"target {k}", (n,)))
         given = restored_weights({f"weight {k}": weight}, f"weight {k}", n, optional=True)
         good = good and bool(len(given)) == bool(len(weights[0]))
     if not good or sum(part.shape[0] for part in rows) >= _WARM_UP:

@@ -464,7 +464,9 @@ def worst_share(costs: Vector, weights: Vector, share: float, softness: float) -
     high, low = float(counted[k - 1]), float(counted[k])
     part = 0.0 if high <= low else (high - share * float(mass[0])) / (high - low)
     c = knots[k - 1] + min(max(part, 0.0), 1.0) * (knots[k] - knots[k - 1])
-    return np.asarray(np.clip((costs - c) / softness, 0.0, 1.0))
+    found = np.clip((costs - c) / softness, 0.0, 1.0)
+    # Beside huge costs the softness is lost in rounding, and c may be the largest of them.
+    return np.asarray(found if (weights * found).any() else costs == x[-1], dtype=np.float64)
 
 
 class _Sums:

@@ -32,7 +32,13 @@ from typing import Any
 import numpy as np
 
 from pairlearn.losses import PairLoss
-from pairlearn.restored import restored_array, restored_count, restored_number, restored_weights
+from pairlearn.restored import (
+    check_sane,
+    restored_array,
+    restored_count,
+    restored_number,
+    restored_weights,
+)
 from pairlearn.solvers.rows import CsrRows, Rows
 from pairlearn.solvers.solution import Solution, Trace
 from pairlearn.solvers.top.objectives import SHARPNESS, Objective, Push
@@ -251,6 +257,8 @@ class TopStream:
         self.average = restored_array(state, "average", (d,))
         self._v = restored_array(state, "v", (d,))
         units = restored_array(state, "units", (4, d))
+        for name, values in (("average", self.average), ("iterate", self._v), ("units", units)):
+            check_sane(name, values)
         self._mean, self._spread, self._low, self._high = units
         self._seen = restored_array(state, "seen", (2,), ("int64",))
         self._waiting = _Kept.from_state(state["waiting"], d, self.batch_size - 1)
@@ -320,6 +328,7 @@ class _Kept:
         kept.weight = restored_weights(state, "weight", n)
         if "X" in state:
             kept.X = restored_array(state, "X", (n, d))
+            check_sane("example", kept.X)
         elif "data" in state:
             import scipy.sparse
 
