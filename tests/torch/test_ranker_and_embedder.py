@@ -55,11 +55,11 @@ def test_ranker(queries, tmp_path):
 def test_ranker_on_a_stream_and_without_queries(queries):
     X, y, qid = queries
     stream = NeuralRanker(**SMALL).set_params(solver__batch_size=20)
-    for _ in range(4):
+    for _ in range(8):
         for begin in range(0, 600, 100):
             part = slice(begin, begin + 100)
             stream.partial_fit(X[part], y[part], qid[part])
-    assert stream.n_examples_ == 2400
+    assert stream.n_examples_ == 4800
     assert stream.score(X, y, qid) > PairwiseRanker(random_state=0).fit(X, y, qid).score(X, y, qid)
     whole = NeuralRanker(**SMALL).set_params(solver__max_epochs=15).fit(X, y)
     assert whole.score(X, y) > 0.7
