@@ -46,7 +46,7 @@ def test_ranker(queries, tmp_path):
         load_model(tmp_path / "m.safetensors"),
     ):
         assert np.array_equal(back.predict(X), ranker.predict(X))
-        assert (back.network, back.solver) == (MLP((32, 32)), SMALL["solver"])
+        assert (back.network, back.solver) == (ranker.network, SMALL["solver"])
         assert back.history_ == ranker.history_
     # Queries have no order of their own, and neither have their names.
     order = np.random.default_rng(1).permutation(len(y))
