@@ -78,7 +78,7 @@ class NeuralEstimator(Storable):
 
     network: Any
     solver: str | Solver
-    validation_fraction: float
+    validation_fraction: float | str
     device: Any
     random_state: Any
     verbose: int
@@ -135,6 +135,11 @@ class NeuralEstimator(Storable):
 
     def _held_share(self, n: int) -> float:
         """Return the share of n examples that is held out."""
+        if isinstance(self.validation_fraction, str):
+            raise ValueError(
+                "validation_fraction must be a number between 0 and 1, got "
+                f"{self.validation_fraction!r}."
+            )
         return check_fraction("validation_fraction", self.validation_fraction)
 
     def _remembered(self, usual: int) -> int | None:

@@ -383,11 +383,6 @@ class NeuralAUCClassifier(NeuralEstimator, ScoreDecisions, ClassifierMixin, Base
     def _held_share(self, n: int) -> float:
         if self.validation_fraction == "auto":
             return _HELD if n < _MANY else _HELD_OF_MANY
-        if isinstance(self.validation_fraction, str):
-            raise ValueError(
-                'validation_fraction must be "auto" or a number between 0 and 1, got '
-                f"{self.validation_fraction!r}."
-            )
         return super()._held_share(n)
 
     def _loss(self, *, stream: bool) -> AUCLoss:

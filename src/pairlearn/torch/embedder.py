@@ -153,7 +153,7 @@ class EmbeddingLearner(
             )
         rng = check_generator(self.random_state)
         table = self._table(X, (code.astype(np.int64),), weight)
-        n_folds = n_folds_of(self.validation_fraction, len(code))
+        n_folds = n_folds_of(self._held_share(len(code)), len(code))
         fold = deal(members_of(code), len(code), rng, n_folds=n_folds, onward=True)
         seen, held = np.flatnonzero(fold), np.flatnonzero(fold == 0)
         held = rng.permutation(held)[:_JUDGED]

@@ -171,7 +171,7 @@ class NeuralRanker(QueryScores, NeuralEstimator, BaseEstimator):  # type: ignore
         """Return the rows to learn from and those to judge by; whole queries, if there are some."""
         place = query if query.max() > 0 else np.arange(len(query))
         n = int(place.max()) + 1
-        n_folds = n_folds_of(self.validation_fraction, n)
+        n_folds = n_folds_of(self._held_share(n), n)
         fold = deal([np.arange(n)], n, rng, n_folds=n_folds)[place]
         seen, held = np.flatnonzero(fold), np.flatnonzero(fold == 0)
         if all(has_pairs(query[part], grades[part]) for part in (seen, held)):
