@@ -21,6 +21,7 @@ from pairlearn.estimators.stack.classifier import AUCStack
 from pairlearn.estimators.stack.held_out import HeldOutScores
 from pairlearn.estimators.stack.members import STACK, Filling, Rows, held_out_scores, nobody
 from pairlearn.typing import Places
+from pairlearn.validation import warn_caller
 
 #: The kinds, from the simplest on.
 KINDS = ("linear", "curves", "trees", "stack")
@@ -183,7 +184,7 @@ def choose_model(
     if choice.kind == "stack" and len(index) == len(y):
         # Any other model gives its own warnings.
         for one in caught:
-            warnings.warn(one.message, stacklevel=2)
+            warn_caller(str(one.message), one.category)
         return choice, stack
     return choice, make_model(choice.kind, seed, **given).fit(X, y)
 

@@ -196,8 +196,21 @@ class AUCStack(StackStorage, ClassifierMixin, BaseEstimator):  # type: ignore[mi
     ) -> HeldOutScores:
         """Train as `fit` does; return the held-out scores of the members and of the stack.
 
-        `told` is called with the name of a member each time that one has been trained. Examples of
-        weight zero have no scores.
+        Parameters
+        ----------
+        X : {array-like, data frame} of shape (n_samples, n_features)
+            Examples, as of `fit`.
+        y : array-like of shape (n_samples,)
+            Two kinds of labels.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights of the examples.
+        told : callable, optional
+            Called with the name of a member each time that one has been trained.
+
+        Returns
+        -------
+        HeldOutScores
+            The scores of the examples that weigh anything.
         """
         as_rule(self.decision)
         check_count("n_folds", self.n_folds, minimum=2)
