@@ -105,8 +105,9 @@ def collect(
     root: Path, tests: Sequence[str], marks: str, work: Callable[[list[Any]], None]
 ) -> None:
     """Collect the tests with these marks, by default the usual ones, and give them to `work`."""
+    # With its own loader for asserts, pytest would load a changed module from its file again.
     options = ["-q", "-q", "-s", "-p", "no:cacheprovider", "-p", "no:xdist", f"--rootdir={root}",
-               "-W", "ignore::pytest.PytestAssertRewriteWarning"]  # fmt: skip
+               "--assert=plain", "-W", "ignore::pytest.PytestAssertRewriteWarning"]  # fmt: skip
     given = [*(["-m", marks] if marks else []), *(str(root / test) for test in tests)]
     status = pytest.main([*options, *given], plugins=[_Session(work)])
     if status not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):

@@ -99,7 +99,9 @@ def test_intervals(metric, fine, prevalence, n):
         y = (rng.random(n) < prevalence).astype(int)
         found = metric.interval(y, rng.normal(size=n) + SHIFT * y)
         covered += found.low <= truth <= found.high
-    assert 0.93 <= covered / 4000 <= 0.97
+    # the lower limit of a part is also that of a count, which is a little wide
+    most = 0.98 if isinstance(metric, PartialAUC) else 0.97
+    assert 0.93 <= covered / 4000 <= most
 
 
 @pytest.mark.slow

@@ -123,6 +123,11 @@ def share(wins, total):
 
 
 def capped(x):
+    '''Return a number that is not too large; pytest loads this file for the example.
+
+    >>> capped(2)
+    2
+    '''
     return min(x, LIMIT)
 """
 GOOD = """
@@ -148,7 +153,8 @@ def test_a_weak_test_lets_a_mutant_live_and_a_good_one_kills_it(tmp_path):
         PATH: PLANTED,
         "tests/metrics/test_part.py": GOOD,
         "explained.toml": "",
-        "pyproject.toml": '[tool.pytest.ini_options]\naddopts = "--import-mode=importlib"\n',
+        "pyproject.toml": '[tool.pytest.ini_options]\naddopts = "--import-mode=importlib '
+        '--doctest-modules"\n',
     }.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text, encoding="utf-8")

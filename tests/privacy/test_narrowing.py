@@ -12,13 +12,14 @@ from pairlearn.estimators.private.audit import audit_estimator
 from pairlearn.estimators.private.entries import FitEntry
 from pairlearn.features import Hats
 from pairlearn.models import load_model
+from pairlearn.privacy.accounting.certificate import Release
 from pairlearn.privacy.accounting.gaussian import mu_of
 from pairlearn.privacy.accounting.verify import accounting_problems
 from pairlearn.privacy.audit.exact import check_entry
 from pairlearn.privacy.audit.tape import recorded, replayed
 from pairlearn.privacy.mechanisms.base import PublicSetting
 from pairlearn.privacy.mechanisms.centred import CentredStatistics
-from pairlearn.privacy.narrowing import Bins, ask_table, enough_in_a_bin, narrowed
+from pairlearn.privacy.narrowing import Bins, NoisyCounts, ask_table, enough_in_a_bin, narrowed
 from pairlearn.privacy.noise import NoiseSource
 
 pytestmark = pytest.mark.filterwarnings("ignore::pairlearn.PrivacyWarning")
@@ -38,6 +39,16 @@ def test_how_many_a_bin_must_hold():
     # .145 times the fewest examples, or a twentieth of the examples if it is more
     assert enough_in_a_bin(1000, 100.0) == pytest.approx(700.0 + 0.5 * 50.0)
     assert enough_in_a_bin(1000, 500.0) == pytest.approx(700.0 + 0.5 * 72.5)
+
+
+def test_bounds_stay_where_an_end_holds_examples():
+    setting = PublicSetting.make(1000, lower=[0.0], upper=[16.0], epsilon=8.0, delta=1e-3)
+    release = Release("counts", 16, 1.0, 10.0)
+    for at_the_end, stay in ((150.0, True), (0.0, False)):
+        counts = np.zeros(16)
+        counts[5], counts[15] = 1000.0 - at_the_end, at_the_end
+        found, _ = narrowed(setting, lambda *_, c=counts, **__: NoisyCounts(c, 1.0, release))
+        assert ((found.lower[0], found.upper[0]) == (0.0, 16.0)) == stay
 
 
 def some_rows(rng, n, d):
