@@ -84,9 +84,9 @@ class OneRowEach:
     ([1, 3], True)
     """
 
-    def __init__(self, users: NDArray[np.int64]) -> None:
-        self._rows = np.argsort(users, kind="stable")
-        self._counts = np.bincount(users)
+    def __init__(self, persons: NDArray[np.int64]) -> None:
+        self._rows = np.argsort(persons, kind="stable")
+        self._counts = np.bincount(persons)
         self._first = np.cumsum(self._counts) - self._counts
 
     def drawn(self, order: NDArray[np.int64], noise: NoiseSource) -> NDArray[np.int64]:

@@ -54,7 +54,7 @@ def kept_by_clipping(moments: list[Moments], centre: Vector, spread: Vector) -> 
         first, second, _ = clipped_lengths((squares + moved) / m.radius**2, k)
         error = math.hypot(m.deviation / m.weights.length, _MODEL_ERROR)
         misfit += ((m.length - first) / error) ** 2
-        if m.second is not None:
+        if m.second is not None and m.weights.second:
             error = math.hypot(m.deviation * math.sqrt(d / m.weights.second), _MODEL_ERROR)
             misfit += ((float(np.trace(m.second)) - second) / error) ** 2
     likely = squares[int(np.argmin(misfit))] / moments[-1].radius ** 2

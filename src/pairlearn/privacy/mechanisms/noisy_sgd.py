@@ -271,7 +271,7 @@ class NoisySGD(ByMeetings):
     radius: float = math.inf
 
     name = "noisy_sgd"
-    offers_users = True
+    offers_persons = True
 
     def __post_init__(self) -> None:
         self._meetings()
@@ -288,9 +288,9 @@ class NoisySGD(ByMeetings):
         *,
         setting: PublicSetting,
         noise: NoiseSource,
-        users: NDArray[np.int64] | None = None,
+        persons: NDArray[np.int64] | None = None,
     ) -> PrivateFit:
-        """Learn privately; see `Mechanism.fit`, and `CentredStatistics.fit` for `users`."""
+        """Learn privately; see `Mechanism.fit`, and `CentredStatistics.fit` for `persons`."""
         self.check(setting, noise)
         clip = self.clip * math.sqrt(setting.n_features)
         plan, domain = self._meetings(), ball_or_whole(self.radius / clip)
@@ -298,7 +298,7 @@ class NoisySGD(ByMeetings):
         step_size = min(self.step / clip**2, self.noise_limit / (clip * loud))
         loss = LOSSES.make(self.loss)
         # Persons who are not there have one common row, that of none.
-        rows, labels = padded(Z, signs, setting.n_examples if users is None else len(Z) + 1)
+        rows, labels = padded(Z, signs, setting.n_examples if persons is None else len(Z) + 1)
         iterates, releases = plan.descend(
             linear_pair_sum(rows, labels, loss=loss, clip=clip),
             lambda w, mean: domain.project(w - step_size * mean),
@@ -306,7 +306,7 @@ class NoisySGD(ByMeetings):
             clip=clip,
             setting=setting,
             noise=noise,
-            persons=None if users is None else OneRowEach(users),
+            persons=None if persons is None else OneRowEach(persons),
         )
         w = iterates[-1] if loss.never_increases else np.mean(iterates, axis=0)
         return PrivateFit.of_several(w, releases, noise)
