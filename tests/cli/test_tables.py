@@ -38,15 +38,17 @@ def own_folder(tmp_path, monkeypatch):
     monkeypatch.setattr("sys.argv", ["pairlearn"])
 
 
-def test_a_share_of_another_model_is_said(tmp_path, capsys, rng):
-    n, d = 1200, 8
+def test_a_share_of_another_model_is_said(tmp_path, capsys):
+    n, d, rng = 1200, 8, np.random.default_rng(0)
     y = (np.arange(n) < 10).astype(int)
     X = rng.normal(size=(n, d))
     X[y == 1] += 1.0 / np.sqrt(d)
     X = X @ (0.6 ** np.arange(d)[:, None] * np.linalg.qr(rng.normal(size=(d, d)))[0])
     header = ",".join([*(f"c{k}" for k in range(d)), "y"])
     np.savetxt("t.csv", np.c_[X, y], delimiter=",", header=header, comments="", fmt="%.6g")
-    out, _ = call(capsys, "train", "t.csv", "--label", "y", "-o", "m", "--json")
+    out, _ = call(
+        capsys, "train", "t.csv", "--label", "y", "--model", "linear", "-o", "m", "--json"
+    )
     settings = json.loads(out)["settings"]
     assert 0.0 < float(settings["share of Fisher's discriminant"]) <= 1.0
 

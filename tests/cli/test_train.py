@@ -316,7 +316,18 @@ def test_going_on_gives_the_same_model(files, capsys):
 
 def test_export_json(files, data, capsys):
     X, _ = data
-    call(capsys, "train", files / "train.csv", "--label", "y", *COLUMNS, "-o", files / "m")
+    call(
+        capsys,
+        "train",
+        files / "train.csv",
+        "--label",
+        "y",
+        *COLUMNS,
+        "--model",
+        "linear",
+        "-o",
+        files / "m",
+    )
     out, _ = call(capsys, "export", files / "m", "--to", "json")
     plain = json.loads(out)
     model = load_model(files / "m")

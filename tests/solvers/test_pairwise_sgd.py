@@ -112,7 +112,7 @@ def test_numbers_that_are_none(bad, sparse, dtype):
     X = X.astype(dtype)
     X[3, 1] = bad
     given = scipy.sparse.csr_array(X) if sparse else X
-    with pytest.raises(ValueError, match="X contains NaN or infinity; remove these rows or impute"):
+    with pytest.raises(ValueError, match="X contains NaN or infinity; remove these rows, or fill"):
         PairwiseSGD().solve(PROBLEM, given, y, n_steps=5)
     X[3, 1] = 0.0
     y[2] = bad
