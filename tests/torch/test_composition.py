@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Neural estimators are composed of objects: parameters, copies, names and files."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -11,6 +13,7 @@ from sklearn.datasets import make_moons
 from sklearn.model_selection import GridSearchCV
 
 from pairlearn import ModelFileError, Threshold, load_model
+from pairlearn.models import write_model
 from pairlearn.torch import MLP, Adam, EmbeddingLearner, NeuralAUCClassifier, NeuralRanker
 
 MAKERS = (NeuralAUCClassifier, NeuralRanker, EmbeddingLearner)
@@ -69,3 +72,16 @@ def test_what_is_no_network():
         MLP(hidden=3)
     with pytest.raises(ValueError, match="has no field 'depth'"):
         NeuralRanker().set_params(network__depth=3)
+
+
+def test_a_file_from_before_layers_had_a_choice_is_read_as_it_was_written(tmp_path):
+    X, y = make_moons(60, noise=0.2, random_state=0)
+    model = NeuralAUCClassifier(network=MLP((8,), activation="relu"), random_state=0).fit(X, y)
+    record = model.to_record()
+    old = {k: v for k, v in record.parameters["network"].items() if k != "activation"}
+    write_model(
+        tmp_path / "m.safetensors",
+        replace(record, parameters={**record.parameters, "network": old}),
+    )
+    back = load_model(tmp_path / "m.safetensors")
+    np.testing.assert_array_equal(back.decision_function(X), model.decision_function(X))

@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
+from dataclasses import replace
 from typing import Any, ClassVar, Concatenate, ParamSpec, Self, TypeVar
 
 import numpy as np
@@ -343,6 +344,10 @@ class NeuralEstimator(Storable):
                 else "it was trained without a network of its own; leave out network=."
             )
         self.network = self.network if given is None else given
+        stored = record.parameters.get("network")
+        if isinstance(self.network, MLP) and "activation" not in (stored or {}):
+            # A file from before layers had a choice: they were rectified.
+            self.network = replace(self.network, activation="relu")
         self._check_training()
         network, weights = as_network(self.network), arrays["weights"]
         # Before anything is allocated: a file may name layers of any width.
