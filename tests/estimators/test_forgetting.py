@@ -10,7 +10,7 @@ import scipy.sparse
 
 from pairlearn import AUCClassifier, Hats, Moments
 from pairlearn.features import Identity, RandomFourier
-from pairlearn.solvers import Certificate, Extents
+from pairlearn.solvers import Extents, ForgettingCertificate
 from pairlearn.solvers.closed_form.mapped_moments import MappedMoments, extents_of
 from pairlearn.solvers.rows import as_rows
 
@@ -100,7 +100,7 @@ def test_the_certificate_is_json_and_is_verified():
     model.partial_unfit(X[:10], LABELS[:10])
     found = model.certificate_
     assert json.loads(found.to_json())["n_rows"] == 10
-    assert Certificate.from_json(found.to_json()) == found
+    assert ForgettingCertificate.from_json(found.to_json()) == found
     assert "ridge" in found.kept
     rows = model._kept.moments.alike().add(X[:10][::-1], SIGNS[:10][::-1])
     found.verify(before=before, rows=rows.moments.state())
@@ -115,7 +115,7 @@ def test_the_certificate_is_json_and_is_verified():
         (found.to_json().replace(found.after, "ff"), "after must be a SHA-256 digest"),
     ):
         with pytest.raises(ValueError, match=why):
-            Certificate.from_json(text)
+            ForgettingCertificate.from_json(text)
 
 
 def test_a_pickled_model_can_forget_and_a_new_fit_starts_anew():

@@ -24,7 +24,7 @@ from pairlearn.distributed import (
 )
 from pairlearn.estimators.shared.scaling import Scaling, fit_scaling
 from pairlearn.features import Hats
-from pairlearn.solvers import Certificate, Extents, Grid
+from pairlearn.solvers import Extents, ForgettingCertificate, Grid
 from pairlearn.solvers.rows import as_rows
 
 D = 3
@@ -120,7 +120,7 @@ def test_a_state_without_some_rows_never_saw_them(table):
     never = statistic.partial_state(X[~gone], labels[~gone], weight[~gone])
     assert_same_bytes(statistic.without(whole, some), never)
     if some and never:
-        certificate = Certificate.of(whole, some, never, n_rows=int(gone.sum()))
+        certificate = ForgettingCertificate.of(whole, some, never, n_rows=int(gone.sum()))
         certificate.verify(after=statistic.without(whole, some))
     if some:
         with pytest.raises(ValueError, match="not all among"):

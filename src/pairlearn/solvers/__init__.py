@@ -8,7 +8,7 @@ from pairlearn.lazy import door
 __getattr__, __dir__, __all__ = door(
     __name__,
     {
-        "closed_form.forgetting": "Certificate",
+        "closed_form.forgetting": "ForgettingCertificate",
         "closed_form.grid": "Extents Grid",
         "closed_form.moment_values": "MomentValues",
         "closed_form.moments": "ClassMoments solve_square_auc",

@@ -22,7 +22,7 @@ from pairlearn.estimators.shared.features_seen import rows_and_labels
 from pairlearn.estimators.shared.published import DEFERRED, publish
 from pairlearn.estimators.shared.rules import Decision
 from pairlearn.estimators.shared.weights import example_weights
-from pairlearn.solvers.closed_form.forgetting import Certificate
+from pairlearn.solvers.closed_form.forgetting import ForgettingCertificate
 from pairlearn.solvers.closed_form.mapped_moments import MappedMoments
 from pairlearn.solvers.turns import one_at_a_time
 from pairlearn.typing import Vector
@@ -117,7 +117,7 @@ class AUCForgetting(AUCStreams):
         if isinstance(self.decision, (int, float)):
             decision = float(self.decision), decision[1]
         self._kept = Kept(rest, kept.ridge, kept.margin, kept.is_scaled, kept.signs, kept.unit)
-        self.certificate_ = Certificate.of(*states, n_rows=len(labels), kept=KEPT)
+        self.certificate_ = ForgettingCertificate.of(*states, n_rows=len(labels), kept=KEPT)
         self.n_examples_ -= len(labels)
         self.data_fingerprint_ = None
         publish(self, coef_=w[np.newaxis], _decision=decision, **{DEFERRED: ()})

@@ -20,7 +20,7 @@ _DIGITS = 64
 
 
 @dataclass(frozen=True)
-class Certificate:
+class ForgettingCertificate:
     """Digests of a state before rows were taken back, of the rows, and of the state after.
 
     Parameters
@@ -41,9 +41,9 @@ class Certificate:
     >>> grid = Grid.between([0.0], [5.0])
     >>> whole, gone = (ClassMoments(1, grid).add(X[k:], y[k:]) for k in (0, 4))
     >>> rest = whole.without(gone)
-    >>> certificate = Certificate.of(whole.state(), gone.state(), rest.state(), n_rows=2)
+    >>> certificate = ForgettingCertificate.of(whole.state(), gone.state(), rest.state(), n_rows=2)
     >>> certificate.verify(rows=gone.state(), after=ClassMoments(1, grid).add(X[:4], y[:4]).state())
-    >>> Certificate.from_json(certificate.to_json()) == certificate
+    >>> ForgettingCertificate.from_json(certificate.to_json()) == certificate
     True
     """
 
