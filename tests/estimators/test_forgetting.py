@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from pairlearn import AUCClassifier, Hats, Moments
+from pairlearn import AUCClassifier, Hats, Moments, load_model
 from pairlearn.features import Identity, RandomFourier
+from pairlearn.models import read_model
 from pairlearn.solvers import Extents, ForgettingCertificate
 from pairlearn.solvers.closed_form.mapped_moments import MappedMoments, extents_of
 from pairlearn.solvers.rows import as_rows
@@ -41,7 +42,7 @@ def test_the_coefficients_are_those_of_the_other_rows(features, make):
     assert model.coef_[0].tobytes() == never.problem().solve(0.01).tobytes()
     assert model.n_examples_ == 600
     assert model.data_fingerprint_ is None
-    model.certificate_.verify(after=never.moments.state())
+    model.forgetting_certificate_.verify(after=never.moments.state())
 
 
 def test_a_model_without_the_rows_is_the_same_where_its_grid_is():
@@ -76,7 +77,7 @@ def test_an_outlier_leaves_no_trace():
     never = MappedMoments(known, extents_of(known, as_rows(rows))).add(X, SIGNS)
     assert model.coef_[0].tobytes() == never.problem().solve(0.01).tobytes()
     np.testing.assert_array_equal(
-        model.certificate_.after, never.moments.digest(), err_msg="another state"
+        model.forgetting_certificate_.after, never.moments.digest(), err_msg="another state"
     )
 
 
@@ -98,7 +99,7 @@ def test_the_certificate_is_json_and_is_verified():
     model = model_of().fit(X, LABELS)
     before = model._kept.moments.moments.state()
     model.partial_unfit(X[:10], LABELS[:10])
-    found = model.certificate_
+    found = model.forgetting_certificate_
     assert json.loads(found.to_json())["n_rows"] == 10
     assert ForgettingCertificate.from_json(found.to_json()) == found
     assert "ridge" in found.kept
@@ -122,7 +123,7 @@ def test_a_pickled_model_can_forget_and_a_new_fit_starts_anew():
     model = pickle.loads(pickle.dumps(model_of().fit(X, LABELS)))
     model.partial_unfit(X[:5], LABELS[:5])
     model.fit(X, LABELS)
-    assert not hasattr(model, "certificate_")
+    assert not hasattr(model, "forgetting_certificate_")
     assert model.n_examples_ == 900
 
 
@@ -177,3 +178,15 @@ def test_a_grid_that_became_too_coarse_is_told(offset):
     model = model_of().fit(rows, labels)
     with pytest.warns(UserWarning, match="Feature 0 varies by fewer than 256 steps"):
         model.partial_unfit(rows[-1:], labels[-1:])
+
+
+def test_a_model_that_forgot_is_not_taken_for_a_private_one(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 3))
+    y = (X[:, 0] + rng.normal(size=200) > 0).astype(int)
+    model = AUCClassifier(solver=Moments(ridge=0.01, keep_state=True)).fit(X, y)
+    model.partial_unfit(X[:20], y[:20])
+    assert not hasattr(model, "certificate_")
+    model.save(tmp_path / "m")
+    assert read_model(tmp_path / "m").certificate is None
+    assert np.array_equal(load_model(tmp_path / "m").coef_, model.coef_)

@@ -146,7 +146,7 @@ class AUCClassifier(AUCForgetting, ClassifierMixin, BaseEstimator):  # type: ign
         Examples seen.
     data_fingerprint_ : str or None
         Digest of the data of `fit`, see `pairlearn.models.data_fingerprint`; None for a stream.
-    certificate_ : Certificate
+    forgetting_certificate_ : ForgettingCertificate
         After `partial_unfit`: the states before and after, and what was not forgotten.
     trace_ : Trace
         Counts, times and history of the fit.

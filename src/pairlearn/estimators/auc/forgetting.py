@@ -64,7 +64,7 @@ class AUCForgetting(AUCStreams):
         The coefficients become those of the other rows, with the grid of `fit`, its ranges and map
         of features, and its ridge. Threshold and calibration are carried over to the new
         scores. None of these is found anew: where the rows had a part in them, fit again.
-        `certificate_` says so, and names the states before and after.
+        `forgetting_certificate_` says so, and names the states before and after.
 
         Parameters
         ----------
@@ -87,7 +87,7 @@ class AUCForgetting(AUCStreams):
         >>> X = rng.normal(size=(200, 2))
         >>> y = (X[:, 0] + rng.normal(size=200) > 0).astype(int)
         >>> model = AUCClassifier(solver=Moments(0.1, keep_state=True)).fit(X, y)
-        >>> model.partial_unfit(X[:20], y[:20]).n_examples_, model.certificate_.n_rows
+        >>> model.partial_unfit(X[:20], y[:20]).n_examples_, model.forgetting_certificate_.n_rows
         (180, 20)
         """
         check_is_fitted(self, "classes_")
@@ -117,7 +117,9 @@ class AUCForgetting(AUCStreams):
         if isinstance(self.decision, (int, float)):
             decision = float(self.decision), decision[1]
         self._kept = Kept(rest, kept.ridge, kept.margin, kept.is_scaled, kept.signs, kept.unit)
-        self.certificate_ = ForgettingCertificate.of(*states, n_rows=len(labels), kept=KEPT)
+        self.forgetting_certificate_ = ForgettingCertificate.of(
+            *states, n_rows=len(labels), kept=KEPT
+        )
         self.n_examples_ -= len(labels)
         self.data_fingerprint_ = None
         publish(self, coef_=w[np.newaxis], _decision=decision, **{DEFERRED: ()})

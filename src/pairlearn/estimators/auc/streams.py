@@ -87,7 +87,7 @@ class AUCStreams(AUCPredictions):
     def _forget_nothing(self) -> None:
         """Drop what rows could be taken back from, and the certificate of the last time."""
         self._kept = None
-        self.__dict__.pop("certificate_", None)
+        self.__dict__.pop("forgetting_certificate_", None)
 
     def partial_fit(
         self,
