@@ -49,8 +49,10 @@ def test_few_examples_do_not_undo_a_fit(options):
     model.partial_fit(many, 1 - theirs)
     assert model.threshold_ != cut
     if "scaling" not in options and options.get("solver") != SGD(step_size=0.3):
-        # With more examples than the fit had, what is new counts more; short steps take longer.
-        assert model.score(test, truth) < 0.6
+        # With more examples than the fit had, what is new counts more; short steps take longer, and
+        # a step size that folds chose may be short.
+        most = before - 0.05 if options.get("solver") == "sgd" else 0.6
+        assert model.score(test, truth) < most
 
 
 def test_few_examples_do_not_undo_many_classes():
@@ -221,7 +223,7 @@ def test_tables_with_text_are_named():
     model = AUCClassifier(random_state=0).fit(table, y)
     days = pandas.date_range("2020-01-01", periods=80)
     for column in (["x"] * 80, pandas.Categorical(["x", "y"] * 40), days):
-        with pytest.raises(ValueError, match=r"column 'c' is of the type.*as in.*OneHotEncoder"):
+        with pytest.raises(ValueError, match=r"column 'c' is of the type.*as in.*TableEncoder"):
             AUCClassifier().fit(table.assign(c=column), y)
         with pytest.raises(ValueError, match="column 'c' is of the type"):
             model.predict(table.assign(c=column))

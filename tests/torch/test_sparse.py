@@ -56,7 +56,7 @@ def test_dense_and_sparse_rows_make_one_model(kind, rng):
 
 @pytest.mark.parametrize("kind", MAKERS)
 def test_a_wide_table_is_never_dense(kind, rng):
-    n, d = 600, 50_000
+    n, d = 2000, 50_000
     X = random_array((n, d), density=2e-4, rng=rng, format="csr")
     y = np.arange(n) % 2
     tracemalloc.start()
@@ -67,8 +67,8 @@ def test_a_wide_table_is_never_dense(kind, rng):
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    # In single precision all rows are 120 MB; a batch of the stream has 26, a block of rows 17.
-    assert peak < 0.75 * 4 * n * d
+    # In single precision all rows are 400 MB; a batch of 512 has 102, a block of rows 17.
+    assert peak < 0.4 * 4 * n * d
 
 
 def test_damaged_sparse_rows_are_refused(rng):
