@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One pass, one example of memory: the AUC on the way, and the scores at the end."""
+"""One pass, class moments kept: the AUC on the way, and the scores at the end."""
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -18,7 +18,7 @@ whole = AUCClassifier(random_state=0).fit(X, y).score(X_test, y_test)
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(8.4, 3.1))
 left.axhline(whole, color="0.5", linestyle="--", label="fit on all 16,000 at once")
-left.plot(ends, auc, color="C0", label="stream, one example of memory")
+left.plot(ends, auc, color="C0", label="stream, in one pass")
 left.set(xscale="log", xlabel="examples seen, once", ylabel="AUC on other examples")
 left.legend(loc="lower right")
 scores = model.decision_function(X_test)

@@ -123,6 +123,44 @@ def test_figures_of_the_guide_are_drawn(root):
         plt.close("all")
 
 
+def test_paragraphs_and_cells_are_short(root):
+    """What users read has paragraphs below 200 words, and cells of tables below 100."""
+    for page in [*(root / "docs").glob("*.md"), *(root / "docs" / "guide").glob("*.md")]:
+        text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.S | re.M)
+        for part in re.split(r"\n\s*\n", text):
+            rows = part.strip().splitlines() if part.lstrip().startswith("|") else []
+            longest = max((len(cell.split()) for row in rows for cell in row.split("|")), default=0)
+            assert longest < 100, f"{page.name}: a cell of {longest} words in {part[:80]!r}"
+            for item in [] if rows else re.split(r"\n(?=[-*] )", part):
+                n_words = len(item.split())
+                assert n_words < 200, f"{page.name}: {n_words} words in {item[:80]!r}"
+
+
+def _slug(heading):
+    """Return the anchor of a heading: lower case, no punctuation, hyphens for spaces."""
+    return re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-")
+
+
+def test_links_lead_to_pages_and_headings(root):
+    """A link names a page that there is, and after # a heading of the three upper levels."""
+    n_anchors = 0
+    for page in sorted((root / "docs").rglob("*.md")):
+        if {"_build", "auto_examples"} & set(page.parts):
+            continue
+        text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.S | re.M)
+        for target in re.findall(r"\]\(([^)\s]*?)\)", text):
+            path, _, anchor = target.partition("#")
+            if ":" in target or (path and not path.endswith(".md")):
+                continue  # another site, or a page that the build writes
+            other = (page.parent / path).resolve() if path else page
+            assert other.exists(), f"{page.name}: {target}"
+            if anchor:
+                n_anchors += 1
+                found = re.findall(r"^#{1,3} (.+)$", other.read_text(encoding="utf-8"), re.M)
+                assert anchor in map(_slug, found), f"{page.name}: {target}"
+    assert n_anchors > 10
+
+
 def _shell_commands(root):
     for page in [root / "README.md", *sorted((root / "docs").rglob("*.md"))]:
         if {"_build", "auto_examples"} & set(page.parts):
