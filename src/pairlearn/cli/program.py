@@ -104,7 +104,7 @@ program = LazyGroup(
     package="pairlearn.cli",
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    help="""Pairwise learning with one previous example: AUC, ranking, metrics, privacy.
+    help="""Learn an order from pairs: AUC, ranking, ratings, metrics, streams, privacy.
 
     Results go to standard output, messages and progress to standard error. Exit status: 0 done,
     1 failed, 2 wrong usage, 129 terminal closed, 130 interrupted, 143 terminated.
