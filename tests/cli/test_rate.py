@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """``pairlearn rate``: tables of votes in, ratings out, and one line for what is wrong."""
 
+import csv
 import json
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -143,3 +146,27 @@ def test_other_commands_say_that_ratings_score_no_rows(capsys, command):
     name, *options = command
     assert run(program, [name, "m.safetensors", "votes.csv", *options]) == 1
     assert "ratings of players, which have no score for a row" in capsys.readouterr().err
+
+
+def test_report_is_one_page_with_its_numbers(capsys, here):
+    arguments = ["--a", "model_a", "--b", "model_b", "--outcome", "winner"]
+    status, out, err = rate(capsys, "battles.csv", *arguments, "--report", "page")
+    assert (status, err) == (0, "")
+    assert out.splitlines()[-1] == f"page: {Path('page') / 'index.html'}"
+    page = (here / "page" / "index.html").read_text()
+    assert page.count("<svg") >= 2
+    # Nothing is fetched from elsewhere: pictures are inside, and links lead to files beside it.
+    assert not re.search(r'(?:src|href)="(?:https?:)?//', page)
+    rows = [line.split(",") for line in BATTLES.splitlines()[1:]]
+    a, b, winner, _ = zip(*rows, strict=True)
+    model = PairwiseRatings().fit(a, b, winner)
+    with (here / "page" / "players.csv").open(newline="") as file:
+        listed = list(csv.DictReader(file))
+    assert [one["player"] for one in listed] == list(model.intervals())
+    assert [float(one["low"]) for one in listed] == [i.low for i in model.intervals().values()]
+    with (here / "page" / "win-rates.csv").open(newline="") as file:
+        rates = {one["player"]: one for one in csv.DictReader(file)}
+    # ann won two of three against bob, counted by hand.
+    assert float(rates["ann"]["bob"]) == pytest.approx(2 / 3)
+    assert rates["ann"]["ann"] == ""
+    assert "Davidson" in page
