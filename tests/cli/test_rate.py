@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pairlearn import PairwiseRatings, load_model
+from pairlearn import PairwiseRatings, PrivateRatings, load_model
 from pairlearn.cli.program import program
 from pairlearn.cli.running import run
 
@@ -170,3 +170,32 @@ def test_report_is_one_page_with_its_numbers(capsys, here):
     assert float(rates["ann"]["bob"]) == pytest.approx(2 / 3)
     assert rates["ann"]["ann"] == ""
     assert "Davidson" in page
+
+
+def test_inspect_prints_the_first_players_only(capsys, here):
+    rng = np.random.default_rng(0)
+    a, b = rng.integers(0, 300, (2, 4000))
+    lines = [f"player {x:03},player {y:03},{x % 9}" for x, y in zip(a, b, strict=True) if x != y]
+    (here / "many.csv").write_text("\n".join(["winner,loser,judge", *lines]) + "\n")
+    assert rate(capsys, "many.csv", "--by", "judge", "-o", "m.safetensors")[0] == 0
+    best = list(load_model("m.safetensors").intervals())
+    assert run(program, ["inspect", "m.safetensors", "--top", "4"]) == 0
+    out = capsys.readouterr().out
+    assert re.findall(r"player \d{3}", out) == best[:4]
+    assert f"{len(best)} players, {len(lines)} votes, 9 judges" in out
+    assert run(program, ["inspect", "m.safetensors", "--top", "2", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["ratings"]
+    assert [one["player"] for one in found["players"]] == best[:2]
+    assert found["n_players"] == len(best)
+    assert run(program, ["inspect", "m.safetensors", "--top", "0"]) == 0
+    assert "player 0" not in capsys.readouterr().out
+
+
+def test_inspect_of_private_ratings(capsys):
+    model = PrivateRatings(1.0, 1e-6, players=["ann", "bob", "cid"])
+    model.fit(["ann"] * 500, ["bob"] * 500).save("p.safetensors")
+    assert run(program, ["inspect", "p.safetensors", "--top", "1"]) == 0
+    out = capsys.readouterr().out
+    assert "3 players" in out
+    assert "highest scores:\n  ann  " in out
+    assert "players: [" not in out

@@ -76,7 +76,7 @@ MODELS = {
     "PairwiseRanker given": lambda: ranker(solver=IN_QUERIES).fit(X, GRADES, QID),
     "PairwiseRanker stream": lambda: ranker(solver=IN_QUERIES).partial_fit(X, GRADES, QID),
     "PairwiseRatings": lambda: PairwiseRatings(home=True).fit(QID % 3, 3 + QID % 2, VOTES),
-    "PrivateRatings": lambda: PrivateRatings(players=[0, 1, 2, 3, 4], random_state=0).fit(
+    "PrivateRatings": lambda: PrivateRatings(players=[0, 1, 2, 3, 4]).fit(
         QID % 3, 3 + QID % 2, VOTES
     ),
     "EntropyRegressor": lambda: regressor().fit(X, TARGET),
