@@ -52,20 +52,23 @@ class RatingsEntry(Entry):
     def _voted(
         self, name: str, others: list[Vote], mine: list[Vote], theirs: list[Vote], place: int
     ) -> PublicNeighbours:
-        tables = [_table([*others[:place], *one, *others[place + 1 :]]) for one in (mine, theirs)]
-        return PublicNeighbours(name, *tables)
+        first, second = (
+            _table([*others[:place], *one, *others[place + 1 :]]) for one in (mine, theirs)
+        )
+        return PublicNeighbours(name, first, second)
 
     def _judged(
         self, name: str, others: list[Vote], mine: list[Vote], theirs: list[Vote], place: int
     ) -> PublicNeighbours:
         # Every other judge has two votes; those of the changed one stand in the midst of them.
         groups = [f"judge {k // 2}" for k in range(len(others))]
-        tables = []
-        for votes in (mine, theirs):
+
+        def table(votes: list[Vote]) -> Table:
             rows = [*others[:place], *votes, *others[place:]]
             judges = [*groups[:place], *["changed"] * len(votes), *groups[place:]]
-            tables.append(_table(rows, judges))
-        return PublicNeighbours(name, *tables)
+            return _table(rows, judges)
+
+        return PublicNeighbours(name, table(mine), table(theirs))
 
     def run(self, table: Table) -> Any:
         """Rate the players."""

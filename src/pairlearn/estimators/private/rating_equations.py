@@ -25,7 +25,7 @@ import numpy as np
 
 from pairlearn.estimators.ratings.likelihood import Likelihood
 from pairlearn.privacy.votes import USUAL_SQUARE, VoteCounts
-from pairlearn.typing import Vector
+from pairlearn.typing import Places, Vector
 
 #: A player counts as having met others at least once.
 _FEWEST = 1.0
@@ -48,16 +48,14 @@ def equations(counts: VoteCounts, scales: tuple[float, float], prior: float) -> 
     k = len(counts.leads)
     first, second = np.triu_indices(k, 1)
     meetings, variance = smoothed(counts.meetings, k, scales[1])
-    met = np.bincount(first, meetings, k) + np.bincount(second, meetings, k)
+    met = _of_players(first, second, meetings, k)
     total = float(meetings.sum())
     ties = min(counts.ties, _MOST_TIES * total)
     share = ties / total if ties >= 1.0 else 0.0
     leads = possible_leads(counts.leads, (1.0 - share) * met, scales[0])
     decided, lead = (1.0 - share) * meetings, (leads[first] - leads[second]) / k
     cells = np.stack([0.5 * (decided + lead), share * meetings, 0.5 * (decided - lead)])
-    noise = 0.25 * scales[0] ** 2 + USUAL_SQUARE * (
-        np.bincount(first, variance, k) + np.bincount(second, variance, k)
-    )
+    noise = 0.25 * scales[0] ** 2 + USUAL_SQUARE * _of_players(first, second, variance, k)
     ridge = np.zeros(k + bool(share))
     ridge[:k] = 0.25 * prior * (1.0 + noise / np.maximum(0.25 * met, _FEWEST))
     likelihood = Likelihood(
@@ -65,6 +63,12 @@ def equations(counts: VoteCounts, scales: tuple[float, float], prior: float) -> 
         bool(share), False, ridge, None, None,
     )  # fmt: skip
     return Equations(likelihood, variance)
+
+
+def _of_players(first: Places, second: Places, values: Vector, k: int) -> Vector:
+    """Return the sum of the values of the pairs of each player."""
+    both = np.bincount(first, values, k) + np.bincount(second, values, k)
+    return both.astype(np.float64)
 
 
 def smoothed(noisy: Vector, k: int, scale: float) -> tuple[Vector, Vector]:
@@ -75,8 +79,7 @@ def smoothed(noisy: Vector, k: int, scale: float) -> tuple[Vector, Vector]:
     ([100.0, 100.0, 100.0], [0.0, 0.0, 0.0])
     """
     first, second = np.triu_indices(k, 1)
-    wanted = np.bincount(first, noisy, k) + np.bincount(second, noisy, k)
-    wanted = np.maximum(wanted, _FEWEST)
+    wanted = np.maximum(_of_players(first, second, noisy, k), _FEWEST)
     q = wanted / np.sqrt(wanted.sum())
     for _ in range(_STEPS):
         q = np.sqrt(q * wanted / np.maximum(q.sum() - q, 1e-9 * q.sum()))
@@ -99,7 +102,7 @@ def possible_leads(noisy: Vector, decided: Vector, scale: float) -> Vector:
     [8.1, -4.05, -4.05]
     """
     most = decided**2 / np.maximum(decided + scale, 1e-300)
-    leads = noisy - noisy.mean()
+    leads: Vector = noisy - noisy.mean()
     for _ in range(_STEPS):
         leads = np.clip(leads, -most, most)
         leads = leads - leads.mean()
