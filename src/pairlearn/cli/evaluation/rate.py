@@ -120,7 +120,12 @@ def command(
 
     given = _given(winner, loser, first, second, outcome)
     if privacy.private:
-        shown = {"confidence": confidence, "as_json": as_json, "report": report, "output": output}
+        shown: dict[str, Any] = {
+            "confidence": confidence,
+            "as_json": as_json,
+            "report": report,
+            "output": output,
+        }
         rate_privately(data, given, judge, privacy, limits, model, **shown)
         return
     if model["home"] and given is not None and len(given) == 2:

@@ -204,7 +204,8 @@ class PrivateRatings(
         k = len(self.players_)
         first, second = np.triu_indices(k, 1)
         cells = self.counts_.meetings
-        return np.bincount(first, cells, k) + np.bincount(second, cells, k)
+        both = np.bincount(first, cells, k) + np.bincount(second, cells, k)
+        return both.astype(np.float64)
 
     def _names(self) -> NDArray[Any]:
         """Return the public players, sorted."""

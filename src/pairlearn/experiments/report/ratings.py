@@ -12,7 +12,7 @@ from pairlearn.estimators import PairwiseRatings
 from pairlearn.estimators.ratings.answers import RatedVotes
 from pairlearn.estimators.ratings.plots import plot_ratings, plot_win_rates
 from pairlearn.experiments.report.figures import in_ink, new_figure, svg_text
-from pairlearn.experiments.report.page import Facts, Figure, Page, Part, Table, number
+from pairlearn.experiments.report.page import Cell, Facts, Figure, Page, Part, Table, number
 
 #: A picture shows at most this many players, the best ones.
 _MOST_DRAWN = 40
@@ -86,7 +86,7 @@ def _matrix(model: PairwiseRatings) -> Figure:
 
 
 def _table(values: Mapping[str, Any], level: str) -> Table:
-    rows = [
+    rows: list[list[str | Cell]] = [
         [str(one["player"]), number(one["score"], "+.3f", strong=True), number(one["low"], "+.3f"),
          number(one["high"], "+.3f"), number(one["rank"][0], "d"), number(one["rank"][1], "d"),
          number(one["votes"], ".10g")]
@@ -100,7 +100,7 @@ def _table(values: Mapping[str, Any], level: str) -> Table:
 
 def _effects(values: Mapping[str, Any], level: str) -> list[Table]:
     said = {"home": "advantage of the player named first", "tie": "Davidson's parameter of ties"}
-    rows = [
+    rows: list[list[str | Cell]] = [
         [said.get(name, name), *(number(one[end], ".3f") for end in ("value", "low", "high"))]
         for name, one in values["effects"].items()
     ]
