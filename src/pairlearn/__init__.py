@@ -21,7 +21,8 @@ __getattr__, __dir__, __all__ = door(
         "MulticlassAUCClassifier MultilabelAUCClassifier OrdinalAUCClassifier PairwiseRanker "
         "PairwiseRatings "
         "PrivacyWarning PrivateAUCClassifier PrivateAUCContinual PrivateAUCStream "
-        "PrivateEntropyRegressor PrivateMetricLearner SGD Costs Exact Moments SurvivalRanker "
+        "PrivateEntropyRegressor PrivateMetricLearner PrivateRatings SGD Costs Exact Moments "
+        "SurvivalRanker "
         "Threshold bootstrap explain plot_shapes",
         "features": "FeatureMap Hats Identity Nystroem RandomFourier Union",
         "losses": "DistanceHinge DistanceLogistic Exponential Hinge Logistic PairLoss "

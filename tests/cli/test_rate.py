@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """``pairlearn rate``: tables of votes in, ratings out, and one line for what is wrong."""
 
+import csv
 import json
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from pairlearn import PairwiseRatings, load_model
+from pairlearn import PairwiseRatings, PrivateRatings, load_model
 from pairlearn.cli.program import program
 from pairlearn.cli.running import run
 
@@ -143,3 +146,56 @@ def test_other_commands_say_that_ratings_score_no_rows(capsys, command):
     name, *options = command
     assert run(program, [name, "m.safetensors", "votes.csv", *options]) == 1
     assert "ratings of players, which have no score for a row" in capsys.readouterr().err
+
+
+def test_report_is_one_page_with_its_numbers(capsys, here):
+    arguments = ["--a", "model_a", "--b", "model_b", "--outcome", "winner"]
+    status, out, err = rate(capsys, "battles.csv", *arguments, "--report", "page")
+    assert (status, err) == (0, "")
+    assert out.splitlines()[-1] == f"page: {Path('page') / 'index.html'}"
+    page = (here / "page" / "index.html").read_text()
+    assert page.count("<svg") >= 2
+    # Nothing is fetched from elsewhere: pictures are inside, and links lead to files beside it.
+    assert not re.search(r'(?:src|href)="(?:https?:)?//', page)
+    rows = [line.split(",") for line in BATTLES.splitlines()[1:]]
+    a, b, winner, _ = zip(*rows, strict=True)
+    model = PairwiseRatings().fit(a, b, winner)
+    with (here / "page" / "players.csv").open(newline="") as file:
+        listed = list(csv.DictReader(file))
+    assert [one["player"] for one in listed] == list(model.intervals())
+    assert [float(one["low"]) for one in listed] == [i.low for i in model.intervals().values()]
+    with (here / "page" / "win-rates.csv").open(newline="") as file:
+        rates = {one["player"]: one for one in csv.DictReader(file)}
+    # ann won two of three against bob, counted by hand.
+    assert float(rates["ann"]["bob"]) == pytest.approx(2 / 3)
+    assert rates["ann"]["ann"] == ""
+    assert "Davidson" in page
+
+
+def test_inspect_prints_the_first_players_only(capsys, here):
+    rng = np.random.default_rng(0)
+    a, b = rng.integers(0, 300, (2, 4000))
+    lines = [f"player {x:03},player {y:03},{x % 9}" for x, y in zip(a, b, strict=True) if x != y]
+    (here / "many.csv").write_text("\n".join(["winner,loser,judge", *lines]) + "\n")
+    assert rate(capsys, "many.csv", "--by", "judge", "-o", "m.safetensors")[0] == 0
+    best = list(load_model("m.safetensors").intervals())
+    assert run(program, ["inspect", "m.safetensors", "--top", "4"]) == 0
+    out = capsys.readouterr().out
+    assert re.findall(r"player \d{3}", out) == best[:4]
+    assert f"{len(best)} players, {len(lines)} votes, 9 judges" in out
+    assert run(program, ["inspect", "m.safetensors", "--top", "2", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["ratings"]
+    assert [one["player"] for one in found["players"]] == best[:2]
+    assert found["n_players"] == len(best)
+    assert run(program, ["inspect", "m.safetensors", "--top", "0"]) == 0
+    assert "player 0" not in capsys.readouterr().out
+
+
+def test_inspect_of_private_ratings(capsys):
+    model = PrivateRatings(1.0, 1e-6, players=["ann", "bob", "cid"])
+    model.fit(["ann"] * 500, ["bob"] * 500).save("p.safetensors")
+    assert run(program, ["inspect", "p.safetensors", "--top", "1"]) == 0
+    out = capsys.readouterr().out
+    assert "3 players" in out
+    assert "highest scores:\n  ann  " in out
+    assert "players: [" not in out

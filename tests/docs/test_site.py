@@ -24,6 +24,8 @@ EXAMPLES = {
     "plot_metric_learning": "slow",
     "plot_private_auc": "slow",
     "plot_ranking": "slow",
+    "plot_ratings": "thorough",
+    "plot_survival": "thorough",
     "plot_step_size_grid": None,
 }
 

@@ -19,8 +19,8 @@ from pairlearn.data import lookup
 from pairlearn.data.cache import FOLDER_VARIABLE
 from pairlearn.data.dataset import Dataset
 from pairlearn.estimators.private.auc import PrivateAUCClassifier
+from pairlearn.estimators.private.certified import PrivacyWarning
 from pairlearn.estimators.private.metric import PrivateMetricLearner
-from pairlearn.estimators.private.mixin import PrivacyWarning
 from pairlearn.experiments.methods.private import PAPER_NOISE, PRIVATE_LEARNERS
 from pairlearn.experiments.methods.public_facts import PUBLIC_FACTS
 from pairlearn.experiments.paper.targets import Settings, Shelf, reproduce

@@ -53,7 +53,7 @@ ESTIMATORS = {
     "stack": (lambda: p.AUCStack(MEMBERS, random_state=0), Y),
 }
 #: Estimators that are not fitted to rows and labels; each has a test of its own below.
-OTHERS = {p.PairwiseRatings, p.PrivateAUCContinual}
+OTHERS = {p.PairwiseRatings, p.PrivateAUCContinual, p.PrivateRatings, p.TableEncoder}
 STREAMS = {
     "sgd": (lambda: p.AUCClassifier(solver="sgd", random_state=0), Y, {"classes": [0, 1]}),
     "moments": (lambda: p.AUCClassifier(solver="moments", random_state=0), Y, {"classes": [0, 1]}),
@@ -118,6 +118,17 @@ def test_ratings(way):
     assert again.players_.tolist() == model.players_.tolist()
     assert np.array_equal(again.scores_, model.scores_)
     assert again.compare("ann", "cid") == model.compare("ann", "cid")
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_private_ratings(way):
+    store = WAYS[way]()
+    model = p.PrivateRatings(players=["ann", "bob"]).fit(["ann"] * 30, ["bob"] * 30)
+    again = store.loads(store.dumps(model))
+    assert repr(again) == repr(model)
+    assert np.array_equal(again.scores_, model.scores_)
+    assert again.compare("ann", "bob") == model.compare("ann", "bob")
+    assert again.certificate_ == model.certificate_
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -27,6 +27,7 @@ from pairlearn import (
     PrivateAUCStream,
     PrivateEntropyRegressor,
     PrivateMetricLearner,
+    PrivateRatings,
     SurvivalRanker,
 )
 from pairlearn.features import FeatureMap, Hats
@@ -75,6 +76,9 @@ MODELS = {
     "PairwiseRanker given": lambda: ranker(solver=IN_QUERIES).fit(X, GRADES, QID),
     "PairwiseRanker stream": lambda: ranker(solver=IN_QUERIES).partial_fit(X, GRADES, QID),
     "PairwiseRatings": lambda: PairwiseRatings(home=True).fit(QID % 3, 3 + QID % 2, VOTES),
+    "PrivateRatings": lambda: PrivateRatings(players=[0, 1, 2, 3, 4]).fit(
+        QID % 3, 3 + QID % 2, VOTES
+    ),
     "EntropyRegressor": lambda: regressor().fit(X, TARGET),
     "EntropyRegressor map": lambda: regressor(features=Hats(), bandwidth=1.0).fit(X, TARGET),
     "EntropyRegressor young stream": lambda: regressor().partial_fit(X, TARGET),

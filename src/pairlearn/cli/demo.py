@@ -23,7 +23,7 @@ def command(report: Path, only: tuple[str, ...], seed: int) -> None:
 
     Six chapters, each with a conclusion made of its own numbers: a stream in one pass, the paper's
     comparison, imbalance, privacy, a metric, and a score that is not linear. Takes about a minute,
-    most of them for the comparison, and writes a page.
+    most of it for the comparison, and writes a page.
 
     \b
     Examples:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @click.command("inspect")
 @read_argument("model")
 @click.option("--top", default=10, show_default=True, type=click.IntRange(0),
-              help="How many of the largest coefficients to list.")  # fmt: skip
+              help="How many coefficients or players to list.")  # fmt: skip
 @json_option
 def command(model: str, top: int, as_json: bool) -> None:
     r"""Show what a model file holds.
@@ -48,6 +48,7 @@ def command(model: str, top: int, as_json: bool) -> None:
         },
         "coefficients": _largest(record, top),
         "members": _members(record),
+        "ratings": _ratings(record, top),
         "provenance": record.provenance,
         "certificate": record.certificate,
     }
@@ -73,6 +74,22 @@ def _members(record: ModelRecord) -> list[dict[str, Any]]:
     from pairlearn.estimators.stack.storage import described_members
 
     return described_members(record)
+
+
+def _ratings(record: ModelRecord, top: int) -> dict[str, Any] | None:
+    """Return the best players of ratings, and how many players, votes and judges there are."""
+    if record.estimator not in ("PairwiseRatings", "PrivateRatings"):
+        return None
+    from pairlearn.estimators.ratings.storage import described
+    from pairlearn.models import ModelFileError
+    from pairlearn.models.record import reason
+
+    try:
+        found = described(record)
+    except (ValueError, TypeError, KeyError) as error:
+        raise ModelFileError(f"its players cannot be restored: {reason(error)}") from None
+    players = [{"player": name, "score": score} for name, score in found["players"][:top]]
+    return {**found, "n_players": len(found["players"]), "players": players}
 
 
 def _largest(record: ModelRecord, top: int) -> list[dict[str, Any]]:
@@ -168,6 +185,21 @@ def _shown(value: Any) -> Any:
     return f"{chosen}: held-out {evidence.auc:.4f}{error}, the best of {len(found.tried)}"
 
 
+def _best_players(ratings: Mapping[str, Any] | None) -> list[str]:
+    """Return the lines about ratings."""
+    if ratings is None:
+        return []
+    counted = [("players", ratings["n_players"]), ("votes", ratings["votes"]),
+               ("judges", ratings["judges"])]  # fmt: skip
+    lines = [", ".join(f"{number} {what}" for what, number in counted if number is not None)]
+    some = ratings["players"]
+    if some:
+        width = max(len(str(one["player"])) for one in some)
+        lines.append("scores:" if len(some) == ratings["n_players"] else "highest scores:")
+        lines += [f"  {one['player']!s:<{width}}  {one['score']:+.3f}" for one in some]
+    return lines
+
+
 def _text(values: dict[str, Any], top: int) -> str:
     """Return the content of a model file as lines for a person; what only engineers need is last.
 
@@ -180,6 +212,7 @@ def _text(values: dict[str, Any], top: int) -> str:
         width = max(len(entry["feature"]) for entry in values["coefficients"])
         for entry in values["coefficients"]:
             lines.append(f"  {entry['feature']:<{width}}  {entry['value']:+.6g}")
+    lines += _best_players(values["ratings"])
     if values["members"]:
         lines.append("members:")
         lines += [
@@ -193,7 +226,12 @@ def _text(values: dict[str, Any], top: int) -> str:
             apart = ("table", "model") if name == "provenance" else ()
             shown = {k: v for k, v in values[name].items() if k not in apart}
             lines.append(f"{name}:")
-            facts = shown.pop("fitted", {}) if name == "parameters" else {}
+            facts = dict(shown.pop("fitted", {})) if name == "parameters" else {}
+            if name == "parameters" and values["ratings"]:
+                # The names of all players would fill the screen; the best stand above.
+                for one in (shown, facts):
+                    one.pop("players", None)
+                    one.pop("_vote_labels", None)
             lines += [f"  {key}: {_shown(value)}" for key, value in shown.items()]
             if facts:
                 lines.append("found by the fit:")

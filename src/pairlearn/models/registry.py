@@ -103,6 +103,7 @@ _HOMES = {
     "PrivateEntropyRegressor": "pairlearn.estimators.private.entropy",
     "PrivateMetricLearner": "pairlearn.estimators.private.metric",
     "PrivateNeuralAUCClassifier": "pairlearn.torch.private",
+    "PrivateRatings": "pairlearn.estimators.private.ratings",
     "SurvivalRanker": "pairlearn.estimators.survival.ranker",
 }
 

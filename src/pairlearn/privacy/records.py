@@ -115,11 +115,13 @@ def read_numbers(name: str, values: Any, n_rows: int | None = None) -> Vector:
     return numbers
 
 
-def read_labels(values: Any, public: Sequence[Any], n_rows: int | None = None) -> NDArray[np.int64]:
+def read_labels(
+    values: Any, public: Sequence[Any], n_rows: int | None = None, *, name: str = "y"
+) -> NDArray[np.int64]:
     """Return the index of each label among the public ones, -1 for any other.
 
     The public labels are all different. `n_rows` is the required number of labels. A number equals
-    its text; numbers are compared exactly, however large they are.
+    its text; numbers are compared exactly, however large they are. Errors use `name`.
 
     >>> read_labels([1, 0, "n/a", "1", 1.0, None], (0, 1)).tolist()
     [1, 0, -1, 1, 1, -1]
@@ -127,7 +129,7 @@ def read_labels(values: Any, public: Sequence[Any], n_rows: int | None = None) -
     [1, 0, -1]
     """
     places = check_public_labels(public)
-    column = _column("y", values, n_rows)
+    column = _column(name, values, n_rows)
     if column.is_numeric:
         codes = np.full(len(column), -1, dtype=np.int64)
         for key, place in places.items():
@@ -148,7 +150,7 @@ def read_labels(values: Any, public: Sequence[Any], n_rows: int | None = None) -
         else:
             found.append(places.get(label_of(cell), -1))
     if max(found, default=-1) < 0:
-        _check_form("y", column.cells)
+        _check_form(name, column.cells)
     return np.array(found, dtype=np.int64)
 
 

@@ -21,6 +21,7 @@ import pairlearn.distributed.statistics.private_sums as sums_module
 import pairlearn.estimators.private.auc as auc_module
 import pairlearn.estimators.private.mixin as mixin_module
 import pairlearn.estimators.private.queries as queries_module
+import pairlearn.estimators.private.ratings as ratings_module
 import pairlearn.privacy.accounting.touches as touches_module
 import pairlearn.privacy.evaluation as evaluation_module
 import pairlearn.privacy.mechanisms.centred as centred_module
@@ -52,6 +53,7 @@ from pairlearn.privacy.mechanisms.gradient import LocalizedGradient
 from pairlearn.privacy.mechanisms.localized_sgd import LocalizedPairSGD
 from pairlearn.privacy.mechanisms.noisy_sgd import NoisyMetricSGD, NoisySGD
 from pairlearn.privacy.noise import NoiseSource
+from pairlearn.privacy.votes import VoteLimits
 
 OPTIONS = {"epsilon": 1.0, "delta": 1e-3, "bounds": (-1.0, 1.0)}
 SIZE = {"n": 16, "n_features": 2}
@@ -772,6 +774,37 @@ UNITS = [
 ]  # fmt: skip
 
 
+# --------------------------------------------------------------------------------------- votes
+
+
+def halved_property(name):
+    def sabotage(patch):
+        honest = getattr(VoteLimits, name).fget
+        patch.setattr(VoteLimits, name, property(lambda self: 0.5 * honest(self)))
+
+    return sabotage
+
+
+VOTES = [
+    Mutant("every vote of a judge counted", "a judge with many votes counts as many",
+           entry("ratings-groups"),
+           rewritten(ratings_module, "counted_votes", "if persons is None:", "if True:"), AWAY,
+           always=True),
+    Mutant("no limit on the votes on a pair", "a judge can put all votes on one pair",
+           entry("ratings-groups"),
+           rewritten(ratings_module, "counted_votes", "< limits.per_pair", ">= 0"), AWAY),
+    Mutant("half the sensitivity of leads", "epsilon is larger than stated",
+           entry("ratings"), halved_property("lead_sensitivity"), AWAY),
+    Mutant("half the sensitivity of meetings", "epsilon is larger than stated",
+           entry("ratings"), halved_property("meeting_sensitivity"), AWAY),
+    Mutant("the exact number of ties", "it counts the ties of everybody else",
+           entry("ratings"),
+           rewritten(ratings_module, "release_counts", "float(leads[k]) / limits.tie_weight",
+                     "counts.ties"), "on the neighbour"),
+]  # fmt: skip
+
+
 MUTANTS = {
-    mutant.name: mutant for mutant in [*NOISE, *STATISTICS, *PAST, *MECHANISMS, *CELLS, *UNITS]
+    mutant.name: mutant
+    for mutant in [*NOISE, *STATISTICS, *PAST, *MECHANISMS, *CELLS, *UNITS, *VOTES]
 }

@@ -9,20 +9,26 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pairlearn.cli.evaluation.private_rating import judge_options, rate_privately
+from pairlearn.cli.evaluation.rating_results import (
+    rating_facts,
+    rating_text,
+    rating_values,
+    usual_columns,
+    write_rating_page,
+)
 from pairlearn.cli.output import emit, json_option
 from pairlearn.cli.shared.names import Named
 from pairlearn.cli.shared.paths import FilePath, force_option
 from pairlearn.cli.shared.reading import Reading, data_argument, format_of, size_of
+from pairlearn.cli.training.private_training import PrivateOptions, private_options
 from pairlearn.progress import Progress
 from pairlearn.register import nearest
 
 if TYPE_CHECKING:
-    from pairlearn.estimators import PairwiseRatings, Votes
+    from pairlearn.estimators import Votes
     from pairlearn.streams.readers.base import Refusals
     from pairlearn.tables.rows import Block
-
-#: The columns that a file may have if no option names others.
-_USUAL = (("winner", "loser"), ("a", "b", "outcome"))
 
 
 @dataclass(frozen=True)
@@ -69,7 +75,11 @@ class Columns:
               default=0.95, show_default=True, help="Level of the intervals.")  # fmt: skip
 @click.option("-o", "--output", type=FilePath("write", "model"), metavar="FILE",
               help="Write the model here.")  # fmt: skip
+@click.option("--report", type=FilePath("write", "page", folder=True), metavar="FOLDER",
+              help="Write a page with pictures, the table and CSV files.")  # fmt: skip
 @force_option
+@private_options(needs_bounds=False, takes_bounds=False)
+@judge_options
 @click.option("--format", "form", type=Named("streams.FORMATS"),
               help="Format of the data. By default the file tells.")  # fmt: skip
 @json_option
@@ -84,8 +94,11 @@ def command(
     weight: str | None,
     form: str | None,
     output: str | None,
+    report: str | None,
     confidence: float,
     as_json: bool,
+    privacy: PrivateOptions,
+    limits: dict[str, Any],
     **model: Any,
 ) -> None:
     r"""Rate players by votes between two of them.
@@ -100,10 +113,21 @@ def command(
       pairlearn rate votes.csv
       pairlearn rate battles.csv --a model_a --b model_b --outcome winner --by user
       pairlearn rate games.csv --a white --b black --outcome result --home -o chess.safetensors
+      pairlearn rate votes.csv --report page
+      pairlearn rate votes.csv --private --epsilon 1 --delta 1e-6 --players players.txt
     """
     from pairlearn.cli.light_imports import import_scikit_learn
 
     given = _given(winner, loser, first, second, outcome)
+    if privacy.private:
+        shown: dict[str, Any] = {
+            "confidence": confidence,
+            "as_json": as_json,
+            "report": report,
+            "output": output,
+        }
+        rate_privately(data, given, judge, privacy, limits, model, **shown)
+        return
     if model["home"] and given is not None and len(given) == 2:
         raise click.UsageError("--home needs --a, --b and --outcome: it is about who stands first.")
     kind = format_of(data, Reading(format=form))
@@ -115,10 +139,15 @@ def command(
     if refusals.count:
         click.echo(f"pairlearn: {refusals}", err=True)
     rated = PairwiseRatings(**model).fit(votes)
-    values = _values(rated, confidence)
+    judges = None if votes.groups is None else len(votes.groups)
+    values = rating_values(rated, votes.of_players(), confidence)
+    values |= {"votes": votes.n_votes, "judges": judges}
+    if report is not None:
+        counted = rating_facts(data, values) | {"refused rows": str(refusals.count)}
+        values["page"] = write_rating_page(report, rated, values, counted)
     if output is not None:
         rated.save(output)
-    emit(values, _text(rated, values), as_json=as_json)
+    emit(values, rating_text(values), as_json=as_json)
     if output is not None:
         click.echo(f"pairlearn: model: {output}", err=True)
 
@@ -196,7 +225,7 @@ def _columns(
     from pairlearn.streams.readers.base import ReadError
 
     if given is None:
-        given = next((usual for usual in _USUAL if set(usual) <= set(names)), None)
+        given = usual_columns(names)
     if given is None:
         raise ReadError(
             f"{source} has neither the columns winner and loser nor a, b and outcome; name "
@@ -271,54 +300,3 @@ def _number(text: str) -> float:
 
     found = number_of(text)
     return found if abs(found) < float("inf") else float("nan")
-
-
-def _values(model: PairwiseRatings, confidence: float) -> dict[str, Any]:
-    """Return the result as plain values."""
-    ranks = model.rank_intervals(confidence)
-    votes: dict[Any, float] = dict.fromkeys(model.players_.tolist(), 0.0)
-    names, totals = model.players_.tolist(), model.votes_.counts.sum(axis=1).tolist()
-    for side in (model.votes_.first, model.votes_.second):
-        for place, total in zip(side.tolist(), totals, strict=True):
-            votes[names[place]] += total
-    players = [
-        {"player": name, "score": one.value, "low": one.low, "high": one.high,
-         "standard_error": one.standard_error, "rank": [*ranks[name]], "votes": votes[name]}
-        for name, one in model.intervals(confidence).items()
-    ]  # fmt: skip
-    effects = {
-        name: {"value": one.value, "low": one.low, "high": one.high}
-        for name, one in model.effects(confidence).items()
-    }
-    return {
-        "votes": model.votes_.n_votes,
-        "judges": None if model.votes_.groups is None else len(model.votes_.groups),
-        "confidence": confidence,
-        "players": players,
-        "effects": effects,
-    }
-
-
-def _text(model: PairwiseRatings, values: dict[str, Any]) -> str:
-    """Return the result as a table."""
-    from pairlearn.experiments.plain_text import text_table
-
-    level = f"{100 * values['confidence']:g} %"
-    body = [
-        (
-            str(place),
-            str(one["player"]),
-            f"{one['score']:+.3f}",
-            f"[{one['low']:+.3f}, {one['high']:+.3f}]",
-            "-".join(map(str, dict.fromkeys(one["rank"]))),
-            f"{one['votes']:.10g}",
-        )
-        for place, one in enumerate(values["players"], start=1)
-    ]
-    lines = [text_table(("", "player", "score", level, "ranks", "votes"), body), ""]
-    for name, one in values["effects"].items():
-        said = {"home": "advantage of the first", "tie": "ties (Davidson's parameter)"}[name]
-        lines.append(f"{said}: {one['value']:.3f} [{one['low']:.3f}, {one['high']:.3f}]")
-    judged = "" if values["judges"] is None else f" by {values['judges']} judges"
-    lines.append(f"{values['votes']} votes{judged} on {len(body)} players")
-    return "\n".join(lines)

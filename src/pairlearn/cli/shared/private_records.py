@@ -149,6 +149,13 @@ def _persons(path: str, plain: dict[str, Any]) -> tuple[str, ...]:
     return tuple(columns)
 
 
+def read_names(path: str, delimiter: str = ",") -> list[str]:
+    """Return the names of the columns, which the first line of a CSV file holds."""
+    with Path(path).open("rb") as file:
+        line = file.readline().removeprefix(b"\xef\xbb\xbf").removesuffix(b"\n")
+    return _row(line.decode("utf-8", "replace"), delimiter)
+
+
 def read_rows(path: str, facts: PublicFacts) -> Rows:
     """Return the rows of a CSV file whose first line names its columns."""
     lines = Path(path).read_bytes().removeprefix(b"\xef\xbb\xbf").split(b"\n")

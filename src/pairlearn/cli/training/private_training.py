@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -21,6 +21,9 @@ from pairlearn.cli.shared.paths import FilePath
 from pairlearn.cli.shared.reading import Reading, schema_to_plain, spelled
 from pairlearn.cli.shared.settings import Settings, naming, set_parts
 from pairlearn.cli.training.cluster_training import OF_PARTITIONS, fit_privately_on_cluster
+
+if TYPE_CHECKING:
+    from pairlearn.privacy.accounting.certificate import Certificate
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -64,8 +67,11 @@ class PrivateOptions:
         return None if self.ledger is None else PrivacyLedger.open(self.ledger)
 
 
-def private_options(*, needs_bounds: bool) -> Callable[[F], F]:
-    """Add the options of `PrivateOptions`; the command receives them as `privacy`."""
+def private_options(*, needs_bounds: bool, takes_bounds: bool = True) -> Callable[[F], F]:
+    """Add the options of `PrivateOptions`; the command receives them as `privacy`.
+
+    With `takes_bounds` a file of public facts is among them.
+    """
     about = "label, labels and bounds" if needs_bounds else "label, and the column of persons"
 
     def add(function: F) -> F:
@@ -86,8 +92,9 @@ def private_options(*, needs_bounds: bool) -> Callable[[F], F]:
                          help="The promise: the failure probability."),
             click.option("--ledger", type=FilePath("keep", beside=[".lock"]), metavar="FILE",
                          help="The budget to pay from; see pairlearn privacy ledger."),
-            click.option("--bounds", type=FilePath("read"), metavar="FILE",
-                         help=f"With --private: a TOML file of public facts ({about})."),
+            *([click.option("--bounds", type=FilePath("read"), metavar="FILE",
+                            help=f"With --private: a TOML file of public facts ({about}).")]
+              if takes_bounds else []),
         )  # fmt: skip
 
     return add
@@ -106,6 +113,14 @@ def _without_effect(option: str) -> click.UsageError:
     )
 
 
+def write_certificate(certificate: Certificate, path: str) -> None:
+    """Write a certificate and its statement as JSON."""
+    from pairlearn.atomic import atomic_write
+
+    shown = {**certificate.to_dict(), "statement": certificate.statement()}
+    atomic_write(path, json.dumps(shown, indent=1).encode() + b"\n")
+
+
 def train_privately(
     data: tuple[str, ...],
     output: str | None,
@@ -118,7 +133,6 @@ def train_privately(
 
     The result depends on the data only through the noise. `dask` is the address of a cluster.
     """
-    from pairlearn.atomic import atomic_write
     from pairlearn.cli.shared.private_records import read_facts, read_rows
     from pairlearn.estimators.private.auc import PrivateAUCClassifier
     from pairlearn.estimators.shared.features_seen import see_columns
@@ -184,8 +198,7 @@ def train_privately(
     write_model(path, model.to_record({"schema": plain, "program": typed}))
     certificate = model.certificate_
     beside = f"{path}.certificate.json"
-    shown = {**certificate.to_dict(), "statement": certificate.statement()}
-    atomic_write(beside, json.dumps(shown, indent=1).encode() + b"\n")
+    write_certificate(certificate, beside)
     values = {
         "model": path, "certificate": beside, "epsilon": certificate.epsilon,
         "delta": certificate.delta, "n_features": certificate.n_features,

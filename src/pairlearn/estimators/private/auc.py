@@ -283,7 +283,7 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
                 '"linear", or map the columns beforehand with public numbers.'
             )
         setting = self._setting(self._public_number(n_rows), n_features)
-        cautions = self._cautions(setting)
+        cautions = self._cautions(setting.delta, setting.n_examples)
         mechanism.check(setting, noise)
         unit = "person" if persons else "example"
         if self.ledger is not None:

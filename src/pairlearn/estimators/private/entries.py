@@ -6,7 +6,6 @@ A further one takes about ten lines: how it is called, and what it makes public.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -22,11 +21,12 @@ from pairlearn.estimators.private.continual import PrivateAUCContinual
 from pairlearn.estimators.private.entropy import PrivateEntropyRegressor
 from pairlearn.estimators.private.metric import PrivateMetricLearner
 from pairlearn.estimators.private.queries import EvaluationEntry, SelectionEntry
+from pairlearn.estimators.private.rating_entry import RatingsEntry
 from pairlearn.estimators.private.running import PrivateRunning
 from pairlearn.estimators.private.stream import PrivateAUCStream
 from pairlearn.privacy.accounting.certificate import Certificate, Release
 from pairlearn.privacy.accounting.gaussian import mu_of
-from pairlearn.privacy.audit.entry import Entry, plain
+from pairlearn.privacy.audit.entry import Entry, fitted_facts, plain
 from pairlearn.privacy.audit.neighbours import (
     PublicNeighbours,
     Table,
@@ -361,20 +361,15 @@ def audit_entries(
                 private_roc_curve, n=n, **claim, thresholds=cuts, persons=True
             ),
             "selection-groups": SelectionEntry(n=n, epsilon=epsilon, persons=True),
+            "ratings": RatingsEntry(n=n, **claim),
+            "ratings-groups": RatingsEntry(n=n, **claim, persons=True),
         }
     return entries
 
 
 def observed(model: Any, probes: Vector) -> dict[str, Any]:
     """Return everything public about a fitted estimator, as plain values to compare."""
-    seen: dict[str, Any] = {
-        name: plain(value) for name, value in vars(model).items() if name.endswith("_")
-    }
-    record = model.to_record()
-    seen["model file"] = (
-        {name: array.tobytes() for name, array in record.arrays.items()},
-        json.dumps([record.parameters, record.provenance, record.certificate], sort_keys=True),
-    )
+    seen = fitted_facts(model)
     for name in ("decision_function", "predict_proba", "predict", "transform"):
         numbers = _answer(model, name, probes)
         if numbers is not None:

@@ -3,20 +3,17 @@
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pairlearn.estimators.shared.storage import Storable
+from pairlearn.estimators.private.certified import CertifiedMixin
 from pairlearn.features import FeatureMap, Identity
-from pairlearn.models.parts import encode
-from pairlearn.models.record import ModelFileError, ModelRecord
-from pairlearn.privacy.accounting.certificate import Certificate, Release
+from pairlearn.privacy.accounting.certificate import Release
 from pairlearn.privacy.accounting.gaussian import mu_of
 from pairlearn.privacy.accounting.ledger import PrivacyLedger
 from pairlearn.privacy.mechanisms.base import Mechanism, PrivateFit, PublicSetting, certify
@@ -26,15 +23,7 @@ from pairlearn.privacy.public_maps import map_publicly, mapped_setting
 from pairlearn.privacy.quartiles import PrivateBounds, find_bounds
 from pairlearn.privacy.records import read_persons, read_table
 from pairlearn.typing import Vector
-from pairlearn.validation import check_count, warn_caller
-
-
-class PrivacyWarning(UserWarning):
-    """The privacy guarantee is weaker than a reader might think."""
-
-
-#: Fields of provenance that a private model file may hold: no field measured on data.
-_PUBLIC_ORIGIN = ("author", "contact", "created", "data", "license", "program", "purpose", "schema")
+from pairlearn.validation import check_count
 
 
 def public_facts(model: Any, setting: PublicSetting, mechanism: str) -> dict[str, Any]:
@@ -64,7 +53,7 @@ def check_unchanged(frozen: dict[str, Any], public: dict[str, Any], owner: str) 
         )
 
 
-class PrivateMixin(Storable):
+class PrivateMixin(CertifiedMixin):
     """The part of a private estimator that does not depend on what it learns.
 
     The estimator has the parameters `epsilon`, `delta`, `bounds`, `levels`, `neighbours`,
@@ -79,9 +68,7 @@ class PrivateMixin(Storable):
     neighbours: str
     n_examples: int | None
     secure: bool
-    random_state: Any
     ledger: PrivacyLedger | None
-    certificate_: Certificate
     bounds_: Vector
     n_features_in_: int
     _takes_sparse = True
@@ -90,14 +77,11 @@ class PrivateMixin(Storable):
     #: The feature map, for estimators that take one.
     features: Any = "linear"
     features_: FeatureMap
-    #: The arguments that the certificate was made with.
-    _certified: dict[str, Any]
     #: Whether examples come in chunks and are seen once.
     _is_stream: ClassVar[bool] = False
 
-    # A file holds the releases, the public arguments and the certificate. A seed would reveal the
-    # noise, and a ledger has its own file.
-    _not_stored: ClassVar[tuple[str, ...]] = ("random_state", "ledger", "bounds")
+    # A file holds the releases, the public arguments and the certificate.
+    _not_stored = (*CertifiedMixin._not_stored, "bounds")
 
     def _learn(
         self, mechanism: Mechanism, rows: Vector, y: Vector, groups: Any = None
@@ -116,7 +100,7 @@ class PrivateMixin(Storable):
             n_units = int(options["persons"].max(initial=-1)) + 1
         setting = self._setting(self._public_number(n_units), rows.shape[1])
         noise = NoiseSource.made_from(self.random_state, secure=self.secure)
-        cautions = self._cautions(setting)
+        cautions = self._cautions(setting.delta, setting.n_examples)
         search = self._search()
         within = setting
         if search is not None:
@@ -281,10 +265,6 @@ class PrivateMixin(Storable):
             )
         return n
 
-    def _warn(self, cautions: tuple[str, ...]) -> None:
-        for caution in cautions:
-            warn_caller(caution, PrivacyWarning)
-
     def public_bounds(self, d: int) -> tuple[Vector, Vector]:
         """Return the public bounds of d features, or the public range of private bounds."""
         search = self._search()
@@ -331,65 +311,3 @@ class PrivateMixin(Storable):
             neighbours=self.neighbours,
             centre=self.public_centre,
         )
-
-    def _cautions(self, setting: PublicSetting) -> tuple[str, ...]:
-        cautions = []
-        if self.random_state is not None:
-            cautions.append(
-                "random_state makes the noise reproducible: this model is not private. Leave it "
-                "at None for private data."
-            )
-        if setting.delta >= 1.0 / setting.n_examples:
-            cautions.append(
-                f"delta = {setting.delta:g} is at least 1/n = {1.0 / setting.n_examples:g}, which "
-                "would allow publishing one random record; use 1/(10 n) or less."
-            )
-        return tuple(cautions)
-
-    def _note_arguments(self) -> None:
-        """Remember the arguments that the certificate is made with."""
-        self._certified = copy.deepcopy(super()._stored_parameters())
-
-    def _stored_parameters(self) -> dict[str, Any]:
-        """Return the parameters that the file holds; refuse others than those of the fit."""
-        given = super()._stored_parameters()
-        first = self._certified
-        changed = [name for name in given if encode(given[name], name) != encode(first[name], name)]
-        if changed:
-            raise ModelFileError(
-                f"{', '.join(changed)} changed after the fit, but the certificate is about the "
-                "first values. Set them back, or fit again."
-            )
-        return given
-
-    @classmethod
-    def from_record(cls, record: ModelRecord) -> Self:
-        """Return the fitted model of a record, as `Storable.from_record` does."""
-        model = super().from_record(record)
-        model._note_arguments()
-        return model
-
-    def _certificate_of(self, record: ModelRecord) -> Certificate:
-        """Return the certificate in a model file."""
-        if record.certificate is None:
-            raise ModelFileError("a private model needs a certificate, but this file has none.")
-        try:
-            return Certificate.from_dict(record.certificate)
-        except (ValueError, TypeError, KeyError) as error:
-            raise ModelFileError(f"its certificate cannot be read: {str(error)[:300]}") from None
-
-    def _provenance(self, given: dict[str, Any]) -> dict[str, Any]:
-        # A value measured on private data (an AUC, a fingerprint) would be a release without noise.
-        measured = sorted(str(name) for name in given if name not in _PUBLIC_ORIGIN)
-        if measured:
-            raise ModelFileError(
-                f"the file of a private model does not take {', '.join(measured)}: a value "
-                "measured on private data would be a release without noise; it takes "
-                f"{', '.join(_PUBLIC_ORIGIN)}."
-            )
-        return super()._provenance(self._rows_known() | given)
-
-    def _rows_known(self) -> dict[str, Any]:
-        units = "persons" if self.certificate_.unit == "person" else "rows"
-        known = "seen" if self.certificate_.neighbours == "replace" else "at_most"
-        return {f"{units}_{known}": self.certificate_.n_examples}

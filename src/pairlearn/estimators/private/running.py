@@ -102,7 +102,7 @@ class PrivateRunning(PrivateAUCClassifier, ABC):
         setting = self._begun(self._width)
         mechanism = self._learner()
         noise = self._source()
-        cautions = self._cautions(setting)
+        cautions = self._cautions(setting.delta, setting.n_examples)
         entry = self._entry(setting)
         if self.ledger is not None and entry is not None:
             cost = self._cost(setting)

@@ -11,7 +11,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from pairlearn.estimators.ratings.inference import Uncertainty, most_informative, rank_limits
 from pairlearn.estimators.ratings.likelihood import MOST_WHOLE, Likelihood, log_probabilities
-from pairlearn.estimators.ratings.votes import Votes
 from pairlearn.metrics import Comparison, Interval
 from pairlearn.register import nearest
 from pairlearn.typing import Vector
@@ -22,7 +21,6 @@ class RatedVotes:
     """The answers of ratings that were fitted to votes."""
 
     home: bool
-    votes_: Votes
     players_: NDArray[Any]
     scores_: Vector
     home_: float
@@ -30,6 +28,8 @@ class RatedVotes:
     covariate_effects_: Vector
     _found: tuple[Likelihood, Vector]
     _sure: Uncertainty | None
+    #: The covariance of the derivatives of the likelihood beyond that of independent votes.
+    _further: Vector | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what is pickled: factors of a matrix are made again where they are needed."""
@@ -39,7 +39,7 @@ class RatedVotes:
     def _uncertainty(self) -> Uncertainty:
         check_is_fitted(self, "scores_")
         if self._sure is None:
-            self._sure = Uncertainty(*self._found)
+            self._sure = Uncertainty(*self._found, self._further)
         return self._sure
 
     @property
@@ -94,7 +94,7 @@ class RatedVotes:
         sure = self._uncertainty()
         theta, k = self._found[1], len(self.players_)
         names = ["home"] if self.home else []
-        names += [f"covariate {j}" for j in range(self.votes_.n_covariates)]
+        names += [f"covariate {j}" for j in range(len(self.covariate_effects_))]
         names += ["tie"] if self.tie_ else []
         right = np.zeros((len(theta), len(names)))
         right[np.arange(k, len(theta)), np.arange(len(names))] = 1.0
@@ -217,23 +217,6 @@ class RatedVotes:
             gaps = gaps + table @ self.covariate_effects_
         tau = np.log(self.tie_) if self.tie_ else -np.inf
         return np.ascontiguousarray(np.exp(log_probabilities(gaps, float(tau))).T)
-
-    def win_rates(self) -> Vector:
-        """Return the share of votes that the player of a row won against that of a column.
-
-        A tie is half a win. NaN stands where two players never met.
-        """
-        check_is_fitted(self, "scores_")
-        k, votes = len(self.players_), self.votes_
-        won, met = np.zeros((k, k)), np.zeros((k, k))
-        wins, ties, losses = votes.counts.T
-        for rows, columns, values in (
-            (votes.first, votes.second, wins + 0.5 * ties),
-            (votes.second, votes.first, losses + 0.5 * ties),
-        ):
-            np.add.at(won, (rows, columns), values)
-            np.add.at(met, (rows, columns), wins + ties + losses)
-        return np.asarray(np.divide(won, met, out=np.full((k, k), np.nan), where=met > 0.0))
 
     def _order(self) -> list[int]:
         """Return the places of the players, the best first."""

@@ -9,6 +9,8 @@ H^-1 J H^-1. J is the covariance of the derivatives of the likelihood:
   of the derivatives of a group, which holds whatever the votes of one group have in common. Limits
   then come from Student's distribution with G - 1 degrees of freedom.
 
+- with the noise of private counts it is H plus the covariance of that noise.
+
 The prior is part of H and J: what only the prior determines has the variance of the prior.
 """
 
@@ -31,7 +33,9 @@ _BLOCK = 256
 class Uncertainty:
     """The covariance of fitted parameters."""
 
-    def __init__(self, likelihood: Likelihood, theta: Vector) -> None:
+    def __init__(
+        self, likelihood: Likelihood, theta: Vector, further: Vector | None = None
+    ) -> None:
         self._ridge = likelihood.ridge
         self._n_players = likelihood.n_players
         self._curvature = likelihood.collapsed().curvature(theta)
@@ -49,6 +53,9 @@ class Uncertainty:
         elif likelihood.squares is not None:
             shares = np.exp(likelihood.logs(theta))
             self._middle = likelihood.information(shares, likelihood.squares)
+        elif further is not None:
+            shares = np.exp(likelihood.logs(theta))
+            self._middle = likelihood.information(shares, likelihood.counts) + further
 
     def _products(self, right: Vector) -> tuple[Vector, Vector]:
         """Return two factors: the covariance of R'theta is the first transposed times the other."""

@@ -7,18 +7,24 @@ from typing import Any
 
 import numpy as np
 
+from pairlearn.estimators.ratings.answers import RatedVotes
 from pairlearn.estimators.ratings.ratings import PairwiseRatings
+from pairlearn.validation import check_count
 
 
-def plot_ratings(model: PairwiseRatings, *, confidence: float = 0.95, ax: Any = None) -> Any:
+def plot_ratings(
+    model: RatedVotes, *, confidence: float = 0.95, top: int | None = None, ax: Any = None
+) -> Any:
     """Draw the score of each player with its interval, the best player on top.
 
     Parameters
     ----------
-    model : PairwiseRatings
+    model : PairwiseRatings or PrivateRatings
         A fitted model.
     confidence : float, default=0.95
         The level of each interval by itself.
+    top : int, optional
+        How many players to draw, the best ones; all by default.
     ax : matplotlib Axes, optional
         Where to draw; a new figure by default.
 
@@ -35,7 +41,7 @@ def plot_ratings(model: PairwiseRatings, *, confidence: float = 0.95, ax: Any = 
     >>> [text.get_text() for text in plot_ratings(model).get_yticklabels()]
     ['ann', 'bob', 'cid']
     """
-    found = model.intervals(confidence)
+    found = dict(list(model.intervals(confidence).items())[: _number(top)])
     ax = _axes(ax, (6.0, 1.0 + 0.25 * len(found)))
     values = np.array([[one.value, one.low, one.high] for one in found.values()])
     places = np.arange(len(found))
@@ -47,13 +53,15 @@ def plot_ratings(model: PairwiseRatings, *, confidence: float = 0.95, ax: Any = 
     return ax
 
 
-def plot_win_rates(model: PairwiseRatings, *, ax: Any = None) -> Any:
+def plot_win_rates(model: PairwiseRatings, *, top: int | None = None, ax: Any = None) -> Any:
     """Draw the share of votes that each player won against each other one.
 
     Parameters
     ----------
     model : PairwiseRatings
         A fitted model.
+    top : int, optional
+        How many players to draw, the best ones; all by default.
     ax : matplotlib Axes, optional
         Where to draw; a new figure by default.
 
@@ -71,7 +79,7 @@ def plot_win_rates(model: PairwiseRatings, *, ax: Any = None) -> Any:
     (3, 3)
     """
     rates = model.win_rates()
-    order = np.argsort(-model.scores_, kind="stable")
+    order = np.argsort(-model.scores_, kind="stable")[: _number(top)]
     names = [str(player) for player in model.players_[order].tolist()]
     side = 2.0 + 0.25 * len(names)
     ax = _axes(ax, (side + 1.0, side))
@@ -82,6 +90,10 @@ def plot_win_rates(model: PairwiseRatings, *, ax: Any = None) -> Any:
     ax.set(xlabel="against", ylabel="player")
     ax.figure.colorbar(image, ax=ax, label="share of votes won")
     return ax
+
+
+def _number(top: int | None) -> int | None:
+    return None if top is None else check_count("top", top)
 
 
 def _axes(ax: Any, size: tuple[float, float]) -> Any:

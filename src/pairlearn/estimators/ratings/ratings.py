@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
 
 from pairlearn.estimators.ratings.answers import RatedVotes
 from pairlearn.estimators.ratings.likelihood import Likelihood, components, maximise
@@ -167,6 +168,23 @@ class PairwiseRatings(RatedVotes, StoredVotes, BaseEstimator):  # type: ignore[m
         votes = self._counted(a, b, outcome, given)
         known: Votes | None = getattr(self, "votes_", None)
         return self._rate(votes if known is None else known.merge(votes))
+
+    def win_rates(self) -> Vector:
+        """Return the share of votes that the player of a row won against that of a column.
+
+        A tie is half a win. NaN stands where two players never met.
+        """
+        check_is_fitted(self, "scores_")
+        k, votes = len(self.players_), self.votes_
+        won, met = np.zeros((k, k)), np.zeros((k, k))
+        wins, ties, losses = votes.counts.T
+        for rows, columns, values in (
+            (votes.first, votes.second, wins + 0.5 * ties),
+            (votes.second, votes.first, losses + 0.5 * ties),
+        ):
+            np.add.at(won, (rows, columns), values)
+            np.add.at(met, (rows, columns), wins + ties + losses)
+        return np.asarray(np.divide(won, met, out=np.full((k, k), np.nan), where=met > 0.0))
 
     def _counted(self, a: Any, b: Any, outcome: Any, given: dict[str, Any]) -> Votes:
         if not isinstance(a, Votes):

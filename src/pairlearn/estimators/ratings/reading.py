@@ -16,6 +16,14 @@ _WORDS = (
     ("0", "0.0", "b", "model_b", "loss"),
 )
 _PLACES = {word: place for place, words in enumerate(_WORDS) for word in words}
+#: The same words for labels that are compared exactly, as private ones are, with their places.
+PUBLIC_OUTCOMES = {
+    form: place
+    for place, words in enumerate(_WORDS)
+    for word in words
+    if word not in ("1.0", ".5", "0.0")  # a number equals its text there
+    for form in dict.fromkeys((word, word.capitalize(), word.title(), word.upper()))
+}
 #: How to write an outcome, for messages.
 OUTCOMES = "1, a, model_a or win; 0.5, tie or draw; 0, b, model_b or loss"
 

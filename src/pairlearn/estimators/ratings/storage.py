@@ -79,6 +79,29 @@ class StoredVotes(Storable):
         """Set the fitted attributes."""
 
 
+def described(record: ModelRecord) -> dict[str, Any]:
+    """Return what a file of ratings, public or private, says about players, best first.
+
+    `players` are pairs of name and score. `votes` and `judges` are their numbers, None where the
+    file does not say them.
+    """
+    given = record.parameters
+    private = "players" in given
+    facts = {} if private else decode(given["fitted"][_LABELS], "labels")
+    names = _names(given["players"] if private else facts["players"], "players")
+    scores = record.arrays["parameters"][: len(names)]
+    if len(scores) < len(names):
+        raise ValueError(f"{len(scores)} parameters do not fit {len(names)} players")
+    groups = facts.get("groups")
+    order = np.argsort(-scores, kind="stable").tolist()
+    listed = names.tolist()
+    return {
+        "players": [(listed[k], float(scores[k])) for k in order],
+        "votes": None if private else restored_count(facts, "n_votes"),
+        "judges": None if groups is None else len(_names(groups, "groups")),
+    }
+
+
 def _restored(
     arrays: Mapping[str, NDArray[Any]], labels: Mapping[str, Any], half_life: float | None
 ) -> Votes:

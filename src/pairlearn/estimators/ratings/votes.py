@@ -174,6 +174,12 @@ class Votes:
         """The number of covariates of a vote."""
         return 0 if self.covariates is None else self.covariates.shape[1]
 
+    def of_players(self) -> Vector:
+        """Return the number of votes on each player, weighted as they count."""
+        k, totals = len(self.players), self.counts.sum(axis=1)
+        both = np.bincount(self.first, totals, k) + np.bincount(self.second, totals, k)
+        return both.astype(np.float64)
+
     def merge(self, other: Votes) -> Self:
         """Return the counts of both; with `half_life` the votes of `other` are the later ones."""
         self._check_alike(other)

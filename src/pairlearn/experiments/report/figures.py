@@ -43,14 +43,19 @@ def new_figure(
     figure.patch.set_alpha(0.0)
     axes = list(figure.subplots(n_rows, n_columns, squeeze=False).flat)
     for ax in axes:
-        ax.patch.set_alpha(0.0)
-        ax.tick_params(which="both", colors=_INK)
-        for side, spine in ax.spines.items():
-            spine.set_color(_INK)
-            spine.set_visible(side in ("left", "bottom"))
-        for label in (ax.xaxis.label, ax.yaxis.label, ax.title):
-            label.set_color(_INK)
+        in_ink(ax)
     return figure, axes
+
+
+def in_ink(ax: Any) -> None:
+    """Give axes the colour of the page."""
+    ax.patch.set_alpha(0.0)
+    ax.tick_params(which="both", colors=_INK)
+    for side, spine in ax.spines.items():
+        spine.set_color(_INK)
+        spine.set_visible(side in ("left", "bottom"))
+    for label in (ax.xaxis.label, ax.yaxis.label, ax.title):
+        label.set_color(_INK)
 
 
 def svg_text(figure: Any, *, name: str) -> str:

@@ -87,3 +87,14 @@ def plain(value: Any) -> Any:
         return value.dtype.str, value.shape, value.tolist()
     to_dict = getattr(value, "to_dict", None)
     return repr(value) if to_dict is None else json.dumps(to_dict(), sort_keys=True)
+
+
+def fitted_facts(model: Any) -> dict[str, Any]:
+    """Return the attributes of a fitted estimator and its model file, as plain values."""
+    seen = {name: plain(value) for name, value in vars(model).items() if name.endswith("_")}
+    record = model.to_record()
+    seen["model file"] = (
+        {name: array.tobytes() for name, array in record.arrays.items()},
+        json.dumps([record.parameters, record.provenance, record.certificate], sort_keys=True),
+    )
+    return seen

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What all private estimators share: warnings, and a model file that stands by its certificate."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, ClassVar, Self
+
+from pairlearn.estimators.shared.storage import Storable
+from pairlearn.models.parts import encode
+from pairlearn.models.record import ModelFileError, ModelRecord
+from pairlearn.privacy.accounting.certificate import Certificate
+from pairlearn.validation import warn_caller
+
+
+class PrivacyWarning(UserWarning):
+    """The privacy guarantee is weaker than a reader might think."""
+
+
+#: Fields of provenance that a private model file may hold: no field measured on data.
+_PUBLIC_ORIGIN = ("author", "contact", "created", "data", "license", "program", "purpose", "schema")
+
+
+class CertifiedMixin(Storable):
+    """A private estimator with the parameters `random_state` and `ledger`, and `certificate_`."""
+
+    random_state: Any
+    certificate_: Certificate
+    #: The arguments that the certificate was made with.
+    _certified: dict[str, Any]
+
+    # A seed would reveal the noise, and a ledger has its own file.
+    _not_stored: ClassVar[tuple[str, ...]] = ("random_state", "ledger")
+
+    def _cautions(self, delta: float, n: int) -> tuple[str, ...]:
+        """Return warnings about a promise on n examples or persons."""
+        cautions = []
+        if self.random_state is not None:
+            cautions.append(
+                "random_state makes the noise reproducible: this model is not private. Leave it "
+                "at None for private data."
+            )
+        if delta >= 1.0 / n:
+            cautions.append(
+                f"delta = {delta:g} is at least 1/n = {1.0 / n:g}, which "
+                "would allow publishing one random record; use 1/(10 n) or less."
+            )
+        return tuple(cautions)
+
+    def _warn(self, cautions: tuple[str, ...]) -> None:
+        for caution in cautions:
+            warn_caller(caution, PrivacyWarning)
+
+    def _note_arguments(self) -> None:
+        """Remember the arguments that the certificate is made with."""
+        self._certified = copy.deepcopy(self._public_arguments())
+
+    def _public_arguments(self) -> dict[str, Any]:
+        """Return the arguments that the file holds, in a form that it can hold."""
+        return super()._stored_parameters()
+
+    def _stored_parameters(self) -> dict[str, Any]:
+        """Return the parameters that the file holds; refuse others than those of the fit."""
+        given = self._public_arguments()
+        first = self._certified
+        changed = [name for name in given if encode(given[name], name) != encode(first[name], name)]
+        if changed:
+            raise ModelFileError(
+                f"{', '.join(changed)} changed after the fit, but the certificate is about the "
+                "first values. Set them back, or fit again."
+            )
+        return given
+
+    @classmethod
+    def from_record(cls, record: ModelRecord) -> Self:
+        """Return the fitted model of a record, as `Storable.from_record` does."""
+        model = super().from_record(record)
+        model._note_arguments()
+        return model
+
+    def _certificate_of(self, record: ModelRecord) -> Certificate:
+        """Return the certificate in a model file."""
+        if record.certificate is None:
+            raise ModelFileError("a private model needs a certificate, but this file has none.")
+        try:
+            return Certificate.from_dict(record.certificate)
+        except (ValueError, TypeError, KeyError) as error:
+            raise ModelFileError(f"its certificate cannot be read: {str(error)[:300]}") from None
+
+    def _provenance(self, given: dict[str, Any]) -> dict[str, Any]:
+        # A value measured on private data (an AUC, a fingerprint) would be a release without noise.
+        measured = sorted(str(name) for name in given if name not in _PUBLIC_ORIGIN)
+        if measured:
+            raise ModelFileError(
+                f"the file of a private model does not take {', '.join(measured)}: a value "
+                "measured on private data would be a release without noise; it takes "
+                f"{', '.join(_PUBLIC_ORIGIN)}."
+            )
+        return super()._provenance(self._rows_known() | given)
+
+    def _rows_known(self) -> dict[str, Any]:
+        units = "persons" if self.certificate_.unit == "person" else "rows"
+        known = "seen" if self.certificate_.neighbours == "replace" else "at_most"
+        return {f"{units}_{known}": self.certificate_.n_examples}
