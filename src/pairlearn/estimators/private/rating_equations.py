@@ -6,8 +6,10 @@ All of this comes after the release and costs no privacy.
 *Meetings.* A noisy count m of votes on a pair has the variance s^2. A table of popularity,
 E_ij = q_i q_j with the row sums of the noisy counts, says what to expect of it. True counts scatter
 about E with a variance of t E, where t is found from the mean of (m - E)^2 - s^2. The mean of a
-count given m is then E + w (m - E) with w = t E / (t E + s^2), its error has the variance w s^2,
-and a count is never below 0.
+count given m is then E + w (m - E) with w = t E / (t E + s^2), and a count is never below 0. Its
+error has the variance w s^2 given E. The noise of a row sum moves all E of a row, by the share
+1 - w of it: in a sum over the row with weights g this adds at most (1 - w)^2 s^2 sum g^2, by
+Jensen. So the error counts as one of the variance (w + (1 - w)^2) s^2.
 
 *Leads.* The derivative of the likelihood by the score of i is half the lead of i, minus the sum
 over j of N_ij (p_ij - 1/2) for the meetings N. A likelihood of cells needs a lead for each pair;
@@ -76,7 +78,7 @@ def smoothed(noisy: Vector, k: int, scale: float) -> tuple[Vector, Vector]:
 
     >>> likely, variance = smoothed(np.array([100.0, 100.0, 100.0]), 3, 5.0)
     >>> likely.round(6).tolist(), variance.tolist()
-    ([100.0, 100.0, 100.0], [0.0, 0.0, 0.0])
+    ([100.0, 100.0, 100.0], [25.0, 25.0, 25.0])
     """
     first, second = np.triu_indices(k, 1)
     wanted = np.maximum(_of_players(first, second, noisy, k), _FEWEST)
@@ -88,7 +90,8 @@ def smoothed(noisy: Vector, k: int, scale: float) -> tuple[Vector, Vector]:
     # All scatter is noise if there is no excess.
     scatter = max(excess, 0.0) / float(expected.mean()) * expected
     weight = scatter / (scatter + scale**2)
-    return np.maximum(expected + weight * (noisy - expected), 0.0), weight * scale**2
+    likely = np.maximum(expected + weight * (noisy - expected), 0.0)
+    return likely, (weight + (1.0 - weight) ** 2) * scale**2
 
 
 def possible_leads(noisy: Vector, decided: Vector, scale: float) -> Vector:
