@@ -61,7 +61,7 @@ class AUCStack(StackStorage, ClassifierMixin, BaseEstimator):  # type: ignore[mi
     weight comes from scores of examples that it had not seen:
 
     .. math:: \min_{w \ge 0} \frac{1}{n_+ n_-} \sum_{i \in +,\, j \in -}
-              \big(1 - \langle w, z_i - z_j \rangle\big)_+^2 + \frac{\mathrm{pull}}{n_{\min}}
+              \left(1 - \langle w, z_i - z_j \rangle\right)_+^2 + \frac{\mathrm{pull}}{n_{\min}}
               \lVert w - s \mathbf 1 \rVert^2,
 
     where column k of z holds held-out scores of member k, s is the best common weight and
