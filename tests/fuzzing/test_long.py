@@ -65,6 +65,9 @@ def test_what_is_planted_is_found(kind, tmp_path, monkeypatch):
     calls = 20 if kind in ("file", "thread") else 200
     try:
         found = measure("planted", calls, tmp_path).leaks
+        if kind == "nothing" and found:
+            # other threads of the tests open files and allocate meanwhile: a leak is there again
+            found = measure("planted", calls, tmp_path).leaks
     finally:
         over.set()
         for one in kept:

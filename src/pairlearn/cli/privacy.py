@@ -16,7 +16,8 @@ from pairlearn.cli.shared.paths import FilePath, read_argument
 _MECHANISMS = "privacy.mechanisms.by_name"
 #: What can be audited; `pairlearn.cli.audited` says how each is called.
 _WHAT = (
-    "fit", "groups", "bounds", "narrowing", "stream", "metric", "entropy", "continual",
+    "fit", "groups", "bounds", "narrowing", "stream", "metric", "entropy", "ratings",
+    "ratings-groups", "continual",
     "continual-groups", "evaluation", "curve", "selection", "evaluation-groups", "curve-groups",
     "selection-groups", "cluster", "partitions", "cluster-groups", "partitions-groups", "program",
 )  # fmt: skip

@@ -58,7 +58,7 @@ class PairwiseRatings(RatedVotes, StoredVotes, BaseEstimator):  # type: ignore[m
     home_ : float
         Advantage of the player named first; 0 unless `home`.
     tie_ : float
-        Davidson's parameter: two equal players tie with probability tie_ / (2 + tie_).
+        Davidson's parameter: two equal players tie with probability ``tie_ / (2 + tie_)``.
     covariate_effects_ : ndarray of shape (n_covariates,)
         The effects of the covariates.
     votes_ : Votes
@@ -173,6 +173,11 @@ class PairwiseRatings(RatedVotes, StoredVotes, BaseEstimator):  # type: ignore[m
         """Return the share of votes that the player of a row won against that of a column.
 
         A tie is half a win. NaN stands where two players never met.
+
+        Returns
+        -------
+        ndarray of shape (k, k)
+            The shares, in the order of `players_`.
         """
         check_is_fitted(self, "scores_")
         k, votes = len(self.players_), self.votes_
