@@ -3,7 +3,8 @@ r"""The weights of a stack: non-negative, pulled towards equal ones, and best ov
 
 Column k of Z holds the held-out scores of member k, in units of that member. The weights minimise
 
-.. math:: \frac{1}{n_+ n_-} \sum_{i \in +,\, j \in -} \left(1 - \langle w, z_i - z_j \rangle\right)_+^2
+.. math:: \frac{1}{n_+ n_-} \sum_{i \in +,\, j \in -}
+          \left(1 - \langle w, z_i - z_j \rangle\right)_+^2
           + \rho \, \lVert w - s \mathbf 1 \rVert^2, \qquad w \ge 0,
 
 where s is the best common weight: the minimiser of the first term on the line w = s 1. So few
