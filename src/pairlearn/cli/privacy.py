@@ -17,8 +17,9 @@ _MECHANISMS = "privacy.mechanisms.by_name"
 #: What can be audited; `pairlearn.cli.audited` says how each is called.
 _WHAT = (
     "fit", "groups", "bounds", "narrowing", "stream", "metric", "entropy", "ratings",
-    "ratings-groups", "continual", "continual-groups", "evaluation", "curve", "selection", "evaluation-groups", "curve-groups",
-    "selection-groups", "cluster", "partitions", "cluster-groups", "partitions-groups", "program",
+    "ratings-groups", "continual", "continual-groups", "evaluation", "curve", "selection",
+    "evaluation-groups", "curve-groups", "selection-groups", "cluster", "partitions",
+    "cluster-groups", "partitions-groups", "program",
 )  # fmt: skip
 _SETTINGS = {"help_option_names": ["-h", "--help"]}
 
