@@ -187,6 +187,7 @@ class DaskEngine:
 
 
 def _lost_scheduler(why: str) -> str:
+    why = " ".join(why.split())  # Dask's own words may take several lines
     return (
         f"The connection to the scheduler of Dask is lost ({why}); start the cluster again, and "
         "ask again with a client of it."
