@@ -23,14 +23,17 @@ from pairlearn.pairings.plans import Indices
 from pairlearn.problem import Problem
 from pairlearn.schedules import Schedule
 from pairlearn.solvers.block_sizes import BLOCK, BlockSizes
+from pairlearn.solvers.descent.step_kernels import (
+    KERNELS,
+    dense_kernel,
+    finding_kernel,
+    meeting_kernel,
+)
 from pairlearn.solvers.rows import CsrRows, DenseRows, Rows
 from pairlearn.solvers.support import check_parts
 from pairlearn.typing import Vector
 from pairlearn.validation import DivergenceError, check_vector
 
-#: The kernels in use. A model holds the place of a kernel here and not the kernel itself. Kernels
-#: are imported when the first place is asked for, since numba comes with them.
-KERNELS: list[Any] = []
 #: Up to this many labels are looked at one by one.
 _FEW = 32
 #: From this many on, labels do not stay in the cache.
@@ -134,8 +137,8 @@ class Descent:
         self._pair_address = self._dense_address
         size, dtype, hinge = len(self.w), self.w.dtype, type(loss) is Hinge
         self._kernel, self._room = dense_kernel(size, dtype, hinge=hinge)
-        self._meeting = _meeting_kernel(size, dtype, hinge=hinge)
-        self._finding = _finding_kernel()
+        self._meeting = meeting_kernel(size, dtype, hinge=hinge)
+        self._finding = finding_kernel()
         self._other_left, self._sum_before = np.empty_like(self.w), np.empty_like(self.w)
         self._kept = np.empty(2 * len(self.w), self.w.dtype)
         self._sizes = BlockSizes(self.parts.schedule, self.parts.averaging, self.horizon)
@@ -591,50 +594,3 @@ class Turn:
         self.flat, self.y = X.reshape(-1), y
         #: Scratch: the plan of one step.
         self.pair = np.zeros(3, dtype=np.int32)
-
-
-def _place_of(kernel: Any) -> int:
-    """Return the place of a kernel, for a model to hold.
-
-    What walks over the objects that a model holds, as River does to measure its memory, would be
-    led into the compiler.
-    """
-    if kernel not in KERNELS:
-        KERNELS.append(kernel)
-    return KERNELS.index(kernel)
-
-
-def dense_kernel(d: int, dtype: Any, *, hinge: bool) -> tuple[int, Any]:
-    """Return the place of the kernel for dense rows of d numbers, and its scratch space."""
-    if _in_registers(d, dtype, hinge=hinge):
-        from pairlearn.kernels.steps.short_rows import LANES, descend_short
-
-        return _place_of(descend_short), (0,) * -(-d // LANES)
-    from pairlearn.kernels.steps.dense import descend
-
-    return _place_of(descend), np.empty(d, dtype=dtype)
-
-
-def _meeting_kernel(d: int, dtype: Any, *, hinge: bool) -> int:
-    """Return the place of the kernel that learns one example as `dense_kernel` would."""
-    if _in_registers(d, dtype, hinge=hinge):
-        from pairlearn.kernels.steps.short_rows import meet_short
-
-        return _place_of(meet_short)
-    from pairlearn.kernels.steps.dense import meet_previous
-
-    return _place_of(meet_previous)
-
-
-def _finding_kernel() -> int:
-    """Return the place of the kernel that finds the active pairs of a plan."""
-    from pairlearn.kernels.plan import find_active
-
-    return _place_of(find_active)
-
-
-def _in_registers(d: int, dtype: Any, *, hinge: bool) -> bool:
-    """Tell whether iterate and rows of d numbers stay in registers."""
-    from pairlearn.kernels.steps.short_rows import LONGEST, SHORTEST
-
-    return hinge and dtype == np.float64 and SHORTEST <= d <= LONGEST
