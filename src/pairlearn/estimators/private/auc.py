@@ -208,10 +208,7 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
 
     def _stored_mechanism(self) -> Any:
         """Return the mechanism that the certificate names; the file does not hold its constants."""
-        try:
-            return get_mechanism(self.certificate_.mechanism).name
-        except ValueError as error:
-            raise ModelFileError(f"its certificate cannot be read: {str(error)[:300]}") from None
+        return self._mechanism_of(self.certificate_)
 
     def fit(self, X: ArrayLike, y: ArrayLike, groups: Any = None) -> PrivateAUCClassifier:
         """Learn from examples.

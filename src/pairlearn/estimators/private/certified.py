@@ -10,6 +10,7 @@ from pairlearn.estimators.shared.storage import Storable
 from pairlearn.models.parts import encode
 from pairlearn.models.record import ModelFileError, ModelRecord
 from pairlearn.privacy.accounting.certificate import Certificate
+from pairlearn.privacy.mechanisms.by_name import get_mechanism
 from pairlearn.validation import warn_caller
 
 
@@ -85,6 +86,14 @@ class CertifiedMixin(Storable):
         try:
             return Certificate.from_dict(record.certificate)
         except (ValueError, TypeError, KeyError) as error:
+            raise ModelFileError(f"its certificate cannot be read: {str(error)[:300]}") from None
+
+    @staticmethod
+    def _mechanism_of(certificate: Certificate, **learns: str) -> str:
+        """Return the name of the mechanism that a certificate of a model file names."""
+        try:
+            return get_mechanism(certificate.mechanism, **learns).name
+        except ValueError as error:
             raise ModelFileError(f"its certificate cannot be read: {str(error)[:300]}") from None
 
     def _provenance(self, given: dict[str, Any]) -> dict[str, Any]:

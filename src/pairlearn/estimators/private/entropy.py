@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from pairlearn.estimators.private.mixin import PrivateMixin
 from pairlearn.estimators.shared.features_seen import check_columns, column_names, see_columns
 from pairlearn.estimators.shared.storage import register_storable
-from pairlearn.models.record import ModelFileError, ModelRecord
+from pairlearn.models.record import ModelRecord
 from pairlearn.models.registry import ArraySpec
 from pairlearn.privacy.accounting.ledger import PrivacyLedger
 from pairlearn.privacy.mechanisms.base import Mechanism, certify
@@ -155,10 +155,7 @@ class PrivateEntropyRegressor(
     def _unpack(self, record: ModelRecord) -> None:
         arrays = record.arrays
         self.certificate_ = self._certificate_of(record)
-        try:
-            self.mechanism = get_mechanism(self.certificate_.mechanism, learns="regression").name
-        except ValueError as error:
-            raise ModelFileError(f"its certificate cannot be read: {str(error)[:300]}") from None
+        self.mechanism = self._mechanism_of(self.certificate_, learns="regression")
         self.bounds = (arrays["lower"].copy(), arrays["upper"].copy())
         self.bounds_ = np.stack(self.bounds)
         self.coef_, self.intercept_ = arrays["coef"].copy(), float(arrays["intercept"])
