@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from pairlearn.data import PAPER_SETS
+from benchmarks.table1_on_device.reading import by_size, reading
+from pairlearn.data import PAPER_SETS, lookup
 from pairlearn.experiments.comparison.tables import auc_rows
 from pairlearn.experiments.methods.table import TABLE
 from pairlearn.experiments.paper.auc_tables import unpublished
@@ -43,6 +44,7 @@ def device_table(name: str, settings: Settings, shelf: Shelf, device: Any) -> st
         The text for the terminal.
     """
     from benchmarks.table1_on_device.fits import compare_on_device, runs_on_device
+    from benchmarks.table1_on_device.warming import compile_beside
 
     table = published_table(name)
     methods = settings.chosen([TABLE[row] for row in table.rows])
@@ -53,21 +55,24 @@ def device_table(name: str, settings: Settings, shelf: Shelf, device: Any) -> st
             f"{', '.join(unable or settings.methods)} cannot run on a device, which takes one pair "
             f"a step or SPAUC; use `pairlearn reproduce {name}`."
         )
-    datasets = shelf.take(PAPER_SETS)
-    if not datasets:
-        raise ValueError(
-            f"no data set is at hand ({'; '.join(shelf.missing.values())}); name a folder of them "
-            "in PAIRLEARN_DATA."
-        )
     n_splits = settings.splits(25)
+    if device.type == "cuda":
+        compile_beside(
+            sorted({lookup(name).d for name in settings.datasets or PAPER_SETS}), able, device
+        )
     comparison, times = compare_on_device(
-        datasets,
+        shelf.each(by_size(PAPER_SETS)),
         able,
         device=device,
         n_splits=n_splits,
         seed=settings.seed,
         protocol=settings.rules,
     )
+    if not comparison.datasets:
+        raise ValueError(
+            f"no data set is at hand ({'; '.join(shelf.missing.values())}); name a folder of them "
+            "in PAIRLEARN_DATA."
+        )
     remarks = [
         f"{n_splits} splits, protocol {settings.protocol}, seed {settings.seed}: splits, folds and "
         "sample paths are those of the CPU, pairs are trained in float32. Nothing is stored."
@@ -121,13 +126,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         datasets=tuple(filter(None, options.data.split(","))),
         methods=tuple(filter(None, options.methods.split(","))),
     )
-    shelf = Shelf(settings)
     try:
-        device = find_device(options.device)
-        if device is None:
-            raise DeviceError("no GPU was found; use `pairlearn reproduce table1`.")
-        for name in options.names:
-            print(device_table(name, settings, shelf, device), flush=True)
+        with reading(settings.datasets or PAPER_SETS) as loader:
+            shelf = Shelf(settings, loader)
+            device = find_device(options.device)
+            if device is None:
+                raise DeviceError("no GPU was found; use `pairlearn reproduce table1`.")
+            for name in options.names:
+                print(device_table(name, settings, shelf, device), flush=True)
     except (DeviceError, ValueError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,7 +31,14 @@ from pairlearn.gpu.draws import draw_indices, draw_keys
 from pairlearn.gpu.paths import Path
 from pairlearn.losses import LOSSES
 from pairlearn.recipes import STEPS, PairRun, SaddleRun
-from pairlearn.solvers.descent.sweep_gpu import Rule, draw_plan, portions_of, row_of, sweep_paths
+from pairlearn.solvers.descent.sweep_gpu import (
+    Draw,
+    Rule,
+    draw_plans,
+    portions_of,
+    row_of,
+    sweep_paths,
+)
 from pairlearn.solvers.two_classes import n_steps_of
 
 __all__ = ["Seconds", "compare_on_device", "runs_on_device"]
@@ -62,21 +69,20 @@ def runs_on_device(method: Method) -> bool:
 
 
 def compare_on_device(
-    datasets: Sequence[Dataset],
+    datasets: Iterable[Dataset],
     methods: Sequence[Method],
     *,
     device: Any,
     n_splits: int,
     seed: int = 0,
     protocol: Protocol = HONEST,
-    progress: Callable[[int, int, str], None] | None = None,
 ) -> tuple[Comparison, list[Seconds]]:
     """Tune and train every method on all splits at once; return results and times.
 
     Parameters
     ----------
-    datasets : sequence of Dataset
-        Data sets of two classes; sparse ones are made dense.
+    datasets : iterable of Dataset
+        Data sets of two classes; sparse ones are made dense. Each is taken when it is needed.
     methods : sequence of Method
         Methods that `runs_on_device` accepts.
     device : torch.device
@@ -85,8 +91,6 @@ def compare_on_device(
         As in `comparison.runner.compare`.
     protocol : Protocol, default=HONEST
         Parameters must be chosen inside the training part of each split.
-    progress : callable, optional
-        Called with the number of finished cells, the total and a label.
 
     Returns
     -------
@@ -99,9 +103,9 @@ def compare_on_device(
             "CPU for the paper's."
         )
     results: dict[tuple[str, str], list[Result]] = {}
-    times = []
-    total = len(datasets) * len(methods) * n_splits
+    times, names = [], []
     for data in datasets:
+        names.append(data.name)
         table = _Table(data, n_splits, seed, protocol, device)
         for method in methods:
             if not isinstance(method, RecipeMethod) or not runs_on_device(method):
@@ -110,23 +114,21 @@ def compare_on_device(
             found, seconds = task.run()
             results[data.name, method.name] = found
             times.append(seconds)
-            if progress is not None:
-                progress(sum(map(len, results.values())), total, f"{data.name} {method.name}")
     ordered = [
-        results[data.name, method.name][split]
-        for data in datasets
+        results[name, method.name][split]
+        for name in names
         for split in range(n_splits)
         for method in methods
     ]
     comparison = Comparison(
         results=ordered,
         failures=[],
-        datasets=tuple(data.name for data in datasets),
+        datasets=tuple(names),
         methods=tuple(method.name for method in methods),
         n_splits=n_splits,
         seed=seed,
         protocol=protocol,
-        n_computed=total,
+        n_computed=len(ordered),
     )
     return comparison, times
 
@@ -255,15 +257,21 @@ class _Task:
             return self._train_saddle(jobs, candidates)
         table, run, device = self.table, self.recipe.run, self.table.device
         assert isinstance(run, PairRun)
-        paths, sizes, radii = [], [], []
-        for (_, rows, rng), models in zip(jobs, candidates, strict=True):
+        draws = []
+        for _, rows, rng in jobs:
             n_steps = n_steps_of(self.n_passes, len(rows))
-            rule = self._rule(n_steps)
             portions = portions_of(n_steps, record_steps(n_steps) if recorded else ())
-            left, right = draw_plan(run.pairing, len(rows), portions, rng, table.y[rows], device)
+            draws.append(Draw(len(rows), portions, rng, table.y[rows]))
+        plans = draw_plans(run.pairing, draws, device)
+        paths, sizes, radii = [], [], []
+        known: dict[int, Tensor] = {}
+        for (_, rows, _), models, (left, right) in zip(jobs, candidates, plans, strict=True):
+            n_steps = len(left)
+            rule = self._rule(n_steps)
             here = table.rows(rows)
-            factors = None if rule.factors is None else torch.from_numpy(rule.factors).to(device)
-            paths.append(Path(here[left], here[right], rule.shares, factors))
+            if rule.factors is not None and n_steps not in known:
+                known[n_steps] = torch.from_numpy(rule.factors).to(device)
+            paths.append(Path(here[left], here[right], rule.shares, known.get(n_steps)))
             sizes.append(row_of([model["step_size"] for model in models], rule, device))
             free = math.inf
             radii.append([model.get("radius", free) if run.projects else free for model in models])
@@ -285,12 +293,12 @@ class _Task:
     ) -> Tensor:
         """Return the averages (n_jobs, n_models, d) of SPAUC, all trained at once."""
         table, device = self.table, self.table.device
-        paths, shares = [], []
-        for _, rows, rng in jobs:
-            n_steps = n_steps_of(self.n_passes, len(rows))
-            drawn = draw_indices(draw_keys(rng, 1), [n_steps], len(rows), device)
-            paths.append(table.rows(rows)[drawn])
-            shares.append(self._rule(n_steps).shares)
+        numbers = [len(rows) for _, rows, _ in jobs]
+        counts = [n_steps_of(self.n_passes, n) for n in numbers]
+        keys = np.concatenate([draw_keys(rng, 1) for _, _, rng in jobs])
+        drawn = torch.split(draw_indices(keys, counts, numbers, device), counts)
+        paths = [table.rows(rows)[path] for (_, rows, _), path in zip(jobs, drawn, strict=True)]
+        shares = [self._rule(n_steps).shares for n_steps in counts]
         shape = self._rule(max(len(path) for path in paths)).factors
         assert shape is not None
         sizes = [[model["step_size"] for model in models] for models in candidates]

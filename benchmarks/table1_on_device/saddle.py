@@ -57,28 +57,29 @@ def descend_saddle(
     """
     (n_paths, n_models), d, device = step_sizes.shape, X.shape[1], X.device
     counts = [len(path) for path in paths]
-    # The kernel loads an example two steps ahead.
-    packed = torch.zeros((n_paths, max(counts) + 2), dtype=torch.int32, device=device)
+    # The kernel loads examples this many steps ahead.
+    room = (n_paths, max(counts) + 4)
+    packed = torch.zeros(room, dtype=torch.int32, device=device)
     for row, path in enumerate(paths):
         packed[row, : len(path)] = path
+    labels = positive[packed]
+    entries, near, far = _rates(labels, torch.from_numpy(shape).to(device))
     # Paths of equal length share their weights.
     rules = {count: row for row, count in enumerate(dict.fromkeys(counts))}
     weights = torch.zeros((len(rules), max(counts) + 1), dtype=torch.float64, device=device)
     for count, share in zip(counts, shares, strict=True):
         weights[rules[count], : count + 1] = torch.from_numpy(share).to(device)
-    width = width_of(d)
-    # The class means are the same for all models of a path, so programs should have many models.
-    usual = Tile(2, 1)
-    if width > 128:
-        usual = Tile(8 if width <= 1024 else 1, min(16, max(4, width // 128)))
-    models, warps = usual if tile is None else tile
+    width = width_of(d, 32)
+    models, warps = tile_for_saddle(width) if tile is None else tile
     averages = torch.empty((n_paths, n_models, d), dtype=torch.float64, device=device)
     descend_spauc[(triton.cdiv(n_models, models), n_paths)](
         X,
-        positive.to(torch.int8),
+        labels.to(torch.int8),
         scales,
         packed,
-        torch.from_numpy(shape).to(device),
+        entries,
+        near,
+        far,
         weights,
         torch.tensor([rules[count] for count in counts], device=device),
         torch.tensor(counts, device=device),
@@ -93,3 +94,30 @@ def descend_saddle(
         num_warps=warps,
     )
     return averages
+
+
+def tile_for_saddle(width: int) -> Tile:
+    """Return the tile for so many columns, the best or nearly the best of those tried on an H200.
+
+    The class means are the same for all models of a path, so a program of narrow rows has two. The
+    iterate and the average of wide rows fill the registers.
+    """
+    return Tile(2, 1) if width <= 128 else Tile(1, max(2, width // 256))
+
+
+def _rates(labels: Tensor, shape: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return what each step of each path needs beside its example, from the labels of the paths.
+
+    With n examples of the own class so far and the share p of positives: 1 / n, then the step size
+    times 1 - p or p (that of the other class), and the step size times p (1 - p).
+    """
+    n_positive = torch.cumsum(labels, 1).double()
+    n_all = torch.arange(1, labels.shape[1] + 1, dtype=torch.float64, device=labels.device)
+    p = n_positive / n_all
+    n_own = torch.where(labels, n_positive, n_all - n_positive)
+    # Nothing moves before both classes have been seen.
+    begun = (n_positive > 0) & (n_positive < n_all)
+    steps = torch.zeros_like(n_all)
+    steps[: len(shape)] = shape[: len(steps)]
+    steps = torch.where(begun, steps, 0.0)
+    return 1.0 / n_own, steps * torch.where(labels, 1.0 - p, p), steps * p * (1.0 - p)

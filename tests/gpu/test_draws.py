@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("triton")
 
 from pairlearn import FifoBuffer, PreviousExample, PreviousOpposite, RandomPair
-from pairlearn.solvers.descent.sweep_gpu import draw_plan, portions_of
+from pairlearn.solvers.descent.sweep_gpu import Draw, draw_plans, portions_of
 
 
 @pytest.mark.parametrize("n", [2, 37, 60_000, 2**20 + 1, 2**32 - 1])
@@ -19,7 +19,10 @@ def test_plans_are_the_same(pairing, n):
     if n > len(y) and isinstance(pairing, PreviousOpposite):
         n = len(y)
     portions = [1, 500, 20]
-    left, right = draw_plan(pairing, n, portions, np.random.default_rng(7), y, "cpu")
+    # Beside paths of other lengths and numbers of examples.
+    others = [Draw(5, [3], np.random.default_rng(k), np.ones(5)) for k in range(2)]
+    draw = Draw(n, portions, np.random.default_rng(7), y)
+    _, (left, right), _ = draw_plans(pairing, [others[0], draw, others[1]], "cpu")
     source = pairing.offline(n, np.random.default_rng(7), y)
     plans = [source.draw(count) for count in portions]
     assert np.array_equal(left.numpy(), np.concatenate([plan.left for plan in plans]))
@@ -30,15 +33,26 @@ def test_plans_are_the_same(pairing, n):
 
 def test_generators_stand_where_they_would_on_the_cpu():
     one, other = np.random.default_rng(3), np.random.default_rng(3)
-    draw_plan(PreviousExample(), 10, [5, 5], one, np.ones(10), "cpu")
+    draw_plans(PreviousExample(), [Draw(10, [5, 5], one, np.ones(10))], "cpu")
     source = PreviousExample().offline(10, other)
     source.draw(5), source.draw(5)
     assert one.integers(2**63) == other.integers(2**63)
 
 
+def test_paths_are_the_same_in_groups(monkeypatch):
+    def drawn():
+        generators = [np.random.default_rng(k) for k in range(4)]
+        draws = [Draw(10 + k, [4, 5], rng, np.ones(10)) for k, rng in enumerate(generators)]
+        return [np.stack(plan) for plan in draw_plans(PreviousExample(), draws, "cpu")]
+
+    together = drawn()
+    monkeypatch.setattr("pairlearn.gpu.paths._TOGETHER", 20)
+    np.testing.assert_array_equal(drawn(), together)
+
+
 def test_a_buffer_is_refused():
     with pytest.raises(ValueError, match="one pair at a step"):
-        draw_plan(FifoBuffer(3), 10, [5], np.random.default_rng(0), np.ones(10), "cpu")
+        draw_plans(FifoBuffer(3), [Draw(10, [5], np.random.default_rng(0), np.ones(10))], "cpu")
 
 
 def test_portions_are_those_of_the_solvers():

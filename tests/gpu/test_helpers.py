@@ -21,8 +21,8 @@ def test_check_device():
 
 
 def test_tile_for():
-    assert repr(tile_for(22)) == "Tile(models=4, warps=1)"
-    assert repr(tile_for(780)) == "Tile(models=2, warps=2)"
+    assert repr(tile_for(22)) == "Tile(models=8, warps=1)"
+    assert repr(tile_for(780)) == "Tile(models=4, warps=2)"
 
 
 def test_check_built_in():

@@ -28,6 +28,7 @@ from pairlearn.pairings import (
 )
 from pairlearn.pairings.queries import PreviousOfQuery
 from pairlearn.restored import restored_labels
+from pairlearn.solvers.closed_form.memories import _are_of_rows
 from pairlearn.streams import open_reader
 from pairlearn.streams.checkpoint import (
     CHECKPOINT_VERSION,
@@ -509,6 +510,12 @@ def test_moments_of_no_rows() -> None:
             AUCClassifier(**settings).restore_stream(changed)
         seen.add(path[-1])
     assert seen == set(wrong)
+
+
+def test_sums_as_large_as_floats_go_are_looked_at_without_an_overflow() -> None:
+    most = np.finfo(np.float64).max
+    assert _are_of_rows(np.full((1, 2, 2, 2), most))
+    assert not _are_of_rows(np.array([[[[1.0, most], [most, 1.0]]]]))
 
 
 def test_a_sample_of_the_past_is_as_long_as_what_was_seen() -> None:

@@ -30,27 +30,39 @@ def _signed(bits: int) -> int:
 
 def draw_keys(rng: np.random.Generator, count: int) -> np.ndarray[Any, Any]:
     """Return the keys of `count` portions, each from one draw of the generator."""
-    keys = [rng.integers(0, 2**64, dtype=np.uint64) for _ in range(count)]
-    return np.array(keys, dtype=np.uint64).view(np.int64)
+    # Numbers of the whole range take one draw each, whether alone or in a row.
+    return rng.integers(0, 2**64, size=count, dtype=np.uint64).view(np.int64)
 
 
 def draw_indices(
-    keys: np.ndarray[Any, Any], portions: Sequence[int], n: int, device: Any
+    keys: np.ndarray[Any, Any], portions: Sequence[int], n: int | Sequence[int], device: Any
 ) -> Tensor:
-    """Return i.i.d. uniform indices below n < 2**32; `portions` has the number per key."""
-    bits = _bits(keys, portions, device)
-    low = _shifted((bits & _LOW) * n, 32)
-    return _shifted(_shifted(bits, 32) * n + low, 32)
+    """Return i.i.d. uniform indices below n < 2**32; `portions` has the number per key.
+
+    `n` is one number, or one for each portion.
+    """
+    bits, below = _bits(keys, portions, device), _spread(n, portions, device)
+    low = _shifted((bits & _LOW) * below, 32)
+    return _shifted(_shifted(bits, 32) * below + low, 32)
 
 
 def draw_pairs(
-    keys: np.ndarray[Any, Any], portions: Sequence[int], n: int, device: Any
+    keys: np.ndarray[Any, Any], portions: Sequence[int], n: int | Sequence[int], device: Any
 ) -> tuple[Tensor, Tensor]:
     """Return uniform pairs of distinct indices below n <= 2**20, `portions` many per key."""
-    bits = _bits(keys, portions, device)
-    left = _shifted(_shifted(bits, 24) * n, 40)
-    right = _shifted(_shifted(bits * n, 24) * (n - 1), 40)
+    bits, below = _bits(keys, portions, device), _spread(n, portions, device)
+    left = _shifted(_shifted(bits, 24) * below, 40)
+    right = _shifted(_shifted(bits * below, 24) * (below - 1), 40)
     return left, right + (right >= left)
+
+
+def _spread(n: int | Sequence[int], portions: Sequence[int], device: Any) -> Any:
+    """Return the number of examples at each step, one number if it is the same."""
+    if isinstance(n, int) or len(set(n)) == 1:
+        return n if isinstance(n, int) else n[0]
+    lengths = torch.tensor(list(portions), device=device)
+    numbers = torch.tensor(list(n), device=device)
+    return torch.repeat_interleave(numbers, lengths, output_size=int(sum(portions)))
 
 
 def _bits(keys: np.ndarray[Any, Any], portions: Sequence[int], device: Any) -> Tensor:
@@ -58,12 +70,11 @@ def _bits(keys: np.ndarray[Any, Any], portions: Sequence[int], device: Any) -> T
     lengths = torch.tensor(list(portions), device=device)
     ends = torch.cumsum(lengths, 0)
     n_steps = int(sum(portions))
-    counter = torch.arange(1, n_steps + 1, device=device)
-    counter -= torch.repeat_interleave(ends - lengths, lengths, output_size=n_steps)
-    spread = torch.repeat_interleave(
-        torch.from_numpy(np.ascontiguousarray(keys)).to(device), lengths, output_size=n_steps
-    )
-    z = spread + counter * _signed(_STRIDE)
+    # SplitMix64 starts at key + counter * stride, and the counter begins anew in each portion.
+    starts = torch.from_numpy(np.ascontiguousarray(keys)).to(device)
+    starts = starts - (ends - lengths) * _signed(_STRIDE)
+    z = torch.arange(1, n_steps + 1, device=device) * _signed(_STRIDE)
+    z += torch.repeat_interleave(starts, lengths, output_size=n_steps)
     z = (z ^ _shifted(z, 30)) * _signed(_FIRST)
     z = (z ^ _shifted(z, 27)) * _signed(_SECOND)
     return z ^ _shifted(z, 31)

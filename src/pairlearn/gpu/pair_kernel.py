@@ -2,8 +2,9 @@
 r"""The step of pairwise SGD for a tile of models, in Triton.
 
 One program walks one path for a tile of models. Iterates and the sums of the last steps stay in
-registers. The rows of the next pair, and the indices of the pair after it, are loaded before the
-current pair is used. With the larger label first, x = x_first - x_second and m = <w, x>,
+registers. The rows of the next `AHEAD` pairs, and the indices of two pairs more, are on their way
+while the current pair is used: a warp waits for the first value that has not come. With the larger
+label first, x = x_first - x_second and m = <w, x>,
 
     w <- w - eta step l'(m) x,
 
@@ -48,6 +49,7 @@ def descend_pairs(
     BK: tl.constexpr,
     BD: tl.constexpr,
     CHUNK: tl.constexpr,
+    AHEAD: tl.constexpr,
 ):
     """Take the steps from `begin` to before `stop` of one path for one tile of models."""
     path = tl.program_id(1).to(tl.int64)
@@ -63,10 +65,25 @@ def descend_pairs(
     last = tl.minimum(stop, tl.load(COUNTS + path))
     i = tl.load(FIRST + base + begin).to(tl.int64)
     j = tl.load(SECOND + base + begin).to(tl.int64)
-    x = tl.load(X + i * d + columns, mask=inside, other=0.0)
-    z = tl.load(X + j * d + columns, mask=inside, other=0.0)
-    i = tl.load(FIRST + base + begin + 1).to(tl.int64)
-    j = tl.load(SECOND + base + begin + 1).to(tl.int64)
+    x1 = tl.load(X + i * d + columns, mask=inside, other=0.0)
+    z1 = tl.load(X + j * d + columns, mask=inside, other=0.0)
+    share1 = tl.load(SHARES + base + begin)
+    x2, z2, share2, x3, z3, share3 = x1, z1, share1, x1, z1, share1
+    if AHEAD == 3:
+        i = tl.load(FIRST + base + begin + 1).to(tl.int64)
+        j = tl.load(SECOND + base + begin + 1).to(tl.int64)
+        x2 = tl.load(X + i * d + columns, mask=inside, other=0.0)
+        z2 = tl.load(X + j * d + columns, mask=inside, other=0.0)
+        share2 = tl.load(SHARES + base + begin + 1)
+        i = tl.load(FIRST + base + begin + 2).to(tl.int64)
+        j = tl.load(SECOND + base + begin + 2).to(tl.int64)
+        x3 = tl.load(X + i * d + columns, mask=inside, other=0.0)
+        z3 = tl.load(X + j * d + columns, mask=inside, other=0.0)
+        share3 = tl.load(SHARES + base + begin + 2)
+    i = tl.load(FIRST + base + begin + AHEAD).to(tl.int64)
+    j = tl.load(SECOND + base + begin + AHEAD).to(tl.int64)
+    next_i = tl.load(FIRST + base + begin + AHEAD + 1).to(tl.int64)
+    next_j = tl.load(SECOND + base + begin + AHEAD + 1).to(tl.int64)
     here = (path * n_models + models)[:, None] * d + columns[None, :]
     kept = exists[:, None] & inside[None, :]
     w = tl.load(W + here, mask=kept, other=0.0)
@@ -74,11 +91,18 @@ def descend_pairs(
     for first in range(bound(begin), bound(last), CHUNK):
         norm = tl.sum(w * w, 1)
         for t in range(first, bound(tl.minimum(first + CHUNK, last))):
+            x, z, share = x1, z1, share1
+            x1, z1, share1, x2, z2, share2 = x2, z2, share2, x3, z3, share3
             next_x = tl.load(X + i * d + columns, mask=inside, other=0.0)
             next_z = tl.load(X + j * d + columns, mask=inside, other=0.0)
-            i = tl.load(FIRST + base + t + 2).to(tl.int64)
-            j = tl.load(SECOND + base + t + 2).to(tl.int64)
-            share = tl.load(SHARES + base + t)
+            next_share = tl.load(SHARES + base + t + AHEAD)
+            if AHEAD == 3:
+                x3, z3, share3 = next_x, next_z, next_share
+            else:
+                x1, z1, share1 = next_x, next_z, next_share
+            i, j = next_i, next_j
+            next_i = tl.load(FIRST + base + t + AHEAD + 2).to(tl.int64)
+            next_j = tl.load(SECOND + base + t + AHEAD + 2).to(tl.int64)
             difference = x - z
             if SCALED:
                 difference = difference * scale
@@ -104,8 +128,6 @@ def descend_pairs(
                 w = w * shrink[:, None] + (move * shrink)[:, None] * difference[None, :]
             else:
                 w += move[:, None] * difference[None, :]
-            x = next_x
-            z = next_z
     # Addresses known before the loop would occupy registers through it, as many as the iterates.
     # Indices are never negative, but the compiler learns that only after the loop.
     models += tl.where(i < 0, 1, 0)

@@ -39,12 +39,19 @@ def tile_for(d: int) -> Tile:
     width = width_of(d)
     if width >= 4096:
         return Tile(1, width // 512)
-    return Tile(4 if width <= 64 else 2, max(1, width // 512))
+    if width <= 64:
+        return Tile(8, 1)
+    return Tile(4 if width == 1024 else 2, max(1, width // 512))
 
 
-def width_of(d: int) -> int:
-    """Return the number of columns of a program: a power of two, at least a warp."""
-    return max(32, 1 << (d - 1).bit_length())
+def width_of(d: int, least: int = 8) -> int:
+    """Return the number of columns of a program: a power of two."""
+    return max(least, 1 << (d - 1).bit_length())
+
+
+def ahead_for(d: int) -> int:
+    """Return how many pairs ahead rows are loaded; wide rows have no registers to wait in."""
+    return 3 if width_of(d) <= 64 else 1
 
 
 def descend(
@@ -96,6 +103,7 @@ def descend(
             BK=models,
             BD=width_of(d),
             CHUNK=_CHUNK,
+            AHEAD=ahead_for(d),
             num_warps=warps,
         )
     totals += paths.last[:, None, None] * W

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -72,29 +72,39 @@ class Settings:
 
 
 class Shelf:
-    """Loaded data sets, and one line for each that could not be loaded."""
+    """Loaded data sets, and one line for each that could not be loaded.
 
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
+    Parameters
+    ----------
+    settings : Settings
+        Which sets, and how much of them.
+    loader : callable, optional
+        Returns the data set of a name, or raises a DataError; by default `pairlearn.data.load`.
+    """
+
+    def __init__(self, settings: Settings, loader: Callable[[str], Dataset] | None = None) -> None:
+        self._settings, self._load = settings, loader or load
         self._loaded: dict[str, Dataset] = {}
         #: Why a set is missing, by name.
         self.missing: dict[str, str] = {}
 
     def take(self, names: Sequence[str]) -> list[Dataset]:
         """Return the available data sets of these names, or those of the settings."""
-        found = []
+        return list(self.each(names))
+
+    def each(self, names: Sequence[str]) -> Iterator[Dataset]:
+        """Yield the available data sets of these names, each as soon as it is loaded."""
         for name in self._settings.datasets or names:
             if name not in self._loaded and name not in self.missing:
                 try:
-                    data = load(name)
+                    data = self._load(name)
                 except DataError as error:
                     self.missing[name] = str(error)
                     self._settings.say(f"missing: {name}: {error}")
                 else:
                     self._loaded[name] = _at_most(data) if self._settings.quick else data
             if name in self._loaded:
-                found.append(self._loaded[name])
-        return found
+                yield self._loaded[name]
 
 
 def _at_most(data: Dataset) -> Dataset:

@@ -231,8 +231,9 @@ def _are_of_rows(sums: Vector) -> bool:
         return False
     root = np.sqrt(diagonal)
     most = root[..., :, np.newaxis] * root[..., np.newaxis, :]
-    # Squares of tiny values vanish while their products with others do not.
-    return bool((np.abs(sums) <= (1.0 + _ROUNDING) * most + _TINY).all())
+    # Squares of tiny values vanish while their products with others do not. The slack shrinks the
+    # left side, since the right one may be the largest float.
+    return bool((np.abs(sums) / (1.0 + _ROUNDING) <= most + _TINY).all())
 
 
 def _add_products(

@@ -189,11 +189,11 @@ class Sweep:
         from pairlearn.solvers.descent import sweep_gpu
 
         sweep_gpu.check_built_in(problem.loss)
-        n, d = rows.shape
-        sweep_gpu.check_width(d)
+        sweep_gpu.check_width(rows.shape[1])
         rule = sweep_gpu.Rule.of(self.schedule, self.averaging, n_steps)
         portions = sweep_gpu.portions_of(n_steps)
-        left, right = sweep_gpu.draw_plan(self.pairing, n, portions, rng, y, device)
+        draw = sweep_gpu.Draw(len(y), portions, rng, y)
+        ((left, right),) = sweep_gpu.draw_plans(self.pairing, [draw], device)
         factors = None if rule.factors is None else torch.from_numpy(rule.factors).to(device)
         if len(example_weight):
             weight = torch.from_numpy(example_weight).to(device)

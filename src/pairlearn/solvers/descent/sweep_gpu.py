@@ -16,7 +16,7 @@ from pairlearn.averaging import Averaging
 from pairlearn.gpu.draws import ONE_NUMBER, draw_indices, draw_keys, draw_pairs
 from pairlearn.gpu.pairs import LOSSES as BUILT_IN
 from pairlearn.gpu.pairs import MOST_FEATURES, descend
-from pairlearn.gpu.paths import Path, pack
+from pairlearn.gpu.paths import Path, in_groups, pack
 from pairlearn.losses import LOSSES, PairLoss
 from pairlearn.pairings import Pairing, Plan, PreviousExample, RandomPair
 from pairlearn.pairings.sound import sound_source
@@ -79,23 +79,48 @@ def portions_of(n_steps: int, pauses: Sequence[int] = ()) -> list[int]:
     return portions
 
 
-def draw_plan(
-    pairing: Pairing,
-    n: int,
-    portions: Sequence[int],
-    rng: np.random.Generator,
-    y: Vector,
-    device: Any,
-) -> tuple[Tensor, Tensor]:
-    """Return the left and right example of each step, the same pairs as on the CPU."""
-    if type(pairing) is PreviousExample:
-        keys = draw_keys(rng, 1 + len(portions))
-        path = draw_indices(keys, [1, *portions], n, device)
-        return path[1:], path[:-1]
-    if type(pairing) is RandomPair and n <= ONE_NUMBER:
-        return draw_pairs(draw_keys(rng, len(portions)), portions, n, device)
-    source = sound_source(pairing, n, rng, y)
-    plans = [source.draw(count) for count in portions]
+@dataclass(frozen=True)
+class Draw:
+    """What one path is drawn from: n examples with labels `y`, in portions, by a generator."""
+
+    n: int
+    portions: Sequence[int]
+    rng: np.random.Generator
+    y: Vector
+
+
+def draw_plans(pairing: Pairing, draws: Sequence[Draw], device: Any) -> list[tuple[Tensor, Tensor]]:
+    """Return the left and right example of each step of each path, the same pairs as on the CPU."""
+    plans: list[tuple[Tensor, Tensor]] = []
+    for begin, end in in_groups([sum(draw.portions) for draw in draws]):
+        plans += _drawn_together(pairing, draws[begin:end], device)
+    return plans
+
+
+def _drawn_together(
+    pairing: Pairing, draws: Sequence[Draw], device: Any
+) -> list[tuple[Tensor, Tensor]]:
+    previous = type(pairing) is PreviousExample
+    if previous or (type(pairing) is RandomPair and max(draw.n for draw in draws) <= ONE_NUMBER):
+        # The previous example of the first step is a portion of its own.
+        portions = [[1, *draw.portions] if previous else list(draw.portions) for draw in draws]
+        keys = np.concatenate(
+            [draw_keys(draw.rng, len(own)) for draw, own in zip(draws, portions, strict=True)]
+        )
+        numbers = [draw.n for draw, own in zip(draws, portions, strict=True) for _ in own]
+        every = [length for own in portions for length in own]
+        lengths = [sum(own) for own in portions]
+        if previous:
+            paths = torch.split(draw_indices(keys, every, numbers, device), lengths)
+            return [(path[1:], path[:-1]) for path in paths]
+        sides = draw_pairs(keys, every, numbers, device)
+        return list(zip(*(torch.split(side, lengths) for side in sides), strict=True))
+    return [_drawn_on_the_cpu(pairing, draw, device) for draw in draws]
+
+
+def _drawn_on_the_cpu(pairing: Pairing, draw: Draw, device: Any) -> tuple[Tensor, Tensor]:
+    source = sound_source(pairing, draw.n, draw.rng, draw.y)
+    plans = [source.draw(count) for count in draw.portions]
     if not all(isinstance(plan, Plan) for plan in plans):
         raise ValueError("A sweep takes one pair at a step; use PreviousExample().")
     left, right = (
@@ -160,8 +185,12 @@ def sweep_resamples(
     rule = Rule.of(schedule, averaging, n_steps)
     factors = None if rule.factors is None else torch.from_numpy(rule.factors).to(device)
     portions, paths = portions_of(n_steps), []
-    for index, rng in zip(drawn, generators, strict=True):
-        left, right = draw_plan(pairing, len(index), portions, rng, y[index], device)
+    draws = [
+        Draw(len(index), portions, rng, y[index])
+        for index, rng in zip(drawn, generators, strict=True)
+    ]
+    plans = draw_plans(pairing, draws, device)
+    for index, (left, right) in zip(drawn, plans, strict=True):
         rows = torch.from_numpy(index).to(device)
         paths.append(Path(rows[left], rows[right], rule.shares, factors))
     one = torch.ones((len(paths), 1), dtype=torch.float32, device=device)
