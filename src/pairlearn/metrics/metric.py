@@ -47,12 +47,13 @@ from pairlearn.metrics.limits import (
     spread_of,
     student_quantile,
 )
+from pairlearn.shown import Shown, Table, number
 from pairlearn.typing import Mask, Vector
 from pairlearn.validation import check_fraction, check_weights
 
 
 @dataclass(frozen=True)
-class Interval:
+class Interval(Shown):
     """The value of a metric with its confidence interval.
 
     Parameters
@@ -72,6 +73,8 @@ class Interval:
     >>> found = BrierScore().interval([0, 0, 1, 1], [0.1, 0.4, 0.6, 0.8])
     >>> round(found.value, 4), found.low < found.value < found.high
     (0.0925, True)
+    >>> print(found)
+    0.0925 (0.03194 to 0.2395 with confidence 0.95)
     """
 
     value: float
@@ -80,9 +83,19 @@ class Interval:
     standard_error: float
     confidence: float
 
+    def __str__(self) -> str:
+        ends = f"{number(self.low)} to {number(self.high)}"
+        return f"{number(self.value)} ({ends} with confidence {number(self.confidence)})"
+
+    def shown_table(self) -> Table:
+        """Return the value, its interval and its standard error."""
+        cells = (self.value, self.low, self.high, self.standard_error, self.confidence)
+        head = ("value", "low", "high", "standard error", "confidence")
+        return head, [[number(cell) for cell in cells]]
+
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(Shown):
     """The values of two scores on the same examples, with a test of their difference.
 
     Parameters
@@ -120,6 +133,16 @@ class Comparison:
     low: float
     high: float
     confidence: float
+
+    def shown_table(self) -> Table:
+        """Return the two values, and their difference with its interval and p-value."""
+        head = ("", "value", "low", "high", "standard error", "p-value")
+        apart = (self.difference, self.low, self.high, self.standard_error, self.p_value)
+        return head, [
+            ["a", number(self.value_a), "", "", "", ""],
+            ["b", number(self.value_b), "", "", "", ""],
+            ["a - b", *(number(cell) for cell in apart)],
+        ]
 
 
 AnyComparison = TypeVar("AnyComparison", bound=Comparison)

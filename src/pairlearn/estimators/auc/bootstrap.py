@@ -43,6 +43,7 @@ from pairlearn.pairings import PAIRINGS, Pairing
 from pairlearn.problem import Problem
 from pairlearn.schedules import Schedule
 from pairlearn.scores import LinearScore
+from pairlearn.shown import Shown, Table, number
 from pairlearn.solvers.descent.pairwise_sgd import PairwiseSGD
 from pairlearn.solvers.rows import DenseRows, as_rows
 from pairlearn.solvers.top.objectives import OBJECTIVES, AllPairs
@@ -60,7 +61,7 @@ _FEWEST = 20
 
 
 @dataclass(frozen=True, eq=False)
-class Bootstrap:
+class Bootstrap(Shown):
     """Replicates and intervals of `bootstrap`.
 
     Parameters
@@ -119,6 +120,17 @@ class Bootstrap:
                 "differ; call bootstrap with the same X and y."
             )
         return compare_auc(self.y, self.scores, other.scores, confidence=self.confidence)
+
+    def shown_title(self) -> str:
+        """Return the AUC on new examples."""
+        return f"AUC on new examples {self.auc}"
+
+    def shown_table(self) -> Table:
+        """Return the interval of each coefficient."""
+        names = getattr(self.estimator, "feature_names_in_", range(len(self.coef)))
+        ends = zip(names, self.coef, self.low, self.high, strict=True)
+        head = ("feature", "coefficient", "low", "high")
+        return head, [[str(name), *(number(float(v)) for v in values)] for name, *values in ends]
 
 
 def bootstrap(

@@ -12,6 +12,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from pairlearn.register import RECORDS, Record
+from pairlearn.shown import Shown, Table, number
 from pairlearn.solvers.top.objectives import Objective
 
 Model = TypeVar("Model")
@@ -107,7 +108,7 @@ class JudgedFeatures(Record):
 
 @RECORDS.add()
 @dataclass(frozen=True)
-class FeatureChoice(Record):
+class FeatureChoice(Shown, Record):
     """The features that a fit chose, and the evidence."""
 
     name: str
@@ -132,10 +133,29 @@ class FeatureChoice(Record):
             f"{best.name} by held-out AUC ({told})"
         )
 
+    def shown_title(self) -> str:
+        """Return the reason of the choice."""
+        return self.reason
+
+    def shown_table(self) -> Table:
+        """Return all candidates with their held-out AUC."""
+        head = ("", "features", "held-out AUC", "error to the best", "ridge", "mapped")
+        return head, [
+            [
+                "chosen" if one.name == self.name else "",
+                one.name,
+                number(one.auc),
+                number(one.standard_error),
+                number(one.ridge),
+                str(one.n_features),
+            ]
+            for one in self.judged
+        ]
+
 
 @RECORDS.add()
 @dataclass(frozen=True)
-class Choice(Record):
+class Choice(Shown, Record):
     """The choices of a fit, and the evidence."""
 
     step_size: float | None = None
@@ -158,3 +178,29 @@ class Choice(Record):
     def auc(self) -> float | None:
         """The held-out AUC of the chosen candidate."""
         return None if self.evidence is None else self.evidence.auc
+
+    def shown_title(self) -> str:
+        """Return what was chosen, and why the features."""
+        values = {"step size": self.step_size, "radius": self.radius, "ridge": self.ridge}
+        if math.isinf(self.radius):
+            del values["radius"]
+        told = ", ".join(f"{k} {number(v)}" for k, v in values.items() if v is not None)
+        about = [told or "nothing was left to choose"]
+        if self.features is not None:
+            about.append(f"features: {self.features.reason}")
+        return "; ".join(about)
+
+    def shown_table(self) -> Table:
+        """Return all candidates with their held-out AUC."""
+        names = list(dict.fromkeys(name for one in self.tried for name in one.values))
+        head = ("", *names, "held-out AUC", "standard error", "folds")
+        return head, [
+            [
+                "chosen" if one is self.evidence or one == self.evidence else "",
+                *(number(one.values[name]) if name in one.values else "" for name in names),
+                number(one.auc),
+                number(one.standard_error),
+                str(one.n_folds),
+            ]
+            for one in self.tried
+        ]

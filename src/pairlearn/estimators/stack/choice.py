@@ -20,6 +20,7 @@ from pairlearn.estimators.auc.classifier import AUCClassifier
 from pairlearn.estimators.stack.classifier import AUCStack
 from pairlearn.estimators.stack.held_out import HeldOutScores
 from pairlearn.estimators.stack.members import STACK, Filling, Rows, held_out_scores, nobody
+from pairlearn.shown import Shown, Table, number
 from pairlearn.typing import Places
 from pairlearn.validation import warn_caller
 
@@ -82,7 +83,7 @@ class JudgedModel:
 
 
 @dataclass(frozen=True)
-class ModelChoice:
+class ModelChoice(Shown):
     """The kind that a choice took, and the evidence.
 
     Parameters
@@ -114,6 +115,19 @@ class ModelChoice:
     def aucs(self) -> dict[str, float]:
         """The held-out AUC of each kind."""
         return {one.kind: one.auc for one in self.judged}
+
+    def shown_table(self) -> Table:
+        """Return all kinds with their held-out AUC."""
+        head = ("", "model", "held-out AUC", "error to the best")
+        return head, [
+            [
+                "chosen" if one.kind == self.kind else "",
+                one.kind,
+                number(one.auc),
+                number(one.standard_error),
+            ]
+            for one in self.judged
+        ]
 
 
 def _short(auc: float) -> str:

@@ -32,6 +32,7 @@ from pairlearn.experiments.comparison.cell import (
 )
 from pairlearn.experiments.comparison.store import Result, Store, make_key
 from pairlearn.experiments.methods.base import Method
+from pairlearn.shown import Shown, Table, number
 from pairlearn.validation import check_count
 
 #: Scaled and tuned inside each training part, on independent random splits.
@@ -63,7 +64,7 @@ class Failure:
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
+class Comparison(Shown):
     """The results of a comparison.
 
     Attributes
@@ -93,6 +94,22 @@ class Comparison:
     protocol: Protocol
     n_computed: int
     feature_names: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def shown_table(self) -> Table:
+        """Return the mean test AUC of each method on each data set, with its interval."""
+        from pairlearn.experiments.comparison.tables import auc_rows
+
+        head = ("data set", "method", "AUC", "low", "high")
+        return head, [
+            [
+                row.dataset,
+                row.method,
+                number(row.auc.mean),
+                number(row.auc.low),
+                number(row.auc.high),
+            ]
+            for row in auc_rows(self)
+        ]
 
     def values(self, dataset: str, method: str) -> dict[int, Result]:
         """Return the results of one method on one data set by split."""

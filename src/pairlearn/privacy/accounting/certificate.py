@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from pairlearn.shown import Shown, Table, number
+
 #: The neighbouring relations and the change that each protects against.
 NEIGHBOURS = {
     "replace": "one example replaced by another (the number of examples is public)",
@@ -56,7 +58,7 @@ class Release:
 
 
 @dataclass(frozen=True)
-class Certificate:
+class Certificate(Shown):
     """The privacy guarantee of one fit and the facts behind it.
 
     Parameters
@@ -184,6 +186,24 @@ class Certificate:
                 f"only; it has no {what}. Other mechanisms do."
             )
         return self.mu
+
+    def shown_title(self) -> str:
+        """Return the guarantee in words."""
+        return self.statement()
+
+    def shown_table(self) -> Table:
+        """Return everything that was released."""
+        head = ("release", "numbers", "sensitivity", "noise", "mu")
+        return head, [
+            [
+                one.name,
+                str(one.dimension),
+                number(one.sensitivity),
+                number(one.noise_scale),
+                number(one.mu),
+            ]
+            for one in self.releases
+        ]
 
     def statement(self) -> str:
         """Return a few lines of text: the guarantee, the protected unit and the assumptions."""

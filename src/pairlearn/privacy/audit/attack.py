@@ -32,6 +32,7 @@ from pairlearn.privacy.audit.replay import Neighbours, worst_case_neighbours
 from pairlearn.privacy.audit.tape import Tape, recorded, replayed
 from pairlearn.privacy.mechanisms.base import Mechanism, PrivateFit, PublicSetting
 from pairlearn.privacy.noise import NoiseSource
+from pairlearn.shown import Shown, Table, number
 from pairlearn.typing import Vector
 from pairlearn.validation import check_count, check_fraction
 
@@ -40,7 +41,7 @@ SourceMaker = Callable[[int], NoiseSource]
 
 
 @dataclass(frozen=True)
-class AuditResult:
+class AuditResult(Shown):
     """The result of an audit.
 
     Parameters
@@ -87,6 +88,17 @@ class AuditResult:
             and self.noise_upper >= 1.0
             and self.noise_correlation_lower <= 0.0
         )
+
+    def shown_title(self) -> str:
+        """Return the result in words."""
+        return self.statement()
+
+    def shown_table(self) -> Table:
+        """Return what is claimed and what was found."""
+        claims = [["epsilon", number(self.epsilon), number(self.epsilon_lower)]]
+        if self.mu is not None:
+            claims.append(["mu", number(self.mu), number(self.mu_lower)])
+        return ("", "claimed", "at least"), claims
 
     def statement(self) -> str:
         """Return the result as text."""

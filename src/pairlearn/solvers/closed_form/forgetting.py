@@ -14,13 +14,14 @@ from typing import Any, Self
 
 from numpy.typing import NDArray
 
+from pairlearn.shown import Shown, Table
 from pairlearn.solvers.closed_form.packed import digest_of
 
 _DIGITS = 64
 
 
 @dataclass(frozen=True)
-class ForgettingCertificate:
+class ForgettingCertificate(Shown):
     """Digests of a state before rows were taken back, of the rows, and of the state after.
 
     Parameters
@@ -77,6 +78,16 @@ class ForgettingCertificate:
     ) -> Self:
         """Return the certificate of three states: of `ClassMoments`, or of a cluster."""
         return cls(digest_of(before), digest_of(rows), digest_of(after), n_rows, kept)
+
+    def shown_title(self) -> str:
+        """Return how many rows are gone, and what stays."""
+        kept = f"; unchanged: {', '.join(self.kept)}" if self.kept else ""
+        return f"{self.n_rows} rows were taken back{kept}"
+
+    def shown_table(self) -> Table:
+        """Return the three digests."""
+        names = ("before", "rows", "after")
+        return ("state", "SHA-256"), [[name, getattr(self, name)] for name in names]
 
     def to_json(self) -> str:
         """Return the certificate as JSON."""

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Results that print as a table, and stand as one in a notebook."""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Sequence
+
+#: The head of a table, and its lines.
+Table = tuple[Sequence[str], Sequence[Sequence[str]]]
+
+
+def text_table(head: Sequence[str], body: Sequence[Sequence[str]], *, gap: str = "  ") -> str:
+    """Return a table in plain text.
+
+    >>> print(text_table(("method", "AUC"), [("ours", "0.93")]))
+    method  AUC
+    ours    0.93
+    """
+    lines = [tuple(head), *(tuple(line) for line in body)]
+    widths = [max(len(line[k]) for line in lines) for k in range(len(head))]
+    return "\n".join(
+        gap.join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        for line in lines
+    )
+
+
+def html_table(head: Sequence[str], body: Sequence[Sequence[str]]) -> str:
+    """Return a table in HTML; every cell is text.
+
+    >>> html_table(("x",), [("a<b",)])
+    '<table><thead><tr><th>x</th></tr></thead><tbody><tr><td>a&lt;b</td></tr></tbody></table>'
+    """
+
+    def row(cells: Sequence[str], tag: str) -> str:
+        return f"<tr>{''.join(f'<{tag}>{html.escape(cell)}</{tag}>' for cell in cells)}</tr>"
+
+    lines = "".join(row(line, "td") for line in body)
+    return f"<table><thead>{row(head, 'th')}</thead><tbody>{lines}</tbody></table>"
+
+
+def number(value: float, digits: int = 4) -> str:
+    """Return a number with so many digits that count; a dash for one that is not known.
+
+    >>> number(0.91239), number(12), number(math.nan)
+    ('0.9124', '12', '-')
+    """
+    return "-" if math.isnan(value) else f"{value:.{digits}g}"
+
+
+class Shown:
+    """A result with a table: `print` shows it as text, a notebook as HTML."""
+
+    def shown_title(self) -> str:
+        """Return the line above the table; empty for none."""
+        return ""
+
+    def shown_table(self) -> Table:
+        """Return the head and the lines of the table."""
+        raise NotImplementedError(f"{type(self).__name__} must say what its table is.")
+
+    def __str__(self) -> str:
+        title = self.shown_title()
+        return (f"{title}\n" if title else "") + text_table(*self.shown_table())
+
+    def _repr_html_(self) -> str:
+        title = self.shown_title()
+        return (f"<p>{html.escape(title)}</p>" if title else "") + html_table(*self.shown_table())
