@@ -266,7 +266,7 @@ def test_what_was_not_added_cannot_be_taken_back():
 def test_weights_that_a_grid_does_not_hold_are_refused_or_refine_it():
     X, y = np.arange(4.0)[:, None], np.array([1.0, -1, 1, -1])
     weight = np.array([0.25, 0.3, 1.0, 2.5])
-    with pytest.raises(ValueError, match=r"got 0.25; make the grid from the extents"):
+    with pytest.raises(ValueError, match=r"got 0.25; give whole weights, or make the grid"):
         ClassMoments(1, grid_of(X)).add(X, y, example_weight=weight)
     moments = ClassMoments(1).add(X, y).add(X, y, example_weight=weight)
     np.testing.assert_allclose(moments.counts, [3.25, 4.8], rtol=1e-11)

@@ -19,6 +19,7 @@ __getattr__, __dir__, __all__ = door(
         "dask.passes": "DaskEngine WorkersLostError",
         "dask.private": "DaskPrivateAUCClassifier",
         "dask.ranker": "DaskPairwiseRanker",
+        "forgetting": "forget_auc",
         "metric": "metric_of train_metric",
         "passes": "ByPasses OnePass QueryPasses",
         "private_auc": "train_private_auc",
@@ -26,7 +27,7 @@ __getattr__, __dir__, __all__ = door(
         "statistics.base": "Scaled Statistic Together",
         "statistics.binned": "BinnedPairs BinnedScores ScoreBins SlopeSums",
         "statistics.histogram": "HistogramAUC ScoreHistogram score_edges score_range",
-        "statistics.mapped": "Mapped MappedLabelMoments",
+        "statistics.mapped": "Mapped MappedLabelMoments MomentsAlike",
         "statistics.moments": "ColumnExtents LabelMoments LabelledMoments PairScatters",
         "statistics.private_sums": "BinSums FormOfParts PartitionNoise PrivateSums "
         "SummedStatistics TableForm",

@@ -17,6 +17,7 @@ from pairlearn.distributed.statistics.scales import MajorityCounts, Scales
 from pairlearn.estimators.shared.scaling import Scaling
 from pairlearn.estimators.shared.solvers import SOLVERS, Exact, Solver
 from pairlearn.solvers.exact.batch import descend
+from pairlearn.solvers.streams.sample import SIZE
 from pairlearn.typing import Vector
 from pairlearn.validation import check_count, check_positive, warn_caller
 
@@ -125,7 +126,7 @@ class ByPasses(_Descent):
     """
 
     n_bins: int = 512
-    sample_size: int = 2_500
+    sample_size: int = SIZE
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -8,6 +8,7 @@ all examples together. The difference of both is the sum over pairs of different
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -148,10 +149,11 @@ class LabelMoments(Statistic):
     ----------
     max_classes : int, default=2
         The limit on the number of labels.
-    grid : Grid, optional
+    grid : Grid or callable, optional
         The grid that values are rounded to, the same for all partitions: ``Grid.of`` the result of
-        `ColumnExtents`. Then the partitions do not matter, bit for bit. By default each partition
-        has a grid of its own, with thirteen digits; merging their states rounds nothing.
+        `ColumnExtents`, or a function that returns it for a number of columns. Then the partitions
+        do not matter, bit for bit. By default each partition has a grid of its own, with thirteen
+        digits; merging their states rounds nothing.
 
     Examples
     --------
@@ -168,7 +170,9 @@ class LabelMoments(Statistic):
     array([1. , 3.5])
     """
 
-    def __init__(self, max_classes: int = 2, grid: Grid | None = None) -> None:
+    def __init__(
+        self, max_classes: int = 2, grid: Grid | Callable[[int], Grid | None] | None = None
+    ) -> None:
         self.max_classes, self.grid = max_classes, grid
 
     def partial_state(self, X: Any, y: Any = None, sample_weight: Any = None) -> State:
@@ -188,6 +192,8 @@ class LabelMoments(Statistic):
                 "fewer features."
             )
         grid, k = self.grid, len(classes)
+        if callable(grid):
+            grid = grid(d)
         if grid is None:
             grid = Grid.of(_extents(chunk), bits=FINE)
         same_width(d, grid.n_features)
