@@ -322,3 +322,17 @@ def test_wide_numbers_are_those_of_python(numbers, other, factor, bits):
     assert back.floats().tobytes() == wide.floats().tobytes()
     assert Wide.unpacked(wide.packed()).numbers().tolist() == numbers
     np.testing.assert_allclose(wide.floats(-7), [a / 128 for a in numbers], rtol=5e-16)
+
+
+@given(
+    st.lists(st.integers(-(1 << 70), 1 << 70), min_size=1, max_size=4),
+    st.integers(0, 1 << 200),
+)
+def test_bytes_are_as_few_as_the_numbers_need_whatever_came_and_went(numbers, large):
+    wide = Wide.of(np.array(numbers, dtype=object))
+    gone = Wide.of(np.array([large] * len(numbers), dtype=object))
+    found = (wide + gone - gone).packed()
+    width = max((value if value >= 0 else ~value).bit_length() // 8 + 1 for value in numbers)
+    assert [row.tobytes() for row in found] == [
+        value.to_bytes(width, "little", signed=True) for value in numbers
+    ]
