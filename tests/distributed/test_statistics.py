@@ -11,9 +11,10 @@ from pairlearn.distributed import (
     RowSample,
     ScoreHistogram,
     SlopeSums,
+    Together,
     score_edges,
 )
-from pairlearn.solvers import ClassMoments, solve_square_auc
+from pairlearn.solvers import ClassMoments, Grid, solve_square_auc
 
 
 @pytest.fixture
@@ -196,3 +197,22 @@ def test_a_sample_of_few_different_rows_is_all_of_the_data(rng):
     small = statistic.finish(halves(statistic, X[:18], y[:18]))
     assert len(small.weight) == 0
     np.testing.assert_array_equal(np.sort(small.X, axis=0), np.sort(X[:18], axis=0))
+
+
+def test_many_states_at_once_give_the_state_of_pairs():
+    rng = np.random.default_rng(2)
+    grid = Grid.between(np.full(2, -5.0), np.full(2, 5.0))
+    for statistic in (LabelMoments(3), LabelMoments(3, grid), Together({"m": LabelMoments(3)})):
+        states = []
+        for k in range(9):
+            X = rng.normal(size=(k, 2)) * 10.0**k
+            states.append(statistic.partial_state(X, rng.integers(0, 3, k)))
+        expected = {}
+        for state in states:
+            expected = statistic.merge(expected, state)
+        found = statistic.merge_all(states)
+        assert {k: v.tobytes() for k, v in found.items()} == {
+            k: v.tobytes() for k, v in expected.items()
+        }
+        assert statistic.merge_all([]) == statistic.merge_all([{}, {}]) == {}
+        assert statistic.merge_all(states[3:4]) == states[3]

@@ -25,6 +25,7 @@ EXAMPLES = {
     "plot_private_auc": "slow",
     "plot_ranking": "slow",
     "plot_ratings": "thorough",
+    "plot_same_bits": "slow",
     "plot_survival": "thorough",
     "plot_step_size_grid": None,
 }

@@ -266,7 +266,7 @@ def test_what_was_not_added_cannot_be_taken_back():
 def test_weights_that_a_grid_does_not_hold_are_refused_or_refine_it():
     X, y = np.arange(4.0)[:, None], np.array([1.0, -1, 1, -1])
     weight = np.array([0.25, 0.3, 1.0, 2.5])
-    with pytest.raises(ValueError, match=r"got 0.25; make the grid from the extents"):
+    with pytest.raises(ValueError, match=r"got 0.25; give whole weights, or make the grid"):
         ClassMoments(1, grid_of(X)).add(X, y, example_weight=weight)
     moments = ClassMoments(1).add(X, y).add(X, y, example_weight=weight)
     np.testing.assert_allclose(moments.counts, [3.25, 4.8], rtol=1e-11)
@@ -322,3 +322,17 @@ def test_wide_numbers_are_those_of_python(numbers, other, factor, bits):
     assert back.floats().tobytes() == wide.floats().tobytes()
     assert Wide.unpacked(wide.packed()).numbers().tolist() == numbers
     np.testing.assert_allclose(wide.floats(-7), [a / 128 for a in numbers], rtol=5e-16)
+
+
+@given(
+    st.lists(st.integers(-(1 << 70), 1 << 70), min_size=1, max_size=4),
+    st.integers(0, 1 << 200),
+)
+def test_bytes_are_as_few_as_the_numbers_need_whatever_came_and_went(numbers, large):
+    wide = Wide.of(np.array(numbers, dtype=object))
+    gone = Wide.of(np.array([large] * len(numbers), dtype=object))
+    found = (wide + gone - gone).packed()
+    width = max((value if value >= 0 else ~value).bit_length() // 8 + 1 for value in numbers)
+    assert [row.tobytes() for row in found] == [
+        value.to_bytes(width, "little", signed=True) for value in numbers
+    ]

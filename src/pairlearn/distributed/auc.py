@@ -11,15 +11,15 @@ last pass is a histogram of the scores, which gives threshold, probabilities and
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from pairlearn.distributed.first_passes import FirstPasses, class_weights
 from pairlearn.distributed.passes import ByPasses, Pass, Passes, scaling_by_passes
-from pairlearn.distributed.statistics.base import Scaled, Statistic, Together
+from pairlearn.distributed.statistics.base import Scaled, Statistic
 from pairlearn.distributed.statistics.binned import BinnedScores, ScoreBins, SlopeSums
 from pairlearn.distributed.statistics.histogram import (
     HistogramAUC,
@@ -28,34 +28,31 @@ from pairlearn.distributed.statistics.histogram import (
     score_range,
 )
 from pairlearn.distributed.statistics.mapped import Mapped, MappedLabelMoments
-from pairlearn.distributed.statistics.moments import ColumnExtents, LabelledMoments, LabelMoments
-from pairlearn.distributed.statistics.sample import RowSample, SampledRows
-from pairlearn.distributed.statistics.scales import FeatureScales, Scales
+from pairlearn.distributed.statistics.moments import ColumnExtents
 from pairlearn.estimators.auc.classifier import AUCClassifier
 from pairlearn.estimators.auc.task import Task
+from pairlearn.estimators.auc.ways.exact_moments import check_ranges, ridge_on
 from pairlearn.estimators.auc.ways.moments import ByMoments
 from pairlearn.estimators.auc.ways.ridge import choose_ridge, is_exact
-from pairlearn.estimators.shared.evidence import Choice, FeatureChoice
+from pairlearn.estimators.shared.evidence import Choice
 from pairlearn.estimators.shared.maps import (
     as_map,
     check_named,
-    choose_features,
     fit_map,
     is_linear,
 )
 from pairlearn.estimators.shared.rules import DecisionRule
 from pairlearn.estimators.shared.scaling import is_scaled, warn_of_outliers
-from pairlearn.estimators.shared.solvers import Exact, Moments, Solver
-from pairlearn.features import FeatureMap
-from pairlearn.folds import seed_of
+from pairlearn.estimators.shared.solvers import SOLVERS, Exact, Moments, Solver
+from pairlearn.features import FeatureMap, Identity
 from pairlearn.losses import LOSSES, PairLoss, SmoothedHinge
-from pairlearn.solvers.closed_form.grid import Extents, Grid
 from pairlearn.solvers.closed_form.mapped_moments import MappedMoments, extents_of
 from pairlearn.solvers.rows import DenseRows
 from pairlearn.solvers.solution import Trace
+from pairlearn.solvers.streams.sample import Drawn
 from pairlearn.solvers.top.objectives import AllPairs
 from pairlearn.typing import Vector
-from pairlearn.validation import check_fraction, check_generator, check_positive
+from pairlearn.validation import check_fraction, check_generator
 
 #: With more features than this, partitions do not send the mean row of each bin. A gradient then
 #: takes two passes.
@@ -110,8 +107,11 @@ def train_auc(
     loss : str or PairLoss, default="auto"
         Any convex loss of opposite pairs. "auto" is the squared hinge, and the square loss for
         mapped features. "square" needs only the first two passes and the last.
-    solver : "passes", ByPasses or Exact, default="passes"
-        The ridge, and the settings of the search.
+    solver : "passes", ByPasses, Exact or Moments, default="passes"
+        The ridge, and the settings of the search. `Moments` is the square loss by the way of
+        `AUCClassifier`: with a given ridge the coefficients are those of `AUCClassifier.fit` on all
+        rows, bit for bit, with ``ranges`` also with a chosen one. With ``keep_state=True`` rows can
+        be taken back, see `forget_auc`.
     scaling, decision, class_weight, validation_fraction : see `AUCClassifier`
         As of `AUCClassifier`. Class weights move threshold and probabilities, not the
         coefficients: every pair has one example of each class.
@@ -141,31 +141,44 @@ def train_auc(
     (True, 3)
     """
     check_named(features)
-    chosen = _convex(loss) if is_linear(features) else _square(loss)
-    settings = ByPasses.of(solver)
+    by_moments = _moments_of(solver, features)
+    as_loss = _square if by_moments is not None else _convex
+    chosen = as_loss(loss) if is_linear(features) else _square(loss)
+    settings = ByPasses.of(solver if by_moments is None else Exact(by_moments.ridge))
     scaled = is_scaled(scaling)
     check_fraction("validation_fraction", validation_fraction)
     rng = check_generator(random_state)
     passes = Passes(run, progress)
-    first = _First.of(passes, settings.sample_size, rng, mapped=not is_linear(features))
-    weights = _class_weights(class_weight, first.moments)
+    first = FirstPasses.of(
+        passes,
+        settings.sample_size,
+        rng,
+        mapped=not is_linear(features),
+        grid=None if by_moments is None or by_moments.ranges is None else by_moments.grid,
+    )
+    weights = class_weights(class_weight, first.moments)
     used, judged = features, None
     if isinstance(features, str) and features == "auto":
         judged, used = first.judged_map(validation_fraction, rng)
     mapped = not is_linear(used)
     if judged is not None and not mapped:
-        chosen, first = _convex(loss), first.of_rows(passes)
-    search = _Search(passes, first, chosen, settings, scaled=scaled and not mapped)
+        chosen, first = as_loss(loss), first.of_rows(passes)
+    in_units = scaled and not mapped and by_moments is None
+    search = _Search(passes, first, chosen, settings, scaled=in_units)
     if mapped:
         found = search.mapped(used, scaled, validation_fraction, rng)
+    elif by_moments is not None:
+        found = search.by_moments(by_moments, scaled, validation_fraction, rng)
     else:
         found = search.linear(validation_fraction, rng)
     if judged is not None:
         found = replace(found, choice=replace(found.choice, features=judged))
+    if by_moments is None or not by_moments.keep_state:
+        found = replace(found, kept=None)
     model = AUCClassifier(
         features=features,
         loss=loss,
-        solver=Moments(settings.ridge) if mapped else Exact(settings.ridge),
+        solver=by_moments or (Moments(settings.ridge) if mapped else Exact(settings.ridge)),
         scaling=scaling,
         decision=decision,
         class_weight=dict(class_weight) if isinstance(class_weight, Mapping) else class_weight,
@@ -175,74 +188,21 @@ def train_auc(
 
 
 @dataclass(frozen=True)
-class _First:
-    """The result of the first passes."""
-
-    scales: Scales
-    #: The scales as the first pass found them.
-    plain: Scales
-    extents: Extents
-    moments: LabelledMoments
-    sample: SampledRows
-
-    @classmethod
-    def of(
-        cls, passes: Passes, sample_size: int, rng: np.random.Generator, *, mapped: bool
-    ) -> _First:
-        """Make these passes."""
-        asked = {
-            "scales": FeatureScales(),
-            "extents": ColumnExtents(),
-            # The seed that a classifier in memory draws.
-            "sample": RowSample(sample_size, seed=seed_of(rng)),
-        }
-        if mapped:
-            # The moments of mapped rows make the model; those of the rows count the classes.
-            asked["moments"] = LabelMoments()
-        found = passes(Together(asked), "moments" if mapped else "scales")
-        if not mapped:
-            found["moments"] = cls._exact(passes, found["extents"])
-        moments = found["moments"]
-        scales = found["scales"].of_classes(moments.counts, moments.means, moments.scatters)
-        return cls(scales, found["scales"], found["extents"], moments, found["sample"])
-
-    @staticmethod
-    def _exact(passes: Passes, extents: Extents) -> LabelledMoments:
-        """Return moments on one grid: then the partitions do not matter, bit for bit."""
-        found: LabelledMoments = passes(LabelMoments(grid=Grid.of(extents)), "moments")
-        return found
-
-    def of_rows(self, passes: Passes) -> _First:
-        """Return the same with exact moments of the rows, for a model that is linear after all."""
-        moments = self._exact(passes, self.extents)
-        scales = self.plain.of_classes(moments.counts, moments.means, moments.scatters)
-        return replace(self, scales=scales, moments=moments)
-
-    def judged_map(
-        self, validation_fraction: float, rng: np.random.Generator
-    ) -> tuple[FeatureChoice, FeatureMap]:
-        """Return the simplest map within a standard error of the best, judged on the sample."""
-        self.moments.two_classes()
-        sample = self.sample
-        y = np.where(sample.labels == self.moments.classes[1], 1.0, -1.0)
-        rows, own, draws = DenseRows(sample.X), sample.weight, copy.deepcopy(rng)
-        return choose_features(rows, y, own, draws, sample.keys, validation_fraction, np.inf)[:2]
-
-
-@dataclass(frozen=True)
 class _Found:
     """A solution in scaled units, or of mapped features."""
 
     v: Vector
     choice: Choice
     features: FeatureMap | None = None
+    #: The moments that it follows from, in the units of the user or of the map.
+    kept: MappedMoments | None = None
 
 
 class _Search:
     """The search for coefficients, in scaled units: each question is a pass."""
 
     def __init__(
-        self, passes: Passes, first: _First, loss: PairLoss, solver: ByPasses, *, scaled: bool
+        self, passes: Passes, first: FirstPasses, loss: PairLoss, solver: ByPasses, *, scaled: bool
     ) -> None:
         self._passes, self._first, self._loss, self._solver = passes, first, loss, solver
         scales, sample, self._classes = first.scales, first.sample, first.moments.classes
@@ -317,7 +277,23 @@ class _Search:
             self._low, self._high = -reach, reach
         else:
             self._low, self._high = moments.low, moments.high
-        return _Found(w, choice, fitted)
+        return _Found(w, choice, fitted, moments)
+
+    def by_moments(
+        self, solver: Moments, scaled: bool, validation_fraction: float, rng: np.random.Generator
+    ) -> _Found:
+        """Return the solution of the square loss as `AUCClassifier` finds it from its moments."""
+        first, sample = self._first, self._first.sample
+        features = Identity.of(len(self._units.factor))
+        grid = solver.grid(features.n_outputs)
+        moments = MappedMoments(features, first.extents if grid is None else None, grid=grid)
+        moments.moments.sums = first.moments.sums[1], first.moments.sums[0]
+        task = Task(AllPairs(), self._loss, features, scaled, rng, validation_fraction)
+        drawn = Drawn(sample.X, self.sample_y, sample.weight, sample.keys)
+        choice = ridge_on(drawn, features, grid, task, solver.given_ridge)
+        assert choice.ridge is not None
+        w = moments.problem(scaled=scaled).solve(choice.ridge, margin=task.margin)
+        return _Found(w, choice, kept=moments)
 
     def risk(self, v: Vector) -> tuple[float, Vector]:
         """Return the mean loss over opposite pairs and its gradient: one pass, or two."""
@@ -365,6 +341,7 @@ class _Search:
             scores=(scores, positive, weight * np.where(positive, *class_weights[::-1])),
             n_examples=int(n_examples.sum()),
             fingerprint=self._first.sample.fingerprint,
+            kept=found.kept,
         )
         return DistributedFit(
             model=model,
@@ -383,6 +360,20 @@ class _Search:
         if self._features is not None:
             return self._passes(Mapped(statistic, self._features), purpose)
         return self._passes(Scaled(statistic, self._units), purpose)
+
+
+def _moments_of(solver: str | Solver, features: str | FeatureMap) -> Moments | None:
+    """Return the solver if it is `Moments`, checked."""
+    given = SOLVERS.make(solver)
+    if type(given) is not Moments:
+        return None
+    if given.memory not in ("auto", np.inf):
+        raise ValueError(
+            f"memory={given.memory!r} is for a stream: partitions have no order, and all rows "
+            'weigh alike. Leave memory at "auto".'
+        )
+    check_ranges(given, features)
+    return given
 
 
 def _convex(loss: str | PairLoss) -> PairLoss:
@@ -404,26 +395,3 @@ def _square(loss: str | PairLoss) -> PairLoss:
             'or features="linear".'
         )
     return chosen
-
-
-def _class_weights(
-    class_weight: Mapping[Any, float] | str | None, moments: LabelledMoments
-) -> tuple[float, float]:
-    """Return the weights of the two classes, the negative one first."""
-    if class_weight is None:
-        return 1.0, 1.0
-    if isinstance(class_weight, str):
-        if class_weight != "balanced":
-            raise ValueError(
-                f'class_weight must be a dict, "balanced" or None, got {class_weight!r}.'
-            )
-        share = moments.n_examples / moments.n_examples.sum()
-        return float(0.5 / share[0]), float(0.5 / share[1])
-    names = moments.classes.tolist()
-    unknown = [label for label in class_weight if label not in names]
-    if unknown:
-        raise ValueError(f"class_weight names {unknown[0]!r}, the labels are {names}.")
-    negative, positive = (
-        check_positive(f"class_weight of {name!r}", class_weight.get(name, 1.0)) for name in names
-    )
-    return negative, positive

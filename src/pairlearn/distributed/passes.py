@@ -17,6 +17,7 @@ from pairlearn.distributed.statistics.scales import MajorityCounts, Scales
 from pairlearn.estimators.shared.scaling import Scaling
 from pairlearn.estimators.shared.solvers import SOLVERS, Exact, Solver
 from pairlearn.solvers.exact.batch import descend
+from pairlearn.solvers.streams.sample import SIZE
 from pairlearn.typing import Vector
 from pairlearn.validation import check_count, check_positive, warn_caller
 
@@ -125,7 +126,7 @@ class ByPasses(_Descent):
     """
 
     n_bins: int = 512
-    sample_size: int = 2_500
+    sample_size: int = SIZE
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -183,6 +184,36 @@ class OnePass(_PassSolver):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_count("max_classes", self.max_classes)
+        check_count("sample_size", self.sample_size)
+
+
+@SOLVERS.add("class_passes")
+@dataclass(frozen=True, repr=False)
+class ClassPasses(_PassSolver):
+    """A score for each pair of many classes in closed form, from two passes.
+
+    Parameters
+    ----------
+    ridge : float or "auto", default="auto"
+        As of `MulticlassAUCClassifier`; "auto" takes the best of 100, 10, ..., 1e-6 by Hand and
+        Till's M on folds of a sample.
+    max_classes : int, default=100
+        The limit on the number of labels: each has its own moments.
+    sample_size : int, default=1000
+        The number of examples of each class that come to the client.
+
+    Examples
+    --------
+    >>> ClassPasses(0.1)
+    ClassPasses(ridge=0.1)
+    """
+
+    max_classes: int = 100
+    sample_size: int = 1_000
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_count("max_classes", self.max_classes, minimum=2)
         check_count("sample_size", self.sample_size)
 
 

@@ -195,6 +195,54 @@ class OnlineLearner:
         return self
 
     @one_at_a_time
+    def unlearn_many(
+        self, X: Any, y: ArrayLike, *, checkpoint: str | os.PathLike[str] | None = None
+    ) -> OnlineLearner:
+        """Take back examples that were learned, as if they had never come.
+
+        The model must remember everything: ``AUCClassifier(solver=Moments(ranges=...))``. Its
+        `forgetting_certificate_` names the states. `n_seen` still counts the examples, and the
+        window of the progressive AUC still has their scores.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (m, d)
+            The examples.
+        y : array-like of shape (m,)
+            Their labels.
+        checkpoint : path, optional
+            The file of `fit_stream`, which has the examples, too. It is written anew, and so is the
+            one before it.
+
+        Returns
+        -------
+        OnlineLearner
+            Itself. If the examples were not learned, an error says so and nothing has changed.
+        """
+        if not hasattr(self.model, "partial_unfit"):
+            raise ValueError(
+                f"{type(self.model).__name__} cannot take examples back; use "
+                "AUCClassifier(solver=Moments(ranges=...))."
+            )
+        if checkpoint is None:
+            self.model.partial_unfit(X, y)
+            return self
+        with hold_checkpoint(checkpoint), deferred_interrupt():
+            found = read_checkpoint(checkpoint)
+            if found is None or found.state.get("n_seen") != self.n_seen:
+                raise CheckpointError(
+                    f"the checkpoint {checkpoint} is not that of the {self.n_seen} examples of "
+                    "this learner; let fit_stream finish with it first."
+                )
+            self.model.partial_unfit(X, y)
+            # Writing keeps the file before: the second time, that is without the examples, too.
+            for _ in range(2):
+                state = self._state()
+                now = Checkpoint(self._settings(), state, found.position, found.finished_passes)
+                write_checkpoint(checkpoint, now)
+        return self
+
+    @one_at_a_time
     def _learn(
         self, X: Any, labels: NDArray[Any], queries: NDArray[Any] | None, *, finite: bool = False
     ) -> None:
@@ -422,6 +470,9 @@ class OnlineLearner:
     @one_at_a_time
     def state(self) -> dict[str, Any]:
         """Return the complete state."""
+        return self._state()
+
+    def _state(self) -> dict[str, Any]:
         return {
             "classes": self._classes,
             "model": self.model.stream_state(),

@@ -18,6 +18,7 @@ from pairlearn.distributed.dask.parts import (
     require_dask,
 )
 from pairlearn.distributed.dask.passes import DaskEngine
+from pairlearn.distributed.forgetting import forget_auc
 from pairlearn.distributed.statistics.base import State
 from pairlearn.distributed.statistics.histogram import HistogramAUC, ScoreHistogram
 from pairlearn.distributed.statistics.ranks import (
@@ -63,8 +64,9 @@ class DaskAUCClassifier(ClusterClassifier):
     loss : str or PairLoss, default="auto"
         "auto" is the squared hinge, and the square loss for mapped features. "square" takes two
         passes over the data. Others ("logistic", "hinge", your own convex loss) take ten to thirty.
-    solver : "passes", ByPasses or Exact, default="passes"
-        The ridge, and the settings of the search.
+    solver : "passes", ByPasses, Exact or Moments, default="passes"
+        The ridge, and the settings of the search. With `Moments`, the model does not depend on how
+        the examples are partitioned, bit for bit; see `train_auc`.
     scaling, decision, class_weight, validation_fraction : see `AUCClassifier`
         As of `AUCClassifier`. Threshold and probabilities come from the scores of all training
         examples.
@@ -143,6 +145,32 @@ class DaskAUCClassifier(ClusterClassifier):
         parts = parts_of(X, y, sample_weight=sample_weight)
         self.fit_: DistributedFit = self._trained(train_auc, parts)
         self.model_: AUCClassifier = self.fit_.model
+        return self
+
+    def partial_unfit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Forget rows that `fit` learned, as `AUCClassifier.partial_unfit` does.
+
+        Parameters
+        ----------
+        X : dask array of shape (n, d), dask data frame, or data in memory
+            The rows, in any partitions.
+        y : dask array or series, or data in memory
+            Their labels.
+        sample_weight : dask array or series, or data in memory, optional
+            Their weights in `fit`.
+
+        Returns
+        -------
+        self
+            The estimator. ``model_.forgetting_certificate_`` names the states; `fit_` still tells
+            about the fit.
+        """
+        model = self._model()
+        if not is_collection(X):
+            model.partial_unfit(X, y, sample_weight)
+            return self
+        parts, engine = parts_of(X, y, sample_weight=sample_weight), self._engine()
+        forget_auc(lambda statistic: engine.run(parts, statistic), model)
         return self
 
     @property

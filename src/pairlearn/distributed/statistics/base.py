@@ -126,6 +126,16 @@ class Together(Statistic):
             {name: one.merge(ours[name], theirs[name]) for name, one in self.statistics.items()}
         )
 
+    def merge_all(self, states: Iterable[State]) -> State:
+        """Merge all states of each, as each merges many."""
+        parts = [self._parts(state) for state in states]
+        return self._joined(
+            {
+                name: one.merge_all([part[name] for part in parts])
+                for name, one in self.statistics.items()
+            }
+        )
+
     def of_part(self, part: int) -> Together:
         """Return the statistics for a partition."""
         return Together({name: one.of_part(part) for name, one in self.statistics.items()})
@@ -164,6 +174,10 @@ class OfOthers(Statistic):
     def combine(self, a: State, b: State) -> State:
         """Merge."""
         return self.statistic.combine(a, b)
+
+    def merge_all(self, states: Iterable[State]) -> State:
+        """Merge all."""
+        return self.statistic.merge_all(states)
 
     def finish(self, state: State) -> Any:
         """Finish."""

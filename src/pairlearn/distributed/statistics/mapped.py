@@ -13,9 +13,11 @@ from numpy.typing import NDArray
 
 from pairlearn.distributed.statistics.base import OfOthers, State, Statistic
 from pairlearn.distributed.statistics.chunk import as_chunk, same_width
+from pairlearn.estimators.shared.examples import check_known
 from pairlearn.features import FeatureMap
 from pairlearn.solvers.closed_form.grid import Extents
 from pairlearn.solvers.closed_form.mapped_moments import BLOCK, MappedMoments, block_of
+from pairlearn.solvers.closed_form.moments import ClassMoments
 from pairlearn.solvers.rows import as_rows
 
 #: The limit on the numbers of a state, since states travel between machines.
@@ -114,6 +116,59 @@ class MappedLabelMoments(Statistic):
 
     def _moments(self, state: State) -> MappedMoments:
         return MappedMoments.from_state(state, self.features)
+
+
+class MomentsAlike(Statistic):
+    """Moments on the grid of other moments, and the number of rows: what is to be forgotten.
+
+    Parameters
+    ----------
+    moments : MappedMoments
+        The other moments.
+    classes : array-like of shape (2,)
+        The labels; the second is the positive one.
+
+    Examples
+    --------
+    >>> from pairlearn.features import Identity
+    >>> from pairlearn.solvers import Grid
+    >>> moments = MappedMoments(Identity.of(1), grid=Grid.between([0.0], [8.0]))
+    >>> statistic = MomentsAlike(moments, ["no", "yes"])
+    >>> states = [statistic.partial_state(np.array([[2.0], [4.0]]), ["yes", "no"])] * 3
+    >>> gone, n_rows = statistic.finish(statistic.merge_all(states))
+    >>> gone.moments.counts, n_rows
+    (array([3., 3.]), 6)
+    """
+
+    def __init__(self, moments: MappedMoments, classes: Any) -> None:
+        self._empty, self.classes = moments.alike(), np.asarray(classes)
+
+    def partial_state(self, X: Any, y: Any = None, sample_weight: Any = None) -> State:
+        """Return the moments of one chunk."""
+        chunk = as_chunk(X, y, sample_weight)
+        if chunk is None:
+            return {}
+        if chunk.labels is None:
+            raise ValueError("Moments of classes need labels; pass y.")
+        same_width(chunk.shape[1], int(self._empty.features.n_inputs or 0))
+        check_known(chunk.labels, self.classes)
+        signs = np.where(chunk.labels == self.classes[1], 1.0, -1.0)
+        moments = self._empty.alike().add(chunk.rows, signs, example_weight=chunk.weight)
+        return {**_state(moments), "n_rows": np.array(len(signs))}
+
+    def combine(self, a: State, b: State) -> State:
+        """Merge class by class."""
+        n_rows = {"n_rows": a["n_rows"] + b["n_rows"]}
+        return {**_state(self._moments(a).merge(self._moments(b))), **n_rows}
+
+    def finish(self, state: State) -> tuple[MappedMoments, int]:
+        """Return the moments and the number of rows."""
+        return self._moments(self.needs(state)), int(state["n_rows"])
+
+    def _moments(self, state: State) -> MappedMoments:
+        found = self._empty.alike()
+        found.moments = ClassMoments.from_state({k: v for k, v in state.items() if k != "n_rows"})
+        return found
 
 
 def _state(moments: MappedMoments) -> dict[str, NDArray[Any]]:

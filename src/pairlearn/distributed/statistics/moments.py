@@ -8,6 +8,7 @@ all examples together. The difference of both is the sum over pairs of different
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -148,10 +149,11 @@ class LabelMoments(Statistic):
     ----------
     max_classes : int, default=2
         The limit on the number of labels.
-    grid : Grid, optional
+    grid : Grid or callable, optional
         The grid that values are rounded to, the same for all partitions: ``Grid.of`` the result of
-        `ColumnExtents`. Then the partitions do not matter, bit for bit. By default each partition
-        has a grid of its own, with thirteen digits; merging their states rounds nothing.
+        `ColumnExtents`, or a function that returns it for a number of columns. Then the partitions
+        do not matter, bit for bit. By default each partition has a grid of its own, with thirteen
+        digits; merging their states rounds nothing.
 
     Examples
     --------
@@ -168,7 +170,9 @@ class LabelMoments(Statistic):
     array([1. , 3.5])
     """
 
-    def __init__(self, max_classes: int = 2, grid: Grid | None = None) -> None:
+    def __init__(
+        self, max_classes: int = 2, grid: Grid | Callable[[int], Grid | None] | None = None
+    ) -> None:
         self.max_classes, self.grid = max_classes, grid
 
     def partial_state(self, X: Any, y: Any = None, sample_weight: Any = None) -> State:
@@ -188,6 +192,8 @@ class LabelMoments(Statistic):
                 "fewer features."
             )
         grid, k = self.grid, len(classes)
+        if callable(grid):
+            grid = grid(d)
         if grid is None:
             grid = Grid.of(_extents(chunk), bits=FINE)
         same_width(d, grid.n_features)
@@ -206,7 +212,12 @@ class LabelMoments(Statistic):
 
     def combine(self, a: State, b: State) -> State:
         """Merge class by class."""
-        return self._joined(a, b, 1)
+        return self._joined([a, b])
+
+    def merge_all(self, states: Iterable[State]) -> State:
+        """Merge all at once: whole numbers need no order, and each state is unpacked once."""
+        known = [state for state in states if state]
+        return self._joined(known) if len(known) > 1 else (known or [{}])[0]
 
     def without(self, state: State, gone: State) -> State:
         """Return the state without the examples of another one, as if they had never come.
@@ -221,27 +232,34 @@ class LabelMoments(Statistic):
         dict of ndarray
             The state of the other examples; empty if there are none.
         """
-        return self._joined(state, gone, -1) if gone else state
+        return self._joined([state, gone], -1) if gone else state
 
-    def _joined(self, a: State, b: State, sign: int) -> State:
-        same_width(len(a["exponents"]), len(b["exponents"]))
-        classes = np.unique(np.concatenate(comparable(a["classes"], b["classes"])))
+    def _joined(self, states: Sequence[State], sign: int = 1) -> State:
+        """Return the sum of states, or the first without the others."""
+        for one in states[1:]:
+            same_width(len(states[0]["exponents"]), len(one["exponents"]))
+            comparable(states[0]["classes"], one["classes"])
+        classes = np.unique(np.concatenate([one["classes"] for one in states]))
         self._check_classes(classes)
         k = len(classes)
         found: list[ExactSums | None] = [None] * k
         squares = np.zeros(k, dtype=object)
         n_examples = np.zeros(k, dtype=np.int64)
-        parts = [(1, a, _sums_of(a)), (sign, b, _sums_of(b))]
-        grid = parts[0][2][0].grid
-        if not grid.same_as(parts[1][2][0].grid):
-            grid = grid.common(parts[1][2][0].grid)
-        for way, state, sums in parts:
+        # What a partition has sent is what this program has made.
+        unpacked = [_sums_of(state, checked=False) for state in states]
+        grid = unpacked[0][0].grid
+        for sums in unpacked[1:]:
+            if not grid.same_as(sums[0].grid):
+                grid = grid.common(sums[0].grid)
+        for way, state, sums in zip((1, *[sign] * len(states)), states, unpacked, strict=False):
             # Squares of weights are in squared quanta of weights.
             finer = 2 * (int(state["weight_exponent"]) - grid.weight_exponent)
             own = Wide.unpacked(state["squares"]).numbers()
             for j, place in enumerate(np.searchsorted(classes, state["classes"])):
-                before = found[place] or ExactSums(grid)
-                found[place] = before.joined(sums[j].on(grid), way)
+                before, own_sums = found[place], sums[j].on(grid)
+                if before is None and way < 0:
+                    before = ExactSums(grid)
+                found[place] = own_sums if before is None else before.joined(own_sums, way)
                 squares[place] += way * (int(own[j]) << finer)
                 n_examples[place] += way * int(state["n_examples"][j])
         every = [one for one in found if one is not None]
@@ -282,8 +300,8 @@ class LabelMoments(Statistic):
             )
 
 
-def _sums_of(state: State) -> list[ExactSums]:
-    return unpacked_sums(state, len(state["classes"]))
+def _sums_of(state: State, *, checked: bool = True) -> list[ExactSums]:
+    return unpacked_sums(state, len(state["classes"]), checked=checked)
 
 
 def _extents(chunk: Chunk) -> Extents:

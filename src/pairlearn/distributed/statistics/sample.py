@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A sample of each class and a fingerprint of the data, the same for any partitioning.
 
-The hash of an example says what it holds (`pairlearn.content`), and a seed makes a random key of
-it. A sample holds the different examples with the smallest keys of their class, and how much all
-copies of each of them weigh. So it does not depend on which partition, or which batch of a
-partition, holds an example. Samples merge: an example of the sample of all partitions is in the
-sample of each partition that has it, so that its copies are all counted. If few different examples
-occur, the sample is all of the data.
+It is the sample of `pairlearn.solvers.streams.sample`, for any labels. So it does not depend on
+which partition, or which batch of a partition, holds an example. Samples merge: an example of the
+sample of all partitions is in the sample of each partition that has it, so that its copies are all
+counted.
 """
 
 from __future__ import annotations
@@ -18,16 +16,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.content import Hashes, mixed, row_hashes
+from pairlearn.content import mixed, row_hashes
 from pairlearn.distributed.statistics.base import State, Statistic
 from pairlearn.distributed.statistics.chunk import ScaledTable, as_chunk, same_width
 from pairlearn.distributed.statistics.moments import comparable
 from pairlearn.folds import Keys
-from pairlearn.typing import Places, Vector
+from pairlearn.solvers.streams.sample import SIZE, candidates, cap_of, different, with_copies
+from pairlearn.typing import Vector
 from pairlearn.validation import check_count
-
-#: The limit on the numbers of a sample, for each class.
-_MOST_NUMBERS = 4_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +61,7 @@ class RowSample(Statistic):
     (array([0, 0, 1, 1]), True, True)
     """
 
-    def __init__(self, size: int = 2_500, seed: int = 0) -> None:
+    def __init__(self, size: int = SIZE, seed: int = 0) -> None:
         self.size, self.seed = check_count("size", size), seed
 
     def partial_state(self, X: Any, y: Any = None, sample_weight: Any = None) -> State:
@@ -82,8 +78,8 @@ class RowSample(Statistic):
         cap, found = self._cap(chunk.shape[1]), []
         keys = Keys(hashes, self.seed).plain
         for k in range(len(classes)):
-            index = _candidates(np.flatnonzero(code == k), keys, cap)
-            found.append(_different(index, keys, cap, chunk.weight, np.ones(len(keys), np.int64)))
+            index = candidates(np.flatnonzero(code == k), keys, cap)
+            found.append(different(index, keys, cap, chunk.weight, np.ones(len(keys), np.int64)))
         kept, weight, copies = (np.concatenate(parts) for parts in zip(*found, strict=True))
         return {
             "hashes": hashes[kept],
@@ -105,7 +101,7 @@ class RowSample(Statistic):
         found = []
         for label in np.unique(both["labels"]):
             index = np.flatnonzero(both["labels"] == label)
-            found.append(_different(index, keys, cap, both["weight"], both["copies"]))
+            found.append(different(index, keys, cap, both["weight"], both["copies"]))
         kept, weight, copies = (np.concatenate(parts) for parts in zip(*found, strict=True))
         merged = {name: values[kept] for name, values in both.items()}
         return {**merged, "weight": weight, "copies": copies, **sums}
@@ -113,54 +109,22 @@ class RowSample(Statistic):
     def finish(self, state: State) -> SampledRows:
         """Return the sample, class by class."""
         state = self.needs(state)
-        labels, copies, weight = state["labels"], state["copies"], state["weight"]
-        cap = self._cap(state["rows"].shape[1])
-        again = np.ones(len(labels), dtype=np.int64)
-        for label in np.unique(labels):
-            own = labels == label
-            if copies[own].sum() <= cap and (weight[own] == copies[own]).all():
-                # All copies have room: the class is that of a table in memory.
-                again[own] = copies[own]
-        kept = np.repeat(np.arange(len(labels)), again)
-        weight = (weight / again)[kept]
+        labels, cap = state["labels"], self._cap(state["rows"].shape[1])
+        kept, weight = with_copies(labels, state["weight"], state["copies"], cap)
         told = f"{int(state['n_examples'])} {int(state['total'][0])} {state['rows'].shape[1]}"
         return SampledRows(
             state["rows"][kept],
             labels[kept],
-            np.empty(0) if (weight == 1.0).all() else weight,
+            weight,
             Keys(state["hashes"][kept], self.seed),
             hashlib.sha256(told.encode()).hexdigest()[:32],
         )
 
     def _cap(self, d: int) -> int:
-        return max(min(self.size, _MOST_NUMBERS // d), 1)
+        return cap_of(self.size, d)
 
 
 def _mark(label: Any) -> int:
     """Return 64 bits of a label; 1, 1.0 and True are the same."""
     text = f"{float(label)!r}" if isinstance(label, (bool, int, float)) else f"text {label}"
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little")
-
-
-def _different(
-    index: Places, keys: Hashes, cap: int, weight: Vector, copies: Places
-) -> tuple[Places, Vector, Places]:
-    """Return one of each of the first `cap` different examples, with the sums over its copies."""
-    _, first, place = np.unique(keys[index], return_index=True, return_inverse=True)
-    weights = np.zeros(len(first))
-    np.add.at(weights, place, weight[index])
-    counts = np.zeros(len(first), dtype=np.int64)
-    np.add.at(counts, place, copies[index])
-    return index[first[:cap]], weights[:cap], counts[:cap]
-
-
-def _candidates(index: Places, keys: Hashes, cap: int) -> Places:
-    """Return the examples with the smallest keys, all copies of at least `cap` different ones."""
-    own, looked_at = keys[index], cap
-    while looked_at < len(own):
-        # The rest need not be sorted.
-        smallest = np.unique(np.partition(own, looked_at - 1)[:looked_at])
-        if len(smallest) >= cap:
-            return np.asarray(index[own <= smallest[cap - 1]])
-        looked_at *= 4
-    return index

@@ -25,7 +25,7 @@ from pairlearn.estimators.shared.maps import features_for, map_rows
 from pairlearn.estimators.shared.published import DEFERRED, publish
 from pairlearn.estimators.shared.rules import DecisionRule
 from pairlearn.estimators.shared.scaling import Scaling, by_spread, scaled_rows
-from pairlearn.estimators.shared.solvers import SGD, Fitted, Solver
+from pairlearn.estimators.shared.solvers import SGD, Fitted, Moments, Solver
 from pairlearn.estimators.shared.storage import register_storable
 from pairlearn.estimators.shared.weights import (
     chunk_weights,
@@ -36,6 +36,7 @@ from pairlearn.features import FeatureMap, Hats, Identity
 from pairlearn.folds import Keys
 from pairlearn.losses import PairLoss
 from pairlearn.models.provenance import data_fingerprint
+from pairlearn.solvers.closed_form.mapped_moments import MappedMoments
 from pairlearn.solvers.rows import Rows, as_rows
 from pairlearn.solvers.running import Callback
 from pairlearn.solvers.solution import Trace
@@ -262,6 +263,7 @@ class AUCClassifier(AUCForgetting, ClassifierMixin, BaseEstimator):  # type: ign
             if isinstance(features, Hats)
             else None,
             held_out=None if found is None else found[1],
+            counts=counts,
             ways=parts.ways,
         )
         if scaling is not None and scaling.n_constant == rows.shape[1]:
@@ -281,10 +283,8 @@ class AUCClassifier(AUCForgetting, ClassifierMixin, BaseEstimator):  # type: ign
         self._note(fitted, len(y), data_fingerprint(given, y.astype(np.int8)))
         self._known_scales = scaling
         if fitted.kept is not None:
-            assert fitted.choice.ridge is not None
-            self._kept = Kept(
-                fitted.kept, fitted.choice.ridge, task.margin, task.is_scaled, task.signs, unit
-            )
+            ways = task.margin, task.is_scaled, task.signs, unit
+            self._kept = Kept(fitted.kept, fitted.choice, *ways)
         coef = (fitted.w if scaling is None else scaling.to_user(fitted.w))[np.newaxis]
         publish(self, coef_=coef, classes_=classes, features_=features, **{DEFERRED: ()})
         self._decide_from(given, y, weight, keys)
@@ -304,16 +304,22 @@ class AUCClassifier(AUCForgetting, ClassifierMixin, BaseEstimator):  # type: ign
         n_examples: int,
         fingerprint: str | None,
         features: FeatureMap | None = None,
+        kept: MappedMoments | None = None,
     ) -> Self:
         """Take over coefficients that were found elsewhere, for example on many machines."""
         # `w` is in the units of the user, or of the fitted map `features`. Threshold and
-        # calibration come from `scores`: training scores, which are positive, and weights.
-        self._composition()
+        # calibration come from `scores`: training scores, which are positive, and weights. Rows can
+        # be taken back from the moments `kept`.
+        parts = self._composition()
         width = len(w) if features is None else features.n_inputs
         see_features(self, {"n_features": width, "feature_names": feature_names})
-        solver = "exact" if features is None else "moments"
+        by_moments = features is not None or isinstance(parts.solver, Moments)
+        solver = "moments" if by_moments else "exact"
         coef = np.asarray(w, dtype=np.float64)
         self._note(Fitted(coef, solver, loss, choice, trace), n_examples, fingerprint)
+        if kept is not None:
+            margin = float(loss.parameter)
+            self._kept = Kept(kept, choice, margin, parts.is_scaled, None, unit=1.0)
         publish(
             self, coef_=coef[np.newaxis], classes_=classes, features_=features, **{DEFERRED: ()}
         )

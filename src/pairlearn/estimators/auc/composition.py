@@ -9,6 +9,7 @@ from typing import Any
 
 from pairlearn.estimators.auc.ways.descent import Descent
 from pairlearn.estimators.auc.ways.exact import ByMinimising
+from pairlearn.estimators.auc.ways.exact_moments import check_ranges
 from pairlearn.estimators.auc.ways.moments import ByMoments
 from pairlearn.estimators.auc.ways.ridge import is_cheap, is_exact
 from pairlearn.estimators.auc.ways.top import TopDescent
@@ -80,6 +81,7 @@ class Composition:
                     f"{objective!r} would ignore {name}, which is about pairs of examples; leave "
                     'it at its default, or use objective="auc".'
                 )
+        check_ranges(solver, self.features)
         by_moments = isinstance(solver, Moments) or bool(self.monotone)
         if by_moments and self.loss is not None and not self.loss.by_moments:
             raise ValueError(

@@ -3,12 +3,13 @@
 
 The coefficients are then those of the other rows, on the same grid and with the same ridge.
 Threshold and calibration belong to scores of all rows. They are carried over to the new scores,
-so that the mean scores of both classes stand where they stood.
+so that the mean scores of both classes stand where they stood. A stream with ranges has a sample of
+its rows, and takes rows back from it, too; ridge, threshold and calibration are then found anew.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -17,11 +18,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from pairlearn.estimators.auc.streams import AUCStreams
 from pairlearn.estimators.shared.calibration import Isotonic, Sigmoid
+from pairlearn.estimators.shared.evidence import Choice
 from pairlearn.estimators.shared.examples import check_known
 from pairlearn.estimators.shared.features_seen import rows_and_labels
 from pairlearn.estimators.shared.published import DEFERRED, publish
 from pairlearn.estimators.shared.rules import Decision
-from pairlearn.estimators.shared.weights import example_weights
+from pairlearn.estimators.shared.weights import chunk_weights, example_weights
 from pairlearn.solvers.closed_form.forgetting import ForgettingCertificate
 from pairlearn.solvers.closed_form.mapped_moments import MappedMoments
 from pairlearn.solvers.turns import one_at_a_time
@@ -41,7 +43,7 @@ class Kept:
     """What a model needs to forget: the moments, and how coefficients follow from them."""
 
     moments: MappedMoments
-    ridge: float
+    choice: Choice
     margin: float
     is_scaled: bool
     signs: NDArray[np.int64] | None
@@ -50,30 +52,43 @@ class Kept:
 
     def coef(self, moments: MappedMoments) -> Vector:
         """Return the coefficients that follow from moments."""
+        assert self.choice.ridge is not None
         problem = moments.problem(scaled=self.is_scaled)
-        return problem.solve(self.ridge, signs=self.signs, margin=self.margin)
+        return problem.solve(self.choice.ridge, signs=self.signs, margin=self.margin)
+
+    @property
+    def left(self) -> tuple[str, ...]:
+        """What forgotten rows may have had a part in and what stays."""
+        if not self.moments.has_given_grid:
+            return KEPT
+        # Nothing but the moments depends on the rows, where the ridge was given.
+        return KEPT[-2:] if self.choice.evidence is None else KEPT[-3:]
 
 
 class AUCForgetting(AUCStreams):
-    """Rows that an `AUCClassifier` learned in `fit` and gives back."""
+    """Rows that an `AUCClassifier` learned and gives back."""
 
     @one_at_a_time
     def partial_unfit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Forget rows that `fit` learned, as if they had never come.
+        """Forget rows that `fit` or a stream learned, as if they had never come.
 
         The coefficients become those of the other rows, with the grid of `fit`, its ranges and map
         of features, and its ridge. Threshold and calibration are carried over to the new
         scores. None of these is found anew: where the rows had a part in them, fit again.
         `forgetting_certificate_` says so, and names the states before and after.
 
+        With ``Moments(ranges=...)`` grid and scales do not depend on the rows. Then the
+        coefficients are those of a fit without them, bit for bit, if the ridge is given. A stream,
+        which must have ranges, finds ridge, threshold and calibration anew from its sample.
+
         Parameters
         ----------
         X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
-            Rows that `fit` has seen, each as often as it is to be forgotten.
+            Rows that the model has seen, each as often as it is to be forgotten.
         y : array-like of shape (n_samples,)
             Their labels.
         sample_weight : array-like of shape (n_samples,), optional
-            Their weights in `fit`.
+            Their weights when they were learned.
 
         Returns
         -------
@@ -91,20 +106,45 @@ class AUCForgetting(AUCStreams):
         (180, 20)
         """
         check_is_fitted(self, "classes_")
-        kept: Kept | None = self._kept
-        if kept is None:
-            raise ValueError(self._why_not())
-        if self.class_weight == "balanced":
+        kept, stream = self.kept_moments(), self._stream
+        if self.class_weight == "balanced" and not kept.has_given_grid:
             raise ValueError(
                 "class_weight='balanced' depends on all labels, also on those of the rows to be "
                 "forgotten; fit with a dict of weights, or fit anew without the rows."
             )
         rows, labels = rows_and_labels(self, X, y, reset=False, minimum=1)
         check_known(labels, self.classes_)
-        weight = example_weights(sample_weight, self.class_weight, labels)
         signs = np.where(labels == self.classes_[1], 1.0, -1.0)
-        own = weight / kept.unit if len(weight) else None
-        gone = kept.moments.alike().add(rows, signs, example_weight=own)
+        if kept.has_given_grid:
+            weight = chunk_weights(sample_weight, len(labels))
+        else:
+            weight = example_weights(sample_weight, self.class_weight, labels) / self._kept.unit
+        if stream is None:
+            own = weight if len(weight) else None
+            gone = kept.alike().add(rows, signs, example_weight=own)
+            return self._without(gone, len(labels))
+        states = [one.moments.state() for one in stream.take_back(rows, signs, weight)]
+        self._adopt_stream(stream, self.classes_)
+        self.forgetting_certificate_ = ForgettingCertificate.of(*states, n_rows=len(labels))
+        return self
+
+    def kept_moments(self) -> MappedMoments:
+        """Return the moments that rows can be taken back from; an error says why there are none."""
+        if self._kept is not None:
+            return self._kept.moments  # type: ignore[no-any-return]
+        if hasattr(self._stream, "take_back"):
+            return self._stream.moments  # type: ignore[no-any-return]
+        raise ValueError(self._why_not())
+
+    @one_at_a_time
+    def take_back(self, gone: MappedMoments, n_rows: int) -> Self:
+        """Forget `n_rows` rows whose moments on the grid of `kept_moments` are known."""
+        return self._without(gone, n_rows)
+
+    def _without(self, gone: MappedMoments, n_rows: int) -> Self:
+        kept: Kept | None = self._kept
+        if kept is None:
+            raise ValueError(self._why_not())
         rest = kept.moments.without(gone)
         if not rest.moments.counts.all():
             raise ValueError(
@@ -116,11 +156,11 @@ class AUCForgetting(AUCStreams):
         decision = _carried(self._decided(self._published()), kept, rest, self.coef_[0], w)
         if isinstance(self.decision, (int, float)):
             decision = float(self.decision), decision[1]
-        self._kept = Kept(rest, kept.ridge, kept.margin, kept.is_scaled, kept.signs, kept.unit)
+        self._kept = replace(kept, moments=rest)
         self.forgetting_certificate_ = ForgettingCertificate.of(
-            *states, n_rows=len(labels), kept=KEPT
+            *states, n_rows=n_rows, kept=kept.left
         )
-        self.n_examples_ -= len(labels)
+        self.n_examples_ -= n_rows
         self.data_fingerprint_ = None
         publish(self, coef_=w[np.newaxis], _decision=decision, **{DEFERRED: ()})
         _warn_of_coarse_grid(rest)
@@ -132,7 +172,10 @@ class AUCForgetting(AUCStreams):
         if len(self.classes_) > 2:
             return f"more than two classes have no moments that rows are taken back from; {cure}."
         if self._stream is not None and self._stream.kind == "moments":
-            return f"a stream forgets by its half-lives and cannot take rows back; {cure}."
+            return (
+                "a stream that forgets by its half-lives cannot take rows back; give "
+                f"Moments(ranges=...), with which it remembers everything, or {cure}."
+            )
         if self.solver_ == "moments":
             return (
                 "this model has no moments to take rows from: they were not kept, or a model file "

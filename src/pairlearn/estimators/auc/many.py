@@ -46,6 +46,7 @@ def _refused(model: Any, n_classes: int, name: str, why: str) -> ValueError:
 
 def check_decisions_between(model: Any, n_classes: int, parts: Composition) -> None:
     """Refuse rules for decisions between two classes, and maps that a stream cannot fit."""
+    _check_no_ranges(model, n_classes, parts)
     if as_rule(model.decision) not in (Threshold(), Threshold("probability")):
         raise _refused(model, n_classes, "decision", _DECIDED)
     if parts.monotone:
@@ -58,8 +59,14 @@ def check_decisions_between(model: Any, n_classes: int, parts: Composition) -> N
         )
 
 
+def _check_no_ranges(model: Any, n_classes: int, parts: Composition) -> None:
+    if getattr(parts.solver, "ranges", None) is not None:
+        raise _refused(model, n_classes, "solver", "ranges are for the moments of two classes")
+
+
 def _check_closed_form(model: Any, n_classes: int, parts: Composition) -> None:
     """Refuse parts that the closed form for more than two classes cannot use."""
+    _check_no_ranges(model, n_classes, parts)
     if as_rule(model.decision) not in (Threshold(), Threshold("probability")):
         raise _refused(model, n_classes, "decision", _DECIDED)
     wrong = {

@@ -36,7 +36,7 @@ from pairlearn.estimators.shared.published import DEFERRED, publish
 from pairlearn.estimators.shared.rules import as_rule
 from pairlearn.estimators.shared.scaling import is_scaled
 from pairlearn.estimators.shared.solvers import MAPPED_BYTES, Fitted, Moments, Solver
-from pairlearn.estimators.shared.weights import example_weights
+from pairlearn.estimators.shared.weights import chunk_weights, example_weights
 from pairlearn.features import FeatureMap, Identity
 from pairlearn.folds import Keys
 from pairlearn.restored import restored_count
@@ -186,6 +186,8 @@ class AUCStreams(AUCPredictions):
         if stream is None:
             assert parts is not None
             stream = self._new_stream(parts, rows.shape[1], first=first)
+        if not getattr(stream, "weighs_classes", True):
+            weight = chunk_weights(sample_weight, len(labels))
         scores: Vector = stream.learn(rows, np.where(is_positive, 1.0, -1.0), weight)
         self._adopt_stream(stream, known)
         if stream.kind == "sgd":

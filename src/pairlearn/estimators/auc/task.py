@@ -63,6 +63,8 @@ class Task:
     signs: NDArray[np.int64] | None = None
     #: The result of the choice of features, if there was one.
     held_out: Any = None
+    #: How often each example counts, without the weights of classes; None for a stream.
+    counts: Vector | None = None
     #: Fits the map of a stream to its first examples.
     fit_map: Any = field(default=None, compare=False)
     #: How to train by each kind of solver.

@@ -260,10 +260,22 @@ class MulticlassAUCClassifier(ClosedForm, ClassifierMixin, BaseEstimator):  # ty
         self.classes_, self.coef_, self.sigmoids_ = classes, coef, sigmoids
         return self
 
-    def adopt_pairs(self, classes: NDArray[Any], coef: Vector, sigmoids: Vector) -> Self:
+    def adopt_pairs(
+        self,
+        classes: NDArray[Any],
+        coef: Vector,
+        sigmoids: Vector,
+        *,
+        power: float = 1.0,
+        choice: Choice | None = None,
+    ) -> Self:
         """Become the model whose coefficients and sigmoids of pairs were found elsewhere."""
-        self.classes_, self.coef_, self.sigmoids_, self.power_ = classes, coef, sigmoids, 1.0
+        # A stream has made no choice of a ridge for the square loss.
+        self.classes_, self.coef_, self.sigmoids_, self.power_ = classes, coef, sigmoids, power
         self.n_features_in_, self.scaling_ = coef.shape[1], None
+        if choice is not None:
+            assert choice.ridge is not None
+            self.choice_, self.ridge_, self.loss_ = choice, choice.ridge, "square"
         return self
 
     def _minimise(self, rows: Rows, codes: Places, weight: Vector, starts: Vector) -> Vector:

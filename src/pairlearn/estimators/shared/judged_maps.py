@@ -13,6 +13,7 @@ from pairlearn.estimators.shared.weights import judged_auc, weighed_members
 from pairlearn.features import FeatureMap
 from pairlearn.folds import Keys, deal, n_folds_of
 from pairlearn.metrics import compare_auc
+from pairlearn.solvers.closed_form.grid import Grid
 from pairlearn.solvers.closed_form.mapped_moments import (
     WIDE,
     MappedMoments,
@@ -52,8 +53,8 @@ class HeldOutMap:
 
     `features` is fitted, `y` holds -1 and +1, `weight` may be empty, and `deal_held_out` returns
     `fold` and `n_held`. `signs` are those of the coefficients of monotone functions. If `scaled`,
-    the ridge refers to features of mean variance 1. Ridges are tried from strong to weak; of a wide
-    map one without gain is the last.
+    the ridge refers to features of mean variance 1. A `grid` is that of `MappedMoments`. Ridges are
+    tried from strong to weak; of a wide map one without gain is the last.
     """
 
     def __init__(
@@ -66,15 +67,19 @@ class HeldOutMap:
         n_held: int,
         signs: NDArray[np.int64] | None = None,
         scaled: bool = True,
+        grid: Grid | None = None,
     ) -> None:
         ridges = ridges_for(features)
         self.features, self.ridges = features, ridges
         self._rows, self._y, self._weight, self._fold = rows, y, weight, fold
         # One grid for all folds: their moments then add up and subtract without rounding.
-        dealt = fold >= 0
-        seen = rows if dealt.all() else rows.take(np.flatnonzero(dealt))
-        own = (weight if dealt.all() else weight[dealt]) if len(weight) else None
-        self._extents = extents_of(features, seen, own)
+        if grid is None:
+            dealt = fold >= 0
+            seen = rows if dealt.all() else rows.take(np.flatnonzero(dealt))
+            own = (weight if dealt.all() else weight[dealt]) if len(weight) else None
+            self._empty = MappedMoments(features, extents_of(features, seen, own))
+        else:
+            self._empty = MappedMoments(features, grid=grid)
         self._total: MappedMoments | None = None
         self._rest: NDArray[np.int64] = np.empty(0, dtype=np.int64)
         n_folds = int(fold.max()) + 1
@@ -88,7 +93,7 @@ class HeldOutMap:
             leave = [self._total]
         else:
             parts = [self._of(np.flatnonzero(fold == k)) for k in range(n_folds)]
-            self._total = MappedMoments(features, self._extents)
+            self._total = self._empty.alike()
             for part in parts:
                 self._total.merge(part)
             leave = parts
@@ -142,9 +147,7 @@ class HeldOutMap:
 
     def _of(self, index: NDArray[np.int64]) -> MappedMoments:
         own = self._weight[index] if len(self._weight) else None
-        return MappedMoments(self.features, self._extents).add(
-            self._rows.take(index), self._y[index], example_weight=own
-        )
+        return self._empty.alike().add(self._rows.take(index), self._y[index], example_weight=own)
 
     def moments(self) -> MappedMoments:
         """Return the moments of all examples."""

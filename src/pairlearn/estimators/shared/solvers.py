@@ -21,6 +21,7 @@ from pairlearn.losses import PairLoss
 from pairlearn.pairings import Pairing
 from pairlearn.register import Part, Register
 from pairlearn.schedules import SCHEDULES, Schedule
+from pairlearn.solvers.closed_form.grid import FINE, Grid
 from pairlearn.solvers.closed_form.memories import half_lives_for
 from pairlearn.solvers.rows import Rows
 from pairlearn.solvers.solution import Trace
@@ -312,18 +313,31 @@ class Moments(Exact):
     keep_state : bool, default=False
         Whether `fit` keeps the exact moments, so that `AUCClassifier.partial_unfit` can take rows
         back. They take about 8 bytes for each pair of mapped features, and a model file does not
-        hold them.
+        hold them. A stream with `ranges` always has them.
+    ranges : (low, high), optional
+        About what the features lie between: two numbers, or two sequences with a number for each
+        feature; for linear features. The moments are then whole numbers on a grid that follows
+        from the ranges alone, with 44 binary digits; values outside are as exact, and slower from
+        256 times the range on. So the coefficients depend on what the rows hold and on nothing
+        else: `fit`, any chunks of a stream, and any partitions of a cluster give the same bits, and
+        after rows are taken back those of a fit without them. Three things differ from the default.
+        Features are divided by their standard deviations alone, and "auto" chooses the ridge on a
+        sample of each class, see the guide "Forgetting rows". Weights must be whole numbers. A
+        stream remembers everything.
 
     Examples
     --------
     >>> Moments().given_ridge is None
     True
+    >>> Moments(0.1, ranges=(0, 1)).grid(2).exponents
+    array([-44, -44])
     >>> Moments().half_lives(22), Moments(memory=500).half_lives(22)
     ((inf, 4000.0, 1000.0, 250.0), (500.0,))
     """
 
     memory: float | str = "auto"
     keep_state: bool = False
+    ranges: Any = None
 
     maps_rows = True
 
@@ -332,11 +346,48 @@ class Moments(Exact):
         given_number("memory", self.memory, or_infinite=True)
         if not isinstance(self.keep_state, bool):
             raise ValueError(f"keep_state must be True or False, got {self.keep_state!r}.")
+        if self.ranges is None:
+            return
+        object.__setattr__(self, "ranges", _as_ranges(self.ranges))
+        if self.memory not in ("auto", math.inf):
+            raise ValueError(
+                f"ranges={self.ranges!r:.60} are for exact moments of all rows, and memory="
+                f'{self.memory!r} forgets some; leave memory at "auto", or leave out ranges.'
+            )
+
+    def grid(self, n_features: int) -> Grid | None:
+        """Return the grid of so many features that the ranges make; None without ranges."""
+        if self.ranges is None:
+            return None
+        sides = [np.asarray(side, dtype=np.float64) for side in self.ranges]
+        for side in sides:
+            if side.ndim and len(side) != n_features:
+                raise ValueError(
+                    f"ranges are of {len(side)} features, X has {n_features}; give two numbers, or "
+                    "one of each for every feature."
+                )
+        low, high = (np.broadcast_to(side, (n_features,)) for side in sides)
+        return Grid.between(low, high, bits=FINE)
 
     def half_lives(self, n_features: int) -> tuple[float, ...]:
         """Return the half-lives that a stream of mapped rows keeps, the longest first."""
         given = given_number("memory", self.memory, or_infinite=True)
         return half_lives_for(n_features, given, self.max_memory)
+
+
+def _as_ranges(given: Any) -> tuple[Any, Any]:
+    """Return lows and highs as numbers or tuples of numbers, checked."""
+    rule = "ranges must be (low, high), two numbers or two sequences of numbers with low < high"
+    try:
+        low, high = (np.asarray(side, dtype=np.float64) for side in given)
+        right = low.shape == high.shape and low.ndim <= 1 and bool((low < high).all())
+        right = right and bool(np.isfinite([low, high]).all())
+    except (TypeError, ValueError):
+        right = False
+    if not right:
+        raise ValueError(f"{rule}, got {given!r:.80}.")
+    sides = [tuple(side.tolist()) if side.ndim else float(side) for side in (low, high)]
+    return sides[0], sides[1]
 
 
 def step_and_radius(solver: SGD, owner: str) -> tuple[float | None, float]:

@@ -243,11 +243,11 @@ class Grid:
         return cls(exponents, origin, max(weight, _SMALLEST))
 
     @classmethod
-    def between(cls, low: Any, high: Any) -> Grid:
-        """Return the grid of columns whose values lie between bounds."""
+    def between(cls, low: Any, high: Any, *, bits: int | None = None) -> Grid:
+        """Return the grid of columns whose values lie between bounds; `bits` as in `of`."""
         low, high = np.asarray(low, dtype=np.float64), np.asarray(high, dtype=np.float64)
         none = np.zeros(len(low), dtype=np.int64)
-        return cls.of(Extents(low, high, none, none))
+        return cls.of(Extents(low, high, none, none), bits=bits)
 
     @property
     def n_features(self) -> int:
@@ -326,8 +326,8 @@ class Grid:
             return
         raise ValueError(
             f"The grid has weights in units of 2^{self.weight_exponent}, got "
-            f"{float(weight.min()):g}; make the grid from the extents of rows with their weights: "
-            "Grid.of(Extents.of(X, weight))."
+            f"{float(weight.min()):g}; give whole weights, or make the grid from the extents of "
+            "rows with their weights: Grid.of(Extents.of(X, weight))."
         )
 
     def state(self) -> dict[str, NDArray[Any]]:

@@ -180,21 +180,36 @@ class MappedMoments:
         The extents of all rows, from `extents_of`: they make the grid. Then neither order nor
         chunks of the rows matter, bit for bit. By default a map that bounds its features has the
         grid of its bounds, and others that of their first chunk.
+    grid : Grid, optional
+        A grid that is known without the rows, instead of `extents`. Then scales, too, follow from
+        the moments alone: they are standard deviations, whatever the ranges of the features.
     """
 
-    def __init__(self, features: FeatureMap, extents: Extents | None = None) -> None:
+    def __init__(
+        self, features: FeatureMap, extents: Extents | None = None, *, grid: Grid | None = None
+    ) -> None:
         features.check_fitted()
         self.features = features
         m = features.n_outputs
         self._bounded = features.bounds().is_finite
         self._type = np.dtype(np.float32 if self._bounded and m > _SINGLE else np.float64)
-        # Extents that are given stay as they are.
-        self._extents = extents
-        self.moments = ClassMoments(m, None if extents is None else Grid.of(extents))
+        # Extents, or a grid, that are given stay as they are.
+        self._extents, self._given = extents, grid
+        if grid is None and extents is not None:
+            grid = Grid.of(extents)
+        self.moments = ClassMoments(m, grid)
         #: The smallest and the largest value of each mapped feature, where bounds are unknown.
         self.low, self.high = np.full(m, np.inf), np.full(m, -np.inf)
         if extents is not None and not self._bounded:
             self.low, self.high = extents.low, extents.high
+        if self._given is not None:
+            # Without ranges, scales are standard deviations, and all that varies counts.
+            self.low = self.high = np.zeros(m)
+
+    @property
+    def has_given_grid(self) -> bool:
+        """Whether the grid is known without the rows, and scales follow from the moments alone."""
+        return self._given is not None
 
     @property
     def n_examples(self) -> float:
@@ -209,7 +224,7 @@ class MappedMoments:
         if not (np.abs(y) == 1.0).all():
             raise ValueError("y must hold the labels -1 and +1.")
         weight = None if example_weight is None else check_weights(example_weight, n)
-        if n and self._extents is None:
+        if n and self._extents is None and self._given is None:
             self._prepare(rows, weight)
         if isinstance(self.features, Identity):
             self.moments.add(rows, y, example_weight=weight)
@@ -242,14 +257,14 @@ class MappedMoments:
 
     def alike(self) -> MappedMoments:
         """Return moments of no rows, on the same grid."""
-        empty = MappedMoments(self.features, self._extents)
-        if self._extents is None:
+        empty = MappedMoments(self.features, self._extents, grid=self._given)
+        if self._extents is None and self._given is None:
             empty.moments = ClassMoments(self.moments.n_features, self.moments.grid)
         return empty
 
     def without(self, other: MappedMoments) -> MappedMoments:
         """Return the moments without those of a part; the ranges stay those of all examples."""
-        rest = MappedMoments(self.features, self._extents)
+        rest = MappedMoments(self.features, self._extents, grid=self._given)
         rest.moments = self.moments.without(other.moments)
         rest.low, rest.high = self.low, self.high
         return rest

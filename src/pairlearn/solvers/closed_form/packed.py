@@ -40,14 +40,18 @@ def _stacked(found: Sequence[Wide]) -> NDArray[np.uint8]:
 
 def _widened(part: NDArray[np.uint8], width: int) -> NDArray[np.uint8]:
     """Return numbers with so many bytes each: the sign goes on."""
+    if part.shape[-1] == width:
+        return part
     made = np.empty((*part.shape[:-1], width), dtype=np.uint8)
     made[..., : part.shape[-1]] = part
     made[..., part.shape[-1] :] = np.where(part[..., -1:] & 0x80, 0xFF, 0)
     return made
 
 
-def unpacked_sums(state: Mapping[str, Any], n_classes: int) -> list[ExactSums]:
-    """Return the sums of classes that a state holds, checked."""
+def unpacked_sums(
+    state: Mapping[str, Any], n_classes: int, *, checked: bool = True
+) -> list[ExactSums]:
+    """Return the sums of classes that a state holds, `checked` unless their origin is known."""
     d = len(np.atleast_1d(np.asarray(state["exponents"])))
     if d > MOST_FEATURES:
         raise ValueError(f"the saved moments have {d} features, more than {MOST_FEATURES}.")
@@ -66,7 +70,7 @@ def unpacked_sums(state: Mapping[str, Any], n_classes: int) -> list[ExactSums]:
     made = []
     for kind, total in enumerate(found["totals"].numbers()):
         one = ExactSums.restored(grid, int(total), found["sums"][kind], found["products"][kind])
-        if not one.is_possible():
+        if checked and not one.is_possible():
             raise ValueError("the saved moments have a negative count or variance.")
         made.append(one)
     return made

@@ -145,15 +145,18 @@ class Wide:
 
         Equal numbers have equal bytes, whatever happened before. Negative ones are complements.
         """
-        limbs = np.stack([limb.astype(np.uint32) for limb in self._split()], axis=-1)
-        found = np.ascontiguousarray(limbs.astype("<u4")).view(np.uint8)
-        width = found.shape[-1]
-        while width > 1:
-            sign = np.where(found[..., width - 2] & 0x80, 0xFF, 0)
-            if not np.array_equal(found[..., width - 1], sign):
-                break
-            width -= 1
-        return np.ascontiguousarray(found[..., :width])
+        limbs = self._split()
+        # A limb that only goes on with the sign of the one below says nothing.
+        limbs[-1] = limbs[-1] & _MASK
+        while len(limbs) > 1 and np.array_equal(limbs[-1], -(limbs[-2] >> (_BITS - 1)) & _MASK):
+            limbs = limbs[:-1]
+        last = limbs[-1].astype(np.uint32).view(np.int32)
+        size = max(int(last.max()), ~int(last.min())) if last.size else 0
+        width = 4 * (len(limbs) - 1) + size.bit_length() // 8 + 1
+        found = np.empty((*self.shape, len(limbs)), dtype="<u4")
+        for place, limb in enumerate(limbs):
+            found[..., place] = limb.astype(np.uint32)
+        return np.ascontiguousarray(found.view(np.uint8)[..., :width])
 
     @classmethod
     def unpacked(cls, found: NDArray[np.uint8]) -> Self:

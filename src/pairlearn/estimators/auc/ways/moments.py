@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from pairlearn.estimators.auc.task import Before, Task
+from pairlearn.estimators.auc.ways.exact_moments import ExactStream, ExactWay
 from pairlearn.estimators.auc.ways.moment_stream import MomentStream
 from pairlearn.estimators.shared.decisions import Undecided
 from pairlearn.estimators.shared.evidence import Choice
@@ -40,6 +41,8 @@ class ByMoments:
                 f"memory={self.solver.memory!r} is for a stream: fit weighs all rows alike. Use "
                 'partial_fit, or memory="auto".'
             )
+        if self.solver.ranges is not None:
+            return ExactWay(self.task, self.solver).fit(rows, y)
         task, features, ridge = self.task, self.task.features, self.solver.given_ridge
         assert features is not None
         size, most = BYTES_PER_PRODUCT * features.n_outputs**2, self.solver.max_memory
@@ -71,12 +74,14 @@ class ByMoments:
         state = moments if self.solver.keep_state else None
         return Fitted(w, "moments", task.loss, choice, trace, kept=state)
 
-    def stream(self, n_features: int, before: Before | None = None) -> MomentsStream:
+    def stream(self, n_features: int, before: Before | None = None) -> MomentsStream | ExactStream:
         """Return what learns chunks by adding their moments."""
+        if self.solver.ranges is not None:
+            return ExactWay(self.task, self.solver).stream(n_features, before)
         if self.solver.keep_state:
             raise ValueError(
                 "keep_state=True is for fit: a stream forgets by its half-lives and takes no rows "
-                "back. Leave it out, or use fit."
+                "back. Leave it out, give ranges, or use fit."
             )
         if before is not None:
             raise ValueError(
@@ -163,4 +168,6 @@ class MomentsStream:
 
     def restore(self, state: Mapping[str, Any], n_features: int) -> None:
         """Go back to a state."""
+        if "exact" in state["moments"]:
+            raise ValueError("the saved stream was learned with ranges.")
         self._stream.restore(state["moments"], n_features)

@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""
+One model, eight ways
+=====================
+
+The same rows are learned in memory, from shuffled chunks, from a stream whose process is killed, on
+Dask with 1, 7 and 50 partitions, on Spark and by DuckDB. All of them print the same digest: the
+coefficients agree in every bit. Then each model forgets 1,000 rows, and all print another digest,
+that of a fit that never saw them.
+"""
+
+# %%
+# With given ranges, the moments of the classes are whole numbers on a grid that no row can move.
+# Sums of whole numbers do not depend on their order, and what is subtracted is gone.
+import hashlib
+import os
+import pickle
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from functools import partial
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from pairlearn import AUCClassifier, Moments, OnlineLearner
+from pairlearn.distributed import DaskAUCClassifier, forget_auc, train_auc
+from pairlearn.streams import Schema, open_reader
+
+rng = np.random.default_rng(0)
+n, d = 20_000, 8
+units = np.geomspace(0.01, 1000.0, d)
+X = rng.normal(size=(n, d)) * units
+y = (X / units @ np.linspace(1.0, 0.0, d) + rng.normal(size=n) > 1.0).astype(int)
+gone, left = np.split(rng.permutation(n), [1000])
+solver = Moments(ridge=0.01, ranges=(-6.0 * units, 6.0 * units), keep_state=True)
+folder = Path(tempfile.mkdtemp())
+
+
+class Engine(NamedTuple):
+    """A way to learn rows and to forget some; `needs` is the module that it needs."""
+
+    name: str
+    learn: Callable[[Any], Any]
+    forget: Callable[[Any, Any], Any]
+    needs: str = "numpy"
+
+
+def shuffled(index, n_parts):
+    """Return parts of rows, in another order each time."""
+    return np.array_split(rng.permutation(index), n_parts)
+
+
+# %%
+# In memory, and from shuffled chunks. `partial_unfit` forgets.
+def in_memory(index):
+    """Return a model of rows in memory."""
+    return AUCClassifier(solver=solver).fit(X[index], y[index])
+
+
+def by_chunks(index):
+    """Return a model of rows that come in chunks."""
+    model = AUCClassifier(solver=solver)
+    for part in shuffled(index, 13):
+        model.partial_fit(X[part], y[part], classes=[0, 1])
+    return model
+
+
+def unfit(model, index):
+    """Let a model forget rows."""
+    return model.partial_unfit(X[index], y[index])
+
+
+# %%
+# A stream from a file. Its process kills itself after 8,000 rows, between two checkpoints. This
+# process goes on.
+KILLED = """
+import os, pickle, signal, sys
+from pathlib import Path
+from pairlearn import OnlineLearner
+from pairlearn.streams import Schema, open_reader
+
+folder = Path(sys.argv[1])
+learner = OnlineLearner(pickle.loads((folder / "model").read_bytes()), classes=[0, 1])
+
+def kill(learner, chunk):
+    if learner.n_seen >= 8000:
+        os.kill(os.getpid(), getattr(signal, "SIGKILL", signal.SIGTERM))
+
+reader = open_reader(folder / "rows.npy", Schema(label=0), chunk_rows=1000)
+learner.fit_stream(reader, checkpoint=folder / "checkpoint", every=3000, progress=kill)
+"""
+
+
+def by_stream(index):
+    """Return a learner of rows in a file, taught by two processes."""
+    (order,) = shuffled(index, 1)
+    np.save(folder / "rows.npy", np.column_stack([y[order], X[order]]))
+    model = AUCClassifier(solver=solver)
+    (folder / "model").write_bytes(pickle.dumps(model))
+    done = subprocess.run([sys.executable, "-c", KILLED, str(folder)], check=False)
+    assert done.returncode != 0
+    reader = open_reader(folder / "rows.npy", Schema(label=0), chunk_rows=1000)
+    learner = OnlineLearner(model, classes=[0, 1])
+    return learner.fit_stream(reader, checkpoint=folder / "checkpoint", every=3000)
+
+
+def unlearn(learner, index):
+    """Let a learner forget rows, and its checkpoint, too."""
+    return learner.unlearn_many(X[index], y[index], checkpoint=folder / "checkpoint")
+
+
+# %%
+# Dask, with any number of partitions. The rows to be forgotten may lie on the cluster, too.
+def arrays(index, n_parts):
+    """Return rows and labels as Dask arrays of so many partitions."""
+    da = import_module("dask.array")
+    (order,) = shuffled(index, 1)
+    height = -(-len(order) // n_parts)
+    return da.from_array(X[order], chunks=(height, d)), da.from_array(y[order], chunks=height)
+
+
+def by_dask(index, n_parts):
+    """Return a model of rows in partitions."""
+    return DaskAUCClassifier(solver=solver).fit(*arrays(index, n_parts))
+
+
+def unfit_by_dask(model, index):
+    """Let a model forget rows in three partitions."""
+    return model.partial_unfit(*arrays(index, 3))
+
+
+# %%
+# Any other engine takes a statistic and returns the merged state of its partitions. Nothing else is
+# needed to train and to forget.
+def spark(index):
+    """Return an engine of five partitions on Spark."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    session = import_module("pyspark.sql").SparkSession.builder.master("local[2]")
+    for name in ("spark.ui.enabled", "spark.ui.showConsoleProgress"):
+        session = session.config(name, "false")
+    parts = [(X[part], y[part]) for part in shuffled(index, 5)]
+    rows = session.getOrCreate().sparkContext.parallelize(list(enumerate(parts)), 5)
+
+    def run(statistic):
+        states = rows.map(lambda one: statistic.of_part(one[0]).partial_state(*one[1]))
+        return statistic.merge_all(states.collect())
+
+    return run
+
+
+def duckdb(index):
+    """Return an engine of batches of a table in DuckDB."""
+    database, pd = import_module("duckdb").connect(), import_module("pandas")
+    (order,) = shuffled(index, 1)
+    names = [f"x{k}" for k in range(d)]
+    database.register("given", pd.DataFrame(X[order], columns=names).assign(y=y[order]))
+    database.execute("CREATE TABLE examples AS SELECT * FROM given")
+
+    def run(statistic):
+        asked, states = database.execute("SELECT * FROM examples"), []
+        while len(batch := asked.fetch_df_chunk()):
+            rows = batch[names].to_numpy()
+            states.append(statistic.partial_state(rows, batch["y"].to_numpy()))
+        return statistic.merge_all(states)
+
+    return run
+
+
+def by_engine(make, index):
+    """Return a model of the rows of an engine."""
+    return train_auc(make(index), solver=solver).model
+
+
+def unfit_by_engine(make, model, index):
+    """Let a model forget the rows of an engine."""
+    return forget_auc(make(index), model)
+
+
+# %%
+# The same digest, whoever learned. An engine that is not installed is left out.
+engines = [
+    Engine("in memory", in_memory, unfit),
+    Engine("shuffled chunks", by_chunks, unfit),
+    Engine("a killed stream", by_stream, unlearn),
+    *(
+        Engine(f"Dask, partitions: {k}", partial(by_dask, n_parts=k), unfit_by_dask, "dask")
+        for k in (1, 7, 50)
+    ),
+    Engine("Spark", partial(by_engine, spark), partial(unfit_by_engine, spark), "pyspark"),
+    Engine("DuckDB", partial(by_engine, duckdb), partial(unfit_by_engine, duckdb), "duckdb"),
+]
+
+
+def coefficients(found):
+    """Return the coefficients of a model, or of the model of a learner."""
+    return getattr(found, "model", found).coef_[0]
+
+
+def tell(name, found):
+    """Print the digest of the coefficients."""
+    print(f"{name:20} {hashlib.sha256(coefficients(found).tobytes()).hexdigest()[:32]}")
+
+
+models = {}
+print(f"{n:,} rows")
+for engine in engines:
+    if find_spec(engine.needs) is None:
+        print(f"{engine.name:20} left out: {engine.needs} is not installed")
+        continue
+    models[engine.name] = engine.learn(np.arange(n))
+    tell(engine.name, models[engine.name])
+before = [coefficients(found).copy() for found in models.values()]
+
+# %%
+# Each forgets 1,000 rows. The last line is a fit that never saw them.
+print(f"without {len(gone):,} of them")
+for engine in engines:
+    if engine.name in models:
+        tell(engine.name, engine.forget(models[engine.name], gone))
+tell("never seen", in_memory(left))
+after = [coefficients(found) for found in models.values()]
+
+# %%
+# The bits of the coefficients: every row of the picture is the same.
+fig, axes = plt.subplots(2, 1, figsize=(8, 4.5), layout="constrained")
+titles = f"{n:,} rows", f"without {len(gone):,} of them"
+for axis, found, title in zip(axes, (before, after), titles, strict=True):
+    bits = np.unpackbits(np.stack(found).view(np.uint8), axis=1)
+    axis.imshow(bits, aspect="auto", cmap="Greys", interpolation="nearest")
+    axis.set(title=title, xlabel="bit of the coefficients")
+    axis.set_yticks(range(len(models)), list(models))
+plt.show()

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The first passes over partitioned examples: scales, extents, class moments and a sample."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from pairlearn.distributed.passes import Passes
+from pairlearn.distributed.statistics.base import Together
+from pairlearn.distributed.statistics.moments import ColumnExtents, LabelledMoments, LabelMoments
+from pairlearn.distributed.statistics.sample import RowSample, SampledRows
+from pairlearn.distributed.statistics.scales import FeatureScales, Scales
+from pairlearn.estimators.shared.evidence import FeatureChoice
+from pairlearn.estimators.shared.maps import choose_features
+from pairlearn.features import FeatureMap
+from pairlearn.folds import seed_of
+from pairlearn.solvers.closed_form.grid import Extents, Grid
+from pairlearn.solvers.rows import DenseRows
+from pairlearn.validation import check_positive
+
+
+@dataclass(frozen=True)
+class FirstPasses:
+    """The result of the first passes."""
+
+    scales: Scales
+    #: The scales as the first pass found them.
+    plain: Scales
+    extents: Extents
+    moments: LabelledMoments
+    sample: SampledRows
+
+    @classmethod
+    def of(
+        cls,
+        passes: Passes,
+        sample_size: int,
+        rng: np.random.Generator,
+        *,
+        mapped: bool,
+        grid: Callable[[int], Grid | None] | None = None,
+    ) -> FirstPasses:
+        """Make these passes; one is enough if the grid is known."""
+        asked = {
+            "scales": FeatureScales(),
+            "extents": ColumnExtents(),
+            # The seed that a classifier in memory draws.
+            "sample": RowSample(sample_size, seed=seed_of(rng)),
+        }
+        if mapped:
+            # The moments of mapped rows make the model; those of the rows count the classes.
+            asked["moments"] = LabelMoments()
+        elif grid is not None:
+            asked["moments"] = LabelMoments(grid=grid)
+        found = passes(Together(asked), "moments" if "moments" in asked else "scales")
+        if "moments" not in asked:
+            found["moments"] = cls._exact(passes, found["extents"])
+        moments = found["moments"]
+        scales = found["scales"].of_classes(moments.counts, moments.means, moments.scatters)
+        return cls(scales, found["scales"], found["extents"], moments, found["sample"])
+
+    @staticmethod
+    def _exact(passes: Passes, extents: Extents) -> LabelledMoments:
+        """Return moments on one grid: then the partitions do not matter, bit for bit."""
+        found: LabelledMoments = passes(LabelMoments(grid=Grid.of(extents)), "moments")
+        return found
+
+    def of_rows(self, passes: Passes) -> FirstPasses:
+        """Return the same with exact moments of the rows, for a model that is linear after all."""
+        moments = self._exact(passes, self.extents)
+        scales = self.plain.of_classes(moments.counts, moments.means, moments.scatters)
+        return replace(self, scales=scales, moments=moments)
+
+    def judged_map(
+        self, validation_fraction: float, rng: np.random.Generator
+    ) -> tuple[FeatureChoice, FeatureMap]:
+        """Return the simplest map within a standard error of the best, judged on the sample."""
+        self.moments.two_classes()
+        sample = self.sample
+        y = np.where(sample.labels == self.moments.classes[1], 1.0, -1.0)
+        rows, own, draws = DenseRows(sample.X), sample.weight, copy.deepcopy(rng)
+        return choose_features(rows, y, own, draws, sample.keys, validation_fraction, np.inf)[:2]
+
+
+def class_weights(
+    class_weight: Mapping[Any, float] | str | None, moments: LabelledMoments
+) -> tuple[float, float]:
+    """Return the weights of the two classes, the negative one first."""
+    if class_weight is None:
+        return 1.0, 1.0
+    if isinstance(class_weight, str):
+        if class_weight != "balanced":
+            raise ValueError(
+                f'class_weight must be a dict, "balanced" or None, got {class_weight!r}.'
+            )
+        share = moments.n_examples / moments.n_examples.sum()
+        return float(0.5 / share[0]), float(0.5 / share[1])
+    names = moments.classes.tolist()
+    unknown = [label for label in class_weight if label not in names]
+    if unknown:
+        raise ValueError(f"class_weight names {unknown[0]!r}, the labels are {names}.")
+    negative, positive = (
+        check_positive(f"class_weight of {name!r}", class_weight.get(name, 1.0)) for name in names
+    )
+    return negative, positive

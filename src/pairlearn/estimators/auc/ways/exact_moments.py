@@ -1,0 +1,299 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Linear fits that depend on what the rows hold, and on nothing else: `Moments(ranges=...)`.
+
+The grid of the moments follows from given ranges, so that a row adds the same whole numbers
+whenever and wherever it comes. The scales follow from the moments. A ridge that is not given is
+chosen on folds of a sample that the contents of the rows draw. So all of `fit`, a stream and a
+cluster come to the same numbers, and ask LAPACK the same question.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairlearn.estimators.auc.task import Before, Task
+from pairlearn.estimators.shared.decisions import Undecided
+from pairlearn.estimators.shared.evidence import Choice
+from pairlearn.estimators.shared.judged_maps import HeldOutMap, deal_held_out
+from pairlearn.estimators.shared.maps import is_linear
+from pairlearn.estimators.shared.published import DEFERRED
+from pairlearn.estimators.shared.solvers import Fitted, Moments
+from pairlearn.features import FeatureMap, Identity
+from pairlearn.folds import seed_of
+from pairlearn.restored import restored_array, restored_count
+from pairlearn.solvers.closed_form.block_stream import next_double
+from pairlearn.solvers.closed_form.grid import Grid
+from pairlearn.solvers.closed_form.mapped_moments import MappedMoments
+from pairlearn.solvers.closed_form.moments import ClassMoments
+from pairlearn.solvers.rows import DenseRows, Rows
+from pairlearn.solvers.solution import Trace
+from pairlearn.solvers.streams.sample import ContentSample, Drawn
+from pairlearn.typing import Vector
+from pairlearn.validation import check_weights
+
+
+def check_ranges(solver: Any, features: str | FeatureMap) -> None:
+    """Refuse ranges for mapped features: the grid of a map is that of its own bounds."""
+    if isinstance(solver, Moments) and solver.ranges is not None and not is_linear(features):
+        raise ValueError(
+            f"ranges are those of linear features, got features={features!r:.60}; use "
+            'features="linear", or leave out ranges.'
+        )
+
+
+def ridge_on(
+    sample: Drawn, features: Identity, grid: Grid | None, task: Task, given: float | None
+) -> Choice:
+    """Return the given ridge, or the best on held-out folds of a sample."""
+    if given is not None:
+        return Choice(ridge=given)
+    X, y, weight, keys = sample
+    fold, n_held = deal_held_out(y, weight, task.validation_fraction, keys)
+    judged = HeldOutMap(
+        features, DenseRows(X), y, weight, fold, n_held, scaled=task.is_scaled, grid=grid
+    )
+    return Choice(ridge=judged.ridge, evidence=judged.tried[judged.best], tried=judged.tried)
+
+
+class ExactRows:
+    """The state of the rows so far: their moments on a grid, and a sample."""
+
+    def __init__(self, n_features: int, grid: Grid, seed: int) -> None:
+        self.n_examples = 0
+        self.moments = MappedMoments(Identity.of(n_features), grid=grid)
+        self.sample = ContentSample(n_features, seed=seed)
+
+    def add(self, rows: Rows, y: Vector, weight: Vector) -> None:
+        """Add examples, all or none; `weight` may be empty."""
+        # New objects, so that whoever has the old ones can go back to them.
+        moments = self._of(rows, y, weight).merge(self.moments)
+        self.sample = self.sample.copy().add(rows, y, weight)
+        self.moments = moments
+        self.n_examples += len(y)
+
+    def take_back(self, rows: Rows, y: Vector, weight: Vector) -> MappedMoments:
+        """Take back examples, all or none; return their moments."""
+        gone = self._of(rows, y, weight)
+        rest = self.moments.without(gone)
+        self.sample = self.sample.without(rows, y, weight)
+        self.moments = rest
+        self.n_examples -= len(y)
+        return gone
+
+    def _of(self, rows: Rows, y: Vector, weight: Vector) -> MappedMoments:
+        """Return the moments of some rows alone."""
+        own = None
+        if len(weight):
+            own = check_weights(weight, len(y), name="sample_weight")
+            if not (np.rint(own) == own).all():
+                raise ValueError(
+                    "with ranges, weights must be whole numbers, got "
+                    f"{float(own[np.rint(own) != own][0]):g}; multiply all weights by one number, "
+                    "or leave out ranges."
+                )
+        return self.moments.alike().add(rows, y, example_weight=own)
+
+    @property
+    def has_both(self) -> bool:
+        """Whether both classes have come."""
+        sums = self.moments.moments.sums
+        return sums is not None and all(one.total > 0 for one in sums)
+
+    def solve(self, task: Task, given_ridge: float | None) -> tuple[Vector, Choice]:
+        """Return the coefficients and the choice of the ridge."""
+        features, grid = self.moments.features, self.moments.moments.grid
+        assert isinstance(features, Identity)
+        choice = ridge_on(self.sample.drawn(), features, grid, task, given_ridge)
+        assert choice.ridge is not None
+        problem = self.moments.problem(scaled=task.is_scaled)
+        return problem.solve(choice.ridge, margin=task.margin), choice
+
+    def state(self) -> dict[str, Any]:
+        """Return everything as plain values and arrays."""
+        return {
+            "n_examples": self.n_examples,
+            "moments": self.moments.moments.state(),
+            "sample": self.sample.state(),
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go back to a state on the same grid."""
+        n, grid = restored_count(state, "n_examples"), self.moments.moments.grid
+        saved: Mapping[str, NDArray[Any]] = state["moments"]
+        found = ClassMoments.from_state(saved)
+        assert grid is not None
+        if found.grid is None or not grid.same_as(found.grid):
+            raise ValueError("the saved moments are on another grid than that of the ranges.")
+        sample = ContentSample.from_state(state["sample"], grid.n_features)
+        self.n_examples, self.moments.moments, self.sample = n, found, sample
+
+
+class ExactWay:
+    """How an AUC classifier trains by `Moments` with ranges."""
+
+    def __init__(self, task: Task, solver: Moments) -> None:
+        self.task, self.solver = task, solver
+
+    def _rows(self, n_features: int) -> ExactRows:
+        grid = self.solver.grid(n_features)
+        assert grid is not None
+        return ExactRows(n_features, grid, seed_of(self.task.rng))
+
+    def fit(self, rows: Rows, y: Vector) -> Fitted:
+        """Return the minimiser of the square loss plus a ridge."""
+        task, found = self.task, self._rows(rows.shape[1])
+        assert task.counts is not None
+        found.add(rows, y, task.counts)
+        w, choice = found.solve(task, self.solver.given_ridge)
+        trace = Trace(n_steps=len(y), n_gradients=len(y))
+        kept = found.moments if self.solver.keep_state else None
+        return Fitted(w, "moments", task.loss, choice, trace, kept=kept)
+
+    def stream(self, n_features: int, before: Before | None = None) -> ExactStream:
+        """Return what learns chunks by adding their moments."""
+        if before is not None:
+            raise ValueError(
+                "a stream by moments cannot go on from fit, which does not keep all of them; teach "
+                "a new model by partial_fit alone."
+            )
+        return ExactStream(self.task, self.solver.given_ridge, self._rows(n_features))
+
+
+class ExactStream:
+    """A stream that remembers everything, and can take rows back.
+
+    Its coefficients do not depend on the order of the examples, and threshold and probabilities are
+    those of the scores of the sample. The scores of a chunk before it was learned are by the model
+    of the first 8, 16, 32, ... examples.
+    """
+
+    kind = "moments"
+    scales = None
+    #: Weights of classes are not for the moments: they move the threshold only.
+    weighs_classes = False
+
+    def __init__(self, task: Task, ridge: float | None, rows: ExactRows) -> None:
+        self._task, self._ridge, self._rows = task, ridge, rows
+        self.loss = task.loss
+        # The coefficients that score the next examples, and when they are found anew.
+        self._w: Vector | None = None
+        self._next = next_double(0)
+
+    @property
+    def moments(self) -> MappedMoments:
+        """The moments of all examples."""
+        return self._rows.moments
+
+    def learn(self, rows: Rows, y: Vector, weight: Vector) -> Vector:
+        """Learn a chunk; return the scores that it had before."""
+        before, exact, n = dict(vars(self)), self._rows, len(y)
+        saved = (exact.n_examples, exact.moments, exact.sample)
+        scores, start = np.zeros(n), 0
+        try:
+            while start < n:
+                stop = min(n, start + self._next - exact.n_examples)
+                now = slice(start, stop)
+                part = rows if stop - start == n else rows.take(np.arange(start, stop))
+                if self._w is not None:
+                    scores[now] = part.scores(self._w)
+                exact.add(part, y[now], weight[now] if len(weight) else weight)
+                if exact.n_examples == self._next:
+                    self._next = next_double(exact.n_examples)
+                    if exact.has_both:
+                        self._w = exact.solve(self._task, self._ridge)[0]
+                start = stop
+        except BaseException:
+            vars(self).update(before)
+            exact.n_examples, exact.moments, exact.sample = saved
+            raise
+        return scores
+
+    def take_back(
+        self, rows: Rows, y: Vector, weight: Vector
+    ) -> tuple[MappedMoments, MappedMoments, MappedMoments]:
+        """Take back examples; return the moments before, of the examples, and after."""
+        before = self._rows.moments
+        saved = (self._rows.n_examples, before, self._rows.sample)
+        gone = self._rows.take_back(rows, y, weight)
+        if not self._rows.has_both:
+            self._rows.n_examples, self._rows.moments, self._rows.sample = saved
+            raise ValueError(
+                "no example of one of the classes would be left; a model needs both. Begin a new "
+                "stream when there are other examples."
+            )
+        # What scores the next examples has seen these.
+        self._w = self._rows.solve(self._task, self._ridge)[0]
+        self._next = next_double(self._rows.n_examples)
+        return before, gone, self._rows.moments
+
+    def facts(self) -> dict[str, Any]:
+        """Return the fitted attributes."""
+        n = self._rows.n_examples
+        trace = Trace(n_steps=n, n_gradients=n)
+        return {
+            "step_size_": None,
+            "radius_": np.inf,
+            "n_steps_": n,
+            "n_gradients_": n,
+            "n_examples_": n,
+            "trace_": trace,
+            "half_life_": np.inf,
+        }
+
+    def published(self) -> dict[str, Any]:
+        """Return what predictions are made of: all of it is found later."""
+        return {"coef_": None, "_decision": None, DEFERRED: ("coef_", "features_", "_decision")}
+
+    def finish(self, model: Any) -> dict[str, Any]:
+        """Return what predictions are made of, found now; note the ridge at the model."""
+        exact = self._rows
+        features = exact.moments.features
+        model.ridge_ = model.held_out_auc_ = None
+        coef = np.zeros(features.n_outputs)
+        window = np.empty(0), np.empty(0, dtype=bool), np.empty(0)
+        if exact.has_both:
+            coef, choice = exact.solve(self._task, self._ridge)
+            model.ridge_, model.held_out_auc_ = choice.ridge, choice.auc
+            X, y, weight, _ = exact.sample.drawn()
+            window = X @ coef, y > 0, self._of_classes(y, weight, model)
+        return {
+            "coef_": coef[np.newaxis],
+            "features_": features,
+            "_decision": Undecided(*window),
+            DEFERRED: (),
+        }
+
+    def _of_classes(self, y: Vector, weight: Vector, model: Any) -> Vector:
+        """Return weights of the sample with which its classes weigh as much as all examples do."""
+        found = weight.copy() if len(weight) else np.ones(len(y))
+        totals = self._rows.moments.moments.counts[::-1]
+        for sign, total, label in zip((-1.0, 1.0), totals, model.classes_.tolist(), strict=True):
+            own = y == sign
+            found[own] *= (model.class_weight or {}).get(label, 1.0) * total / found[own].sum()
+        return found
+
+    def restart(self) -> None:
+        """Refuse to forget all but the latest past."""
+        raise ValueError(
+            "a stream with ranges remembers everything; take rows back by partial_unfit, or leave "
+            "out ranges for a stream that forgets."
+        )
+
+    def state(self) -> dict[str, Any]:
+        """Return everything that the next chunk depends on."""
+        return {"moments": {"exact": self._rows.state(), "w": self._w, "next": self._next}}
+
+    def restore(self, state: Mapping[str, Any], n_features: int) -> None:
+        """Go back to a state."""
+        saved = state["moments"]
+        if "exact" not in saved:
+            raise ValueError("the saved stream was learned without ranges.")
+        self._rows.restore(saved["exact"])
+        w = saved["w"]
+        self._w = None if w is None else restored_array(saved, "w", (n_features,))
+        n = self._rows.n_examples
+        self._next = restored_count(saved, "next", minimum=n + 1, maximum=next_double(n))

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`Moments` on a cluster: the bits of one machine for any partitions, and rows that go back."""
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+from pairlearn import AUCClassifier, Hats, Moments
+from pairlearn.distributed import DaskAUCClassifier, forget_auc, train_auc
+
+RNG = np.random.default_rng(4)
+N = 6400
+X = RNG.normal(size=(N, 3)) * [1.0, 10.0, 1e3] + [0.0, 50.0, 0.0]
+Y = np.where(X[:, 0] + 0.05 * X[:, 1] + RNG.normal(size=N) > 2.5, "yes", "no")
+WEIGHT = RNG.integers(1, 4, N) * 1.0
+RANGES = ((-5, 0, -5e3), (5, 100, 5e3))
+GIVEN = Moments(0.01, ranges=RANGES, keep_state=True)
+CHOSEN = Moments(ranges=RANGES, keep_state=True)
+
+
+def engine(k, rows=slice(None), weight=None, make=np.asarray):
+    """Return an engine of k shuffled partitions, which answer in any order."""
+    index = np.random.default_rng(k).permutation(np.arange(N)[rows])
+    parts = np.array_split(index, k)
+
+    def run(statistic):
+        states = []
+        for number, part in enumerate(parts):
+            own = None if weight is None else weight[part]
+            one = statistic.of_part(number).partial_state(make(X[part]), Y[part], own)
+            states.insert(number % 3, one)
+        return statistic.merge_all(states)
+
+    return run
+
+
+def bits(found):
+    return found.coef_.tobytes()
+
+
+@pytest.mark.parametrize("solver", [GIVEN, CHOSEN], ids=["given", "chosen"])
+@pytest.mark.parametrize("weight", [None, WEIGHT], ids=["plain", "weighted"])
+def test_any_partitions_give_the_bits_of_one_machine(solver, weight):
+    memory = AUCClassifier(solver=solver, random_state=0).fit(X, Y, weight)
+    for k, make in ((1, np.asarray), (7, scipy.sparse.csr_array), (50, np.asarray)):
+        fit = train_auc(engine(k, weight=weight, make=make), solver=solver, random_state=0)
+        assert bits(fit.model) == bits(memory)
+        assert fit.model.ridge_ == memory.ridge_
+        assert fit.model.solver_ == "moments"
+        assert fit.model.solver == solver
+        assert fit.n_passes == 2
+        if weight is None:
+            assert abs(fit.training_auc - memory.score(X, Y)) <= fit.auc_half_width
+
+
+def test_without_ranges_a_given_ridge_has_the_bits_too():
+    solver = Moments(0.01)
+    memory = AUCClassifier(solver=solver).fit(X, Y)
+    for k in (1, 7):
+        fit = train_auc(engine(k), solver=solver)
+        assert bits(fit.model) == bits(memory)
+        assert fit.n_passes == 3
+    # A chosen one depends on the sample, in any partitions.
+    found = {bits(train_auc(engine(k), solver="moments", random_state=0).model) for k in (1, 7)}
+    assert len(found) == 1
+
+
+@pytest.mark.parametrize("solver", [GIVEN, Moments(0.01, keep_state=True)], ids=["ranges", "none"])
+def test_rows_in_partitions_are_forgotten(solver):
+    gone, left = slice(0, 900), slice(900, None)
+    memory = AUCClassifier(solver=solver).fit(X, Y).partial_unfit(X[gone], Y[gone])
+    model = forget_auc(engine(4, gone), train_auc(engine(7), solver=solver).model)
+    assert bits(model) == bits(memory)
+    assert model.n_examples_ == N - 900
+    assert model.forgetting_certificate_ == memory.forgetting_certificate_
+    if solver is GIVEN:
+        assert bits(model) == bits(AUCClassifier(solver=solver).fit(X[left], Y[left]))
+    again = bits(model)
+    with pytest.raises(ValueError, match="not all among those"):
+        forget_auc(engine(2, slice(0, 4000)), forget_auc(engine(2, slice(900, 4000)), model))
+    assert bits(model) != again  # the rows that were there are gone, and no others
+    assert model.n_examples_ == N - 4000
+
+
+def test_mapped_features_forget_on_a_cluster():
+    features = Hats(n_knots=4).fit(X)
+    solver = Moments(0.01, keep_state=True)
+    model = train_auc(engine(5), features=features, solver=solver).model
+    memory = AUCClassifier(features=features, solver=solver).fit(X, Y)
+    assert bits(model) == bits(memory)
+    memory.partial_unfit(X[:300], Y[:300])
+    assert bits(forget_auc(engine(3, slice(0, 300)), model)) == bits(memory)
+
+
+def test_what_cannot_be_is_refused():
+    model = train_auc(engine(2), solver=Moments(0.01, ranges=RANGES)).model
+    with pytest.raises(ValueError, match="they were not kept"):
+        forget_auc(engine(2, slice(0, 10)), model)
+    with pytest.raises(ValueError, match=r"memory=500\.0 is for a stream"):
+        train_auc(engine(2), solver=Moments(memory=500.0))
+    with pytest.raises(ValueError, match="ranges are those of linear features"):
+        train_auc(engine(2), solver=GIVEN, features="hats")
+    with pytest.raises(ValueError, match="give whole weights"):
+        train_auc(engine(2, weight=WEIGHT / 2), solver=GIVEN)
+    with pytest.raises(ValueError, match="ranges are of 3 features, X has 2"):
+        train_auc(engine(2, make=lambda rows: rows[:, :2]), solver=GIVEN)
+    with pytest.raises(ValueError, match='loss="square"'):
+        train_auc(engine(2), solver=GIVEN, loss="squared_hinge")
+    kept = train_auc(engine(2), solver=GIVEN).model
+    with pytest.raises(ValueError, match="which is not in classes"):
+        forget_auc(lambda statistic: statistic.partial_state(X[:2], ["no", "maybe"]), kept)
+
+
+@pytest.mark.parametrize("n_parts", [1, 7, 50])
+def test_dask_trains_and_forgets_with_the_same_bits(n_parts):
+    da = pytest.importorskip("dask.array", reason="needs the extra dask")
+    order = np.random.default_rng(n_parts).permutation(N)
+    chunks = -(-N // n_parts)
+    rows, labels = da.from_array(X[order], chunks=(chunks, 3)), da.from_array(Y[order], chunks)
+    model = DaskAUCClassifier(solver=GIVEN).fit(rows, labels)
+    assert bits(model) == bits(AUCClassifier(solver=GIVEN).fit(X, Y))
+    model.partial_unfit(rows[: 2 * chunks // 3], labels[: 2 * chunks // 3])
+    left = order[2 * chunks // 3 :]
+    assert bits(model) == bits(AUCClassifier(solver=GIVEN).fit(X[left], Y[left]))
+    model.partial_unfit(X[left[:20]], Y[left[:20]])
+    assert model.model_.forgetting_certificate_.n_rows == 20
+    assert bits(model) == bits(AUCClassifier(solver=GIVEN).fit(X[left[20:]], Y[left[20:]]))
