@@ -14,7 +14,11 @@ from pairlearn.lazy import door
 __getattr__, __dir__, __all__ = door(
     __name__,
     {
+        "dialects": "DIALECTS Dialect",
         "engine": "QueryChangedError QueryEngine",
+        "moments": "TableMoments batch_moments",
+        "statements": "MomentsSelect",
         "training": "train_query",
+        "warehouse": "class_moments class_moments_sql read_moments",
     },
 )
