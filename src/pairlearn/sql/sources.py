@@ -45,7 +45,7 @@ def source_of(source: Any, query: str | None) -> Source:
         The rows.
     """
     if isinstance(source, (str, os.PathLike)):
-        return _of_duckdb(Queried(os.fspath(source), _needed(query, "a database file")).open())
+        return _of_duckdb(Queried(os.fspath(source), _needed(query, "a database file")).opened())
     room = type(source).__module__.partition(".")[0].lstrip("_")
     if room == "duckdb" and hasattr(source, "extract_statements"):
         return _of_duckdb(QueryFile(source, _needed(query, "a connection")))

@@ -56,7 +56,7 @@ class Queried:
         """Return the facts about the file."""
         return os.stat(self.path)
 
-    def open(self) -> QueryFile:
+    def opened(self) -> QueryFile:
         """Connect to the database and look at the columns of the query."""
         duckdb = load_duckdb()
         check_file(Path(self.path))
@@ -158,6 +158,12 @@ class QueryFile:
                 raise self._failed(error) from None
             if batch.num_rows:
                 yield batch if columns is None else batch.select(list(columns))
+
+
+def tables_of(path: str) -> list[str]:
+    """Return the names of the tables and views of a database file."""
+    found = Queried(path, "SELECT table_name FROM information_schema.tables ORDER BY 1").opened()
+    return [name for batch in found.iter_batches(1000) for name in batch.column(0).to_pylist()]
 
 
 def arrow_reader(relation: Any, size: int) -> Any:
