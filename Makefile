@@ -23,7 +23,7 @@ TORCH ?= torch==2.13.0
 # Without byte code on disk, each of the many processes of the tests would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test coverage test-lowest test-thorough test-slow test-browser test-torch test-ray test-spark lint bench bench-private fuzz mutants docs dist clean
+.PHONY: demo test coverage test-lowest test-thorough test-slow test-browser test-torch test-ray test-spark test-postgres lint bench bench-private fuzz mutants docs dist clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -108,6 +108,13 @@ test-spark: $(VENV)/.test
 	command -v java >/dev/null || { echo "Spark needs a Java runtime: install one (JDK 17)"; exit 1; }
 	$(BIN)/python -m pip install --quiet pyspark
 	$(BIN)/python -m pytest -q -rs -m slow -k spark tests/distributed/test_recipes.py
+
+# The generated SELECTs on a real PostgreSQL, whose server the tests start on loopback; where it cannot be installed,
+# the tests say so and skip.
+test-postgres: $(VENV)/.test
+	test -n "$$(ls -d /usr/lib/postgresql/*/bin 2>/dev/null)" || { command -v apt-get >/dev/null && \
+		$(SUDO) apt-get install --yes --no-install-recommends postgresql; } || true
+	$(BIN)/python -m pytest -q -rs -m slow tests/sql/test_postgresql.py
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .

@@ -47,6 +47,7 @@ def expected(folder):
     ("engine", "needs"),
     [
         pytest.param("futures", "concurrent.futures", marks=pytest.mark.thorough),
+        pytest.param("duckdb", "duckdb", marks=pytest.mark.thorough),
         pytest.param("ray", "ray", marks=pytest.mark.slow),
         pytest.param("spark", "pyspark", marks=pytest.mark.slow),
     ],
@@ -67,11 +68,13 @@ def test_a_recipe_gives_the_model_of_one_process(root, folder, expected, tmp_pat
     assert done.returncode == 0, done.stderr
     assert "passes" in done.stdout
     found, known = load_model(model).coef_, expected.coef_
-    # Spark decides itself which rows are which partition and batch; only sums round otherwise.
-    np.testing.assert_allclose(found, known, rtol=1e-9 if engine == "spark" else 1e-12)
+    # Spark and DuckDB decide themselves which rows are which batch; only sums round otherwise.
+    own = engine in ("spark", "duckdb")
+    np.testing.assert_allclose(found, known, rtol=1e-9 if own else 1e-12)
 
 
-@pytest.mark.parametrize("engine", ["futures", "ray", "spark"])
+@pytest.mark.parametrize("engine", ["futures", "ray", "spark", "duckdb"])
 def test_the_guide_shows_the_programs_that_are_tested(root, engine):
-    guide = (root / "docs" / "guide" / "cluster.md").read_text(encoding="utf-8")
+    page = "sql.md" if engine == "duckdb" else "cluster.md"
+    guide = (root / "docs" / "guide" / page).read_text(encoding="utf-8")
     assert f"../../examples/cluster/with_{engine}.py" in guide

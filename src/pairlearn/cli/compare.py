@@ -17,7 +17,7 @@ import click
 
 from pairlearn.cli.output import json_option, result_options
 from pairlearn.cli.shared.paths import announce, read_argument
-from pairlearn.cli.shared.reading import Reading, format_of, training_options
+from pairlearn.cli.shared.reading import Reading, format_of, sources_of, training_options
 from pairlearn.cli.shared.settings import Settings
 from pairlearn.cli.wording import in_options, options_of
 
@@ -171,7 +171,7 @@ def _table(name: str, reading: Reading, as_json: bool) -> Dataset:
     """Return a table as a data set, and say what its columns were taken for."""
     import numpy as np
 
-    from pairlearn.cli.shared.table_files import TABLES, decided_lines, sources_of, table_options
+    from pairlearn.cli.shared.table_files import TABLES, decided_lines, table_options
     from pairlearn.data import Dataset
     from pairlearn.data.dataset import array_digest
     from pairlearn.tables.copies import copies_line
@@ -182,7 +182,9 @@ def _table(name: str, reading: Reading, as_json: bool) -> Dataset:
         raise click.UsageError(
             f"{name} is {form}; tables (csv, tsv, parquet, arrow) and folders are compared."
         )
-    table = load_table(sources_of([name], form), table_options([name], reading, "auc"))
+    table = load_table(
+        sources_of([name], form, reading.query), table_options([name], reading, "auc")
+    )
     if not as_json:
         click.echo("\n".join([f"{name}:", *decided_lines(table.plan, len(table.y)), ""]))
     told = [*([str(table.refusals)] if table.refusals.count else []), *table.odd.lines()]

@@ -28,6 +28,7 @@ __getattr__, __dir__, __all__ = door(
         "readers.iterator": "IteratorReader",
         "readers.npy": "NpyReader",
         "readers.open": "FORMATS add_format open_reader",
+        "readers.query": "Queried",
         "readers.schema": "Schema",
         "readers.shuffled": "ShuffledReader",
         "readers.svmlight": "SvmlightReader",

@@ -140,6 +140,7 @@ class _Files:
         self.first = self._open(sources[0])
         self.names: tuple[str, ...] = self.first.names
         self.name: str = self.first.name
+        self.is_query = options.format == "duckdb"
         #: The names of the files that have been opened.
         self.opened = [self.name]
 
@@ -272,6 +273,8 @@ def plan_table(sources: Sequence[Any], options: TableOptions) -> Plan:
 def _nothing(files: _Files, refusals: Refusals) -> ReadError:
     if refusals.count:
         return ReadError(f"{files.name} has no usable row: {refusals}")
+    if files.is_query:
+        return ReadError(f"{files.name} gives no row; check its WHERE.")
     return ReadError(f"{files.name} has a header and no rows; check that it was written fully.")
 
 

@@ -528,8 +528,8 @@ def open_table(
     delimiter: str | None = None,
     leave_out: Sequence[str] = (),
 ) -> TextTable | ArrowTable:
-    """Open a file of the format csv, tsv, parquet or arrow as a table of rows."""
-    if kind in ("parquet", "arrow"):
+    """Open a file of the format csv, tsv, parquet, arrow or duckdb as a table of rows."""
+    if kind in ("parquet", "arrow", "duckdb"):
         return ArrowTable(target, leave_out=leave_out)
     if kind not in ("csv", "tsv"):
         raise ReadError(f"{target} is {kind}, which has no named columns.")

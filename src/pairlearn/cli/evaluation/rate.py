@@ -20,7 +20,7 @@ from pairlearn.cli.evaluation.rating_results import (
 from pairlearn.cli.output import emit, json_option
 from pairlearn.cli.shared.names import Named
 from pairlearn.cli.shared.paths import FilePath, force_option
-from pairlearn.cli.shared.reading import Reading, data_argument, format_of, size_of
+from pairlearn.cli.shared.reading import Reading, data_argument, format_of, size_of, sources_of
 from pairlearn.cli.training.private_training import PrivateOptions, private_options
 from pairlearn.progress import Progress
 from pairlearn.register import nearest
@@ -181,7 +181,6 @@ def _counted(
     bar: Progress,
 ) -> tuple[Votes, Refusals]:
     """Return the counts of all files, in one pass."""
-    from pairlearn.cli.shared.table_files import sources_of
     from pairlearn.streams.readers.base import ReadError, Refusal, Refusals
     from pairlearn.tables import open_table
 

@@ -34,6 +34,7 @@ class Reading:
     categorical: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     format: str | None = None
+    query: str | None = None
     features: str | None = None
     numeric: tuple[str, ...] = ()
     date: tuple[str, ...] = ()
@@ -72,7 +73,7 @@ class Reading:
         return replace(self, **changes)
 
 
-_OPTIONS = ("label", "qid", "classes", "categorical", "exclude", "format")
+_OPTIONS = ("label", "qid", "classes", "categorical", "exclude", "format", "query")
 #: The fields of `Reading` that are set with ``--set reading.FIELD``.
 READING_SETTINGS = tuple(name for name in Reading.__dataclass_fields__ if name not in _OPTIONS)
 
@@ -131,6 +132,8 @@ def _reading(function: F, add_set: Callable[[Any], Any], *, parts: bool) -> F:
                           "COLUMN=A|B makes one feature for each level."),
         click.option("--format", type=Named("streams.FORMATS"),
                      help="Format of the data. By default the file tells."),
+        click.option("--query", metavar="SQL",
+                     help="One SELECT to a DuckDB database, whose result is the data."),
         add_set,
     )  # fmt: skip
 
@@ -212,11 +215,38 @@ def format_of(data: Sequence[str], reading: Reading) -> str:
     """Return the format of the data."""
     from pairlearn.streams.readers.open import find_format
 
-    if reading.format is not None:
-        return reading.format
-    if data[0] == "-":
+    if reading.format is None and data[0] == "-":
         raise click.UsageError("standard input does not tell its format; pass --format csv.")
-    return find_format(data[0])
+    kind = find_format(data[0]) if reading.format is None else reading.format
+    if reading.query is not None and kind != "duckdb":
+        raise click.UsageError(
+            f"--query asks a DuckDB database, and {data[0]} is {kind}; leave --query out, or name "
+            "a database whose tables or views hold the rows."
+        )
+    return kind
+
+
+def sources_of(data: Sequence[str], form: str, query: str | None = None) -> list[Any]:
+    """Return the files; a folder means the Parquet or Arrow files in it, a database its query."""
+    if form == "duckdb":
+        from pairlearn.streams.readers.query import Queried, tables_of
+
+        if len(data) > 1 or data[0] == "-":
+            raise click.UsageError("a database is read alone; name one file.")
+        if query is None:
+            from pairlearn.streams.readers.schema import listed
+
+            names = listed(tables_of(data[0])) or "none"
+            raise click.UsageError(
+                f"{data[0]} is a database; say which rows to read with --query 'SELECT ...' "
+                f"(train, predict, evaluate, compare); its tables: {names}."
+            )
+        return [Queried(data[0], query)]
+    if form not in ("parquet", "arrow"):
+        return list(data)
+    from pairlearn.streams.readers.arrow import files_of
+
+    return [file for source in data for file in files_of(source)]
 
 
 def open_data(
@@ -241,7 +271,9 @@ def open_data(
         if not schema.label.lstrip("-").isdigit():
             raise click.UsageError(f"{data[0]} has no names; give --label as a column number.")
         schema = replace(schema, label=int(schema.label))
-    sources = list(data) if len(data) > 1 else data[0]
+    sources: Any = list(data) if len(data) > 1 else data[0]
+    if kind == "duckdb":
+        sources = sources_of(data, kind, reading.query)
     return open_reader(sources, schema, format=kind, strict=reading.strict, **options)
 
 

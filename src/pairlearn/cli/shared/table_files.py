@@ -18,6 +18,7 @@ from pairlearn.cli.shared.reading import (
     classes_of,
     format_of,
     open_data,
+    sources_of,
     spelled,
     split_names,
 )
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from pairlearn.tables.kinds import Decision
 
 #: Formats whose columns have names and kinds.
-TABLES = ("csv", "tsv", "parquet", "arrow")
+TABLES = ("csv", "tsv", "parquet", "arrow", "duckdb")
 #: The kind of labels of each problem.
 _LABELS = {"auc": "classes", "classes": "groups", "ranking": "numbers", "entropy": "numbers",
            "metric": "groups"}  # fmt: skip
@@ -43,15 +44,6 @@ _CLASSES = 6
 _WIDE = 40
 #: At least this many equal neighbours share a line.
 _ALIKE = 4
-
-
-def sources_of(data: Sequence[str], form: str) -> list[Any]:
-    """Return the files; a folder means the Parquet or Arrow files in it."""
-    if form not in ("parquet", "arrow"):
-        return list(data)
-    from pairlearn.streams.readers.arrow import files_of
-
-    return [file for source in data for file in files_of(source)]
 
 
 def text_size(sources: Sequence[Any]) -> float:
@@ -144,7 +136,7 @@ def _which_label(data: Sequence[str], form: str, reading: Reading) -> str:
     from pairlearn.streams.readers.schema import listed
     from pairlearn.tables.rows import open_table
 
-    names = open_table(sources_of(data, form)[0], form, header=reading.header).names
+    names = open_table(sources_of(data, form, reading.query)[0], form, header=reading.header).names
     return f"{said}, one of {listed(names)}."
 
 
@@ -343,7 +335,10 @@ def _compiled_reader(
         schema = replace(schema, label=None, qid=None, classes=None)
     if data[0] != "-":
         table = open_table(
-            sources_of(data, form)[0], form, header=reading.header, delimiter=_delimiter(reading)
+            sources_of(data, form, reading.query)[0],
+            form,
+            header=reading.header,
+            delimiter=_delimiter(reading),
         )
         if not table.suits(schema):
             return None
@@ -365,8 +360,9 @@ def table_reader(
     from pairlearn.tables.reader import TableReader
 
     return TableReader(
-        sources_of(data, form), encoder, format=form, labelled=labelled, header=reading.header,
-        delimiter=_delimiter(reading), strict=reading.strict, carry=carry, impute=impute,
+        sources_of(data, form, reading.query), encoder, format=form, labelled=labelled,
+        header=reading.header, delimiter=_delimiter(reading), strict=reading.strict, carry=carry,
+        impute=impute,
     )  # fmt: skip
 
 

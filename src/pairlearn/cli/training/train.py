@@ -22,6 +22,7 @@ from pairlearn.cli.shared.reading import (
     data_argument,
     format_of,
     size_of,
+    sources_of,
     training_options,
 )
 from pairlearn.cli.shared.settings import Settings, build, naming
@@ -29,7 +30,6 @@ from pairlearn.cli.shared.table_files import (
     TABLES,
     decided_lines,
     decided_values,
-    sources_of,
     table_options,
     text_size,
 )
@@ -184,6 +184,7 @@ def command(**given: Any) -> None:
       pairlearn train customers.csv --label churned --objective push --set objective.power=4
       pairlearn train clicks.csv.gz --label target --fit stream -o model.safetensors
       pairlearn train a.svm b.svm --loss logistic --set solver.n_passes=3 -o model.safetensors
+      pairlearn train shop.duckdb --query "SELECT age, visits, bought FROM visitors" --label bought
       pairlearn train iris.csv --label species --problem classes
       pairlearn train letor.svm --problem ranking -o ranker.safetensors
       pairlearn train prices.csv --problem entropy --label price
@@ -295,6 +296,11 @@ def _check(options: Options, parts: Settings, how: str) -> None:
             "--problem classes is fitted in memory; pass --fit offline, without settings of a "
             "stream."
         )
+    if options.reading.query is not None and is_stream and options.stream().n_passes > 1:
+        raise click.UsageError(
+            "--query is asked once, since its rows may be others the next time; leave "
+            "stream.n_passes out, or store the result in a Parquet file."
+        )
     for path, setting in parts.items():
         if is_stream and path.rpartition(".")[2] == "n_passes":
             raise setting.refuse("a stream has stream.n_passes; use --set stream.n_passes.")
@@ -340,7 +346,7 @@ def _how(options: Options, form: str) -> str:
         return options.how
     if given or (form not in TABLES and "-" in data):
         return "stream"
-    size = text_size(sources_of(data, form))
+    size = text_size(sources_of(data, form, options.reading.query))
     if size <= _IN_MEMORY or "-" in data:
         return "offline"
     click.echo(f"pairlearn: {data[0]} is large; it is learned as a stream (--fit offline fits it "
@@ -373,7 +379,7 @@ def _show_plan(options: Options, form: str) -> None:
     if form not in TABLES:
         raise click.UsageError(f"--dry-run shows the columns of a table, and {form} has none.")
     how = table_options(options.data, options.reading, options.problem)
-    plan = plan_table(sources_of(options.data, form), how)
+    plan = plan_table(sources_of(options.data, form, options.reading.query), how)
     if options.as_json:
         emit({"columns": decided_values(plan)}, "", as_json=True)
     else:

@@ -15,12 +15,12 @@ from pairlearn.cli.shared.reading import (
     open_data,
     schema_of,
     schema_to_plain,
+    sources_of,
     spelled,
 )
 from pairlearn.cli.shared.scoring import odd_lines
 from pairlearn.cli.shared.table_files import (
     TABLES,
-    sources_of,
     table_options,
     table_reader,
     text_size,
@@ -162,7 +162,7 @@ def open_training_data(
         return _with_schema(data, reading, problem, form)
     from pairlearn.tables.fitting import load_table, plan_table
 
-    options, sources = table_options(data, reading, problem), sources_of(data, form)
+    options, sources = table_options(data, reading, problem), sources_of(data, form, reading.query)
     is_large = "-" not in data and text_size(sources) > _COMPILED
     plan = plan_table(sources, options) if how == "stream" or is_large else None
     schema = None if plan is None else plan.schema

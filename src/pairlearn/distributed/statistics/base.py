@@ -76,12 +76,19 @@ class Statistic(ABC):
         return self.combine(a, b)
 
     def merge_all(self, states: Iterable[State]) -> State:
-        """Merge all states in their order, neighbours first."""
-        level = list(states)
-        while len(level) > 1:
-            paired = [self.merge(a, b) for a, b in zip(level[::2], level[1::2], strict=False)]
-            level = paired + level[2 * len(paired) :]
-        return level[0] if level else {}
+        """Merge all states in their order, neighbours first, and hold few of them at once."""
+        # Merged states wait until there is a second one of as many. That is the tree which merges
+        # neighbours level by level, with the logarithm of all states in memory.
+        waiting: list[tuple[int, State]] = []
+        for state in states:
+            size = 1
+            while waiting and waiting[-1][0] == size:
+                state, size = self.merge(waiting.pop()[1], state), 2 * size
+            waiting.append((size, state))
+        while len(waiting) > 1:
+            (_, later), (size, earlier) = waiting.pop(), waiting.pop()
+            waiting.append((size, self.merge(earlier, later)))
+        return waiting[0][1] if waiting else {}
 
     def needs(self, state: State) -> State:
         """Return the state itself; refuse the state of no examples."""

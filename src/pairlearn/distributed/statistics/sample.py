@@ -74,7 +74,7 @@ class RowSample(Statistic):
         table = chunk.table
         hashes = row_hashes(np.asarray(table) if isinstance(table, ScaledTable) else table)
         classes, code = np.unique(chunk.labels, return_inverse=True)
-        marks = np.array([_mark(label) for label in classes.tolist()], dtype=np.uint64)
+        marks = np.array([mark_of(label) for label in classes.tolist()], dtype=np.uint64)
         cap, found = self._cap(chunk.shape[1]), []
         keys = Keys(hashes, self.seed).plain
         for k in range(len(classes)):
@@ -124,7 +124,7 @@ class RowSample(Statistic):
         return cap_of(self.size, d)
 
 
-def _mark(label: Any) -> int:
+def mark_of(label: Any) -> int:
     """Return 64 bits of a label; 1, 1.0 and True are the same."""
     text = f"{float(label)!r}" if isinstance(label, (bool, int, float)) else f"text {label}"
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little")

@@ -124,7 +124,8 @@ class ArrowReader(Reader):
             # holds each column's minimum and maximum.
             file.seek(max(0, size - _FOOTER))
             foot = file.read(_FOOTER)
-        return digest(self.schema.key(), self.chunk_rows, size, head, foot)
+        query = getattr(path, "query", "")
+        return digest(self.schema.key(), self.chunk_rows, size, head, foot, *filter(None, [query]))
 
     def _start_of(self, index: int, before: Position) -> Position:
         """Return the place before the first row of a file, with the counts of `before`."""
@@ -407,8 +408,12 @@ def load_pyarrow() -> Any:
     return pyarrow
 
 
-def open_arrow(path: str | Path) -> tuple[Any, tuple[str, ...], list[Any]]:
+def open_arrow(path: Any) -> tuple[Any, tuple[str, ...], list[Any]]:
     """Return the PyArrow file of a path, and the names and types of its columns."""
+    if hasattr(path, "query"):
+        # A query reads like a file; see `pairlearn.streams.readers.query`.
+        asked = path.opened()
+        return asked, asked.names, asked.types
     pa, kind = load_pyarrow(), sniff(path)
     if kind == "feather1":
         raise ReadError(f"{path} is Feather version 1; rewrite it as version 2 or Parquet.")
@@ -455,10 +460,12 @@ def damaged(path: str | Path, error: BaseException) -> ReadError:
     return ReadError(f"{path} cannot be read: {reason.rstrip('.')}; write it again.")
 
 
-def files_of(source: Any) -> list[Path]:
-    """Return a file, or the data files below a folder."""
+def files_of(source: Any) -> list[Any]:
+    """Return a file or a query to one, or the data files below a folder."""
     if not isinstance(source, (str, os.PathLike)):
         raise ReadError(f"Parquet and Arrow are read from paths, got {type(source).__name__}.")
+    if hasattr(source, "query"):
+        return [source]
     path = Path(source)
     if not path.is_dir():
         return [check_file(path)]

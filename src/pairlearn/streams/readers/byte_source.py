@@ -32,13 +32,17 @@ _MAGIC = {
     b"\x89HDF": "hdf5",
     b"%PDF-": "PDF",
     b"\xd0\xcf\x11\xe0": "workbook (xls)",
+    b"SQLite f": "SQLite database",
 }
+#: What a DuckDB file has behind a checksum of eight bytes.
+_DUCKDB = b"DUCK"
 _CURES = {
     "feather1": "write it as Feather of version 2, Arrow or Parquet",
     "zip": "unpack it, or, if it is a workbook of Excel, save its sheet as CSV",
     "PDF": "save its table as CSV",
     "workbook (xls)": "save its sheet as CSV",
     "hdf5": "save its table as CSV or Parquet",
+    "SQLite database": "save its table as CSV; pairlearn.sql sums moments inside it",
 }
 
 
@@ -74,7 +78,8 @@ def _open(path: Path) -> BinaryIO:
 def sniff(path: str | os.PathLike[str]) -> str:
     """Return the type of a file by its first bytes: a format, a compression or 'text'."""
     with _open(check_file(path)) as file:
-        return _kind(file.read(8))
+        head = file.read(12)
+    return "duckdb" if head[8:] == _DUCKDB else _kind(head)
 
 
 def _kind(head: bytes) -> str:

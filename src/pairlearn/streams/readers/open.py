@@ -103,6 +103,16 @@ def _open_arrow(source: Any, schema: Schema, **options: Any) -> Reader:
     return ArrowReader(source, schema, **options)
 
 
+@add_format("duckdb", ".duckdb")
+def _open_query(source: Any, schema: Schema, **options: Any) -> Reader:
+    many = source if isinstance(source, (list, tuple)) else [source]
+    if not all(hasattr(one, "query") for one in many):
+        raise ReadError(
+            f"{many[0]} is a database; read it by a query: Queried(path, 'SELECT ...')."
+        )
+    return _open_arrow(source, schema, **options)
+
+
 @add_format("npy")
 def _open_npy(source: Any, schema: Schema, **options: Any) -> Reader:
     from pairlearn.streams.readers.npy import NpyReader
@@ -121,7 +131,7 @@ def find_format(source: str | os.PathLike[str]) -> str:
     if path.is_dir():
         return "arrow"
     kind = sniff(path)
-    if kind in ("parquet", "arrow", "npy"):
+    if kind in ("parquet", "arrow", "npy", "duckdb"):
         return kind
     suffixes = [s for s in path.suffixes if s not in _COMPRESSIONS]
     last = suffixes[-1].lower() if suffixes else ""

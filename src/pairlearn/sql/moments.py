@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Exact class moments of a query: a state that merges, can be taken back, and makes a model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from pairlearn.distributed.statistics.moments import ColumnExtents, LabelMoments
+from pairlearn.estimators.auc.classifier import AUCClassifier
+from pairlearn.estimators.shared.evidence import Choice
+from pairlearn.estimators.shared.examples import two_classes
+from pairlearn.estimators.shared.rules import DecisionRule
+from pairlearn.estimators.shared.solvers import Moments
+from pairlearn.features import Identity
+from pairlearn.losses import Square
+from pairlearn.solvers.closed_form.forgetting import ForgettingCertificate
+from pairlearn.solvers.closed_form.grid import Extents, Grid
+from pairlearn.solvers.closed_form.mapped_moments import MappedMoments
+from pairlearn.solvers.closed_form.moments import ClassMoments
+from pairlearn.solvers.closed_form.packed import packed_sums
+from pairlearn.solvers.solution import Trace
+from pairlearn.sql.engine import BATCH_ROWS, QueryEngine
+
+#: Quantiles of normal scores of each class, from which threshold and probabilities are found.
+_QUANTILES = 2_000
+
+
+@dataclass(frozen=True, eq=False)
+class TableMoments:
+    """The exact moments of the two classes of a query.
+
+    Parameters
+    ----------
+    moments : ClassMoments
+        Whole numbers on a grid.
+    classes : ndarray of shape (2,)
+        The labels; the second one is positive.
+    feature_names : tuple of str
+        The columns.
+    extents : Extents
+        How far the columns of the first query reached; they made the grid.
+    n_examples : int
+        The number of rows.
+    """
+
+    moments: ClassMoments
+    classes: NDArray[Any]
+    feature_names: tuple[str, ...]
+    extents: Extents
+    n_examples: int
+
+    @property
+    def grid(self) -> Grid:
+        """The grid."""
+        assert self.moments.grid is not None
+        return self.moments.grid
+
+    def digest(self) -> str:
+        """Return a digest of the state: equal for equal sums on equal grids, and only for them."""
+        return self.moments.digest()
+
+    def _like(self, other: TableMoments) -> None:
+        for name in ("feature_names", "classes"):
+            ours, theirs = (list(getattr(one, name)) for one in (self, other))
+            if ours != theirs:
+                raise ValueError(
+                    f"moments of {name} {ours} and of {theirs} do not belong together; ask for the "
+                    "second ones with like= the first."
+                )
+
+    def merge(self, other: TableMoments) -> TableMoments:
+        """Return the moments of the rows of both."""
+        self._like(other)
+        both = ClassMoments.from_state(self.moments.state()).merge(other.moments)
+        return replace(self, moments=both, n_examples=self.n_examples + other.n_examples)
+
+    def without(self, gone: TableMoments) -> TableMoments:
+        """Return the moments without those of some of the rows, as if these had never come.
+
+        Parameters
+        ----------
+        gone : TableMoments
+            The moments of rows that are among these, asked for with ``like=`` these moments.
+
+        Returns
+        -------
+        TableMoments
+            The moments of the other rows, on the same grid.
+        """
+        self._like(gone)
+        rest = self.moments.without(gone.moments)
+        return replace(self, moments=rest, n_examples=self.n_examples - gone.n_examples)
+
+    def certificate(self, gone: TableMoments) -> ForgettingCertificate:
+        """Return the certificate that the rows of `gone` were taken back from these moments."""
+        states = [one.moments.state() for one in (self, gone, self.without(gone))]
+        kept = ("grid", "ranges of features", "ridge")
+        return ForgettingCertificate.of(*states, n_rows=gone.n_examples, kept=kept)
+
+    def model(
+        self,
+        ridge: float,
+        *,
+        scaling: str | None = "auto",
+        decision: float | str | DecisionRule = "balanced_accuracy",
+    ) -> AUCClassifier:
+        """Return the classifier of these moments: the square loss in closed form.
+
+        Parameters
+        ----------
+        ridge : float
+            The weight of the squared norm of the coefficients, for features of mean variance 1.
+        scaling, decision
+            As of `AUCClassifier`.
+
+        Returns
+        -------
+        AUCClassifier
+            The model. Without weights its coefficients are those of
+            ``AUCClassifier(solver=Moments(ridge))`` for the same rows in memory, bit for bit.
+            Moments do not know single scores: threshold and probabilities are those of scores that
+            are normal in each class, with the mean and the variance that the moments tell.
+        """
+        model = AUCClassifier(
+            loss="square", solver=Moments(ridge), scaling=scaling, decision=decision
+        )
+        if not self.moments.counts.all():
+            raise ValueError("no row of one of the classes is there; a model needs both classes.")
+        features = Identity.of(len(self.feature_names))
+        reach = {"low": self.extents.low, "high": self.extents.high}
+        mapped = MappedMoments.from_state({**self.moments.state(), **reach}, features)
+        loss = Square()
+        w = mapped.problem(scaled=scaling is not None).solve(ridge, margin=loss.parameter)
+        return model.adopt_solution(
+            w,
+            classes=self.classes,
+            feature_names=list(self.feature_names),
+            loss=loss,
+            choice=Choice(ridge=ridge),
+            trace=Trace(n_steps=self.n_examples, n_gradients=self.n_examples),
+            scores=self._normal_scores(w),
+            n_examples=self.n_examples,
+            fingerprint=None,
+        )
+
+    def _normal_scores(self, w: NDArray[Any]) -> tuple[Any, Any, Any]:
+        """Return scores, which are positive, and weights, of two normal classes."""
+        values = self.moments.values
+        z = ndtri((np.arange(_QUANTILES) + 0.5) / _QUANTILES)
+        scores = [
+            mean @ w + np.sqrt(max(float(w @ covariance @ w), 0.0)) * z
+            for mean, covariance in zip(values.means, values.covariances, strict=True)
+        ]
+        return (
+            np.concatenate(scores),
+            np.repeat([True, False], _QUANTILES),
+            np.repeat(values.counts / _QUANTILES, _QUANTILES),
+        )
+
+
+def batch_moments(
+    source: Any,
+    query: str | None = None,
+    *,
+    target: str,
+    columns: Sequence[str] | None = None,
+    weight: str | None = None,
+    batch_rows: int = BATCH_ROWS,
+    like: TableMoments | None = None,
+) -> TableMoments:
+    """Return the exact class moments of a query from its Arrow batches, in two passes.
+
+    Parameters
+    ----------
+    source, query, target, columns, weight, batch_rows
+        As of `QueryEngine`.
+    like : TableMoments, optional
+        Moments whose grid, columns and labels to take, so that the new ones can be merged with them
+        or taken from them. One pass is then enough.
+
+    Returns
+    -------
+    TableMoments
+        The moments.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> table = pa.table({"age": [20.0, 30.0, 40.0, 50.0], "bought": [0, 0, 1, 1]})
+    >>> whole = batch_moments(table, target="bought")
+    >>> gone = batch_moments(table.slice(3), target="bought", like=whole)
+    >>> rest = whole.without(gone)
+    >>> rest.moments.means[:, 0], rest.n_examples
+    (array([40., 25.]), 3)
+    """
+    if like is not None and columns is None:
+        columns = like.feature_names
+    run = QueryEngine(
+        source, query, target=target, columns=columns, weight=weight, batch_rows=batch_rows
+    )
+    if like is None:
+        extents = ColumnExtents()
+        reach: Extents = extents.finish(run(extents))
+        grid = Grid.of(reach)
+    else:
+        reach, grid = like.extents, like.grid
+    statistic = LabelMoments(grid=grid)
+    found = statistic.finish(run(statistic))
+    by_label = dict(zip(found.classes.tolist(), found.sums, strict=True))
+    n_rows = dict(zip(found.classes.tolist(), found.n_examples.tolist(), strict=True))
+    return table_moments(by_label, n_rows, run.feature_names, reach, grid, like)
+
+
+def table_moments(
+    by_label: dict[Any, Any],
+    n_rows: dict[Any, int],
+    feature_names: Sequence[str],
+    extents: Extents,
+    grid: Grid,
+    like: TableMoments | None,
+) -> TableMoments:
+    """Return the moments of exact sums by label; `like` allows a label to be absent."""
+    from pairlearn.solvers.closed_form.exact_sums import ExactSums
+
+    labels = np.array(sorted(by_label))
+    if like is None:
+        two_classes(labels)
+        classes = labels
+    else:
+        classes = like.classes
+        unknown = [label for label in by_label if label not in classes.tolist()]
+        if unknown:
+            raise ValueError(f"the label {unknown[0]!r} is neither of {classes.tolist()}.")
+    negative, positive = (by_label.get(label, ExactSums(grid)) for label in classes.tolist())
+    state = packed_sums((positive, negative))
+    return TableMoments(
+        ClassMoments.from_state(state),
+        classes,
+        tuple(feature_names),
+        extents,
+        int(sum(n_rows.values())),
+    )

@@ -1,0 +1,356 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Moments that a database sums are those of the same rows in memory, bit for bit."""
+
+import sqlite3
+from contextlib import closing
+from decimal import Decimal
+
+import numpy as np
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from pairlearn import AUCClassifier, Moments, ReadError
+from pairlearn.solvers import ClassMoments, Extents, Grid
+from pairlearn.sql import batch_moments, class_moments, class_moments_sql, read_moments
+from pairlearn.sql.limbs import Limbs
+from pairlearn.sql.statements import Rows, rounded, scaled
+
+pa = pytest.importorskip("pyarrow")
+
+
+def in_sqlite(X, y, weight=None, name="rows"):
+    """A database in memory with one table."""
+    db = sqlite3.connect(":memory:")
+    names = [f"x{j}" for j in range(X.shape[1])]
+    shown = ", ".join(f"{one} REAL" for one in names)
+    db.execute(f'CREATE TABLE "{name}" ({shown}, y INTEGER, w REAL)')
+    weight = np.ones(len(y)) if weight is None else weight
+    table = [
+        (*row, int(label), w) for row, label, w in zip(X.tolist(), y, weight.tolist(), strict=True)
+    ]
+    db.executemany(f'INSERT INTO "{name}" VALUES ({", ".join("?" * (len(names) + 2))})', table)
+    return db
+
+
+def in_duckdb(X, y, weight=None, name="rows"):
+    duckdb = pytest.importorskip("duckdb")
+    columns = {f"x{j}": X[:, j] for j in range(X.shape[1])}
+    weight = np.ones(len(y)) if weight is None else weight
+    db = duckdb.connect()
+    db.register("given", pa.table({**columns, "y": y, "w": weight}))
+    db.execute(f'CREATE TABLE "{name}" AS SELECT * FROM given')
+    return db
+
+
+IN = {"sqlite": in_sqlite, "duckdb": in_duckdb}
+
+
+def python_state(X, y, weight=None):
+    """Extents and moments of rows in memory."""
+    reach = Extents.of(X, weight)
+    signs = np.where(y == max(y), 1, -1)
+    moments = ClassMoments(X.shape[1], Grid.of(reach)).add(X, signs, example_weight=weight)
+    return reach, moments
+
+
+def asked(db, X, dialect, **options):
+    names = [f"x{j}" for j in range(X.shape[1])]
+    given = {"table": "rows"} if "query" not in options else {}
+    return class_moments(db, columns=names, target="y", dialect=dialect, **given, **options)
+
+
+def check(dialect, X, y, weight=None):
+    reach, moments = python_state(X, y, weight)
+    with closing(IN[dialect](X, y, weight)) as db:
+        found = asked(db, X, dialect, weight=None if weight is None else "w")
+    for name, value in vars(reach).items():
+        assert np.array_equal(getattr(found.extents, name), value), name
+    assert found.digest() == moments.digest()
+    assert found.classes.tolist() == [0, 1]
+    return found
+
+
+@pytest.mark.parametrize("dialect", IN)
+@pytest.mark.parametrize("kind", ["none", "whole", "some zero", "fractions"])
+def test_the_state_is_that_of_rows_in_memory(examples, dialect, kind):
+    X, y, whole = examples
+    weight = {
+        "none": None,
+        "whole": whole,
+        "some zero": np.where(whole == 3, 0.0, whole),
+        "fractions": whole / 7.0,
+    }[kind]
+    found = check(dialect, X, y, weight)
+    assert found.n_examples == (3_000 if weight is None else np.count_nonzero(weight))
+
+
+VALUES = st.one_of(
+    st.integers(-(10**6), 10**6).map(lambda k: k / 1e5),
+    st.integers(-40, 40).map(lambda k: k / 8),
+    st.floats(1e-3, 1e-2),
+    st.floats(1e4, 1e5),
+    st.sampled_from([0.0, -0.0, 0.5, -0.5, 1.5, 2.5, 5e-324]),
+)
+
+
+@pytest.mark.thorough
+@settings(max_examples=12, deadline=None, phases=[Phase.explicit, Phase.generate])
+@given(st.data())
+def test_any_rows_in_sqlite(data):
+    n = data.draw(st.integers(2, 12))
+    d = data.draw(st.integers(1, 3))
+    X = np.array([[data.draw(VALUES) for _ in range(d)] for _ in range(n)])
+    y = np.array([0, 1] + [data.draw(st.integers(0, 1)) for _ in range(n - 2)])
+    weight = None
+    if data.draw(st.booleans()):
+        weight = np.array(
+            [data.draw(st.sampled_from([0.5, 1.0, 2.0, 0.1, 3.75])) for _ in range(n)]
+        )
+    check("sqlite", X, y, weight)
+
+
+@pytest.mark.parametrize("dialect", IN)
+@pytest.mark.parametrize(
+    "values",
+    [[0.0, -0.0], [1e-300, 3e-300], [5e-324, 1.0], [5e-324, 0.0], [1e5, 1e6], [7.0, 7.0],
+     [-1e100, 1e100], [1e-5, -1e-5, 1e-4, 0.0]],
+)  # fmt: skip
+def test_columns_of_any_size(dialect, values):
+    y = np.arange(len(values)) % 2
+    check(dialect, np.array(values)[:, None], y)
+
+
+@pytest.mark.parametrize("dialect", IN)
+def test_rounding_is_to_the_nearest_whole_number_ties_to_even(dialect):
+    rng = np.random.default_rng(1)
+    values = np.concatenate([
+        [0.0, 0.5, 1.5, 2.5, -0.5, -1.5, -2.5, 0.49999999999999994, 2.0**51 + 0.5, 2.0**52 - 0.5,
+         -(2.0**52) + 0.5, 2.0**52, 2.0**53 - 1, 4503599627370497.0, 1e15 + 0.5],
+        rng.normal(size=50) * 2.0 ** rng.integers(-3, 54, size=50),
+    ])  # fmt: skip
+    with closing(IN[dialect](values[:, None], np.zeros(len(values)))) as db:
+        found = db.execute(f"SELECT x0, {rounded('x0')} FROM rows").fetchall()
+    for value, whole in found:
+        assert whole == np.rint(value), value
+
+
+@pytest.mark.parametrize("dialect", IN)
+def test_products_with_powers_of_two_are_exact(dialect):
+    with closing(IN[dialect](np.array([[0.1]]), np.zeros(1))) as db:
+        for exponent in (-200, -53, -1, 0, 1, 52, 60, 1000):
+            ((found,),) = db.execute(f"SELECT {scaled('x0', exponent)} FROM rows").fetchall()
+            assert found == np.ldexp(0.1, exponent)
+
+
+def test_far_values_are_exact_in_duckdb_or_refused(examples):
+    X, y, _ = examples
+    far = X.copy()
+    far[0, 0] = 1e6
+    check("duckdb", far, y)
+    far[0, 0] = 1e30
+    for dialect in IN:
+        with (
+            closing(IN[dialect](far, y)) as db,
+            pytest.raises(ValueError, match="does not hold the sums"),
+        ):
+            asked(db, far, dialect)
+    with closing(in_duckdb(far, y)) as db:
+        batches = batch_moments(db, "SELECT * EXCLUDE w FROM rows", target="y")
+    assert batches.digest() == python_state(far, y)[1].digest()
+
+
+def test_a_model_has_the_coefficients_of_the_rows_in_memory(examples):
+    X, y, _ = examples
+    memory = AUCClassifier(loss="square", solver=Moments(0.1)).fit(X, y)
+    with closing(in_sqlite(X, y)) as db:
+        found = asked(db, X, "sqlite")
+    model = found.model(0.1)
+    assert np.array_equal(model.coef_, memory.coef_)
+    assert model.feature_names_in_.tolist() == ["x0", "x1", "x2"]
+    # Scores are nearly normal here.
+    assert abs(model.threshold_ - memory.threshold_) < 0.2
+    with pytest.raises(ValueError, match="ridge"):
+        found.model(-1.0)
+
+
+def test_rows_that_are_taken_back_leave_no_trace(examples):
+    X, y, _ = examples
+    kept = ~((X[:, 0] > 1.0) & (y == 1))
+    with closing(in_sqlite(X, y)) as db:
+        whole = asked(db, X, "sqlite")
+        gone = asked(
+            db, X, "sqlite", query="SELECT * FROM rows WHERE x0 > 1.0 AND y = 1", like=whole
+        )
+    rest = whole.without(gone)
+    never = ClassMoments(3, whole.grid).add(X[kept], 2 * y[kept] - 1)
+    assert rest.digest() == never.digest()
+    assert rest.n_examples == kept.sum()
+    # The extremes are still there, so that the grid of the others is the same.
+    with closing(in_sqlite(X[kept], y[kept])) as db:
+        fitted = asked(db, X[kept], "sqlite", like=whole)
+    assert np.array_equal(rest.model(0.01).coef_, fitted.model(0.01).coef_)
+    assert rest.merge(gone).digest() == whole.digest()
+    whole.certificate(gone).verify(after=never.state())
+    with pytest.raises(ValueError, match="not all among"):
+        gone.without(whole)
+
+
+def test_batches_can_be_taken_back_too(examples, table):
+    X, y, _ = examples
+    whole = batch_moments(table, target="y", columns=["x0", "x1", "x2"], batch_rows=500)
+    assert whole.digest() == python_state(X, y)[1].digest()
+    gone = batch_moments(table.slice(0, 100), target="y", like=whole)
+    never = ClassMoments(3, whole.grid).add(X[100:], 2 * y[100:] - 1)
+    assert whole.without(gone).digest() == never.digest()
+    model = whole.without(gone).model(0.1)
+    assert model.n_examples_ == 2_900
+
+
+def test_names_are_quoted_whatever_they_hold():
+    db = sqlite3.connect(":memory:")
+    odd = 'a"; DROP TABLE "rows'
+    db.execute('CREATE TABLE "my ""rows" ("a""; DROP TABLE ""rows" REAL, "order" TEXT)')
+    db.executemany(
+        'INSERT INTO "my ""rows" VALUES (?, ?)', [(1.0, "no"), (2.5, "yes"), (0.5, "no")]
+    )
+    found = class_moments(db, table='my "rows', columns=[odd], target="order", dialect="sqlite")
+    assert found.classes.tolist() == ["no", "yes"]
+    assert found.moments.means[:, 0].tolist() == [2.5, 0.75]
+    assert '"main"."t"' in Rows(["a"], "y", table=("main", "t")).source
+    db.close()
+    for name in ("", "a\0b", 3):
+        with pytest.raises(ValueError, match="must be a text"):
+            Rows(["a"], "y", table=name)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ("UPDATE rows SET x1 = NULL WHERE rowid < 4", "column 'x1' is NULL, or no number, in 3"),
+        ("UPDATE rows SET x1 = 'many' WHERE rowid = 1", "is NULL, or no number, in 1 of"),
+        ("UPDATE rows SET x1 = 9e999 WHERE rowid = 1", "holds NaN or infinity"),
+        ("UPDATE rows SET y = NULL WHERE rowid = 1", "'y' is NULL in 1 rows"),
+        ("UPDATE rows SET y = 2 WHERE rowid = 1", "has 3 different values"),
+        ("UPDATE rows SET y = 1", "one class"),
+        ("UPDATE rows SET w = NULL WHERE rowid = 1", "column 'w' is NULL in 1"),
+        ("UPDATE rows SET w = -1 WHERE rowid = 1", "at least 0"),
+        ("DELETE FROM rows", "has no row"),
+    ],
+)
+def test_what_cannot_be_summed_is_refused(examples, change, said):
+    X, y, _ = examples
+    with closing(in_sqlite(X[:50], y[:50])) as db:
+        db.execute(change)
+        with pytest.raises(ValueError, match=said):
+            asked(db, X, "sqlite", weight="w" if "w" in change.split("SET")[-1] else None)
+
+
+def test_a_statement_refuses_rows_that_it_was_not_written_for(examples):
+    X, y, _ = examples
+    with closing(in_sqlite(X, y)) as db:
+        whole = asked(db, X, "sqlite")
+        db.execute("UPDATE rows SET x1 = 1e6 WHERE rowid = 7")
+        with pytest.raises(ReadError, match="1 rows of the class"):
+            asked(db, X, "sqlite", like=whole)
+        db.execute("UPDATE rows SET x1 = NULL WHERE rowid < 3")
+        with pytest.raises(ReadError, match="beyond the extents"):
+            asked(db, X, "sqlite", like=whole)
+
+
+def test_weights_that_a_grid_does_not_hold_are_refused(examples):
+    X, y, weight = examples
+    with closing(in_sqlite(X, y, weight)) as db:
+        whole = asked(db, X, "sqlite", weight="w")
+        db.execute("UPDATE rows SET w = 1.5 WHERE rowid = 7")
+        with pytest.raises(ReadError, match="a weight that the grid does not hold"):
+            asked(db, X, "sqlite", weight="w", like=whole)
+
+
+def test_a_table_that_changes_between_the_statements_is_noticed(examples):
+    X, y, _ = examples
+    with closing(in_sqlite(X, y)) as db:
+
+        def run(statement):
+            if "GROUP BY" in statement:
+                db.execute("DELETE FROM rows WHERE rowid = 5")
+            return db.execute(statement).fetchall()
+
+        with pytest.raises(ReadError, match="saw 2999 rows, the first one 3000"):
+            asked(run, X, "sqlite")
+
+
+def test_results_may_be_decimals_or_texts_and_never_floats(examples):
+    X, y, _ = examples
+    reach, moments = python_state(X, y)
+    names = ["x0", "x1", "x2"]
+    select = class_moments_sql(reach, columns=names, target="y", table="rows", dialect="sqlite")
+    with closing(in_sqlite(X, y)) as db:
+        rows = db.execute(str(select)).fetchall()
+    for as_told in (Decimal, str):
+        told = [(row[0], *map(as_told, row[1:])) for row in rows]
+        assert read_moments(select, told).digest() == moments.digest()
+    floats = [(row[0], row[1], row[2], *map(float, row[3:])) for row in rows]
+    with pytest.raises(ReadError, match="sums floats"):
+        read_moments(select, floats)
+    with pytest.raises(ReadError, match="whole number is expected"):
+        read_moments(select, [(rows[0][0], *map(str, rows[0][1:-1]), "nan"), rows[1]])
+    with pytest.raises(ReadError, match="gives no row"):
+        read_moments(select, [])
+
+
+def test_settings_are_checked(examples):
+    X, y, _ = examples
+    reach, _ = python_state(X, y)
+    for options, said in [
+        ({"columns": ["a", "a"]}, "named twice"),
+        ({"columns": ["a", "y"]}, "named twice"),
+        ({"columns": "abc"}, "list of names"),
+        ({"columns": []}, "list of names"),
+        ({"columns": ["a"], "query": "SELECT 1"}, "either table= or query="),
+        ({"columns": ["a"], "dialect": "sqlight"}, "did you mean 'sqlite'"),
+    ]:
+        with pytest.raises(ValueError, match=said):
+            class_moments_sql(reach, target="y", table="rows", **options)
+    with pytest.raises(TypeError, match="must be a connection"):
+        class_moments(3, columns=["a"], target="y", table="rows")
+    wide = Extents.of(np.random.default_rng(0).normal(size=(9, 60)))
+    select = class_moments_sql(
+        wide, columns=[f"x{j}" for j in range(60)], target="y", table="t", dialect="sqlite"
+    )
+    with pytest.raises(ValueError, match="choose fewer columns"):
+        select.sql  # noqa: B018
+
+
+def test_moments_of_other_columns_do_not_belong_together(examples, table):
+    X, y, _ = examples
+    whole = batch_moments(table, target="y", columns=["x0", "x1"])
+    other = batch_moments(table, target="y", columns=["x1", "x2"])
+    with pytest.raises(ValueError, match="do not belong together"):
+        whole.without(other)
+    with closing(in_sqlite(X, y)) as db, pytest.raises(ValueError, match="those of the other"):
+        asked(db, X, "sqlite", like=whole)
+
+
+@given(
+    n_rows=st.integers(1, 10**9),
+    size=st.integers(0, 2**52),
+    weight=st.integers(1, 2**42),
+    bits=st.sampled_from([63, 127]),
+)
+def test_limbs_keep_sums_below_the_largest_number(n_rows, size, weight, bits):
+    limbs = Limbs.planned(n_rows, size, weight, 1 << bits)
+    if limbs is None:
+        return
+    long = size if limbs.n == 1 else 1 << (limbs.bits - 1)
+    heavy = weight if limbs.n_weight == 1 else 1 << (limbs.weight_bits - 1)
+    assert n_rows * heavy * long * long * limbs.n < 1 << bits
+    # What is cut off limb by limb leaves a last one that is no longer.
+    for value, n, width in (
+        (size, limbs.n, limbs.bits),
+        (weight, limbs.n_weight, limbs.weight_bits),
+    ):
+        for _ in range(n - 1):
+            value = (2 * value + (1 << width)) // (1 << (width + 1))
+        if n > 1:
+            assert value <= 1 << (width - 1)
