@@ -67,7 +67,7 @@ def test_a_recipe_gives_the_model_of_one_process(root, folder, expected, tmp_pat
     assert done.returncode == 0, done.stderr
     assert "passes" in done.stdout
     found, known = load_model(model).coef_, expected.coef_
-    # Spark decides itself which rows are which partition and batch; only sums round otherwise.
+    # Spark decides itself which rows are which partition; only sums round otherwise.
     np.testing.assert_allclose(found, known, rtol=1e-9 if engine == "spark" else 1e-12)
 
 

@@ -12,11 +12,10 @@ from pyspark.ml.param import Param, Params, TypeConverters
 from pyspark.ml.param.shared import HasSeed, HasWeightCol
 
 from pairlearn.distributed.auc import DistributedFit, train_auc
-from pairlearn.distributed.passes import ByPasses
 from pairlearn.estimators.auc.classifier import AUCClassifier
 from pairlearn.estimators.shared.maps import check_named
 from pairlearn.estimators.shared.rules import DecisionRule
-from pairlearn.estimators.shared.solvers import Solver
+from pairlearn.estimators.shared.solvers import SOLVERS, Solver
 from pairlearn.features import FeatureMap
 from pairlearn.losses import LOSSES, PairLoss
 from pairlearn.spark.frames import selected
@@ -107,7 +106,7 @@ class SparkAUCClassifier(Estimator, Stored, HasPasses, HasWeightCol, HasSeed):  
         Params._dummy(),
         "solver",
         'the ridge and the search: "passes", ByPasses(ridge=...) or Exact(ridge=...)',
-        typeConverter=checked(ByPasses.of),
+        typeConverter=checked(SOLVERS.make),
     )
     scaling: Any = Param(Params._dummy(), "scaling", 'the scaling of features: "auto" or None')
     decision: Any = Param(

@@ -59,55 +59,35 @@ class _Task:
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
         number = TaskContext.get().partitionId()
+        own = self.statistic.of_part(number)
         try:
-            rows = batches if not self.statistic.reads_cells else iter([self._all(batches)])
-            state, n_rows, content = self._state(self.statistic.of_part(number), rows)
+            told = self._of_cells(own, batches) if own.reads_cells else self._of_rows(own, batches)
         except (ArithmeticError, LookupError, TypeError, ValueError) as error:
             yield _failed(number, error)
             return
+        state, n_rows, content = told
         yield _row(number, 1, n_rows, content, None, pickle.dumps(state))
 
-    def _all(self, batches: Iterator[Any]) -> Any:
-        """Return all rows of the partition: private ones are read together."""
+    def _of_cells(self, own: Statistic, batches: Iterator[Any]) -> tuple[State, int, int]:
+        """Return the state of private rows, all at once; neither their number nor their hash."""
         found = list(batches)
-        return pa.Table.from_batches(found) if found else self.schema.empty_table()
+        table = pa.Table.from_batches(found) if found else self.schema.empty_table()
+        return own.partial_state(**self.layout.cells(table)), 0, 0
 
-    def _state(self, statistic: Statistic, batches: Iterator[Any]) -> tuple[State, int, int]:
-        if statistic.reads_cells:
-            # Neither the number of private rows nor what they hold is told.
-            return statistic.partial_state(**self.layout.cells(next(batches))), 0, 0
-        states, n_rows, content = _Merging(statistic), 0, 0
-        for chunk in chunks_of(batches, self.at_once):
-            examples = self.layout.examples(chunk)
-            states.add(statistic.partial_state(**examples))
-            n_rows += chunk.num_rows
-            content += _content(**examples)
-        return states.merged(), n_rows, content
+    def _of_rows(self, own: Statistic, batches: Iterator[Any]) -> tuple[State, int, int]:
+        """Return the state of rows, their number and the sum of their hashes."""
+        n_rows = content = 0
 
+        def states() -> Iterator[State]:
+            nonlocal n_rows, content
+            for chunk in chunks_of(batches, self.at_once):
+                examples = self.layout.examples(chunk)
+                yield own.partial_state(**examples)
+                n_rows += chunk.num_rows
+                content += _content(**examples)
 
-class _Merging:
-    """Merges states as they come, by the tree of `Statistic.merge_all`, with few in memory."""
-
-    def __init__(self, statistic: Statistic) -> None:
-        self._statistic, self._n = statistic, 0
-        self._waiting: list[State] = []
-
-    def add(self, state: State) -> None:
-        """Take the next state; merge two trees of one size as soon as there are two."""
-        self._waiting.append(state)
-        self._n += 1
-        size = self._n
-        while size % 2 == 0:
-            later = self._waiting.pop()
-            self._waiting[-1] = self._statistic.merge(self._waiting[-1], later)
-            size //= 2
-
-    def merged(self) -> State:
-        """Return the state of all."""
-        found: State = {}
-        for state in reversed(self._waiting):
-            found = self._statistic.merge(state, found)
-        return found
+        state = own.merge_all(states())
+        return state, n_rows, content
 
 
 def _content(X: Any, y: Any, sample_weight: Any = None) -> int:

@@ -76,12 +76,20 @@ class Statistic(ABC):
         return self.combine(a, b)
 
     def merge_all(self, states: Iterable[State]) -> State:
-        """Merge all states in their order, neighbours first."""
-        level = list(states)
-        while len(level) > 1:
-            paired = [self.merge(a, b) for a, b in zip(level[::2], level[1::2], strict=False)]
-            level = paired + level[2 * len(paired) :]
-        return level[0] if level else {}
+        """Merge all states in their order, neighbours first; few of them are held at a time."""
+        waiting: list[State] = []
+        for number, state in enumerate(states, start=1):
+            waiting.append(state)
+            # As in a binary counter: two trees of one size become one.
+            carried = number
+            while carried % 2 == 0:
+                later = waiting.pop()
+                waiting[-1] = self.merge(waiting[-1], later)
+                carried //= 2
+        merged: State = {}
+        for state in reversed(waiting):
+            merged = self.merge(state, merged)
+        return merged
 
     def needs(self, state: State) -> State:
         """Return the state itself; refuse the state of no examples."""
