@@ -11,7 +11,6 @@ from pairlearn.distributed import (
     RowSample,
     ScoreHistogram,
     SlopeSums,
-    Statistic,
     score_edges,
 )
 from pairlearn.solvers import ClassMoments, solve_square_auc
@@ -28,30 +27,6 @@ def table(rng):
 def all_pairs(X, y):
     """Return the differences of all (positive, negative) pairs."""
     return (X[y == 1][:, None] - X[y == 0]).reshape(-1, X.shape[1])
-
-
-class Told(Statistic):
-    """The order of merges, as brackets."""
-
-    def partial_state(self, X, y=None, sample_weight=None):
-        return {"told": str(X)}
-
-    def combine(self, a, b):
-        return {"told": f"({a['told']} {b['told']})"}
-
-    def finish(self, state):
-        return state.get("told", "")
-
-
-@pytest.mark.parametrize("n", [0, 1, 2, 3, 7, 8, 11, 50])
-@pytest.mark.parametrize("fan_in", [2, 8])
-def test_groups_of_eight_make_the_tree_of_all(n, fan_in):
-    told = Told()
-    level = [told.partial_state(k) for k in range(n)]
-    whole = told.merge_all(iter(level))
-    while len(level) > 1:
-        level = [told.merge_all(level[k : k + fan_in]) for k in range(0, len(level), fan_in)]
-    assert told.finish(whole) == told.finish(level[0] if level else {})
 
 
 def halves(statistic, X, y, weight=None):

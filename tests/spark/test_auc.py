@@ -209,7 +209,6 @@ def test_it_is_at_least_as_good_as_logistic_regression(frame, table, model):
         ({"labelCol": "text"}, TypeError, "'text' is of type string.*StringIndexer"),
         ({"labelCol": "wrong"}, ValueError, "labelCol 'wrong' is no column"),
         ({"weightCol": "text"}, TypeError, "weightCol must name columns of numbers"),
-        ({"labelCol": "place"}, ValueError, "at most 2 are expected"),
     ],
 )
 def test_wrong_columns_are_refused_by_name(frame, changed, error, told):
