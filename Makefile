@@ -99,14 +99,16 @@ test-torch: $(VENV)/.torch
 	$(BIN)/python -m pytest -q -rs tests/torch tests/gpu tests/benchmarks/table1_on_device \
 		tests/estimators/test_bootstrap.py src/pairlearn/torch docs/guide/torch.md src/pairlearn/gpu src/pairlearn/solvers/descent/sweep_gpu.py
 
-# The recipes for other engines, in the same environment; Spark needs a Java runtime.
+# Other engines, in the same environment; Spark needs a Java runtime.
 test-ray: $(VENV)/.test
 	$(BIN)/python -m pip install --quiet ray
 	$(BIN)/python -m pytest -q -rs -m slow -k ray tests/distributed/test_recipes.py
 
 test-spark: $(VENV)/.test
 	command -v java >/dev/null || { echo "Spark needs a Java runtime: install one (JDK 17)"; exit 1; }
-	$(BIN)/python -m pip install --quiet pyspark
+	$(BIN)/python -m pip install --quiet --editable ".[test,spark]"
+	$(BIN)/python -m pytest -q -rs tests/spark src/pairlearn/spark
+	$(BIN)/python -m pytest -q -rs -m slow tests/spark
 	$(BIN)/python -m pytest -q -rs -m slow -k spark tests/distributed/test_recipes.py
 
 # The generated SELECTs on a real PostgreSQL, whose server the tests start on loopback; where it cannot be installed,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is collected: code that needs the extra torch only where that is. Chance is repeatable.
+"""What is collected: code that needs an extra only where that is. Chance is repeatable.
 
 Secure noise and generators without a seed draw from the operating system. In the process of the
 tests they draw from a seed made of the test's name: a run that failed fails again, and a test of
@@ -24,7 +24,11 @@ _TRITON = [
     "src/pairlearn/solvers/descent/sweep_gpu.py",
 ]
 
+#: Files that import Spark; its tests say themselves that they need it.
+_SPARK = ["src/pairlearn/spark/[!_b]*"]
+
 collect_ignore_glob = [
+    *([] if importlib.util.find_spec("pyspark") else _SPARK),
     *([] if importlib.util.find_spec("torch") else _TORCH),
     *([] if importlib.util.find_spec("triton") else _TRITON),
 ]

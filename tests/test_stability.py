@@ -20,7 +20,7 @@ LIST = Path(__file__).parent / "public_names.txt"
 ROOMS = (
     "averaging", "data", "distributed", "domains", "estimators", "experiments", "features",
     "losses", "metrics", "models", "pairings", "privacy", "problem", "recipes", "reference",
-    "schedules", "scores", "solvers", "sql", "streams", "tables", "theory",
+    "schedules", "scores", "solvers", "spark", "sql", "streams", "tables", "theory",
 )  # fmt: skip
 
 

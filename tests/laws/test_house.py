@@ -26,6 +26,8 @@ ALLOWED = {
     "_predictors": "scikit-learn keeps the boosted trees there alone, for the safe model file",
     "_baseline_prediction": "the score before the first of these trees",
     "_preprocessor": "how these trees encode categories",
+    "_dummy": "pyspark declares the parameters of a class by it alone",
+    "_resetUid": "pyspark gives a loaded object its old name by it alone",
     "_get_param_names": "scikit-learn names the parameters of an estimator's class by it alone",
 }
 

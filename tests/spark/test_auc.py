@@ -1,0 +1,279 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""AUC on a real local Spark: the bits of one machine, whatever the partitions."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("pyspark", reason="needs pyspark and a Java runtime: make test-spark")
+
+from pyspark.ml import Pipeline, PipelineModel
+from pyspark.ml.classification import LogisticRegression
+from pyspark.ml.evaluation import BinaryClassificationEvaluator
+from pyspark.ml.feature import VectorAssembler
+from pyspark.ml.tuning import CrossValidator, ParamGridBuilder
+from pyspark.sql import functions as F  # noqa: N812
+
+from pairlearn import Exact, load_model
+from pairlearn.distributed import ByPasses, train_auc
+from pairlearn.metrics import roc_auc
+from pairlearn.models import ModelFileError
+from pairlearn.spark import SparkAUCClassifier, SparkAUCModel, SparkJobError
+
+#: Those of the fixture `frame`.
+COLUMNS = ["x0", "x1", "x2", "x3"]
+
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::FutureWarning:pyspark")]
+
+
+def on_one_machine(table, weight=None, n_parts=3, **settings):
+    """Train by the same passes over parts in memory."""
+    X, y = table
+    w = [None] * n_parts if weight is None else [weight[k::n_parts] for k in range(n_parts)]
+
+    def run(statistic):
+        return statistic.merge_all(
+            statistic.of_part(k).partial_state(X[k::n_parts], y[k::n_parts], w[k])
+            for k in range(n_parts)
+        )
+
+    return train_auc(run, random_state=0, **settings)
+
+
+@pytest.fixture(scope="module")
+def square(table):
+    return on_one_machine(table, loss="square")
+
+
+@pytest.fixture(scope="module")
+def model(frame):
+    return SparkAUCClassifier(featuresCol=COLUMNS, loss="square").fit(frame)
+
+
+@pytest.mark.parametrize("n_parts", [1, 7, 50])
+def test_the_bits_are_those_of_one_machine(frame, square, n_parts):
+    shuffled = frame.orderBy(F.rand(n_parts)).repartition(n_parts)
+    found = SparkAUCClassifier(featuresCol=COLUMNS, loss="square").fit(shuffled)
+    assert found.estimator.coef_.tobytes() == square.model.coef_.tobytes()
+    assert found.estimator.data_fingerprint_ == square.model.data_fingerprint_
+    assert found.estimator.ridge_ == square.model.ridge_
+    np.testing.assert_allclose(found.estimator.threshold_, square.model.threshold_, rtol=1e-9)
+    assert found.summary.n_passes == square.n_passes
+
+
+@pytest.mark.parametrize("column", ["features", "array"])
+def test_vectors_and_arrays_are_columns_side_by_side(frame, square, column):
+    found = SparkAUCClassifier(featuresCol=column, loss="square").fit(frame.repartition(3))
+    assert found.estimator.coef_.tobytes() == square.model.coef_.tobytes()
+    names = getattr(found.estimator, "feature_names_in_", None)
+    assert (names is None) == (column == "array")
+    assert names is None or names.tolist() == COLUMNS
+
+
+def test_other_losses_agree_up_to_rounding(frame, table):
+    found = SparkAUCClassifier(featuresCol=COLUMNS, weightCol="weight").fit(frame.repartition(5))
+    known = on_one_machine(table, 1.0 + np.arange(1200) % 3)
+    np.testing.assert_allclose(found.estimator.coef_, known.model.coef_, rtol=1e-9)
+    assert abs(found.summary.training_auc - known.training_auc) < 1e-9
+
+
+def test_nothing_stays_in_the_cache(spark, frame):
+    before = spark.sparkContext._jsc.getPersistentRDDs().size()
+    read = frame.select(*COLUMNS, "label").filter("x0 > -9")
+    for cache in (True, False):
+        SparkAUCClassifier(featuresCol=COLUMNS, loss="square", cache=cache).fit(read)
+        assert spark.sparkContext._jsc.getPersistentRDDs().size() == before
+    kept = read.filter("x0 > -8").persist()
+    SparkAUCClassifier(featuresCol=COLUMNS, loss="square").fit(kept)
+    assert kept.storageLevel.useMemory
+    kept.unpersist()
+
+
+def test_predictions_are_those_of_the_estimator(frame, table, model):
+    found = model.transform(frame.repartition(3)).orderBy("place").toArrow()
+    X, y = table
+    inner = model.estimator
+    rows = found.select(["rawPrediction", "probability", "prediction"]).to_pylist()
+    score = np.array([row["rawPrediction"]["values"] for row in rows])
+    inner_X = X if not hasattr(inner, "feature_names_in_") else named(X)
+    np.testing.assert_array_equal(score[:, 1], inner.decision_function(inner_X))
+    np.testing.assert_array_equal(score[:, 0], -score[:, 1])
+    chances = np.array([row["probability"]["values"] for row in rows])
+    np.testing.assert_allclose(chances, inner.predict_proba(inner_X), rtol=1e-15, atol=1e-15)
+    labels = np.array([row["prediction"] for row in rows])
+    np.testing.assert_array_equal(labels, inner.predict(inner_X))
+    evaluator = BinaryClassificationEvaluator(numBins=0)
+    auc = evaluator.evaluate(model.transform(frame))
+    assert auc == pytest.approx(roc_auc(y, score[:, 1]), abs=1e-9)
+    assert model.numFeatures == 4
+    assert model.numClasses == 2
+    np.testing.assert_array_equal(model.coefficients.toArray(), inner.coef_[0])
+
+
+def named(X):
+    import pandas as pd
+
+    return pd.DataFrame(X, columns=COLUMNS)
+
+
+def test_columns_of_the_answer_can_be_renamed_and_left_out(frame, model):
+    other = model.copy().setPredictionCol("said").setProbabilityCol("").setRawPredictionCol("")
+    assert set(other.transform(frame).columns) - set(frame.columns) == {"said"}
+    assert "prediction" in model.transform(frame).columns
+    with pytest.raises(ValueError, match="'label' already"):
+        model.copy().setPredictionCol("label").transform(frame)
+    with pytest.raises(ValueError, match="names 2 columns, the model has 4"):
+        model.copy().setFeaturesCol(["x0", "x1"]).transform(frame)
+
+
+def test_a_model_in_a_folder_is_the_same_model(frame, model, tmp_path):
+    folder = str(tmp_path / "model")
+    model.save(folder)
+    found = SparkAUCModel.load(folder)
+    assert found.uid == model.uid
+    assert found.getFeaturesCol() == COLUMNS
+    assert found.estimator.coef_.tobytes() == model.estimator.coef_.tobytes()
+    assert found.summary == model.summary.__class__(
+        **{**vars(model.summary), "model": found.estimator}
+    )
+    first, again = (one.transform(frame.limit(5)).toArrow() for one in (model, found))
+    assert first.equals(again)
+    with pytest.raises(ModelFileError, match=r"not a 'pairlearn\.spark\.SparkAUCC"):
+        SparkAUCClassifier.load(folder)
+    model.write().overwrite().save(folder)
+    found.estimator.save(tmp_path / "one.safetensors")
+    assert (
+        load_model(tmp_path / "one.safetensors").coef_.tobytes() == model.estimator.coef_.tobytes()
+    )
+
+
+def test_an_estimator_in_a_folder_keeps_its_objects(tmp_path):
+    auc = SparkAUCClassifier(
+        featuresCol=COLUMNS, solver=ByPasses(ridge=0.5), scaling=None, classWeight={0: 1.0, 1: 3.0}
+    )
+    auc.save(str(tmp_path / "estimator"))
+    found = SparkAUCClassifier.load(str(tmp_path / "estimator"))
+    assert {p.name: v for p, v in found.extractParamMap().items()} == {
+        p.name: v for p, v in auc.extractParamMap().items()
+    }
+    assert found.getOrDefault("scaling") is None
+
+
+def test_it_is_a_stage_of_a_pipeline(frame, square, tmp_path):
+    assembler = VectorAssembler(inputCols=COLUMNS, outputCol="rows")
+    auc = SparkAUCClassifier(featuresCol="rows", loss="square")
+    fitted = Pipeline(stages=[assembler, auc]).fit(frame)
+    assert fitted.stages[1].estimator.coef_.tobytes() == square.model.coef_.tobytes()
+    fitted.save(str(tmp_path / "pipeline"))
+    found = PipelineModel.load(str(tmp_path / "pipeline"))
+    some = frame.limit(7)
+    assert found.transform(some).toArrow().equals(fitted.transform(some).toArrow())
+
+
+@pytest.mark.filterwarnings("ignore:.*(multiprocessing pool|Pool.__del__)")
+def test_cross_validation_chooses_among_ridges(frame, tmp_path):
+    auc = SparkAUCClassifier(featuresCol=COLUMNS, loss="square")
+    grid = ParamGridBuilder().addGrid(auc.solver, [Exact(0.01), Exact(1e9)]).build()
+    judge = BinaryClassificationEvaluator(numBins=0)
+    search = CrossValidator(
+        estimator=auc, estimatorParamMaps=grid, evaluator=judge, numFolds=2, seed=1
+    )
+    found = search.fit(frame)
+    assert len(found.avgMetrics) == 2
+    chosen = found.bestModel.getOrDefault("solver") if found.bestModel.hasParam("solver") else None
+    assert chosen is None
+    assert found.bestModel.estimator.solver == grid[int(np.argmax(found.avgMetrics))][auc.solver]
+
+
+def test_a_copy_with_other_parameters_trains_by_them(frame, square):
+    auc = SparkAUCClassifier(featuresCol=COLUMNS)
+    found = auc.fit(frame, {auc.loss: "square"})
+    assert found.estimator.coef_.tobytes() == square.model.coef_.tobytes()
+    assert auc.getOrDefault("loss") == "auto"
+    assert "squared hinge" in auc.explainParams()
+
+
+def test_it_is_at_least_as_good_as_logistic_regression(frame, table, model):
+    rival = LogisticRegression().fit(frame)
+    judge = BinaryClassificationEvaluator(numBins=0)
+    ours, theirs = (judge.evaluate(one.transform(frame)) for one in (model, rival))
+    assert ours > theirs - 1e-3
+
+
+@pytest.mark.parametrize(
+    ("changed", "error", "told"),
+    [
+        ({"featuresCol": "featurs"}, ValueError, "'featurs' is no column.*mean 'features'"),
+        ({"featuresCol": ["x0", "text"]}, TypeError, r"got 'text' \(string\)"),
+        ({"featuresCol": []}, ValueError, "names no column"),
+        ({"featuresCol": "x0"}, TypeError, "of type double"),
+        ({"labelCol": "text"}, TypeError, "'text' is of type string.*StringIndexer"),
+        ({"labelCol": "wrong"}, ValueError, "labelCol 'wrong' is no column"),
+        ({"weightCol": "text"}, TypeError, "weightCol must name columns of numbers"),
+    ],
+)
+def test_wrong_columns_are_refused_by_name(frame, changed, error, told):
+    with pytest.raises(error, match=told):
+        SparkAUCClassifier(**{"featuresCol": COLUMNS, "loss": "square", **changed}).fit(frame)
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"x1": "CASE WHEN place = 77 THEN double('NaN') ELSE x1 END"}, "NaN"),
+        ({"x1": "CASE WHEN place = 77 THEN NULL ELSE x1 END"}, "NaN"),
+        ({"label": "CASE WHEN place = 77 THEN NULL ELSE label END"}, "lacks 1 labels"),
+        ({"features": "CASE WHEN place = 77 THEN NULL ELSE features END"}, "lacks 1 rows"),
+        ({"weight": "CASE WHEN place = 77 THEN NULL ELSE weight END"}, "weight"),
+        ({"label": "1"}, "class"),
+    ],
+)
+def test_rows_that_cannot_be_learned_from_are_one_clear_error(frame, changed, told):
+    broken = frame.withColumns({name: F.expr(how) for name, how in changed.items()})
+    columns = "features" if "features" in changed else COLUMNS
+    auc = SparkAUCClassifier(featuresCol=columns, weightCol="weight", loss="square")
+    with pytest.raises(ValueError, match=told) as caught:
+        auc.fit(broken.repartition(9))
+    assert "\tat " not in str(caught.value)
+    assert caught.value.__cause__ is None
+
+
+def test_no_rows_at_all(frame):
+    with pytest.raises(ValueError, match="no example"):
+        SparkAUCClassifier(featuresCol=COLUMNS).fit(frame.filter("x0 > 1e9"))
+
+
+def test_empty_partitions_change_nothing(frame, square):
+    few = frame.repartition(12, F.lit(1))
+    found = SparkAUCClassifier(featuresCol=COLUMNS, loss="square").fit(few)
+    assert found.estimator.coef_.tobytes() == square.model.coef_.tobytes()
+
+
+def test_an_error_of_the_frame_itself_is_told_in_one_line(frame):
+    @F.udf("double")
+    def broken(place):
+        return 1.0 / (place - 77)
+
+    with pytest.raises(SparkJobError, match=r"ZeroDivisionError: .*division by zero") as caught:
+        SparkAUCClassifier(featuresCol=COLUMNS).fit(frame.withColumn("x1", broken("place")))
+    assert str(caught.value).count("\n") == 0
+    assert caught.value.__cause__ is caught.value.__context__ is None
+
+
+def test_rows_that_change_between_passes_are_refused(frame):
+    @F.udf("double")
+    def random(_):
+        return float(np.random.default_rng().normal())
+
+    changing = frame.withColumn("x1", random.asNondeterministic()("place"))
+    with pytest.raises(ValueError, match="1,200 rows in the first pass and 1,200 others"):
+        SparkAUCClassifier(featuresCol=COLUMNS, cache=False).fit(changing)
+    SparkAUCClassifier(featuresCol=COLUMNS, loss="square").fit(changing)  # kept, so all the same
+
+
+def test_what_is_no_frame_is_refused():
+    with pytest.raises(TypeError, match="must be a Spark DataFrame, got list"):
+        SparkAUCClassifier().fit([1])
+    with pytest.raises(TypeError, match="has no parameter 'ridge'"):
+        SparkAUCClassifier().setParams(ridge=1)
+    with pytest.raises(ValueError, match="squared_hinge"):
+        SparkAUCClassifier(loss="sqared_hinge")
