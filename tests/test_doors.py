@@ -15,9 +15,9 @@ from pairlearn.lazy import door
 
 SOURCE = Path(pairlearn.__file__).resolve().parent
 DOORS = [
-    "averaging", "data", "distributed", "domains", "estimators", "experiments", "features",
-    "gpu", "losses", "metrics", "models", "pairings", "privacy", "problem", "recipes", "reference",
-    "schedules", "scores", "solvers", "streams", "tables", "theory", "torch",
+    "averaging", "comparisons", "data", "distributed", "domains", "estimators", "experiments",
+    "features", "gpu", "losses", "metrics", "models", "pairings", "privacy", "problem", "recipes",
+    "reference", "schedules", "scores", "solvers", "streams", "tables", "theory", "torch",
 ]  # fmt: skip
 #: Names that need an extra.
 EXTRAS = {"torch": "torch", "RiverAUCClassifier": "river", "RiverFeatures": "river"}
