@@ -11,6 +11,7 @@ LOWEST := .venv-lowest
 
 # Other private learners need an older scikit-learn; they have an environment of their own.
 RIVALS := .venv-rivals
+SURVIVAL := .venv-survival
 
 # What `make dist` builds with, and the Pythons that it tries the wheel on.
 DIST := .venv-dist
@@ -23,7 +24,7 @@ TORCH ?= torch==2.13.0
 # Without byte code on disk, each of the many processes of the tests would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test coverage test-lowest test-thorough test-slow test-browser test-torch test-ray test-spark test-postgres lint bench bench-private fuzz mutants docs dist clean
+.PHONY: demo test coverage test-lowest test-thorough test-slow test-browser test-torch test-ray test-spark test-postgres test-survival record-survival lint bench bench-private bench-survival fuzz mutants docs dist clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -137,6 +138,25 @@ $(RIVALS)/.rivals: pyproject.toml
 # Private AUC beside DP-EBM, diffprivlib and Opacus; ARGS="--data FOLDER --markdown FILE".
 bench-private: $(RIVALS)/.rivals
 	$(RIVALS)/bin/python -m benchmarks.private_rivals $(ARGS)
+
+$(SURVIVAL)/.survival: pyproject.toml
+	$(PYTHON) -m venv $(SURVIVAL)
+	$(SURVIVAL)/bin/python -m pip install --quiet --upgrade pip
+	$(SURVIVAL)/bin/python -m pip install --quiet --editable ".[survival]"
+	touch $@
+
+# Survival rankers beside Cox's regression and FastSurvivalSVM; ARGS="--splits 5 --sets gbsg2,lung".
+bench-survival: $(SURVIVAL)/.survival
+	$(SURVIVAL)/bin/python -m benchmarks.survival $(ARGS)
+
+# The tests that ask scikit-survival, lifelines, choix and statsmodels.
+test-survival: $(SURVIVAL)/.survival
+	$(SURVIVAL)/bin/python -m pytest -q -rs tests/metrics/test_concordance.py tests/metrics/test_concordance_recorded.py \
+		tests/estimators/test_survival.py tests/estimators/test_ratings.py
+
+# Write down anew what scikit-survival and lifelines say, for the tests that run without them.
+record-survival: $(SURVIVAL)/.survival
+	$(SURVIVAL)/bin/python tests/metrics/record_concordance.py
 
 # Hostile input and kills, some minutes of them; ARGS="--seed 7 --inputs 1000000 --kills 1000" for more.
 fuzz: $(VENV)/.test

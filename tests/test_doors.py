@@ -15,9 +15,10 @@ from pairlearn.lazy import door
 
 SOURCE = Path(pairlearn.__file__).resolve().parent
 DOORS = [
-    "averaging", "data", "distributed", "domains", "estimators", "experiments", "features",
-    "gpu", "losses", "metrics", "models", "pairings", "privacy", "problem", "recipes", "reference",
-    "schedules", "scores", "solvers", "spark", "sql", "streams", "tables", "theory", "torch",
+    "averaging", "comparisons", "data", "distributed", "domains", "estimators", "experiments",
+    "features", "gpu", "losses", "metrics", "models", "pairings", "privacy", "problem", "recipes",
+    "reference", "schedules", "scores", "solvers", "spark", "sql", "streams", "tables", "theory",
+    "torch",
 ]  # fmt: skip
 #: Names that need an extra.
 EXTRAS = {

@@ -109,16 +109,69 @@ class GapScalar(Scalar):
     def address(self) -> int:
         """Address of the compiled function, valid in this process only."""
         if self._compiled is None:
-            import numba
-
-            inner: Any = numba.njit(self.inner.function, error_model="numpy")
+            inner = _inlined(self.inner)
 
             def weighted(score: float, y: float, y_partner: float, parameter: float) -> float:
                 return abs(y - y_partner) * inner(score, y, y_partner, parameter)  # type: ignore[no-any-return]
 
-            # not cached on disk: the cache key would not see the inner function
-            self._compiled = numba.cfunc(_SIGNATURE, error_model="numpy")(weighted)
+            self._compiled = _compile_joined(weighted)
         return int(self._compiled.address)
+
+
+class ComparedScalar(Scalar):
+    """A scalar function of a loss with the labels of a comparison's direction.
+
+    `direction` is a function of ``(y, y_partner, first, second)``. The inner function gets the
+    labels (1, -1) or (-1, 1), and its value is multiplied by the size of the direction. A pair
+    without a direction gives 0, as does one in the other direction if `one_sided`.
+    """
+
+    def __init__(
+        self, direction: Scalar, first: float, second: float, inner: Scalar, one_sided: bool
+    ) -> None:
+        self._made_of = (direction, float(first), float(second), inner, bool(one_sided))
+        super().__init__(_compared(direction.function, first, second, inner.function, one_sided))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (ComparedScalar, self._made_of)
+
+    @property
+    def address(self) -> int:
+        """Address of the compiled function, valid in this process only."""
+        if self._compiled is None:
+            direction, first, second, inner, one_sided = self._made_of
+            joined = _compared(_inlined(direction), first, second, _inlined(inner), one_sided)
+            self._compiled = _compile_joined(joined)
+        return int(self._compiled.address)
+
+
+def _compared(
+    direction: ScalarFunction, first: float, second: float, inner: ScalarFunction, one_sided: bool
+) -> ScalarFunction:
+    def compared(score: float, y: float, y_partner: float, parameter: float) -> float:
+        ahead = direction(y, y_partner, first, second)
+        if ahead > 0.0:
+            return ahead * inner(score, 1.0, -1.0, parameter)
+        if ahead < 0.0 and not one_sided:
+            return -ahead * inner(score, -1.0, 1.0, parameter)
+        # a direction of NaN must not pass for a pair that does not count
+        return 0.0 if ahead <= 0.0 else math.nan
+
+    return compared
+
+
+def _inlined(part: Scalar) -> Any:
+    """Return the function of a scalar for use inside another compiled function."""
+    import numba
+
+    return numba.njit(part.function, error_model="numpy")
+
+
+def _compile_joined(function: ScalarFunction) -> Any:
+    """Compile a function of other functions, not cached on disk: the key would not see those."""
+    import numba
+
+    return numba.cfunc(_SIGNATURE, error_model="numpy")(function)
 
 
 def scalar(function: ScalarFunction) -> Scalar:

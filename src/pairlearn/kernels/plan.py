@@ -13,7 +13,7 @@ active : int32, shape (n_steps + 1,)
 
 import numpy as np
 
-from pairlearn.kernels._native import kernel
+from pairlearn.kernels._native import call_scalar, kernel
 from pairlearn.kernels.splitmix import STRIDE, below, mixed
 
 
@@ -77,6 +77,21 @@ def find_active(left, right, y, one_sided, all_pairs, active):
         for t in range(len(left)):
             active[count] = t
             count += y[np.uintp(left[t])] != y[np.uintp(right[t])]
+    return count
+
+
+@kernel
+def find_compared(left, right, y, address, first, second, one_sided, active):
+    """Write the positions of the pairs that a comparison counts to `active`; return their number.
+
+    `address` is that of its direction, a function of (y, y_partner, first, second).
+    """
+    count = 0
+    for t in range(len(left)):
+        ahead = call_scalar(address, y[np.uintp(left[t])], y[np.uintp(right[t])], first, second)
+        active[count] = t
+        # NaN counts: the loss then says so
+        count += not (ahead <= 0.0) if one_sided else ahead != 0.0
     return count
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple, NoReturn
 
 from pairlearn.averaging import Averaging, DelayedPastBuffer
+from pairlearn.comparisons import OppositeLabels
 from pairlearn.domains import Ball, CoordinatewiseDomain, PsdBall, PsdCone, PsdSet, WholeSpace
 from pairlearn.losses import PairLoss
 from pairlearn.pairings import Pairing
@@ -46,6 +47,9 @@ TABLE: dict[str, tuple[Run, ...]] = {
     "ExactSolver": (_AUC._replace(domains=(WholeSpace,)),),
 }
 
+#: The solvers that take any comparison; the others compare labels by their order.
+COMPARES = frozenset({"PairwiseSGD", "Sweep"})
+
 #: The methods that a kernel has built in; a subclass that changes one is another part.
 _BUILT_IN = {
     LinearScore: ("of_pairs", "n_parameters"),
@@ -64,10 +68,18 @@ _SEEN = {
 }
 
 
-def check_parts(solver: str, *, score: Any = None, loss: Any = None, domain: Any = None) -> None:
+def check_parts(
+    solver: str,
+    *,
+    score: Any = None,
+    loss: Any = None,
+    domain: Any = None,
+    comparison: Any = None,
+) -> None:
     """Refuse parts that a solver (its name in `TABLE`) would ignore, before anything is allocated.
 
-    By default the score is linear, the domain is the whole space, and the loss is the solver's own.
+    By default the score is linear, the domain is the whole space, the loss is the solver's own,
+    and labels are compared by their order.
     """
     runs = TABLE[solver]
     score_type = LinearScore if score is None else type(score)
@@ -85,6 +97,12 @@ def check_parts(solver: str, *, score: Any = None, loss: Any = None, domain: Any
         )
     if loss is not None and (not isinstance(loss, PairLoss) or loss.kind not in run.kinds):
         _refuse_loss(solver, run, loss)
+    by_labels = comparison is None or type(comparison) is OppositeLabels
+    if not by_labels and solver not in COMPARES:
+        raise ValueError(
+            f"{solver} compares labels by their order and not by {comparison!r}; use "
+            f"{' or '.join(sorted(COMPARES))}."
+        )
 
 
 def averaging_for(averaging: Averaging, pairing: Pairing) -> Averaging:

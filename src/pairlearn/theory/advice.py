@@ -200,6 +200,7 @@ def advise_auc(
     >>> round(advice.step_size, 5), round(advice.bound, 4)
     (0.00215, 0.0466)
     """
+    problem.check_by_labels("advise_auc")
     if not problem.loss.convex:
         raise ValueError(
             f"{type(problem.loss).__name__} is not convex and has no excess-risk bound without "

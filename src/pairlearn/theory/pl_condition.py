@@ -82,6 +82,7 @@ def pl_constant(
         raise ValueError(
             f"pl_constant is for a linear score and a loss of margins, got {problem!r}."
         )
+    problem.check_by_labels("pl_constant")
     check_positive("radius", radius)
     rows, labels = check_two_classes(X, y)
     if not isinstance(rows, DenseRows):

@@ -59,6 +59,7 @@ def auc_gradient_change(problem: Problem, *, norm_bound: float, radius: float = 
     >>> auc_gradient_change(Problem(LinearScore(), Square()), norm_bound=1.0, radius=1.0)
     24.0
     """
+    problem.check_by_labels("auc_gradient_change")
     lipschitz = problem.constants(norm_bound=norm_bound, radius=radius).lipschitz
     falls = problem.loss.falls(problem.score.pair_norm_bound(norm_bound) * radius)
     return lipschitz if falls else 2.0 * lipschitz

@@ -1,54 +1,27 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Ranking by stochastic gradient descent, on stored examples and on a stream."""
+"""What the ranker of grades asks of a descent: pairs, folds and measure within queries."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from pairlearn.averaging import AVERAGINGS
-from pairlearn.domains import ball_or_whole
 from pairlearn.estimators.ranking.choice import Queries, folds_of, pair_scale
-from pairlearn.estimators.shared.evidence import Choice, best_of
-from pairlearn.estimators.shared.solvers import (
-    SGD,
-    Fitted,
-    as_schedule,
-    auto_steps,
-    step_and_radius,
-    way_of,
-)
+from pairlearn.estimators.shared.descent import RankerDescent
+from pairlearn.estimators.shared.solvers import SGD, way_of
 from pairlearn.folds import Keys
 from pairlearn.losses import PairLoss
 from pairlearn.metrics.ranking import pair_accuracy
+from pairlearn.pairings import Pairing
 from pairlearn.problem import Problem
-from pairlearn.restored import restored_array
-from pairlearn.schedules import Schedule
 from pairlearn.scores import LinearScore
-from pairlearn.solvers.descent.pairwise_sgd import PairwiseSGD
-from pairlearn.solvers.descent.stream import Stream
-from pairlearn.solvers.descent.sweep import Sweep
-from pairlearn.solvers.rows import DenseRows, Rows, check_squares, mean_pair_distance
-from pairlearn.solvers.streams.running_scales import STEP_SIZE, RunningScales
-from pairlearn.typing import Vector
-from pairlearn.validation import check_positive
+from pairlearn.solvers.rows import Rows
+from pairlearn.typing import Places, Vector
 
-#: Relative step sizes: c over the mean squared distance of two examples of a query.
-_STEPS = tuple(10.0**exponent for exponent in np.arange(-3.0, 1.0, 0.5))
-#: The most steps of the runs that choose.
-_CHOICE_STEPS = 100_000
 #: The most held-out examples that judge a choice without queries.
 _JUDGED = 20_000
-#: The relative step size of a stream without scales, with steps c / sqrt(t).
-_STREAM_STEP = 1.0
-#: Up to this many rows, of more than twice as many columns, are written in a basis of their span.
-_FEW_ROWS = 500
-#: Steps of n_passes="auto".
-_AUTO_STEPS = 500_000
 
 
 @dataclass(frozen=True)
@@ -66,177 +39,40 @@ class RankingTask:
     #: Deal folds by what the examples hold; None for a stream, which deals none.
     keys: Keys | None = None
 
+    owner: ClassVar[str] = "PairwiseRanker"
+
     def way(self, solver: Any) -> Any:
         """Return how a ranker trains by a solver."""
-        return way_of(solver, {SGD: Descent}, "PairwiseRanker")(self, solver)
-
-
-class Descent:
-    """How a ranker trains by `SGD`."""
-
-    def __init__(self, task: RankingTask, solver: SGD) -> None:
-        self.task, self.solver = task, solver
-        self.step_size, self.radius = step_and_radius(solver, "PairwiseRanker")
-        self.problem = Problem(LinearScore(), task.loss)
-        self.averaging = AVERAGINGS.make(solver.averaging)
-
-    def fit(self, rows: Rows, y: Vector, weight: Vector) -> Fitted:
-        """Return the average of Algorithm 1 within queries, and the step size that was chosen.
-
-        A step adds a difference of rows, so w stays in their span. An orthonormal basis of it
-        changes no score, no norm and no step: few rows of many columns are trained in that basis.
-        """
-        n, d = rows.shape
-        if isinstance(rows, DenseRows) and n <= _FEW_ROWS and d > 2 * n:
-            basis, inside = np.linalg.qr(rows.X.astype(np.float64, copy=False).T)
-            fitted = self._fit(DenseRows(np.ascontiguousarray(inside.T)), y, weight)
-            return replace(fitted, w=basis @ fitted.w)
-        return self._fit(rows, y, weight)
-
-    def _fit(self, rows: Rows, y: Vector, weight: Vector) -> Fitted:
-        task, solver = self.task, self.solver
-        n_steps = auto_steps(solver.n_passes, len(y), budget=_AUTO_STEPS)
-        schedule = as_schedule(solver.schedule, default="constant")
-        choice = Choice(self.step_size, self.radius)
-        if self.step_size is None:
-            choice = self._choose(rows, y, weight, n_steps, schedule)
-        assert choice.step_size is not None
-        solution = PairwiseSGD(
-            task.queries.pairing(solver.pairing),
-            schedule.scaled(choice.step_size),
-            ball_or_whole(self.radius),
-            self.averaging,
-        ).solve(
-            self.problem,
-            rows,
-            y,
-            n_steps=n_steps,
-            rng=task.rng,
-            example_weight=weight if len(weight) else None,
-        )
-        return Fitted(solution.average, "sgd", task.loss, choice, solution.trace)
-
-    def _choose(
-        self, rows: Rows, y: Vector, weight: Vector, n_steps: int, schedule: Schedule
-    ) -> Choice:
-        """Return the best step size of a grid, and the held-out pair accuracy of all of them."""
-        task, given = self.task, self.solver.pairing
-        queries, query, rng = task.queries, task.queries.of_example, task.rng
-        assert query is not None
-        assert task.keys is not None
-        n_choice = min(n_steps, _CHOICE_STEPS)
-        # The best constant step is proportional to 1/sqrt(T) (Theorem 6a).
-        shrink = float(np.sqrt(n_choice / n_steps)) if schedule.is_constant else 1.0
-        order = task.keys.permutation(np.arange(len(y)))
-        scale = pair_scale(rows, queries.take(order).pairing(given), order, rng)
-        steps = tuple(c / scale for c in _STEPS)
-        tried, radii = tuple(step / shrink for step in steps), (self.radius,) * len(steps)
-        accuracy: list[list[float]] = [[] for _ in steps]
-        folds = folds_of(query, y, queries.grouped, task.validation_fraction, task.keys)
-        for train, test in folds:
-            pairing = queries.take(train).pairing(given)
-            own = weight[train] if len(weight) else weight
-            solution = Sweep(tried, radii, pairing, schedule, self.averaging).solve(
-                self.problem,
-                rows.take(train),
-                y[train],
-                n_steps=n_choice,
-                rng=rng,
-                example_weight=own,
-            )
-            judged = test if queries.grouped else test[:_JUDGED]
-            for found, s in zip(accuracy, rows.take(judged).scores(solution.averages), strict=True):
-                is_sound = np.isfinite(s).all()
-                found.append(pair_accuracy(y[judged], s, qid=query[judged]) if is_sound else 0.0)
-        best = best_of(
-            ({"step_size": step}, step, found) for step, found in zip(steps, accuracy, strict=True)
-        )
-        return Choice(best.model, self.radius, evidence=best.evidence, tried=best.tried)
-
-    def stream(self, n_features: int, before: tuple[Vector, int] | None = None) -> DescentStream:
-        """Return what learns chunks by Algorithm 2, from coefficients and steps taken before."""
-        return DescentStream(self, n_features, before)
-
-    def start(self, n_features: int, step_size: float, before: tuple[Vector, int] | None) -> Stream:
-        """Return a stream with this step size that has learned nothing yet."""
-        task, solver = self.task, self.solver
-        schedule = as_schedule(solver.schedule, default="inverse_sqrt").scaled(step_size)
-        w_start, n_before = before or (None, 0)
-        scales = None
-        if task.is_scaled:
-            scales = RunningScales(n_features, start="zero" if before is None else "given")
-        return PairwiseSGD(
-            task.queries.pairing(solver.pairing),
-            schedule,
-            ball_or_whole(self.radius),
-            self.averaging,
-        ).start(
-            self.problem,
-            n_features,
-            rng=task.rng,
-            w_start=w_start,
-            n_before=n_before,
-            scales=scales,
-        )
-
-
-class DescentStream:
-    """A stream of graded examples."""
-
-    def __init__(
-        self, way: Descent, n_features: int, before: tuple[Vector, int] | None = None
-    ) -> None:
-        self._way, self._n_features, self._before = way, n_features, before
-        self._stream: Stream | None = None
-        self._step_size: float | None = None
+        return way_of(solver, {SGD: RankerDescent}, self.owner)(self, solver)
 
     @property
-    def scales(self) -> RunningScales | None:
-        """The scales of the features, once they are followed."""
-        return None if self._stream is None else self._stream.scales
+    def problem(self) -> Problem:
+        """The loss of a margin; labels are compared by their order."""
+        return Problem(LinearScore(), self.loss)
 
-    def learn(self, rows: Rows, y: Vector, weight: Vector, qid: ArrayLike | None) -> None:
-        """Learn a chunk; one that fails changes nothing."""
-        stream, step_size = self._stream, self._step_size
-        if isinstance(rows, DenseRows) and rows.X.dtype != np.float64:
-            rows = DenseRows(rows.X.astype(np.float64))
-        is_scaled = self._way.task.is_scaled
-        if not is_scaled:
-            check_squares(rows, whole=stream is None)
-        if stream is None or step_size is None:
-            step_size = self._way.step_size
-            if step_size is None:
-                step_size = STEP_SIZE if is_scaled else _STREAM_STEP / mean_pair_distance(rows)
-            stream = self._way.start(self._n_features, step_size, self._before)
-        stream.learn_rows(rows, y, weight, qid)
-        self._stream, self._step_size = stream, step_size
+    def pairing(self, given: str | Pairing, part: Places | None = None) -> Pairing:
+        """Return the pairing that a solver names: within queries, if there are any."""
+        return (self.queries if part is None else self.queries.take(part)).pairing(given)
 
-    def facts(self) -> dict[str, Any]:
-        """Return the fitted attributes."""
-        stream = self._stream
-        assert stream is not None
-        return {
-            "coef_": stream.average,
-            "step_size_": self._step_size,
-            "n_forgotten_": getattr(stream.source, "n_forgotten", 0),
-            "n_steps_": stream.n_steps,
-            "n_gradients_": stream.n_gradients,
-        }
+    def pair_scale(self, rows: Rows, given: str | Pairing) -> float:
+        """Return the mean squared distance of the examples of a pair."""
+        assert self.keys is not None
+        order = self.keys.permutation(np.arange(rows.shape[0]))
+        return pair_scale(rows, self.pairing(given, order), order, self.rng)
 
-    def state(self) -> dict[str, Any]:
-        """Return everything that the next chunk depends on."""
-        assert self._stream is not None
-        return {
-            "step_size": self._step_size,
-            "grouped": self._way.task.queries.grouped,
-            "stream": self._stream.state(),
-        }
+    def folds(self, y: Vector) -> list[tuple[Places, Places]]:
+        """Return training and held-out queries."""
+        query, queries = self.queries.of_example, self.queries
+        assert query is not None
+        assert self.keys is not None
+        return folds_of(query, y, queries.grouped, self.validation_fraction, self.keys)
 
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Go back to a state."""
-        step_size = check_positive("the saved step_size", state["step_size"])
-        # Check the size that the file gives before an array of that size is made.
-        restored_array(state["stream"]["descent"], "w", (self._n_features,))
-        stream = self._way.start(self._n_features, step_size, None)
-        stream.restore(state["stream"])
-        self._stream, self._step_size = stream, step_size
+    def judged(self, test: Places) -> Places:
+        """Return all held-out queries; without queries a part is enough."""
+        return test if self.queries.grouped else test[:_JUDGED]
+
+    def judge(self, y: Vector, scores: Vector, test: Places) -> float:
+        """Return the pair accuracy within queries."""
+        query = self.queries.of_example
+        assert query is not None
+        return pair_accuracy(y, scores, qid=query[test])

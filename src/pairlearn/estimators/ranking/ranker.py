@@ -266,7 +266,8 @@ class PairwiseRanker(RankerPredictions, BaseEstimator):  # type: ignore[misc]
         weight = chunk_weights(sample_weight, len(y))
         if stream is None:
             rng = check_generator(self.random_state)
-            task = self._task(loss, rng, Queries(grouped=qid is not None))
+            self._grouped = qid is not None
+            task = self._task(loss, rng, Queries(grouped=self._grouped))
             before = (self.coef_, self.n_steps_) if hasattr(self, "coef_") else None
             stream = solver.stream(task, rows.shape[1], before)
         stream.learn(rows, y, weight, qid)
@@ -286,7 +287,9 @@ class PairwiseRanker(RankerPredictions, BaseEstimator):  # type: ignore[misc]
     def stream_state(self) -> dict[str, Any]:
         """Return what the next chunk depends on, see `OnlineLearner`; empty before the first."""
         stream = getattr(self, "_stream", None)
-        return {} if stream is None else {**seen_features(self), **stream.state()}
+        if stream is None:
+            return {}
+        return {**seen_features(self), **stream.state(), "grouped": self._grouped}
 
     @one_at_a_time
     def restore_stream(self, state: Mapping[str, Any]) -> None:
@@ -295,7 +298,8 @@ class PairwiseRanker(RankerPredictions, BaseEstimator):  # type: ignore[misc]
             see_features(self, state)
             solver, loss = self._parts()
             rng = check_generator(self.random_state)
-            task = self._task(loss, rng, Queries(grouped=bool(state["grouped"])))
+            self._grouped = bool(state["grouped"])
+            task = self._task(loss, rng, Queries(grouped=self._grouped))
             stream = solver.stream(task, self._n_mapped())
             stream.restore(state)
             self._restore_features()

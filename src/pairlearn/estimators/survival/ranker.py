@@ -4,45 +4,46 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from dataclasses import replace
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.metaestimators import available_if
 
-from pairlearn.estimators.shared.evidence import Choice, best_of
+from pairlearn.comparisons import signed_times
 from pairlearn.estimators.shared.examples import validate_data
-from pairlearn.estimators.shared.mapping import MapsFeatures
+from pairlearn.estimators.shared.features_seen import see_features, seen_features
 from pairlearn.estimators.shared.maps import is_linear
 from pairlearn.estimators.shared.scaling import is_scaled, scaled_rows
 from pairlearn.estimators.shared.solvers import SOLVERS, Exact, Solver
-from pairlearn.estimators.shared.storage import Storable, register_storable
-from pairlearn.estimators.shared.weights import weigh
-from pairlearn.estimators.survival.hazard import Hazard, fit_hazard
+from pairlearn.estimators.shared.storage import register_storable
+from pairlearn.estimators.shared.weights import chunk_weights, weigh
+from pairlearn.estimators.survival.hazard import fit_hazard
+from pairlearn.estimators.survival.predictions import SurvivalPredictions
+from pairlearn.estimators.survival.task import SurvivalTask
 from pairlearn.features import FeatureMap
-from pairlearn.folds import Keys, members_of, n_folds_of, stratified
+from pairlearn.folds import Keys
 from pairlearn.losses import LOSSES, PairLoss
-from pairlearn.metrics.concordance import (
-    ConcordanceIndex,
-    censoring_free,
-    comparable_pairs,
-    survival_times,
-)
-from pairlearn.models.registry import ArraySpec
-from pairlearn.solvers.exact.survival import SurvivalObjective
+from pairlearn.metrics.concordance import ConcordanceIndex, comparable_pairs, survival_times
+from pairlearn.restored import restored_count
 from pairlearn.solvers.rows import Rows, as_rows
 from pairlearn.solvers.turns import one_at_a_time
-from pairlearn.typing import Vector
 from pairlearn.validation import check_fraction, check_generator
 
-#: The ridges of "auto", from the strongest on: each search starts where the one before ended.
-_RIDGES = (10.0, 1.0, 0.1, 0.01, 1e-3, 1e-4)
-#: With at least this many held-out events, one fold is held out; with fewer, all in turn.
-_ENOUGH = 2_000
+
+def _streams(ranker: SurvivalRanker) -> bool:
+    """Whether the solver learns a stream; what needs all pairs at once has no `partial_fit`."""
+    solver = SOLVERS.make(ranker.solver)
+    if isinstance(solver, Exact):
+        raise ValueError(
+            f"{solver!r} needs all examples at once; for partial_fit use solver='sgd'."
+        )
+    return True
 
 
-class SurvivalRanker(MapsFeatures, Storable, BaseEstimator):  # type: ignore[misc]
+class SurvivalRanker(SurvivalPredictions, BaseEstimator):  # type: ignore[misc]
     r"""Linear score of risk that orders survival times, some of which are censored.
 
     Two examples can be compared if the one with the earlier time had its event. The ranker
@@ -58,14 +59,18 @@ class SurvivalRanker(MapsFeatures, Storable, BaseEstimator):  # type: ignore[mis
 
     Parameters
     ----------
-    loss : {"squared_hinge", "logistic"} or PairLoss, default="squared_hinge"
-        The squared hinge costs O(n log n) for each evaluation, by sorting. The logistic loss visits
-        every pair: for up to 400 million products of events and examples.
+    loss : str or PairLoss, default="squared_hinge"
+        What a pair costs. Exact: "squared_hinge", in O(n log n) for each evaluation by sorting, or
+        "logistic", which visits every pair: for up to 400 million products of events and examples.
+        SGD: any loss of a margin ("hinge", "square", ..., or your own).
     features : {"linear", "hats", "fourier"} or FeatureMap, default="linear"
-        What the score is linear in, as in `AUCClassifier`.
-    solver : "exact" or Exact, default="exact"
+        What the score is linear in, as in `AUCClassifier`. `partial_fit` needs a fitted map.
+    solver : {"exact", "sgd"} or Solver, default="exact"
         ``Exact(ridge=...)`` fixes the ridge, for features of mean variance 1. With ``ridge="auto"``
-        the best of 10, 1, ..., 1e-4 by the concordance index of held-out folds is taken.
+        the best of 10, 1, ..., 1e-4 by the concordance index of held-out folds is taken. ``SGD()``
+        takes steps over single pairs, and serves streams (`partial_fit`); its step size is chosen
+        on the folds. Its pairing is "previous", "shuffled", "random", "fifo" or "reservoir"; a
+        buffer needs a given step size in `fit`.
     scaling : "auto" or None, default="auto"
         "auto" centres each feature and divides it by its standard deviation, but at least by a
         tenth of its range. Sparse features are not centred; pairs do not notice. Coefficients are
@@ -93,22 +98,24 @@ class SurvivalRanker(MapsFeatures, Storable, BaseEstimator):  # type: ignore[mis
         The name of the solver.
     loss_ : PairLoss
         The loss that it minimised.
-    ridge_ : float
-        The ridge used.
-    choice_ : Choice
-        The ridges that were tried, with the held-out concordance of each (`Tried.auc`) and its
-        standard error over the folds.
+    ridge_, step_size_ : float or None
+        The ridge of the exact solver, or the step size of SGD; the other one is None.
+    choice_ : Choice or None
+        The ridges or step sizes that were tried, with the held-out concordance of each
+        (`Tried.auc`) and its standard error over the folds; None for a stream.
     held_out_concordance_ : float or None
-        The concordance of the chosen ridge on held-out folds; None for a given ridge.
+        The concordance of the chosen one on held-out folds; None for a given one.
     n_events_ : int
         Events that were learned from.
-    n_evaluations_ : int
-        Evaluations of the loss over all pairs in the final search.
-    hazard_slope_, hazard_centre_ : float
-        The log hazard of a score s is ``hazard_slope_ * (s - hazard_centre_)``.
-    event_times_, cumulative_hazard_ : ndarray of shape (n_times,)
+    n_steps_, n_gradients_ : int
+        Steps of SGD and pairs evaluated; evaluations of the loss over all pairs in the final
+        search of the exact solver, and 0.
+    hazard_slope_, hazard_centre_ : float or None
+        The log hazard of a score s is ``hazard_slope_ * (s - hazard_centre_)``. These and the next
+        are None for a stream.
+    event_times_, cumulative_hazard_ : ndarray of shape (n_times,) or None
         The times of events, and Breslow's cumulative hazard at `hazard_centre_`.
-    last_time_ : float
+    last_time_ : float or None
         The largest time in training.
     n_features_in_, feature_names_in_
         As in scikit-learn.
@@ -135,22 +142,6 @@ class SurvivalRanker(MapsFeatures, Storable, BaseEstimator):  # type: ignore[mis
     >>> ranker.predict_survival_function(X[200:203], times=[0.5, 1.0]).shape
     (3, 2)
     """
-
-    _not_stored = ("random_state",)
-    _takes_sparse = True
-    _facts: ClassVar[Mapping[str, type]] = {"solver_": str, "loss_": PairLoss, "choice_": Choice}
-    _arrays: ClassVar[Mapping[str, ArraySpec]] = {
-        "coef": ArraySpec(("n_features",)),
-        "ridge": ArraySpec((), low=0.0),
-        "held_out_concordance": ArraySpec((), required=False, low=0.0, high=1.0),
-        "n_events": ArraySpec((), ("int64",), low=1),
-        "n_evaluations": ArraySpec((), ("int64",), low=0),
-        "hazard_slope": ArraySpec(()),
-        "hazard_centre": ArraySpec(()),
-        "event_times": ArraySpec(("n_times",)),
-        "cumulative_hazard": ArraySpec(("n_times",), low=0.0),
-        "last_time": ArraySpec(()),
-    }
 
     def __init__(
         self,
@@ -196,7 +187,113 @@ class SurvivalRanker(MapsFeatures, Storable, BaseEstimator):  # type: ignore[mis
         self
             The fitted ranker.
         """
-        solver, loss, metric = self._parts()
+        solver, task = self._parts(check_generator(self.random_state))
+        rows, labels = self._examples(X, y, reset=True, minimum=2)
+        keep, weight = weigh(sample_weight, len(labels))
+        if keep is not None:
+            rows, labels = rows.take(keep), labels[keep]
+        task = replace(
+            task, keys=Keys.of(rows.matrix, labels["time"], weight=weight, seed=task.rng)
+        )
+        pairs = comparable_pairs(labels, self.tau)  # refuses labels without a pair
+        rows = self._fit_map(rows, task.rng)
+        unit = weight if len(weight) else np.ones(len(labels))
+        scaling, rows = scaled_rows(self.scaling, rows, unit, mapped=not is_linear(self.features))
+        fitted = solver.fit(task, rows, labels, weight)
+        w, choice, trace = fitted.w, fitted.choice, fitted.trace
+        self.coef_ = w if scaling is None else scaling.to_user(w)
+        self.solver_, self.loss_ = fitted.solver, fitted.loss
+        self.choice_ = choice
+        self.ridge_, self.step_size_ = choice.ridge, choice.step_size
+        self.held_out_concordance_ = choice.auc
+        self.n_events_ = int(np.count_nonzero(pairs.event))
+        self.n_steps_, self.n_gradients_ = trace.n_steps, trace.n_gradients
+        # scores of scaled rows differ from those of X by a constant only
+        shift = 0.0 if scaling is None else float(scaling.centre @ (scaling.factor * w))
+        hazard = fit_hazard(rows.scores(w) + shift, labels["event"], pairs.time, unit)
+        self.hazard_slope_, self.hazard_centre_ = hazard.slope, hazard.centre
+        self.event_times_, self.cumulative_hazard_ = hazard.times, hazard.cumulative
+        self.last_time_ = float(pairs.time.max())
+        self._stream: Any = None
+        return self
+
+    @available_if(_streams)  # type: ignore[untyped-decorator]
+    @one_at_a_time
+    def partial_fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
+        """Learn from the next chunk of a stream, in order, with ``solver="sgd"``.
+
+        Each example meets the previous one, or those of a buffer, as the pairing says. Memory does
+        not grow with the stream. After `fit` the stream goes on from its coefficients. Times must
+        be at least 0. A stream keeps no times, so that there are no chances of survival.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+            Examples, in random order.
+        y : structured array, data frame or array-like of shape (n_samples, 2)
+            Events and times, as in `fit`.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights, for every chunk or for none. A pair weighs the product of both, unscaled.
+
+        Returns
+        -------
+        self
+            The ranker. A chunk that fails leaves it as it was.
+        """
+        solver, task = self._parts(check_generator(self.random_state))
+        stream = getattr(self, "_stream", None)
+        rows, labels = self._examples(X, y, reset=stream is None, minimum=1)
+        times = signed_times(labels["event"], labels["time"])
+        rows = self._map_chunk(rows)
+        weight = chunk_weights(sample_weight, len(labels))
+        n_before = 0
+        if stream is None:
+            before = None
+            if hasattr(self, "coef_"):
+                # a minimiser over all pairs is worth a pass over its events
+                n_steps = self.n_steps_ if self.solver_ == "sgd" else self.n_events_
+                before = (self.coef_, n_steps)
+            stream = solver.stream(task, rows.shape[1], before)
+        else:
+            n_before = self.n_events_
+        stream.learn(rows, times, weight, None)
+        seen = labels["event"] if self.tau is None else labels["event"] & (times < self.tau)
+        self._adopt(stream, solver, task.loss, n_before + int(np.count_nonzero(seen)))
+        return self
+
+    def _adopt(self, stream: Any, solver: Solver, loss: PairLoss, n_events: int) -> None:
+        """Take over what a stream has learned."""
+        self._stream, self.solver_, self.loss_ = stream, solver.name, loss
+        self.ridge_ = self.held_out_concordance_ = self.choice_ = None
+        self.hazard_slope_ = self.hazard_centre_ = self.last_time_ = None
+        self.event_times_ = self.cumulative_hazard_ = None
+        self.n_events_ = n_events
+        facts = stream.facts()
+        for name in ("coef_", "step_size_", "n_steps_", "n_gradients_"):
+            setattr(self, name, facts[name])
+
+    @one_at_a_time
+    def stream_state(self) -> dict[str, Any]:
+        """Return what the next chunk depends on; empty before the first."""
+        stream = getattr(self, "_stream", None)
+        if stream is None:
+            return {}
+        return {**seen_features(self), **stream.state(), "n_events": self.n_events_}
+
+    @one_at_a_time
+    def restore_stream(self, state: Mapping[str, Any]) -> None:
+        """Go on from a state that `stream_state` of a ranker made alike returned."""
+        if state:
+            n_events = restored_count(state, "n_events")
+            see_features(self, state)
+            solver, task = self._parts(check_generator(self.random_state))
+            stream = solver.stream(task, self._n_mapped())
+            stream.restore(state)
+            self._restore_features()
+            self._adopt(stream, solver, task.loss, n_events)
+
+    def _examples(self, X: Any, y: Any, *, reset: bool, minimum: int) -> tuple[Rows, NDArray[Any]]:
+        """Return checked rows, and the events and times of each."""
         if y is None:
             raise ValueError(
                 "SurvivalRanker requires y to be passed, but the target y is None; give the event "
@@ -205,7 +302,7 @@ class SurvivalRanker(MapsFeatures, Storable, BaseEstimator):  # type: ignore[mis
         rows = as_rows(
             validate_data(
                 self, X, accept_sparse="csr", dtype=[np.float64, np.float32], order="C",
-                ensure_min_samples=2,
+                ensure_min_samples=minimum, reset=reset,
             ),
             finite=True,
         )  # fmt: skip
@@ -213,151 +310,18 @@ class SurvivalRanker(MapsFeatures, Storable, BaseEstimator):  # type: ignore[mis
         n = rows.shape[0]
         if len(labels) != n:
             raise ValueError(f"y holds {len(labels)} times for {n} rows of X; give one for each.")
-        rng = check_generator(self.random_state)
-        keep, weight = weigh(sample_weight, n)
-        if keep is not None:
-            rows, labels = rows.take(keep), labels[keep]
-        keys = Keys.of(rows.matrix, labels["time"], weight=weight, seed=rng)
-        weight = weight if len(weight) else np.ones(len(labels))
-        comparable_pairs(labels, self.tau)  # refuses labels without a pair
-        rows = self._fit_map(rows, rng)
-        scaling, rows = scaled_rows(self.scaling, rows, weight, mapped=not is_linear(self.features))
-        choice = Choice(ridge=solver.given_ridge)
-        if choice.ridge is None:
-            choice = self._choose(rows, labels, weight, loss, metric, keys)
-        assert choice.ridge is not None
-        w, n_evaluations = self._objective(rows, labels, weight, loss).minimise(choice.ridge)
-        self.coef_ = w if scaling is None else scaling.to_user(w)
-        self.solver_, self.loss_, self.choice_ = solver.name, loss, choice
-        self.ridge_, self.held_out_concordance_ = choice.ridge, choice.auc
-        pairs = comparable_pairs(labels, self.tau)
-        self.n_events_ = int(np.count_nonzero(pairs.event))
-        self.n_evaluations_ = n_evaluations
-        # scores of scaled rows differ from those of X by a constant only
-        shift = 0.0 if scaling is None else float(scaling.centre @ (scaling.factor * w))
-        hazard = fit_hazard(rows.scores(w) + shift, labels["event"], pairs.time, weight)
-        self.hazard_slope_, self.hazard_centre_ = hazard.slope, hazard.centre
-        self.event_times_, self.cumulative_hazard_ = hazard.times, hazard.cumulative
-        self.last_time_ = float(pairs.time.max())
-        return self
+        return rows, labels
 
-    def _choose(
-        self,
-        rows: Rows,
-        labels: NDArray[Any],
-        weight: Vector,
-        loss: PairLoss,
-        metric: ConcordanceIndex,
-        keys: Keys,
-    ) -> Choice:
-        """Return the ridge of the best concordance on held-out folds, and the evidence."""
-        n_events = int(np.count_nonzero(labels["event"]))
-        n_folds = n_folds_of(self.validation_fraction, n_events)
-        n_held = 1 if self.validation_fraction * n_events >= _ENOUGH else None
-        folds = stratified(members_of(labels["event"]), n_folds, keys, n_held=n_held)
-        found: list[list[float]] = [[] for _ in _RIDGES]
-        for train, test in folds if n_folds > 1 else ():
-            try:
-                for part in (train, test):
-                    comparable_pairs(labels[part], self.tau)
-            except ValueError:
-                continue  # too few events for this fold
-            objective = self._objective(rows.take(train), labels[train], weight[train], loss)
-            held, w = rows.take(test), np.zeros(rows.shape[1])
-            for worth, ridge in zip(found, _RIDGES, strict=True):
-                w, _ = objective.minimise(ridge, w, tolerance=1e-6)
-                worth.append(metric(labels[test], held.scores(w), sample_weight=weight[test]))
-        if not found[0]:
-            raise ValueError(
-                f"y holds too few events ({n_events}) to choose a ridge on held-out folds; give "
-                "one, for example solver=Exact(ridge=0.1)."
-            )
-        best = best_of(
-            ({"ridge": ridge}, ridge, worth) for ridge, worth in zip(_RIDGES, found, strict=True)
-        )
-        return Choice(ridge=best.model, evidence=best.evidence, tried=best.tried)
-
-    def _objective(
-        self, rows: Rows, labels: NDArray[Any], weight: Vector, loss: PairLoss
-    ) -> SurvivalObjective:
-        """Return the loss over the comparable pairs of some examples."""
-        pairs = comparable_pairs(labels, self.tau)
-        mass = weight * pairs.event
-        if self.ipcw:
-            mass /= censoring_free(labels, weight) ** 2
-        return SurvivalObjective(rows, pairs, loss, weight, mass)
-
-    def predict(self, X: Any) -> Vector:
-        """Return the risk score of each row of `X`: the higher, the earlier the event."""
-        check_is_fitted(self, "coef_")
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
-        return self._linear_scores(X, self.coef_, getattr(self, "features_", None))
-
-    def predict_survival_function(self, X: Any, times: ArrayLike | None = None) -> Vector:
-        """Return the chance to survive given times, by proportional hazards of the score.
-
-        The ranker learns an order only. The chances come from Breslow's estimate for the training
-        scores, see `pairlearn.estimators.survival.hazard`; they assume proportional hazards.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
-            Examples.
-        times : array-like of shape (n_times,), optional
-            Times up to the largest one in training; `event_times_` by default.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_times)
-            The chance of each example to have no event until each time.
-        """
-        scores = self.predict(X)
-        hazard = Hazard(
-            self.hazard_slope_, self.hazard_centre_, self.event_times_, self.cumulative_hazard_
-        )
-        if times is None:
-            return hazard.survival(scores, self.event_times_)
-        asked = np.asarray(times, dtype=np.float64)
-        if asked.ndim != 1 or not (asked <= self.last_time_).all():
-            raise ValueError(
-                "times must be a vector of times up to the largest one in training, "
-                f"{self.last_time_:g}, got {times!r}; nothing is known of what comes after."
-            )
-        return hazard.survival(scores, asked)
-
-    def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
-        """Return the concordance index of the predicted risks, with the ranker's `ipcw` and `tau`.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
-            Examples.
-        y : structured array, data frame or array-like of shape (n_samples, 2)
-            Events and times, as in `fit`.
-        sample_weight : array-like of shape (n_samples,), optional
-            Weights.
-
-        Returns
-        -------
-        float
-            1 for a perfect order, 1/2 for chance.
-        """
-        metric = ConcordanceIndex(ipcw=self.ipcw, tau=self.tau)
-        return metric(y, self.predict(X), sample_weight=sample_weight)
-
-    def _parts(self) -> tuple[Exact, PairLoss, ConcordanceIndex]:
-        """Return the solver, the loss and the measure, once all parameters are checked."""
-        is_scaled(self.scaling)
-        check_fraction("validation_fraction", self.validation_fraction)
+    def _parts(self, rng: np.random.Generator) -> tuple[Solver, SurvivalTask]:
+        """Return the solver and what it is asked to do, once all parameters are checked."""
+        scaled = is_scaled(self.scaling)
+        share = check_fraction("validation_fraction", self.validation_fraction)
         if not isinstance(self.ipcw, bool | np.bool_):
             raise ValueError(f"ipcw must be True or False, got {self.ipcw!r}.")
-        solver = SOLVERS.make(self.solver)
-        if type(solver) is not Exact:
-            raise ValueError(
-                f"SurvivalRanker has no way to train by {solver!r}; use solver='exact' or "
-                "Exact(ridge=...)."
-            )
-        return solver, LOSSES.make(self.loss), ConcordanceIndex(bool(self.ipcw), self.tau)
+        metric = ConcordanceIndex(bool(self.ipcw), self.tau)
+        return SOLVERS.make(self.solver), SurvivalTask(
+            LOSSES.make(self.loss), scaled, rng, metric, share
+        )
 
 
 register_storable(SurvivalRanker)

@@ -54,7 +54,8 @@ class _Accelerated:
         from pairlearn.kernels.steps.accelerated import descend_accelerated
 
         name, loss, begin = type(self).__name__, problem.loss, time.perf_counter()
-        check_parts(name, score=problem.score, loss=loss, domain=self.domain)
+        parts = {"loss": loss, "comparison": problem.comparison, "domain": self.domain}
+        check_parts(name, score=problem.score, **parts)
         rows, y = dense_two_classes(X, y, name)
         n, d = rows.shape
         pairs = (loss.one_sided, not loss.opposite_labels_only)

@@ -47,7 +47,7 @@ NO_WEIGHTS = np.empty(0)
 _NOT_FINITE, _INACTIVE = -1, -2
 #: Attributes that hold addresses, which mean nothing in another process.
 _ADDRESSES = {
-    "_kernel", "_meeting", "_finding",
+    "_kernel", "_meeting", "_finding", "_rule",
     "_address", "_dense_address", "_pair_address", "_proximal_address",
 }  # fmt: skip
 #: Attributes that hold scratch space.
@@ -66,7 +66,8 @@ class Parts:
 
     def __post_init__(self) -> None:
         problem = self.problem
-        check_parts("PairwiseSGD", score=problem.score, loss=problem.loss, domain=self.domain)
+        parts = {"loss": problem.loss, "comparison": problem.comparison, "domain": self.domain}
+        check_parts("PairwiseSGD", score=problem.score, **parts)
 
 
 class Descent:
@@ -126,19 +127,22 @@ class Descent:
         self._prepare()
         self._parameter = loss.parameter
         self._one_sided = loss.one_sided
-        self._all_pairs = not loss.opposite_labels_only
+        #: Whether a kernel calls the loss for every pair. Labels of a comparison are known to the
+        #: compiled function alone, which gives 0 for a pair that does not count.
+        self._all_pairs = not (loss.opposite_labels_only and parts.problem.by_labels)
 
     def _prepare(self) -> None:
         """Make scratch space and look up machine code; a copy of the object does this again."""
-        loss = self.parts.problem.loss
-        self._address = loss.derivative.address
+        problem = self.parts.problem
+        self._address = problem.derivative.address
         #: The dense kernels have a built-in hinge, marked by an address that no function has.
-        self._dense_address = 0 if type(loss) is Hinge else self._address
+        hinge = type(problem.loss) is Hinge and problem.by_labels
+        self._dense_address = 0 if hinge else self._address
         self._pair_address = self._dense_address
-        size, dtype, hinge = len(self.w), self.w.dtype, type(loss) is Hinge
+        size, dtype = len(self.w), self.w.dtype
         self._kernel, self._room = dense_kernel(size, dtype, hinge=hinge)
         self._meeting = meeting_kernel(size, dtype, hinge=hinge)
-        self._finding = finding_kernel()
+        self._finding, self._rule = finding_kernel(problem)
         self._other_left, self._sum_before = np.empty_like(self.w), np.empty_like(self.w)
         self._kept = np.empty(2 * len(self.w), self.w.dtype)
         self._sizes = BlockSizes(self.parts.schedule, self.parts.averaging, self.horizon)
@@ -231,7 +235,8 @@ class Descent:
     @property
     def meets_alone(self) -> bool:
         """Whether one dense example can be learned by `meet`, without a plan."""
-        return type(self) is Descent and not len(self.past)
+        by_labels = self.parts.problem.by_labels
+        return type(self) is Descent and by_labels and not len(self.past)
 
     def meet(self, x: NDArray[Any], label: float, turn: Turn, at: int) -> bool:
         """Learn an example that is paired with the previous one, in one kernel call.
@@ -320,8 +325,7 @@ class Descent:
 
     def _find_active(self, left: Indices, right: Indices, labels: NDArray[Any]) -> int:
         """Write the steps with active pairs to `_active`; return their number."""
-        rule = (self._one_sided, self._all_pairs)
-        return int(KERNELS[self._finding](left, right, labels, *rule, self._active))
+        return int(KERNELS[self._finding](left, right, labels, *self._rule, self._active))
 
     def _descend_dense(self, rows: DenseRows, pairs: tuple[Any, ...], now: slice) -> int:
         """Take the active pairs of the steps `now` on dense rows; return the kernel's status."""

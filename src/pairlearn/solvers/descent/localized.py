@@ -186,7 +186,8 @@ class LocalizedSGD:
             The average of the last stage, its last iterate, and the trace.
         """
         domain = Ball(self.radius)
-        check_parts("LocalizedSGD", score=problem.score, loss=problem.loss, domain=domain)
+        parts = {"loss": problem.loss, "comparison": problem.comparison, "domain": domain}
+        check_parts("LocalizedSGD", score=problem.score, **parts)
         rows = as_rows(X)
         n, d = rows.shape
         y = check_labels(y, n)

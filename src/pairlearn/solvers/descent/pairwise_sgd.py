@@ -111,7 +111,7 @@ class PairwiseSGD:
         X : array-like or sparse container of shape (n, d)
             Examples; float32 and float64 are used as they are.
         y : array-like of shape (n,)
-            Labels, -1 and +1 for AUC.
+            Labels, -1 and +1 for AUC, or those that the comparison of the problem reads.
         n_steps : int, optional
             The number T of steps.
         n_passes : float, optional
@@ -223,7 +223,7 @@ def _running_risk(
     problem: Problem, rows: Rows, y: Vector, plan: Plan | SlotPlan, w: NDArray[Any]
 ) -> float:
     """Return the mean pair loss at w over up to `_RISK_PAIRS` steps of a plan."""
-    loss = problem.loss
+    loss, value = problem.loss, problem.value
     current = plan.left[:_RISK_PAIRS]
     # For a buffer, one random earlier example stands for all examples in it.
     earlier = plan.left[np.maximum(np.arange(len(plan)) - 1, 0)]
@@ -233,11 +233,9 @@ def _running_risk(
     )
     total = 0.0
     for i, j, s in zip(current, other, scores, strict=True):
-        if loss.opposite_labels_only and y[i] == y[j]:
-            continue
-        if loss.one_sided and not y[i] > y[j]:
-            continue
-        total += loss.value(float(s), float(y[i]), float(y[j]), loss.parameter)
+        labels = float(y[i]), float(y[j])
+        if problem.counts(*labels):
+            total += value(float(s), *labels, loss.parameter)
     return total / max(len(current), 1)
 
 

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from pairlearn.problem import Problem
+
 #: The kernels in use. A model holds the place of a kernel here and not the kernel itself. Kernels
 #: are imported when the first place is asked for, since numba comes with them.
 KERNELS: list[Any] = []
@@ -45,11 +47,18 @@ def meeting_kernel(d: int, dtype: Any, *, hinge: bool) -> int:
     return _place_of(meet_previous)
 
 
-def finding_kernel() -> int:
-    """Return the place of the kernel that finds the active pairs of a plan."""
-    from pairlearn.kernels.plan import find_active
+def finding_kernel(problem: Problem) -> tuple[int, tuple[Any, ...]]:
+    """Return the place of the kernel that finds the active pairs of a plan, and its rule.
 
-    return _place_of(find_active)
+    Active pairs differ in their labels, or a comparison of its own says which they are.
+    """
+    from pairlearn.kernels.plan import find_active, find_compared
+
+    loss, comparison = problem.loss, problem.comparison
+    if problem.by_labels:
+        return _place_of(find_active), (loss.one_sided, not loss.opposite_labels_only)
+    rule = (comparison.direction.address, *comparison.parameters, loss.one_sided)
+    return _place_of(find_compared), rule
 
 
 def _in_registers(d: int, dtype: Any, *, hinge: bool) -> bool:

@@ -84,7 +84,7 @@ class Stream:
                     f"{type(pairing).__name__}.online must return an OnlineSource, got "
                     f"{type(self.source).__name__}; derive it from pairlearn.pairings.OnlineSource."
                 )
-        loss = descent.parts.problem.loss
+        loss, self._by_labels = descent.parts.problem.loss, descent.parts.problem.by_labels
         self._one_sided, self._all_pairs = loss.one_sided, not loss.opposite_labels_only
         self._buffer: Rows | None = None
         self._buffer_y = _NO_WEIGHTS
@@ -174,7 +174,8 @@ class Stream:
                 self._turn = 1 - self._turn
                 self.n_examples += 1
                 return self
-            if not self._meets_previous or not (self._turn >= 0 or self._take_turns()):
+            alone = self._meets_previous and self._by_labels
+            if not alone or not (self._turn >= 0 or self._take_turns()):
                 self._learn_many(x[np.newaxis], np.array([y], dtype=np.float64), None, None)
                 return self
             # The other row holds the example before the previous one, which is no longer needed.

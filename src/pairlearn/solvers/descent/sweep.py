@@ -16,13 +16,13 @@ from numpy.typing import ArrayLike, NDArray
 from pairlearn.averaging import Averaging, DelayedByStepSize
 from pairlearn.domains import ball_or_whole
 from pairlearn.gpu.device import check_device, find_device
-from pairlearn.losses import PairLoss
 from pairlearn.pairings import Pairing, Plan, PreviousExample, SlotPlan
 from pairlearn.pairings.sound import sound_source
 from pairlearn.problem import Problem
 from pairlearn.schedules import Constant, Schedule
 from pairlearn.solvers.block_sizes import BLOCK
 from pairlearn.solvers.descent.pairwise_sgd import PairwiseSGD
+from pairlearn.solvers.descent.step_kernels import KERNELS, finding_kernel
 from pairlearn.solvers.rows import CsrRows, DenseRows, Rows, as_rows
 from pairlearn.solvers.solution import Solution
 from pairlearn.solvers.support import averaging_for, check_parts
@@ -145,7 +145,7 @@ class Sweep:
         SweepSolution
             Averages and last iterates.
         """
-        check_parts("Sweep", score=problem.score, loss=problem.loss)
+        check_parts("Sweep", score=problem.score, loss=problem.loss, comparison=problem.comparison)
         rows = as_rows(X)
         y = check_labels(y, rows.shape[0])
         n_steps = check_count("n_steps", n_steps)
@@ -163,7 +163,7 @@ class Sweep:
             how = {"n_steps": n_steps, "rng": seed, "example_weight": weight}
             return self._solve_apart(problem, rows, y, **how)
         source = sound_source(self.pairing, rows.shape[0], generator, y)
-        run = _Run(self, problem.loss, rows, y, n_steps, example_weight)
+        run = _Run(self, problem, rows, y, n_steps, example_weight)
         while run.n_steps < n_steps:
             run.advance(source.draw(min(BLOCK, n_steps - run.n_steps)))
         return run.solution()
@@ -189,6 +189,11 @@ class Sweep:
         from pairlearn.solvers.descent import sweep_gpu
 
         sweep_gpu.check_built_in(problem.loss)
+        if not problem.by_labels:
+            raise ValueError(
+                f'device="{self.device}" compares labels by their order and not by '
+                f'{problem.comparison!r}; use device="cpu".'
+            )
         sweep_gpu.check_width(rows.shape[1])
         rule = sweep_gpu.Rule.of(self.schedule, self.averaging, n_steps)
         portions = sweep_gpu.portions_of(n_steps)
@@ -235,9 +240,15 @@ class _Run:
     """The state of all models of a sweep."""
 
     def __init__(
-        self, sweep: Sweep, loss: PairLoss, rows: DenseRows, y: Vector, horizon: int, weight: Vector
+        self,
+        sweep: Sweep,
+        problem: Problem,
+        rows: DenseRows,
+        y: Vector,
+        horizon: int,
+        weight: Vector,
     ) -> None:
-        self.sweep, self.loss, self.rows, self.y = sweep, loss, rows, y
+        self.sweep, self.problem, self.rows, self.y = sweep, problem, rows, y
         self.horizon, self.example_weight = horizon, weight
         self.n_models, d = len(sweep.step_sizes), rows.shape[1]
         self.dtype = rows.X.dtype
@@ -255,13 +266,12 @@ class _Run:
         self.weight = at_start
         self.n_steps = self.n_gradients = 0
         self._active = np.empty(BLOCK + 1, dtype=np.int32)
+        self._finding = finding_kernel(problem)
         self._scratch = [np.ones(self.n_models, dtype=self.dtype) for _ in range(5)]
         self._moved_last = False
 
     def advance(self, plan: Plan | SlotPlan) -> None:
         """Take the steps of a plan."""
-        from pairlearn.kernels.plan import find_active
-
         if isinstance(plan, SlotPlan):
             raise ValueError("A sweep takes one pair at a step; use PreviousExample().")
         sweep, first, count = self.sweep, self.n_steps + 1, len(plan)
@@ -271,8 +281,8 @@ class _Run:
         paid = np.add.accumulate(
             sweep.averaging.owed(sweep.schedule, first, count, horizon=self.horizon)
         )
-        rule = (self.loss.one_sided, not self.loss.opposite_labels_only)
-        n_active = int(find_active(plan.left, plan.right, self.y, *rule, self._active))
+        find, rule = self._finding
+        n_active = int(KERNELS[find](plan.left, plan.right, self.y, *rule, self._active))
         active = self._active[:n_active]
         self._moved_last = bool(n_active) and int(active[-1]) == count - 1
         self.n_gradients += n_active
@@ -294,7 +304,7 @@ class _Run:
 
         pairs = (self.rows.flat, self.y, plan.left, plan.right, steps, paid, active, len(active))
         models = (self.multipliers, self.radii, self.W, self.weighted_sum, self.base, self.diverged)
-        loss = (self.loss.derivative.address, self.loss.parameter)
+        loss = (self.problem.derivative.address, self.problem.loss.parameter)
         descend_models(*pairs, *models, *loss, *self._scratch)
 
     def _by_blocks(
@@ -304,7 +314,7 @@ class _Run:
         from pairlearn.kernels.steps.sweep import descend_block
 
         n_models, X = self.n_models, self.rows.X
-        loss = (self.loss.derivative.address, self.loss.parameter)
+        loss = (self.problem.derivative.address, self.problem.loss.parameter)
         for begin in range(0, len(active), _PAIRS):
             position = active[begin : begin + _PAIRS]
             left, right = plan.left[position], plan.right[position]

@@ -65,7 +65,8 @@ class SurvivalObjective:
                 )
         elif type(loss) is not SquaredHinge:
             raise ValueError(
-                f"{loss!r} is not minimised over survival times; use SquaredHinge() or Logistic()."
+                f"{loss!r} is not minimised over all survival times at once; use SquaredHinge() or "
+                "Logistic(), or solver='sgd', which takes every loss of a margin."
             )
 
     @cached_property

@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The survival ranker by steps over compared pairs: stored examples, streams, refusals."""
+
+import pickle
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+from pairlearn import (
+    SGD,
+    Constant,
+    Exact,
+    FifoBuffer,
+    Hats,
+    LinearScore,
+    Logistic,
+    Moments,
+    PairwiseSGD,
+    Problem,
+    RandomPair,
+    SurvivalRanker,
+    load_model,
+)
+from pairlearn.comparisons import EarlierEvent, signed_times
+
+SLOPES = np.array([1.0, -0.5, 0.0])
+
+
+def simulated(n, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3))
+    time, end = rng.exponential(np.exp(-X @ SLOPES)), rng.exponential(2.0, size=n)
+    return X, np.column_stack((time <= end, np.minimum(time, end)))
+
+
+X, Y = simulated(900)
+GIVEN = SGD(step_size=0.05, n_passes=5)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic"])
+@pytest.mark.parametrize("pairing", ["previous", "shuffled", "random"])
+@pytest.mark.thorough
+def test_each_loss_and_pairing_orders_as_the_exact_solver_does(loss, pairing):
+    exact = SurvivalRanker(random_state=0).fit(X[:600], Y[:600])
+    steps = SurvivalRanker(loss, solver=SGD(pairing=pairing, n_passes=50), random_state=0)
+    steps.fit(X[:600], Y[:600])
+    best = exact.score(X[600:], Y[600:])
+    assert steps.score(X[600:], Y[600:]) == pytest.approx(best, abs=0.01)
+    assert steps.solver_ == "sgd"
+    assert steps.ridge_ is None
+    assert steps.held_out_concordance_ == max(one.auc for one in steps.choice_.tried)
+    assert steps.predict_survival_function(X[:2], [0.1, 0.5]).shape == (2, 2)
+
+
+def test_it_is_the_core_solver_with_the_comparison():
+    ranker = SurvivalRanker("logistic", solver=GIVEN, scaling=None, tau=1.5, random_state=3)
+    found = ranker.fit(X, Y)
+    problem = Problem(LinearScore(), Logistic(), EarlierEvent(1.5))
+    alike = [
+        PairwiseSGD(schedule=Constant(0.05))
+        .solve(problem, X, signed_times(Y[:, 0], Y[:, 1]), n_steps=4500, rng=seed)
+        .average
+        for seed in range(5)
+    ]
+    far = max(np.linalg.norm(a - b) for a, b in pairwise(alike))
+    assert np.linalg.norm(found.coef_ - np.mean(alike, axis=0)) < 2.0 * far
+    assert found.n_steps_ == 4500
+    assert 0 < found.n_gradients_ < 4500
+    assert found.n_events_ == int(((Y[:, 0] == 1.0) & (Y[:, 1] < 1.5)).sum())
+
+
+def test_times_of_any_sign_have_an_order():
+    ranker = SurvivalRanker(solver=GIVEN, random_state=0, tau=2.0)
+    late = np.column_stack((Y[:, 0], Y[:, 1] - 5.0))
+    expected = ranker.fit(X, Y).coef_
+    moved = SurvivalRanker(solver=GIVEN, random_state=0, tau=-3.0).fit(X, late)
+    assert moved.coef_ == pytest.approx(expected, rel=1e-12)
+
+
+def test_sparse_rows_maps_and_weights():
+    dense = SurvivalRanker(solver=GIVEN, scaling=None, random_state=0).fit(X, Y)
+    rows = scipy.sparse.csr_array(X)
+    sparse = SurvivalRanker(solver=GIVEN, scaling=None, random_state=0).fit(rows, Y)
+    assert sparse.coef_ == pytest.approx(dense.coef_, rel=1e-9)
+    weight = np.where(np.arange(len(X)) % 3 > 0, 2.0, 0.0)
+    some = weight > 0
+    one = SurvivalRanker(solver=GIVEN, random_state=0).fit(X, Y, sample_weight=weight)
+    other = SurvivalRanker(solver=GIVEN, random_state=0).fit(X[some], Y[some])
+    assert one.coef_ == pytest.approx(other.coef_, rel=1e-9)
+    slow = SGD(step_size=1e-3, n_passes=5)
+    curve = SurvivalRanker(features="hats", solver=slow, random_state=0).fit(X, Y)
+    assert len(curve.coef_) > 3
+    buffer = SGD(step_size=0.05, n_passes=5, pairing=FifoBuffer(5))
+    near = SurvivalRanker(solver=buffer, random_state=0).fit(X, Y)
+    assert near.score(X, Y) == pytest.approx(dense.score(X, Y), abs=0.01)
+
+
+@pytest.mark.parametrize("pairing", ["previous", FifoBuffer(4)])
+@pytest.mark.parametrize("scaling", ["auto", None])
+def test_a_stream_does_not_depend_on_chunks_and_goes_on_from_its_state(scaling, pairing):
+    solver = SGD(step_size=0.3, pairing=pairing)
+
+    def new():
+        return SurvivalRanker("logistic", solver=solver, scaling=scaling, random_state=0)
+
+    whole = new().partial_fit(X, Y)
+    chunks = new()
+    for begin in range(0, len(X), 130):
+        chunks.partial_fit(X[begin : begin + 130], Y[begin : begin + 130])
+        again = new()
+        again.restore_stream(chunks.stream_state())
+        chunks = pickle.loads(pickle.dumps(again))
+    assert chunks.coef_ == pytest.approx(whole.coef_, rel=1e-12)
+    assert (chunks.n_events_, chunks.n_steps_) == (whole.n_events_, whole.n_steps_)
+    assert whole.n_events_ == int(Y[:, 0].sum())
+    assert whole.score(X, Y) > 0.7
+
+
+def test_a_stream_is_stored_and_has_no_chances(tmp_path):
+    ranker = SurvivalRanker(solver="sgd", random_state=0).partial_fit(X, Y)
+    ranker.save(tmp_path / "m.pairlearn")
+    loaded = load_model(tmp_path / "m.pairlearn")
+    assert (loaded.predict(X) == ranker.predict(X)).all()
+    assert loaded.choice_ is None
+    for model in (ranker, loaded):
+        with pytest.raises(ValueError, match="a stream keeps no times"):
+            model.predict_survival_function(X)
+
+
+@pytest.mark.parametrize("first", ["exact", GIVEN])
+def test_a_stream_goes_on_from_a_fit(first):
+    ranker = SurvivalRanker("squared_hinge", solver=first, random_state=0).fit(X[:600], Y[:600])
+    before = ranker.coef_.copy()
+    ranker.set_params(solver=SGD(step_size=0.01)).partial_fit(X[600:], Y[600:])
+    assert 0.0 < np.linalg.norm(ranker.coef_ - before) < 0.2 * np.linalg.norm(before)
+    assert ranker.event_times_ is None
+
+
+def test_a_stream_takes_a_fitted_map():
+    with pytest.raises(ValueError, match="a stream needs fitted features"):
+        SurvivalRanker(features="hats", solver="sgd").partial_fit(X, Y)
+    fitted = Hats().fit(X)
+    ranker = SurvivalRanker(features=fitted, solver="sgd", random_state=0).partial_fit(X, Y)
+    assert ranker.predict(X).shape == (len(X),)
+
+
+def test_a_failed_chunk_leaves_the_stream_as_it_was():
+    ranker = SurvivalRanker(solver="sgd", random_state=0).partial_fit(X, Y)
+    before = ranker.coef_.copy(), ranker.n_events_
+    with pytest.raises(ValueError, match="add a constant to all times"):
+        ranker.partial_fit(X, np.column_stack((Y[:, 0], Y[:, 1] - 10.0)))
+    with pytest.raises(ValueError, match="for every chunk of a stream or for none"):
+        ranker.partial_fit(X, Y, sample_weight=np.ones(len(X)))
+    assert (ranker.coef_ == before[0]).all()
+    assert ranker.n_events_ == before[1]
+
+
+def test_what_is_refused():
+    for solver, message in (
+        (Moments(), "needs two classes; use solver='exact' or 'sgd'"),
+        (SGD(step_size="theory"), "SurvivalRanker has no such bound"),
+        (SGD(pairing="opposite"), "pairs by classes"),
+        (SGD(pairing="class_reservoirs"), "pairs by classes"),
+        (SGD(pairing=FifoBuffer(3)), "give a step size"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            SurvivalRanker(solver=solver).fit(X, Y)
+    with pytest.raises(ValueError, match="needs all examples at once"):
+        SurvivalRanker(solver=SGD(pairing=RandomPair())).partial_fit(X, Y)
+    with pytest.raises(AttributeError, match="no attribute 'partial_fit'") as found:
+        SurvivalRanker().partial_fit(X, Y)
+    assert "for partial_fit use solver='sgd'" in str(found.value.__cause__)
+    with pytest.raises(ValueError, match="use solver='exact', or leave out ipcw"):
+        SurvivalRanker(solver="sgd", ipcw=True).fit(X, Y)
+    with pytest.raises(ValueError, match=r"too few events \(1\) to choose a step size"):
+        SurvivalRanker(solver="sgd").fit(X[:9], np.column_stack((np.arange(9) == 0, np.arange(9))))
+    assert SurvivalRanker(solver=Exact(ridge=0.1)).fit(X, Y).step_size_ is None
