@@ -222,14 +222,16 @@ def learn_rows(
     origin, kept, forgotten, sums, counts, row, found, low, high, rings, places, wins,
     fewest, errors, scale, ridge, noise, least, ridges, means, C,
     new_weights, new_middle, new_sizes,
+    end, every, held, held_y, held_weight, held_kept, held_sums, held_counts,
 ):  # fmt: skip
     """Learn rows from `at` on, block by block; return the row to go on from.
 
     A block that is full, and scored, is learned first. It stops at a full block that ends at
     example `last` or later, or after which directions cannot be found by the present scale: the
     caller learns this block. `place` holds the rows of the open block, the example that it starts
-    at, and the memory to take; `found` and arrays named new are room, as in the functions that this
-    one calls.
+    at, the memory to take, and the number of rows held out: of blocks that start before example
+    `end`, one in `every`. `found` and arrays named new are room, as in the functions that this one
+    calls.
     """
     side, n_memories = len(block_y), len(middle)
     while at < len(y) or place[0] == side:
@@ -259,6 +261,19 @@ def learn_rows(
             break
         add_block(block, block_y, block_weight, origin, kept, forgotten, sums, counts, row, found)
         widen_ranges(block, low, high)
+        if place[1] < end:
+            before = place[3]
+            for i in range((every - 1 - place[1]) % every, side, every):
+                spot = place[3]
+                for j in range(block.shape[1]):
+                    held[spot, j] = block[i, j]
+                held_y[spot], held_weight[spot] = block_y[i], block_weight[i]
+                place[3] += 1
+            now = slice(before, place[3])
+            add_block(
+                held[now], held_y[now], held_weight[now], origin, held_kept, forgotten,
+                held_sums, held_counts, row, found,
+            )  # fmt: skip
         note_scores(block_scores, block_y, rings, places)
         place[2] = 0
         if n_memories > 1 and min(places[0, 1], places[1, 1]) >= fewest:

@@ -20,7 +20,8 @@ import numpy as np
 
 from pairlearn.features import FeatureMap
 from pairlearn.metrics import roc_auc
-from pairlearn.restored import restored_array, restored_count, restored_number, restored_weights
+from pairlearn.restored import restored_array, restored_count, restored_number
+from pairlearn.solvers.closed_form.held_rows import HELD, HeldRows
 from pairlearn.solvers.closed_form.mapped_moments import MappedValues, ridges_for
 from pairlearn.solvers.closed_form.memories import (
     FORGOTTEN,
@@ -34,7 +35,6 @@ from pairlearn.solvers.closed_form.moment_values import MomentValues
 from pairlearn.solvers.closed_form.open_block import (
     CUT,
     OpenBlock,
-    restored_signs,
     restored_values,
 )
 from pairlearn.solvers.closed_form.recent_scores import ERRORS, FEWEST, RecentScores
@@ -46,9 +46,8 @@ from pairlearn.validation import DivergenceError, warn_caller
 MOST_BY_MOMENTS = 256
 #: One example in this many is held out, as with validation_fraction=0.2.
 EVERY = 5
-#: The most examples that are held out, the first of a stream or, if it forgets, the latest: with
-#: even classes the error of an AUC is then below .01.
-HELD = 4096
+#: No example is held out of a block that starts there, or later, if nothing is forgotten.
+_LAST_HELD = EVERY * HELD
 #: The fewest rows of a block, and rows for each feature: a solution costs as much as their moments.
 _BLOCK, _ROWS_PER_FEATURE = 128, 2
 #: Examples after which coefficients are first found; then whenever their number has doubled, until
@@ -134,7 +133,7 @@ class BlockStream:
         self._start, self._due = 0, YOUNG
         # Scores and labels of rows that came one by one, until they are asked for.
         self._owed: list[tuple[Vector, Vector]] = []
-        self._held: list[tuple[Vector, Vector, Vector]] = []
+        self._held = HeldRows(m)
         self._recent = RecentScores(len(half_lives))
         self._directions: Directions | None = None
         # Its weights, a column for each memory.
@@ -208,9 +207,9 @@ class BlockStream:
 
         assert self._compiled is not None
         block = self._block
-        place = np.array([block.n, self._start, self._best])
+        place = np.array([block.n, self._start, self._best, self._held.n])
         at = learn_rows(Z, y, weight, at, scores, place, *self._compiled)
-        n, self._start, self._best = place.tolist()
+        n, self._start, self._best, self._held.n = place.tolist()
         block.n = block.n_scored = n
         self._due = self._start + block.side
         return at
@@ -218,18 +217,21 @@ class BlockStream:
     def _prepare(self) -> None:
         """Note what `learn_rows` wants, if the next blocks are ordinary ones.
 
-        They are once no examples are held out any more, until scales or the ridge are found anew.
+        They are until scales or the ridge are found anew.
         """
         scale, found, m = self._scale, self._directions, self.features.n_outputs
         self._compiled = None
-        if found is None or scale is None or m > SMALL or self._bounded or self._holds_out:
+        if found is None or scale is None or m > SMALL or self._bounded:
             return
         memories, block, size = self._memories, self._block, m + 1
+        if memories.half_lives[0] < np.inf:  # All of its blocks have examples to be held out.
+            return
         ridge, last = self._given, (1.0 + _GROWTH) * self._scale_at
         noise = 0.0
         if ridge is None:
             ridge, noise = self._ridge, _NOISE * m
             last = min(last, (1.0 + _RIDGE_GROWTH) * self._ridge_at)
+        self._held.make_room(max(0, int(min(last, _LAST_HELD)) - self._start) // EVERY + 2)
         self._compiled = (
             last, *block.arrays(), self._columns, *found,
             memories.origin, memories.share_left(block.side), FORGOTTEN, memories.sums,
@@ -237,12 +239,14 @@ class BlockStream:
             *self._recent.arrays(), FEWEST, ERRORS, scale, ridge, noise, LEAST,
             np.empty(len(found.sizes)), np.empty((2, m)), np.empty((m, m)),
             *map(np.empty_like, found),
+            _LAST_HELD, EVERY, *self._held.arrays(), self._apart.share_left(block.side),
+            self._apart.sums, self._apart.counts,
         )  # fmt: skip
 
     @property
     def _holds_out(self) -> bool:
         """Whether examples of the open block are held out."""
-        return self._memories.half_lives[0] < np.inf or self._start < EVERY * HELD
+        return self._memories.half_lives[0] < np.inf or self._start < _LAST_HELD
 
     def put(self, x: Vector, y: float) -> int:
         """Learn one mapped row of weight 1, whose score `owed` returns.
@@ -335,10 +339,10 @@ class BlockStream:
         if not self._holds_out:
             return
         held = slice((EVERY - 1 - self._start) % EVERY, None, EVERY)
-        own = Z[held].copy(), y[held].copy(), weight[held].copy()
+        own = np.ascontiguousarray(Z[held]), y[held].copy(), weight[held].copy()
         self._apart.origin = self._memories.origin
         self._apart.add(*own, n_passed=len(y))
-        self._held = [*self._held, own]
+        self._held.add(*own)
 
     def _to_now(self) -> BlockStream:
         """Return this stream with the rows of the unfinished block learned."""
@@ -346,7 +350,7 @@ class BlockStream:
             return self
         twin = copy.copy(self)
         twin._memories, twin._recent = self._memories.copy(), self._recent.copy()
-        twin._apart = self._apart.copy()
+        twin._apart, twin._held = self._apart.copy(), self._held.twin()
         twin._low, twin._high = self._low.copy(), self._high.copy()
         twin._learn_open_block()
         twin._start, twin._block = self.n, OpenBlock(0, *self._memories.shape)
@@ -397,7 +401,7 @@ class BlockStream:
         """Take the ridge with the best AUC on held-out examples."""
         self._ridge_at = self.n
         train = self._moments(self._memories.sums[0] - self._apart.sums[0])
-        Z, y, weight = self._held_rows()
+        Z, y, weight = self._held.latest()
         seen = y[weight > 0.0]
         if not train.moments.counts.all() or not (seen > 0).any() or not (seen < 0).any():
             return
@@ -415,17 +419,6 @@ class BlockStream:
         aucs = [round(roc_auc(y, scores[:, k], **given), 12) for k in range(len(ridges))]
         best = int(np.argmax(aucs))
         self._ridge, self._ridge_auc = ridges[best], float(aucs[best])
-
-    def _held_rows(self) -> tuple[Vector, Vector, Vector]:
-        if len(self._held) > 1:
-            # A memory that forgets judges by the latest examples.
-            Z, y, weight = (
-                np.concatenate(parts)[-HELD:] for parts in zip(*self._held, strict=True)
-            )
-            self._held = [(Z, y, weight)]
-        if not self._held:
-            return np.empty((0, self.features.n_outputs)), np.empty(0), np.empty(0)
-        return self._held[0]
 
     def model(self) -> tuple[MomentModel, tuple[Vector, Mask, Vector]] | None:
         """Return the model of all rows, and scores, labels and weights to decide from.
@@ -451,7 +444,7 @@ class BlockStream:
         coef, middle = found.weights[best] * unit, float(found.middle[best]) * unit
         ridge, auc = (now._ridge, now._ridge_auc) if self._given is None else (self._given, None)
         if best == 0:
-            Z, y, weight = now._held_rows()
+            Z, y, weight = now._held.latest()
             window = Z @ coef, y > 0, weight
         else:
             scores, positive = now._recent.of(best)
@@ -501,7 +494,7 @@ class BlockStream:
         self._met = np.pad(self._met, (0, more))
         self._memories.widen(m, half_lives)
         self._apart.widen(m, half_lives[:1])
-        self._held = [(np.pad(Z, ((0, 0), (0, more))), y, weight) for Z, y, weight in self._held]
+        self._held.widen(more)
         if self._scale is not None:
             self._scale = np.pad(self._scale, (0, more))
         if self._directions is not None:
@@ -531,7 +524,8 @@ class BlockStream:
         self._memories = now._memories
         self._memories.restart(_KEPT)
         lives = self._memories.half_lives
-        self._apart, self._held = Memories(self.features.n_outputs, lives[:1]), []
+        m = self.features.n_outputs
+        self._apart, self._held = Memories(m, lives[:1]), HeldRows(m)
         self._recent = RecentScores(len(lives))
         self._best, self._ridge_at = 0, 0
         self._block.clear()
@@ -542,7 +536,6 @@ class BlockStream:
     def state(self) -> dict[str, Any]:
         """Return everything that the next rows depend on, as plain values and arrays."""
         self.settle()
-        Z, y, weight = self._held_rows()
         seen, found = np.isfinite(self._low), self._directions
         return {
             "n": self.n,
@@ -556,7 +549,7 @@ class BlockStream:
             "low": np.where(seen, self._low, 0.0),
             "high": np.where(seen, self._high, 0.0),
             **self._block.state(),
-            "held": {"Z": Z, "y": y, "weight": weight},
+            "held": self._held.state(),
             "recent": self._recent.state(),
             "directions": None
             if found is None
@@ -589,12 +582,7 @@ class BlockStream:
         self._scale_at = restored_count(state, "scale_at", maximum=n)
         self._scale = None if state["scale"] is None else restored_array(state, "scale", (m,))
         self._has_units = bool(self._exponents.any())
-        held = state["held"]
-        y = restored_signs(restored_array(held, "y", (None,)))
-        if len(y) > HELD:
-            raise ValueError(f"more than {HELD} held-out examples are saved.")
-        kept = restored_values(held, "Z", (len(y), m)), y, restored_weights(held, "weight", len(y))
-        self._held = [kept] if len(y) else []
+        self._held.restore(state["held"])
         self._recent.restore(state["recent"])
         found = state["directions"]
         self._aim(None)
