@@ -37,6 +37,7 @@ NAMES = (
     "private_fit",
     "distributed",
     "gpu",
+    "roofline",
     "growth",
 )
 #: "files" needs long files: choosing a step size takes as long as tens of thousands of rows;
