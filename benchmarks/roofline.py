@@ -121,7 +121,7 @@ def _steps(effort: Effort) -> list[HotPath]:
     for d in (22, 256):
         n = 20_000 if d < 256 else 5_000
         X, y = samples.dense(n, d, positives=0.5)
-        n_steps = effort.pick(1, 5) * n
+        n_steps = effort.pick(4, 10) * n
         # An active pair: a difference, its score, the step, and what the average is owed.
         work = functools.partial(ours.solve, problem, X, y, n_steps=n_steps, rng=0)
         found.append(
@@ -140,7 +140,7 @@ def _steps(effort: Effort) -> list[HotPath]:
             HotPath(f"sweep d={d}, a model", work, models * n_sweep / 2, *needs, X.nbytes, *bars)
         )
     X, y = samples.text("rcv1-like", effort.pick(4_000, 20_000))
-    n_steps = 2 * X.shape[0]
+    n_steps = 4 * X.shape[0]
     nnz = 2.0 * X.nnz / X.shape[0]
     work = functools.partial(ours.solve, problem, X, y, n_steps=n_steps, rng=0)
     # A value, its place, a coefficient read and written; a score and a step.
