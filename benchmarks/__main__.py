@@ -12,6 +12,7 @@ import time
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from benchmarks.report import Effort, Row, UnavailableError, describe_machine, table
 
@@ -36,6 +37,7 @@ NAMES = (
     "private_fit",
     "distributed",
     "gpu",
+    "roofline",
     "growth",
 )
 #: "files" needs long files: choosing a step size takes as long as tens of thousands of rows;
@@ -54,6 +56,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--strict", action="store_true", help="exit with 1 if a ratio is below its bar"
     )
+    parser.add_argument(
+        "--against",
+        metavar="COMMIT",
+        help="run these benchmarks of that commit too, in a folder of its own, by turns with ours, "
+        "and print how our times changed; with --strict exit with 1 if a row became slower",
+    )
+    parser.add_argument(
+        "--rounds", metavar="N", type=int, default=2, help="rounds of --against (default 2)"
+    )
     options = parser.parse_args(arguments)
 
     from rich.console import Console
@@ -61,6 +72,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from threadpoolctl import threadpool_limits
 
     console = Console(width=None if sys.stdout.isatty() else 120)
+    if options.rounds < 1:
+        parser.error(f"--rounds must be at least 1, got {options.rounds}.")
+    if options.against is not None:
+        if options.json is not None:
+            parser.error("--json is for a run of this version alone; leave it or --against out.")
+        return _against(options, console)
     rows: list[Row] = []
     skipped: dict[str, str] = {}
     broken: dict[str, str] = {}
@@ -96,6 +113,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options.json.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
     below = [row.name for row in rows if not row.ok]
     return 1 if broken or (options.strict and below) else 0
+
+
+def _against(options: argparse.Namespace, console: Any) -> int:
+    """Print the table of two versions; return 1 if a side broke, or a row became slower."""
+    from rich.markup import escape
+
+    from benchmarks.against import compare, table
+
+    names = options.only or (QUICK if options.quick else NAMES)
+    try:
+        pairs, broken = compare(options.against, names, quick=options.quick, rounds=options.rounds)
+    except UnavailableError as reason:
+        console.print(escape(str(reason)), highlight=False)
+        return 1
+    console.print(table(options.against, pairs))
+    for where, text in broken.items():
+        console.print(f"[yellow]{where}:[/] {escape(text)}", highlight=False)
+    return 1 if broken or (options.strict and any(pair.is_slower for pair in pairs)) else 0
 
 
 if __name__ == "__main__":

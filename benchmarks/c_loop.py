@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Compile `previous_example.c` and call it."""
+"""Compile C for this machine; call `previous_example.c`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from benchmarks.report import UnavailableError
 
-__all__ = ["Steps", "compiled", "hinge_steps"]
+__all__ = ["Steps", "built", "compiled", "hinge_steps"]
 
 SOURCE = Path(__file__).with_name("previous_example.c")
 FLAGS = ("-O3", "-march=native", "-ffast-math", "-fPIC")
@@ -60,25 +60,28 @@ def hinge_steps(X: NDArray[Any], y: NDArray[np.float64], path: Any, step_size: f
     )
 
 
-@functools.cache
-def compiled(dtype: str, ahead: int) -> Callable[[Steps, float, float], None]:
-    """Return the loop for a type of data that prefetches `ahead` pairs: (steps, radius, margin)."""
+def built(source: Path, *defines: str) -> ctypes.CDLL:
+    """Compile a file of C for this machine and load it."""
     compiler = shutil.which("gcc")
     if compiler is None:
         raise UnavailableError("gcc is not installed; the comparison with C needs it.")
     folder = tempfile.mkdtemp(prefix="pairlearn-c-")
     try:
-        library = Path(folder) / "previous_example.so"
-        real = {"float64": "double", "float32": "float"}[dtype]
-        defines = (f"-DREAL={real}", f"-DAHEAD={ahead}")
-        code = Path(folder) / "previous_example.o"
-        subprocess.run([compiler, *FLAGS, *defines, "-c", SOURCE, "-o", code], check=True)
+        library, code = Path(folder) / f"{source.stem}.so", Path(folder) / f"{source.stem}.o"
+        subprocess.run([compiler, *FLAGS, *defines, "-c", source, "-o", code], check=True)
         # Linked without -ffast-math: with it, loading the library would switch off subnormal
         # numbers in the whole process.
         subprocess.run([compiler, "-shared", code, "-o", library, "-lm"], check=True)
-        function = ctypes.CDLL(str(library)).descend
+        return ctypes.CDLL(str(library))
     finally:
         shutil.rmtree(folder)
+
+
+@functools.cache
+def compiled(dtype: str, ahead: int) -> Callable[[Steps, float, float], None]:
+    """Return the loop for a type of data that prefetches `ahead` pairs: (steps, radius, margin)."""
+    real = {"float64": "double", "float32": "float"}[dtype]
+    function = built(SOURCE, f"-DREAL={real}", f"-DAHEAD={ahead}").descend
     pointer, number = ctypes.c_void_p, ctypes.c_double
     function.argtypes = [
         pointer,

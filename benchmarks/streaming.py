@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A stream: chunks of 1,000 rows through the estimator, single examples through the solver."""
+"""A stream: chunks of 1,000 rows and single examples, through estimator, learner and solver."""
 
 from __future__ import annotations
 
@@ -17,8 +17,17 @@ CHUNK = 1_000
 
 
 def run(effort: Effort) -> list[Row]:
-    """Compare `partial_fit` with scikit-learn's and `learn_one` with a bare kernel call."""
-    return [_partial_fit(effort), _learn_one(effort)]
+    """Compare `partial_fit` with scikit-learn's, the default stream with descent, single examples.
+
+    Single examples through the bare solver stand beside a bare kernel call, those through the
+    default learner beside a budget in microseconds.
+    """
+    return [
+        _partial_fit(effort),
+        _by_default(effort),
+        _learn_one(effort),
+        _learn_one_by_default(effort),
+    ]
 
 
 def _partial_fit(effort: Effort) -> Row:
@@ -48,6 +57,55 @@ def _partial_fit(effort: Effort) -> Row:
         "us",
         3,
         6,
+    )
+
+
+def _by_default(effort: Effort) -> Row:
+    from pairlearn import AUCClassifier
+
+    n_chunks = effort.pick(20, 60)
+    X, y = samples.dense(n_chunks * CHUNK, D, positives=samples.DENSE[D])
+
+    def feed(solver: str) -> None:
+        model = AUCClassifier(solver=solver, random_state=0)
+        for k in range(0, len(y), CHUNK):
+            model.partial_fit(X[k : k + CHUNK], y[k : k + CHUNK], classes=[-1.0, 1.0])
+
+    best = best_of(
+        {"moments": lambda: feed("auto"), "descent": lambda: feed("sgd")}, seconds=effort.seconds
+    )
+    return Row(
+        f"partial_fit of {CHUNK} rows d={D} by default / by descent, a row",
+        1e6 * best["moments"] / len(y),
+        1e6 * best["descent"] / len(y),
+        "us",
+        2.5,
+        1.5,
+        at_most=True,
+    )
+
+
+def _learn_one_by_default(effort: Effort) -> Row:
+    from pairlearn import AUCClassifier, OnlineLearner
+
+    n = effort.pick(5_000, 40_000)
+    X, y = samples.dense(n, D, positives=0.5)
+    labels = y.tolist()
+
+    def stream() -> None:
+        learner = OnlineLearner(AUCClassifier(), classes=[-1.0, 1.0])
+        for x, label in zip(X, labels, strict=True):
+            learner.learn_one(x, label)
+
+    best = best_of({"ours": stream}, seconds=effort.seconds)
+    return Row(
+        f"OnlineLearner().learn_one d={D} / 10 us",
+        1e6 * best["ours"] / n,
+        10.0,
+        "us",
+        1,
+        0.5,
+        at_most=True,
     )
 
 

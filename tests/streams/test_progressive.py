@@ -24,7 +24,7 @@ def expected(scores, labels, window):
 @pytest.fixture(autouse=True, params=[16, 0, 10**9], ids=["mixed", "slide", "sort"])
 def cost(request, monkeypatch):
     """Both ways of updating, and the mixture of them that is shipped."""
-    monkeypatch.setattr(progressive_module, "_SLIDE_COST", request.param)
+    monkeypatch.setattr(progressive_module, "SLIDE_COST", request.param)
 
 
 @given(

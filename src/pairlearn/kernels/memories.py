@@ -18,6 +18,8 @@ weights : float64, shape (K, m); middle, sizes, ridges : float64, shape (K,)
     The results, see `pairlearn.solvers.closed_form.memories.Directions`, and the ridges.
 C : float64, shape (m, m)
     Room for the matrix of one memory.
+low, high : float64, shape (m,)
+    The least and the largest value of each feature so far.
 """
 
 from __future__ import annotations
@@ -108,6 +110,16 @@ def score_rows(Z, weights, middle, scores):
 
 
 @elementwise
+def widen_ranges(Z, low, high):
+    """Let the ranges of features hold these rows."""
+    for i in range(len(Z)):
+        for j in range(len(low)):
+            value = Z[i, j]
+            low[j] = value if value < low[j] else low[j]
+            high[j] = value if value > high[j] else high[j]
+
+
+@elementwise
 def add_block(Z, y, weight, origin, kept, forgotten, sums, counts, row, found):
     """Let the past shrink, and add a block; a class with fewer than `forgotten` examples is gone.
 
@@ -146,18 +158,24 @@ def add_block(Z, y, weight, origin, kept, forgotten, sums, counts, row, found):
 
 
 @elementwise
-def find_directions(sums, origin, scale, ridges, means, C, weights, middle, sizes):
-    """Solve (D C D + l I) v = D u for each memory by Cholesky's method; tell whether all could."""
+def find_directions(sums, counts, least, origin, scale, ridges, means, C, weights, middle, sizes):
+    """Solve (D C D + l I) v = D u for each memory by Cholesky's method; tell whether all could.
+
+    The next longer memory that has `least` examples of both classes speaks for one that has not.
+    """
     m = np.uintp(len(scale))
+    own = 0
     for k in range(len(ridges)):
+        if min(counts[k, 0], counts[k, 1]) >= least:
+            own = k
         for c in range(2):
             for i in range(m):
-                means[c, i] = sums[k, c, 0, i + 1] / sums[k, c, 0, 0]
-        p, q = sums[k, 0, 0, 0], sums[k, 1, 0, 0]
+                means[c, i] = sums[own, c, 0, i + 1] / sums[own, c, 0, 0]
+        p, q = sums[own, 0, 0, 0], sums[own, 1, 0, 0]
         # The lower half of the matrix, then its factor in the same place.
         for i in range(m):
             for j in range(i + 1):
-                value = sums[k, 0, i + 1, j + 1] / p + sums[k, 1, i + 1, j + 1] / q
+                value = sums[own, 0, i + 1, j + 1] / p + sums[own, 1, i + 1, j + 1] / q
                 value -= means[0, i] * means[0, j] + means[1, i] * means[1, j]
                 C[i, j] = value * scale[i] * scale[j]
             C[i, i] += ridges[k]
@@ -195,3 +213,82 @@ def find_directions(sums, origin, scale, ridges, means, C, weights, middle, size
             weights[k, i] *= scale[i] * unit
             middle[k] += weights[k, i] * (0.5 * (means[0, i] + means[1, i]) + origin[i])
     return True
+
+
+@elementwise
+def learn_rows(
+    Z, y, weight, at, scores, place, last,
+    block, block_y, block_weight, block_scores, columns, weights, middle, sizes,
+    origin, kept, forgotten, sums, counts, row, found, low, high, rings, places, wins,
+    fewest, errors, scale, ridge, noise, least, ridges, means, C,
+    new_weights, new_middle, new_sizes,
+    end, every, held, held_y, held_weight, held_kept, held_sums, held_counts,
+):  # fmt: skip
+    """Learn rows from `at` on, block by block; return the row to go on from.
+
+    A block that is full, and scored, is learned first. It stops at a full block that ends at
+    example `last` or later, or after which directions cannot be found by the present scale: the
+    caller learns this block. `place` holds the rows of the open block, the example that it starts
+    at, the memory to take, and the number of rows held out: of blocks that start before example
+    `end`, one in `every`. `found` and arrays named new are room, as in the functions that this one
+    calls.
+    """
+    side, n_memories = len(block_y), len(middle)
+    while at < len(y) or place[0] == side:
+        begin = place[0]
+        stop = min(side, begin + len(y) - at)
+        best = place[2]
+        for i in range(begin, stop):
+            for j in range(block.shape[1]):
+                block[i, j] = Z[at, j]
+            block_y[i] = y[at]
+            block_weight[i] = weight[at]
+            at += 1
+        score_rows(block[begin:stop], columns, middle, block_scores[begin:stop])
+        for i in range(begin, stop):
+            scores[at - stop + i] = block_scores[i, best]
+        place[0] = stop
+        if stop < side:
+            break
+        if place[1] + side >= last:
+            break
+        wakes = False
+        for i in range(side):
+            for j in range(len(scale)):
+                if scale[j] == 0.0 and (block[i, j] < low[j] or block[i, j] > high[j]):
+                    wakes = True
+        if wakes:
+            break
+        add_block(block, block_y, block_weight, origin, kept, forgotten, sums, counts, row, found)
+        widen_ranges(block, low, high)
+        if place[1] < end:
+            before = place[3]
+            for i in range((every - 1 - place[1]) % every, side, every):
+                spot = place[3]
+                for j in range(block.shape[1]):
+                    held[spot, j] = block[i, j]
+                held_y[spot], held_weight[spot] = block_y[i], block_weight[i]
+                place[3] += 1
+            now = slice(before, place[3])
+            add_block(
+                held[now], held_y[now], held_weight[now], origin, held_kept, forgotten,
+                held_sums, held_counts, row, found,
+            )  # fmt: skip
+        note_scores(block_scores, block_y, rings, places)
+        place[2] = 0
+        if n_memories > 1 and min(places[0, 1], places[1, 1]) >= fewest:
+            count_wins(rings, places, wins)
+            place[2] = longest_as_good(wins, places, errors)
+        place[0], place[1] = 0, place[1] + side
+        ridges[0] = ridge
+        for k in range(1, n_memories):
+            own = noise * (1.0 / max(counts[k, 0], 1.0) + 1.0 / max(counts[k, 1], 1.0))
+            ridges[k] = max(ridge, own)
+        if find_directions(
+            sums, counts, least, origin, scale, ridges, means, C, new_weights, new_middle, new_sizes
+        ):
+            for k in range(n_memories):
+                middle[k], sizes[k] = new_middle[k], new_sizes[k]
+                for j in range(len(scale)):
+                    weights[k, j] = columns[j, k] = new_weights[k, j]
+    return at

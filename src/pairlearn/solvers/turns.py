@@ -86,7 +86,8 @@ _known: WeakKeyDictionary[Any, Turns] = WeakKeyDictionary()
 _making = threading.Lock()
 
 
-def _turns_of(model: Any) -> Turns:
+def turns_of(model: Any) -> Turns:
+    """Return the turns of the threads that teach a model."""
     turns = _known.get(model)
     if turns is None:
         with _making:
@@ -101,7 +102,7 @@ def one_at_a_time(
 
     @functools.wraps(method)
     def taking_turns(self: Model, /, *args: Arguments.args, **keywords: Arguments.kwargs) -> Result:
-        with _turns_of(self):
+        with turns_of(self):
             return method(self, *args, **keywords)
 
     return taking_turns

@@ -10,6 +10,10 @@
 ``restore_stream(state)``                 loads a state into an estimator with equal settings
 ``restart_stream()``                      optional, for `OnlineLearner(forget=...)`: starts anew
                                           from the present coefficients
+``put_one(x, y)``, ``put_scores()``,      optional, for single examples: learns one that needs no
+``n_put``                                 conversion and tells whether it did; the scores from
+                                          before learning, and masks of positives, of those
+                                          learned since the last call; how many they are
 ``get_params(deep=False)``                the settings that a checkpoint belongs to, as in
                                           scikit-learn's `BaseEstimator`
 ========================================  =====================================================
@@ -20,6 +24,7 @@ holds neither NaN nor infinity. If a chunk fails, the estimator must stay unchan
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from inspect import signature
 from typing import Any
 
@@ -49,7 +54,14 @@ class Driver:
                 "EntropyRegressor, or write them (see pairlearn.streams.driving)."
             )
         self.model = model
+        #: Learns a single example and tells whether it did; None if the estimator has no such way.
+        self.put_one: Callable[[Any, Any], bool] | None = getattr(model, "put_one", None)
         self._takes_queries = "qid" in signature(getattr(model, learn)).parameters
+
+    @property
+    def n_put(self) -> int:
+        """The number of single examples whose scores wait."""
+        return 0 if self.put_one is None else int(self.model.n_put)
 
     def learn(
         self,

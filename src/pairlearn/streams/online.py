@@ -29,7 +29,7 @@ from pairlearn.streams.checkpoint import (
 )
 from pairlearn.streams.drift import DriftAlarm, restored_alarm
 from pairlearn.streams.driving import Driver
-from pairlearn.streams.progressive import ProgressiveAUC
+from pairlearn.streams.progressive import SLIDE_COST, ProgressiveAUC
 from pairlearn.streams.readers.base import Chunk, Position, Reader, ReadError
 from pairlearn.streams.state import pack, unpack
 from pairlearn.typing import Vector
@@ -136,7 +136,13 @@ class OnlineLearner:
             )
         self.alarm = alarm
         self._progressive = ProgressiveAUC(window)
-        self.n_seen = 0
+        # Restarts and alarms look at every example; otherwise single ones are noted later.
+        watched = self.forget is not None or alarm is not None
+        self._put_one = None if watched else self._driver.put_one
+        #: Single examples that may come before their scores are noted: so many that the window is
+        #: sorted anew, which costs less for each of them than to slide it.
+        self._n_free = self._most_free = max(_FIRST_PIECE, -(-self.window // SLIDE_COST))
+        self._n_noted = 0
         self.n_restarts = 0
         self._since_start = 0
         self._best: float | None = None
@@ -145,14 +151,36 @@ class OnlineLearner:
         self.position: Position | None = None
 
     @property
+    def n_seen(self) -> int:
+        """Examples learned."""
+        return self._n_noted + self._driver.n_put
+
+    @one_at_a_time
+    def _note_put_in_turn(self) -> None:
+        self._note_put()
+
+    def _note_put(self) -> None:
+        """Add the scores of examples that came one by one to the window."""
+        if not self._driver.n_put:
+            return
+        with deferred_interrupt():
+            scores, positive = self.model.put_scores()
+            self._progressive.update(scores, positive)
+            self._n_noted += len(scores)
+            self._since_start += len(scores)
+            self._n_free = self._most_free
+
+    @property
     @one_at_a_time
     def auc(self) -> float | None:
         """The AUC of the last examples, by their scores before they were learned."""
+        self._note_put()
         return self._progressive.value
 
     @one_at_a_time
     def measure(self, metric: Metric) -> float | None:
         """Return another metric of the last examples, see `ProgressiveAUC.measure`."""
+        self._note_put()
         return self._progressive.measure(metric)
 
     @property
@@ -164,7 +192,13 @@ class OnlineLearner:
 
     def learn_one(self, x: ArrayLike, y: Any) -> OnlineLearner:
         """Learn from one example."""
-        return self.learn_many(_row_of(x), np.array([y]))
+        put = self._put_one
+        if put is None or not put(x, y):
+            return self.learn_many(_row_of(x), np.array([y]))
+        self._n_free -= 1
+        if self._n_free <= 0:
+            self._note_put_in_turn()
+        return self
 
     def learn_many(self, X: Any, y: ArrayLike, *, qid: ArrayLike | None = None) -> OnlineLearner:
         """Learn from a chunk of examples, in the order of its rows.
@@ -247,6 +281,7 @@ class OnlineLearner:
         self, X: Any, labels: NDArray[Any], queries: NDArray[Any] | None, *, finite: bool = False
     ) -> None:
         """Learn a chunk in the pieces that `_until_check` allows."""
+        self._note_put()
         self._find_classes(labels)
         begin = 0
         while begin < len(labels):
@@ -275,7 +310,7 @@ class OnlineLearner:
                 self._progressive.update(scores, positive)
                 if self.alarm is not None:
                     self.alarm.update(scores, positive)
-            self.n_seen += len(y)
+            self._n_noted += len(y)
             self._since_start += len(y)
             self._check_forgetting()
 
@@ -473,6 +508,7 @@ class OnlineLearner:
         return self._state()
 
     def _state(self) -> dict[str, Any]:
+        self._note_put()
         return {
             "classes": self._classes,
             "model": self.model.stream_state(),
@@ -513,7 +549,7 @@ class OnlineLearner:
         self.model.restore_stream(state["model"])
         _check_same_classes(classes, getattr(self.model, "classes_", None))
         self._classes, self._progressive = classes, progressive
-        self.n_seen, self.n_restarts, self._since_start = n_seen, n_restarts, since_start
+        self._n_noted, self.n_restarts, self._since_start = n_seen, n_restarts, since_start
         self._best, self._restart_due = best, due
         self.alarm = alarm
 

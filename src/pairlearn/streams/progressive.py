@@ -16,8 +16,8 @@ from pairlearn.solvers.turns import one_at_a_time
 from pairlearn.typing import Mask, Vector
 from pairlearn.validation import check_count, check_scored
 
-# Sliding one example into the window costs about as much as sorting this number of examples.
-_SLIDE_COST = 16
+#: Sliding one example into the window costs about as much as sorting this number of examples.
+SLIDE_COST = 16
 
 
 class ProgressiveAUC:
@@ -72,7 +72,7 @@ class ProgressiveAUC:
         from pairlearn.kernels import progressive_auc
 
         new, labels = check_scored(scores, is_positive)
-        if len(new) * _SLIDE_COST >= self.window:
+        if len(new) * SLIDE_COST >= self.window:
             self._exchange(new, labels.astype(np.int8))
         else:
             self._refresh()

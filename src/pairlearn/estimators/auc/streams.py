@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -23,7 +24,7 @@ from pairlearn.estimators.auc.ways.moment_stream import FIRST
 from pairlearn.estimators.auc.ways.pair_streams import PairStreams
 from pairlearn.estimators.classes.multiclass import MulticlassAUCClassifier
 from pairlearn.estimators.shared.calibration import Sigmoid
-from pairlearn.estimators.shared.examples import check_known, known_classes
+from pairlearn.estimators.shared.examples import as_floats, check_known, known_classes
 from pairlearn.estimators.shared.features_seen import rows_and_labels, see_features, seen_features
 from pairlearn.estimators.shared.maps import (
     as_map,
@@ -40,11 +41,33 @@ from pairlearn.estimators.shared.weights import chunk_weights, example_weights
 from pairlearn.features import FeatureMap, Identity
 from pairlearn.folds import Keys
 from pairlearn.restored import restored_count
+from pairlearn.solvers.closed_form.block_stream import BlockStream
+from pairlearn.solvers.interrupts import deferred_interrupt
 from pairlearn.solvers.rows import Rows
 from pairlearn.solvers.solution import Trace
-from pairlearn.solvers.turns import one_at_a_time
-from pairlearn.typing import Labels, Vector
+from pairlearn.solvers.turns import Turns, one_at_a_time, turns_of
+from pairlearn.typing import Labels, Mask, Vector
 from pairlearn.validation import check_fraction, check_generator
+
+#: The type of values that need no conversion.
+_FLOAT64 = np.dtype(np.float64)
+
+
+@dataclass(slots=True)
+class Singles:
+    """A stream that takes single examples: their shape, and the signs of their labels."""
+
+    turns: Turns
+    stream: Any
+    blocks: BlockStream
+    shape: tuple[int]
+    signs: dict[Any, float]
+    #: The one that the model shows.
+    trace: Trace = field(default_factory=Trace)
+
+    def __reduce__(self) -> tuple[type[None], tuple[()]]:
+        # A copy of the model has other turns, and finds its own.
+        return (type(None), ())
 
 
 class AUCStreams(AUCPredictions):
@@ -60,6 +83,8 @@ class AUCStreams(AUCPredictions):
     _known_scales: Any = None
     #: What rows can be taken back from; None if it was not kept.
     _kept: Any = None
+    #: What takes single examples; None if nothing does.
+    _singles: Singles | None = None
     #: Whether the next chunk begins anew from the present coefficients.
     _restarted = False
 
@@ -152,6 +177,65 @@ class AUCStreams(AUCPredictions):
                 for name in ("n_features_in_", "feature_names_in_"):
                     self.__dict__.pop(name, None)
             raise
+
+    def put_one(self, x: Any, y: Any) -> bool:
+        """Learn one example of a running stream; tell whether it was learned.
+
+        It has the effect of `partial_fit` at a small part of the cost: its score is found later,
+        together with others (`put_scores`). Only class moments of features as they are take single
+        examples, as vectors of floats. If the answer is False, nothing has changed, and
+        `score_and_learn` learns the example, or says what is wrong with it.
+        """
+        if type(x) is not np.ndarray or x.dtype is not _FLOAT64:
+            x = as_floats(x)
+            if x is None:
+                return False
+        singles = self._singles
+        with turns_of(self) if singles is None else singles.turns:
+            if singles is None or singles.stream is not self._stream or self.class_weight:
+                singles = self._new_singles()
+                if singles is None:
+                    return False
+            try:
+                sign = singles.signs[y]
+            except (KeyError, TypeError):
+                return False
+            left = singles.blocks.put(x, sign) if x.shape == singles.shape else -1
+            if left > 0 and singles is self._singles:
+                n = self.n_examples_ + 1
+                self.n_examples_ = self.n_steps_ = self.n_gradients_ = n
+                singles.trace.n_steps = singles.trace.n_gradients = n
+            elif left >= 0:
+                with deferred_interrupt():
+                    singles.blocks.settle()
+                    self._adopt_stream(singles.stream, self.classes_)
+                    singles.trace, self._singles = self.trace_, singles
+            return left >= 0
+
+    @one_at_a_time
+    def put_scores(self) -> tuple[Vector, Mask]:
+        """Return the scores of examples that were put, and whether they are positive.
+
+        The scores are those from before the examples were learned. Each is returned once.
+        """
+        blocks = getattr(self._stream, "singles", None)
+        scores, labels = (np.empty(0), np.empty(0)) if blocks is None else blocks.owed()
+        return scores, labels > 0
+
+    @property
+    def n_put(self) -> int:
+        """The number of scores that `put_scores` would return."""
+        blocks = getattr(self._stream, "singles", None)
+        return 0 if blocks is None else int(blocks.n_owed)
+
+    def _new_singles(self) -> Singles | None:
+        """Return what takes single examples now; None if nothing does."""
+        stream = self._stream
+        blocks = getattr(stream, "singles", None)
+        if blocks is None or self.class_weight is not None or hasattr(self, "feature_names_in_"):
+            return None
+        signs = dict(zip(self.classes_.tolist(), (-1.0, 1.0), strict=True))
+        return Singles(turns_of(self), stream, blocks, (self.n_features_in_,), signs)
 
     def _learn_chunk(
         self,
@@ -282,6 +366,8 @@ class AUCStreams(AUCPredictions):
         if isinstance(stream, PairStreams):
             self._finish_pairs(stream)
         elif hasattr(stream, "finish"):
+            # The next single example makes this model out of date.
+            self._singles = None
             publish(self, **stream.finish(self))
 
     @one_at_a_time

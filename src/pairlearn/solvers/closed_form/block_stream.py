@@ -20,11 +20,24 @@ import numpy as np
 
 from pairlearn.features import FeatureMap
 from pairlearn.metrics import roc_auc
-from pairlearn.restored import restored_array, restored_count, restored_number, restored_weights
+from pairlearn.restored import restored_array, restored_count, restored_number
+from pairlearn.solvers.closed_form.held_rows import HELD, HeldRows
 from pairlearn.solvers.closed_form.mapped_moments import MappedValues, ridges_for
-from pairlearn.solvers.closed_form.memories import Directions, Memories, moments_of
+from pairlearn.solvers.closed_form.memories import (
+    FORGOTTEN,
+    LEAST,
+    SMALL,
+    Directions,
+    Memories,
+    moments_of,
+)
 from pairlearn.solvers.closed_form.moment_values import MomentValues
-from pairlearn.solvers.closed_form.recent_scores import RecentScores
+from pairlearn.solvers.closed_form.open_block import (
+    CUT,
+    OpenBlock,
+    restored_values,
+)
+from pairlearn.solvers.closed_form.recent_scores import ERRORS, FEWEST, RecentScores
 from pairlearn.typing import Mask, Vector
 from pairlearn.validation import DivergenceError, warn_caller
 
@@ -33,9 +46,8 @@ from pairlearn.validation import DivergenceError, warn_caller
 MOST_BY_MOMENTS = 256
 #: One example in this many is held out, as with validation_fraction=0.2.
 EVERY = 5
-#: The most examples that are held out, the first of a stream or, if it forgets, the latest: with
-#: even classes the error of an AUC is then below .01.
-HELD = 4096
+#: No example is held out of a block that starts there, or later, if nothing is forgotten.
+_LAST_HELD = EVERY * HELD
 #: The fewest rows of a block, and rows for each feature: a solution costs as much as their moments.
 _BLOCK, _ROWS_PER_FEATURE = 128, 2
 #: Examples after which coefficients are first found; then whenever their number has doubled, until
@@ -52,8 +64,8 @@ _NOISE = 0.3
 _HUGE = 1e70
 #: A feature that varies less counts as constant.
 _TINY = 1e-70
-#: Larger values, in these units, are cut off.
-_CUT = 1e100
+#: A row whose squares add up to at most this needs no other units.
+_PLAIN = _HUGE**2
 _HIDDEN = (
     "Some examples weigh so much more than others that rounding hides the others, and no ridge "
     "makes up for it; give weights that differ by less than a factor of 1e8."
@@ -64,6 +76,7 @@ _LARGEST_EXPONENT = 1024
 _KEPT = 250.0
 
 
+_NONE = np.empty(0)
 #: The parts of directions in a state.
 _DIRECTIONS = ("weights", "middle", "sizes")
 
@@ -107,8 +120,6 @@ class BlockStream:
         m = features.n_outputs
         self.features, self._margin, self._scaled, self._given = features, margin, scaled, ridge
         self._bounded = features.bounds().is_finite
-        #: Examples since the start.
-        self.n = 0
         self._memories = Memories(m, half_lives)
         # Of the held-out examples alone, as in the first memory.
         self._apart = Memories(m, half_lives[:1])
@@ -116,16 +127,20 @@ class BlockStream:
         # Powers of two that bring features to numbers whose squares can be added up, and whether
         # they are known.
         self._exponents, self._met = np.zeros(m, dtype=np.int32), np.zeros(m, dtype=bool)
-        # The unfinished block: where it starts; rows, labels, weights and scores by every
-        # memory.
-        self._side = _side_for(m)
-        self._start = 0
-        self._Z, self._y = np.zeros((self._side, m)), np.zeros(self._side)
-        self._w = np.zeros(self._side)
-        self._scores = np.zeros((self._side, len(half_lives)))
-        self._held: list[tuple[Vector, Vector, Vector]] = []
+        self._has_units = False
+        # The unfinished block, where it starts, and when coefficients are found next.
+        self._block = OpenBlock(_side_for(m), m, len(half_lives))
+        self._start, self._due = 0, YOUNG
+        # Scores and labels of rows that came one by one, until they are asked for.
+        self._owed: list[tuple[Vector, Vector]] = []
+        self._held = HeldRows(m)
         self._recent = RecentScores(len(half_lives))
         self._directions: Directions | None = None
+        # Its weights, a column for each memory.
+        self._columns: Vector | None = None
+        # The arguments of a kernel that learns blocks, while it can, and no rows.
+        self._none = np.empty((0, m))
+        self._compiled: tuple[Any, ...] | None = None
         self._ridge, self._ridge_at = ridges_for(features)[1], 0
         self._ridge_auc: float | None = None
         # The factors of features, and the number of examples that they were found from.
@@ -134,8 +149,14 @@ class BlockStream:
         self._best, self._has_warned = 0, False
 
     @property
+    def n(self) -> int:
+        """Examples since the start."""
+        return self._start + self._block.n
+
+    @property
     def half_life(self) -> float:
         """The half-life that is chosen now."""
+        self.settle()
         return float(self._memories.half_lives[self._best])
 
     def _in_units(self, Z: Vector) -> Vector:
@@ -153,88 +174,199 @@ class BlockStream:
             first = np.abs(Z[there.argmax(axis=0), new])
             self._met[new] = True
             self._exponents[new] = np.where(first > _HUGE, np.frexp(first)[1], 0)
-        if self._exponents.any():
+            self._has_units = bool(self._exponents.any())
+        if self._has_units:
             Z = np.ldexp(Z, -self._exponents)
-        return Z if np.abs(Z).max(initial=0.0) <= _CUT else np.clip(Z, -_CUT, _CUT)
+        return Z if np.abs(Z).max(initial=0.0) <= CUT else np.clip(Z, -CUT, CUT)
 
     def learn(self, Z: Vector, y: Vector, weight: Vector) -> Vector:
         """Learn mapped rows; return the scores that they had before."""
+        self.settle()
         Z = self._in_units(Z)
-        scores, at = np.zeros(len(y)), 0
+        block, scores, at = self._block, np.empty(len(y)), 0
         while at < len(y):
-            left = self.until_refresh
-            stop = min(len(y), at + left)
-            now, place = slice(at, stop), slice(self._filled, self._filled + stop - at)
-            self._Z[place], self._y[place], self._w[place] = Z[now], y[now], weight[now]
-            own = self._scores[place]
-            own[:] = 0.0 if self._directions is None else self._directions.scores(self._Z[place])
-            scores[now] = own[:, self._best]
-            self.n += stop - at
-            if self._filled == self._side:
-                self._close()
-            elif stop - at == left:
-                self._refresh()
+            if self._compiled is not None:
+                at = self._run_compiled(Z, y, weight, at, scores)
+                self._find_if_due()
+                continue
+            stop = min(len(y), at + self._due - self.n)
+            now, place = slice(at, stop), slice(block.n, None)
+            block.take(Z[now], y[now], weight[now])
+            self._score_block()
+            scores[now] = block.scores[place, self._best]
+            self._find_if_due()
             at = stop
         return scores
+
+    def _run_compiled(self, Z: Vector, y: Vector, weight: Vector, at: int, scores: Vector) -> int:
+        """Learn rows from `at` on, up to a block that must be learned here; return where to go on.
+
+        Nothing but the moments, the memory and the directions changes with a block now.
+        """
+        from pairlearn.kernels.memories import learn_rows
+
+        assert self._compiled is not None
+        block = self._block
+        place = np.array([block.n, self._start, self._best, self._held.n])
+        at = learn_rows(Z, y, weight, at, scores, place, *self._compiled)
+        n, self._start, self._best, self._held.n = place.tolist()
+        block.n = block.n_scored = n
+        self._due = self._start + block.side
+        return at
+
+    def _prepare(self) -> None:
+        """Note what `learn_rows` wants, if the next blocks are ordinary ones.
+
+        They are until scales or the ridge are found anew.
+        """
+        scale, found, m = self._scale, self._directions, self.features.n_outputs
+        self._compiled = None
+        if found is None or scale is None or m > SMALL or self._bounded:
+            return
+        memories, block, size = self._memories, self._block, m + 1
+        if memories.half_lives[0] < np.inf:  # All of its blocks have examples to be held out.
+            return
+        ridge, last = self._given, (1.0 + _GROWTH) * self._scale_at
+        noise = 0.0
+        if ridge is None:
+            ridge, noise = self._ridge, _NOISE * m
+            last = min(last, (1.0 + _RIDGE_GROWTH) * self._ridge_at)
+        self._held.make_room(max(0, int(min(last, _LAST_HELD)) - self._start) // EVERY + 2)
+        self._compiled = (
+            last, *block.arrays(), self._columns, *found,
+            memories.origin, memories.share_left(block.side), FORGOTTEN, memories.sums,
+            memories.counts, np.empty(size), np.empty((2, size, size)), self._low, self._high,
+            *self._recent.arrays(), FEWEST, ERRORS, scale, ridge, noise, LEAST,
+            np.empty(len(found.sizes)), np.empty((2, m)), np.empty((m, m)),
+            *map(np.empty_like, found),
+            _LAST_HELD, EVERY, *self._held.arrays(), self._apart.share_left(block.side),
+            self._apart.sums, self._apart.counts,
+        )  # fmt: skip
+
+    @property
+    def _holds_out(self) -> bool:
+        """Whether examples of the open block are held out."""
+        return self._memories.half_lives[0] < np.inf or self._start < _LAST_HELD
+
+    def put(self, x: Vector, y: float) -> int:
+        """Learn one mapped row of weight 1, whose score `owed` returns.
+
+        Return the rows that may follow before `settle` has work to do; -1 if this row was not
+        taken because a value is huge, or none: `learn` it.
+        """
+        # The comparison is false with NaN and infinity, too.
+        if not x.dot(x) <= _PLAIN or self._has_units:
+            return -1
+        left = self._due - self._start - self._block.n
+        if not left:  # An interrupt came after the last row.
+            self.settle()
+            left = self._due - self.n
+        self._block.put(x, y)
+        return left - 1
+
+    def settle(self) -> None:
+        """Score the rows that came one by one, and find coefficients if they are due."""
+        block = self._block
+        if block.n_scored < block.n:
+            new = slice(block.n_scored, block.n)
+            self._met |= (block.rows[new] != 0.0).any(axis=0)
+            self._score_block()
+            self._owed.append((block.scores[new, self._best].copy(), block.y[new].copy()))
+        self._find_if_due()
+
+    @property
+    def n_owed(self) -> int:
+        """The number of scores that `owed` would return."""
+        return self._block.n - self._block.n_scored + sum(len(y) for _, y in self._owed)
+
+    def owed(self) -> tuple[Vector, Vector]:
+        """Return scores before learning, and labels, of rows that were put since the last call."""
+        self.settle()
+        found, self._owed = [(np.empty(0), np.empty(0)), *self._owed], []
+        scores, labels = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        return scores, labels
+
+    def _score_block(self) -> None:
+        found = self._directions
+        self._block.score(self._columns, None if found is None else found.middle)
+
+    def _find_if_due(self) -> None:
+        if self.n < self._due:
+            return
+        if self._compiled is not None:
+            # A full block, since all others are due before there is a kernel for them.
+            self._run_compiled(self._none, _NONE, _NONE, 0, _NONE)
+            if self.n < self._due:
+                return
+        if self._block.n == self._block.side:
+            self._close()
+        else:
+            self._refresh()
+        self._due = self.n + self.until_refresh
+        self._prepare()
 
     @property
     def until_refresh(self) -> int:
         """The number of examples until coefficients are found anew."""
-        end = self._start + self._side
+        end = self._start + self._block.side
         if self._start == 0:
             end = min(end, next_double(self.n))
         return end - self.n
 
-    @property
-    def _filled(self) -> int:
-        """The number of rows of the unfinished block."""
-        return self.n - self._start
-
     def _close(self) -> None:
         """Learn the block, which is full, choose memory and ridge, and begin the next block."""
         self._learn_open_block()
+        self._start = self.n
+        self._block.clear()
         self._best = self._recent.best()
         if self._given is None and self._ridge_is_due():
             self._choose_ridge()
         self._refresh()
 
     def _learn_open_block(self) -> None:
-        """Add the rows of the unfinished block to moments and scores; the next starts after it."""
-        now = slice(self._filled)
-        self._learn_block(self._Z[now], self._y[now], self._w[now])
-        self._recent.add(self._scores[now], self._y[now])
-        self._start = self.n
+        """Add the rows of the unfinished block to moments and scores."""
+        block = self._block
+        self._learn_block(block.rows, block.y, block.weight)
+        self._recent.add(block.scores, block.y)
 
     def _learn_block(self, Z: Vector, y: Vector, weight: Vector) -> None:
         """Add rows to the moments, and those held out to the moments apart."""
+        from pairlearn.kernels.memories import widen_ranges
+
         self._memories.add(Z, y, weight)
         if not self._bounded:
-            self._low = np.minimum(self._low, Z.min(axis=0))
-            self._high = np.maximum(self._high, Z.max(axis=0))
-        if self._memories.half_lives[0] == np.inf and self._start >= EVERY * HELD:
+            widen_ranges(Z, self._low, self._high)
+        if not self._holds_out:
             return
         held = slice((EVERY - 1 - self._start) % EVERY, None, EVERY)
-        own = Z[held].copy(), y[held].copy(), weight[held].copy()
+        own = np.ascontiguousarray(Z[held]), y[held].copy(), weight[held].copy()
         self._apart.origin = self._memories.origin
         self._apart.add(*own, n_passed=len(y))
-        self._held = [*self._held, own]
+        self._held.add(*own)
 
     def _to_now(self) -> BlockStream:
         """Return this stream with the rows of the unfinished block learned."""
-        if not self._filled:
+        if not self._block.n:
             return self
         twin = copy.copy(self)
         twin._memories, twin._recent = self._memories.copy(), self._recent.copy()
-        twin._apart = self._apart.copy()
+        twin._apart, twin._held = self._apart.copy(), self._held.twin()
+        twin._low, twin._high = self._low.copy(), self._high.copy()
         twin._learn_open_block()
+        twin._start, twin._block = self.n, OpenBlock(0, *self._memories.shape)
         return twin
 
     def _refresh(self) -> None:
         """Find the scores of all memories, if both classes have been seen."""
         now = self._to_now()
-        if now._memories.counts[0].all():
+        if now._memories.knows_both:
             with contextlib.suppress(ValueError):  # Rounding: the scores of before are as good.
-                self._directions = now._all_directions()
+                self._aim(now._all_directions())
+
+    def _aim(self, found: Directions | None) -> None:
+        """Score rows by these directions from now on."""
+        self._directions = found
+        self._columns = None if found is None else np.ascontiguousarray(found.weights.T)
 
     def _moments(self, sums: Vector) -> MappedValues:
         """Return sums about the origin as moments of the map."""
@@ -243,17 +375,18 @@ class BlockStream:
         return MappedValues(self.features, found, self._low, self._high)
 
     def _all_directions(self) -> Directions:
-        counts = np.maximum(self._memories.counts, 1.0)
-        ridges = np.full(len(counts), self._ridge if self._given is None else self._given)
-        if self._given is None:
-            noise = _NOISE * self.features.n_outputs * (1.0 / counts).sum(axis=1)
-            ridges[1:] = np.maximum(ridges, noise)[1:]
+        counts, ridge = self._memories.counts, self._ridge if self._given is None else self._given
+        ridges = np.full(len(counts), ridge)
+        if self._given is None and len(counts) > 1:
+            shares = 1.0 / np.maximum(counts, 1.0)
+            noise = _NOISE * self.features.n_outputs * (shares[:, 0] + shares[:, 1])
+            np.maximum(ridge, noise[1:], out=ridges[1:])
         scale = self._scale
         if (
             scale is None
             or self.n >= (1.0 + _GROWTH) * self._scale_at
             # A feature that was constant until now must not wait.
-            or ((scale == 0.0) & (self._low < self._high)).any()
+            or (not scale.all() and ((scale == 0.0) & (self._low < self._high)).any())
         ):
             total = self._moments(self._memories.sums[0])
             self._scale = scale = total.scale(scaled=self._scaled)
@@ -268,7 +401,7 @@ class BlockStream:
         """Take the ridge with the best AUC on held-out examples."""
         self._ridge_at = self.n
         train = self._moments(self._memories.sums[0] - self._apart.sums[0])
-        Z, y, weight = self._held_rows()
+        Z, y, weight = self._held.latest()
         seen = y[weight > 0.0]
         if not train.moments.counts.all() or not (seen > 0).any() or not (seen < 0).any():
             return
@@ -287,24 +420,14 @@ class BlockStream:
         best = int(np.argmax(aucs))
         self._ridge, self._ridge_auc = ridges[best], float(aucs[best])
 
-    def _held_rows(self) -> tuple[Vector, Vector, Vector]:
-        if len(self._held) > 1:
-            # A memory that forgets judges by the latest examples.
-            Z, y, weight = (
-                np.concatenate(parts)[-HELD:] for parts in zip(*self._held, strict=True)
-            )
-            self._held = [(Z, y, weight)]
-        if not self._held:
-            return np.empty((0, self.features.n_outputs)), np.empty(0), np.empty(0)
-        return self._held[0]
-
     def model(self) -> tuple[MomentModel, tuple[Vector, Mask, Vector]] | None:
         """Return the model of all rows, and scores, labels and weights to decide from.
 
         None before both classes were seen.
         """
+        self.settle()
         now = self._to_now()
-        if not now._memories.counts[0].all():
+        if not now._memories.knows_both:
             return None
         if now is self:
             now = copy.copy(self)
@@ -321,7 +444,7 @@ class BlockStream:
         coef, middle = found.weights[best] * unit, float(found.middle[best]) * unit
         ridge, auc = (now._ridge, now._ridge_auc) if self._given is None else (self._given, None)
         if best == 0:
-            Z, y, weight = now._held_rows()
+            Z, y, weight = now._held.latest()
             window = Z @ coef, y > 0, weight
         else:
             scores, positive = now._recent.of(best)
@@ -352,6 +475,7 @@ class BlockStream:
 
     def whole(self) -> MomentValues:
         """Return the moments of all rows, as the longest memory has them."""
+        self.settle()
         return self._to_now()._memories.moments(0)
 
     def widen(self, features: FeatureMap, half_lives: tuple[float, ...]) -> None:
@@ -359,7 +483,8 @@ class BlockStream:
 
         `features` is the wider map, `half_lives` are those from now on, as many as before.
         """
-        m, filled = features.n_outputs, self._filled
+        self.settle()
+        m = features.n_outputs
         more = m - self.features.n_outputs
         # Before the first block is learned nothing is known of any feature.
         low, high = (np.inf, -np.inf) if self._memories.origin is None else (0.0, 0.0)
@@ -369,17 +494,16 @@ class BlockStream:
         self._met = np.pad(self._met, (0, more))
         self._memories.widen(m, half_lives)
         self._apart.widen(m, half_lives[:1])
-        self._held = [(np.pad(Z, ((0, 0), (0, more))), y, weight) for Z, y, weight in self._held]
+        self._held.widen(more)
         if self._scale is not None:
             self._scale = np.pad(self._scale, (0, more))
         if self._directions is not None:
             wider = np.pad(self._directions.weights, ((0, 0), (0, more)))
-            self._directions = self._directions._replace(weights=wider)
-        self.features, self._side = features, max(self._side, _side_for(m))
-        room = self._side - filled
-        self._Z = np.pad(self._Z[:filled], ((0, room), (0, more)))
-        self._y, self._w = (np.pad(own[:filled], (0, room)) for own in (self._y, self._w))
-        self._scores = np.pad(self._scores[:filled], ((0, room), (0, 0)))
+            self._aim(self._directions._replace(weights=wider))
+        self.features = features
+        self._block = self._block.widened(max(self._block.side, _side_for(m)), m)
+        self._due = self.n + self.until_refresh
+        self._prepare()
 
     def _warn_of_tiny(self, now: BlockStream) -> None:
         """Say once which feature is too small for its squares to be added up."""
@@ -395,19 +519,23 @@ class BlockStream:
 
     def restart(self) -> None:
         """Forget all but the latest past; blocks begin anew."""
+        self.settle()
         now = self._to_now()
         self._memories = now._memories
         self._memories.restart(_KEPT)
         lives = self._memories.half_lives
-        self._apart, self._held = Memories(self.features.n_outputs, lives[:1]), []
+        m = self.features.n_outputs
+        self._apart, self._held = Memories(m, lives[:1]), HeldRows(m)
         self._recent = RecentScores(len(lives))
-        self.n, self._best, self._ridge_at = 0, 0, 0
-        self._start = 0
+        self._best, self._ridge_at = 0, 0
+        self._block.clear()
+        self._start, self._due = 0, YOUNG
         self._scale, self._scale_at = None, 0
+        self._prepare()
 
     def state(self) -> dict[str, Any]:
         """Return everything that the next rows depend on, as plain values and arrays."""
-        now, (Z, y, weight) = slice(self._filled), self._held_rows()
+        self.settle()
         seen, found = np.isfinite(self._low), self._directions
         return {
             "n": self.n,
@@ -420,13 +548,12 @@ class BlockStream:
             "apart": self._apart.state(),
             "low": np.where(seen, self._low, 0.0),
             "high": np.where(seen, self._high, 0.0),
-            "Z": self._Z[now].copy(),
-            "y": self._y[now].copy(),
-            "weight": self._w[now].copy(),
-            "scores": self._scores[now].copy(),
-            "held": {"Z": Z, "y": y, "weight": weight},
+            **self._block.state(),
+            "held": self._held.state(),
             "recent": self._recent.state(),
-            "directions": None if found is None else dict(zip(_DIRECTIONS, found, strict=True)),
+            "directions": None
+            if found is None
+            else {name: own.copy() for name, own in zip(_DIRECTIONS, found, strict=True)},
             "ridge": self._ridge,
             "ridge_auc": self._ridge_auc,
             "ridge_at": self._ridge_at,
@@ -436,66 +563,41 @@ class BlockStream:
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go back to a state."""
         m, K = self.features.n_outputs, len(self._memories.half_lives)
-        self.n = restored_count(state, "n")
+        n = restored_count(state, "n")
         self._memories = Memories.from_state(state["memories"], m, self._memories.half_lives)
         self._apart = Memories.from_state(state["apart"], m, self._memories.half_lives[:1])
         for memories in (self._memories, self._apart):
             if memories.origin is not None:
-                _values({"origin": memories.origin}, "origin", (m,))
+                restored_values({"origin": memories.origin}, "origin", (m,))
         if not self._bounded and self._memories.origin is not None:
-            self._low = _values(state, "low", (m,)).copy()
-            self._high = _values(state, "high", (m,)).copy()
-        self._start = restored_count(state, "start", maximum=self.n)
-        if self._filled >= self._side:
-            raise ValueError("the saved block is too long.")
+            self._low = restored_values(state, "low", (m,)).copy()
+            self._high = restored_values(state, "high", (m,)).copy()
+        self._start = restored_count(state, "start", maximum=n)
+        self._block.restore(state, n - self._start)
+        self._due, self._owed = n + self.until_refresh, []
         self._exponents = restored_array(state, "exponents", (m,), ("int32",)).copy()
         self._met = restored_array(state, "met", (m,), ("bool",)).copy()
         if np.abs(self._exponents).max(initial=0) > _LARGEST_EXPONENT:
             raise ValueError("the saved units are beyond all numbers.")
-        self._scale_at = restored_count(state, "scale_at", maximum=self.n)
+        self._scale_at = restored_count(state, "scale_at", maximum=n)
         self._scale = None if state["scale"] is None else restored_array(state, "scale", (m,))
-        filled = self._filled
-        now = slice(filled)
-        self._Z[now] = _values(state, "Z", (filled, m))
-        self._y[now] = _signs(restored_array(state, "y", (filled,)))
-        self._w[now] = restored_weights(state, "weight", filled)
-        self._scores[now] = restored_array(state, "scores", (filled, K))
-        held = state["held"]
-        y = _signs(restored_array(held, "y", (None,)))
-        if len(y) > HELD:
-            raise ValueError(f"more than {HELD} held-out examples are saved.")
-        kept = _values(held, "Z", (len(y), m)), y, restored_weights(held, "weight", len(y))
-        self._held = [kept] if len(y) else []
+        self._has_units = bool(self._exponents.any())
+        self._held.restore(state["held"])
         self._recent.restore(state["recent"])
         found = state["directions"]
-        self._directions = None
+        self._aim(None)
         if found is not None:
             shapes = zip(_DIRECTIONS, ((K, m), (K,), (K,)), strict=True)
-            self._directions = Directions(
-                *(restored_array(found, name, shape) for name, shape in shapes)
-            )
+            self._aim(Directions(*(restored_array(found, name, shape) for name, shape in shapes)))
         self._ridge = restored_number(state, "ridge", low=0.0)
         self._ridge_auc = None
         if state["ridge_auc"] is not None:
             self._ridge_auc = restored_number(state, "ridge_auc", low=0.0, high=1.0)
-        self._ridge_at = restored_count(state, "ridge_at", maximum=self.n)
+        self._ridge_at = restored_count(state, "ridge_at", maximum=n)
         self._best = restored_count(state, "best", maximum=K - 1)
+        self._prepare()
 
 
 def _side_for(n_features: int) -> int:
     """Return the rows of a block, a power of two."""
     return 1 << (max(_BLOCK, _ROWS_PER_FEATURE * n_features) - 1).bit_length()
-
-
-def _values(state: Mapping[str, Any], name: str, shape: tuple[int, ...]) -> Vector:
-    """Return saved values of mapped rows, which `_in_units` has cut off."""
-    found = restored_array(state, name, shape)
-    if np.abs(found).max(initial=0.0) > _CUT:
-        raise ValueError(f"the saved {name} has values beyond {_CUT:g}.")
-    return found
-
-
-def _signs(y: Vector) -> Vector:
-    if not (np.abs(y) == 1.0).all():
-        raise ValueError("the saved labels are not -1 and 1.")
-    return y

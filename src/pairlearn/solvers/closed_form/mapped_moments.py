@@ -326,23 +326,22 @@ class RidgeProblem:
         They are in units of the mapped features. `signs` is 1 or -1 for coefficients that must not
         be negative or positive, 0 for the others.
         """
-        from scipy import linalg
+        from scipy.linalg.lapack import dposv, sposv
 
         if not ridge > 0.0:
             raise ValueError(f"ridge must be positive, got {ridge!r}.")
         matrix: NDArray[Any] = self._C.copy()
         matrix.flat[:: len(matrix) + 1] += ridge
-        u = self._u.astype(matrix.dtype)
-        try:
-            factor = linalg.cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
-        except linalg.LinAlgError:
+        solve = dposv if matrix.dtype == np.float64 else sposv
+        factor, v, info = solve(matrix, self._u.astype(matrix.dtype), lower=1)
+        if info:
             raise ValueError(
                 f"The ridge {ridge:g} is too small for the rounding of the moments; use a larger "
                 "one."
-            ) from None
+            )
         if signs is not None and signs.any():
-            return self._constrained(np.tril(factor[0]).astype(np.float64), signs, margin)
-        v = linalg.cho_solve(factor, u, check_finite=False).astype(np.float64)
+            return self._constrained(np.tril(factor).astype(np.float64), signs, margin)
+        v = v.astype(np.float64)
         return np.asarray(self._scale * v * (margin / (1.0 + float(self._u @ v))))
 
     def _constrained(self, L: Vector, signs: NDArray[np.int64], margin: float) -> Vector:

@@ -24,14 +24,14 @@ from pairlearn.solvers.closed_form.moment_values import MomentValues
 from pairlearn.typing import Vector
 
 #: A class of fewer examples than this is forgotten altogether, before its sums lose their digits.
-_FORGOTTEN = 1e-6
+FORGOTTEN = 1e-6
 #: For so few features compiled loops are faster than BLAS and LAPACK.
-_SMALL = 48
+SMALL = 48
 _TOO_SMALL = "The ridge {:g} is too small for the rounding of the moments; use a larger one."
 #: What sums may exceed their bound by: a share for rounding, and what is left of underflow.
 _ROUNDING, _TINY = 1e-6, 1e-140
 #: A memory with fewer examples of a class than this says nothing of its own.
-_LEAST = 2.0
+LEAST = 2.0
 #: The shortest half-life of a stream that chooses: this many examples, or this many a feature.
 _SHORTEST, _LIVES_PER_FEATURE = 250.0, 4.0
 
@@ -65,14 +65,6 @@ class Directions(NamedTuple):
     middle: Vector
     sizes: Vector
 
-    def scores(self, Z: Vector) -> Vector:
-        """Return the scores of rows, one column for each memory."""
-        from pairlearn.kernels.memories import score_rows
-
-        found = np.empty((len(Z), len(self.middle)))
-        score_rows(Z, np.ascontiguousarray(self.weights.T), self.middle, found)
-        return found
-
 
 class Memories:
     """Second moments of two classes, remembered with several half-lives.
@@ -103,6 +95,17 @@ class Memories:
         #: The point that sums are about: the mean of the first block. None before it.
         self.origin: Vector | None = None
 
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The number of features, and that of memories."""
+        return self.sums.shape[-1] - 1, len(self.half_lives)
+
+    @property
+    def knows_both(self) -> bool:
+        """Whether the longest memory has examples of both classes."""
+        positives, negatives = self.counts[0].tolist()
+        return bool(positives and negatives)
+
     def copy(self) -> Memories:
         """Return independent memories with the same past."""
         twin = Memories(self.sums.shape[-1] - 1, self.half_lives)
@@ -118,8 +121,13 @@ class Memories:
         """
         if self.origin is None:
             self.origin = Z.mean(axis=0)
-        kept = 0.5 ** ((len(y) if n_passed is None else n_passed) / self.half_lives)
+        kept = self.share_left(len(y) if n_passed is None else n_passed)
         _add_products(Z, y, weight, self.origin, kept, self.sums, self.counts)
+
+    def share_left(self, n_passed: int) -> Vector:
+        """Return what is left of an example after so many others, for each half-life."""
+        left: Vector = 0.5 ** (n_passed / self.half_lives)
+        return left
 
     def widen(self, n_features: int, half_lives: ArrayLike) -> None:
         """Make room for new features, which were 0 until now, and forget at these speeds."""
@@ -150,14 +158,14 @@ class Memories:
             The weights of all memories. Both classes must have been seen.
         """
         assert self.origin is not None
+        if len(scale) <= SMALL:
+            return self._small_directions(scale, ridges)
         sums = self.sums
-        usable = self.counts.min(axis=1) >= _LEAST
+        usable = self.counts.min(axis=1) >= LEAST
         if not usable[1:].all():
             # The next longer memory that knows both classes speaks for one that does not.
             usable[0] = True
             sums = sums[np.maximum.accumulate(np.where(usable, np.arange(len(usable)), 0))]
-        if len(scale) <= _SMALL:
-            return self._small_directions(sums, scale, ridges)
         count = sums[:, :, 0, 0]
         means = sums[:, :, 0, 1:] / count[:, :, np.newaxis]
         C = (sums[:, :, 1:, 1:] / count[:, :, np.newaxis, np.newaxis]).sum(axis=1)
@@ -173,14 +181,15 @@ class Memories:
         middle = (weights * (means.mean(axis=1) + self.origin)).sum(axis=1)
         return Directions(weights, middle, sizes)
 
-    def _small_directions(self, sums: Vector, scale: Vector, ridges: Vector) -> Directions:
+    def _small_directions(self, scale: Vector, ridges: Vector) -> Directions:
         """Return the directions for few features, for which LAPACK's calls cost too much."""
         from pairlearn.kernels.memories import find_directions
 
         m, n_memories = len(scale), len(ridges)
         means, C = np.empty((2, m)), np.empty((m, m))
         found = Directions(np.empty((n_memories, m)), np.empty(n_memories), np.empty(n_memories))
-        if not find_directions(sums, self.origin, scale, ridges, means, C, *found):
+        given = self.sums, self.counts, LEAST, self.origin, scale, ridges
+        if not find_directions(*given, means, C, *found):
             raise ValueError(_TOO_SMALL.format(float(ridges.min())))
         return found
 
@@ -250,16 +259,16 @@ def _add_products(
     z = (1, x - origin); `sums` and `counts` have an entry for each memory and class.
     """
     size = Z.shape[1] + 1
-    if size <= _SMALL + 1:
+    if size <= SMALL + 1:
         from pairlearn.kernels.memories import add_block
 
         each = np.ones(len(y)) if weight is None else weight
         row, found = np.empty(size), np.empty((2, size, size))
-        add_block(Z, y, each, origin, kept, _FORGOTTEN, sums, counts, row, found)
+        add_block(Z, y, each, origin, kept, FORGOTTEN, sums, counts, row, found)
         return
     sums *= kept[:, np.newaxis, np.newaxis, np.newaxis]
     counts *= kept[:, np.newaxis]
-    gone = counts < _FORGOTTEN
+    gone = counts < FORGOTTEN
     sums[gone], counts[gone] = 0.0, 0.0
     rows = np.empty((len(Z), size))
     rows[:, 0] = 1.0

@@ -19,6 +19,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pairlearn.restored import restored_array
 from pairlearn.typing import Mask, Vector
@@ -26,11 +27,11 @@ from pairlearn.typing import Mask, Vector
 #: The latest scores of each class that a memory is judged by.
 RECENT = 125
 #: Fewer of a class than this tell nothing: then everything is remembered.
-_FEWEST = 10
+FEWEST = 10
 #: What the scores of positives and of negatives are called in a state.
 _NAMES = ("positives", "negatives")
 #: The longest memory within this many standard errors of the best is taken.
-_ERRORS = 1.5
+ERRORS = 1.5
 
 
 class RecentScores:
@@ -39,6 +40,8 @@ class RecentScores:
     def __init__(self, n_memories: int) -> None:
         self._scores = np.zeros((2, n_memories, RECENT))
         self._places = np.zeros((2, 2), dtype=np.int64)
+        # Room for what `_wins` finds.
+        self._counted = np.empty_like(self._scores)
 
     @property
     def counts(self) -> tuple[int, int]:
@@ -55,9 +58,12 @@ class RecentScores:
         """Return for each score how many of the other class are on its right side."""
         from pairlearn.kernels.memories import count_wins
 
-        wins = np.empty_like(self._scores)
-        count_wins(self._scores, self._places, wins)
-        return wins
+        count_wins(self._scores, self._places, self._counted)
+        return self._counted
+
+    def arrays(self) -> tuple[Vector, NDArray[np.int64], Vector]:
+        """Return rings, places and room as the kernels want them, to be written to."""
+        return self._scores, self._places, self._counted
 
     def placements(self) -> tuple[Vector, Vector]:
         """Return the share of the other class on the right side of each score, by memory."""
@@ -68,9 +74,9 @@ class RecentScores:
         """Return the place of the longest memory that is as good as the best."""
         from pairlearn.kernels.memories import longest_as_good
 
-        if self._scores.shape[1] == 1 or min(self.counts) < _FEWEST:
+        if self._scores.shape[1] == 1 or min(self.counts) < FEWEST:
             return 0
-        return int(longest_as_good(self._wins(), self._places, _ERRORS))
+        return int(longest_as_good(self._wins(), self._places, ERRORS))
 
     def auc(self, memory: int) -> float | None:
         """Return the AUC of the latest scores of one memory."""

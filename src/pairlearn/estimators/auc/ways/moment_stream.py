@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from pairlearn.features import FeatureMap
+from pairlearn.features import FeatureMap, Identity
 from pairlearn.features.restore import restored_map
 from pairlearn.restored import restored_array, restored_count, restored_weights
 from pairlearn.solvers.closed_form.block_stream import BlockStream, MomentModel, next_double
@@ -40,11 +40,24 @@ class MomentStream:
 
     def __init__(self, fit_map: Fitter, make: Maker, features: FeatureMap | None = None) -> None:
         self._fit_map, self._make = fit_map, make
-        self.n_examples = 0
+        # Examples before those of the blocks, or of the kept ones.
+        self._n_before = 0
         self._first = _Kept()
         self._blocks = None if features is None else make(features)
         # The model that scores examples until the map is fitted.
         self._young: MomentModel | None = None
+
+    @property
+    def n_examples(self) -> int:
+        """Examples since the first."""
+        return self._n_before + (self._first.n if self._blocks is None else self._blocks.n)
+
+    @property
+    def singles(self) -> BlockStream | None:
+        """What takes rows one by one; None where rows must be mapped."""
+        blocks = self._blocks
+        plain = blocks is not None and isinstance(blocks.features, Identity)
+        return blocks if plain else None
 
     @property
     def half_life(self) -> float:
@@ -67,7 +80,6 @@ class MomentStream:
         except BaseException:
             vars(self).update(before)
             raise
-        self.n_examples += n - n_first
         return scores
 
     def _keep_first(self, rows: Rows, y: Vector, weight: Vector, n: int) -> Vector:
@@ -80,7 +92,6 @@ class MomentStream:
             if self._young is not None:
                 scores[now] = score_mapped(self._young.features, part, self._young.coef)
             self._first.add(part, y[now], weight[now])
-            self.n_examples += stop - start
             start = stop
             if self.n_examples == FIRST:
                 self._blocks = self._of_first()
@@ -111,6 +122,7 @@ class MomentStream:
     def restart(self) -> None:
         """Forget all but the latest past."""
         if self._blocks is not None:
+            self._n_before += self._blocks.n
             self._blocks.restart()
 
     def state(self) -> dict[str, Any]:
@@ -127,16 +139,18 @@ class MomentStream:
 
     def restore(self, state: Mapping[str, Any], n_features: int) -> None:
         """Go back to a state."""
-        self.n_examples = restored_count(state, "n_examples")
+        n = restored_count(state, "n_examples")
         self._first = _Kept.from_state(state["first"], n_features)
         self._blocks = self._young = None
         if state["features"] is not None:
             self._blocks = self._make(_map_of(state["features"], n_features))
             self._blocks.restore(state["blocks"])
-            if self._blocks.n > self.n_examples:
+            if self._blocks.n > n:
                 raise ValueError("the saved blocks have more examples than the stream.")
-        elif self._first.n != self.n_examples:
-            raise ValueError(f"{self._first.n} of {self.n_examples} first examples are saved.")
+        elif self._first.n != n:
+            raise ValueError(f"{self._first.n} of {n} first examples are saved.")
+        self._n_before = 0
+        self._n_before = n - self.n_examples
         if state["young"] is not None:
             features = _map_of(state["young_features"], n_features)
             coef = restored_array(state, "young", (features.n_outputs,))

@@ -124,6 +124,11 @@ class MomentsStream:
             check_squares(rows, whole=self._stream.n_examples == 0)
         return self._stream.learn(rows, y, weight)
 
+    @property
+    def singles(self) -> BlockStream | None:
+        """What takes rows one by one, if something does."""
+        return self._stream.singles
+
     def facts(self) -> dict[str, Any]:
         """Return the fitted attributes."""
         n = self._stream.n_examples
