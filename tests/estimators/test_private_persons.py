@@ -6,13 +6,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn import config_context
+from sklearn.base import clone
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GridSearchCV, GroupKFold, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
-from pairlearn import PrivacyLedger, PrivateAUCClassifier, PrivateAUCStream
+from pairlearn import (
+    PrivacyLedger,
+    PrivateAUCClassifier,
+    PrivateAUCStream,
+    PrivateEntropyRegressor,
+    PrivateMetricLearner,
+)
+from pairlearn.estimators.private.entries import entry_of
+from pairlearn.privacy import NoisyEntropySGD, NoisyMetricSGD
 from pairlearn.privacy.accounting.gaussian import epsilon_of_mu, mu_of
+from pairlearn.privacy.audit.exact import check_entry
 from pairlearn.privacy.audit.tape import recorded, replayed
 from pairlearn.privacy.mechanisms.base import PublicSetting
 from pairlearn.privacy.mechanisms.centred import CentredStatistics
@@ -105,6 +115,57 @@ def test_refusals():
         PrivateAUCStream(500, bounds=(-4, 5)).fit(X, y, groups=groups)
     with pytest.raises(ValueError, match="groups must hold one value"):
         PrivateAUCClassifier(bounds=(-4, 5)).fit(X, y, groups=groups[1:])
+
+
+ROWS_OF_PERSONS = [
+    PrivateMetricLearner(1.0, 1e-3, bounds=(-1.0, 1.0)),
+    PrivateMetricLearner(1.0, 1e-3, bounds=(-1.0, 1.0), n_steps=3),
+    PrivateMetricLearner(1.0, 1e-3, bounds=(-1.0, 1.0), mechanism="noisy_metric_sgd"),
+    PrivateEntropyRegressor(1.0, 1e-3, bounds=(-1.0, 1.0), target_bounds=(-2.0, 2.0)),
+]
+
+
+@pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
+@pytest.mark.parametrize("model", ROWS_OF_PERSONS, ids=lambda one: f"{one.mechanism}")
+def test_a_person_changes_no_more_than_a_row(model, neighbours):
+    model = clone(model).set_params(neighbours=neighbours, n_examples=12)
+    size = {"n": 12, "n_features": 2}
+    found = check_entry(entry_of(model, **size, persons=True))
+    assert found.findings == []
+    # How nearly the bound is met depends on the noise of earlier steps, and on who meets whom.
+    assert found.share > 0.5
+
+
+@pytest.mark.parametrize("model", ROWS_OF_PERSONS, ids=lambda one: f"{one.mechanism}")
+def test_rows_of_a_person_that_are_alike_are_one_row(model):
+    # With this budget the noise is below .005.
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(-1.0, 1.0, (30, 2)), rng.integers(0, 2, 30)
+    person = np.repeat(np.arange(30), rng.integers(1, 6, 30))
+    model = clone(model).set_params(epsilon=1e7, delta=0.5, secure=False)
+    if model.mechanism != "metric_gradient":
+        # All persons meet in one cell.
+        kind = {"noisy_metric_sgd": NoisyMetricSGD, "noisy_entropy_sgd": NoisyEntropySGD}
+        model.set_params(mechanism=kind[model.mechanism](n_partners=40))
+    ledger = PrivacyLedger(epsilon=1e8, delta=0.9, unit="person")
+    alone = clone(model).fit(X, y)
+    model.set_params(ledger=ledger).fit(X[person], y[person], groups=[f"p{k}" for k in person])
+    assert persons_of(model) == ("person", 30)
+    assert model.certificate_.delta == alone.certificate_.delta
+    for name in ("components_", "coef_", "intercept_"):
+        if hasattr(model, name):
+            assert getattr(model, name) == pytest.approx(getattr(alone, name), abs=5e-3)
+
+
+def test_a_person_has_one_voice_in_the_intercept():
+    # One person has 300 rows whose targets are at the top; the others have one row each at 0.
+    X = np.zeros((600, 1))
+    y, person = np.repeat([2.0, 0.0], 300), np.r_[np.zeros(300, int), np.arange(1, 301)]
+    model = PrivateEntropyRegressor(
+        1e6, 1e-3, bounds=(-1.0, 1.0), target_bounds=(-2.0, 2.0), secure=False
+    )
+    assert abs(model.fit(X, y, groups=person).intercept_) < 0.02
+    assert abs(model.fit(X, y).intercept_) > 0.1
 
 
 @pytest.fixture

@@ -83,6 +83,25 @@ def test_sensitivity_of_the_counts(neighbours, with_persons):
     assert reached > 0.99
 
 
+@pytest.mark.parametrize("n", [10**6, 10**8, 1 << 40])
+def test_there_is_a_fine_grid_for_many_examples(n):
+    # 2^24 steps are the most that the noise can have.
+    scales = []
+
+    def ask(bins, *, neighbours, mu, name):
+        grid = bins.grid(neighbours, mu=mu)
+        scales.append(grid.scale)
+        assert grid.sensitivity < 1.05 * bins.sensitivity(neighbours)
+        middle = np.tile(np.eye(16)[7] * n, len(bins.features))
+        return NoisyCounts(middle, grid.scale / grid.steps, grid.release(name, len(middle)))
+
+    setting = PublicSetting.make(n, lower=[0] * 3, upper=[1] * 3, epsilon=0.5, delta=1e-13)
+    after, releases = narrowed(setting, ask)
+    assert len(releases) == 3
+    assert max(scales) <= 1 << 24
+    assert (after.upper - after.lower < 0.01).all()
+
+
 def test_counts_are_those_of_the_definition():
     rng = np.random.default_rng(1)
     rows = some_rows(rng, 60, 3)

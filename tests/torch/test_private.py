@@ -148,6 +148,15 @@ def test_the_exact_check_finds_nothing(relation):
     assert found.share > 0.5
 
 
+@pytest.mark.parametrize("relation", ["replace", "add_remove"])
+@pytest.mark.thorough
+def test_a_person_changes_no_more_than_a_row(relation):
+    one = entry(neighbours=relation, n_examples=16)
+    found = check_entry(NetworkEntry(one.estimator, **SIZE, persons=True))
+    assert found.findings == []
+    assert found.share > 0.5
+
+
 @pytest.mark.slow
 def test_the_audit_passes():
     result = audit_entry(entry(), n_runs=400)
@@ -187,6 +196,15 @@ def test_mutants_are_refuted(name, monkeypatch):
 
 
 # -------------------------------------------------------------------------------------- learning
+
+
+def test_persons_with_several_rows():
+    X, y = product(60)
+    person = np.repeat(np.arange(60), 3)
+    made = PrivateNeuralAUCClassifier(**OPTIONS, mechanism=NoisyNetworkSGD(**SMALL))
+    ledger = PrivacyLedger(epsilon=2.0, delta=1e-2, unit="person")
+    found = made.set_params(ledger=ledger).fit(X[person], y[person], groups=person).certificate_
+    assert (found.unit, found.n_examples) == ("person", 60)
 
 
 def test_learns_what_no_line_can():

@@ -16,10 +16,10 @@ from pairlearn.cli.shared.paths import FilePath, read_argument
 _MECHANISMS = "privacy.mechanisms.by_name"
 #: What can be audited; `pairlearn.cli.audited` says how each is called.
 _WHAT = (
-    "fit", "groups", "bounds", "narrowing", "stream", "metric", "entropy", "ratings",
-    "ratings-groups", "continual", "continual-groups", "evaluation", "curve", "selection",
-    "evaluation-groups", "curve-groups", "selection-groups", "cluster", "partitions",
-    "cluster-groups", "partitions-groups", "program",
+    "fit", "groups", "bounds", "narrowing", "stream", "metric", "metric-groups", "entropy",
+    "entropy-groups", "ratings", "ratings-groups", "continual", "continual-groups", "evaluation",
+    "curve", "selection", "evaluation-groups", "curve-groups", "selection-groups", "cluster",
+    "partitions", "cluster-groups", "partitions-groups", "program",
 )  # fmt: skip
 _SETTINGS = {"help_option_names": ["-h", "--help"]}
 

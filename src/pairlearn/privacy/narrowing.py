@@ -10,10 +10,10 @@ half of the range if that is less. Features that one or two bins hold are looked
 their new bounds, three times in all. Other features keep their public bounds, and so does a feature
 with examples at an end that would be cut off: it is a code that nobody called so.
 
-A look spends what brings the noise of a count to a twentieth of the examples, at most a twentieth
-of mu^2 for all features, and less for fewer of them. No look is taken if the noise would be more
-than a seventh of the examples, by public numbers. Lemma 21 in ``docs/privacy/lemmas.md`` proves the
-sensitivity and the composition of a varying number of looks.
+A look spends what brings the noise of a count to a twentieth of the examples, or to 16,384 of them
+if that is less, at most a twentieth of mu^2 for all features, and less for fewer of them. No look
+is taken if the noise would be more than a seventh of the examples, by public numbers. Lemma 21 in
+``docs/privacy/lemmas.md`` proves the sensitivity and the composition of a varying number of looks.
 """
 
 from __future__ import annotations
@@ -36,6 +36,9 @@ _BINS = 16
 #: The standard deviation of a count, as a share of the examples, that is enough: no look spends
 #: more than it takes.
 _ENOUGH_NOISE = 0.05
+#: The same in examples, for many of them: more noise would need a grid whose rounding is a part of
+#: the sensitivity, and from 2^24 on there is none.
+_ENOUGH_FOR_MANY = float(1 << 14)
 #: No look is taken if the standard deviation is more than this.
 _MOST_NOISE = 0.145
 #: Most of mu^2 that a look at all features spends.
@@ -125,6 +128,11 @@ class Bins:
         np.add.at(total, cell % size, shares)
         return total
 
+    def inner_edges(self) -> Vector:
+        """Return the values between neighbouring bins, one feature a row."""
+        edges: Vector = np.linspace(self.lower, self.upper, _BINS + 1, axis=1)[:, 1:-1]
+        return edges
+
     def sensitivity(self, neighbours: str) -> float:
         """Return the Euclidean sensitivity of the counts."""
         return _sensitivity(len(self.features), neighbours)
@@ -154,9 +162,14 @@ def fewest_examples(n_features: int, neighbours: str, *, mu: float) -> float:
     return deviation / _MOST_NOISE
 
 
+def _enough_noise(n: int) -> float:
+    """Return the standard deviation of a count of n examples that is enough."""
+    return min(_ENOUGH_NOISE * n, _ENOUGH_FOR_MANY)
+
+
 def enough_in_a_bin(n: int, fewest: float) -> float:
     """Return how many of n examples one bin must hold; `fewest` is that of `fewest_examples`."""
-    return _HELD * n + _TO_SPARE * max(_MOST_NOISE * fewest, _ENOUGH_NOISE * n)
+    return _HELD * n + _TO_SPARE * max(_MOST_NOISE * fewest, _enough_noise(n))
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,9 +219,9 @@ def narrowed(
     fewest = fewest_examples(d, setting.neighbours, mu=setting.mu)
     if not len(features) or n < fewest or fewest > _LARGEST_NOISE / _MOST_NOISE:
         return setting, []
-    # The standard deviation of a count, as a share of the examples, if a look spends _SHARE.
-    largest = _MOST_NOISE * fewest / n
-    enough = _SHARE * min(1.0, (largest / _ENOUGH_NOISE) ** 2)
+    # The standard deviation of a count in examples, if a look spends _SHARE.
+    largest = _MOST_NOISE * fewest
+    enough = _SHARE * min(1.0, (largest / _enough_noise(n)) ** 2)
     releases: list[Release] = []
     spent = 0.0
     for look in range(_LOOKS):

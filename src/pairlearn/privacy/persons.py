@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.privacy.records import person_keys, read_persons
-from pairlearn.typing import Mask
+from pairlearn.typing import Mask, Vector
 
 #: The weight of a person.
 WHOLE = 1 << 24
@@ -102,3 +102,26 @@ class OneRowEach:
         place = draws[there] * self._counts[person] >> 32
         found[there] = self._rows[self._first[person] + place]
         return found
+
+
+def rows_that_meet(
+    Z: Vector, labels: Vector, n: int, persons: NDArray[np.int64] | None = None
+) -> tuple[Vector, Vector, OneRowEach | None]:
+    """Return rows and labels for n places, and how the row of a person is drawn.
+
+    Without persons there are n rows: those of the table, and rows with a NaN label, whose pairs
+    count nothing. With persons, numbered from 0, one such row stands for all who are not there.
+
+    >>> rows, labels, _ = rows_that_meet(np.ones((2, 1)), np.ones(2), 3)
+    >>> rows.tolist(), labels.tolist()
+    ([[1.0], [1.0], [0.0]], [1.0, 1.0, nan])
+    """
+    n_units = len(Z) if persons is None else int(persons.max(initial=-1)) + 1
+    if n_units > n:
+        raise ValueError(f"there are more rows (or persons) than the public number {n}.")
+    missing = n - len(Z) if persons is None else 1
+    drawing = None if persons is None else OneRowEach(persons)
+    if not missing:
+        return np.ascontiguousarray(Z), np.asarray(labels, dtype=np.float64), drawing
+    rows = np.concatenate([Z, np.zeros((missing, Z.shape[1]))])
+    return rows, np.concatenate([labels, np.full(missing, np.nan)]), drawing

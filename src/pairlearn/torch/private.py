@@ -29,8 +29,9 @@ from pairlearn.models.record import ModelFileError, ModelRecord
 from pairlearn.models.registry import ArraySpec
 from pairlearn.privacy.accounting.ledger import PrivacyLedger
 from pairlearn.privacy.mechanisms.base import Mechanism, PrivateFit, PublicSetting
-from pairlearn.privacy.mechanisms.noisy_sgd import ByMeetings, PairSum, check_margin_loss, padded
+from pairlearn.privacy.mechanisms.noisy_sgd import ByMeetings, PairSum, check_margin_loss
 from pairlearn.privacy.noise import NoiseSource
+from pairlearn.privacy.persons import rows_that_meet
 from pairlearn.privacy.quartiles import PrivateBounds
 from pairlearn.privacy.records import read_labels
 from pairlearn.register import Register
@@ -204,6 +205,7 @@ class NoisyNetworkSGD(ByMeetings):
 
     name = "noisy_network_sgd"
     learns = "network"
+    offers_persons = True
 
     def __post_init__(self) -> None:
         self._meetings()
@@ -218,9 +220,18 @@ class NoisyNetworkSGD(ByMeetings):
         _checked(self.network, setting.n_features)
 
     def fit(
-        self, Z: Vector, signs: Vector, *, setting: PublicSetting, noise: NoiseSource
+        self,
+        Z: Vector,
+        signs: Vector,
+        *,
+        setting: PublicSetting,
+        noise: NoiseSource,
+        persons: NDArray[np.int64] | None = None,
     ) -> PrivateFit:
-        """Learn privately; `direction` of the result holds all weights of the network."""
+        """Learn privately; `direction` of the result holds all weights of the network.
+
+        `persons` holds the person of each row, numbered from 0; one row of each meets in a pass.
+        """
         self.check(setting, noise)
         plan = self._meetings()
         with own_randomness(int(noise.draw_indices(2**31, 1)[0]), torch.device("cpu")):
@@ -228,7 +239,7 @@ class NoisyNetworkSGD(ByMeetings):
         pairs = _PairGradients(network)
         loud = plan.loudness(self.clip, setting) * math.sqrt(pairs.size)
         step_size = min(self.step / self.clip, self.noise_limit / loud)
-        rows, labels = padded(Z, signs, setting.n_examples)
+        rows, labels, drawing = rows_that_meet(Z, signs, setting.n_examples, persons)
         iterates, releases = plan.descend(
             pairs.pair_sum(rows, labels, LOSSES.make(self.loss), self.clip),
             lambda w, mean: w - step_size * mean,
@@ -236,6 +247,7 @@ class NoisyNetworkSGD(ByMeetings):
             clip=self.clip,
             setting=setting,
             noise=noise,
+            persons=drawing,
         )
         network.load_state_dict(network.state_dict() | pairs.named(iterates[-1]))
         return PrivateFit.of_several(state_vector(network), releases, noise)
@@ -300,8 +312,7 @@ class PrivateNeuralAUCClassifier(
     Notes
     -----
     Scores rank; there is no `predict`, since a threshold found on private examples would cost more
-    privacy. Persons with several rows are not covered: combine the rows of each person into one, or
-    use ``PrivateAUCClassifier(mechanism="statistics")``.
+    privacy.
 
     Examples
     --------
@@ -348,7 +359,7 @@ class PrivateNeuralAUCClassifier(
         tags.input_tags.allow_nan = True
         return tags
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> PrivateNeuralAUCClassifier:
+    def fit(self, X: ArrayLike, y: ArrayLike, groups: Any = None) -> PrivateNeuralAUCClassifier:
         """Learn from examples.
 
         Parameters
@@ -357,6 +368,10 @@ class PrivateNeuralAUCClassifier(
             Examples; NaN and values outside the bounds are allowed.
         y : array-like of shape (n,)
             Labels; any label but the positive one counts as negative.
+        groups : array-like of shape (n,) or (n, k), optional
+            The person of each row, as for `PrivateAUCClassifier.fit`. The guarantee then protects a
+            person with all rows: each person has one place, for which a row is drawn anew for each
+            pass, and n is the number of persons.
 
         Returns
         -------
@@ -368,12 +383,13 @@ class PrivateNeuralAUCClassifier(
         rows, names = self._table(X), column_names(X)
         mechanism = self._mechanism()
         signs = np.where(read_labels(y, self.labels, len(rows)) == 1, 1.0, -1.0)
-        fit, setting, noise, cautions = self._learn(mechanism, rows, signs)
+        fit, setting, noise, cautions = self._learn(mechanism, rows, signs, groups)
         facts = {
             "labels": f"negative {self.labels[0]!r}, positive {self.labels[1]!r}",
             "network": f"its shape, {len(fit.direction)} weights, and the law of the first",
         }
-        self._certify(fit, mechanism, setting, noise, cautions, facts)
+        unit = "example" if groups is None else "person"
+        self._certify(fit, mechanism, setting, noise, cautions, facts, unit)
         self.classes_ = public_classes(self.labels)
         self.units_ = np.stack([setting.middle, setting.unit])
         self._set_network(mechanism, fit.direction)

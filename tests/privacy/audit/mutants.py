@@ -29,6 +29,7 @@ import pairlearn.privacy.mechanisms.gradient as gradient_module
 import pairlearn.privacy.mechanisms.localized_hinge as hinge_module
 import pairlearn.privacy.mechanisms.localized_sgd as sgd_module
 import pairlearn.privacy.mechanisms.metric_gradient as metric_module
+import pairlearn.privacy.mechanisms.noisy_entropy as entropy_module
 import pairlearn.privacy.mechanisms.noisy_sgd as noisy_module
 import pairlearn.privacy.mechanisms.single_pass as pass_module
 import pairlearn.privacy.mechanisms.sufficient_statistics as statistics_module
@@ -747,6 +748,14 @@ UNITS = [
            rewritten(mixin_module, "ask_table", "noise.protect_integers(whole, grid.scale)",
                      "(0 * noise.protect_integers(whole, grid.scale) + whole)"),
            "released on the neighbour"),
+    Mutant("sums for means in the intercept of persons", "a person with many rows counts as many",
+           entry("entropy-groups"),
+           rewritten(entropy_module.NoisyEntropySGD, "fit", "1.0 / np.bincount(persons)[persons]",
+                     "np.ones(len(Z))"), AWAY, always=True),
+    Mutant("rows meet in the place of persons", "a person with many rows counts as many",
+           entry("metric-groups"),
+           rewritten(metric_module.MetricGradient, "fit", "gradient = risk(Z[drawn], signs[drawn])",
+                     "gradient = MetricPairGradient(Z, signs, radius=radius)"), AWAY),
     Mutant("rows beyond rows_per_person counted", "a person with many rows counts as many",
            entry("continual-groups"), every_row_of_a_person, AWAY, always=True),
     Mutant("rows_per_person not paid for", "epsilon grows with the rows of a person",

@@ -15,9 +15,9 @@ from pairlearn.models import load_model
 from pairlearn.privacy import NoisyMetricSGD, NoisySGD, PublicSetting, check_mechanism, compose
 from pairlearn.privacy.audit.exact import check_entry
 from pairlearn.privacy.audit.replay import Neighbours, release_distances, worst_case_neighbours
-from pairlearn.privacy.mechanisms.noisy_sgd import Meetings, linear_pair_sum, padded
+from pairlearn.privacy.mechanisms.noisy_sgd import Meetings, linear_pair_sum
 from pairlearn.privacy.noise import NoiseSource
-from pairlearn.privacy.persons import OneRowEach
+from pairlearn.privacy.persons import OneRowEach, rows_that_meet
 from pairlearn.reference import clipped_pair_sum
 
 
@@ -145,7 +145,7 @@ def test_touching_lemma_over_all_neighbours(neighbours):
         loss = LOSSES.make(rng.choice(["logistic", "hinge", "square", "exponential"]))
 
         def sums(rows, labels, w=w, order=order, loss=loss):
-            pair_sum = linear_pair_sum(*padded(rows, labels, n), loss=loss, clip=clip)
+            pair_sum = linear_pair_sum(*rows_that_meet(rows, labels, n)[:2], loss=loss, clip=clip)
             batches = plan.batches(n)
             return [pair_sum(order[c[0] : c[-1]], c - c[0], w) for c in batches]
 

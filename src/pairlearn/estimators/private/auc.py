@@ -220,10 +220,10 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
         y : array-like of shape (n,)
             Labels; any label but the positive one counts as negative.
         groups : array-like of shape (n,) or (n, k), optional
-            The person of each row, for mechanism="statistics". The guarantee then protects a person
-            with all rows. Each person has the same weight, and n is the number of persons. A person
-            is an exact text or integer ("007" is not "7"), or several of them: a data frame of k
-            columns, or tuples. All rows with a missing id are one person.
+            The person of each row, for mechanism="statistics" and "noisy_sgd". The guarantee then
+            protects a person with all rows. Each person has the same weight, and n is the number
+            of persons. A person is an exact text or integer ("007" is not "7"), or several of them:
+            a data frame of k columns, or tuples. All rows with a missing id are one person.
 
             scikit-learn's cross-validation gives its own `groups` to the splitter only, and `fit`
             cannot notice. To pass them on, use

@@ -78,10 +78,13 @@ class FitEntry(Entry):
 
     def pairs(self) -> Sequence[PublicNeighbours]:
         """Return neighbouring tables within the public bounds."""
+        return self._neighbours(self.labels())
+
+    def _neighbours(self, labels: tuple[Any, ...]) -> Sequence[PublicNeighbours]:
         make = neighbouring_persons if self.persons else public_neighbours
         lower, upper = self.estimator.public_bounds(self.width)
         relation = self.estimator.neighbours
-        return make(lower, upper, self.labels(), n=self.n, neighbours=relation)
+        return make(lower, upper, labels, n=self.n, neighbours=relation)
 
     def labels(self) -> tuple[Any, ...]:
         """Return the public labels."""
@@ -157,11 +160,7 @@ class RegressionEntry(FitEntry):
         """Return also tables whose errors are so near that a narrow window sees them all."""
         bottom, middle, top = self.labels()
         near = 0.05 * (top - bottom)
-        lower, upper = self.estimator.public_bounds(self.width)
-        close = public_neighbours(
-            lower, upper, (middle - near, middle + near), n=self.n,
-            neighbours=self.estimator.neighbours,
-        )  # fmt: skip
+        close = self._neighbours((middle - near, middle + near))
         named = (replace(pair, name=f"{pair.name}, close targets") for pair in close)
         return [*super().pairs(), *named]
 
@@ -323,7 +322,7 @@ def audit_entries(
     Examples
     --------
     >>> list(audit_entries(neighbours="add_remove"))
-    ['fit', 'groups', 'bounds', 'narrowing', 'stream', 'metric', 'entropy']
+    ['fit', 'groups', 'bounds', 'narrowing', 'stream', 'metric', 'metric-groups', 'entropy', ...]
     """
     claim: dict[str, Any] = {"epsilon": epsilon, "delta": delta}
     common: dict[str, Any] = {**claim, "neighbours": neighbours, "bounds": (-1.0, 1.0)}
@@ -333,6 +332,7 @@ def audit_entries(
     # Bounds are narrowed only where there are examples enough.
     many = max(n, math.ceil(fewest_examples(n_features, neighbours, mu=mu_of(epsilon, delta))))
     narrowing = PrivateAUCClassifier(**common, n_examples=many)
+    metric = PrivateMetricLearner(**common, n_examples=n)
     regression = PrivateEntropyRegressor(**common, target_bounds=(-2.0, 2.0), n_examples=n)
     entries: dict[str, Entry] = {
         "fit": FitEntry(classifier, **size),
@@ -340,8 +340,12 @@ def audit_entries(
         "bounds": FitEntry(searching, **size, persons=True, name="fit with PrivateBounds"),
         "narrowing": NarrowingEntry(narrowing, n=many, n_features=n_features),
         "stream": StreamEntry(PrivateAUCStream(n, **common), **size),
-        "metric": FitEntry(PrivateMetricLearner(**common, n_examples=n), **size),
+        "metric": FitEntry(metric, **size),
+        "metric-groups": FitEntry(metric, **size, persons=True, name="metric with groups"),
         "entropy": RegressionEntry(regression, **size),
+        "entropy-groups": RegressionEntry(
+            regression, **size, persons=True, name="regression with groups"
+        ),
     }
     if neighbours == "replace":
         del common["neighbours"]

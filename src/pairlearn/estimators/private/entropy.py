@@ -18,7 +18,7 @@ from pairlearn.estimators.shared.storage import register_storable
 from pairlearn.models.record import ModelRecord
 from pairlearn.models.registry import ArraySpec
 from pairlearn.privacy.accounting.ledger import PrivacyLedger
-from pairlearn.privacy.mechanisms.base import Mechanism, certify
+from pairlearn.privacy.mechanisms.base import Mechanism
 from pairlearn.privacy.mechanisms.by_name import get_mechanism
 from pairlearn.privacy.mechanisms.noisy_entropy import NoisyEntropySGD
 from pairlearn.privacy.quartiles import PrivateBounds
@@ -160,7 +160,7 @@ class PrivateEntropyRegressor(
         self.bounds_ = np.stack(self.bounds)
         self.coef_, self.intercept_ = arrays["coef"].copy(), float(arrays["intercept"])
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> PrivateEntropyRegressor:
+    def fit(self, X: ArrayLike, y: ArrayLike, groups: Any = None) -> PrivateEntropyRegressor:
         """Learn from examples.
 
         Parameters
@@ -169,6 +169,10 @@ class PrivateEntropyRegressor(
             Examples; NaN and values outside the bounds are allowed.
         y : array-like of shape (n,)
             Targets; one that is not a number leaves its example out.
+        groups : array-like of shape (n,) or (n, k), optional
+            The person of each row, as for `PrivateAUCClassifier.fit`. The guarantee then protects a
+            person with all rows. Each person has one place, for which a row is drawn anew for each
+            pass, and n is the number of persons. The intercept is that of their mean errors.
 
         Returns
         -------
@@ -180,19 +184,10 @@ class PrivateEntropyRegressor(
         middle, half = 0.5 * (low + high), 0.5 * (high - low)
         mechanism = self._mechanism(half)
         targets = (np.clip(read_numbers("y", y, len(rows)), low, high) - middle) / half
-        fit, setting, noise, cautions = self._learn(mechanism, rows, targets)
-        self._warn(cautions)
-        self._note_arguments()
-        self.certificate_ = certify(
-            fit,
-            mechanism.name,
-            setting=setting,
-            noise=noise,
-            public=self._further_facts(setting)
-            | {"target": f"between {low:g} and {high:g}, given by the caller"},
-            warnings=cautions,
-        )
-        self.n_features_in_ = setting.n_features
+        fit, setting, noise, cautions = self._learn(mechanism, rows, targets, groups)
+        facts = {"target": f"between {low:g} and {high:g}, given by the caller"}
+        unit = "example" if groups is None else "person"
+        self._certify(fit, mechanism, setting, noise, cautions, facts, unit)
         see_columns(self, names)
         assert fit.threshold is not None
         self.coef_ = half * fit.direction / setting.unit

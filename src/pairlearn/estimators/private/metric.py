@@ -176,7 +176,7 @@ class PrivateMetricLearner(
         self.components_ = arrays["components"].copy()
         self._n_features_out = len(self.components_)
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> PrivateMetricLearner:
+    def fit(self, X: ArrayLike, y: ArrayLike, groups: Any = None) -> PrivateMetricLearner:
         """Learn from examples.
 
         Parameters
@@ -185,6 +185,10 @@ class PrivateMetricLearner(
             Examples; NaN and values outside the bounds are allowed.
         y : array-like of shape (n,)
             Labels; an example whose label is not public is ignored.
+        groups : array-like of shape (n,) or (n, k), optional
+            The person of each row, as for `PrivateAUCClassifier.fit`. The guarantee then protects a
+            person with all rows: each person has one place, for which a row is drawn anew for each
+            noisy gradient, and n is the number of persons.
 
         Returns
         -------
@@ -193,9 +197,11 @@ class PrivateMetricLearner(
         """
         rows, names = self._table(X), column_names(X)
         mechanism = self._mechanism()
-        fit, setting, noise, cautions = self._learn(mechanism, rows, self._codes(y, len(rows)))
+        codes = self._codes(y, len(rows))
+        fit, setting, noise, cautions = self._learn(mechanism, rows, codes, groups)
+        unit = "example" if groups is None else "person"
         facts = {"labels": ", ".join(repr(label) for label in self.labels)}
-        self._certify(fit, mechanism, setting, noise, cautions, facts)
+        self._certify(fit, mechanism, setting, noise, cautions, facts, unit)
         see_columns(self, names)
         standard = components_of(MahalanobisScore(), fit.direction, setting.n_features)
         self.components_ = standard / setting.unit

@@ -18,12 +18,12 @@ import numpy as np
 from pairlearn.experiments.paper.outcome import Outcome, Settings, Shelf
 from pairlearn.experiments.plain_text import paragraph, text_table
 from pairlearn.experiments.report.page import Table, number
+from pairlearn.privacy.expected import expected_auc, simulated_auc
 from pairlearn.privacy.mechanisms.base import Mechanism, PublicSetting
 from pairlearn.privacy.mechanisms.centred import CentredStatistics
 from pairlearn.privacy.mechanisms.gradient import AllPairsGradient
 from pairlearn.privacy.mechanisms.single_pass import SinglePass
 from pairlearn.privacy.noise import NoiseSource
-from pairlearn.privacy.planner import expected_auc, simulated_auc
 from pairlearn.privacy.quartiles import PrivateBounds
 
 CONTESTANTS: dict[str, Mechanism] = {

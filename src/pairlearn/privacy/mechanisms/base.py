@@ -27,8 +27,8 @@ from pairlearn.validation import check_count, check_fraction, check_positive
 #: Factor on every proved sensitivity that absorbs floating-point rounding.
 relative_slack = 1.0 + 1e-9
 
-# A public range is assumed to reach three standard deviations on either side of its middle.
-_RANGE_IN_DEVIATIONS = 3.0
+#: A public range is assumed to be so many standard deviations wide.
+STANDARD_RANGE = 6.0
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ class PublicSetting:
         """
         k = np.maximum(self.levels, 2)
         coded = np.sqrt((k + 1.0) / (3.0 * (k - 1.0)))
-        share = np.where(self.levels > 0, coded, 1.0 / _RANGE_IN_DEVIATIONS)
+        share = np.where(self.levels > 0, coded, 2.0 / STANDARD_RANGE)
         unit: Vector = (0.5 * self.upper - 0.5 * self.lower) * share
         return unit
 

@@ -50,8 +50,8 @@ _FIRST_RADIUS = 1.3
 _FIRST_RADIUS_WITH_CENTRE = 0.8
 # Radius of a middle round, in units of the estimated length of a record.
 _MIDDLE_RADIUS = 1.1
-# Radius of the last round, in the same unit.
-_LAST_RADIUS = 0.85
+#: Radius of the last round, in the same unit.
+LAST_RADIUS = 0.85
 # Bounds on every radius, in units of sqrt(d) standard units.
 _SMALLEST_RADIUS = 0.1
 _LARGEST_RADIUS = 1.5
@@ -67,8 +67,8 @@ _LABEL_DEVIATION = 0.3
 _LARGEST_LABEL_MEAN = 0.98
 # Bias by clipping in the earlier rounds, as a share of the radius.
 _CLIPPING_BIAS = 0.05
-# Lower bound on the estimated signal, as a share of its noise.
-_SMALLEST_SIGNAL = 0.2
+#: Lower bound on the estimated signal, as a share of its noise.
+SMALLEST_SIGNAL = 0.2
 # kappa of the belief about rare classes: the share of the expected difference that is believed.
 _BELIEF_SHARE = 0.25
 # tau of the belief about rare classes, in standard units.
@@ -181,9 +181,9 @@ class CentredStatistics(Mechanism):
         beliefs = _Beliefs(0.0, start, first_radius(setting))
         for k, (share, mean_weight) in enumerate(rounds):
             is_last = k == len(rounds) - 1
-            factor = _LAST_RADIUS if is_last else _MIDDLE_RADIUS if k else 1.0
+            factor = LAST_RADIUS if is_last else _MIDDLE_RADIUS if k else 1.0
             if is_last:
-                mean_weight = max(_SMALLEST_LAST_WEIGHT, mean_weight * abs(beliefs.label))
+                mean_weight = last_round(beliefs.label, self.n_rounds)[1]
             radius = factor * beliefs.length
             moments.append(
                 release(
@@ -235,6 +235,12 @@ def solve_moments(
     )
     threshold = float(direction @ beliefs.centre) - 0.5 * beliefs.label * apart
     return direction, threshold, log_odds
+
+
+def last_round(label: float, n_rounds: int = 5) -> tuple[float, float]:
+    """Return the share of mu^2 of the last round, and its weight of the mean at a label mean."""
+    share, mean_weight = _ROUNDS[n_rounds][-1]
+    return share, max(_SMALLEST_LAST_WEIGHT, mean_weight * abs(label))
 
 
 def first_radius(setting: PublicSetting) -> float:
@@ -354,7 +360,7 @@ def _solver(
     scaled = covariance / last.radius
     scaled_variance = variance / last.radius**2
     signal = max(
-        float(scaled @ scaled) - d * scaled_variance, _SMALLEST_SIGNAL * d * scaled_variance
+        float(scaled @ scaled) - d * scaled_variance, SMALLEST_SIGNAL * d * scaled_variance
     )
     ridge = scaled_variance * trace / signal + deviation * math.sqrt(d)
     return (vectors / (values + ridge)) @ vectors.T, (vectors * values) @ vectors.T

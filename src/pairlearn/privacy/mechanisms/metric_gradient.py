@@ -21,14 +21,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pairlearn.domains import PsdCone
 from pairlearn.privacy.mechanisms.base import Mechanism, PrivateFit, PublicSetting, relative_slack
 from pairlearn.privacy.mechanisms.clipped_pairs import clip_rows
 from pairlearn.privacy.noise import NoiseSource
+from pairlearn.privacy.persons import OneRowEach
 from pairlearn.privacy.release import release_vector
 from pairlearn.typing import Vector
 from pairlearn.validation import check_count, check_positive
@@ -205,6 +207,7 @@ class MetricGradient(Mechanism):
     name = "metric_gradient"
     learns = "metric"
     label_is_worst = True
+    offers_persons = True
 
     def __post_init__(self) -> None:
         check_count("n_steps", self.n_steps)
@@ -214,23 +217,41 @@ class MetricGradient(Mechanism):
             raise ValueError(f"different_weight must be at most 1, got {self.different_weight!r}.")
 
     def fit(
-        self, Z: Vector, signs: Vector, *, setting: PublicSetting, noise: NoiseSource
+        self,
+        Z: Vector,
+        signs: Vector,
+        *,
+        setting: PublicSetting,
+        noise: NoiseSource,
+        persons: NDArray[np.int64] | None = None,
     ) -> PrivateFit:
         """Learn privately; see `Mechanism.fit`.
 
         Equal numbers in `signs` are equal labels; NaN is an unknown label. `direction` of the
-        result holds the rows of W.
+        result holds the rows of W. `persons` holds the person of each row, numbered from 0; then
+        one row of each is drawn for each step, and the guarantee protects a person with all rows.
         """
         self.check(setting, noise)
         n, d = setting.n_examples, setting.n_features
         radius = self.clip * math.sqrt(d)
-        weights = {"bias": self.bias, "different_weight": self.different_weight}
-        gradient = MetricPairGradient(Z, signs, radius=radius, n_examples=n, **weights)
+        risk = partial(
+            MetricPairGradient,
+            radius=radius,
+            bias=self.bias,
+            different_weight=self.different_weight,
+            n_examples=n,
+        )
+        gradient = risk(Z, signs) if persons is None else None
         mu = setting.mu * (1.0 - 1e-12) / math.sqrt(self.n_steps)
         W = self.bias / radius**2 * np.eye(d)
         step_size = self._step_size(self._sensitivity(W, setting) / setting.mu, radius, d)
         releases = []
         for t in range(self.n_steps):
+            if persons is not None:
+                drawn = OneRowEach(persons).drawn(noise.permutation(n), noise)
+                drawn = drawn[drawn < len(Z)]
+                gradient = risk(Z[drawn], signs[drawn])
+            assert gradient is not None
             noisy, release = release_vector(
                 to_upper(gradient(W)),
                 name=f"metric gradient, step {t + 1}",

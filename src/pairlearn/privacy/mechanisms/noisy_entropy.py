@@ -18,7 +18,8 @@ b_0 = 0, for the clip lengths c_1 = 1 and c_2 = min(1, 3 gamma) in units of half
 with noise on the sum and on the number of examples with a known target. In units of c_j, replacing
 an example changes the sum by at most 2 and the count by nothing, or both by at most 1 where the
 target is unknown in one of the tables; adding or removing it changes both by at most 1. So the
-sensitivity of the two numbers is 2, or sqrt 2.
+sensitivity of the two numbers is 2, or sqrt 2. A person with several rows adds the means over them:
+both numbers are then in the triangle of those of single rows, whose sides are no longer.
 """
 
 from __future__ import annotations
@@ -27,12 +28,14 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pairlearn.losses import WINDOWS, PairLoss
 from pairlearn.privacy.accounting.certificate import Release
 from pairlearn.privacy.mechanisms.base import PrivateFit, PublicSetting, relative_slack
-from pairlearn.privacy.mechanisms.noisy_sgd import ByMeetings, Meetings, linear_pair_sum, padded
+from pairlearn.privacy.mechanisms.noisy_sgd import ByMeetings, Meetings, linear_pair_sum
 from pairlearn.privacy.noise import NoiseSource
+from pairlearn.privacy.persons import rows_that_meet
 from pairlearn.privacy.release import release_vector
 from pairlearn.typing import Vector
 from pairlearn.validation import check_fraction, check_positive
@@ -90,6 +93,7 @@ class NoisyEntropySGD(ByMeetings):
 
     name = "noisy_entropy_sgd"
     learns = "regression"
+    offers_persons = True
 
     def __post_init__(self) -> None:
         self._meetings()
@@ -99,9 +103,18 @@ class NoisyEntropySGD(ByMeetings):
         WINDOWS.make(self.window)
 
     def fit(
-        self, Z: Vector, signs: Vector, *, setting: PublicSetting, noise: NoiseSource
+        self,
+        Z: Vector,
+        signs: Vector,
+        *,
+        setting: PublicSetting,
+        noise: NoiseSource,
+        persons: NDArray[np.int64] | None = None,
     ) -> PrivateFit:
-        """Learn privately; see `Mechanism.fit`. `signs` are targets, NaN where one is unknown."""
+        """Learn privately; see `Mechanism.fit`, and `CentredStatistics.fit` for `persons`.
+
+        `signs` are targets, NaN where one is unknown.
+        """
         self.check(setting, noise)
         clip = self.clip * math.sqrt(setting.n_features)
         budget = setting.mu * (1.0 - 1e-12)
@@ -109,7 +122,7 @@ class NoisyEntropySGD(ByMeetings):
         plan = self._meetings()
         loud = plan.loudness(clip, for_steps) * math.sqrt(setting.n_features)
         step_size = min(self.step / clip, self.noise_limit / loud)
-        rows, targets = padded(Z, signs, setting.n_examples)
+        rows, targets, drawing = rows_that_meet(Z, signs, setting.n_examples, persons)
         w, releases = np.zeros(setting.n_features), []
         for window, n_passes in self.stages():
             # Each pass has the same part of the budget.
@@ -121,6 +134,7 @@ class NoisyEntropySGD(ByMeetings):
                 clip=clip,
                 setting=replace(setting, budget=part),
                 noise=noise,
+                persons=drawing,
             )
             w = iterates[-1]
             releases += made
@@ -130,8 +144,9 @@ class NoisyEntropySGD(ByMeetings):
         ]
         left = budget * math.sqrt(self.intercept_share)
         # Each error is computed from its row alone, whatever stands in other rows.
-        errors = targets - np.einsum("ij,j->i", rows, w)
-        b, found = self._intercept(errors, left, setting, noise)
+        errors = signs - np.einsum("ij,j->i", Z, w)
+        shares = np.ones(len(Z)) if persons is None else 1.0 / np.bincount(persons)[persons]
+        b, found = self._intercept(errors, shares, left, setting, noise)
         return PrivateFit.of_several(w, named + found, noise, threshold=b)
 
     def stages(self) -> list[tuple[PairLoss, int]]:
@@ -145,15 +160,20 @@ class NoisyEntropySGD(ByMeetings):
         ]
 
     def _intercept(
-        self, errors: Vector, mu: float, setting: PublicSetting, noise: NoiseSource
+        self,
+        errors: Vector,
+        shares: Vector,
+        mu: float,
+        setting: PublicSetting,
+        noise: NoiseSource,
     ) -> tuple[float, list[Release]]:
-        """Return the intercept in two rounds, and their releases."""
+        """Return the intercept in two rounds and their releases; shares of a person add to 1."""
         known = ~np.isnan(errors)
         b, releases = 0.0, []
         for k, length in enumerate((1.0, min(1.0, _SECOND_CLIP * self.bandwidth))):
             parts = np.clip((errors[known] - b) / length, -1.0, 1.0)
             # A sum that does not depend on the order of the rows, to the last bit.
-            exact = np.array([math.fsum(parts), float(np.count_nonzero(known))])
+            exact = np.array([math.fsum(parts * shares[known]), math.fsum(shares[known])])
             moved = 2.0 if setting.neighbours == "replace" else math.sqrt(2.0)
             noisy, release = release_vector(
                 exact,

@@ -33,7 +33,7 @@ from pairlearn.privacy.accounting.certificate import Release
 from pairlearn.privacy.mechanisms.base import Mechanism, PrivateFit, PublicSetting, relative_slack
 from pairlearn.privacy.mechanisms.metric_gradient import from_upper, to_upper
 from pairlearn.privacy.noise import NoiseSource
-from pairlearn.privacy.persons import OneRowEach
+from pairlearn.privacy.persons import OneRowEach, rows_that_meet
 from pairlearn.privacy.release import release_vector
 from pairlearn.typing import Vector
 from pairlearn.validation import check_count, check_positive
@@ -164,17 +164,6 @@ class Meetings:
         return clip * (moved * self.touches(n) * relative_slack + drift)
 
 
-def padded(Z: Vector, labels: Vector, n: int) -> tuple[Vector, Vector]:
-    """Return n rows: those of the table, and rows with a NaN label, whose pairs count nothing."""
-    if len(Z) > n:
-        raise ValueError(f"there are more rows than the public number {n}.")
-    missing = n - len(Z)
-    if not missing:
-        return np.ascontiguousarray(Z), np.asarray(labels, dtype=np.float64)
-    rows = np.concatenate([Z, np.zeros((missing, Z.shape[1]))])
-    return rows, np.concatenate([labels, np.full(missing, np.nan)])
-
-
 def linear_pair_sum(Z: Vector, labels: Vector, *, loss: PairLoss, clip: float) -> PairSum:
     """Return the sums of clipped gradients of a loss of the score <w, x - x'>."""
     from pairlearn.kernels.clipped_sums import add_clipped_differences
@@ -297,8 +286,7 @@ class NoisySGD(ByMeetings):
         loud = plan.loudness(clip, setting) * math.sqrt(setting.n_features)
         step_size = min(self.step / clip**2, self.noise_limit / (clip * loud))
         loss = LOSSES.make(self.loss)
-        # Persons who are not there have one common row, that of none.
-        rows, labels = padded(Z, signs, setting.n_examples if persons is None else len(Z) + 1)
+        rows, labels, drawing = rows_that_meet(Z, signs, setting.n_examples, persons)
         iterates, releases = plan.descend(
             linear_pair_sum(rows, labels, loss=loss, clip=clip),
             lambda w, mean: domain.project(w - step_size * mean),
@@ -306,7 +294,7 @@ class NoisySGD(ByMeetings):
             clip=clip,
             setting=setting,
             noise=noise,
-            persons=None if persons is None else OneRowEach(persons),
+            persons=drawing,
         )
         w = iterates[-1] if loss.never_increases else np.mean(iterates, axis=0)
         return PrivateFit.of_several(w, releases, noise)
@@ -358,6 +346,7 @@ class NoisyMetricSGD(ByMeetings):
     name = "noisy_metric_sgd"
     learns = "metric"
     label_is_worst = True
+    offers_persons = True
 
     def __post_init__(self) -> None:
         self._meetings()
@@ -371,15 +360,21 @@ class NoisyMetricSGD(ByMeetings):
             )
 
     def fit(
-        self, Z: Vector, signs: Vector, *, setting: PublicSetting, noise: NoiseSource
+        self,
+        Z: Vector,
+        signs: Vector,
+        *,
+        setting: PublicSetting,
+        noise: NoiseSource,
+        persons: NDArray[np.int64] | None = None,
     ) -> PrivateFit:
-        """Learn privately; see `MetricGradient.fit` for `signs` and for the result."""
+        """Learn privately; see `MetricGradient.fit` for `signs`, `persons` and the result."""
         from pairlearn.kernels.clipped_sums import add_clipped_squares
 
         self.check(setting, noise)
         d, loss = setting.n_features, METRIC_LOSSES.make(self.loss)
         clip = self.clip * d
-        rows, labels = padded(Z, signs, setting.n_examples)
+        rows, labels, drawing = rows_that_meet(Z, signs, setting.n_examples, persons)
         # A loss without a bias has none of its own that separates near from far.
         bias = loss.parameter if loss.parameter > 0.0 else 1.0
         start = bias / (2.0 * d) * np.eye(d)
@@ -399,7 +394,7 @@ class NoisyMetricSGD(ByMeetings):
         plan = self._meetings()
         step_size = self._step_size(plan, clip, float(start[0, 0]), setting)
         iterates, releases = plan.descend(
-            pair_sum, move, start.ravel(), clip=clip, setting=setting, noise=noise
+            pair_sum, move, start.ravel(), clip=clip, setting=setting, noise=noise, persons=drawing
         )
         return PrivateFit.of_several(iterates[-1], releases, noise, bias)
 
