@@ -258,6 +258,7 @@ class OnlineLearner:
                 f"{type(self.model).__name__} cannot take examples back; use "
                 "AUCClassifier(solver=Moments(ranges=...))."
             )
+        self._note_put()
         if checkpoint is None:
             self.model.partial_unfit(X, y)
             return self
