@@ -2,6 +2,7 @@
 """A query trains the model that its rows train in memory, and rows that change are noticed."""
 
 import os
+import sys
 
 import numpy as np
 import pytest
@@ -228,6 +229,12 @@ def test_files_are_refused_with_the_cure(tmp_path):
     (tmp_path / "text.duckdb").write_text("hello")
     with pytest.raises(ReadError, match="cannot be opened"):
         QueryEngine(tmp_path / "text.duckdb", "SELECT 1", target="y")
+
+
+def test_a_missing_extra_is_named(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    with pytest.raises(ReadError, match=r"install pairlearn\[sql\]"):
+        QueryEngine(tmp_path / "a.duckdb", "SELECT 1", target="y")
 
 
 def test_few_states_are_held_at_once(table):
