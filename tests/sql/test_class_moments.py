@@ -232,6 +232,7 @@ def test_names_are_quoted_whatever_they_hold():
         ("UPDATE rows SET x1 = 9e999 WHERE rowid = 1", "holds NaN or infinity"),
         ("UPDATE rows SET y = NULL WHERE rowid = 1", "'y' is NULL in 1 rows"),
         ("UPDATE rows SET y = 2 WHERE rowid = 1", "has 3 different values"),
+        ("UPDATE rows SET y = 'no' WHERE y = 0", "holds texts and numbers"),
         ("UPDATE rows SET y = 1", "one class"),
         ("UPDATE rows SET w = NULL WHERE rowid = 1", "column 'w' is NULL in 1"),
         ("UPDATE rows SET w = -1 WHERE rowid = 1", "at least 0"),
@@ -244,6 +245,16 @@ def test_what_cannot_be_summed_is_refused(examples, change, said):
         db.execute(change)
         with pytest.raises(ValueError, match=said):
             asked(db, X, "sqlite", weight="w" if "w" in change.split("SET")[-1] else None)
+
+
+def test_labels_that_are_no_number_are_refused(examples):
+    X, y, _ = examples
+    labels = np.where(y[:50] == 1, np.nan, 0.0)
+    with (
+        closing(in_duckdb(X[:50], labels)) as db,
+        pytest.raises(ReadError, match="'y' is NaN in"),
+    ):
+        asked(db, X, "duckdb")
 
 
 def test_a_statement_refuses_rows_that_it_was_not_written_for(examples):

@@ -2,6 +2,7 @@
 """A query trains the model that its rows train in memory, and rows that change are noticed."""
 
 import os
+import sys
 
 import numpy as np
 import pytest
@@ -230,21 +231,30 @@ def test_files_are_refused_with_the_cure(tmp_path):
         QueryEngine(tmp_path / "text.duckdb", "SELECT 1", target="y")
 
 
-def test_states_are_merged_as_a_tree_of_neighbours():
-    """The tree of all states at once, level by level, is what `merge_all` does one by one."""
+def test_a_missing_extra_is_named(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    with pytest.raises(ReadError, match=r"install pairlearn\[sql\]"):
+        QueryEngine(tmp_path / "a.duckdb", "SELECT 1", target="y")
 
-    class Words(LabelMoments):
-        def combine(self, a, b):
-            return {"w": f"({a['w']}{b['w']})"}
 
-    def by_levels(level):
-        while len(level) > 1:
-            paired = [f"({a}{b})" for a, b in zip(level[::2], level[1::2], strict=False)]
-            level = paired + level[2 * len(paired) :]
-        return level[0]
+def test_few_states_are_held_at_once(table):
+    """Batches come and go: states are merged while later ones are still to come."""
+    held, most = [], []
 
-    for n in range(1, 40):
-        names = [chr(97 + k) for k in range(n)]
-        merged = Words().merge_all({"w": name} for name in names)
-        assert merged["w"] == by_levels(names)
-    assert Words().merge_all([]) == {}
+    class Held(LabelMoments):
+        def partial_state(self, X, y=None, sample_weight=None):
+            held.append(1)
+            return super().partial_state(X, y, sample_weight)
+
+        def merge_all(self, states):
+            most.append(len(held))
+            held.clear()
+            return super().merge_all(states)
+
+    run = QueryEngine(table, target="y", batch_rows=20)
+    state = run(Held())
+    assert sum(most) == 150
+    assert max(most) <= 16
+    whole = QueryEngine(table, target="y")(LabelMoments())
+    means = [LabelMoments().finish(one).means for one in (state, whole)]
+    np.testing.assert_allclose(*means, rtol=1e-12)

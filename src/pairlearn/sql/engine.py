@@ -9,6 +9,7 @@ are compared, which do not depend on the order of the rows.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,8 @@ from pairlearn.validation import check_count
 
 #: Rows of a batch: a block of some megabytes for tables of a few dozen columns.
 BATCH_ROWS = 122_880
+#: States that are merged at once.
+_FAN_IN = 16
 
 
 class QueryChangedError(ReadError):
@@ -105,7 +108,7 @@ class QueryEngine:
                 "batches of numbers; train private models from files."
             )
         seen = _Seen()
-        state = statistic.merge_all(self._states(statistic, seen))
+        state = _merged(statistic, self._states(statistic, seen))
         if not seen.n_rows:
             raise ReadError("the query gives no row; check its WHERE.")
         self.n_passes += 1
@@ -128,6 +131,14 @@ class QueryEngine:
                 examples = self.columns.examples(batch)
                 seen.add(*examples)
                 yield statistic.of_part(part).partial_state(*examples)
+
+
+def _merged(statistic: Statistic, states: Iterator[State]) -> State:
+    """Merge states as they come, a few at once: there may be thousands of batches."""
+    found = statistic.merge_all(list(islice(states, _FAN_IN)))
+    while some := list(islice(states, _FAN_IN)):
+        found = statistic.merge_all([found, *some])
+    return found
 
 
 class _Seen:

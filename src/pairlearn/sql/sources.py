@@ -57,7 +57,10 @@ def source_of(source: Any, query: str | None) -> Source:
             "DuckDB with query=, or leave query out."
         )
     if room == "duckdb" and hasattr(source, "limit"):
-        return Source(arrow_schema(source), lambda size: iter(arrow_reader(source, size)))
+        # A relation of its own for each pass: older versions read one once.
+        return Source(
+            arrow_schema(source), lambda size: iter(arrow_reader(source.filter("true"), size))
+        )
     if room == "pyarrow" and hasattr(source, "to_batches"):
         return Source(source.schema, lambda size: _cut(source, size))
     raise TypeError(

@@ -183,10 +183,16 @@ def read_moments(
     if not result:
         raise ReadError("the statement gives no row: the table is empty, or all weights are 0.")
     for label, count, *_ in result:
-        if label is None:
+        if label is None or label != label:
             raise ReadError(
-                f"column {select.rows.target!r} is NULL in {count} rows; leave them out (WHERE)."
+                f"column {select.rows.target!r} is {'NULL' if label is None else 'NaN'} in {count} "
+                "rows; leave them out (WHERE)."
             )
+    if len({isinstance(label, str) for label, *_ in result}) > 1:
+        raise ReadError(
+            f"column {select.rows.target!r} holds texts and numbers; give its labels one type with "
+            "CAST."
+        )
     if len(result) > 2:
         raise ReadError(
             f"column {select.rows.target!r} has {len(result)} different values, two are needed."

@@ -76,19 +76,20 @@ class Statistic(ABC):
         return self.combine(a, b)
 
     def merge_all(self, states: Iterable[State]) -> State:
-        """Merge all states in their order, neighbours first, and hold few of them at once."""
-        # Merged states wait until there is a second one of as many. That is the tree which merges
-        # neighbours level by level, with the logarithm of all states in memory.
-        waiting: list[tuple[int, State]] = []
-        for state in states:
-            size = 1
-            while waiting and waiting[-1][0] == size:
-                state, size = self.merge(waiting.pop()[1], state), 2 * size
-            waiting.append((size, state))
-        while len(waiting) > 1:
-            (_, later), (size, earlier) = waiting.pop(), waiting.pop()
-            waiting.append((size, self.merge(earlier, later)))
-        return waiting[0][1] if waiting else {}
+        """Merge all states in their order, neighbours first; few of them are held at a time."""
+        waiting: list[State] = []
+        for number, state in enumerate(states, start=1):
+            waiting.append(state)
+            # As in a binary counter: two trees of one size become one.
+            carried = number
+            while carried % 2 == 0:
+                later = waiting.pop()
+                waiting[-1] = self.merge(waiting[-1], later)
+                carried //= 2
+        merged: State = {}
+        for state in reversed(waiting):
+            merged = self.merge(state, merged)
+        return merged
 
     def needs(self, state: State) -> State:
         """Return the state itself; refuse the state of no examples."""
