@@ -81,6 +81,14 @@ def test_bands_and_the_store(tmp_path):
     assert sd.tolist() == pytest.approx([np.std([0, 1, 2]), 0.0])
 
 
+@pytest.mark.parametrize("other", [{"coefficients": [1.0, 2.0, 3.0]}, {"roc": [0.5] * 51}])
+def test_splits_with_other_models_have_no_mean_coefficients(other):
+    rows = [result(0, {"coefficients": [1.0, 2.0]}), result(1, other)]
+    done = Comparison(rows, [], ("d",), ("m",), 2, 0, HONEST, 2)
+    mean, sd = mean_coefficients(done, "d", "m")
+    assert len(mean) == len(sd) == 0
+
+
 def test_a_store_of_the_first_version_is_taken_up(tmp_path):
     import sqlite3
 

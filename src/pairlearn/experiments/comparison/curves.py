@@ -60,13 +60,15 @@ def _calibration(dataset: str, method: str, curves: Sequence[dict[str, list[floa
 
 
 def mean_coefficients(comparison: Comparison, dataset: str, method: str) -> tuple[Vector, Vector]:
-    """Return the means over splits of the coefficients of scaled features, and deviations."""
-    rows = [
-        r.curves["coefficients"]
-        for r in comparison.values(dataset, method).values()
-        if r.curves.get("coefficients")
-    ]
-    if not rows:
+    """Return the means over splits of the coefficients of scaled features, and deviations.
+
+    Both are empty where a split has no plane, or the splits have planes of different features: a
+    method may choose another model on each.
+    """
+    found = comparison.values(dataset, method).values()
+    # A result of an older store has no curves.
+    rows = [result.curves.get("coefficients") or [] for result in found if result.curves]
+    if len({len(row) for row in rows}) != 1 or not rows[0]:
         return np.zeros(0), np.zeros(0)
     values = np.array(rows)
     return values.mean(axis=0), values.std(axis=0)
