@@ -104,7 +104,7 @@ def train_auc(
     feature_names: list[str] | None = None,
     progress: Callable[[int, str], None] | None = None,
 ) -> DistributedFit:
-    """Train an `AUCClassifier` by passes over partitioned examples.
+    """Train an `AUCClassifier` of two classes by passes; `train_multiclass` is for more.
 
     Parameters
     ----------
