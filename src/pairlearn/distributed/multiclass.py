@@ -157,9 +157,10 @@ def score_multiclass(run: Pass, model: MulticlassAUCClassifier) -> tuple[float, 
 
     Returns
     -------
-    auc, half_width : float
-        ``model.score`` of all examples lies within `half_width` of `auc`. A class that is missing
-        is left out.
+    auc : float
+        M, where a class that is missing is left out.
+    half_width : float
+        ``model.score`` of all examples lies within it of `auc`.
 
     Examples
     --------
