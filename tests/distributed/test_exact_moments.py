@@ -39,7 +39,11 @@ def bits(found):
 
 
 @pytest.mark.parametrize("solver", [GIVEN, CHOSEN], ids=["given", "chosen"])
-@pytest.mark.parametrize("weight", [None, WEIGHT], ids=["plain", "weighted"])
+@pytest.mark.parametrize(
+    "weight",
+    [None, pytest.param(WEIGHT, marks=pytest.mark.thorough)],
+    ids=["plain", "weighted"],
+)
 def test_any_partitions_give_the_bits_of_one_machine(solver, weight):
     memory = AUCClassifier(solver=solver, random_state=0).fit(X, Y, weight)
     for k, make in ((1, np.asarray), (7, scipy.sparse.csr_array), (50, np.asarray)):
@@ -104,6 +108,11 @@ def test_what_cannot_be_is_refused():
         train_auc(engine(2, weight=WEIGHT / 2), solver=GIVEN)
     with pytest.raises(ValueError, match="ranges are of 3 features, X has 2"):
         train_auc(engine(2, make=lambda rows: rows[:, :2]), solver=GIVEN)
+    for features in ("linear", "hats"):
+        with pytest.raises(ValueError, match="max_memory=100 bytes"):
+            train_auc(engine(2), solver=Moments(max_memory=100.0), features=features)
+    with pytest.warns(UserWarning, match="give narrower ranges"):
+        train_auc(engine(2), solver=Moments(0.01, ranges=(-1e30, 1e30)))
     with pytest.raises(ValueError, match='loss="square"'):
         train_auc(engine(2), solver=GIVEN, loss="squared_hinge")
     kept = train_auc(engine(2), solver=GIVEN).model

@@ -6,7 +6,12 @@ import pytest
 import scipy.sparse
 
 from pairlearn import Exact, MulticlassAUCClassifier, load_model
-from pairlearn.distributed import ClassPasses, DaskMulticlassAUCClassifier, train_multiclass
+from pairlearn.distributed import (
+    ClassPasses,
+    DaskMulticlassAUCClassifier,
+    score_multiclass,
+    train_multiclass,
+)
 
 RNG = np.random.default_rng(6)
 N = 2400
@@ -99,6 +104,25 @@ def test_what_cannot_be_is_refused():
         train_multiclass(engine(1), solver="sgd")
 
 
+@pytest.mark.parametrize("weight", [None, WEIGHT], ids=["plain", "weighted"])
+def test_the_score_is_that_of_one_machine(weight):
+    model = memory(solver=Exact(0.01)).fit(X, Y)
+    for make in (np.asarray, scipy.sparse.csr_array):
+        auc, half_width = score_multiclass(engine(6, make, weight), model)
+        assert abs(auc - model.score(X, Y, weight)) <= half_width + 1e-12
+        assert half_width < 1e-4
+    # A class that is missing is left out.
+    kept = CODES != 1
+    auc, half_width = score_multiclass(
+        lambda statistic: statistic.partial_state(X[kept], Y[kept]), model
+    )
+    assert abs(auc - model.score(X[kept], Y[kept])) <= half_width + 1e-12
+    with pytest.raises(ValueError, match="M is about pairs of classes"):
+        score_multiclass(lambda statistic: statistic.partial_state(X[:3], ["ape"] * 3), model)
+    with pytest.raises(ValueError, match="not in classes"):
+        score_multiclass(lambda statistic: statistic.partial_state(X[:2], ["ape", "eel"]), model)
+
+
 def test_dask_trains_and_predicts():
     da = pytest.importorskip("dask.array", reason="needs the extra dask")
     rows, labels = da.from_array(X, chunks=(500, 3)), da.from_array(Y, chunks=500)
@@ -108,6 +132,8 @@ def test_dask_trains_and_predicts():
     alone = model.model_
     np.testing.assert_array_equal(model.predict(rows).compute(), alone.predict(X))
     np.testing.assert_allclose(model.predict_proba(rows).compute(), alone.predict_proba(X))
+    assert model.score(rows, labels) == pytest.approx(alone.score(X, Y), abs=1e-4)
+    assert model.score(X, Y) == alone.score(X, Y)
     assert model.pair_scores(rows).compute().shape == (N, 6)
     with pytest.raises(ValueError, match="pass y"):
         model.fit(rows, None)

@@ -204,8 +204,8 @@ def test_many_states_at_once_give_the_state_of_pairs():
     grid = Grid.between(np.full(2, -5.0), np.full(2, 5.0))
     for statistic in (LabelMoments(3), LabelMoments(3, grid), Together({"m": LabelMoments(3)})):
         states = []
-        for k in range(9):
-            X = rng.normal(size=(k, 2)) * 10.0**k
+        for k in range(21):
+            X = rng.normal(size=(k, 2)) * 10.0 ** (k % 9)
             states.append(statistic.partial_state(X, rng.integers(0, 3, k)))
         expected = {}
         for state in states:
@@ -214,5 +214,18 @@ def test_many_states_at_once_give_the_state_of_pairs():
         assert {k: v.tobytes() for k, v in found.items()} == {
             k: v.tobytes() for k, v in expected.items()
         }
+        assert statistic.merge_all(iter(states)).keys() == found.keys()
         assert statistic.merge_all([]) == statistic.merge_all([{}, {}]) == {}
         assert statistic.merge_all(states[3:4]) == states[3]
+
+
+def test_statistics_together_merge_in_the_tree_of_each():
+    rng = np.random.default_rng(3)
+    edges = np.linspace(-2.0, 2.0, 7)
+    alone = BinnedScores(np.ones(2), edges, (0, 1))
+    both = Together({"bins": alone})
+    parts = [(rng.normal(size=(9, 2)), np.arange(9) % 2) for _ in range(19)]
+    expected = alone.merge_all([alone.partial_state(*part) for part in parts])
+    found = both.merge_all(both.partial_state(*part) for part in parts)
+    for name, value in expected.items():
+        assert found[f"bins/{name}"].tobytes() == value.tobytes()

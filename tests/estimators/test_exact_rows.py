@@ -50,7 +50,11 @@ def bits(found):
 
 
 @pytest.mark.parametrize("solver", [GIVEN, CHOSEN], ids=["given", "chosen"])
-@pytest.mark.parametrize("weight", [None, WEIGHT], ids=["plain", "weighted"])
+@pytest.mark.parametrize(
+    "weight",
+    [None, pytest.param(WEIGHT, marks=pytest.mark.thorough)],
+    ids=["plain", "weighted"],
+)
 @pytest.mark.parametrize("scaling", ["auto", None])
 def test_memory_and_any_chunks_give_the_same_bits(solver, weight, scaling):
     whole = model(solver, scaling=scaling).fit(X, Y, weight)
@@ -86,6 +90,26 @@ def test_rough_ranges_change_hardly_anything():
     for ranges in ((-1e6, 1e6), (-1.0, 1.0), (-3e4, 1e4)):
         found = model(Moments(0.01, ranges=ranges)).fit(X, Y).coef_
         np.testing.assert_allclose(found, exact, rtol=1e-6)
+
+
+def test_single_precision_rows_are_those_numbers():
+    single = X.astype(np.float32)
+    double = model(CHOSEN).fit(single.astype(np.float64), Y)
+    assert bits(model(CHOSEN).fit(single, Y)) == bits(double)
+    stream = model(CHOSEN).partial_fit(single[:500], Y[:500], ["no", "yes"])
+    assert bits(stream.partial_fit(single[500:].astype(float), Y[500:])) == bits(double)
+
+
+def test_ranges_that_hide_a_feature_warn():
+    wide = Moments(0.01, ranges=(-1e30, 1e30))
+    with pytest.warns(UserWarning, match="Feature 0 varies by fewer than 256 steps"):
+        model(wide).fit(X, Y)
+    stream = model(wide).partial_fit(X, Y, ["no", "yes"])
+    with pytest.warns(UserWarning, match="give narrower ranges"):
+        stream.finish_stream()
+    # A constant feature has no spread to lose.
+    constant = np.column_stack([X, np.full(N, 3.0)])
+    assert model(Moments(0.01, ranges=(-1e4, 1e4))).fit(constant, Y).coef_[0, 4] == 0.0
 
 
 @pytest.mark.parametrize("solver", [GIVEN, CHOSEN], ids=["given", "chosen"])
@@ -237,6 +261,10 @@ def test_ranges_are_checked(ranges, why):
 def test_what_does_not_go_with_ranges_is_refused():
     with pytest.raises(ValueError, match=r"memory=100\.0 forgets some"):
         Moments(ranges=(0, 1), memory=100.0)
+    for learn in ("fit", "partial_fit"):
+        small = model(GIVEN.with_params(max_memory=100.0))
+        with pytest.raises(ValueError, match="max_memory=100 bytes"):
+            getattr(small, learn)(X, Y, *([["no", "yes"]] if learn == "partial_fit" else []))
     with pytest.raises(ValueError, match="ranges are of 4 features, X has 2"):
         model().fit(X[:, :2], Y)
     with pytest.raises(ValueError, match="ranges are those of linear features"):

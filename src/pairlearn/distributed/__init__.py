@@ -22,7 +22,7 @@ __getattr__, __dir__, __all__ = door(
         "dask.ranker": "DaskPairwiseRanker",
         "forgetting": "forget_auc",
         "metric": "metric_of train_metric",
-        "multiclass": "train_multiclass",
+        "multiclass": "OfClasses score_multiclass train_multiclass",
         "passes": "ByPasses ClassPasses OnePass QueryPasses",
         "private_auc": "train_private_auc",
         "ranking": "train_ranker",

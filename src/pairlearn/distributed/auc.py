@@ -18,7 +18,13 @@ from typing import Any
 import numpy as np
 
 from pairlearn.distributed.first_passes import FirstPasses, class_weights
-from pairlearn.distributed.passes import ByPasses, Pass, Passes, scaling_by_passes
+from pairlearn.distributed.passes import (
+    ByPasses,
+    Pass,
+    Passes,
+    auc_solver,
+    scaling_by_passes,
+)
 from pairlearn.distributed.statistics.base import Scaled, Statistic
 from pairlearn.distributed.statistics.binned import BinnedScores, ScoreBins, SlopeSums
 from pairlearn.distributed.statistics.histogram import (
@@ -31,7 +37,11 @@ from pairlearn.distributed.statistics.mapped import Mapped, MappedLabelMoments
 from pairlearn.distributed.statistics.moments import ColumnExtents
 from pairlearn.estimators.auc.classifier import AUCClassifier
 from pairlearn.estimators.auc.task import Task
-from pairlearn.estimators.auc.ways.exact_moments import check_ranges, ridge_on
+from pairlearn.estimators.auc.ways.exact_moments import (
+    check_memory,
+    ridge_on,
+    warn_of_wide_ranges,
+)
 from pairlearn.estimators.auc.ways.moments import ByMoments
 from pairlearn.estimators.auc.ways.ridge import choose_ridge, is_exact
 from pairlearn.estimators.shared.evidence import Choice
@@ -43,7 +53,7 @@ from pairlearn.estimators.shared.maps import (
 )
 from pairlearn.estimators.shared.rules import DecisionRule
 from pairlearn.estimators.shared.scaling import is_scaled, warn_of_outliers
-from pairlearn.estimators.shared.solvers import SOLVERS, Exact, Moments, Solver
+from pairlearn.estimators.shared.solvers import Exact, Moments, Solver
 from pairlearn.features import FeatureMap, Identity
 from pairlearn.losses import LOSSES, PairLoss, SmoothedHinge
 from pairlearn.solvers.closed_form.mapped_moments import MappedMoments, extents_of
@@ -94,7 +104,7 @@ def train_auc(
     feature_names: list[str] | None = None,
     progress: Callable[[int, str], None] | None = None,
 ) -> DistributedFit:
-    """Train an `AUCClassifier` by passes over partitioned examples.
+    """Train an `AUCClassifier` of two classes by passes; `train_multiclass` is for more.
 
     Parameters
     ----------
@@ -141,10 +151,11 @@ def train_auc(
     (True, 3)
     """
     check_named(features)
-    by_moments = _moments_of(solver, features)
-    as_loss = _square if by_moments is not None else _convex
+    given = auc_solver(solver, features)
+    by_moments = given if isinstance(given, Moments) else None
+    as_loss = _convex if by_moments is None else _square
     chosen = as_loss(loss) if is_linear(features) else _square(loss)
-    settings = ByPasses.of(solver if by_moments is None else Exact(by_moments.ridge))
+    settings = ByPasses(given.ridge) if isinstance(given, Moments) else given
     scaled = is_scaled(scaling)
     check_fraction("validation_fraction", validation_fraction)
     rng = check_generator(random_state)
@@ -166,7 +177,8 @@ def train_auc(
     in_units = scaled and not mapped and by_moments is None
     search = _Search(passes, first, chosen, settings, scaled=in_units)
     if mapped:
-        found = search.mapped(used, scaled, validation_fraction, rng)
+        most = np.inf if by_moments is None else by_moments.max_memory
+        found = search.mapped(used, scaled, validation_fraction, rng, most)
     elif by_moments is not None:
         found = search.by_moments(by_moments, scaled, validation_fraction, rng)
     else:
@@ -248,11 +260,13 @@ class _Search:
         scaled: bool,
         validation_fraction: float,
         rng: np.random.Generator,
+        max_memory: float = np.inf,
     ) -> _Found:
         """Fit a map to the sample; return the solution of the square loss on mapped features."""
         rows, y = DenseRows(self.sample_rows), self.sample_y
         sample = self._first.sample
         fitted = fit_map(as_map(features, rows, y), rows, rng, sample.keys)
+        check_memory(fitted.n_outputs, Moments(max_memory=max_memory))
         choice = Choice(ridge=self._solver.given_ridge)
         if choice.ridge is None:
             share, keys = validation_fraction, sample.keys
@@ -285,6 +299,7 @@ class _Search:
         """Return the solution of the square loss as `AUCClassifier` finds it from its moments."""
         first, sample = self._first, self._first.sample
         features = Identity.of(len(self._units.factor))
+        check_memory(features.n_outputs, solver)
         grid = solver.grid(features.n_outputs)
         moments = MappedMoments(features, first.extents if grid is None else None, grid=grid)
         moments.moments.sums = first.moments.sums[1], first.moments.sums[0]
@@ -293,6 +308,7 @@ class _Search:
         choice = ridge_on(drawn, features, grid, task, solver.given_ridge)
         assert choice.ridge is not None
         w = moments.problem(scaled=scaled).solve(choice.ridge, margin=task.margin)
+        warn_of_wide_ranges(moments, sample.X)
         return _Found(w, choice, kept=moments)
 
     def risk(self, v: Vector) -> tuple[float, Vector]:
@@ -360,20 +376,6 @@ class _Search:
         if self._features is not None:
             return self._passes(Mapped(statistic, self._features), purpose)
         return self._passes(Scaled(statistic, self._units), purpose)
-
-
-def _moments_of(solver: str | Solver, features: str | FeatureMap) -> Moments | None:
-    """Return the solver if it is `Moments`, checked."""
-    given = SOLVERS.make(solver)
-    if type(given) is not Moments:
-        return None
-    if given.memory not in ("auto", np.inf):
-        raise ValueError(
-            f"memory={given.memory!r} is for a stream: partitions have no order, and all rows "
-            'weigh alike. Leave memory at "auto".'
-        )
-    check_ranges(given, features)
-    return given
 
 
 def _convex(loss: str | PairLoss) -> PairLoss:

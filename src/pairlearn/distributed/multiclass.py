@@ -11,19 +11,21 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.distributed.passes import ClassPasses, Pass, Passes, scaling_by_passes
-from pairlearn.distributed.statistics.base import Together
+from pairlearn.distributed.statistics.base import OfOthers, State, Statistic, Together
+from pairlearn.distributed.statistics.histogram import ScoreHistogram, score_edges, score_range
 from pairlearn.distributed.statistics.moments import ColumnExtents, LabelledMoments, LabelMoments
 from pairlearn.distributed.statistics.sample import RowSample, SampledRows
 from pairlearn.distributed.statistics.scales import FeatureScales
 from pairlearn.estimators.classes.multiclass import MulticlassAUCClassifier
 from pairlearn.estimators.shared.class_moments import ClassSystems
-from pairlearn.estimators.shared.examples import check_many_classes
+from pairlearn.estimators.shared.examples import check_known, check_many_classes
 from pairlearn.estimators.shared.features_seen import see_features
 from pairlearn.estimators.shared.scaling import is_scaled
 from pairlearn.estimators.shared.solvers import Exact, Solver
@@ -32,6 +34,9 @@ from pairlearn.solvers.closed_form.grid import Grid
 from pairlearn.solvers.rows import DenseRows
 from pairlearn.typing import Vector
 from pairlearn.validation import check_fraction, check_generator
+
+#: The number of bins of the scores of a pair, and of examples of each class that place them.
+_BINS, _PLACING = 8_192, 500
 
 
 def train_multiclass(
@@ -138,6 +143,88 @@ def train_multiclass(
     )
     see_features(model, {"n_features": coef.shape[1], "feature_names": feature_names})
     return model
+
+
+def score_multiclass(run: Pass, model: MulticlassAUCClassifier) -> tuple[float, float]:
+    """Return Hand and Till's M of partitioned examples, and its certified half-width.
+
+    Parameters
+    ----------
+    run : callable
+        As of `train_auc`.
+    model : MulticlassAUCClassifier
+        The model.
+
+    Returns
+    -------
+    auc : float
+        M, where a class that is missing is left out.
+    half_width : float
+        ``model.score`` of all examples lies within it of `auc`.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(0, 3, 300)
+    >>> X = rng.normal(size=(300, 2)) + np.array([[0, 0], [2, 0], [0, 2]])[y]
+    >>> run = lambda statistic: statistic.of_part(0).partial_state(X, y)
+    >>> model = train_multiclass(run, solver=Exact(0.1))
+    >>> auc, half_width = score_multiclass(run, model)
+    >>> bool(abs(auc - model.score(X, y)) <= half_width < 1e-3)
+    True
+    """
+    passes, known = Passes(run), model.classes_.tolist()
+    asked = {"extents": ColumnExtents(), "sample": RowSample(_PLACING)}
+    found = passes(Together(asked), "ranges of scores")
+    sample, extents = found["sample"], found["extents"]
+    check_known(sample.labels, model.classes_)
+    there = np.isin(model.classes_, sample.labels)
+    if np.count_nonzero(there) < 2:
+        raise ValueError(
+            f"y holds {sample.labels[0]!r} only; M is about pairs of classes and needs two."
+        )
+    histograms = {}
+    for w, (first, second) in zip(model.coef_, combinations(range(len(known)), 2), strict=True):
+        if there[first] and there[second]:
+            low, high = score_range(w, extents.low, extents.high)
+            edges = score_edges(sample.X @ w, low, high, _BINS)
+            pair = known[first], known[second]
+            histograms[f"{first} {second}"] = OfClasses(ScoreHistogram(w, edges, pair), pair)
+    results = passes(Together(histograms), "histograms").values()
+    return (
+        float(np.mean([one.auc for one in results])),
+        float(np.mean([one.half_width for one in results])),
+    )
+
+
+class OfClasses(OfOthers):
+    """A statistic of the examples of some classes.
+
+    Parameters
+    ----------
+    statistic : Statistic
+        The statistic of these examples.
+    classes : sequence of labels
+        Their classes.
+
+    Examples
+    --------
+    >>> statistic = OfClasses(LabelMoments(), ["a", "b"])
+    >>> state = statistic.partial_state(np.eye(3), np.array(["a", "b", "c"]))
+    >>> statistic.finish(state).n_examples
+    array([1, 1])
+    """
+
+    def __init__(self, statistic: Statistic, classes: Any) -> None:
+        self.statistic, self.classes = statistic, np.asarray(classes)
+
+    def partial_state(self, X: Any, y: Any = None, sample_weight: Any = None) -> State:
+        """Return the state of the examples of these classes."""
+        index = np.flatnonzero(np.isin(np.asarray(y), self.classes))
+        if not len(index):
+            return {}
+        weight = None if sample_weight is None else np.asarray(sample_weight)[index]
+        return self.statistic.partial_state(X[index], np.asarray(y)[index], weight)
 
 
 def _as_all(sample: SampledRows, classes: NDArray[Any], counts: Vector) -> Vector:

@@ -14,8 +14,10 @@ import numpy as np
 
 from pairlearn.distributed.statistics.base import State, Statistic
 from pairlearn.distributed.statistics.scales import MajorityCounts, Scales
+from pairlearn.estimators.auc.ways.exact_moments import check_ranges
 from pairlearn.estimators.shared.scaling import Scaling
-from pairlearn.estimators.shared.solvers import SOLVERS, Exact, Solver
+from pairlearn.estimators.shared.solvers import SOLVERS, Exact, Moments, Solver
+from pairlearn.features import FeatureMap
 from pairlearn.solvers.exact.batch import descend
 from pairlearn.solvers.streams.sample import SIZE
 from pairlearn.typing import Vector
@@ -215,6 +217,24 @@ class ClassPasses(_PassSolver):
         super().__post_init__()
         check_count("max_classes", self.max_classes, minimum=2)
         check_count("sample_size", self.sample_size)
+
+
+def auc_solver(given: str | Solver, features: str | FeatureMap = "linear") -> ByPasses | Moments:
+    """Return the solver of AUC over partitions: `Moments` as it is, others as `ByPasses`.
+
+    >>> auc_solver(Exact(0.1)), auc_solver("moments")
+    (ByPasses(ridge=0.1), Moments())
+    """
+    solver = SOLVERS.make(given)
+    if type(solver) is not Moments:
+        return ByPasses.of(solver)
+    if solver.memory not in ("auto", np.inf):
+        raise ValueError(
+            f"memory={solver.memory!r} is for a stream: partitions have no order, and all rows "
+            'weigh alike. Leave memory at "auto".'
+        )
+    check_ranges(solver, features)
+    return solver
 
 
 class Passes:

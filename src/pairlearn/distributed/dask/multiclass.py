@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.distributed.dask.estimator import ClusterEstimator, mapped
-from pairlearn.distributed.dask.parts import parts_of
-from pairlearn.distributed.multiclass import train_multiclass
+from pairlearn.distributed.dask.parts import is_collection, parts_of
+from pairlearn.distributed.multiclass import score_multiclass, train_multiclass
 from pairlearn.estimators.classes.multiclass import MulticlassAUCClassifier
 from pairlearn.estimators.shared.solvers import Solver
 from pairlearn.typing import Vector
@@ -108,3 +108,11 @@ class DaskMulticlassAUCClassifier(ClusterEstimator):
     def predict_proba(self, X: Any) -> Any:
         """Return probabilities of ``classes_``: a lazy array, or a frame for a data frame."""
         return mapped(self._model(), "predict_proba", X, np.float64, columns=self.classes_.tolist())
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return Hand and Till's M over all partitions, see `score_multiclass`; or of memory."""
+        model = self._model()
+        if not is_collection(X):
+            return float(model.score(X, y, sample_weight))
+        parts, engine = parts_of(X, y, sample_weight=sample_weight), self._engine()
+        return score_multiclass(lambda statistic: engine.run(parts, statistic), model)[0]

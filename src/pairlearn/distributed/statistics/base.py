@@ -11,8 +11,9 @@ partition answers first.
 from __future__ import annotations
 
 import copy
+import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -23,6 +24,9 @@ from pairlearn.estimators.shared.scaling import Scaling
 from pairlearn.solvers.rows import as_rows
 
 State = dict[str, NDArray[Any]]
+
+#: The number of states that are merged at once, where that is quicker than by twos.
+_AT_ONCE = 8
 
 
 class Statistic(ABC):
@@ -101,6 +105,17 @@ class Statistic(ABC):
         return state
 
 
+def blocks_of(states: Iterable[State]) -> Iterator[list[State]]:
+    """Yield some states at a time, a power of two: blocks are branches of the tree of merges.
+
+    >>> [len(block) for block in blocks_of([{}] * 11)]
+    [8, 3]
+    """
+    rest = iter(states)
+    while block := list(itertools.islice(rest, _AT_ONCE)):
+        yield block
+
+
 class Together(Statistic):
     """Several statistics of the same examples in one pass.
 
@@ -135,7 +150,10 @@ class Together(Statistic):
         )
 
     def merge_all(self, states: Iterable[State]) -> State:
-        """Merge all states of each, as each merges many."""
+        """Merge all states, some at a time as each statistic merges many."""
+        return super().merge_all(map(self._merge_some, blocks_of(states)))
+
+    def _merge_some(self, states: list[State]) -> State:
         parts = [self._parts(state) for state in states]
         return self._joined(
             {

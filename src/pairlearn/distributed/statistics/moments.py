@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.distributed.statistics.base import State, Statistic
+from pairlearn.distributed.statistics.base import State, Statistic, blocks_of
 from pairlearn.distributed.statistics.chunk import Chunk, as_chunk, same_width
 from pairlearn.estimators.shared.examples import two_classes
 from pairlearn.solvers.closed_form.exact_sums import ExactSums, limbs_of
@@ -215,7 +215,10 @@ class LabelMoments(Statistic):
         return self._joined([a, b])
 
     def merge_all(self, states: Iterable[State]) -> State:
-        """Merge all at once: whole numbers need no order, and each state is unpacked once."""
+        """Merge all states, some at once: each of these is unpacked once."""
+        return super().merge_all(map(self._merge_some, blocks_of(states)))
+
+    def _merge_some(self, states: list[State]) -> State:
         known = [state for state in states if state]
         return self._joined(known) if len(known) > 1 else (known or [{}])[0]
 

@@ -93,7 +93,10 @@ class AUCForgetting(AUCStreams):
         Returns
         -------
         self
-            The classifier; rows that were not learned are refused and leave it as it was.
+            The classifier. Rows without which a class would have fewer than no examples, or a
+            negative variance, are refused and leave it as it was; a stream also refuses those that
+            should be in its sample and are not. Other rows that were never learned cannot be told:
+            the moments do not list their rows.
 
         Examples
         --------

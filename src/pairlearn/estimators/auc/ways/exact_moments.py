@@ -19,7 +19,7 @@ from pairlearn.estimators.auc.task import Before, Task
 from pairlearn.estimators.shared.decisions import Undecided
 from pairlearn.estimators.shared.evidence import Choice
 from pairlearn.estimators.shared.judged_maps import HeldOutMap, deal_held_out
-from pairlearn.estimators.shared.maps import is_linear
+from pairlearn.estimators.shared.maps import BYTES_PER_PRODUCT, is_linear
 from pairlearn.estimators.shared.published import DEFERRED
 from pairlearn.estimators.shared.solvers import Fitted, Moments
 from pairlearn.features import FeatureMap, Identity
@@ -33,7 +33,10 @@ from pairlearn.solvers.rows import DenseRows, Rows
 from pairlearn.solvers.solution import Trace
 from pairlearn.solvers.streams.sample import ContentSample, Drawn
 from pairlearn.typing import Vector
-from pairlearn.validation import check_weights
+from pairlearn.validation import check_weights, warn_caller
+
+#: A feature whose standard deviation is fewer quanta than this has too coarse a grid.
+_FEW_QUANTA = 256.0
 
 
 def check_ranges(solver: Any, features: str | FeatureMap) -> None:
@@ -42,6 +45,33 @@ def check_ranges(solver: Any, features: str | FeatureMap) -> None:
         raise ValueError(
             f"ranges are those of linear features, got features={features!r:.60}; use "
             'features="linear", or leave out ranges.'
+        )
+
+
+def check_memory(n_outputs: int, solver: Moments) -> None:
+    """Refuse moments of so many mapped features if they take more than `max_memory`."""
+    size, most = BYTES_PER_PRODUCT * n_outputs**2, solver.max_memory
+    if size > most:
+        raise ValueError(
+            f"The moments of {n_outputs} mapped features take about {size / 2**30:.1f} GiB, "
+            f"max_memory={most:g} bytes; use a map with fewer features, or a larger max_memory."
+        )
+
+
+def warn_of_wide_ranges(moments: MappedMoments, X: Vector) -> None:
+    """Warn if a feature that varies in rows X does so by few steps of the grid of its range."""
+    grid, values = moments.moments.grid, moments.moments.values
+    if grid is None or not moments.has_given_grid or not len(X):
+        return
+    spread = np.sqrt(np.maximum(np.einsum("kii->ki", values.covariances).max(axis=0), 0.0))
+    few = spread < _FEW_QUANTA * np.ldexp(1.0, grid.exponents)
+    places = np.flatnonzero(few & (X.max(axis=0) > X.min(axis=0)))
+    if len(places):
+        warn_caller(
+            f"Feature {int(places[0])} varies by fewer than {_FEW_QUANTA:.0f} steps of the grid "
+            "that its range makes, and loses digits; give narrower ranges, or the feature another "
+            "origin.",
+            UserWarning,
         )
 
 
@@ -139,6 +169,7 @@ class ExactWay:
         self.task, self.solver = task, solver
 
     def _rows(self, n_features: int) -> ExactRows:
+        check_memory(n_features, self.solver)
         grid = self.solver.grid(n_features)
         assert grid is not None
         return ExactRows(n_features, grid, seed_of(self.task.rng))
@@ -149,6 +180,7 @@ class ExactWay:
         assert task.counts is not None
         found.add(rows, y, task.counts)
         w, choice = found.solve(task, self.solver.given_ridge)
+        warn_of_wide_ranges(found.moments, found.sample.drawn().X)
         trace = Trace(n_steps=len(y), n_gradients=len(y))
         kept = found.moments if self.solver.keep_state else None
         return Fitted(w, "moments", task.loss, choice, trace, kept=kept)
@@ -259,6 +291,7 @@ class ExactStream:
             coef, choice = exact.solve(self._task, self._ridge)
             model.ridge_, model.held_out_auc_ = choice.ridge, choice.auc
             X, y, weight, _ = exact.sample.drawn()
+            warn_of_wide_ranges(exact.moments, X)
             window = X @ coef, y > 0, self._of_classes(y, weight, model)
         return {
             "coef_": coef[np.newaxis],

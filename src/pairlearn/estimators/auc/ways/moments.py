@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 
 from pairlearn.estimators.auc.task import Before, Task
-from pairlearn.estimators.auc.ways.exact_moments import ExactStream, ExactWay
+from pairlearn.estimators.auc.ways.exact_moments import ExactStream, ExactWay, check_memory
 from pairlearn.estimators.auc.ways.moment_stream import MomentStream
 from pairlearn.estimators.shared.decisions import Undecided
 from pairlearn.estimators.shared.evidence import Choice
 from pairlearn.estimators.shared.judged_maps import HeldOutMap, deal_held_out
-from pairlearn.estimators.shared.maps import BYTES_PER_PRODUCT
 from pairlearn.estimators.shared.published import DEFERRED
 from pairlearn.estimators.shared.solvers import Fitted, Moments
 from pairlearn.features import FeatureMap, Identity
@@ -45,13 +44,7 @@ class ByMoments:
             return ExactWay(self.task, self.solver).fit(rows, y)
         task, features, ridge = self.task, self.task.features, self.solver.given_ridge
         assert features is not None
-        size, most = BYTES_PER_PRODUCT * features.n_outputs**2, self.solver.max_memory
-        if size > most:
-            raise ValueError(
-                f"The moments of {features.n_outputs} mapped features take about "
-                f"{size / 2**30:.1f} GiB, max_memory={most:g} bytes; use "
-                "a map with fewer features, or a larger max_memory."
-            )
+        check_memory(features.n_outputs, self.solver)
         trace = Trace(n_steps=len(y), n_gradients=len(y))
         held_out, signs, scaled = task.held_out, task.signs, task.is_scaled
         if len(weight) and not weight.all() and (held_out is None or ridge is not None):
