@@ -74,10 +74,14 @@ def test_damaged_private_vectors_are_rows_of_nan_and_change_no_other():
         {"type": 0, "size": 2, "indices": [2], "values": [1.0]},
         {"type": 0, "size": 2, "indices": [0, 1], "values": [1.0]},
         {"type": 1, "size": None, "indices": None, "values": None},
+        {"type": 0, "size": 2, "indices": None, "values": [1.0]},
+        {"type": 0, "size": 2, "indices": [None], "values": [1.0]},
+        {"type": 0, "size": 2, "indices": [], "values": []},
+        {"type": None, "size": None, "indices": None, "values": [1.0]},
     ]  # fmt: skip
     found = private_rows(pa.array(rows, VECTOR), 2, True)
-    expected = np.full((7, 2), np.nan)
-    expected[0], expected[3] = [1.0, 2.0], [0.0, 5.0]
+    expected = np.full((11, 2), np.nan)
+    expected[0], expected[3], expected[9] = [1.0, 2.0], [0.0, 5.0], [0.0, 0.0]
     np.testing.assert_array_equal(found, expected)
     lists = pa.array([[1.0, None], None, [1.0], [3.0, 4.0]])
     known = [[1.0, np.nan], [np.nan] * 2, [np.nan] * 2, [3.0, 4.0]]

@@ -171,17 +171,18 @@ def private_rows(array: Any, width: int, is_vector: bool) -> Vector:
     """
     table = np.full((len(array), width), np.nan)
     for place, row in zip(table, array.to_pylist(), strict=True):
-        if row is None:
+        values = row["values"] if is_vector and row is not None else row
+        if values is None:
             continue
+        numbers = np.array([np.nan if value is None else value for value in values], np.float64)
         if not is_vector or row["type"] == _DENSE:
-            values = row["values"] if is_vector else row
-            if values is not None and len(values) == width:
-                place[:] = [np.nan if value is None else value for value in values]
-        elif row["size"] == width:
-            column = np.array(row["indices"], dtype=np.int64)
-            if len(column) == len(row["values"]) and ((column >= 0) & (column < width)).all():
+            if len(numbers) == width:
+                place[:] = numbers
+        elif row["size"] == width and len(row["indices"] or ()) == len(numbers):
+            column = np.array([-1 if k is None else k for k in row["indices"] or ()], np.int64)
+            if ((column >= 0) & (column < width)).all():
                 place[:] = 0.0
-                place[column] = row["values"]
+                place[column] = numbers
     return table
 
 

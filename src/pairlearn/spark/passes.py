@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,6 +39,8 @@ _FIRST_LEVELS = 2
 _AT_ONCE = 100_000
 #: A state, or the message of an error, with what was read for it.
 _SCHEMA = "part long, n_parts long, n_rows long, content long, failed string, state binary"
+#: Errors of Spark, and of the connection to it.
+_OF_SPARK = (PySparkException, Py4JError, OSError)
 #: Errors that keep their class on the way to the driver.
 _KINDS = {kind.__name__: kind for kind in (ValueError, TypeError, DivergenceError)}
 
@@ -219,9 +221,11 @@ def passes_over(
             lambda number, purpose: context.setJobDescription(f"pass {number}: {purpose}"),
         )
     finally:
-        context.setJobDescription(before)
-        if keep:
-            found.frame.unpersist()
+        # A session that is gone keeps nothing, and its own error says more.
+        with suppress(*_OF_SPARK):
+            context.setJobDescription(before)
+            if keep:
+                found.frame.unpersist()
 
 
 def _is_kept(frame: Any) -> bool:
@@ -234,7 +238,7 @@ def _collected(frame: Any) -> list[Any]:
     told = ""
     try:
         return list(frame.collect())
-    except (PySparkException, Py4JError, OSError) as error:
+    except _OF_SPARK as error:
         told = cause_of(str(error))
     # Outside of the handler: a hundred lines of Java would come with it.
     raise SparkJobError(
