@@ -10,7 +10,7 @@ and columns divided by their standard deviations, both of the training part. Eac
 penalty by the concordance index of five inner folds, ours among its six and the others among six of
 theirs. Printed are the concordance index on the other 30 %, the mean difference to the better of
 the two others with its standard error over the splits, and the CPU time of a training (the choice
-included) as a multiple of ours.
+included) as a multiple of ours. A set of more than 5,000 examples takes a fifth of the splits.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ import numpy as np
 COX = (1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3)
 SVM = (2.0**-15, 2.0**-12, 2.0**-9, 2.0**-6, 2.0**-3, 1.0)
 N_INNER = 5
+#: With more examples than this, a fifth of the splits is made.
+LARGE = 5_000
 SHARE = 0.7
 
 
@@ -112,7 +114,7 @@ def contestants() -> dict[str, Callable[..., Any]]:
     from pairlearn import SurvivalRanker
 
     def svm(alpha: float) -> Any:
-        return FastSurvivalSVM(alpha, rank_ratio=1.0, max_iter=100, random_state=0)
+        return FastSurvivalSVM(alpha, rank_ratio=1.0, random_state=0)
 
     return {
         "pairlearn": lambda A, y, seed: SurvivalRanker(random_state=seed).fit(A, y),
@@ -129,7 +131,7 @@ def measure(name: str, n_splits: int) -> dict[str, Any]:
     methods = contestants()
     found: dict[str, list[float]] = {method: [] for method in methods}
     spent: dict[str, list[float]] = {method: [] for method in methods}
-    for seed in range(n_splits):
+    for seed in range(n_splits if len(y) <= LARGE else max(n_splits // 5, 1)):
         train, test = split(y, seed)
         A, B = prepared(X, train, test)
         order = list(methods)
@@ -172,7 +174,7 @@ def lines(results: Sequence[dict[str, Any]]) -> list[str]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.survival", description=__doc__)
-    parser.add_argument("--splits", type=int, default=20)
+    parser.add_argument("--splits", type=int, default=10)
     parser.add_argument("--sets", default=",".join(SETS))
     parser.add_argument("--markdown", type=Path)
     given = parser.parse_args(arguments)
