@@ -62,13 +62,53 @@ def test_agrees_with_logistic_regression_on_rows():
     np.testing.assert_allclose(model.predict_proba(a, b)[:, 0], p, atol=1e-8)
 
 
+#: ``choix.ilsr_pairwise(8, won, alpha=0, max_iter=5000, tol=1e-13)`` of choix 0.4.1 for the votes
+#: below, minus its mean.
+CHOIX = (
+    -0.06458774902114264,
+    -0.524839471304367,
+    0.06827360958248668,
+    -0.08748927172860893,
+    -0.6760205854181052,
+    -0.09503065068923325,
+    1.0127470285990863,
+    0.36694708997988423,
+)
+
+
+def winners(a, b, outcome):
+    return list(
+        zip(np.where(outcome, a, b).tolist(), np.where(outcome, b, a).tolist(), strict=True)
+    )
+
+
+def test_agrees_with_recorded_scores_of_choix():
+    found = PairwiseRatings(prior=0).fit(*arena(1000)[:3]).scores_
+    assert np.abs(found - CHOIX).max() < 1e-10
+
+
 def test_agrees_with_choix():
-    choix = pytest.importorskip("choix", reason="choix is not installed")
+    choix = pytest.importorskip("choix", reason="choix is not installed (make test-survival)")
     a, b, outcome, _, _ = arena(1000)
-    won = list(zip(np.where(outcome, a, b).tolist(), np.where(outcome, b, a).tolist(), strict=True))
-    other = choix.opt_pairwise(8, won, tol=1e-12)
+    # a penalty of alpha |s|^2 is a prior of 8 alpha
+    for alpha in (0.0, 1e-6, 0.01):
+        other = choix.opt_pairwise(8, winners(a, b, outcome), alpha=alpha, tol=1e-12)
+        found = PairwiseRatings(prior=8.0 * alpha).fit(a, b, outcome).scores_
+        assert np.abs(found - (other - other.mean())).max() < 1e-7
+    exact = choix.ilsr_pairwise(8, winners(a, b, outcome), alpha=0, max_iter=5000, tol=1e-13)
     found = PairwiseRatings(prior=0).fit(a, b, outcome).scores_
-    assert np.abs(found - (other - other.mean())).max() < 1e-6
+    assert np.abs(found - (exact - exact.mean())).max() < 1e-10
+
+
+def test_agrees_with_statsmodels():
+    models = pytest.importorskip(
+        "statsmodels.api", reason="statsmodels is not installed (make test-survival)"
+    )
+    a, b, outcome, _, _ = arena(1000)
+    fitted = models.Logit(outcome, design(a, b, 8)[:, 1:]).fit(disp=0, method="newton", tol=1e-14)
+    model, contrast = PairwiseRatings(prior=0).fit(a, b, outcome), np.eye(8)[:, 1:] - 1.0 / 8.0
+    assert np.abs(model.scores_ - contrast @ fitted.params).max() < 1e-10
+    assert np.abs(model.covariance_ - contrast @ fitted.cov_params() @ contrast.T).max() < 1e-12
 
 
 def test_the_prior_is_a_ridge_on_the_scores():

@@ -45,6 +45,7 @@ from pairlearn import (
 from pairlearn.averaging import Tail
 from pairlearn.cli.program import program
 from pairlearn.cli.running import run
+from pairlearn.comparisons import Comparison, check_comparison
 from pairlearn.domains import CoordinatewiseDomain, check_domain
 from pairlearn.estimators import check_objective
 from pairlearn.features import MAPS, FeatureMap, Hats, Identity, Union, check_features
@@ -346,6 +347,29 @@ def test_a_pairing():
         one.learn_many(X[part], Y[part])
         previous.learn_many(X[part], Y[part])
     np.testing.assert_array_equal(one.average, previous.average)
+
+
+# ------------------------------------------------------------------------------- a comparison
+
+
+@dataclass(frozen=True)
+class LowerAhead(Comparison):
+    """The smaller label should be ahead."""
+
+    @scalar
+    def direction(y, y_partner, _first, _second):
+        if y < y_partner:
+            return 1.0
+        return -1.0 if y > y_partner else 0.0
+
+
+def test_a_comparison():
+    assert check_comparison(LowerAhead(), [1.0, -1.0]) == 2
+    problem = Problem(LinearScore(), Logistic(), LowerAhead())
+    solver = PairwiseSGD(schedule=InverseSqrt(0.1))
+    found = solver.solve(problem, X, Y, n_steps=500, rng=0)
+    other = solver.solve(Problem(LinearScore(), Logistic()), X, -Y, n_steps=500, rng=0)
+    np.testing.assert_array_equal(found.average, other.average)
 
 
 # --------------------------------------------------------------------------------- a schedule

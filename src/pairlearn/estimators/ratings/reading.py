@@ -171,9 +171,12 @@ def check_outcomes(outcome: Any, n: int) -> NDArray[np.int64]:
             f"outcome must hold one value for each of the {n} votes, got shape {array.shape}."
         )
     if array.dtype.kind in "biuf":
-        doubled = 2.0 * array.astype(np.float64)
-        known = (doubled == 0.0) | (doubled == 1.0) | (doubled == 2.0)
-        places = np.where(known, 2.0 - doubled, -1.0).astype(np.int64)
+        left = 2.0 - 2.0 * array.astype(np.float64)
+        with np.errstate(invalid="ignore"):  # NaN and infinity are refused below
+            places = left.astype(np.int64)
+        # the usual case takes few passes over the votes
+        if n and not (places.min() >= 0 and places.max() <= 2 and bool((places == left).all())):
+            places[(places != left) | (places > 2)] = -1
     else:
         places = np.array(word_places(array.tolist()), dtype=np.int64).reshape(n)
     wrong = np.flatnonzero(places < 0)

@@ -66,13 +66,12 @@ class SurvivalTask:
 
     def way(self, solver: Any) -> Any:
         """Return how the ranker trains by a solver."""
-        # moments are of two classes, though their solver is a kind of exact one
-        ways = {} if isinstance(solver, Moments) else {Exact: ExactWay, SGD: SurvivalDescent}
-        if not ways:
+        if isinstance(solver, Moments):  # a kind of exact solver
             raise ValueError(
                 f"SurvivalRanker has no way to train by {solver!r}, which needs two classes; use "
                 "solver='exact' or 'sgd'."
             )
+        ways = {Exact: ExactWay, SGD: SurvivalDescent}
         return way_of(solver, ways, self.owner)(self, solver)
 
     @property
