@@ -33,7 +33,7 @@ def run(effort: Effort) -> list[Row]:
         examples = [dict(zip(names, row, strict=True)) for row in X.tolist()]
         for what, work, bar in (
             (f"learn_one, {d} features", _learn, 5.0),
-            (f"predict_proba_one and learn_one, {d} features", _both, 1.0),
+            (f"predict_proba_one and learn_one, {d} features", _both, 3.0),
         ):
             best = best_of(
                 {

@@ -49,7 +49,7 @@ def run(effort: Effort) -> list[Row]:
             ms[name],
             ms["rival"],
             "ms",
-            1.0,
+            1.1,
             1.0,
             at_most=True,
         )

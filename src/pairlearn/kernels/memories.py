@@ -91,6 +91,23 @@ def longest_as_good(wins, places, errors):
     return top
 
 
+@as_written
+def doubled_wins(winners, losers):
+    """Return twice the number of losers below each winner, plus those equal; both are sorted."""
+    total = 0
+    below = 0
+    not_above = 0
+    for i in range(len(winners)):
+        value = winners[i]
+        while below < len(losers) and losers[below] < value:
+            below += 1
+        not_above = max(not_above, below)
+        while not_above < len(losers) and losers[not_above] <= value:
+            not_above += 1
+        total += below + not_above
+    return total
+
+
 @elementwise
 def score_rows(Z, weights, middle, scores):
     """Write the scores of rows; `weights` has a column for each memory.

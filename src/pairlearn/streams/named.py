@@ -261,7 +261,7 @@ class NamedLearner:
         seen = self._seen
         if seen.by_name:  # a model exists, so there are scores
             sums = seen.sums + sums_by_class(rows.scores(self._coef) - seen.offset, y)
-            self._seen = Seen.of(seen.by_name, sums, seen.offset)
+            self._seen = seen.with_sums(sums)
         count, cause = self._way.learn(rows, y)
         self.n_refused += count
         if count == len(y):

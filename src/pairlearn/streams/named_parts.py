@@ -41,6 +41,8 @@ class NamedColumns:
         #: The column of each name.
         self.index: dict[Any, int] = {name: k for k, name in enumerate(names)}
         self._layouts: dict[tuple[Any, ...], NDArray[np.int32]] = {}
+        # Names that are known to have the order of the columns.
+        self._ordered: tuple[Any, ...] | None = None
         self._set_width(width)
 
     @property
@@ -70,11 +72,19 @@ class NamedColumns:
         self._make_room()
         if not self.is_dense:
             return CsrRows(flat, np.tile(layout, m), n * np.arange(m + 1), self.width)
-        if n == self.width and (layout == self._in_order).all():
+        if n == self.width and self._is_in_order(names, layout):
             return DenseRows(flat.reshape(m, n))
         X = np.zeros((m, self.width))
         X[:, layout] = flat.reshape(m, n)
         return DenseRows(X)
+
+    def _is_in_order(self, names: tuple[Any, ...], layout: NDArray[np.int32]) -> bool:
+        """Tell whether names have the order of the columns; the last answer is kept."""
+        if names is not self._ordered:
+            if not (layout == self._in_order).all():
+                return False
+            self._ordered = names
+        return True
 
     def _layout(self, names: tuple[Any, ...]) -> NDArray[np.int32]:
         found = self._layouts.get(names)
@@ -98,6 +108,7 @@ class NamedColumns:
         #: How wide rows are.
         self.width = width
         self._in_order = np.arange(width, dtype=np.int32)
+        self._ordered = None
 
 
 def widened(rows: Rows, width: int) -> Rows:
@@ -162,6 +173,11 @@ class Seen(NamedTuple):
         # `itemgetter` of a single name gives no tuple
         pick = itemgetter(*by_name) if len(by_name) > 1 else None
         return cls(by_name, sums, offset, slope, intercept, tuple(by_name.values()), pick)
+
+    def with_sums(self, sums: Vector) -> Seen:
+        """Return the same coefficients with other score statistics."""
+        slope, intercept = log_odds_line(sums)
+        return self._replace(sums=sums, slope=slope, intercept=intercept)
 
     def score(self, x: Mapping[Any, float]) -> float:
         """Return the score of an example; unknown names are ignored."""

@@ -414,9 +414,14 @@ class BlockStream:
         if not solved:
             return
         ridges, scores = tuple(solved), Z @ np.stack(list(solved.values()), axis=1)
+        if np.ptp(weight):
+            found = [roc_auc(y, own, sample_weight=weight) for own in scores.T]
+        elif not np.isfinite(scores).all():  # It tells so.
+            found = [roc_auc(y, own) for own in scores.T]
+        else:
+            found = _aucs(y > 0, scores)
         # With weights it is rounded, so that their rounding errors do not decide between equals.
-        given = {"sample_weight": weight} if np.ptp(weight) else {}
-        aucs = [round(roc_auc(y, scores[:, k], **given), 12) for k in range(len(ridges))]
+        aucs = [round(auc, 12) for auc in found]
         best = int(np.argmax(aucs))
         self._ridge, self._ridge_auc = ridges[best], float(aucs[best])
 
@@ -596,6 +601,17 @@ class BlockStream:
         self._ridge_at = restored_count(state, "ridge_at", maximum=n)
         self._best = restored_count(state, "best", maximum=K - 1)
         self._prepare()
+
+
+def _aucs(positive: Mask, scores: Vector) -> list[float]:
+    """Return the AUC of each column of finite scores, as `roc_auc` does."""
+    from pairlearn.kernels.memories import doubled_wins
+
+    n_pairs = np.count_nonzero(positive) * np.count_nonzero(~positive)
+    return [
+        doubled_wins(np.sort(own[positive]), np.sort(own[~positive])) / (2 * n_pairs)
+        for own in np.ascontiguousarray(scores.T)
+    ]
 
 
 def _side_for(n_features: int) -> int:
