@@ -72,6 +72,58 @@ def test_train_predict_and_evaluate(files):
     assert "over the budget" in again.output
 
 
+HOMES = 'label = "price"\ntarget_bounds = [0, 600]\nperson = "who"\n'
+SIZES = "[features]\nsize = [0, 200]\nage = [0, 100]\n"
+
+
+@pytest.fixture
+def homes(tmp_path):
+    rng = np.random.default_rng(1)
+    size, age = rng.uniform(0, 200, 3000), rng.uniform(0, 100, 3000)
+    price = 2 * size - 0.5 * age + 100 + 10 * rng.normal(size=3000)
+    rows = [f"{a:.1f},{b:.1f},p{k // 2},{c:.1f}" for k, (a, b, c) in
+            enumerate(zip(size, age, price, strict=True))]  # fmt: skip
+    (tmp_path / "homes.csv").write_text("\n".join(["size,age,who,price", *rows]) + "\n")
+    (tmp_path / "bounds.toml").write_text(HOMES + SIZES)
+    return tmp_path
+
+
+def test_a_regression(homes):
+    model, data = homes / "model.safetensors", homes / "homes.csv"
+    trained = run("train", data, *options(homes, epsilon=4), "-o", model)
+    assert trained.exit_code == 0, trained.output
+    assert "one person with all examples replaced by another" in trained.output
+    assert "target: between 0 and 600" in trained.output
+    # The seeds are secret: a slope is ten standard deviations of its noise from being missed.
+    assert load_model(model).coef_ == pytest.approx([2.0, -0.5], abs=0.3)
+    predicted = run("predict", model, data)
+    assert predicted.exit_code == 0, predicted.output
+    assert predicted.stdout.splitlines()[0] == "line,prediction"
+    found = json.loads(run("evaluate", model, data, "--json").stdout)
+    assert found["median_absolute_error"] < 40
+    refused = run("evaluate", model, data, "--private", "--epsilon", 1, "--delta", "1e-5")
+    assert refused.exit_code == 2
+    assert "is a PrivateEntropyRegressor for something else" in refused.output
+
+
+@pytest.mark.parametrize(
+    ("facts", "more", "words"),
+    [
+        (HOMES.replace("[0, 600]", "600"), [], "target_bounds must be two numbers"),
+        (HOMES.replace("[0, 600]", "[600, 0]"), [], "finite with lower < upper"),
+        (HOMES + "labels = [0, 1]\n", [], "for the training of a regression"),
+        (HOMES, ["--set", "target_bounds=[0,1]"], "write it into the file of --bounds"),
+        (HOMES, ["--set", "features=hats"], "PrivateEntropyRegressor has no features"),
+        (HOMES, ["--dask", "local"], "--dask trains no private regression"),
+    ],
+)
+def test_refusals_of_a_regression(homes, facts, more, words):
+    (homes / "bounds.toml").write_text(facts + SIZES)
+    found = run("train", homes / "homes.csv", *options(homes), *more, "-o", homes / "m")
+    assert found.exit_code != 0
+    assert words in " ".join(f"{found.output} {found.exception}".split())
+
+
 def test_curves_and_bounds_that_are_found(files):
     model = files / "model.safetensors"
     wide = BOUNDS.replace("[18, 100]", "[-5000, 9000]").replace(

@@ -33,6 +33,8 @@ METRICS = [
     BrierScore(), CalibrationError(),
 ]  # fmt: skip
 
+pytestmark = pytest.mark.filterwarnings("ignore::pairlearn.validation.AssumptionWarning")
+
 
 @pytest.mark.parametrize("metric", METRICS, ids=repr)
 @pytest.mark.parametrize(

@@ -8,7 +8,15 @@ import pytest
 from scipy.stats import beta, norm, t
 
 from pairlearn.metrics import AveragePrecision, EnrichmentFactor, PartialAUC, RecallAt
-from pairlearn.metrics.limits import count_limit, logit_limits, recall_limits
+from pairlearn.metrics.limits import (
+    Part,
+    Spread,
+    count_limit,
+    logit_limits,
+    recall_limits,
+    score_limits,
+)
+from pairlearn.validation import AssumptionWarning
 
 
 @pytest.mark.parametrize("confidence", [0.8, 0.95, 0.99])
@@ -78,6 +86,35 @@ def test_the_share_of_positives_bounds_the_recall_of_a_full_top():
     np.testing.assert_allclose(
         [factor.low, factor.high], np.array([found.low, found.high]) / 0.05, rtol=1e-12
     )
+
+
+def test_where_all_or_nothing_counts_the_limit_is_that_of_a_share():
+    # Endless negatives, 30 positives that all win: Wilson's limit of 30 of 30, n / (n + z^2).
+    parts = (Part(0.0, 0.0, 1e12), Part(0.0, 0.0, 30.0))
+    low, high = score_limits(1.0, Spread(0.0, parts), (1.0, 1.0), 0.95, (0.0, 1.0))
+    assert (low, high) == (pytest.approx(30 / (30 + norm.ppf(0.975) ** 2), abs=1e-3), 1.0)
+    # The variance is larger than that of an area, and known: with few examples no Student.
+    area, _ = score_limits(1.0, Spread(0.0, parts), (1.0, 1.0), 0.95)
+    half, _ = score_limits(1.0, Spread(0.0, parts), (1.0, 1.0), 0.95, (0.0, 0.5))
+    assert low < area
+    assert half < area
+
+
+def test_an_interval_says_that_its_part_holds_too_few_negatives():
+    y = np.repeat([1, 0], [20, 35])
+    scores = np.arange(55.0)
+    with pytest.warns(AssumptionWarning, match="holds about 3.5 of 35 negatives; below 36"):
+        PartialAUC(0.1).interval(y, scores)
+    with pytest.warns(AssumptionWarning, match="below 36"):
+        PartialAUC(0.1).compare(y, scores, -scores)
+    # The value needs no more, nor do a larger part, one negative more, or the whole area.
+    PartialAUC(0.1)(y, scores)
+    PartialAUC(0.2).interval(y, scores)
+    PartialAUC(0.1).interval(np.r_[y, 0], np.r_[scores, 1.5])
+    PartialAUC().interval([0, 1], [0.0, 1.0])
+    for max_fpr in (0.01, 0.05, 0.5):
+        fewest = PartialAUC(max_fpr).fewest_negatives
+        assert (1 - max_fpr) ** fewest <= 0.025 < (1 - max_fpr) ** (fewest - 1)
 
 
 def test_one_example_in_a_part_is_a_count():

@@ -30,6 +30,8 @@ from pairlearn.metrics import (
 )
 from pairlearn.metrics.limits import share_limits
 
+pytestmark = pytest.mark.filterwarnings("ignore::pairlearn.validation.AssumptionWarning")
+
 TWO_CLASSES = [
     PartialAUC(),
     PartialAUC(max_fpr=0.31),

@@ -20,6 +20,10 @@ of Newcombe's method 5: a class of size p that meets another of size q adds
     c(t) = \frac{t (1 - t)}2 \left[\frac{1 - t}{2 - t} + \frac{t}{1 + t}\right],
 
 which is Hanley and McNeil's variance for exponential scores, made symmetric in the two classes.
+Where an example counts all or nothing, as a positive does in a small part of a curve, its variance
+is that of a share, t (1 - t), about four times as large near 1. So c is
+:math:`(1 - b) \, c(t) + b \, t (1 - t)` for a class whose examples count all or nothing with the
+share b; b = 0 for the AUC.
 
 **The number of examples that matter.** Let :math:`x_i` be the influences of one class (for the AUC
 the placements, see `roc_auc_interval`). The *effective number*
@@ -40,7 +44,8 @@ Newcombe's, as if k more examples had shown that one,
           V(t) = \sum_{classes} N(t) \, A' / N(\hat a),
 
 and z is Student's quantile with Satterthwaite's degrees of freedom
-:math:`(\sum A')^2 / \sum (A'^2 / (e + 3))`. The limit on the side of 1/2 takes k = 3 and Student's
+:math:`(\sum A')^2 / \sum ((1 - b)^2 A'^2 / (e + 3))`: the variance of a share is known, not
+estimated. The limit on the side of 1/2 takes k = 3 and Student's
 quantile: it is the one that few losses leave too close. The other limit takes k = 1 and the normal
 quantile. So that no limit jumps where the value passes 1/2, the other limit goes over to the first
 kind by the weight :math:`w = (4 \hat a (1 - \hat a))^4`, which is 1 at 1/2 and .017 at .9.
@@ -208,7 +213,11 @@ def spread_of(
 
 
 def score_limits(
-    share: float, spread: Spread, reach: Sequence[float], confidence: float
+    share: float,
+    spread: Spread,
+    reach: Sequence[float],
+    confidence: float,
+    all_or_nothing: Sequence[float] | None = None,
 ) -> tuple[float, float]:
     """Return the limits of a value between 0 and 1; see the top of this module.
 
@@ -223,6 +232,8 @@ def score_limits(
         It is 1 for the AUC. The class counts as one of size n / reach.
     confidence : float
         The level of the interval.
+    all_or_nothing : sequence of float, optional
+        The share b of each class; 0 by default.
 
     Returns
     -------
@@ -243,20 +254,24 @@ def score_limits(
     pair = sorted(sizes)[:2]
     edge = 0.5 / (pair[0] * pair[1])
     centre = min(max(share, edge), 1.0 - edge)
+    whole = all_or_nothing or [0.0] * len(sizes)
     level = 0.5 + 0.5 * confidence
     normal = NormalDist().inv_cdf(level)
 
     def limit(extra: float, student: float, end: float) -> float:
         # V(t) is bent * c(t) + flat * t (1 - t)
         bent = flat = total = below = 0.0
-        for part, size, other in zip(spread.parts, sizes, others, strict=True):
-            prior = (_curved(centre) * (1.0 - 1.0 / other) + 0.5 * _even(centre) / other) / size
+        for part, size, other, b in zip(spread.parts, sizes, others, whole, strict=True):
+            curves = (1.0 - b) * (1.0 - 1.0 / other) / size
+            evens = (b * (1.0 - 1.0 / other) + 0.5 / other) / size
+            prior = curves * _curved(centre) + evens * _even(centre)
             n = part.effective + extra
             shrunk = (part.effective * part.variance + extra * prior) / n
-            bent += shrunk / prior * (1.0 - 1.0 / other) / size
-            flat += 0.5 * shrunk / prior / (other * size)
+            bent += shrunk / prior * curves
+            flat += shrunk / prior * evens
             total += shrunk
-            below += shrunk**2 / (part.effective + _INNER)
+            # The variance of a share is known.
+            below += ((1.0 - b) * shrunk) ** 2 / (part.effective + _INNER)
         least = min(part.effective for part in spread.parts)
         common = (least * spread.common + extra) / (least + extra)
         quantile = normal

@@ -49,7 +49,7 @@ from pairlearn.metrics.limits import (
 )
 from pairlearn.shown import Shown, Table, number
 from pairlearn.typing import Mask, Vector
-from pairlearn.validation import check_fraction, check_weights
+from pairlearn.validation import AssumptionWarning, check_fraction, check_weights, warn_caller
 
 
 @dataclass(frozen=True)
@@ -166,6 +166,9 @@ class Measured:
         For each class, in the order of the labels: how much one of n examples of it can change the
         value at most, in units of (ceiling - base) / n. The interval is then that of
         `pairlearn.metrics.limits`, which holds with few examples too; it is 1 for the AUC.
+    all_or_nothing : sequence of float, optional
+        For each class, how much an example of it counts all or nothing, from 0 (the AUC) to 1 (a
+        share of examples); see `pairlearn.metrics.limits`.
     base : float, optional
         The value at which nothing varies any more, if it lies below the floor.
     cautious : float, optional
@@ -179,6 +182,8 @@ class Measured:
     crowding : float, optional
         If the value is the share of a class in the top: the share of this class among the examples
         at the cut. The interval is then that of `recall_limits`.
+    caution : str, optional
+        Why an interval of this sample may not hold; `interval` warns with it.
 
     Examples
     --------
@@ -194,11 +199,13 @@ class Measured:
     floor: float = 0.0
     ceiling: float = 1.0
     reach: Sequence[float] | None = None
+    all_or_nothing: Sequence[float] | None = None
     base: float | None = None
     cautious: float | None = None
     few: bool = False
     draws: Vector | None = None
     crowding: float | None = None
+    caution: str | None = None
 
 
 @dataclass(frozen=True)
@@ -238,7 +245,9 @@ class Sample:
         return n_terms if self.groups is None else min(n_terms, int(self.groups.max()) + 1)
 
     def interval(self, found: Measured, confidence: float) -> Interval:
-        """Return the interval of a measured value."""
+        """Return the interval of a measured value; warn if it may not hold."""
+        if found.caution is not None:
+            warn_caller(found.caution, AssumptionWarning)
         spread = self.spread(found.influence, found.ceiling - found.floor)
         draws = None if found.draws is None else self.n_draws(found.draws)
         return interval_of(
@@ -483,7 +492,13 @@ def interval_of(
         whole = found.ceiling - base
         starts = {value, value if found.cautious is None else found.cautious}
         ends = [
-            score_limits((one - base) / whole, spread.scaled(1.0 / whole), found.reach, confidence)
+            score_limits(
+                (one - base) / whole,
+                spread.scaled(1.0 / whole),
+                found.reach,
+                confidence,
+                found.all_or_nothing,
+            )
             for one in sorted(starts)
         ]
         low, high = ((base + whole * end - floor) / width for end in (ends[0][0], ends[-1][1]))

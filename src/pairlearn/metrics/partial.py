@@ -54,15 +54,17 @@ class PartialAUC(TwoClassMetric):
     -----
     The interval is that of the AUC (`pairlearn.metrics.limits`), for a class of max_fpr n-
     negatives; its lower limit allows for the bias of a part, and for a count of few positives
-    (`count_limit`).
+    (`count_limit`). In a small part a positive is above nearly all of the negatives there or below
+    nearly all of them, so it counts nearly all or nothing, with the share 1 - max_fpr.
 
     With n- negatives, the best of them stands beyond the part, at a rate above max_fpr, with
     probability (1 - max_fpr)^n-: .35 for ten negatives and max_fpr = .1. The value is then made by
-    the curve beyond the part alone, which may rise there as steeply as it likes. So below 3.7 /
-    max_fpr negatives, where this probability is above .025, no lower limit that tells anything
-    holds for every curve. Here it holds for curves that bend downwards. If positives spread half as
-    widely as negatives the curve bends upwards first, and with ten negatives the interval holds the
-    truth in .86 of all samples for a nominal .95; with 30 negatives it is .95.
+    the curve beyond the part alone, which may rise there as steeply as it likes. So below
+    `fewest_negatives`, where this probability is above .025, no lower limit that tells anything
+    holds for every curve, and `interval` and `compare` give an `AssumptionWarning`. Here it holds
+    for curves that bend downwards. If positives spread half as widely as negatives the curve bends
+    upwards first, and with ten negatives the interval holds the truth in .86 of all samples for a
+    nominal .95; with 30 negatives it is .95.
 
     Examples
     --------
@@ -87,6 +89,17 @@ class PartialAUC(TwoClassMetric):
                 f"min_tpr must lie in [0, 1), got {self.min_tpr!r}; 0 is the one-way partial AUC."
             )
 
+    @property
+    def fewest_negatives(self) -> int:
+        """The fewest negatives of which one stands in the part with probability .975 or more.
+
+        >>> PartialAUC(0.1).fewest_negatives, PartialAUC().fewest_negatives
+        (36, 1)
+        """
+        if self.max_fpr == 1.0:
+            return 1
+        return math.ceil(math.log(0.025) / math.log1p(-self.max_fpr))
+
     def measure_classes(self, positive: Mask, scores: Vector, weight: Vector) -> Measured:
         """Return the area and its influences."""
         found = corners(positive, scores, weight)
@@ -105,7 +118,8 @@ class PartialAUC(TwoClassMetric):
             (beside - own[1][found.step]) / found.accepted_negative[-1],
         )
         n_positive = int(np.count_nonzero(positive))
-        n_terms = min(n_positive, math.ceil(self.max_fpr * (len(positive) - n_positive)))
+        n_negative = len(positive) - n_positive
+        n_terms = min(n_positive, math.ceil(self.max_fpr * n_negative))
         best = self.max_fpr * (1.0 - self.min_tpr)
         scale, floor = 1.0, 0.0
         if self.standardised:
@@ -123,9 +137,21 @@ class PartialAUC(TwoClassMetric):
             ceiling=floor + scale * best,
             # the mean of max(R, min_tpr) up to max_fpr lies between 0 and 1
             reach=(1.0 / self.max_fpr, 1.0),
+            all_or_nothing=(0.0, 1.0 - self.max_fpr),
             base=floor - scale * self.max_fpr * self.min_tpr,
             cautious=floor + scale * max(area - bias, 0.0) if bias > 0.0 else None,
             few=self.max_fpr < 1.0,
+            caution=self._caution(n_negative),
+        )
+
+    def _caution(self, n_negative: int) -> str | None:
+        if n_negative >= self.fewest_negatives:
+            return None
+        return (
+            f"the part of the curve up to max_fpr={self.max_fpr:g} holds about "
+            f"{self.max_fpr * n_negative:.2g} of {n_negative} negatives; below "
+            f"{self.fewest_negatives} negatives its interval holds only if the curve bends "
+            "downwards. Measure more negatives, or a larger part."
         )
 
     def _bias(self, fpr: Vector, tpr: Vector) -> float:

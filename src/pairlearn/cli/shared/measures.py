@@ -53,10 +53,12 @@ def _errors(model: Any, errors: Vector) -> dict[str, Any]:
         "mean_absolute_error": float(np.abs(errors).mean()),
         "root_mean_squared_error": float(np.sqrt(np.mean(errors**2))),
     }
-    if np.isfinite(model.bandwidth_):
+    # A private regression descends with several windows, and none is its own.
+    bandwidth = getattr(model, "bandwidth_", np.inf)
+    if np.isfinite(bandwidth):
         window = "epanechnikov" if model.window == "epanechnikov" else "gaussian"
-        found["error_entropy"] = error_entropy(errors, model.bandwidth_, window=window)
-        found["bandwidth"] = model.bandwidth_
+        found["error_entropy"] = error_entropy(errors, bandwidth, window=window)
+        found["bandwidth"] = bandwidth
     return found
 
 

@@ -4,7 +4,8 @@
 A TOML file lists the public facts before the data are read::
 
     label = "churned"
-    labels = ["no", "yes"]          # the negative and the positive one
+    labels = ["no", "yes"]          # the negative and the positive one; or, for a regression,
+                                    # target_bounds = [0, 100], the bounds of the label
     person = "customer"             # optional: whose row it is; the promise is then about persons.
                                     # ["site", "patient"] if it takes several columns to tell
     private_bounds = true           # optional: bounds are found, with a fifth of the budget, inside
@@ -31,11 +32,14 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from pairlearn.cli.shared.config import read_toml
 
-_KEYS = ("label", "labels", "person", "delimiter", "private_bounds", "one_line_per_row", "features")
+_KEYS = (
+    "label", "labels", "target_bounds", "person", "delimiter", "private_bounds",
+    "one_line_per_row", "features",
+)  # fmt: skip
 #: Names that a message lists.
 _SHOWN = 10
 
@@ -45,7 +49,8 @@ class PublicFacts:
     """The public facts about a file: its columns, their bounds, and the two labels.
 
     `levels` is 0 for a continuous feature and k for a code of k levels. `person` are the columns
-    that say whose row it is. `labels` are the negative and the positive one, if the file says them.
+    that say whose row it is. `labels` are the negative and the positive one, if the file says them;
+    `target_bounds` are those of the target of a regression.
     """
 
     features: tuple[str, ...]
@@ -58,6 +63,7 @@ class PublicFacts:
     delimiter: str = ","
     private_bounds: bool = False
     one_line_per_row: bool = False
+    target_bounds: tuple[float, float] | None = None
 
     @property
     def rows(self) -> str:
@@ -100,6 +106,17 @@ def read_facts(path: str, *, of_model: bool = False) -> PublicFacts:
     labels = plain.get("labels")
     if labels is not None and (not isinstance(labels, list) or len(labels) != 2):
         raise ValueError(f"{path}: labels must be [negative, positive], got {labels!r}.")
+    target = plain.get("target_bounds")
+    if target is not None and (labels is not None or of_model):
+        raise ValueError(
+            f"{path} says target_bounds, which are for the training of a regression; here there "
+            "are two labels, so leave them out."
+        )
+    if target is not None and not _is_pair(target):
+        raise ValueError(
+            f"{path}: target_bounds must be two numbers, as in target_bounds = [0, 100], got "
+            f"{target!r}."
+        )
     for name in ("private_bounds", "one_line_per_row"):
         if not isinstance(plain.get(name, False), bool):
             raise ValueError(f"{path}: {name} must be true or false, got {plain[name]!r}.")
@@ -112,12 +129,7 @@ def read_facts(path: str, *, of_model: bool = False) -> PublicFacts:
     for name, given in features.items():
         pair = given.get("bounds") if isinstance(given, dict) else given
         level = given.get("levels", 0) if isinstance(given, dict) else 0
-        if (
-            not isinstance(pair, list)
-            or len(pair) != 2
-            or not all(isinstance(end, (int, float)) and not isinstance(end, bool) for end in pair)
-            or not isinstance(level, int)
-        ):
+        if not _is_pair(pair) or not isinstance(level, int):
             raise ValueError(
                 f"{path}: the feature {name!r} needs public bounds, as in {name} = [0, 1] or "
                 f"{name} = {{ bounds = [0, 1], levels = 2 }}, got {given!r}."
@@ -129,7 +141,17 @@ def read_facts(path: str, *, of_model: bool = False) -> PublicFacts:
         tuple(features), lower, upper, tuple(levels), plain["label"],
         None if labels is None else (labels[0], labels[1]), _persons(path, plain), delimiter,
         plain.get("private_bounds", False), plain.get("one_line_per_row", False),
+        None if target is None else (float(target[0]), float(target[1])),
     )  # fmt: skip
+
+
+def _is_pair(given: Any) -> TypeGuard[list[float]]:
+    """Return whether this is a list of two numbers."""
+    return (
+        isinstance(given, list)
+        and len(given) == 2
+        and all(isinstance(end, (int, float)) and not isinstance(end, bool) for end in given)
+    )
 
 
 def _persons(path: str, plain: dict[str, Any]) -> tuple[str, ...]:

@@ -98,5 +98,6 @@ PROBLEMS = {
 
 def kind_of(model: Any) -> ProblemKind:
     """Return the problem that a fitted model solves; AUC for all classifiers."""
-    name = type(model).__name__
+    # A private estimator solves the problem of the public one.
+    name = type(model).__name__.removeprefix("Private")
     return next((kind for kind in PROBLEMS.values() if kind.estimator == name), PROBLEMS["auc"])

@@ -30,7 +30,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 #: Parameters of the private classifier that are not settings, and what to use.
 _OWNED = {
     **dict.fromkeys(("epsilon", "delta", "ledger", "bounds"), "it has an option of its own."),
-    **dict.fromkeys(("labels", "levels"), "it is public; write it into the file of --bounds."),
+    **dict.fromkeys(
+        ("labels", "levels", "target_bounds"), "it is public; write it into the file of --bounds."
+    ),
     **dict.fromkeys(("secure", "random_state"), "the noise of a released model must be secret."),
 }
 
@@ -135,6 +137,7 @@ def train_privately(
     """
     from pairlearn.cli.shared.private_records import read_facts, read_rows
     from pairlearn.estimators.private.auc import PrivateAUCClassifier
+    from pairlearn.estimators.private.entropy import PrivateEntropyRegressor
     from pairlearn.estimators.shared.features_seen import see_columns
     from pairlearn.models import write_model
     from pairlearn.privacy.accounting.ledger import BudgetExceededError
@@ -154,14 +157,27 @@ def train_privately(
         )
     assert privacy.bounds is not None
     facts = read_facts(privacy.bounds)
+    if facts.target_bounds is not None and dask is not None:
+        raise click.UsageError(
+            f"{privacy.bounds} says target_bounds, and --dask trains no private regression; train "
+            "it on one CSV file."
+        )
     rows = None if dask is not None else read_rows(data[0], facts)
     assert privacy.epsilon is not None
     bounds = (facts.lower, facts.upper)
-    model = PrivateAUCClassifier(
-        privacy.epsilon, privacy.delta,
-        bounds=PrivateBounds(*bounds) if facts.private_bounds else bounds, levels=facts.levels,
-        labels=facts.labels or (0, 1), ledger=privacy.open_ledger(),
-    )  # fmt: skip
+    public: dict[str, Any] = {
+        "bounds": PrivateBounds(*bounds) if facts.private_bounds else bounds,
+        "levels": facts.levels, "ledger": privacy.open_ledger(),
+    }  # fmt: skip
+    model: Any
+    if facts.target_bounds is None:
+        labels = facts.labels or (0, 1)
+        model = PrivateAUCClassifier(privacy.epsilon, privacy.delta, labels=labels, **public)
+    else:
+        target = facts.target_bounds
+        model = PrivateEntropyRegressor(
+            privacy.epsilon, privacy.delta, target_bounds=target, **public
+        )
     set_parts(model, settings.without(*OF_PARTITIONS), _OWNED)
     for name in OF_PARTITIONS if dask is None else ():
         for setting in settings.under(name).values():
@@ -183,7 +199,10 @@ def train_privately(
         for name, low, high in zip(facts.features, *model.bounds_.tolist(), strict=True)
     }
     schema = Schema(
-        label=facts.label, features=facts.features, classes=model.labels, missing=middle
+        label=facts.label,
+        features=facts.features,
+        classes=getattr(model, "labels", None),
+        missing=middle,
     )
     path = output or f"{Path(data[0]).stem}.safetensors"
     plain = schema_to_plain(schema, facts.features)

@@ -81,7 +81,12 @@ def measures_of(evidence: Evidence) -> list[Measure]:
     """
     n = len(evidence.scores)
     wanted: list[tuple[str, Metric]] = [("AUC", PartialAUC())]
-    wanted += [(f"partial AUC, fpr <= {rate:g}", PartialAUC(rate)) for rate in _RATES]
+    n_negative = n - int(evidence.positive.sum())
+    wanted += [
+        (f"partial AUC, fpr <= {part.max_fpr:g}", part)
+        for part in map(PartialAUC, _RATES)
+        if part.fewest_negatives <= n_negative
+    ]
     wanted.append(("average precision", AveragePrecision()))
     for k in _COUNTS:
         if 2 * k <= n:
