@@ -16,8 +16,8 @@ from pairlearn.restored import (
     restored_number,
 )
 from pairlearn.scalars import GapScalar, Scalar
+from pairlearn.shown import defused
 from pairlearn.spreads import scale_of, which_vary
-from pairlearn.spreadsheet import defused
 from pairlearn.validation import check_positive, check_scored, check_steps, real_array
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Results that print as a table, and stand as one in a notebook."""
+"""Results as tables: printed, in a notebook, and in the cells of a spreadsheet."""
 
 from __future__ import annotations
 
@@ -47,6 +47,24 @@ def number(value: float, digits: int = 4) -> str:
     ('0.9124', '12', '-')
     """
     return "-" if math.isnan(value) else f"{value:.{digits}g}"
+
+
+#: Characters that begin a formula (OWASP, "CSV injection"), also after white space.
+_SIGNS = ("=", "+", "-", "@")
+
+
+def defused(text: str) -> str:
+    """Return the text, with an apostrophe in front if a spreadsheet would read it as a formula.
+
+    Numbers stay unchanged.
+    """
+    if text[:1] not in ("\t", "\r") and text.lstrip()[:1] not in _SIGNS:
+        return text
+    try:
+        float(text)
+    except ValueError:
+        return "'" + text
+    return text
 
 
 class Shown:

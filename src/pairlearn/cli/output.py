@@ -11,7 +11,7 @@ import click
 from click.core import ParameterSource
 
 from pairlearn.cli.shared.paths import FilePath, force_option
-from pairlearn.spreadsheet import defused
+from pairlearn.shown import defused
 
 F = TypeVar("F", bound=Callable[..., Any])
 

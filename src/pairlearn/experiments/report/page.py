@@ -19,7 +19,7 @@ from pathlib import Path
 from string import Template
 
 from pairlearn.atomic import atomic_write
-from pairlearn.spreadsheet import defused
+from pairlearn.shown import defused
 
 
 @dataclass(frozen=True)

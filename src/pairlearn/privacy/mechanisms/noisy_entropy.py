@@ -111,10 +111,7 @@ class NoisyEntropySGD(ByMeetings):
         noise: NoiseSource,
         persons: NDArray[np.int64] | None = None,
     ) -> PrivateFit:
-        """Learn privately; see `Mechanism.fit`, and `CentredStatistics.fit` for `persons`.
-
-        `signs` are targets, NaN where one is unknown.
-        """
+        """Learn privately from targets `signs`, NaN where unknown; see `CentredStatistics.fit`."""
         self.check(setting, noise)
         clip = self.clip * math.sqrt(setting.n_features)
         budget = setting.mu * (1.0 - 1e-12)
