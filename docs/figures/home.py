@@ -25,6 +25,7 @@ scores = model.decision_function(X_test)
 bins = np.linspace(*np.quantile(scores, [0.001, 0.999]), 50)
 for label, name in ((0, "95 of 100"), (1, "5 of 100: the rare ones")):
     right.hist(scores[y_test == label], bins, density=True, alpha=0.6, label=name)
+right.locator_params(axis="x", nbins=6)
 right.margins(y=0.35)
 right.set(xlabel="score", yticks=[])
 right.legend()
