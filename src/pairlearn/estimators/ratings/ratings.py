@@ -109,21 +109,23 @@ class PairwiseRatings(RatedVotes, StoredVotes, BaseEstimator):  # type: ignore[m
         Parameters
         ----------
         a : array-like of shape (n,), frame or Votes
-            The winners, or with `outcome` the players named first. A frame has the columns
-            ``winner`` and ``loser``, or ``a``, ``b`` and ``outcome``. `Votes` are counts made
-            before, by `Votes.count`.
+            The winners, or with `outcome` the players named first. A frame (or a mapping of
+            columns) has the columns ``winner`` and ``loser``, or ``a``, ``b`` and ``outcome``.
+            `Votes` are counts made before, by `Votes.count`.
         b : array-like of shape (n,), optional
             The losers, or with `outcome` the players named second.
         outcome : array-like of shape (n,), optional
             1 if the first player won, 0 if the second did, 0.5 for a tie; or the texts ``a``,
             ``b`` and ``tie``.
         sample_weight : array-like of shape (n,), optional
-            The number of votes that a row stands for.
+            The number of votes that a row stands for; a row of weight 0 is left out.
         groups : array-like of shape (n,), optional
-            Who voted. Votes of one group may depend on each other: intervals are then robust to it.
+            Who voted: a judge, a user. Votes of one group may depend on each other: intervals are
+            then robust to it.
         covariates : array-like of shape (n,) or (n, m), optional
-            What may sway a vote, as differences of the first player (or the winner) to the other.
-            Beside a frame, `sample_weight`, `groups` and `covariates` may be names of its columns.
+            What may sway a vote beside the players, as differences of the first player (or the
+            winner) to the second, such as the difference of two lengths. Beside a frame,
+            `sample_weight`, `groups` and `covariates` may be names of its columns.
 
         Returns
         -------

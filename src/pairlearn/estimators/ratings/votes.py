@@ -103,21 +103,13 @@ class Votes:
         Parameters
         ----------
         a : array-like of shape (n,), or frame
-            The winners, or with `outcome` the players named first. A frame (or a mapping of
-            columns) has the columns ``winner`` and ``loser``, or ``a``, ``b`` and ``outcome``.
-        b : array-like of shape (n,), optional
-            The losers, or with `outcome` the players named second.
-        outcome : array-like of shape (n,), optional
-            1 if the first player won, 0 if the second did, 0.5 for a tie; or the texts ``a``,
-            ``b`` and ``tie``.
-        sample_weight : array-like of shape (n,), optional
-            The number of votes that a row stands for; a row of weight 0 is left out.
-        groups : array-like of shape (n,), optional
-            Who voted: a judge, a user.
+            As in `PairwiseRatings.fit`.
+        b, outcome : array-like of shape (n,), optional
+            As in `PairwiseRatings.fit`.
+        sample_weight, groups : array-like of shape (n,), optional
+            As in `PairwiseRatings.fit`.
         covariates : array-like of shape (n,) or (n, m), optional
-            What may sway a vote beside the players, as differences of the first player (or the
-            winner) to the second, such as the difference of two lengths. Beside a frame,
-            `sample_weight`, `groups` and `covariates` may be names of its columns.
+            As in `PairwiseRatings.fit`.
         half_life : float, optional
             After this many later rows a vote counts half.
 
