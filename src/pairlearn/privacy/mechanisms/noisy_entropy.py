@@ -111,10 +111,7 @@ class NoisyEntropySGD(ByMeetings):
         noise: NoiseSource,
         persons: NDArray[np.int64] | None = None,
     ) -> PrivateFit:
-        """Learn privately; see `Mechanism.fit`, and `CentredStatistics.fit` for `persons`.
-
-        `signs` are targets, NaN where one is unknown.
-        """
+        """Learn privately, targets in `signs` (or NaN), `persons` as for `CentredStatistics`."""
         self.check(setting, noise)
         clip = self.clip * math.sqrt(setting.n_features)
         budget = setting.mu * (1.0 - 1e-12)
