@@ -13,7 +13,7 @@ from pyspark.ml.feature import VectorAssembler
 from pyspark.ml.tuning import CrossValidator, ParamGridBuilder
 from pyspark.sql import functions as F  # noqa: N812
 
-from pairlearn import Exact, load_model
+from pairlearn import Exact, Moments, load_model
 from pairlearn.distributed import ByPasses, train_auc
 from pairlearn.metrics import roc_auc
 from pairlearn.models import ModelFileError
@@ -277,3 +277,20 @@ def test_what_is_no_frame_is_refused():
         SparkAUCClassifier().setParams(ridge=1)
     with pytest.raises(ValueError, match="squared_hinge"):
         SparkAUCClassifier(loss="sqared_hinge")
+
+
+def test_a_model_forgets_rows_of_a_frame(frame, table, tmp_path):
+    X, y = table
+    solver = Moments(0.1, keep_state=True)
+    auc = SparkAUCClassifier(featuresCol=COLUMNS, solver=solver, loss="square")
+    whole = auc.fit(frame.repartition(3))
+    gone = frame.filter("place % 6 = 0").repartition(2)
+    left = whole.partialUnfit(gone)
+    known = on_one_machine(table, solver=solver, loss="square").model
+    known.partial_unfit(X[::6], y[::6])
+    assert left.estimator.coef_.tobytes() == known.coef_.tobytes()
+    assert left.estimator.n_examples_ == 1000
+    assert whole.estimator.n_examples_ == 1200
+    whole.save(str(tmp_path / "whole"))
+    with pytest.raises(ValueError, match="no moments to take rows from"):
+        SparkAUCModel.load(str(tmp_path / "whole")).partialUnfit(gone)

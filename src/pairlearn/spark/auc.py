@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, Self
@@ -12,13 +13,14 @@ from pyspark.ml.param import Param, Params, TypeConverters
 from pyspark.ml.param.shared import HasSeed, HasWeightCol
 
 from pairlearn.distributed.auc import DistributedFit, train_auc
+from pairlearn.distributed.forgetting import forget_auc
 from pairlearn.estimators.auc.classifier import AUCClassifier
 from pairlearn.estimators.shared.maps import check_named
 from pairlearn.estimators.shared.rules import DecisionRule
 from pairlearn.estimators.shared.solvers import SOLVERS, Solver
 from pairlearn.features import FeatureMap
 from pairlearn.losses import LOSSES, PairLoss
-from pairlearn.spark.frames import selected
+from pairlearn.spark.frames import Selected, selected
 from pairlearn.spark.model import SparkClassifierModel
 from pairlearn.spark.params import HasPasses, checked
 from pairlearn.spark.passes import passes_over
@@ -162,8 +164,7 @@ class SparkAUCClassifier(Estimator, Stored, HasPasses, HasWeightCol, HasSeed):  
         return self.setParams(weightCol=value)
 
     def _fit(self, dataset: Any) -> SparkAUCModel:
-        weight = self.getWeightCol() if self.isDefined(self.weightCol) else None
-        found = selected(dataset, self.getFeaturesCol(), self.getLabelCol(), weight=weight)
+        found = _examples_of(self, dataset)
         settings = {
             ours: self.getOrDefault(self.getParam(name)) for name, ours in _OF_TRAINING.items()
         }
@@ -173,7 +174,13 @@ class SparkAUCClassifier(Estimator, Stored, HasPasses, HasWeightCol, HasSeed):  
         return model
 
 
-class SparkAUCModel(SparkClassifierModel):
+def _examples_of(owner: Any, dataset: Any) -> Selected:
+    """Return the columns that an estimator or a model learns from."""
+    weight = owner.getWeightCol() if owner.isDefined(owner.weightCol) else None
+    return selected(dataset, owner.getFeaturesCol(), owner.getLabelCol(), weight=weight)
+
+
+class SparkAUCModel(SparkClassifierModel, HasWeightCol):  # type: ignore[misc]
     """A fitted `SparkAUCClassifier`.
 
     Parameters
@@ -199,6 +206,19 @@ class SparkAUCModel(SparkClassifierModel):
     def __init__(self, estimator: AUCClassifier, summary: DistributedFit) -> None:
         super().__init__(estimator)
         self.summary = summary
+
+    def partialUnfit(self, dataset: Any) -> SparkAUCModel:  # noqa: N802
+        """Return the model without the rows of a frame, which it has learned.
+
+        The fit has to keep its state: ``solver=Moments(keep_state=True)``. See
+        `AUCClassifier.partial_unfit`; `summary` still tells about the fit.
+        """
+        left = copy.deepcopy(self.estimator)
+        found = _examples_of(self, dataset)
+        with passes_over(dataset, found, cache=False) as (run, _):
+            forget_auc(run, left)
+        model: SparkAUCModel = self._copyValues(SparkAUCModel(left, self.summary))
+        return model
 
     def _told(self) -> dict[str, Any]:
         names = [field.name for field in fields(DistributedFit) if field.name != "model"]
