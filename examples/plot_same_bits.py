@@ -30,6 +30,7 @@ import numpy as np
 
 from pairlearn import AUCClassifier, Moments, OnlineLearner
 from pairlearn.distributed import DaskAUCClassifier, forget_auc, train_auc
+from pairlearn.sql import QueryEngine
 from pairlearn.streams import Schema, open_reader
 
 rng = np.random.default_rng(0)
@@ -136,50 +137,57 @@ def unfit_by_dask(model, index):
 
 
 # %%
-# Any other engine takes a statistic and returns the merged state of its partitions. Nothing else is
-# needed to train and to forget.
-def spark(index):
-    """Return an engine of five partitions on Spark."""
+# Spark has an estimator of its own.
+names = [f"x{k}" for k in range(d)]
+
+
+def table(index):
+    """Return rows and labels as an Arrow table."""
+    (order,) = shuffled(index, 1)
+    columns = {name: X[order, k] for k, name in enumerate(names)}
+    return import_module("pyarrow").table({**columns, "y": y[order]})
+
+
+def frame(index):
+    """Return rows as a Spark frame of five partitions."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     session = import_module("pyspark.sql").SparkSession.builder.master("local[2]")
     for name in ("spark.ui.enabled", "spark.ui.showConsoleProgress"):
         session = session.config(name, "false")
-    parts = [(X[part], y[part]) for part in shuffled(index, 5)]
-    rows = session.getOrCreate().sparkContext.parallelize(list(enumerate(parts)), 5)
-
-    def run(statistic):
-        states = rows.map(lambda one: statistic.of_part(one[0]).partial_state(*one[1]))
-        return statistic.merge_all(states.collect())
-
-    return run
+    return session.getOrCreate().createDataFrame(table(index)).repartition(5)
 
 
-def duckdb(index):
-    """Return an engine of batches of a table in DuckDB."""
-    database, pd = import_module("duckdb").connect(), import_module("pandas")
-    (order,) = shuffled(index, 1)
-    names = [f"x{k}" for k in range(d)]
-    database.register("given", pd.DataFrame(X[order], columns=names).assign(y=y[order]))
+def by_spark(index):
+    """Return a model of a Spark frame."""
+    classifier = import_module("pairlearn.spark").SparkAUCClassifier
+    learner = classifier(featuresCol=names, labelCol="y", loss="square", solver=solver)
+    return learner.fit(frame(index))
+
+
+def unfit_by_spark(model, index):
+    """Let a model forget the rows of a Spark frame."""
+    return model.partialUnfit(frame(index))
+
+
+# %%
+# A database gives the rows of a query in batches. Any other engine that merges states would do: it
+# is all that `train_auc` and `forget_auc` ask for.
+def query(index):
+    """Return an engine of the rows of a query in DuckDB."""
+    database = import_module("duckdb").connect()
+    database.register("given", table(index))
     database.execute("CREATE TABLE examples AS SELECT * FROM given")
-
-    def run(statistic):
-        asked, states = database.execute("SELECT * FROM examples"), []
-        while len(batch := asked.fetch_df_chunk()):
-            rows = batch[names].to_numpy()
-            states.append(statistic.partial_state(rows, batch["y"].to_numpy()))
-        return statistic.merge_all(states)
-
-    return run
+    return QueryEngine(database, "SELECT * FROM examples", target="y")
 
 
-def by_engine(make, index):
-    """Return a model of the rows of an engine."""
-    return train_auc(make(index), solver=solver).model
+def by_query(index):
+    """Return a model of the rows of a query."""
+    return train_auc(query(index), solver=solver).model
 
 
-def unfit_by_engine(make, model, index):
-    """Let a model forget the rows of an engine."""
-    return forget_auc(make(index), model)
+def unfit_by_query(model, index):
+    """Let a model forget the rows of a query."""
+    return forget_auc(query(index), model)
 
 
 # %%
@@ -192,14 +200,15 @@ engines = [
         Engine(f"Dask, partitions: {k}", partial(by_dask, n_parts=k), unfit_by_dask, "dask")
         for k in (1, 7, 50)
     ),
-    Engine("Spark", partial(by_engine, spark), partial(unfit_by_engine, spark), "pyspark"),
-    Engine("DuckDB", partial(by_engine, duckdb), partial(unfit_by_engine, duckdb), "duckdb"),
+    Engine("Spark", by_spark, unfit_by_spark, "pyspark"),
+    Engine("DuckDB", by_query, unfit_by_query, "duckdb"),
 ]
 
 
 def coefficients(found):
-    """Return the coefficients of a model, or of the model of a learner."""
-    return getattr(found, "model", found).coef_[0]
+    """Return the coefficients of a model, or of the model that a learner or Spark holds."""
+    model = getattr(found, "model", getattr(found, "estimator", found))
+    return model.coef_[0]
 
 
 def tell(name, found):

@@ -26,3 +26,4 @@ ends = np.array([[one.value - one.low, one.high - one.value] for one in found]).
 right.errorbar(n_events, value, yerr=ends, fmt="o", capsize=3)
 right.axhline(0.5, color="0.4", linestyle="--")
 right.set(xscale="log", xlabel="events", ylabel="concordance index", ylim=(0.4, 1.0))
+right.xaxis.set_minor_formatter("")
