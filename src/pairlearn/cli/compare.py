@@ -73,6 +73,8 @@ def command(**given: Any) -> None:
     another folder. --set adds `AUCClassifier` with these settings to the
     methods. The exit status is 1 if a cell failed.
 
+    A file may be a DuckDB database: --query "SELECT ..." then says which rows to take.
+
     \b
     Examples:
       pairlearn compare customers.csv --label churned

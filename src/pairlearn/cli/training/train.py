@@ -171,6 +171,8 @@ def command(**given: Any) -> None:
     from its checkpoint when the same command is given again, and ends with the same model, bit for
     bit.
 
+    DATA may be a DuckDB database: --query "SELECT ..." then says which rows to take.
+
     --set changes a setting of a part. `solver=sgd` names a part, `solver.step_size=0.1` sets one of
     its fields. Parts are the parameters of the estimator in Python (objective, features, loss,
     solver, decision, ...), reading (how to read the data) and stream (how --fit stream goes through
