@@ -37,8 +37,9 @@ class MetricSGD(SGD):
         Bound on the Frobenius norm of W. "auto" means none, and so does infinity.
     n_passes : float or "auto", default="auto"
         Number of steps in units of the number of examples (of pairs). "auto" takes the best of 10,
-        50 and 200 passes on held-out examples, but at most 200,000 steps or 8 passes. Where the
-        step size is chosen, it takes 8 passes, or more up to 10,000 steps, but at most 200 passes.
+        50 and 200 passes on held-out examples, but at most 200,000 steps (from 100 features on
+        fewer, at least 50,000) or 8 passes. Where the step size is chosen, it takes 8 passes, or
+        more up to 10,000 steps, but at most 200 passes.
     schedule : str or Schedule, default="auto"
         "constant" (the default of `fit`), "inverse_sqrt" (the default of `partial_fit`),
         "inverse_time", or a schedule, whose scale the step size multiplies.
