@@ -116,12 +116,14 @@ def test_each_comparison_is_sound(name):
 
 
 def _all_of_them():
-    for loss in LOSSES:
-        for name in COMPARISONS:
+    # Each of them is compiled. One comparison for each loss is thorough, all of them are slow.
+    for row, loss in enumerate(LOSSES):
+        for column, name in enumerate(COMPARISONS):
+            few = loss == "logistic" and name in ("earlier_event", "grade_gap")
+            thorough = row % len(COMPARISONS) == column
+            mark = pytest.mark.thorough if thorough else pytest.mark.slow
             for pairing in (PreviousExample(), RandomPair(), FifoBuffer(5)):
-                few = loss == "logistic" and name in ("earlier_event", "grade_gap")
-                marks = () if few else (pytest.mark.thorough,)
-                yield pytest.param(loss, name, pairing, marks=marks)
+                yield pytest.param(loss, name, pairing, marks=() if few else (mark,))
 
 
 @pytest.mark.parametrize(("loss", "name", "pairing"), [*_all_of_them()])
