@@ -35,6 +35,9 @@ SHORT = {
 @pytest.mark.parametrize("name", SHORT)
 def test_a_short_run_takes_no_more_at_its_end(name, tmp_path):
     found = measure(name, SHORT[name], tmp_path)
+    if found.leaks:
+        # A library may have started another thread of its pool meanwhile. A leak comes again.
+        found = measure(name, SHORT[name], tmp_path)
     assert found.leaks == []
     assert f"| {name} | {SHORT[name]:,} |" in long_table([found])
 
