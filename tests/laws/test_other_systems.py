@@ -15,7 +15,9 @@ HIDDEN = """
 
     real = importlib.import_module
     import numpy, scipy.optimize, scipy.sparse, numba, sklearn.linear_model, click, rich.progress
-    import multiprocessing.connection, subprocess, tempfile, shutil
+    import contextlib, multiprocessing.connection, subprocess, tempfile, shutil
+    with contextlib.suppress(ImportError):
+        import torch
 
     class Missing:
         def find_spec(self, name, path=None, target=None):
