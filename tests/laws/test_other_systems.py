@@ -46,7 +46,9 @@ def test_every_module_is_imported_without_unix(tmp_path):
     done = run_hidden(
         """
         import pairlearn
-        extras = ("torch", "triton", "river", "dask", "distributed", "pyspark", "py4j", "duckdb", "onnx")
+        extras = (
+            "torch", "triton", "river", "dask", "distributed", "pyspark", "py4j", "duckdb", "onnx"
+        )
         for found in pkgutil.walk_packages(pairlearn.__path__, "pairlearn.", onerror=str):
             if found.name.endswith("__main__"):
                 continue
