@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import html
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 #: The head of a table, and its lines.
@@ -67,16 +68,16 @@ def defused(text: str) -> str:
     return text
 
 
-class Shown:
+class Shown(ABC):
     """A result with a table: `print` shows it as text, a notebook as HTML."""
 
     def shown_title(self) -> str:
         """Return the line above the table; empty for none."""
         return ""
 
+    @abstractmethod
     def shown_table(self) -> Table:
         """Return the head and the lines of the table."""
-        raise NotImplementedError(f"{type(self).__name__} must say what its table is.")
 
     def __str__(self) -> str:
         title = self.shown_title()

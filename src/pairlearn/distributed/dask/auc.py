@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from pairlearn.distributed.auc import DistributedFit, train_auc
-from pairlearn.distributed.dask.estimator import ClusterClassifier
+from pairlearn.distributed.dask.estimator import ClusterTwoClasses
 from pairlearn.distributed.dask.parts import (
     as_column,
     as_table,
@@ -48,7 +48,7 @@ _MOST_RANGES = 8
 _BINS = 16_384
 
 
-class DaskAUCClassifier(ClusterClassifier):
+class DaskAUCClassifier(ClusterTwoClasses):
     """Linear classifier that maximises AUC over the examples of a cluster.
 
     Every pair counts, also the pairs across partitions, and what is chosen depends on what the

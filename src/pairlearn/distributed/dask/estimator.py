@@ -97,21 +97,17 @@ class ClusterEstimator(Composed, BaseEstimator):  # type: ignore[misc]
 
 
 class ClusterClassifier(ClusterEstimator):
-    """Predictions of a linear classifier of two classes for collections, by its fitted model."""
+    """Predictions of a linear classifier for collections, by its fitted model."""
 
     @property
     def coef_(self) -> Vector:
-        """Coefficients of the model, of shape (1, d)."""
+        """Coefficients of the model: a row, or one for each pair of many classes."""
         return np.asarray(self._model().coef_)
 
     @property
     def classes_(self) -> NDArray[Any]:
-        """The labels; the second is the positive one."""
+        """The labels; of two, the second is the positive one."""
         return np.asarray(self._model().classes_)
-
-    def decision_function(self, X: Any) -> Any:
-        """Return the model's scores: a lazy array, or a series for a data frame."""
-        return mapped(self._model(), "decision_function", X, np.float64)
 
     def predict(self, X: Any) -> Any:
         """Return the predicted labels: a lazy array, or a series for a data frame."""
@@ -120,3 +116,11 @@ class ClusterClassifier(ClusterEstimator):
     def predict_proba(self, X: Any) -> Any:
         """Return probabilities of ``classes_``: a lazy array, or a frame for a data frame."""
         return mapped(self._model(), "predict_proba", X, np.float64, columns=self.classes_.tolist())
+
+
+class ClusterTwoClasses(ClusterClassifier):
+    """A classifier of two classes, which has one score."""
+
+    def decision_function(self, X: Any) -> Any:
+        """Return the model's scores: a lazy array, or a series for a data frame."""
+        return mapped(self._model(), "decision_function", X, np.float64)

@@ -7,17 +7,15 @@ from collections.abc import Callable, Mapping
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pairlearn.distributed.dask.estimator import ClusterEstimator, mapped
+from pairlearn.distributed.dask.estimator import ClusterClassifier, mapped
 from pairlearn.distributed.dask.parts import is_collection, parts_of
 from pairlearn.distributed.multiclass import score_multiclass, train_multiclass
 from pairlearn.estimators.classes.multiclass import MulticlassAUCClassifier
 from pairlearn.estimators.shared.solvers import Solver
-from pairlearn.typing import Vector
 
 
-class DaskMulticlassAUCClassifier(ClusterEstimator):
+class DaskMulticlassAUCClassifier(ClusterClassifier):
     """Linear scores for each pair of many classes, from the examples of a cluster.
 
     Two passes give the moments of all classes, and these the minimisers of the square loss for all
@@ -87,27 +85,9 @@ class DaskMulticlassAUCClassifier(ClusterEstimator):
         self.model_: MulticlassAUCClassifier = self._trained(train_multiclass, parts)
         return self
 
-    @property
-    def coef_(self) -> Vector:
-        """Coefficients of the pairs of classes."""
-        return np.asarray(self._model().coef_)
-
-    @property
-    def classes_(self) -> NDArray[Any]:
-        """The labels."""
-        return np.asarray(self._model().classes_)
-
     def pair_scores(self, X: Any) -> Any:
         """Return the scores of all pairs of classes: a lazy array, or a frame for a data frame."""
         return mapped(self._model(), "pair_scores", X, np.float64, width=len(self.coef_))
-
-    def predict(self, X: Any) -> Any:
-        """Return the predicted labels: a lazy array, or a series for a data frame."""
-        return mapped(self._model(), "predict", X, self.classes_.dtype)
-
-    def predict_proba(self, X: Any) -> Any:
-        """Return probabilities of ``classes_``: a lazy array, or a frame for a data frame."""
-        return mapped(self._model(), "predict_proba", X, np.float64, columns=self.classes_.tolist())
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return Hand and Till's M over all partitions, see `score_multiclass`; or of memory."""

@@ -9,14 +9,14 @@ from typing import Any, Self
 
 from sklearn.base import clone
 
-from pairlearn.distributed.dask.estimator import ClusterClassifier
+from pairlearn.distributed.dask.estimator import ClusterTwoClasses
 from pairlearn.distributed.dask.parts import parts_of
 from pairlearn.distributed.private_auc import train_private_auc
 from pairlearn.estimators.private.auc import PrivateAUCClassifier
 from pairlearn.privacy.accounting.certificate import Certificate
 
 
-class DaskPrivateAUCClassifier(ClusterClassifier):
+class DaskPrivateAUCClassifier(ClusterTwoClasses):
     """AUC maximisation over the examples of a cluster, with differential privacy.
 
     Six passes: the form of the table, and five sums, which are whole numbers and do not depend on

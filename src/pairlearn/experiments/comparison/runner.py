@@ -30,6 +30,7 @@ from pairlearn.experiments.comparison.cell import (
     run_task,
     start_worker,
 )
+from pairlearn.experiments.comparison.statistics import Interval, resampled_mean
 from pairlearn.experiments.comparison.store import Result, Store, make_key
 from pairlearn.experiments.methods.base import Method
 from pairlearn.shown import Shown, Table, number
@@ -97,19 +98,25 @@ class Comparison(Shown):
 
     def shown_table(self) -> Table:
         """Return the mean test AUC of each method on each data set, with its interval."""
-        from pairlearn.experiments.comparison.tables import auc_rows
-
         head = ("data set", "method", "AUC", "low", "high")
         return head, [
-            [
-                row.dataset,
-                row.method,
-                number(row.auc.mean),
-                number(row.auc.low),
-                number(row.auc.high),
-            ]
-            for row in auc_rows(self)
+            [dataset, method, number(auc.mean), number(auc.low), number(auc.high)]
+            for dataset, method, auc in self.aucs()
         ]
+
+    def aucs(self, confidence: float = 0.95) -> Iterator[tuple[str, str, Interval]]:
+        """Yield data set, method and mean test AUC with its corrected interval."""
+        for dataset, method, found in self.by_method():
+            one = found[0]
+            auc = resampled_mean(
+                [result.auc for result in found],
+                n_train=one.n_train,
+                n_test=one.n_test,
+                confidence=confidence,
+            )
+            # A t interval may leave [0, 1], which an AUC cannot.
+            low, high = (min(max(end, 0.0), 1.0) for end in (auc.low, auc.high))
+            yield dataset, method, replace(auc, low=low, high=high)
 
     def values(self, dataset: str, method: str) -> dict[int, Result]:
         """Return the results of one method on one data set by split."""

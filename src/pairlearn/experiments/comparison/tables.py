@@ -4,16 +4,13 @@
 from __future__ import annotations
 
 import statistics as plain
-from dataclasses import dataclass, replace
-
-import numpy as np
+from dataclasses import dataclass
 
 from pairlearn.experiments.comparison.runner import Comparison
 from pairlearn.experiments.comparison.statistics import (
     Interval,
     holm,
     paired_difference,
-    resampled_mean,
 )
 from pairlearn.experiments.comparison.store import Result
 from pairlearn.experiments.published import Beside, beside, published_table
@@ -60,14 +57,7 @@ def _sizes(results: list[Result]) -> dict[str, int]:
 
 def auc_rows(comparison: Comparison, *, confidence: float = 0.95) -> list[AucRow]:
     """Return mean test AUC with its corrected interval, by data set and method."""
-    rows = []
-    for dataset, method, found in comparison.by_method():
-        aucs = [result.auc for result in found]
-        interval = resampled_mean(aucs, confidence=confidence, **_sizes(found))
-        # A t interval may leave [0, 1], which an AUC cannot.
-        low, high = (float(np.clip(end, 0.0, 1.0)) for end in (interval.low, interval.high))
-        rows.append(AucRow(dataset, method, replace(interval, low=low, high=high)))
-    return rows
+    return [AucRow(*row) for row in comparison.aucs(confidence)]
 
 
 def difference_rows(
