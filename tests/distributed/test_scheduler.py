@@ -21,7 +21,7 @@ import time
 from distributed import LocalCluster
 cluster = LocalCluster(
     n_workers=1, threads_per_worker=1, processes=False, protocol="tcp", host="127.0.0.1",
-    dashboard_address=None,
+    dashboard_address=":0",
 )
 print(cluster.scheduler_address, flush=True)
 time.sleep(600)

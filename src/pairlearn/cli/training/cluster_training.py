@@ -228,7 +228,10 @@ def _cluster(address: str) -> Iterator[Any]:
             # A dead worker is started again. On a busy machine that takes longer than the 15 s
             # after which Dask gives it up.
             dask.config.set({"distributed.deploy.lost-worker-timeout": "10 minutes"}),
-            distributed.LocalCluster(threads_per_worker=1, dashboard_address=None) as cluster,
+            # A free port, so that two programs do not meet, and for this machine alone.
+            distributed.LocalCluster(
+                threads_per_worker=1, dashboard_address="127.0.0.1:0"
+            ) as cluster,
             distributed.Client(cluster, set_as_default=False) as client,
         ):
             yield client
