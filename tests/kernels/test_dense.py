@@ -22,6 +22,8 @@ from pairlearn.kernels.steps.dense import HINGE, descend
 from pairlearn.kernels.steps.short_rows import LANES, LONGEST, SHORTEST, descend_short
 
 N = 2_000
+#: Address and parameter of the square loss.
+SQUARE = (Square().derivative.address, 1.0)
 
 
 def descend_in(memory, gap, d):
@@ -64,6 +66,48 @@ def test_neighbours_in_memory_do_not_change_a_bit(d, dtype):
     apart = descend_in(memory, 200, d)
     for gap in (0, 1, 3, 8, 16, 31):
         assert np.array_equal(descend_in(memory, gap, d), apart), gap
+
+
+def in_calls(X, y, step_size, radius, length, loss=SQUARE):
+    """Return iterate, sum and left iterate after a pass in calls of so many steps."""
+    n, d = X.shape
+    steps = np.full(n - 1, step_size)
+    active = np.arange(n - 1, dtype=np.int32)
+    written = [np.zeros(d, X.dtype) for _ in range(4)]
+    state = np.zeros(1)
+    for begin in range(0, n - 1, length):
+        some = active[begin : begin + length]
+        plan = (np.arange(1, n), np.arange(n - 1), steps, np.cumsum(steps), some, len(some))
+        how = (radius, *loss)
+        assert descend(X.reshape(-1), np.empty(0), y, *plan, *written, state, *how) == 0
+    return np.array(written[:3])
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("d", [1, 7, 8, 15, 16, 23, 33, 80])
+def test_calls_of_any_length_give_the_same_bits(d, dtype):
+    """A step reads the next pair while it moves; the last step of a call has no next pair."""
+    rng = np.random.default_rng(d)
+    X = rng.normal(size=(60, d)).astype(dtype)
+    y = np.tile([1.0, -1.0], 30)
+    for radius in (0.4, np.inf):
+        whole = in_calls(X, y, 0.02 / d, radius, 59)
+        for length in (1, 2, 7):
+            assert np.array_equal(in_calls(X, y, 0.02 / d, radius, length), whole)
+
+
+@pytest.mark.parametrize("size", [1e-170, 1e170])
+@pytest.mark.parametrize("d", [3, 9, 24])
+def test_the_ball_holds_where_squared_lengths_vanish_or_overflow(d, size):
+    """The norm is foretold from the squared length of a difference, which is no number there."""
+    rng = np.random.default_rng(0)
+    X = size * rng.normal(size=(20, d))
+    y = np.tile([1.0, -1.0], 10)
+    # The hinge has bounded slopes: every move is about as long as a row of ordinary size.
+    w, total, before = in_calls(X, y, 1.0 / size, 0.5, 19, (HINGE, 1e300))
+    assert np.isfinite(total).all()
+    for iterate in (w, before):
+        assert np.linalg.norm(iterate) == pytest.approx(0.5, rel=1e-12)
 
 
 def both_kernels(X, y, step_size, radius, unit=()):

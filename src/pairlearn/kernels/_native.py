@@ -105,6 +105,8 @@ elementwise = jit(fastmath={"contract", "nsz"}, pipeline_class=_Apart)
 part = jit(**_LEARNING, cache=False, forceinline=True)
 #: Makes a kernel that computes exactly as written, even for sizes where x + 1 equals x.
 as_written = jit(pipeline_class=_Apart)
+#: Makes an inlined piece of such kernels.
+part_as_written = jit(pipeline_class=_Apart, cache=False, forceinline=True)
 
 
 def everywhere(builder, value, n):
@@ -141,20 +143,27 @@ def stay_apart(typingctx):
     return types.void(), codegen
 
 
-@intrinsic
-def prefetch(typingctx, array, index):
-    """Prefetch the cache line of ``array[index]`` of a flat array."""
+def _prefetching(locality):
+    @intrinsic
+    def ask(typingctx, array, index):
+        """Prefetch the cache line of ``array[index]`` of a flat array."""
 
-    def codegen(context, builder, signature, args):
-        array_type, _ = signature.args
-        value = context.make_array(array_type)(context, builder, args[0])
-        address = builder.gep(value.data, [args[1]])
-        byte_pointer = ir.IntType(8).as_pointer()
-        pointer = builder.bitcast(address, byte_pointer)
-        flag = ir.IntType(32)
-        function_type = ir.FunctionType(ir.VoidType(), [byte_pointer, flag, flag, flag])
-        function = builder.module.declare_intrinsic("llvm.prefetch", [byte_pointer], function_type)
-        builder.call(function, [pointer, flag(0), flag(3), flag(1)])
-        return context.get_dummy_value()
+        def codegen(context, builder, signature, args):
+            array_type, _ = signature.args
+            value = context.make_array(array_type)(context, builder, args[0])
+            address = builder.gep(value.data, [args[1]])
+            byte_pointer = ir.IntType(8).as_pointer()
+            pointer = builder.bitcast(address, byte_pointer)
+            flag = ir.IntType(32)
+            kind = ir.FunctionType(ir.VoidType(), [byte_pointer, flag, flag, flag])
+            function = builder.module.declare_intrinsic("llvm.prefetch", [byte_pointer], kind)
+            builder.call(function, [pointer, flag(0), flag(locality), flag(1)])
+            return context.get_dummy_value()
 
-    return types.void(array, types.uintp), codegen
+        return types.void(array, types.uintp), codegen
+
+    return ask
+
+
+#: Prefetch the cache line of ``array[index]``: into all levels, or into the second and below.
+prefetch, prefetch_second = _prefetching(3), _prefetching(2)

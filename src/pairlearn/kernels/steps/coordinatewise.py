@@ -20,8 +20,16 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from pairlearn.kernels._native import DIVERGED, FINE, LOSS_IS_NAN, call_scalar, kernel, part
-from pairlearn.kernels.steps.dense import AHEAD, NEAR, ask_for_row
+from pairlearn.kernels._native import (
+    DIVERGED,
+    FINE,
+    LOSS_IS_NAN,
+    call_scalar,
+    kernel,
+    part,
+    prefetch,
+)
+from pairlearn.kernels.steps.dense import AHEAD, NEAR
 
 #: The status if the domain made a coordinate NaN or infinite.
 DOMAIN_IS_NAN = 3
@@ -56,6 +64,17 @@ def ended(w, t):
     for k in range(len(w)):
         total += 0.0 * w[k]
     return np.int64(FINE) if total == 0.0 else DOMAIN_IS_NAN + 4 * np.int64(t)
+
+
+@part
+def _ask_for_row(X, start, d):
+    """Prefetch up to eight lines of the row that begins at `start`."""
+    line = np.uintp(64 // X.itemsize)
+    prefetched = min(d, np.uintp(8) * line)
+    for k in range(np.uintp(0), prefetched, line):
+        prefetch(X, start + k)
+    # A row that starts inside a cache line ends in one more.
+    prefetch(X, start + prefetched - np.uintp(1))
 
 
 @kernel
@@ -99,8 +118,8 @@ def descend_coordinatewise(
             b = j * d
             if far and p + AHEAD < n_active:
                 ahead = np.uintp(active[p + AHEAD])
-                ask_for_row(X, np.uintp(left[ahead]) * d, d)
-                ask_for_row(X, np.uintp(right[ahead]) * d, d)
+                _ask_for_row(X, np.uintp(left[ahead]) * d, d)
+                _ask_for_row(X, np.uintp(right[ahead]) * d, d)
             p += 1
             score = real(0.0)
             for k in range(d):

@@ -24,7 +24,18 @@ state : float64, shape (1,)
 
 w stands still between updates. So the average is lazy: only when w is about to change is it added
 to the sum, with all the weight that it is owed (`paid` minus `state`).
+
+A step is one pass over the features. It moves w by its pair, and in the same pass it reads the next
+pair, whose score and squared length need the moved w alone. The squared length D^2 = ||x - x'||^2
+tells the norm of the moved iterate before the pass, so that the projection is part of it:
+
+    ||w - a D||^2 = ||w||^2 - 2 a <w, D> + a^2 D^2.
+
+||w||^2 itself is summed anew in every pass, so that rounding does not add up. All sums have a fixed
+order, the same in each of the passes: how steps are cut into calls does not change a bit.
 """
+
+import math
 
 import numpy as np
 
@@ -32,39 +43,173 @@ from pairlearn.kernels._native import (
     DIVERGED,
     FINE,
     LOSS_IS_NAN,
+    as_written,
     call_scalar,
     kernel,
     part,
+    part_as_written,
     prefetch,
+    prefetch_second,
     stay_apart,
 )
 from pairlearn.kernels.steps.pieces import copy, is_active, keep_in_ball
+from pairlearn.kernels.steps.vectors import (
+    BYTES,
+    difference_in_units,
+    filled,
+    joined,
+    minus,
+    plus_product,
+    read,
+    times,
+    total,
+    write,
+)
 
 #: The address that stands for the hinge loss with margin `parameter`. The kernel has it built in,
 #: since a call would cost a fifth of a step on short rows.
 HINGE = 0
-#: Rows are prefetched this many pairs ahead.
+#: Short rows are prefetched this many pairs ahead.
 AHEAD = 6
 #: Examples of fewer bytes than this stay in the second-level cache and are not prefetched.
 NEAR = 1 << 20
+#: Longer rows, in bytes, are prefetched to the second-level cache: the first one holds seven (four
+#: of examples; iterate, sum and difference).
+LONG = 4_608
+#: The squared norm, in squared radii, beyond which an iterate is projected once more.
+OUTSIDE = 1.0001
 
 #: Values that learning one example returns instead of the status of a step: the example holds NaN
 #: or infinity, or it makes no active pair.
 NOT_FINITE, INACTIVE = -1, -2
 
 
-@part
-def ask_for_row(X, start, d):
-    """Prefetch up to eight lines of the row that begins at `start`."""
-    line = np.uintp(64 // X.itemsize)
-    prefetched = min(d, np.uintp(8) * line)
-    for k in range(np.uintp(0), prefetched, line):
-        prefetch(X, start + k)
+@part_as_written
+def _ask(X, ahead, k, level):
+    """Prefetch feature k of the pair of rows that begin at `ahead`, into a level of the cache."""
+    if level == 1:
+        prefetch(X, ahead[0] + k)
+        prefetch(X, ahead[1] + k)
+    elif level == 2:
+        prefetch_second(X, ahead[0] + k)
+        prefetch_second(X, ahead[1] + k)
+
+
+@part_as_written
+def _take_vector(
+    X, unit, pair, moves, looks, factors, w, weighted_sum, difference, k, n_done, sums
+):
+    """Move a vector of features, and look at it in the next pair; return the sums with it.
+
+    The first `n_done` lanes are done already: they belong to the vector before.
+    """
+    score, square, norm = sums
+    owed, shrink, back = factors
+    w_k = read(w, k)
+    if moves:
+        sum_k = read(weighted_sum, k)
+        paid = plus_product(sum_k, owed, w_k)
+        moved = plus_product(times(shrink, w_k), back, read(difference, k))
+        if n_done > 0:
+            paid = joined(n_done, sum_k, paid)
+            moved = joined(n_done, w_k, moved)
+        write(weighted_sum, k, paid)
+        write(w, k, moved)
+        w_k = moved
+    if n_done > 0:
+        w_k = joined(n_done, filled(w.dtype.type(0.0)), w_k)
+    norm = plus_product(norm, w_k, w_k)
+    if looks:
+        if len(unit) > 0:
+            x = difference_in_units(X, pair[0] + k, pair[1] + k, unit, k)
+        else:
+            x = minus(read(X, pair[0] + k), read(X, pair[1] + k))
+        write(difference, k, x)
+        if n_done > 0:
+            x = joined(n_done, filled(w.dtype.type(0.0)), x)
+        score = plus_product(score, w_k, x)
+        square = plus_product(square, x, x)
+    return score, square, norm
+
+
+@part_as_written
+def _take_number(X, unit, pair, moves, looks, factors, w, weighted_sum, difference, k, sums):
+    """Do for one feature what `_take_vector` does for several."""
+    score, square, norm = sums
+    owed, shrink, back = factors
+    w_k = w[k]
+    if moves:
+        weighted_sum[k] += owed * w_k
+        w_k = shrink * w_k + back * difference[k]
+        w[k] = w_k
+    norm += w_k * w_k
+    if looks:
+        x, z = X[pair[0] + k], X[pair[1] + k]
+        if len(unit) > 0:
+            x = X.dtype.type((np.float64(x) - np.float64(z)) * unit[k])
+        else:
+            x -= z
+        difference[k] = x
+        score += w_k * x
+        square += x * x
+    return score, square, norm
+
+
+@part_as_written
+def _pass(X, unit, pair, ahead, level, moves, looks, factors, w, weighted_sum, difference):
+    """Pass over the features; return score and square of the next pair, and ||w||^2.
+
+    If it `moves`, w is paid and becomes shrink w + back D, with owed, shrink and back in `factors`.
+    If it `looks`, D becomes the difference of the next pair, the rows that begin at `pair`.
+    """
+    d = np.uintp(len(w))
+    lanes = np.uintp(BYTES // w.itemsize)
+    zero = w.dtype.type(0.0)
+    wide = (filled(factors[0]), filled(factors[1]), filled(factors[2]))
+    part = (X, unit, pair, moves, looks)
+    arrays = (w, weighted_sum, difference)
     # A row that starts inside a cache line ends in one more.
-    prefetch(X, start + prefetched - np.uintp(1))
+    _ask(X, ahead, d - np.uintp(1), level)
+    k = np.uintp(0)
+    if d < lanes:
+        sums = (zero, zero, zero)
+        while k < d:
+            sums = _take_number(*part, factors, *arrays, k, sums)
+            k += np.uintp(1)
+        return np.float64(sums[0]), np.float64(sums[1]), np.float64(sums[2])
+    # Neighbouring vectors have sums of their own, since an addition takes four cycles.
+    even = odd = (filled(zero), filled(zero), filled(zero))
+    none = np.uintp(0)
+    while k + lanes + lanes <= d:
+        _ask(X, ahead, k, level)
+        even = _take_vector(*part, wide, *arrays, k, none, even)
+        k += lanes
+        _ask(X, ahead, k, level)
+        odd = _take_vector(*part, wide, *arrays, k, none, odd)
+        k += lanes
+    if k + lanes <= d:
+        _ask(X, ahead, k, level)
+        even = _take_vector(*part, wide, *arrays, k, none, even)
+        k += lanes
+    if k < d:
+        # The last vector ends where the row ends.
+        odd = _take_vector(*part, wide, *arrays, d - lanes, k + lanes - d, odd)
+    sums = (
+        total(even[0]) + total(odd[0]),
+        total(even[1]) + total(odd[1]),
+        total(even[2]) + total(odd[2]),
+    )
+    return np.float64(sums[0]), np.float64(sums[1]), np.float64(sums[2])
 
 
-@kernel
+@part_as_written
+def _pair_at(p, active, left, right, d):
+    """Return where the rows of the active pair p begin."""
+    t = np.uintp(active[p])
+    return np.uintp(left[t]) * d, np.uintp(right[t]) * d
+
+
+@as_written
 def descend(
     X,
     unit,
@@ -88,37 +233,24 @@ def descend(
     stay_apart()
     real = X.dtype.type
     d = np.uintp(len(w))
-    far = X.nbytes > NEAR
-    in_units = len(unit) > 0
+    level = 0
+    if X.nbytes > NEAR:
+        level = 1 if w.nbytes <= LONG else 2
+    plan = (active, left, right, d)
+    factors = (real(0.0), real(0.0), real(0.0))
+    arrays = (w, weighted_sum, difference)
     base = state[0]
-    p = 0
-    # The last pair is taken separately: the iterate before it is kept.
-    for last in range(2):
-        stop = n_active - 1 + last
-        if last:
+    radius_squared = radius * radius
+    score, square, norm_squared = 0.0, 0.0, 0.0
+    for p in range(-1, n_active):
+        moves = False
+        if p == n_active - 1:
             copy(w, left_iterate)
-        while p < stop:
+        t = np.uintp(0)
+        if p >= 0:
             t = np.uintp(active[p])
             i = np.uintp(left[t])
             j = np.uintp(right[t])
-            a = i * d
-            b = j * d
-            if far and p + AHEAD < n_active:
-                ahead = np.uintp(active[p + AHEAD])
-                ask_for_row(X, np.uintp(left[ahead]) * d, d)
-                ask_for_row(X, np.uintp(right[ahead]) * d, d)
-            p += 1
-            score = real(0.0)
-            if in_units:
-                for k in range(d):
-                    x_k = real((np.float64(X[a + k]) - np.float64(X[b + k])) * unit[k])
-                    difference[k] = x_k
-                    score += w[k] * x_k
-            else:
-                for k in range(d):
-                    x_k = X[a + k] - X[b + k]
-                    difference[k] = x_k
-                    score += w[k] * x_k
             if slope_address == HINGE:
                 slope = 0.0
                 if y[i] > y[j]:
@@ -127,22 +259,42 @@ def descend(
                 elif -score < parameter:
                     slope = 1.0
             else:
-                slope = call_scalar(slope_address, np.float64(score), y[i], y[j], parameter)
+                slope = call_scalar(slope_address, score, y[i], y[j], parameter)
+            if slope != slope:
+                return LOSS_IS_NAN + 4 * np.int64(t)
             if slope != 0.0:
-                if slope != slope:
-                    return LOSS_IS_NAN + 4 * np.int64(t)
-                step = real(step_sizes[t] * slope)
-                owed = real(paid[t] - base)
+                moves = True
+                step = step_sizes[t] * slope
+                expected = norm_squared + step * (step * square - 2.0 * score)
+                shrink = 1.0
+                if radius_squared < expected < np.inf:
+                    shrink = radius / math.sqrt(expected)
+                factors = (real(paid[t] - base), real(shrink), real(-step * shrink))
                 base = paid[t]
-                norm_squared = real(0.0)
-                for k in range(d):
-                    w_k = w[k]
-                    weighted_sum[k] += owed * w_k
-                    w_k -= step * difference[k]
-                    w[k] = w_k
-                    norm_squared += w_k * w_k
-                if not keep_in_ball(w, norm_squared, radius):
-                    return DIVERGED + 4 * np.int64(t)
+        if p + 1 < n_active:
+            pair = _pair_at(p + 1, *plan)
+            ahead = pair
+            if p + level + 1 < n_active:
+                ahead = _pair_at(p + level + 1, *plan)
+            if moves:
+                score, square, norm_squared = _pass(
+                    X, unit, pair, ahead, level, True, True, factors, *arrays
+                )
+            else:
+                score, square, norm_squared = _pass(
+                    X, unit, pair, ahead, level, False, True, factors, *arrays
+                )
+        elif moves:
+            pair = (np.uintp(0), np.uintp(0))
+            _, _, norm_squared = _pass(X, unit, pair, pair, 0, True, False, factors, *arrays)
+        # The norm was not as expected: lengths have overflowed, or vanished in rounding.
+        if moves and not norm_squared < OUTSIDE * radius_squared:
+            if not keep_in_ball(w, norm_squared, radius):
+                return DIVERGED + 4 * np.int64(t)
+            if p + 1 < n_active:
+                score, square, norm_squared = _pass(
+                    X, unit, pair, pair, 0, False, True, factors, *arrays
+                )
     state[0] = base
     return np.int64(FINE)
 

@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Vectors of 64 bytes in registers: eight doubles or sixteen floats.
+
+What a kernel computes with them does not depend on how the compiler would cut its loops: every sum
+has the order in which it is written here. On processors with shorter registers a vector takes
+several of them.
+"""
+
+from llvmlite import ir
+from numba import types
+from numba.core.cgutils import get_or_insert_function
+from numba.core.datamodel import models, register_default
+from numba.extending import intrinsic
+
+from pairlearn.kernels._native import everywhere
+
+#: Bytes of a vector: the length of a line of the cache.
+BYTES = 64
+
+
+class _Vector(types.Type):
+    """The type of a vector of floats."""
+
+    def __init__(self, real):
+        self.real = real
+        super().__init__(name=f"Vector({real})")
+
+
+def _lanes_of(real):
+    """Return the number of floats in a vector and their type in LLVM."""
+    kind = ir.DoubleType() if real == types.float64 else ir.FloatType()
+    return 8 * BYTES // real.bitwidth, kind
+
+
+@register_default(_Vector)
+class _VectorModel(models.PrimitiveModel):
+    def __init__(self, manager, vector):
+        n, kind = _lanes_of(vector.real)
+        super().__init__(manager, vector, ir.VectorType(kind, n))
+
+
+def _pointer(context, builder, array_type, array, place, vector_type):
+    """Return the address of the vector that begins at a place of an array."""
+    data = context.make_array(array_type)(context, builder, array).data
+    return builder.bitcast(builder.gep(data, [place]), vector_type.as_pointer())
+
+
+def _loaded(context, builder, array_type, array, place):
+    n, kind = _lanes_of(array_type.dtype)
+    pointer = _pointer(context, builder, array_type, array, place, ir.VectorType(kind, n))
+    return builder.load(pointer, align=array_type.dtype.bitwidth // 8)
+
+
+@intrinsic
+def read(typing_context, array, place):
+    """Return the vector that begins at a place of a flat array."""
+
+    def generate(context, builder, signature, arguments):
+        return _loaded(context, builder, signature.args[0], *arguments)
+
+    return _Vector(array.dtype)(array, types.uintp), generate
+
+
+@intrinsic
+def write(typing_context, array, place, vector):
+    """Write a vector to a place of a flat array."""
+
+    def generate(context, builder, signature, arguments):
+        array, place, vector = arguments
+        kind = signature.args[0]
+        pointer = _pointer(context, builder, kind, array, place, vector.type)
+        builder.store(vector, pointer, align=kind.dtype.bitwidth // 8)
+        return context.get_dummy_value()
+
+    return types.void(array, types.uintp, vector), generate
+
+
+@intrinsic
+def filled(typing_context, number):
+    """Return a vector with a number in all lanes."""
+
+    def generate(context, builder, signature, arguments):
+        return everywhere(builder, arguments[0], _lanes_of(signature.args[0])[0])
+
+    return _Vector(number)(number), generate
+
+
+@intrinsic
+def minus(typing_context, a, b):
+    """Return a - b."""
+
+    def generate(context, builder, signature, arguments):
+        return builder.fsub(*arguments)
+
+    return a(a, b), generate
+
+
+@intrinsic
+def times(typing_context, a, b):
+    """Return a b."""
+
+    def generate(context, builder, signature, arguments):
+        return builder.fmul(*arguments)
+
+    return a(a, b), generate
+
+
+@intrinsic
+def plus_product(typing_context, a, b, c):
+    """Return a + b c, rounded once where the processor can do so."""
+
+    def generate(context, builder, signature, arguments):
+        a, b, c = arguments
+        kind = ir.FunctionType(a.type, [a.type] * 3)
+        name = f"llvm.fmuladd.v{a.type.count}f{8 * BYTES // a.type.count}"
+        function = get_or_insert_function(builder.module, kind, name)
+        return builder.call(function, [b, c, a])
+
+    return a(a, b, c), generate
+
+
+@intrinsic
+def difference_in_units(typing_context, rows, first, second, unit, place):
+    """Return (x - x') * unit, computed in doubles and rounded once to the type of the rows.
+
+    The vectors of x and x' begin at `first` and `second`, that of the unit begins at `place`.
+    """
+
+    def generate(context, builder, signature, arguments):
+        rows, first, second, unit, place = arguments
+        kind = signature.args[0]
+        x, z = (_loaded(context, builder, kind, rows, start) for start in (first, second))
+        n, _ = _lanes_of(kind.dtype)
+        wide = ir.VectorType(ir.DoubleType(), n)
+        pointer = _pointer(context, builder, signature.args[3], unit, place, wide)
+        factor = builder.load(pointer, align=8)
+        if kind.dtype == types.float64:
+            return builder.fmul(builder.fsub(x, z), factor)
+        narrow = x.type
+        x, z = builder.fpext(x, wide), builder.fpext(z, wide)
+        return builder.fptrunc(builder.fmul(builder.fsub(x, z), factor), narrow)
+
+    kinds = (rows, types.uintp, types.uintp, unit, types.uintp)
+    return _Vector(rows.dtype)(*kinds), generate
+
+
+@intrinsic
+def total(typing_context, vector):
+    """Return the sum of the lanes, half by half."""
+
+    def generate(context, builder, signature, arguments):
+        [vector] = arguments
+        lane = ir.IntType(32)
+        n = vector.type.count
+        while n > 1:
+            n //= 2
+            halves = [
+                builder.shuffle_vector(
+                    vector,
+                    ir.Constant(vector.type, ir.Undefined),
+                    ir.Constant(ir.VectorType(lane, n), [start + k for k in range(n)]),
+                )
+                for start in (0, n)
+            ]
+            vector = builder.fadd(*halves)
+        return builder.extract_element(vector, lane(0))
+
+    return vector.real(vector), generate
+
+
+@intrinsic
+def joined(typing_context, n, a, b):
+    """Return the first n lanes of a and the others of b."""
+
+    def generate(context, builder, signature, arguments):
+        n, a, b = arguments
+        limit = everywhere(builder, n, a.type.count)
+        lanes = ir.Constant(limit.type, list(range(a.type.count)))
+        return builder.select(builder.icmp_unsigned("<", lanes, limit), a, b)
+
+    return a(types.uintp, a, b), generate
