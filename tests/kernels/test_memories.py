@@ -6,7 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pairlearn.kernels.memories import doubled_wins, find_directions, widen_ranges
+from pairlearn.kernels.memories import (
+    add_block,
+    count_wins,
+    doubled_wins,
+    find_directions,
+    room_for_block,
+    room_for_directions,
+    room_for_wins,
+    score_rows,
+    widen_ranges,
+)
 
 SMALL = st.lists(st.integers(-3, 3), min_size=1)
 
@@ -41,7 +51,7 @@ def test_a_longer_memory_speaks_for_one_that_knows_too_little(few):
             sums[k, c] = z.T @ z
     origin, scale, ridges = rng.normal(size=m), np.array([1.0, 2.0, 0.5]), np.full(n_memories, 0.1)
     weights, middle, sizes = np.empty((n_memories, m)), np.empty(n_memories), np.empty(n_memories)
-    room = np.empty((2, m)), np.empty((m, m))
+    room = room_for_directions(m)
     found = weights, middle, sizes
     assert find_directions(sums, counts, 2.0, origin, scale, ridges, *room, *found)
     for k in range(n_memories):
@@ -56,3 +66,59 @@ def test_a_longer_memory_speaks_for_one_that_knows_too_little(few):
         np.testing.assert_allclose(
             middle[k], weights[k] @ (means.mean(axis=0) + origin), rtol=1e-11
         )
+
+
+@pytest.mark.parametrize("m", [1, 3, 4, 8, 11])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_block_adds_the_products_of_its_rows(m, weighted):
+    rng = np.random.default_rng(m)
+    n, kept = 37, np.array([1.0, 0.5])
+    origin, sums, counts = rng.normal(size=m), np.zeros((2, 2, m + 1, m + 1)), np.zeros((2, 2))
+    expected = sums.copy()
+    for _ in range(3):
+        Z, y = rng.normal(size=(n, m)), rng.choice([-1.0, 1.0], size=n)
+        weight = rng.random(n) if weighted else np.ones(n)
+        room = room_for_block(n, m)
+        add_block(Z, y, weight, origin, kept, 1e-6, sums, counts, *room)
+        z = np.column_stack([np.ones(n), Z - origin])
+        for c, sign in enumerate((1.0, -1.0)):
+            own = z[y == sign]
+            new = (own * weight[y == sign][:, np.newaxis]).T @ own
+            expected[:, c] = kept[:, np.newaxis, np.newaxis] * expected[:, c] + new
+    np.testing.assert_allclose(sums, expected, rtol=1e-12, atol=1e-12)
+    assert np.array_equal(sums, np.swapaxes(sums, 2, 3))
+    assert counts[0].sum() == 3 * n
+
+
+@pytest.mark.parametrize("n_memories", [1, 3, 4])
+def test_a_row_has_the_same_score_in_any_company(n_memories):
+    rng = np.random.default_rng(0)
+    Z, weights = rng.normal(size=(13, 7)), rng.normal(size=(7, n_memories))
+    middle, scores = rng.normal(size=n_memories), np.empty((13, n_memories))
+    score_rows(Z, weights, middle, scores)
+    np.testing.assert_allclose(scores, Z @ weights - middle, rtol=1e-12, atol=1e-12)
+    for begin in range(0, 13, 3):
+        own = np.empty((len(Z[begin : begin + 3]), n_memories))
+        score_rows(Z[begin : begin + 3], weights, middle, own)
+        assert np.array_equal(own, scores[begin : begin + 3])
+
+
+@pytest.mark.parametrize("kind", ["apart", "tied", "close", "huge", "infinite"])
+@pytest.mark.parametrize("counts", [(125, 125), (10, 97), (33, 12)])
+def test_wins_are_counted_exactly(kind, counts):
+    rng = np.random.default_rng(0)
+    rings = rng.normal(size=(2, 3, 125))
+    if kind == "tied":
+        rings = rings.round(1)
+    elif kind == "close":  # they differ, but not in single precision
+        rings = 1.0 + 1e-12 * rings
+    elif kind == "huge":
+        rings *= 1e90
+    elif kind == "infinite":
+        rings[rings > 1.0] = np.inf
+    (p, q), wins = counts, np.empty_like(rings)
+    count_wins(rings, np.array([[0, p], [0, q]]), wins, *room_for_wins(125))
+    a, b = rings[0, :, :p, np.newaxis], rings[1, :, np.newaxis, :q]
+    won = ((a > b) + 0.5 * (a == b)) * 1.0
+    assert np.array_equal(wins[0, :, :p], won.sum(axis=2))
+    assert np.array_equal(wins[1, :, :q], won.sum(axis=1))

@@ -100,7 +100,10 @@ _LEARNING = {"fastmath": set(FASTMATH), "pipeline_class": _Apart}
 #: Makes a learning kernel. An array that it writes must not share memory with other arguments.
 kernel = jit(**_LEARNING)
 #: Makes a kernel whose numbers do not depend on their position: sums keep their order.
-elementwise = jit(fastmath={"contract", "nsz"}, pipeline_class=_Apart)
+_IN_ORDER = {"fastmath": {"contract", "nsz"}, "pipeline_class": _Apart}
+elementwise = jit(**_IN_ORDER)
+#: Makes an inlined piece of such kernels.
+elementwise_part = jit(**_IN_ORDER, cache=False, forceinline=True)
 #: Makes an inlined piece of such kernels.
 part = jit(**_LEARNING, cache=False, forceinline=True)
 #: Makes a kernel that computes exactly as written, even for sizes where x + 1 equals x.

@@ -16,8 +16,8 @@ counts : float64, shape (K, 2); kept : float64, shape (K,)
     Numbers of examples, and the share of the past that stays.
 weights : float64, shape (K, m); middle, sizes, ridges : float64, shape (K,)
     The results, see `pairlearn.solvers.closed_form.memories.Directions`, and the ridges.
-C : float64, shape (m, m)
-    Room for the matrix of one memory.
+U : float64, shape (m, padded(m))
+    Room for the matrix of one memory, and its factor.
 low, high : float64, shape (m,)
     The least and the largest value of each feature so far.
 """
@@ -26,7 +26,39 @@ from __future__ import annotations
 
 import numpy as np
 
-from pairlearn.kernels._native import as_written, elementwise, kernel
+from pairlearn.kernels._native import (
+    as_written,
+    elementwise,
+    elementwise_part,
+    kernel,
+    part,
+)
+from pairlearn.kernels.tiles import LANES, padded, tile_of
+
+_add_scores, _add_wide, _add_narrow = tile_of(4, 1), tile_of(LANES, 2), tile_of(LANES, 1)
+_take_wide, _take_narrow = tile_of(1, 2, -1), tile_of(1, 1, -1)
+#: Scores that a turn of the loop over them may take at once.
+_TURN = 32
+
+
+def room_for_block(n_rows, n_features):
+    """Return room to add a block: its rows by class, without and with weights, and their sums."""
+    size = n_features + 1
+    width = padded(size)
+    # What is beyond the features stays 0.
+    rows = np.zeros((2, n_rows, width))
+    return rows, np.empty((width, width)), np.empty((2, size, size))
+
+
+def room_for_directions(n_features):
+    """Return room to find directions: the means, and a matrix."""
+    return np.empty((2, n_features)), np.empty((n_features, padded(n_features)))
+
+
+def room_for_wins(n_scores):
+    """Return room to compare scores: those of both classes, and wins, for whole turns of loops."""
+    length = -(-n_scores // _TURN) * _TURN
+    return np.empty((2, length), dtype=np.float32), np.empty(length, dtype=np.float32)
 
 
 @as_written
@@ -44,22 +76,65 @@ def note_scores(scores, y, rings, places):
 
 
 @kernel
-def count_wins(rings, places, wins):
-    """Compare all positives with all negatives; halves add up exactly in any order."""
+def count_wins(rings, places, wins, singles, behind):
+    """Compare all positives with all negatives; halves add up exactly in any order.
+
+    `singles` and `behind` are room, see `room_for_wins`.
+    """
     p, q = places[0, 1], places[1, 1]
     for k in range(rings.shape[1]):
-        positives, negatives, behind = rings[0, k], rings[1, k], wins[1, k]
+        own = rings[0, k], rings[1, k], p, q, wins[0, k], wins[1, k]
+        if not _count_strictly(*own, singles, behind):
+            _count_with_ties(*own)
+
+
+@part
+def _count_strictly(positives, negatives, p, q, ahead, below, singles, behind):
+    """Compare scores in single precision; return False where two are equal, or too large for it.
+
+    Rounding keeps their order, so that it takes half as long and is as exact. Positives go four at
+    a time, since `behind` is then read and written a quarter as often.
+    """
+    length = singles.shape[1]
+    for j in range(length):
+        # What is beyond the scores wins against nothing and loses to nothing.
+        singles[0, j] = positives[j] if j < p else -np.inf
+        singles[1, j] = negatives[j] if j < q else np.inf
+        behind[j] = 0.0
+    zero, one = np.float32(0.0), np.float32(1.0)
+    tied = False
+    for i in range(0, p, 4):
+        a, b, c, d = singles[0, i], singles[0, i + 1], singles[0, i + 2], singles[0, i + 3]
+        first = second = third = fourth = zero
+        for j in range(length):
+            score = singles[1, j]
+            won_a, won_b = one if a > score else zero, one if b > score else zero
+            won_c, won_d = one if c > score else zero, one if d > score else zero
+            first += won_a
+            second += won_b
+            third += won_c
+            fourth += won_d
+            behind[j] += (won_a + won_b) + (won_c + won_d)
+            tied |= (a == score) | (b == score) | (c == score) | (d == score)
+        for k, total in enumerate((first, second, third, fourth)):
+            if i + k < p:
+                ahead[i + k] = total
+    for j in range(q):
+        below[j] = behind[j]
+    return not tied
+
+
+@part
+def _count_with_ties(positives, negatives, p, q, ahead, below):
+    for j in range(q):
+        below[j] = 0.0
+    for i in range(p):
+        score, total = positives[i], 0.0
         for j in range(q):
-            behind[j] = 0.0
-        for i in range(p):
-            score, total = positives[i], 0.0
-            for j in range(q):
-                won = (0.5 if score > negatives[j] else 0.0) + (
-                    0.5 if score >= negatives[j] else 0.0
-                )
-                total += won
-                behind[j] += won
-            wins[0, k, i] = total
+            won = (0.5 if score > negatives[j] else 0.0) + (0.5 if score >= negatives[j] else 0.0)
+            total += won
+            below[j] += won
+        ahead[i] = total
 
 
 @kernel
@@ -114,14 +189,22 @@ def score_rows(Z, weights, middle, scores):
 
     The sum over features keeps its order, so that a row has the same score in any company.
     """
-    n_memories = len(middle)
+    n_memories, m = len(middle), Z.shape[1]
     for i in range(len(Z)):
         for k in range(n_memories):
             scores[i, k] = 0.0
-        for j in range(Z.shape[1]):
+    whole = len(Z) // 4 * 4 if n_memories == LANES else 0
+    for i in range(0, whole, 4):
+        _add_scores(
+            Z.ctypes.data + 8 * m * i, 8 * m, 8, weights.ctypes.data, 8 * LANES, m,
+            scores.ctypes.data + 8 * LANES * i, 8 * LANES,
+        )  # fmt: skip
+    for i in range(whole, len(Z)):
+        for j in range(m):
             value = Z[i, j]
             for k in range(n_memories):
                 scores[i, k] += value * weights[j, k]
+    for i in range(len(Z)):
         for k in range(n_memories):
             scores[i, k] -= middle[k]
 
@@ -137,50 +220,80 @@ def widen_ranges(Z, low, high):
 
 
 @elementwise
-def add_block(Z, y, weight, origin, kept, forgotten, sums, counts, row, found):
+def add_block(Z, y, weight, origin, kept, forgotten, sums, counts, sorted_rows, tile, found):
     """Let the past shrink, and add a block; a class with fewer than `forgotten` examples is gone.
 
-    `row`, of shape (m + 1,), and `found`, of shape (2, m + 1, m + 1), are room.
+    The last three arrays are room, see `room_for_block`.
     """
-    size = len(row)
+    size, n, one = len(origin) + 1, len(y), np.uintp(1)
     n_positive = 0
+    weighs = False
+    for i in range(n):
+        n_positive += np.int64(y[i] > 0.0)
+        weighs |= weight[i] != 1.0
+    # The rows of a class come together. No branch chooses the place: it could not be foreseen.
+    places = np.int64(0), n_positive
+    positives, negatives = places
+    for i in range(n):
+        is_positive = np.int64(y[i] > 0.0)
+        spot = is_positive * positives + (1 - is_positive) * negatives
+        positives += is_positive
+        negatives += 1 - is_positive
+        row, own = Z[i], sorted_rows[0, spot]
+        own[0] = 1.0
+        for j in range(np.uintp(size - 1)):
+            own[j + one] = row[j] - origin[j]
+        if weighs:
+            heavy = sorted_rows[1, spot]
+            for j in range(size):
+                heavy[j] = weight[i] * own[j]
     for c in range(2):
-        for a in range(size):
-            for b in range(a + 1):
-                found[c, a, b] = 0.0
-    row[0] = 1.0
-    for i in range(len(y)):
-        c = 1
-        if y[i] > 0.0:
-            c = 0
-            n_positive += 1
-        for j in range(size - 1):
-            row[j + 1] = Z[i, j] - origin[j]
-        for a in range(size):
-            value = weight[i] * row[a]
-            for b in range(a + 1):
-                found[c, a, b] += value * row[b]
+        begin, stop = places[c], places[1] if c == 0 else n
+        _find_products(sorted_rows[0, begin:stop], sorted_rows[int(weighs), begin:stop], tile)
+        for a in range(np.uintp(size)):
+            for b in range(a, np.uintp(size)):
+                found[c, a, b] = found[c, b, a] = tile[a, b]
     for k in range(len(kept)):
         for c in range(2):
             share = kept[k]
             count = share * counts[k, c]
             if count < forgotten:
                 share = count = 0.0
-            counts[k, c] = count + (n_positive if c == 0 else len(y) - n_positive)
-            for a in range(size):
-                for b in range(a + 1):
-                    value = share * sums[k, c, a, b] + found[c, a, b]
-                    sums[k, c, a, b] = value
-                    sums[k, c, b, a] = value
+            counts[k, c] = count + (n_positive if c == 0 else n - n_positive)
+            past, new = sums[k, c].reshape(-1), found[c].reshape(-1)
+            for place in range(size * size):
+                past[place] = share * past[place] + new[place]
+
+
+@elementwise_part
+def _find_products(rows, weighted, tile):
+    """Write the sums of products of rows to a tile, on and above the diagonal."""
+    n, width = rows.shape
+    row_bytes, own, heavy = 8 * width, rows.ctypes.data, weighted.ctypes.data
+    for a in range(0, width, LANES):
+        for b in range(a, width):
+            for k in range(LANES):
+                tile[a + k, b] = 0.0
+        out = tile.ctypes.data + row_bytes * a
+        for b in range(a, width - 2 * LANES + 1, 2 * LANES):
+            _add_wide(
+                own + 8 * a, 8, row_bytes, heavy + 8 * b, row_bytes, n, out + 8 * b, row_bytes
+            )
+        if (width - a) % (2 * LANES):
+            b = width - LANES
+            _add_narrow(
+                own + 8 * a, 8, row_bytes, heavy + 8 * b, row_bytes, n, out + 8 * b, row_bytes
+            )
 
 
 @elementwise
-def find_directions(sums, counts, least, origin, scale, ridges, means, C, weights, middle, sizes):
+def find_directions(sums, counts, least, origin, scale, ridges, means, U, weights, middle, sizes):
     """Solve (D C D + l I) v = D u for each memory by Cholesky's method; tell whether all could.
 
     The next longer memory that has `least` examples of both classes speaks for one that has not.
+    The factor U has C = U' U, and is found row by row.
     """
-    m = np.uintp(len(scale))
+    m, width, one = np.uintp(len(scale)), np.uintp(U.shape[1]), np.uintp(1)
     own = 0
     for k in range(len(ridges)):
         if min(counts[k, 0], counts[k, 1]) >= least:
@@ -189,39 +302,36 @@ def find_directions(sums, counts, least, origin, scale, ridges, means, C, weight
             for i in range(m):
                 means[c, i] = sums[own, c, 0, i + 1] / sums[own, c, 0, 0]
         p, q = sums[own, 0, 0, 0], sums[own, 1, 0, 0]
-        # The lower half of the matrix, then its factor in the same place.
+        # The upper half of the matrix, then its factor in the same place.
+        for j in range(m):
+            ahead, behind, row = sums[own, 0, j + one], sums[own, 1, j + one], U[j]
+            first, second, factor = means[0, j], means[1, j], scale[j]
+            for i in range(j):
+                row[i] = 0.0
+            for i in range(j, m):
+                value = ahead[i + one] / p + behind[i + one] / q
+                value -= means[0, i] * first + means[1, i] * second
+                row[i] = value * scale[i] * factor
+            for i in range(m, width):
+                row[i] = 0.0
+            row[j] += ridges[k]
+        if not _factorise(U, m):
+            return False
         for i in range(m):
-            for j in range(i + 1):
-                value = sums[own, 0, i + 1, j + 1] / p + sums[own, 1, i + 1, j + 1] / q
-                value -= means[0, i] * means[0, j] + means[1, i] * means[1, j]
-                C[i, j] = value * scale[i] * scale[j]
-            C[i, i] += ridges[k]
-        for i in range(m):
-            for j in range(i):
-                total = C[i, j]
-                for r in range(j):
-                    total -= C[i, r] * C[j, r]
-                C[i, j] = total / C[j, j]
-            total = C[i, i]
-            for r in range(i):
-                total -= C[i, r] * C[i, r]
-            if not total > 0.0:
-                return False
-            C[i, i] = np.sqrt(total)
-        for i in range(m):
-            total = (means[0, i] - means[1, i]) * scale[i]
-            for r in range(i):
-                total -= C[i, r] * weights[k, r]
-            weights[k, i] = total / C[i, i]
+            weights[k, i] = (means[0, i] - means[1, i]) * scale[i]
         square = 0.0
-        for i in range(m):
-            square += weights[k, i] * weights[k, i]
+        for r in range(m):
+            weights[k, r] /= U[r, r]
+            value = weights[k, r]
+            square += value * value
+            for i in range(r + one, m):
+                weights[k, i] -= U[r, i] * value
         for back in range(m):
-            i = m - np.uintp(1) - back
+            i = m - one - back
             total = weights[k, i]
-            for r in range(i + np.uintp(1), m):
-                total -= C[r, i] * weights[k, r]
-            weights[k, i] = total / C[i, i]
+            for r in range(i + one, m):
+                total -= U[i, r] * weights[k, r]
+            weights[k, i] = total / U[i, i]
         size = np.sqrt(square)
         unit = 1.0 / size if size > 0.0 else 1.0
         sizes[k] = size
@@ -232,12 +342,54 @@ def find_directions(sums, counts, least, origin, scale, ridges, means, C, weight
     return True
 
 
+@elementwise_part
+def _factorise(U, m):
+    """Replace the upper half of a matrix by its Cholesky factor; tell whether it could.
+
+    A row of U begins at a whole register, below the diagonal: what it has there is never used.
+    """
+    width = U.shape[1]
+    row_bytes, base = 8 * width, U.ctypes.data
+    for j in range(m):
+        first = np.int64(j) // LANES * LANES
+        row = base + row_bytes * np.int64(j)
+        for i in range(first, width - 2 * LANES + 1, 2 * LANES):
+            _take_wide(
+                base + 8 * np.int64(j), 0, row_bytes, base + 8 * i, row_bytes, np.int64(j),
+                row + 8 * i, 0,
+            )  # fmt: skip
+        if (width - first) % (2 * LANES):
+            i = width - LANES
+            _take_narrow(
+                base + 8 * np.int64(j), 0, row_bytes, base + 8 * i, row_bytes, np.int64(j),
+                row + 8 * i, 0,
+            )  # fmt: skip
+        if not U[j, j] > 0.0:
+            return False
+        root = np.sqrt(U[j, j])
+        U[j, j] = root
+        for i in range(j + np.uintp(1), m):
+            U[j, i] /= root
+    return True
+
+
+@elementwise_part
+def _wakes(Z, scale, low, high):
+    """Tell whether a feature that was constant until now, and has no scale, changes in a row."""
+    for i in range(len(Z)):
+        for j in range(len(scale)):
+            if scale[j] == 0.0 and (Z[i, j] < low[j] or Z[i, j] > high[j]):
+                return True
+    return False
+
+
 @elementwise
 def learn_rows(
     Z, y, weight, at, scores, place, last,
     block, block_y, block_weight, block_scores, columns, weights, middle, sizes,
-    origin, kept, forgotten, sums, counts, row, found, low, high, rings, places, wins,
-    fewest, errors, scale, ridge, noise, least, ridges, means, C,
+    origin, kept, forgotten, sums, counts, sorted_rows, tile, found, low, high,
+    rings, places, wins, singles, behind, fewest, errors, scale, ridge, noise, least,
+    ridges, means, U,
     new_weights, new_middle, new_sizes,
     end, every, held, held_y, held_weight, held_kept, held_sums, held_counts,
 ):  # fmt: skip
@@ -247,10 +399,13 @@ def learn_rows(
     example `last` or later, or after which directions cannot be found by the present scale: the
     caller learns this block. `place` holds the rows of the open block, the example that it starts
     at, the memory to take, and the number of rows held out: of blocks that start before example
-    `end`, one in `every`. `found` and arrays named new are room, as in the functions that this one
-    calls.
+    `end`, one in `every`. Arrays named new are room, and so are those of the functions that this
+    one calls.
     """
     side, n_memories = len(block_y), len(middle)
+    has_constant = False
+    for j in range(len(scale)):
+        has_constant |= scale[j] == 0.0
     while at < len(y) or place[0] == side:
         begin = place[0]
         stop = min(side, begin + len(y) - at)
@@ -269,14 +424,12 @@ def learn_rows(
             break
         if place[1] + side >= last:
             break
-        wakes = False
-        for i in range(side):
-            for j in range(len(scale)):
-                if scale[j] == 0.0 and (block[i, j] < low[j] or block[i, j] > high[j]):
-                    wakes = True
-        if wakes:
+        if has_constant and _wakes(block, scale, low, high):
             break
-        add_block(block, block_y, block_weight, origin, kept, forgotten, sums, counts, row, found)
+        add_block(
+            block, block_y, block_weight, origin, kept, forgotten, sums, counts,
+            sorted_rows, tile, found,
+        )  # fmt: skip
         widen_ranges(block, low, high)
         if place[1] < end:
             before = place[3]
@@ -289,12 +442,12 @@ def learn_rows(
             now = slice(before, place[3])
             add_block(
                 held[now], held_y[now], held_weight[now], origin, held_kept, forgotten,
-                held_sums, held_counts, row, found,
+                held_sums, held_counts, sorted_rows, tile, found,
             )  # fmt: skip
         note_scores(block_scores, block_y, rings, places)
         place[2] = 0
         if n_memories > 1 and min(places[0, 1], places[1, 1]) >= fewest:
-            count_wins(rings, places, wins)
+            count_wins(rings, places, wins, singles, behind)
             place[2] = longest_as_good(wins, places, errors)
         place[0], place[1] = 0, place[1] + side
         ridges[0] = ridge
@@ -302,7 +455,7 @@ def learn_rows(
             own = noise * (1.0 / max(counts[k, 0], 1.0) + 1.0 / max(counts[k, 1], 1.0))
             ridges[k] = max(ridge, own)
         if find_directions(
-            sums, counts, least, origin, scale, ridges, means, C, new_weights, new_middle, new_sizes
+            sums, counts, least, origin, scale, ridges, means, U, new_weights, new_middle, new_sizes
         ):
             for k in range(n_memories):
                 middle[k], sizes[k] = new_middle[k], new_sizes[k]

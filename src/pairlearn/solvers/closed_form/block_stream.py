@@ -177,7 +177,11 @@ class BlockStream:
             self._has_units = bool(self._exponents.any())
         if self._has_units:
             Z = np.ldexp(Z, -self._exponents)
-        return Z if np.abs(Z).max(initial=0.0) <= CUT else np.clip(Z, -CUT, CUT)
+        flat = Z.ravel()
+        # Most rows are far from it, which one product tells.
+        if flat.dot(flat) <= _PLAIN or np.abs(Z).max(initial=0.0) <= CUT:
+            return Z
+        return np.clip(Z, -CUT, CUT)
 
     def learn(self, Z: Vector, y: Vector, weight: Vector) -> Vector:
         """Learn mapped rows; return the scores that they had before."""
@@ -219,11 +223,13 @@ class BlockStream:
 
         They are until scales or the ridge are found anew.
         """
+        from pairlearn.kernels.memories import room_for_block, room_for_directions
+
         scale, found, m = self._scale, self._directions, self.features.n_outputs
         self._compiled = None
         if found is None or scale is None or m > SMALL or self._bounded:
             return
-        memories, block, size = self._memories, self._block, m + 1
+        memories, block = self._memories, self._block
         if memories.half_lives[0] < np.inf:  # All of its blocks have examples to be held out.
             return
         ridge, last = self._given, (1.0 + _GROWTH) * self._scale_at
@@ -235,10 +241,9 @@ class BlockStream:
         self._compiled = (
             last, *block.arrays(), self._columns, *found,
             memories.origin, memories.share_left(block.side), FORGOTTEN, memories.sums,
-            memories.counts, np.empty(size), np.empty((2, size, size)), self._low, self._high,
+            memories.counts, *room_for_block(block.side, m), self._low, self._high,
             *self._recent.arrays(), FEWEST, ERRORS, scale, ridge, noise, LEAST,
-            np.empty(len(found.sizes)), np.empty((2, m)), np.empty((m, m)),
-            *map(np.empty_like, found),
+            np.empty(len(found.sizes)), *room_for_directions(m), *map(np.empty_like, found),
             _LAST_HELD, EVERY, *self._held.arrays(), self._apart.share_left(block.side),
             self._apart.sums, self._apart.counts,
         )  # fmt: skip

@@ -183,13 +183,12 @@ class Memories:
 
     def _small_directions(self, scale: Vector, ridges: Vector) -> Directions:
         """Return the directions for few features, for which LAPACK's calls cost too much."""
-        from pairlearn.kernels.memories import find_directions
+        from pairlearn.kernels.memories import find_directions, room_for_directions
 
         m, n_memories = len(scale), len(ridges)
-        means, C = np.empty((2, m)), np.empty((m, m))
         found = Directions(np.empty((n_memories, m)), np.empty(n_memories), np.empty(n_memories))
         given = self.sums, self.counts, LEAST, self.origin, scale, ridges
-        if not find_directions(*given, means, C, *found):
+        if not find_directions(*given, *room_for_directions(m), *found):
             raise ValueError(_TOO_SMALL.format(float(ridges.min())))
         return found
 
@@ -260,11 +259,12 @@ def _add_products(
     """
     size = Z.shape[1] + 1
     if size <= SMALL + 1:
-        from pairlearn.kernels.memories import add_block
+        from pairlearn.kernels.memories import add_block, room_for_block
 
         each = np.ones(len(y)) if weight is None else weight
-        row, found = np.empty(size), np.empty((2, size, size))
-        add_block(Z, y, each, origin, kept, FORGOTTEN, sums, counts, row, found)
+        add_block(
+            Z, y, each, origin, kept, FORGOTTEN, sums, counts, *room_for_block(len(y), size - 1)
+        )
         return
     sums *= kept[:, np.newaxis, np.newaxis, np.newaxis]
     counts *= kept[:, np.newaxis]

@@ -58,12 +58,14 @@ class RecentScores:
         """Return for each score how many of the other class are on its right side."""
         from pairlearn.kernels.memories import count_wins
 
-        count_wins(self._scores, self._places, self._counted)
+        count_wins(*self.arrays())
         return self._counted
 
-    def arrays(self) -> tuple[Vector, NDArray[np.int64], Vector]:
+    def arrays(self) -> tuple[Vector, NDArray[np.int64], Vector, Vector, Vector]:
         """Return rings, places and room as the kernels want them, to be written to."""
-        return self._scores, self._places, self._counted
+        from pairlearn.kernels.memories import room_for_wins
+
+        return self._scores, self._places, self._counted, *room_for_wins(RECENT)
 
     def placements(self) -> tuple[Vector, Vector]:
         """Return the share of the other class on the right side of each score, by memory."""

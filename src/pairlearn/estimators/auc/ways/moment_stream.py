@@ -163,10 +163,19 @@ def _learn(blocks: BlockStream, rows: Rows, y: Vector, weight: Vector) -> Vector
     scores = np.empty(n)
     for start in range(0, n, BLOCK):
         now = slice(start, min(start + BLOCK, n))
-        Z = features.transform(block_of(rows, now.start, now.stop), dtype=np.float64)
-        Z = Z.toarray() if hasattr(Z, "toarray") else Z
+        Z = block_of(rows, now.start, now.stop)
+        if not (isinstance(features, Identity) and _is_ready(Z)):
+            Z = features.transform(Z, dtype=np.float64)
+            Z = Z.toarray() if hasattr(Z, "toarray") else Z
         scores[now] = blocks.learn(Z, y[now], weight[now])
     return scores
+
+
+def _is_ready(X: Any) -> bool:
+    """Tell whether rows are an array that compiled loops take as it is."""
+    if not isinstance(X, np.ndarray) or X.dtype != np.float64:
+        return False
+    return X.flags.c_contiguous and X.flags.writeable
 
 
 def _map_of(state: Any, n_features: int) -> FeatureMap:
