@@ -137,14 +137,25 @@ def test_every_loss_works_with_every_comparison(loss, name, pairing):
 
 @pytest.mark.parametrize("rows", [X, sparse.csr_array(X), X.astype(np.float32)])
 @pytest.mark.parametrize("pairing", [RandomPair(), ReservoirBuffer(3)])
-def test_every_storage(rows, pairing):
-    problem, y = Problem(LinearScore(), Logistic(), EarlierEvent(tau=3.0)), LABELS["earlier_event"]
+@pytest.mark.parametrize("weighed", [False, True])
+def test_every_storage(rows, pairing, weighed):
+    comparison = EarlierEvent(tau=3.0, weighed=weighed)
+    problem, y = Problem(LinearScore(), Logistic(), comparison), LABELS["earlier_event"]
     found = PairwiseSGD(pairing, Constant(0.2), Ball(2.0)).solve(
         problem, rows, y, n_steps=80, rng=1
     )
     expected = plain(problem, X, y, steps_of(pairing, y, 80, 1), 0.2, 2.0)
     atol = 1e-5 if rows.dtype == np.float32 else 1e-12
     np.testing.assert_allclose(found.w, expected, atol=atol)
+
+
+def test_weighed_pairs_weigh_their_earlier_time():
+    comparison = EarlierEvent(weighed=True)
+    found = comparison.directions(np.array([2.0, -5.0, 3.0]), np.array([-5.0, 2.0, 3.0]))
+    assert found.tolist() == [2.0, -2.0, 0.0]
+    assert check_comparison(comparison) > 0
+    with pytest.raises(ValueError, match="does not state the largest weight"):
+        Problem(LinearScore(), Logistic(), comparison).constants(norm_bound=1.0)
 
 
 def test_one_sided_losses_take_one_direction_only():

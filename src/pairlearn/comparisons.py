@@ -148,6 +148,10 @@ class EarlierEvent(Comparison):
     ----------
     tau : float, optional
         Only events before this time count.
+    weighed : bool, default=False
+        Whether a pair weighs the time of its earlier example instead of 1. With times that are
+        weights which grow with time, such as those of Uno's index, labels give both the order and
+        the weights.
 
     Examples
     --------
@@ -159,6 +163,7 @@ class EarlierEvent(Comparison):
     """
 
     tau: float | None = None
+    weighed: bool = False
 
     def __post_init__(self) -> None:
         if self.tau is not None and not (isinstance(self.tau, int | float) and self.tau < math.inf):
@@ -166,25 +171,25 @@ class EarlierEvent(Comparison):
 
     @property
     def parameters(self) -> tuple[float, float]:
-        """The time before which events count."""
-        return (math.inf if self.tau is None else float(self.tau), 0.0)
+        """The time before which events count, and whether pairs are weighed."""
+        return (math.inf if self.tau is None else float(self.tau), float(self.weighed))
 
     @property
     def weight_bound(self) -> float:
-        """1."""
-        return 1.0
+        """1; of weighed pairs it is not known."""
+        return super().weight_bound if self.weighed else 1.0
 
     @scalar
-    def direction(y: float, y_partner: float, tau: float, _second: float) -> float:
+    def direction(y: float, y_partner: float, tau: float, weighed: float) -> float:
         """Return 1 if the first had its event and the second outlived it, -1 the other way."""
         time, other = abs(y), abs(y_partner)
         # the sign of zero tells an event at time 0 from an example last seen then
         seen = math.copysign(1.0, y) > 0.0
         other_seen = math.copysign(1.0, y_partner) > 0.0
         if seen and time < tau and (time < other or (time == other and not other_seen)):
-            return 1.0
+            return time if weighed > 0.0 else 1.0
         if other_seen and other < tau and (other < time or (other == time and not seen)):
-            return -1.0
+            return -other if weighed > 0.0 else -1.0
         return 0.0
 
 

@@ -10,6 +10,7 @@ import scipy.sparse
 
 from pairlearn import (
     SGD,
+    ConcordanceIndex,
     Constant,
     Exact,
     FifoBuffer,
@@ -24,6 +25,10 @@ from pairlearn import (
     load_model,
 )
 from pairlearn.comparisons import EarlierEvent, signed_times
+from pairlearn.estimators.survival.task import pair_labels
+from pairlearn.metrics.concordance import censoring_free, comparable_pairs, survival_times
+from pairlearn.solvers.exact.survival import SurvivalObjective
+from pairlearn.solvers.rows import DenseRows
 
 SLOPES = np.array([1.0, -0.5, 0.0])
 
@@ -69,6 +74,50 @@ def test_it_is_the_core_solver_with_the_comparison():
     assert found.n_steps_ == 4500
     assert 0 < found.n_gradients_ < 4500
     assert found.n_events_ == int(((Y[:, 0] == 1.0) & (Y[:, 1] < 1.5)).sum())
+
+
+@pytest.mark.parametrize(("ipcw", "tau"), [(True, None), (True, 0.8), (False, 0.8)])
+@pytest.mark.parametrize("rounded", [False, True])
+def test_the_mean_over_pairs_is_the_objective_of_the_exact_solver(ipcw, tau, rounded):
+    rng = np.random.default_rng(1)
+    y = survival_times(Y[:120])
+    if rounded:
+        y["time"] = np.round(y["time"], 1)
+    weight, w = rng.uniform(0.5, 2.0, 120), rng.normal(size=X.shape[1])
+    labels = pair_labels(y, ConcordanceIndex(ipcw, tau), weight)
+    problem = Problem(LinearScore(), Logistic(), EarlierEvent(weighed=ipcw))
+    first, second = (side.ravel() for side in np.indices((120, 120)))
+    scores, both = X[:120] @ w, weight[first] * weight[second]
+    costs = problem.value.many(scores[first] - scores[second], labels[first], labels[second])
+    shares = np.abs(problem.comparison.directions(labels[first], labels[second]))
+    pairs = comparable_pairs(y, tau)
+    mass = weight * pairs.event * (censoring_free(y, weight) ** -2.0 if ipcw else 1.0)
+    exact = SurvivalObjective(DenseRows(X[:120]), pairs, Logistic(), weight, mass)
+    assert both @ costs / (both @ shares) == pytest.approx(exact.risk(w)[0], rel=1e-12)
+    # and each pair weighs what the exact solver gives it, but for one common factor
+    ratio = np.abs(labels[pairs.event]) / (mass / weight)[pairs.event]
+    assert np.ptp(ratio) < 1e-12 * ratio.max() if ipcw else True
+    assert (pairs.event == ~np.signbit(labels)).all()
+
+
+def test_steps_over_weighed_pairs_come_to_the_exact_minimum():
+    y = np.column_stack((Y[:, 0], Y[:, 1]))
+    # the effect of the first feature fades, so that weights of late pairs matter
+    late = y[:, 1] > np.median(y[:, 1])
+    Z = np.where(late[:, None], X[:, ::-1], X)
+    common = {"loss": "logistic", "tau": 1.5, "scaling": None}
+    solver = SGD(step_size=0.02, n_passes=2000, pairing="random")
+    found = {}
+    for ipcw in (False, True):
+        exact = SurvivalRanker(solver=Exact(ridge=0.0), ipcw=ipcw, **common).fit(Z, y).coef_
+        steps = SurvivalRanker(solver=solver, ipcw=ipcw, random_state=0, **common).fit(Z, y).coef_
+        assert steps == pytest.approx(exact, abs=0.1 * np.linalg.norm(exact))
+        found[ipcw] = exact, steps
+    apart = np.linalg.norm(found[True][0] - found[False][0])
+    assert apart > 2.0 * np.linalg.norm(found[True][1] - found[True][0])
+    chosen = SurvivalRanker(solver="sgd", ipcw=True, tau=1.5, random_state=0).fit(Z, y)
+    assert chosen.held_out_concordance_ == max(one.auc for one in chosen.choice_.tried)
+    assert chosen.score(Z, y) == ConcordanceIndex(True, 1.5)(y, chosen.predict(Z))
 
 
 def test_times_of_any_sign_have_an_order():
@@ -172,8 +221,8 @@ def test_what_is_refused():
     with pytest.raises(AttributeError, match="no attribute 'partial_fit'") as found:
         SurvivalRanker().partial_fit(X, Y)
     assert "for partial_fit use solver='sgd'" in str(found.value.__cause__)
-    with pytest.raises(ValueError, match="use solver='exact', or leave out ipcw"):
-        SurvivalRanker(solver="sgd", ipcw=True).fit(X, Y)
+    with pytest.raises(ValueError, match="use fit, or leave out ipcw"):
+        SurvivalRanker(solver="sgd", ipcw=True).partial_fit(X, Y)
     with pytest.raises(ValueError, match=r"too few events \(1\) to choose a step size"):
         SurvivalRanker(solver="sgd").fit(X[:9], np.column_stack((np.arange(9) == 0, np.arange(9))))
     assert SurvivalRanker(solver=Exact(ridge=0.1)).fit(X, Y).step_size_ is None

@@ -15,6 +15,7 @@ __getattr__, __dir__, __all__ = door(
     {
         "auc": "DistributedFit train_auc",
         "dask.auc": "DaskAUCClassifier",
+        "dask.concordance": "dask_concordance",
         "dask.metric": "DaskMetricLearner",
         "dask.multiclass": "DaskMulticlassAUCClassifier",
         "dask.passes": "DaskEngine WorkersLostError",
@@ -28,6 +29,7 @@ __getattr__, __dir__, __all__ = door(
         "ranking": "train_ranker",
         "statistics.base": "Scaled Statistic Together",
         "statistics.binned": "BinnedPairs BinnedScores ScoreBins SlopeSums",
+        "statistics.concordance": "ConcordanceSketch MergedConcordance SurvivalScores",
         "statistics.histogram": "HistogramAUC ScoreHistogram score_edges score_range",
         "statistics.mapped": "Mapped MappedLabelMoments MomentsAlike",
         "statistics.moments": "ColumnExtents LabelMoments LabelledMoments PairScatters",

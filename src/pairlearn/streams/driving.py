@@ -14,6 +14,9 @@
 ``n_put``                                 conversion and tells whether it did; the scores from
                                           before learning, and masks of positives, of those
                                           learned since the last call; how many they are
+``progressive_metric``                    optional, of a model of survival times: the
+                                          `ConcordanceIndex` of the scores that `predict` gives
+                                          before a chunk is learned
 ``get_params(deep=False)``                the settings that a checkpoint belongs to, as in
                                           scikit-learn's `BaseEstimator`
 ========================================  =====================================================
@@ -28,8 +31,10 @@ from collections.abc import Callable
 from inspect import signature
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
+from pairlearn.metrics.concordance import ConcordanceIndex, survival_times
 from pairlearn.typing import Vector
 
 
@@ -39,6 +44,8 @@ class Driver:
     def __init__(self, model: Any) -> None:
         #: Whether the estimator returns scores of two classes, which have an AUC.
         self.ranks_classes = hasattr(model, "score_and_learn")
+        #: What the scores of survival times are measured by; None for other labels.
+        self.of_times: ConcordanceIndex | None = getattr(model, "progressive_metric", None)
         #: Whether the estimator can start a stream from its present coefficients.
         self.can_restart = hasattr(model, "restart_stream")
         learn = "score_and_learn" if self.ranks_classes else "partial_fit"
@@ -50,8 +57,9 @@ class Driver:
         if missing:
             raise TypeError(
                 f"an online learner cannot drive {type(model).__name__}, which has no "
-                f"{' and no '.join(missing)}; take AUCClassifier, PairwiseRanker, MetricLearner or "
-                "EntropyRegressor, or write them (see pairlearn.streams.driving)."
+                f"{' and no '.join(missing)}; take AUCClassifier, PairwiseRanker, MetricLearner, "
+                "EntropyRegressor or SurvivalRanker(solver='sgd'), or write them (see "
+                "pairlearn.streams.driving)."
             )
         self.model = model
         #: Learns a single example and tells whether it did; None if the estimator has no such way.
@@ -63,6 +71,10 @@ class Driver:
         """The number of single examples whose scores wait."""
         return 0 if self.put_one is None else int(self.model.n_put)
 
+    def labels(self, y: Any) -> NDArray[Any]:
+        """Return labels as an array, with one entry for each example."""
+        return np.asarray(y) if self.of_times is None else survival_times(y)
+
     def learn(
         self,
         X: Any,
@@ -72,13 +84,18 @@ class Driver:
         classes: NDArray[Any] | None = None,
         finite: bool = False,
     ) -> Vector | None:
-        """Learn a chunk; return its scores from before learning, or None without two classes."""
+        """Learn a chunk; return its scores from before, or None if nothing measures them."""
         if self.ranks_classes:
             known = hasattr(self.model, "classes_")
             scores: Vector = self.model.score_and_learn(
                 X, y, classes=None if known else classes, finite=finite
             )
             return scores
+        if self.of_times is not None:
+            # before the first example all scores are equal
+            before = self.model.predict(X) if hasattr(self.model, "coef_") else np.zeros(len(y))
+            self.model.partial_fit(X, y)
+            return np.asarray(before, dtype=np.float64)
         if self._takes_queries:
             self.model.partial_fit(X, y, qid=qid)
         else:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A learner for long runs: it learns from arriving data, watches its AUC, and survives crashes.
 
-Each example is scored before it is learned (progressive AUC). Old data can be forgotten. A
-checkpoint holds the whole state, so a killed run continues bit for bit.
+Each example is scored before it is learned (progressive AUC, or concordance of survival times). Old
+data can be forgotten. A checkpoint holds the whole state, so a killed run continues bit for bit.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from pairlearn.streams.checkpoint import (
 )
 from pairlearn.streams.drift import DriftAlarm, restored_alarm
 from pairlearn.streams.driving import Driver
-from pairlearn.streams.progressive import SLIDE_COST, ProgressiveAUC
+from pairlearn.streams.progressive import SLIDE_COST, ProgressiveAUC, ProgressiveConcordance
 from pairlearn.streams.readers.base import Chunk, Position, Reader, ReadError
 from pairlearn.streams.state import pack, unpack
 from pairlearn.typing import Vector
@@ -75,7 +75,9 @@ class OnlineLearner:
     n_restarts : int
         Number of restarts.
     auc : float or None
-        The progressive AUC over the window.
+        The progressive AUC over the window; None for a model without two classes.
+    concordance : float or None
+        The progressive concordance index over the window, of a model of survival times.
 
     Notes
     -----
@@ -135,7 +137,10 @@ class OnlineLearner:
                 "have; leave alarm at None."
             )
         self.alarm = alarm
-        self._progressive = ProgressiveAUC(window)
+        of_times = self._driver.of_times
+        self._progressive: ProgressiveAUC | ProgressiveConcordance = (
+            ProgressiveAUC(window) if of_times is None else ProgressiveConcordance(window, of_times)
+        )
         # Restarts and alarms look at every example; otherwise single ones are noted later.
         watched = self.forget is not None or alarm is not None
         self._put_one = None if watched else self._driver.put_one
@@ -175,7 +180,13 @@ class OnlineLearner:
     def auc(self) -> float | None:
         """The AUC of the last examples, by their scores before they were learned."""
         self._note_put()
-        return self._progressive.value
+        return None if self._driver.of_times is not None else self._progressive.value
+
+    @property
+    @one_at_a_time
+    def concordance(self) -> float | None:
+        """The concordance index of the last examples, by their scores before they were learned."""
+        return None if self._driver.of_times is None else self._progressive.value
 
     @one_at_a_time
     def measure(self, metric: Metric) -> float | None:
@@ -208,7 +219,7 @@ class OnlineLearner:
         X : array-like, sparse matrix or data frame of shape (m, d)
             Examples.
         y : array-like of shape (m,)
-            Labels.
+            Labels; events and times for a model of survival times.
         qid : array-like of shape (m,), optional
             Queries, for estimators that rank.
 
@@ -221,7 +232,7 @@ class OnlineLearner:
             X = X if X.format == "csr" else X.tocsr()
         elif not hasattr(X, "columns"):  # the model compares the names of a frame
             X = np.asarray(X)
-        labels = np.asarray(y)
+        labels = self._driver.labels(y)
         queries = None if qid is None else np.asarray(qid)
         if labels.shape != (X.shape[0],):
             raise ValueError(f"y must have shape ({X.shape[0]},), got {labels.shape}.")
@@ -305,7 +316,10 @@ class OnlineLearner:
                 self.model.restart_stream()
                 self._restart_due = False
             scores = self._driver.learn(X, y, qid, classes=self._classes, finite=finite)
-            if scores is not None:
+            if self._driver.of_times is not None:
+                assert scores is not None
+                self._progressive.update(scores, y)
+            elif scores is not None:
                 assert self._classes is not None
                 positive = y == self._classes[1]
                 self._progressive.update(scores, positive)
@@ -468,7 +482,8 @@ class OnlineLearner:
                         raise ReadError("the data have no labels; name their column with label=.")
                     with deferred_interrupt():
                         # the reader has refused all rows that are not finite
-                        self._learn(chunk.X, chunk.y, chunk.qid, finite=True)
+                        labels = self._driver.labels(chunk.y)
+                        self._learn(chunk.X, labels, chunk.qid, finite=True)
                         self.position = chunk.position
                     if progress is not None:
                         progress(self, chunk)
@@ -541,8 +556,9 @@ class OnlineLearner:
         if self.forget is None and (due or n_restarts):
             raise ValueError("the saved stream was restarted; pass the same forget=.")
         since_start = restored_count(state, "since_start", maximum=n_seen)
-        progressive = ProgressiveAUC.from_state(state["progressive"], window=self.window)
-        if progressive.n_seen != n_seen * self._driver.ranks_classes:
+        progressive = self._progressive.restored(state["progressive"])
+        measured = self._driver.ranks_classes or self._driver.of_times is not None
+        if progressive.n_seen != n_seen * measured:
             raise ValueError(
                 f"the saved window has seen {progressive.n_seen} examples, the learner {n_seen}."
             )
@@ -589,6 +605,8 @@ class OnlineLearner:
             known["rows_refused"] = self.position.refusals.count
         if self.auc is not None:
             known["progressive_auc"] = self.auc
+        if self.concordance is not None:
+            known["progressive_concordance"] = self.concordance
         if self.n_restarts:
             known["restarts"] = self.n_restarts
         return known

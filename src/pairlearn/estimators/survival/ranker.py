@@ -261,6 +261,11 @@ class SurvivalRanker(SurvivalPredictions, BaseEstimator):  # type: ignore[misc]
         self._adopt(stream, solver, task.loss, n_before + int(np.count_nonzero(seen)))
         return self
 
+    @property
+    def progressive_metric(self) -> ConcordanceIndex:
+        """What an `OnlineLearner` measures the scores of new examples by, before it learns them."""
+        return ConcordanceIndex(bool(self.ipcw), self.tau)
+
     def _adopt(self, stream: Any, solver: Solver, loss: PairLoss, n_events: int) -> None:
         """Take over what a stream has learned."""
         self._stream, self.solver_, self.loss_ = stream, solver.name, loss

@@ -11,13 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.comparisons import EarlierEvent, signed_times
-from pairlearn.estimators.shared.descent import RankerDescent
+from pairlearn.estimators.shared.descent import RankerDescent, RankerStream
 from pairlearn.estimators.shared.evidence import Choice, best_of
 from pairlearn.estimators.shared.solvers import SGD, Exact, Fitted, Moments, way_of
 from pairlearn.folds import Keys, members_of, n_folds_of, stratified
 from pairlearn.losses import PairLoss
 from pairlearn.metrics.concordance import (
-    SURVIVAL,
     ConcordanceIndex,
     censoring_free,
     comparable_pairs,
@@ -59,8 +58,8 @@ class SurvivalTask:
     validation_fraction: float = 0.2
     #: Deal folds by what the examples hold; None for a stream, which deals none.
     keys: Keys | None = None
-    #: What was taken off all times, so that none is negative.
-    origin: float = 0.0
+    #: Events and times of stored examples; None for a stream.
+    labels: NDArray[Any] | None = None
 
     owner: ClassVar[str] = "SurvivalRanker"
 
@@ -77,8 +76,11 @@ class SurvivalTask:
     @property
     def problem(self) -> Problem:
         """The loss over pairs of an event and an example that outlived it."""
-        tau = self.metric.tau
-        comparison = EarlierEvent(None if tau is None else tau - self.origin)
+        if self.labels is None:
+            comparison = EarlierEvent(self.metric.tau)
+        else:
+            # labels of stored examples tell which events count, see `pair_labels`
+            comparison = EarlierEvent(weighed=self.metric.ipcw)
         return Problem(LinearScore(), self.loss, comparison)
 
     def pairing(self, given: str | Pairing, part: Places | None = None) -> Pairing:
@@ -98,8 +100,8 @@ class SurvivalTask:
 
     def folds(self, y: Vector) -> list[tuple[Places, Places]]:
         """Return training and held-out examples, all with pairs that can be compared."""
-        labels = self.as_times(y)
-        return list(self.splits(labels, "step_size", "SGD(step_size=0.1)"))
+        assert self.labels is not None
+        return list(self.splits(self.labels, "step_size", "SGD(step_size=0.1)"))
 
     def judged(self, test: Places) -> Places:
         """Return a part of the held-out examples that is large enough."""
@@ -107,13 +109,8 @@ class SurvivalTask:
 
     def judge(self, y: Vector, scores: Vector, test: Places) -> float:
         """Return the concordance index."""
-        return self.metric(self.as_times(y), scores)
-
-    def as_times(self, y: Vector) -> NDArray[Any]:
-        """Return events and times of signed times."""
-        found = np.empty(len(y), dtype=SURVIVAL)
-        found["event"], found["time"] = ~np.signbit(y), np.abs(y) + self.origin
-        return found
+        assert self.labels is not None
+        return self.metric(self.labels[test], scores)
 
     def splits(
         self, labels: NDArray[Any], what: str, instead: str
@@ -184,11 +181,6 @@ class SurvivalDescent(RankerDescent):
     """How the ranker trains by `SGD`: the paper's algorithm over compared pairs."""
 
     def __init__(self, task: SurvivalTask, solver: SGD) -> None:
-        if task.metric.ipcw:
-            raise ValueError(
-                "ipcw=True weighs pairs by the censoring of all examples, which steps over pairs "
-                "do not know; use solver='exact', or leave out ipcw."
-            )
         super().__init__(task, solver)
         task.pairing(solver.pairing)  # refuses some before anything is read
 
@@ -196,7 +188,40 @@ class SurvivalDescent(RankerDescent):
         """Return the average of Algorithm 1; `y` holds events and times."""
         task = self.task
         assert isinstance(task, SurvivalTask)
+        labels = pair_labels(y, task.metric, weight if len(weight) else np.ones(len(y)))
+        return RankerDescent(replace(task, labels=y), self.solver).fit(rows, labels, weight)
+
+    def stream(self, n_features: int, before: tuple[Vector, int] | None = None) -> RankerStream:
+        """Return what learns chunks; refuse weights that need all examples."""
+        assert isinstance(self.task, SurvivalTask)
+        if self.task.metric.ipcw:
+            raise ValueError(
+                "ipcw=True weighs pairs by the censoring of all examples, which a stream does not "
+                "know; use fit, or leave out ipcw."
+            )
+        return super().stream(n_features, before)
+
+
+def pair_labels(y: NDArray[Any], metric: ConcordanceIndex, weight: Vector) -> Vector:
+    r"""Return the labels by which `EarlierEvent` compares stored examples.
+
+    They are signed times from the smallest on, or, with ``ipcw``, signed weights: the weight
+    :math:`\hat G(t)^{-2}` of a pair does not fall with t. Where it stays the same, each later time
+    gets the next larger floating-point number, so that labels order the examples as times do. A
+    weight is too large by at most n units in its last place, 2.2e-10 of it for a million examples.
+    Weights are divided by their mean over the events, so that a step size means the same with and
+    without them. Events at or after tau carry the sign of those without an event.
+    """
+    event = comparable_pairs(y, metric.tau).event
+    if not metric.ipcw:
         # times of any sign have an order, and labels carry a sign of their own
-        origin = min(float(y["time"].min()), 0.0)
-        times = signed_times(y["event"], y["time"] - origin)
-        return RankerDescent(replace(task, origin=origin), self.solver).fit(rows, times, weight)
+        return signed_times(event, y["time"] - min(float(y["time"].min()), 0.0))
+    own = censoring_free(y, weight) ** -2.0
+    own /= np.average(own, weights=weight * event)
+    times, place = np.unique(y["time"], return_inverse=True)
+    of_time = np.empty(len(times))
+    of_time[place] = own
+    # positive floating-point numbers are ordered as their bits are
+    later = np.arange(len(times))
+    bits = np.maximum.accumulate(of_time.view(np.int64) - later) + later
+    return signed_times(event, bits.view(np.float64)[place])

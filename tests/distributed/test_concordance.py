@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The concordance index of partitions, against the metric in one memory."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pairlearn import ConcordanceIndex, SurvivalRanker
+from pairlearn.distributed import ConcordanceSketch, SurvivalScores, dask_concordance
+
+
+def survival(rng, n, levels=None):
+    risk = rng.normal(size=n)
+    died, left = rng.exponential(np.exp(-risk)), rng.exponential(1.5, size=n)
+    y = np.column_stack((died <= left, np.minimum(died, left)))
+    score = risk + rng.normal(size=n)
+    if levels is not None:
+        score, y[:, 1] = np.round(score * levels) / levels, np.round(y[:, 1] * levels) / levels
+    y[:2] = [(1, 0.0), (0, 9.0)]
+    return y, score
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    n=st.integers(2, 80),
+    levels=st.sampled_from([None, 1, 3]),
+    n_edges=st.tuples(st.integers(0, 40), st.integers(0, 40)),
+    tau=st.sampled_from([None, 0.7]),
+    weighted=st.booleans(),
+)
+def test_a_sketch_is_as_far_off_as_it_says(seed, n, levels, n_edges, tau, weighted):
+    rng = np.random.default_rng(seed)
+    y, score = survival(rng, n, levels)
+    weight = rng.integers(0, 4, n) * 0.5 if weighted else np.ones(n)
+    weight[:2] = 1.0
+    metric = ConcordanceIndex(tau=tau)
+    edges = [np.unique(rng.choice(v, m)) for v, m in zip((y[:, 1], score), n_edges, strict=True)]
+    edges[0] = np.unique(np.append(edges[0], 8.0))  # a pair that is certain
+    sketch = ConcordanceSketch(*edges, metric)
+    states = [sketch.partial_state(score[k::3], y[k::3], weight[k::3]) for k in range(3)]
+    found = sketch.finish(sketch.merge_all(states))
+    truth = metric(y, score, sample_weight=weight)
+    assert abs(found.value - truth) <= found.half_width
+    assert found.n_examples == np.count_nonzero(weight)
+
+
+def test_merging_in_any_order_changes_no_bit(rng):
+    y, score = survival(rng, 3000)
+    edges = (np.quantile(v, np.arange(1, 256) / 256) for v in (y[:, 1], score))
+    sketch = ConcordanceSketch(*edges)
+    whole = sketch.partial_state(score, y)
+    order = rng.permutation(3000)
+    states = [sketch.partial_state(score[p], y[p]) for p in np.array_split(order, 7)]
+    states.append(sketch.partial_state(score[:0], y[:0]))
+    merged = sketch.merge_all(states)
+    assert all(np.array_equal(merged[name], whole[name]) for name in whole)
+    found = sketch.finish(whole)
+    # the share that the top of the module promises
+    assert 0.2 < found.half_width / (0.5 * 9 / 256) < 2.0
+    assert abs(found.value - ConcordanceIndex()(y, score)) < 0.1 * found.half_width
+
+
+def test_kept_rows_are_the_metric(rng):
+    y, score = survival(rng, 500)
+    metric, weight = ConcordanceIndex(ipcw=True, tau=1.0), rng.uniform(0.5, 2.0, 500)
+    kept = SurvivalScores(metric, confidence=0.9)
+    states = [
+        kept.partial_state(score[p], y[p], weight[p]) for p in np.array_split(np.arange(500), 6)
+    ]
+    found = kept.finish(kept.merge_all(states))
+    assert found.interval == metric.interval(y, score, sample_weight=weight, confidence=0.9)
+    assert found.value == found.interval.value
+    assert found.n_events == np.count_nonzero(y[:, 0].astype(bool) & (y[:, 1] < 1.0))
+    with pytest.raises(ValueError, match="every chunk or for none"):
+        kept.merge(states[0], kept.partial_state(score, y))
+
+
+def test_what_a_sketch_refuses(rng):
+    y, score = survival(rng, 20)
+    with pytest.raises(ValueError, match="SurvivalScores, which keeps"):
+        ConcordanceSketch([1.0], [0.0], ConcordanceIndex(ipcw=True))
+    with pytest.raises(ValueError, match="increase strictly"):
+        ConcordanceSketch([1.0, 1.0], [0.0])
+    sketch = ConcordanceSketch([100.0], [0.0])
+    with pytest.raises(ValueError, match="give more time_edges"):
+        sketch.finish(sketch.partial_state(score, y))
+    with pytest.raises(ValueError, match="no example"):
+        sketch.finish({})
+
+
+class TestDask:
+    @pytest.fixture
+    def tables(self, rng):
+        da = pytest.importorskip("dask.array", reason="needs the extra dask")
+        y, score = survival(rng, 2000)
+        chunks = (700, 0, 900, 400)
+        return y, score, da.from_array(y, chunks=(chunks, 1)), da.from_array(score, chunks=chunks)
+
+    @pytest.mark.parametrize("ipcw", [False, True])
+    def test_the_cluster_says_what_one_machine_says(self, client, tables, ipcw):
+        y, score, lazy_y, lazy_score = tables
+        metric = ConcordanceIndex(ipcw=ipcw, tau=1.0 if ipcw else None)
+        found = dask_concordance(lazy_y, lazy_score, metric, client=client)
+        assert found.interval == metric.interval(y, score)
+        assert found.half_width == 0.0
+        weight = 1.0 + np.arange(2000) % 3
+        weighted = dask_concordance(
+            lazy_y, lazy_score, metric, sample_weight=1.0 + (lazy_score * 0 + weight - 1.0)
+        )
+        assert weighted.interval == metric.interval(y, score, sample_weight=weight)
+
+    def test_many_rows_go_into_tables(self, client, tables):
+        y, score, lazy_y, lazy_score = tables
+        found = dask_concordance(lazy_y, lazy_score, limit=1999, client=client)
+        assert abs(found.value - ConcordanceIndex()(y, score)) <= found.half_width < 2e-3
+        assert found.interval is None
+        with pytest.raises(ValueError, match="raise limit, or leave out ipcw"):
+            dask_concordance(lazy_y, lazy_score, ConcordanceIndex(ipcw=True), limit=1999)
+
+    def test_frames_and_a_ranker(self, client, rng):
+        dd = pytest.importorskip("dask.dataframe", reason="needs the extra dask")
+        import pandas as pd
+
+        y, score = survival(rng, 600)
+        X = np.column_stack((score, rng.normal(size=600)))
+        ranker = SurvivalRanker(random_state=0).fit(X, y)
+        frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "time": y[:, 1], "event": y[:, 0] == 1})
+        table = dd.from_pandas(frame, npartitions=3)
+        ranker = SurvivalRanker(random_state=0).fit(frame[["a", "b"]], y)
+        risks = table[["a", "b"]].map_partitions(ranker.predict, meta=np.empty(0))
+        found = dask_concordance(table[["time", "event"]], table["a"], client=client)
+        assert found.value == ConcordanceIndex()(y, X[:, 0])
+        by_ranker = dask_concordance(table[["time", "event"]], risks, client=client)
+        assert by_ranker.value == ranker.score(frame[["a", "b"]], y)
+        with pytest.raises(ValueError, match='needs "event" and "time"'):
+            dask_concordance(table[["time"]], table["a"], client=client)
+
+    def test_other_arguments_are_refused(self, tables):
+        _, _, lazy_y, lazy_score = tables
+        with pytest.raises(TypeError, match="must be a ConcordanceIndex"):
+            dask_concordance(lazy_y, lazy_score, "harrell")
+        with pytest.raises(ValueError, match="one column"):
+            dask_concordance(lazy_y, lazy_y)
+        with pytest.raises(TypeError, match="Dask array"):
+            dask_concordance(lazy_y, np.zeros(2000))
