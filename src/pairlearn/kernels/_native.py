@@ -103,10 +103,11 @@ kernel = jit(**_LEARNING)
 elementwise = jit(fastmath={"contract", "nsz"}, pipeline_class=_Apart)
 #: Makes an inlined piece of such kernels.
 part = jit(**_LEARNING, cache=False, forceinline=True)
-#: Makes a kernel that computes exactly as written, even for sizes where x + 1 equals x.
-as_written = jit(pipeline_class=_Apart)
+#: Makes a kernel that computes exactly as written, even for sizes where x + 1 equals x. Flags that
+#: are not given are those of the kernel for which it is compiled first, so they are given.
+as_written = jit(fastmath=False, pipeline_class=_Apart)
 #: Makes an inlined piece of such kernels.
-part_as_written = jit(pipeline_class=_Apart, cache=False, forceinline=True)
+part_as_written = jit(fastmath=False, pipeline_class=_Apart, cache=False, forceinline=True)
 
 
 def everywhere(builder, value, n):
