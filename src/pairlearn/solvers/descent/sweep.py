@@ -254,8 +254,9 @@ class _Run:
         self.dtype = rows.X.dtype
         self.by_rows = d < _MANY_FEATURES
         shape = (d, self.n_models) if self.by_rows else (self.n_models, d)
-        self.W = np.zeros(shape, dtype=self.dtype)
-        self.weighted_sum = np.zeros_like(self.W)
+        #: Iterates and weighted sums in one array, so that one matrix product adds to both.
+        self._both = np.zeros((2 * shape[0], shape[1]), dtype=self.dtype)
+        self.W, self.weighted_sum = self._both[: shape[0]], self._both[shape[0] :]
         self.left_iterate = np.zeros_like(self.W)
         self.total = np.zeros(shape)
         self.multipliers = np.array(sweep.step_sizes)
@@ -311,29 +312,28 @@ class _Run:
         self, plan: Plan, steps: Vector, paid: Vector, active: NDArray[np.int32]
     ) -> None:
         """Take the active pairs in blocks: matrix products score and move all models at once."""
-        from pairlearn.kernels.steps.sweep import descend_block
+        from scipy.linalg.blas import dgemm, sgemm
 
-        n_models, X = self.n_models, self.rows.X
+        from pairlearn.kernels.steps.sweep import descend_block, fill_differences
+
+        multiply = dgemm if self.dtype == np.float64 else sgemm
+        n_models, flat = self.n_models, self.rows.flat
         loss = (self.problem.derivative.address, self.problem.loss.parameter)
         for begin in range(0, len(active), _PAIRS):
             position = active[begin : begin + _PAIRS]
-            left, right = plan.left[position], plan.right[position]
-            D = X[left] - X[right]
-            k = len(position)
-            # Rows of `moves`: first the last iterates, then the weighted sums, one per model.
-            moves, shrinkage = np.empty((2 * n_models, k)), np.empty((n_models, 2))
-            labels = (self.y[left], self.y[right])
-            norms = np.einsum("md,md->m", self.W, self.W)
+            left, right, k = plan.left[position], plan.right[position], len(position)
+            D = np.empty((k, self.W.shape[1]), dtype=self.dtype)
+            fill_differences(flat, left, right, D)
+            # Columns of `moves`: first the last iterates, then the weighted sums, one per model.
+            moves = np.empty((k, 2 * n_models))
+            norms = np.einsum("md,md->m", self.W, self.W, dtype=np.float64)
+            pairs = (D @ self.W.T, D @ D.T, self.y[left], self.y[right])
             models = (self.multipliers, self.radii, norms, self.base, self.diverged)
-            rooms = (moves[:n_models], moves[n_models:], shrinkage, *np.empty((3, k)))
-            pairs = (self.W @ D.T, D @ D.T, *labels, steps[position], paid[position])
-            descend_block(*pairs, *models, *loss, *rooms)
-            shrinkage = shrinkage.astype(self.dtype, copy=False)
-            change = moves.astype(self.dtype, copy=False) @ D
-            self.weighted_sum += shrinkage[:, 1:] * self.W
-            self.weighted_sum += change[n_models:]
-            self.W *= shrinkage[:, :1]
-            self.W += change[:n_models]
+            rooms = (self.W, self.weighted_sum, moves, np.empty((3 * k + 3, n_models)))
+            descend_block(*pairs, steps[position], paid[position], *models, *loss, *rooms)
+            # Columns of Fortran are rows here: the product is added to iterates and sums in place.
+            moves = moves.astype(self.dtype, copy=False)
+            multiply(1.0, D.T, moves.T, beta=1.0, c=self._both.T, trans_b=True, overwrite_c=True)
 
     def solution(self) -> SweepSolution:
         """Return averages and last iterates, a model in each row."""
