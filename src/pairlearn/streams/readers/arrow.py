@@ -30,8 +30,8 @@ _PIECE = 1 << 18
 _LARGE = 1 << 24
 #: Bytes at the end of a file that go into its fingerprint.
 _FOOTER = 1 << 16
-#: Bytes of a column read at once. Without it a column of a row group is read whole, and has left the
-#: processor's cache when it is decoded.
+#: Bytes of a column read at once. Otherwise a column of a row group is read whole, and has left
+#: the processor's cache when it is decoded.
 _READ = 1 << 16
 SUFFIXES = (".parquet", ".arrow", ".feather", ".ipc")
 
