@@ -79,13 +79,14 @@ class Keys:
     ) -> Self:
         """Return keys of rows and of further columns; they are computed when they are needed.
 
-        `seed` may be a generator, see `seed_of`.
+        `X` is a table, a CSR matrix, or rows that know their hashes. `seed` may be a generator, see
+        `seed_of`.
         """
         if isinstance(seed, np.random.Generator):
             seed = seed_of(seed)
 
         def hashes() -> Hashes:
-            found = row_hashes(X)
+            found = X.hashes if hasattr(X, "hashes") else row_hashes(X)
             for number, column in enumerate(columns, start=1):
                 found = with_column(found, column, number)
             return found

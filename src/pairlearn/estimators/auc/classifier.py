@@ -18,6 +18,7 @@ from pairlearn.estimators.auc.forgetting import AUCForgetting, Kept
 from pairlearn.estimators.auc.many import fit_pairs
 from pairlearn.estimators.auc.shapes import Explanation, explain
 from pairlearn.estimators.auc.task import Task
+from pairlearn.estimators.shared.decisions import SCORES_PER_CLASS
 from pairlearn.estimators.shared.evidence import Choice
 from pairlearn.estimators.shared.examples import find_classes
 from pairlearn.estimators.shared.features_seen import rows_and_labels, see_features
@@ -27,11 +28,7 @@ from pairlearn.estimators.shared.rules import DecisionRule
 from pairlearn.estimators.shared.scaling import Scaling, by_spread, scaled_rows
 from pairlearn.estimators.shared.solvers import SGD, Fitted, Moments, Solver
 from pairlearn.estimators.shared.storage import register_storable
-from pairlearn.estimators.shared.weights import (
-    chunk_weights,
-    example_weights,
-    unit_of_pairs,
-)
+from pairlearn.estimators.shared.weights import chunk_weights, example_weights, unit_of_pairs
 from pairlearn.features import FeatureMap, Hats, Identity
 from pairlearn.folds import Keys
 from pairlearn.losses import PairLoss
@@ -235,7 +232,9 @@ class AUCClassifier(AUCForgetting, ClassifierMixin, BaseEstimator):  # type: ign
         y = np.where(labels == classes[1], 1.0, -1.0)
         rng = check_generator(self.random_state)
         counts = chunk_weights(sample_weight, len(y))
-        keys = Keys.of(given.matrix, weight=counts, seed=rng)
+        keys = Keys.of(given, weight=counts, seed=rng)
+        if len(y) > 2 * SCORES_PER_CLASS:
+            _ = keys.hashes  # scores are drawn by them, and the loop that finds them looks for NaN
         weight = example_weights(sample_weight, self.class_weight, labels)
         unit = unit_of_pairs(weight, y > 0, classes)
         weight = weight / unit
