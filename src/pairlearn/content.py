@@ -39,9 +39,12 @@ def mixed(z: Hashes) -> Hashes:
     >>> mixed(np.array([0, 1], dtype=np.uint64)).tolist()
     [0, 6238072747940578789]
     """
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return np.asarray(z ^ (z >> np.uint64(31)))
+    z = z ^ (z >> np.uint64(30))
+    z *= np.uint64(0xBF58476D1CE4E5B9)
+    z ^= z >> np.uint64(27)
+    z *= np.uint64(0x94D049BB133111EB)
+    z ^= z >> np.uint64(31)
+    return z
 
 
 def row_hashes(X: Any) -> Hashes:

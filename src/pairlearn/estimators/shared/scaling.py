@@ -249,7 +249,7 @@ def by_spread(scaling: Scaling, rows: Rows, weight: Vector) -> tuple[Scaling, Ro
     if d < _FEWEST_TRIED or d > _MOST_TRIED or n * d > _MOST_NUMBERS:
         return None
     if scaling.spread is not None:
-        # Reading all rows again is as dear as a fold: known deviations often say that it is in vain.
+        # Reading all rows again is as dear as a fold: deviations that are known often spare it.
         known = scaling.spread[scaling.factor > 0.0]
         if np.mean(known < 1.001 * _SMALL_SPREAD * known.max(initial=0.0)) < _WORTH_A_TRIAL:
             return None
