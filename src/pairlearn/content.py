@@ -21,6 +21,8 @@ Hashes = NDArray[np.uint64]
 _NUMBERS = 1 << 15
 #: Up to this many numbers, NumPy finishes before a kernel would be loaded.
 _FEW = 200_000
+#: So many hashes are of so many numbers that kernels are loaded already.
+_MANY = 100_000
 #: The bits of infinity; those of NaN without their sign are larger.
 _INFINITY = 0x7FF0000000000000
 _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
@@ -39,6 +41,12 @@ def mixed(z: Hashes) -> Hashes:
     >>> mixed(np.array([0, 1], dtype=np.uint64)).tolist()
     [0, 6238072747940578789]
     """
+    if z.size > _MANY and z.flags.c_contiguous:
+        from pairlearn.kernels.hashes import mix
+
+        found = np.empty_like(z)
+        mix(z.reshape(-1), found.reshape(-1))
+        return found
     z = z ^ (z >> np.uint64(30))
     z *= np.uint64(0xBF58476D1CE4E5B9)
     z ^= z >> np.uint64(27)

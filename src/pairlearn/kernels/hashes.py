@@ -12,8 +12,9 @@ marks : uint64, shape (d,)
 hashes : uint64, shape (n,)
     Filled.
 
-Both return the bits of the largest absolute value. Bits above those of infinity mean that there is
-a NaN, whose sign depends on the processor; hashes of such rows are not to be used.
+Hashes come with the bits of the largest absolute value, which is returned. Bits above those of
+infinity mean that there is a NaN, whose sign depends on the processor; hashes of such rows are not
+to be used.
 """
 
 import numpy as np
@@ -87,3 +88,10 @@ def csr_hashes(data, indices, indptr, hashes):
             total += number * (mixed(column * STRIDE) | np.uint64(1))
         hashes[i] = total
     return largest
+
+
+@as_written
+def mix(z, out):
+    """Fill `out` with the random bits of each number."""
+    for k in range(len(z)):
+        out[k] = mixed(z[k])

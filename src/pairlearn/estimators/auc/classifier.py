@@ -229,7 +229,7 @@ class AUCClassifier(AUCForgetting, ClassifierMixin, BaseEstimator):  # type: ign
             self._note(fitted, len(labels), data_fingerprint(given, codes))
             publish(self, **model)
             return self
-        y = np.where(labels == classes[1], 1.0, -1.0)
+        y = np.asarray(2.0 * (labels == classes[1]) - 1.0)
         rng = check_generator(self.random_state)
         counts = chunk_weights(sample_weight, len(y))
         keys = Keys.of(given, weight=counts, seed=rng)
@@ -269,9 +269,9 @@ class AUCClassifier(AUCForgetting, ClassifierMixin, BaseEstimator):  # type: ign
             # A warning was given: no coefficient makes a difference.
             fitted = Fitted(np.zeros(rows.shape[1]), solver.name, task.loss, Choice(), Trace())
         else:
-            before = copy.deepcopy(rng)
+            before = copy.deepcopy(rng) if task.free else rng
             fitted = solver.fit(task, rows, y, weight)
-            if scaling is not None:
+            if scaling is not None and task.free:
                 counts = chunk_weights(sample_weight, len(y))
                 given_scales = (scaling, rows, counts)
                 fitted, scaling = _rescaled(task, solver, before, fitted, given_scales, y, weight)
@@ -382,7 +382,7 @@ def _rescaled(
     """
     scaling, rows, counts = scaled
     usual, is_plain = fitted.choice.evidence, task.start is None and not task.callbacks
-    if not (task.free and task.objective.over_pairs and is_plain) or usual is None:
+    if not (task.objective.over_pairs and is_plain) or usual is None:
         return fitted, scaling
     other = None if fitted.trace.interrupted else by_spread(scaling, rows, counts)
     if other is None:

@@ -29,6 +29,9 @@ import numpy as np
 
 from pairlearn.kernels._native import call_scalar, kernel
 
+#: Columns are taken in groups of this many.
+LANES = np.uintp(4)
+
 
 @kernel
 def descend_models(
@@ -40,12 +43,18 @@ def descend_models(
     paid,
     active,
     n_active,
-    multipliers,
+    heads,
+    following,
     radii,
-    W,
-    weighted_sum,
+    n_live,
+    multipliers,
+    bounds,
     base,
     diverged,
+    W,
+    weighted_sum,
+    total,
+    left_iterate,
     slope_address,
     parameter,
     shrink,
@@ -56,26 +65,37 @@ def descend_models(
 ):
     """Take the active steps for all models; the last five arguments are scratch of length M.
 
+    Models of one step size are equal until the iterate leaves the ball of the smallest radius. Till
+    then they share a column: `heads` holds the model of the smallest radius in each of the first
+    ``n_live[0]`` columns, `following` the next larger one of a model, -1 for none. The model that
+    projects gets a column of its own. `multipliers`, `bounds` (the smallest radius), `base` and
+    `diverged` are those of columns, `radii` those of models.
+
     `shrink` must be ones on entry. A projection is applied together with the next update, so it
     costs no separate pass, or before returning.
     """
     real = X.dtype.type
     d = np.uintp(W.shape[0])
-    n_models = np.uintp(W.shape[1])
+    for m in range(np.uintp(W.shape[1])):
+        moves[m] = real(0.0)
+        owed[m] = real(0.0)
     for p in range(n_active):
         t = np.uintp(active[p])
         i = np.uintp(left[t])
         j = np.uintp(right[t])
         a = i * d
         b = j * d
-        for m in range(n_models):
+        live = np.uintp(n_live[0])
+        # Whole vectors of columns; those beyond the last hold zeros.
+        wide = min((live + LANES - np.uintp(1)) // LANES * LANES, np.uintp(W.shape[1]))
+        for m in range(wide):
             scores[m] = real(0.0)
         for k in range(d):
             difference = X[a + k] - X[b + k]
-            for m in range(n_models):
+            for m in range(wide):
                 scores[m] += difference * W[k, m]
         n_moving = 0
-        for m in range(n_models):
+        for m in range(live):
             slope = 0.0
             if not diverged[m]:
                 slope = call_scalar(
@@ -87,27 +107,45 @@ def descend_models(
                 n_moving += 1
                 owed[m] = real(paid[t] - base[m])
                 base[m] = paid[t]
-            norms[m] = real(0.0)
         if n_moving == 0:
             continue
+        for m in range(wide):
+            norms[m] = real(0.0)
         for k in range(d):
             difference = X[a + k] - X[b + k]
-            for m in range(n_models):
+            for m in range(wide):
                 w = shrink[m] * W[k, m]
                 weighted_sum[k, m] += owed[m] * w
                 w -= moves[m] * difference
                 W[k, m] = w
                 norms[m] += w * w
-        for m in range(n_models):
+        for m in range(live):
             shrink[m] = real(1.0)
             if not norms[m] < np.inf:
                 diverged[m] = 1
-            elif norms[m] > radii[m] * radii[m]:
-                shrink[m] = real(radii[m] / math.sqrt(norms[m]))
+                continue
+            while norms[m] > bounds[m] * bounds[m]:
+                radius, first = bounds[m], heads[m]
+                at = m
+                if following[first] >= 0:
+                    at = np.uintp(n_live[0])
+                    n_live[0] += 1
+                    for k in range(d):
+                        W[k, at] = W[k, m]
+                        weighted_sum[k, at] = weighted_sum[k, m]
+                        total[k, at] = total[k, m]
+                        left_iterate[k, at] = left_iterate[k, m]
+                    multipliers[at], base[at], bounds[at] = multipliers[m], base[m], radius
+                    heads[at], heads[m] = first, following[first]
+                    following[first] = -1
+                    bounds[m] = radii[heads[m]]
+                shrink[at] = real(radius / math.sqrt(norms[m]))
+                if at == m:
+                    break
     for k in range(d):
-        for m in range(n_models):
+        for m in range(np.uintp(n_live[0])):
             W[k, m] *= shrink[m]
-    for m in range(n_models):
+    for m in range(np.uintp(n_live[0])):
         shrink[m] = real(1.0)
 
 

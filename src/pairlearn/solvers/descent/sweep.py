@@ -236,6 +236,37 @@ class Sweep:
         )
 
 
+class _Columns:
+    """Which models share a column of iterates: those of one step size that no ball has stopped.
+
+    See `pairlearn.kernels.steps.sweep.descend_models`.
+    """
+
+    def __init__(self, step_sizes: tuple[float, ...], radii: Vector) -> None:
+        n = len(radii)
+        self._heads, self._following = np.full(n, -1, dtype=np.int64), np.full(n, -1)
+        self._n_live = np.zeros(1, dtype=np.int64)
+        self._multipliers, bounds = np.ones(n), np.ones(n)
+        for column, step_size in enumerate(dict.fromkeys(step_sizes)):
+            models = np.flatnonzero(np.array(step_sizes) == step_size)
+            models = models[np.argsort(radii[models], kind="stable")]
+            self._heads[column], self._following[models[:-1]] = models[0], models[1:]
+            self._multipliers[column], bounds[column] = step_size, radii[models[0]]
+            self._n_live[0] += 1
+        self.arrays = (
+            self._heads, self._following, radii, self._n_live, self._multipliers, bounds
+        )  # fmt: skip
+
+    def place(self) -> NDArray[np.int64]:
+        """Return the column of each model."""
+        place = np.empty(len(self._heads), dtype=np.int64)
+        for column in range(int(self._n_live[0])):
+            model = int(self._heads[column])
+            while model >= 0:
+                place[model], model = column, int(self._following[model])
+        return place
+
+
 class _Run:
     """The state of all models of a sweep."""
 
@@ -268,6 +299,7 @@ class _Run:
         self._active = np.empty(BLOCK + 1, dtype=np.int32)
         self._finding = finding_kernel(problem)
         self._scratch = [np.ones(self.n_models, dtype=self.dtype) for _ in range(5)]
+        self._columns = _Columns(sweep.step_sizes, self.radii) if self.by_rows else None
         self._moved_last = False
 
     def advance(self, plan: Plan | SlotPlan) -> None:
@@ -302,10 +334,12 @@ class _Run:
     def _by_rows(self, plan: Plan, steps: Vector, paid: Vector, active: NDArray[np.int32]) -> None:
         from pairlearn.kernels.steps.sweep import descend_models
 
+        assert self._columns is not None
         pairs = (self.rows.flat, self.y, plan.left, plan.right, steps, paid, active, len(active))
-        models = (self.multipliers, self.radii, self.W, self.weighted_sum, self.base, self.diverged)
+        iterates = (self.W, self.weighted_sum, self.total, self.left_iterate)
         loss = (self.problem.derivative.address, self.problem.loss.parameter)
-        descend_models(*pairs, *models, *loss, *self._scratch)
+        columns = (*self._columns.arrays, self.base, self.diverged)
+        descend_models(*pairs, *columns, *iterates, *loss, *self._scratch)
 
     def _by_blocks(
         self, plan: Plan, steps: Vector, paid: Vector, active: NDArray[np.int32]
@@ -340,12 +374,16 @@ class _Run:
         averaging, schedule = self.sweep.averaging, self.sweep.schedule
         arrays = (self.W, self.total, self.left_iterate)
         W, total, before = ((a.T if self.by_rows else a).astype(np.float64) for a in arrays)
-        diverged = self.diverged.astype(bool)
+        diverged, base = self.diverged.astype(bool), self.base
+        if self._columns is not None:
+            place = self._columns.place()
+            W, total, before = W[place], total[place], before[place]
+            diverged, base = diverged[place], base[place]
         averages = W.copy()
         if averaging.keeps_sum:
             early = averaging.paid_early(schedule, self.n_steps)
             last = averaging.owed_to_last(self.n_steps)
-            averages = total + (last - self.base)[:, np.newaxis] * W
+            averages = total + (last - base)[:, np.newaxis] * W
             averages -= early * (before if self._moved_last else W)
             averages /= self.weight + last - early
         averages[diverged] = math.nan
