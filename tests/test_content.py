@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
+from pairlearn import content
 from pairlearn.content import mixed, row_hashes, with_column
 
 ALL = 2**64 - 1
@@ -81,3 +82,34 @@ def test_a_further_column_adds_a_term_of_its_own():
     assert len({*one[:2].tolist(), *two[:2].tolist(), *hashes.tolist()}) == 7
     with pytest.raises(ValueError, match="operands could not be broadcast"):
         with_column(hashes, [1.0, 2.0], 1)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_kernels_hash_as_numpy_does(rng, dtype):
+    X = rng.normal(size=(4_001, 60)).astype(dtype)
+    X[rng.random(X.shape) < 0.2] = -0.0
+    expected = content._dense_hashes(X)
+    found, largest = content.hashes_and_size(X)
+    np.testing.assert_array_equal(found, expected)
+    assert largest == np.abs(X).max()
+    wide = scipy.sparse.csr_array(np.repeat(X, 2, axis=1))
+    np.testing.assert_array_equal(row_hashes(wide), content._sparse_hashes(wide))
+    for value in (math.inf, math.nan, -math.nan):
+        X[7, 3] = value
+        found, largest = content.hashes_and_size(X)
+        np.testing.assert_array_equal(found, content._dense_hashes(X))
+        assert largest is None
+
+
+def test_many_numbers_are_mixed_by_a_kernel(rng):
+    z = rng.integers(0, 2**64, size=150_000, dtype=np.uint64)
+    np.testing.assert_array_equal(mixed(z)[:1_000], mixed(z[:1_000]))
+    assert int(mixed(z)[5]) == splitmix(int(z[5]))
+
+
+def test_a_damaged_sparse_matrix_is_not_read_outside():
+    X = scipy.sparse.csr_array(np.ones((500, 500)))
+    X.has_canonical_format = True
+    X.indptr[7] = 10**9
+    hashes, _ = content.hashes_and_size(X)
+    assert len(hashes) == 500

@@ -19,11 +19,18 @@ Hashes = NDArray[np.uint64]
 
 #: Numbers of a block, which stay in the cache of a processor.
 _NUMBERS = 1 << 15
+#: Up to this many numbers, NumPy finishes before a kernel would be loaded.
+_FEW = 200_000
+#: So many hashes are of so many numbers that kernels are loaded already.
+_MANY = 100_000
+#: The bits of infinity; those of NaN without their sign are larger.
+_INFINITY = 0x7FF0000000000000
+_FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 #: The difference of successive numbers of the sequence of SplitMix64.
 STRIDE = np.uint64(0x9E3779B97F4A7C15)
 #: The exponent and the first bits of the fraction come down to the last bits: those of short
 #: numbers are zero, and the last bits of a product depend on the last bits of its factors alone.
-_DOWN = np.uint64(43)
+DOWN = np.uint64(43)
 #: Columns beside the rows are counted from here.
 _BESIDE = 1 << 40
 
@@ -34,9 +41,18 @@ def mixed(z: Hashes) -> Hashes:
     >>> mixed(np.array([0, 1], dtype=np.uint64)).tolist()
     [0, 6238072747940578789]
     """
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return np.asarray(z ^ (z >> np.uint64(31)))
+    if z.size > _MANY and z.flags.c_contiguous:
+        from pairlearn.kernels.hashes import mix
+
+        found = np.empty_like(z)
+        mix(z.reshape(-1), found.reshape(-1))
+        return found
+    z = z ^ (z >> np.uint64(30))
+    z *= np.uint64(0xBF58476D1CE4E5B9)
+    z ^= z >> np.uint64(27)
+    z *= np.uint64(0x94D049BB133111EB)
+    z ^= z >> np.uint64(31)
+    return z
 
 
 def row_hashes(X: Any) -> Hashes:
@@ -47,8 +63,56 @@ def row_hashes(X: Any) -> Hashes:
     >>> a == b, a == c, row_hashes(X.astype(np.float32)).tolist() == [a, b, c]
     (True, False, True)
     """
-    if hasattr(X, "indptr"):
-        return _sparse_hashes(X)
+    return hashes_and_size(X)[0]
+
+
+def hashes_and_size(X: Any) -> tuple[Hashes, float | None]:
+    """Return the hash of each row, and the largest absolute value if the same loop can tell.
+
+    It can for many finite values.
+
+    >>> hashes_and_size(np.eye(2))[1] is None, hashes_and_size(3.0 * np.eye(500))[1]
+    (True, 3.0)
+    """
+    sparse = hasattr(X, "indptr")
+    if sparse and not getattr(X, "has_canonical_format", True):
+        X = X.copy()
+        X.sum_duplicates()
+    values = X.data if sparse else X
+    if values.size > _FEW and values.dtype in _FLOATS and (sparse or X.flags.c_contiguous):
+        found, bits = (_many_sparse if sparse else _many_dense)(X)
+        if bits <= _INFINITY:
+            return found, float(np.uint64(bits).view(np.float64)) if bits < _INFINITY else None
+    return (_sparse_hashes if sparse else _dense_hashes)(X), None
+
+
+def _many_dense(X: NDArray[Any]) -> tuple[Hashes, int]:
+    """Return the hashes of many rows, and the bits of the largest absolute value."""
+    from pairlearn.kernels.hashes import dense_hashes
+
+    found = np.empty(X.shape[0], dtype=np.uint64)
+    return found, int(dense_hashes(_read_only(X), _marks(np.arange(X.shape[1])), found))
+
+
+def _many_sparse(X: Any) -> tuple[Hashes, int]:
+    """Return the hashes of many rows, and the bits of the largest absolute value."""
+    from pairlearn.kernels.hashes import csr_hashes
+
+    found = np.empty(X.shape[0], dtype=np.uint64)
+    index = X.indices.astype(np.int32 if X.shape[1] <= 2**31 else np.int64, copy=False)
+    ends = X.indptr.astype(np.int64, copy=False)
+    return found, int(csr_hashes(*map(_read_only, (X.data, index, ends)), found))
+
+
+def _read_only(values: NDArray[Any]) -> NDArray[Any]:
+    """Return the numbers in one row, read-only, so that kernels see one type of array."""
+    flat = np.asarray(values).reshape(-1)
+    flat.flags.writeable = False
+    return flat
+
+
+def _dense_hashes(X: NDArray[Any]) -> Hashes:
+    """Return the hashes of rows of a table, block by block."""
     n, d = X.shape
     found = np.empty(n, dtype=np.uint64)
     marks = _marks(np.arange(d))
@@ -92,15 +156,12 @@ def _numbers(values: NDArray[Any], room: NDArray[np.float64], down: Hashes) -> H
         # The sign of a NaN depends on the processor.
         room[np.isnan(room)] = np.nan
     bits = room.view(np.uint64)
-    np.right_shift(bits, _DOWN, out=down)
+    np.right_shift(bits, DOWN, out=down)
     return np.bitwise_xor(bits, down, out=bits)
 
 
 def _sparse_hashes(X: Any) -> Hashes:
-    """Return the hashes of rows of a CSR matrix; repeated entries of a row add up first."""
-    if not getattr(X, "has_canonical_format", True):
-        X = X.copy()
-        X.sum_duplicates()
+    """Return the hashes of rows of a CSR matrix without repeated entries."""
     sums = np.zeros(len(X.data) + 1, dtype=np.uint64)
     numbers = np.empty(min(_NUMBERS, len(X.data)))
     down = np.empty(len(numbers), dtype=np.uint64)

@@ -201,23 +201,34 @@ def scalar(function: ScalarFunction) -> Scalar:
 
 
 def _compile(function: ScalarFunction) -> Any:
-    import numba
+    from numba.core.ccallback import CFunc
+    from numba.core.sigutils import normalize_signature
 
-    compiled = numba.cfunc(_SIGNATURE, error_model="numpy", cache=_stands_alone(function))
-    try:
-        return compiled(function)
-    except RuntimeError:
-        # no place for a cache: a prompt, a notebook cell, a read-only installation
-        return numba.cfunc(_SIGNATURE, error_model="numpy")(function)
+    from pairlearn.kernels._native import WarmCache
+
+    signature: Any = normalize_signature(_SIGNATURE)
+    compiled: Any = CFunc(function, signature, locals={}, options={"error_model": "numpy"})
+    return _cached(compiled, WarmCache, function)
+
+
+def _cached(compiled: Any, cache: Any, function: ScalarFunction) -> Any:
+    """Return what is compiled, or loaded from the disk if the function stands alone."""
+    if _stands_alone(function):
+        # RuntimeError: no place for a cache, in a prompt, a notebook or a read-only installation.
+        with contextlib.suppress(RuntimeError):
+            compiled._cache = cache(function)
+    compiled.compile()
+    return compiled
 
 
 def _compile_row(function: ScalarFunction, dtype: str) -> Any:
     """Return the compiled loop over a row, cached on disk if the function stands alone."""
     import numba
-    from numba.core import caching
     from numba.core.ccallback import CFunc
 
-    base: Any = caching.FunctionCache
+    from pairlearn.kernels._native import WarmCache
+
+    base: Any = WarmCache
     inner: Any = numba.njit(function, error_model="numpy")
 
     def every(row: Any, n: int, b: float, c: float, d: float) -> None:
@@ -235,11 +246,7 @@ def _compile_row(function: ScalarFunction, dtype: str) -> Any:
     arguments = (numbers.CPointer(getattr(numbers, dtype)), numbers.intp, *others)
     options = {"error_model": "numpy"}
     compiled: Any = CFunc(every, (arguments, numbers.void), locals={}, options=options)
-    if _stands_alone(function):
-        with contextlib.suppress(RuntimeError):  # no place for a cache, as above
-            compiled._cache = Cache(function)
-    compiled.compile()
-    return compiled
+    return _cached(compiled, Cache, function)
 
 
 def check_compiled(

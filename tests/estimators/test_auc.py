@@ -213,7 +213,7 @@ def test_thresholds_and_probabilities_of_many_examples_use_a_sample(monkeypatch)
     X, y = sample(n=2000)
     y[(y == 1) & (np.arange(2000) % 4 > 0)] = 0
     full = quick().fit(X, y)
-    monkeypatch.setattr(decisions, "_SCORES_PER_CLASS", 200)
+    monkeypatch.setattr(decisions, "SCORES_PER_CLASS", 200)
     part = quick().fit(X, y)
     assert np.array_equal(full.coef_, part.coef_)
     # The mean probability is the prevalence, although the sample has equally many of both.

@@ -257,8 +257,10 @@ def test_rows_that_are_made_later_give_the_same(weighted, dtype):
     rounding = 1e-11 if dtype == np.float64 else 1e-3
     np.testing.assert_allclose(*(one.average for one in found), rtol=rounding, atol=rounding)
     assert not later.is_made
-    # Several passes ask for all of them.
-    solver.solve(problem, later, y, n_steps=18_000, rng=0)
+    np.testing.assert_array_equal(later.take(np.arange(7)).X, at_once.X[:7])
+    assert not later.is_made
+    # Many passes ask for all of them.
+    solver.solve(problem, later, y, n_steps=99_000, rng=0)
     assert later.is_made
     np.testing.assert_array_equal(later.X, at_once.X)
 

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pairlearn.solvers import ClassMoments, Extents, Grid
+from pairlearn.solvers.closed_form.exact_sums import ExactSums
 from pairlearn.solvers.closed_form.wide import LARGEST_FACTOR, Wide
 from pairlearn.solvers.rows import as_rows
 from pairlearn.validation import DivergenceError
@@ -336,3 +337,39 @@ def test_bytes_are_as_few_as_the_numbers_need_whatever_came_and_went(numbers, la
     assert [row.tobytes() for row in found] == [
         value.to_bytes(width, "little", signed=True) for value in numbers
     ]
+
+
+@pytest.mark.parametrize("d", [2, 40])
+@pytest.mark.parametrize("size", [2**22 - 1, 2**22, 2**22 + 1, 2**26, 2**27, 3 * 2**26])
+@pytest.mark.parametrize("n", [3, 512, 1100])
+def test_products_near_the_largest_exact_ones_are_exact(n, size, d):
+    """Whether a product of floats was exact is seen from its diagonal."""
+    rng = np.random.default_rng(n)
+    X = np.where(rng.random((n, d)) < 0.5, -size, size).astype(float)
+    X[:, 1] = rng.integers(-size, size + 1, n)
+    sums = ExactSums(Grid(np.zeros(d, dtype=np.int64), np.zeros(d)))
+    sums.add(as_rows(X))
+    whole = X.astype(np.int64).astype(object)
+    rows, columns = np.tril_indices(d)
+    assert (sums.products.numbers() == (whole.T @ whole)[rows, columns]).all()
+    assert (sums.sums.numbers() == whole.sum(axis=0)).all()
+
+
+@pytest.mark.parametrize("bits", [22, 44])
+def test_covariances_about_means_far_from_the_origin_are_rounded_once(bits):
+    """Means of many quanta are cut into factors of wide numbers, with their signs."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(50, 3)) * 1e-3 + np.array([-1.0, 0.0, 0.7])
+    X[0] = 1.0
+    y = np.tile([1.0, -1.0], 25)
+    moments = ClassMoments(3, Grid.of(Extents.of(X), bits=bits)).add(X, y)
+    K = moments.grid.exact_steps(X)
+    for label, found in zip((1.0, -1.0), moments.values.covariances, strict=True):
+        own = K[y == label]
+        n = len(own)
+        for i in range(3):
+            for j in range(3):
+                top = n * int(own[:, i] @ own[:, j]) - int(own[:, i].sum()) * int(own[:, j].sum())
+                quanta = moments.grid.exponents[[i, j]].sum()
+                exact = Fraction(top, n * n) * Fraction(2) ** int(quanta)
+                assert found[i, j] == pytest.approx(float(exact), rel=1e-14, abs=1e-30)

@@ -7,6 +7,7 @@ from scipy.optimize import minimize
 
 from pairlearn.losses import Logistic, SmoothedHinge, SquaredHinge
 from pairlearn.solvers import ExactSolver
+from pairlearn.solvers.exact import newton
 from pairlearn.solvers.exact.batch import pair_mean
 from pairlearn.solvers.exact.newton import SquaredHingeNewton
 
@@ -31,8 +32,8 @@ def all_pairs(w, X, positive, weight, margin, ridge):
 def test_minimiser(ridge, margin, weighted):
     X, positive, weight = sample()
     given = weight if weighted else np.ones(len(X))
-    newton = SquaredHingeNewton(X, positive, weight=weight if weighted else None, margin=margin)
-    w, n_iterations = newton.minimise(ridge, tolerance=1e-14)
+    search = SquaredHingeNewton(X, positive, weight=weight if weighted else None, margin=margin)
+    w, n_iterations = search.minimise(ridge, tolerance=1e-14)
     assert n_iterations < 30
     arguments = (X, positive, given, margin, ridge)
     other = minimize(all_pairs, w + 0.05, args=arguments, options={"gtol": 1e-9})
@@ -42,10 +43,10 @@ def test_minimiser(ridge, margin, weighted):
 
 def test_any_start_ends_at_the_same_place():
     X, positive, _ = sample()
-    newton = SquaredHingeNewton(X, positive)
-    w, _ = newton.minimise(0.1, tolerance=1e-14)
+    search = SquaredHingeNewton(X, positive)
+    w, _ = search.minimise(0.1, tolerance=1e-14)
     for start in (np.full(4, 50.0), np.full(4, -3.0)):
-        assert np.abs(newton.minimise(0.1, start, tolerance=1e-14)[0] - w).max() < 1e-9
+        assert np.abs(search.minimise(0.1, start, tolerance=1e-14)[0] - w).max() < 1e-9
 
 
 def test_columns_without_variance_do_not_blow_up():
@@ -86,3 +87,33 @@ def test_weighted_square_loss_counts_examples():
     solver = ExactSolver("square", ridge=0.1)
     found = solver.solve(X, y, example_weight=weight).w
     assert np.abs(found - solver.solve(X[again], y[again]).w).max() < 1e-10
+
+
+@pytest.mark.parametrize("d", [1, 4, 7])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_kernels_and_numpy_give_the_same_derivatives(d, weighted):
+    rng = np.random.default_rng(d)
+    X = rng.normal(size=(403, d)) + 3.0
+    positive = rng.random(403) < 0.3
+    weight = rng.random(403) + 0.1 if weighted else None
+    by_numpy = newton._Sorted(X, positive, weight, 0.7)
+    by_kernels = newton._Walked(X, positive, weight, 0.7)
+    w = rng.normal(size=d)
+    expected = by_numpy.evaluate(by_numpy.scores(w))
+    found = by_kernels.evaluate(by_kernels.scores(w))
+    assert found[0] == pytest.approx(expected[0], rel=1e-12)
+    for a, b in (
+        (by_kernels.combine(found[1]), by_numpy.combine(expected[1])),
+        (by_kernels.hessian(found[2]), by_numpy.hessian(expected[2])),
+    ):
+        np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-12 * np.abs(b).max())
+
+
+def test_many_examples_have_the_same_minimiser(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2_000, 6))
+    positive = X[:, 0] + rng.normal(size=2_000) > 0.8
+    few, _ = SquaredHingeNewton(X, positive).minimise(0.01, tolerance=1e-12)
+    monkeypatch.setattr(newton, "_MANY", 0)
+    many, _ = SquaredHingeNewton(X, positive).minimise(0.01, tolerance=1e-12)
+    np.testing.assert_allclose(many, few, rtol=1e-9)

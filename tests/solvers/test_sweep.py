@@ -58,18 +58,19 @@ def compare(
     pairing=None,
     weight=None,
     tolerance=1e-12,
+    grid=(STEP_SIZES, RADII),
 ):
     schedule = schedule or Constant(1.0)
     averaging = averaging or DelayedByStepSize()
     pairing = pairing or PreviousExample()
     options = {} if weight is None else {"example_weight": weight}
-    found = Sweep(STEP_SIZES, RADII, pairing, schedule, averaging).solve(
+    found = Sweep(*grid, pairing, schedule, averaging).solve(
         Problem(LinearScore(), loss), X, y, n_steps=n_steps, rng=11, **options
     )
     # Sparse rows are solved one by one, from a seed drawn by the generator.
     path = int(np.random.default_rng(11).integers(2**63)) if scipy.sparse.issparse(X) else 11
     assert not found.diverged.any()
-    for m, (step_size, radius) in enumerate(zip(STEP_SIZES, RADII, strict=True)):
+    for m, (step_size, radius) in enumerate(zip(*grid, strict=True)):
         expected = separate(
             loss,
             X,
@@ -95,6 +96,18 @@ def compare(
 @pytest.mark.parametrize("loss", LOSSES)
 def test_every_loss(loss, d):
     compare(LOSSES[loss](), *sample(80, d))
+
+
+@pytest.mark.parametrize("n_steps", [7, 400, 3_000])
+@pytest.mark.parametrize("d", [3, 70])
+def test_models_of_one_step_size_part_at_their_balls(block_steps, d, n_steps):
+    block_steps(64)
+    # Radii that are reached at once, later, twice and never, in no order.
+    grid = (
+        (0.5, 0.02, 0.5, 0.5, 0.02, 0.5, 3.0, 0.02),
+        (1.0, np.inf, 0.3, np.inf, 0.3, 0.3, 0.05, 50.0),
+    )
+    compare(Hinge(), *sample(80, d), n_steps=n_steps, grid=grid)
 
 
 @pytest.mark.parametrize("d", [5, 80])

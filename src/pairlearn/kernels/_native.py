@@ -11,6 +11,7 @@ from llvmlite import ir
 from numba import types
 from numba.core.caching import CompileResultCacheImpl, FunctionCache
 from numba.core.compiler import Compiler
+from numba.core.runtime import rtsys
 from numba.extending import intrinsic
 
 #: Allows vectorised sums, but keeps NaN and infinity so that divergence is noticed.
@@ -44,7 +45,20 @@ class _StampedNames(CompileResultCacheImpl):
         return f"{fullname}-{_STAMP}.{sys.implementation.cache_tag}{abiflags}"
 
 
-class _Cache(FunctionCache):
+class WarmCache(FunctionCache):
+    """A disk cache that gives machine code without what only a compiler needs.
+
+    Numba's own first fills its tables of all functions, which takes longer than loading numba. The
+    compiler fills them when it is asked to compile.
+    """
+
+    def load_overload(self, sig, target_context):
+        rtsys.initialize(target_context)  # the functions that machine code calls by name
+        with self._guard_against_spurious_io_errors():
+            return self._load_overload(sig, target_context)
+
+
+class _Cache(WarmCache):
     """The disk cache of a kernel; it keeps the code of one version of the sources."""
 
     _impl_class = _StampedNames
@@ -106,10 +120,11 @@ elementwise = jit(**_IN_ORDER)
 elementwise_part = jit(**_IN_ORDER, cache=False, forceinline=True)
 #: Makes an inlined piece of such kernels.
 part = jit(**_LEARNING, cache=False, forceinline=True)
-#: Makes a kernel that computes exactly as written, even for sizes where x + 1 equals x.
-as_written = jit(pipeline_class=_Apart)
+#: Makes a kernel that computes exactly as written, even for sizes where x + 1 equals x. Flags that
+#: are not given are those of the kernel for which it is compiled first, so they are given.
+as_written = jit(fastmath=False, pipeline_class=_Apart)
 #: Makes an inlined piece of such kernels.
-part_as_written = jit(pipeline_class=_Apart, cache=False, forceinline=True)
+part_as_written = jit(fastmath=False, pipeline_class=_Apart, cache=False, forceinline=True)
 
 
 def everywhere(builder, value, n):

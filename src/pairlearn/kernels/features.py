@@ -23,35 +23,61 @@ out : float64 or float32
 
 import numpy as np
 
-from pairlearn.kernels._native import elementwise
+from pairlearn.kernels._native import as_written, elementwise, part_as_written
+from pairlearn.kernels.steps.vectors import BYTES, clipped, gather, minus, read, times, write
 
 
-@elementwise
+@part_as_written
+def _ramps_at(x, begins, steeps, c):
+    """Return a vector of ramps, the first of which is column c."""
+    return clipped(times(minus(x, read(begins, c)), read(steeps, c)))
+
+
+@part_as_written
+def _ramp_at(x, begins, steeps, c):
+    """Return the ramp of column c."""
+    return min(max((x - begins[c]) * steeps[c], 0.0), 1.0)
+
+
+@as_written
 def fill_ramps(X, d, owners, begins, steeps, out):
     """Fill ramps: column c rises from 0 at ``begins[c]`` to 1, a `steeps` of feature ``owners[c]``.
 
-    One loop over the columns of all features becomes vector code.
+    X is float64. Vectors of columns may belong to several features.
     """
-    width = len(owners)
-    for i in range(len(X) // d):
-        source = np.uintp(i * d)
-        place = np.uintp(i * width)
-        for c in range(np.uintp(width)):
-            ramp = (np.float64(X[source + owners[c]]) - begins[c]) * steeps[c]
-            out[place + c] = min(max(ramp, 0.0), 1.0)
+    lanes = np.uintp(BYTES // X.itemsize)
+    width = np.uintp(len(owners))
+    for i in range(np.uintp(len(X) // d)):
+        source = i * np.uintp(d)
+        place = i * width
+        c = np.uintp(0)
+        while c + lanes <= width:
+            x = gather(X, source, owners, c)
+            write(out, place + c, _ramps_at(x, begins, steeps, c))
+            c += lanes
+        while c < width:
+            out[place + c] = _ramp_at(X[source + np.uintp(owners[c])], begins, steeps, c)
+            c += np.uintp(1)
 
 
-@elementwise
+@as_written
 def fill_hats(X, d, owners, begins, steeps, ends, falls, out):
     """Fill hats: a ramp that begins before the knot, minus a ramp that begins at the knot."""
-    width = len(owners)
-    for i in range(len(X) // d):
-        source = np.uintp(i * d)
-        place = np.uintp(i * width)
-        for c in range(np.uintp(width)):
-            x = np.float64(X[source + owners[c]])
-            up = min(max((x - begins[c]) * steeps[c], 0.0), 1.0)
-            out[place + c] = up - min(max((x - ends[c]) * falls[c], 0.0), 1.0)
+    lanes = np.uintp(BYTES // X.itemsize)
+    width = np.uintp(len(owners))
+    for i in range(np.uintp(len(X) // d)):
+        source = i * np.uintp(d)
+        place = i * width
+        c = np.uintp(0)
+        while c + lanes <= width:
+            x = gather(X, source, owners, c)
+            up = _ramps_at(x, begins, steeps, c)
+            write(out, place + c, minus(up, _ramps_at(x, ends, falls, c)))
+            c += lanes
+        while c < width:
+            x_c = X[source + np.uintp(owners[c])]
+            out[place + c] = _ramp_at(x_c, begins, steeps, c) - _ramp_at(x_c, ends, falls, c)
+            c += np.uintp(1)
 
 
 @elementwise

@@ -18,6 +18,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from pairlearn.content import Hashes, hashes_and_size
 from pairlearn.typing import Vector
 from pairlearn.validation import DivergenceError, real_array
 
@@ -60,6 +61,11 @@ class DenseRows:
     def known_finite(self) -> DenseRows:
         """Return the rows themselves, marked as finite: the caller has checked the values."""
         return _note(self, _FINITE)
+
+    @cached_property
+    def hashes(self) -> Hashes:
+        """The hash of each row, see `pairlearn.content`; many rows are known to be finite then."""
+        return _hashes(self)
 
     def as_differences(self) -> tuple[NDArray[Any], Vector]:
         """Return flat rows and the factors of their differences; empty factors mean 1."""
@@ -156,6 +162,13 @@ class LaterRows(DenseRows):
         """Type of the numbers."""
         return self.source.dtype
 
+    def take(self, index: NDArray[np.int64]) -> DenseRows:
+        """Return a copy of some rows; only these are computed."""
+        if self.is_made:
+            return super().take(index)
+        some = DenseRows(self.maker.apply(self.source.take(index)).X)
+        return _as_known_as(some, self)
+
     def as_differences(self) -> tuple[NDArray[Any], Vector]:
         """Return rows and factors whose differences equal those of these rows."""
         units = None if self.is_made else self.maker.units_of_differences
@@ -200,6 +213,11 @@ class CsrRows:
     def known_finite(self) -> CsrRows:
         """Return the rows themselves, marked as finite: the caller has checked the values."""
         return _note(self, _FINITE)
+
+    @cached_property
+    def hashes(self) -> Hashes:
+        """The hash of each row, see `pairlearn.content`; many rows are known to be finite then."""
+        return _hashes(self)
 
     @cached_property
     def norms(self) -> Vector:
@@ -274,8 +292,8 @@ R = TypeVar("R", bound=DenseRows | CsrRows)
 _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 #: Facts known of rows: indices stay inside the arrays; values are finite.
 _INSIDE, _FINITE = "_inside", "_finite"
-#: The sum of squares of all values, if it was computed.
-_SQUARES = "_squares"
+#: The sum of squares of all values and the largest absolute value, if they were computed.
+_SQUARES, _SIZE = "_squares", "_size"
 #: Between these bounds, squares and products of two squares neither underflow nor overflow.
 _SMALLEST, _LARGEST = 1e-70, 1e70
 #: Up to this many values, NumPy finishes before a kernel would be loaded.
@@ -400,11 +418,13 @@ def check_squares(rows: R, *, whole: bool = False) -> R:
     """
     checked = rows.checked()
     values = (checked.data if isinstance(checked, CsrRows) else checked.X).reshape(-1)
-    total = vars(rows).get(_SQUARES)  # known if the scan for NaN computed it
-    total = _check_finite(values) if total is None else total
-    if 1e-30 < total < 1e30 or not len(values):
-        return rows
-    largest = float(max(values.max(), -values.min()))
+    largest = vars(rows).get(_SIZE)  # known if the rows were hashed
+    if largest is None:
+        total = vars(rows).get(_SQUARES)  # known if the scan for NaN computed it
+        total = _check_finite(values) if total is None else total
+        if 1e-30 < total < 1e30 or not len(values):
+            return rows
+        largest = float(max(values.max(), -values.min()))
     if largest > _LARGEST or (whole and 0.0 < largest < _SMALLEST):
         rule = f"at most {_LARGEST:g}" if largest > 1.0 else f"not all below {_SMALLEST:g}"
         raise DivergenceError(
@@ -424,6 +444,15 @@ def mean_pair_distance(rows: Rows) -> float:
         )
     scale = 2.0 * spread if spread > 0 else float(mean @ mean)
     return scale if scale > 0 else 1.0
+
+
+def _hashes(rows: Rows) -> Hashes:
+    """Return the hashes of rows, and note what the same loop saw of the values."""
+    found, largest = hashes_and_size(rows.matrix)
+    if largest is not None:
+        rows.known_finite()
+        vars(rows)[_SIZE] = largest
+    return found
 
 
 def _as_known_as(rows: R, *origins: Rows, facts: tuple[str, ...] = (_INSIDE, _FINITE)) -> R:

@@ -310,7 +310,7 @@ class _Task:
         assert choice is not None
         objective = choice.top or AllPairs()
         rows, y = self.rows.take(index), self.y[index]
-        keys = Keys.of(rows.matrix, seed=rng)
+        keys = Keys.of(rows, seed=rng)
         task = Task(objective, model.loss_, None, True, rng, model.validation_fraction, keys=keys)
         return fit_exact(task, model.ridge_, rows, y, np.empty(0), choice.fisher).w
 

@@ -18,6 +18,7 @@ from pairlearn.estimators.auc.forgetting import AUCForgetting, Kept
 from pairlearn.estimators.auc.many import fit_pairs
 from pairlearn.estimators.auc.shapes import Explanation, explain
 from pairlearn.estimators.auc.task import Task
+from pairlearn.estimators.shared.decisions import SCORES_PER_CLASS
 from pairlearn.estimators.shared.evidence import Choice
 from pairlearn.estimators.shared.examples import find_classes
 from pairlearn.estimators.shared.features_seen import rows_and_labels, see_features
@@ -27,11 +28,7 @@ from pairlearn.estimators.shared.rules import DecisionRule
 from pairlearn.estimators.shared.scaling import Scaling, by_spread, scaled_rows
 from pairlearn.estimators.shared.solvers import SGD, Fitted, Moments, Solver
 from pairlearn.estimators.shared.storage import register_storable
-from pairlearn.estimators.shared.weights import (
-    chunk_weights,
-    example_weights,
-    unit_of_pairs,
-)
+from pairlearn.estimators.shared.weights import chunk_weights, example_weights, unit_of_pairs
 from pairlearn.features import FeatureMap, Hats, Identity
 from pairlearn.folds import Keys
 from pairlearn.losses import PairLoss
@@ -232,10 +229,12 @@ class AUCClassifier(AUCForgetting, ClassifierMixin, BaseEstimator):  # type: ign
             self._note(fitted, len(labels), data_fingerprint(given, codes))
             publish(self, **model)
             return self
-        y = np.where(labels == classes[1], 1.0, -1.0)
+        y = np.asarray(2.0 * (labels == classes[1]) - 1.0)
         rng = check_generator(self.random_state)
         counts = chunk_weights(sample_weight, len(y))
-        keys = Keys.of(given.matrix, weight=counts, seed=rng)
+        keys = Keys.of(given, weight=counts, seed=rng)
+        if len(y) > 2 * SCORES_PER_CLASS:
+            _ = keys.hashes  # scores are drawn by them, and the loop that finds them looks for NaN
         weight = example_weights(sample_weight, self.class_weight, labels)
         unit = unit_of_pairs(weight, y > 0, classes)
         weight = weight / unit
@@ -270,9 +269,9 @@ class AUCClassifier(AUCForgetting, ClassifierMixin, BaseEstimator):  # type: ign
             # A warning was given: no coefficient makes a difference.
             fitted = Fitted(np.zeros(rows.shape[1]), solver.name, task.loss, Choice(), Trace())
         else:
-            before = copy.deepcopy(rng)
+            before = copy.deepcopy(rng) if task.free else rng
             fitted = solver.fit(task, rows, y, weight)
-            if scaling is not None:
+            if scaling is not None and task.free:
                 counts = chunk_weights(sample_weight, len(y))
                 given_scales = (scaling, rows, counts)
                 fitted, scaling = _rescaled(task, solver, before, fitted, given_scales, y, weight)
@@ -383,7 +382,7 @@ def _rescaled(
     """
     scaling, rows, counts = scaled
     usual, is_plain = fitted.choice.evidence, task.start is None and not task.callbacks
-    if not (task.free and task.objective.over_pairs and is_plain) or usual is None:
+    if not (task.objective.over_pairs and is_plain) or usual is None:
         return fitted, scaling
     other = None if fitted.trace.interrupted else by_spread(scaling, rows, counts)
     if other is None:

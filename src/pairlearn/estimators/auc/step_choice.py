@@ -111,11 +111,15 @@ def choose(
             example_weight=weight[train] if len(weight) else weight,
         )
         scores = rows.take(held).scores(solution.averages)
-        held_weight = weight[held] if len(weight) else weight
+        held_y, held_weight = y[held], weight[held] if len(weight) else weight
+        known: dict[bytes, float] = {}
         for model, model_scores in enumerate(scores):
-            lost = solution.diverged[model] or not np.isfinite(model_scores).all()
-            auc = 0.0 if lost else judged_auc(y[held], model_scores, held_weight)
-            aucs[model].append(auc)
+            # A ball that was never reached leaves the model of a larger one.
+            same = solution.averages[model].tobytes()
+            if same not in known:
+                lost = solution.diverged[model] or not np.isfinite(model_scores).all()
+                known[same] = 0.0 if lost else judged_auc(held_y, model_scores, held_weight)
+            aucs[model].append(known[same])
     best = best_of(
         ({"step_size": step, "radius": radius}, (step, radius), found)
         for (step, radius), found in zip(grid, aucs, strict=True)

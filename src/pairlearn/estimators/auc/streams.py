@@ -335,7 +335,7 @@ class AUCStreams(AUCPredictions):
             if len(y) < FIRST or min(np.count_nonzero(y > 0), np.count_nonzero(y < 0)) < 2:
                 return Identity.of(rows.shape[1])
             share, memory = self.validation_fraction, self._max_memory
-            keys = Keys.of(rows.matrix, seed=rng)
+            keys = Keys.of(rows, seed=rng)
             return choose_features(rows, y, np.empty(0), rng, keys, share, memory)[1]
         return fit_map(as_map(self.features, rows, y), rows, rng)
 

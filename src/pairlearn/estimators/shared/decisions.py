@@ -25,7 +25,7 @@ from pairlearn.solvers.rows import DenseRows, Rows
 from pairlearn.typing import Mask, Vector
 
 #: The most training scores of each class that threshold and calibration use.
-_SCORES_PER_CLASS = 2_500
+SCORES_PER_CLASS = 2_500
 #: A stream that continues a model keeps its decisions until it has this many of each class.
 _ENOUGH = 30
 
@@ -130,8 +130,8 @@ class ScoreDecisions:
         for sign in (-1.0, 1.0):
             members = np.flatnonzero(y == sign)
             count = len(members)
-            if count > _SCORES_PER_CLASS:
-                members = keys.first(members, _SCORES_PER_CLASS)
+            if count > SCORES_PER_CLASS:
+                members = keys.first(members, SCORES_PER_CLASS)
             keep.append(members)
             weight.append(np.full(len(members), count / max(len(members), 1)))
         index = np.concatenate(keep)

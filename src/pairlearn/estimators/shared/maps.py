@@ -81,7 +81,7 @@ def fit_map(
             "from two classes with these hats alone; leave out monotone."
         )
     if not features.is_fitted:
-        keys = Keys.of(rows.matrix, seed=rng) if keys is None else keys
+        keys = Keys.of(rows, seed=rng) if keys is None else keys
         rows = rows.take(keys.first(np.arange(rows.shape[0]), SAMPLE_ROWS))
         return features.fit(block_of(rows, 0, rows.shape[0]), rng=rng)
     if features.n_inputs != rows.shape[1]:

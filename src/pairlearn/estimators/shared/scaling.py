@@ -66,12 +66,14 @@ class Scaling:
     """The map x -> (x * inverse - centre) * factor of each column.
 
     `inverse` holds powers of two, 1 except for extreme columns. `centre` is zero for sparse rows,
-    and `factor` is zero for a column that does not vary.
+    and `factor` is zero for a column that does not vary. `spread` holds the standard deviations of
+    scaled columns, up to rounding, if they are known.
     """
 
     inverse: Vector
     centre: Vector
     factor: Vector
+    spread: Vector | None = None
 
     @property
     def weights(self) -> Vector:
@@ -232,7 +234,8 @@ def scaling_of(columns: Columns, inverse: Vector, *, dtype: Any, centred: bool) 
     spread = deviation[varies] / (2.0 * present) ** (0.5 * power)
     scale = scale_of(spread, columns.low[varies], columns.high[varies])
     factor[varies] = 1.0 / (scale * np.sqrt(np.mean((deviation[varies] / scale) ** 2)))
-    return Scaling(inverse, columns.mean if centred else np.zeros_like(inverse), factor)
+    centre = columns.mean if centred else np.zeros_like(inverse)
+    return Scaling(inverse, centre, factor, deviation * factor)
 
 
 def by_spread(scaling: Scaling, rows: Rows, weight: Vector) -> tuple[Scaling, Rows] | None:
@@ -245,6 +248,11 @@ def by_spread(scaling: Scaling, rows: Rows, weight: Vector) -> tuple[Scaling, Ro
     n, d = rows.shape
     if d < _FEWEST_TRIED or d > _MOST_TRIED or n * d > _MOST_NUMBERS:
         return None
+    if scaling.spread is not None:
+        # Reading all rows again is as dear as a fold: deviations that are known often spare it.
+        known = scaling.spread[scaling.factor > 0.0]
+        if np.mean(known < 1.001 * _SMALL_SPREAD * known.max(initial=0.0)) < _WORTH_A_TRIAL:
+            return None
     share = _all(weight, rows) / _all(weight, rows).sum()
     matrix = rows.matrix
     mean = np.asarray(share @ matrix).ravel()

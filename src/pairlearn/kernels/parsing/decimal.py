@@ -180,11 +180,12 @@ def _as_double(typing_context, bits):
     return types.float64(types.uint64), generate
 
 
-@jit(cache=False)
-def _nearest_double(w, q):
-    """Return the double nearest to w * 10**q, w > 0; (False, 0.0) if it cannot decide."""
-    if q < _SMALLEST_POWER or q > _LARGEST_POWER:
-        return False, 0.0
+@inline
+def _rounded(w, q):
+    """Return the double nearest to w * 10**q, w > 0, and what tells whether it is.
+
+    These are the exponent of its bits, and the lower part of the product.
+    """
     zeros = _leading_zeros(w)
     w_given, w = w, w << zeros
     k = np.uint64(q - _SMALLEST_POWER)
@@ -195,14 +196,10 @@ def _nearest_double(w, q):
         carry = _high_product(w, _FIVES[k, 1])
         low += carry
         high += np.uint64(carry > low)
-    if low == np.uint64(0xFFFFFFFFFFFFFFFF) and (q < -27 or q > 55):
-        return False, 0.0
     upper = high >> np.uint64(63)
     shift = upper + np.uint64(9)
     mantissa = high >> shift
     exponent = ((217706 * q) >> 16) + 63 + np.int64(upper) - np.int64(zeros) + 1023
-    if exponent <= 0 or exponent >= 2046:
-        return False, 0.0
     if (
         low <= np.uint64(1)
         and q >= -4
@@ -212,11 +209,22 @@ def _nearest_double(w, q):
     ):
         mantissa = mantissa & ~np.uint64(1)  # a tie: round to even
     mantissa = (mantissa + (mantissa & np.uint64(1))) >> np.uint64(1)
-    if mantissa >= np.uint64(1 << 53):
-        mantissa = np.uint64(1 << 52)
-        exponent += 1
-    bits = (mantissa & np.uint64((1 << 52) - 1)) | (np.uint64(exponent) << np.uint64(52))
-    return True, _as_double(bits)
+    # A mantissa of 2**53 carries into the exponent: its own bits are then all 0.
+    bits = (np.uint64(exponent - 1) << np.uint64(52)) + mantissa
+    return _as_double(bits), exponent, low
+
+
+@jit(cache=False)
+def _nearest_double(w, q):
+    """Return the double nearest to w * 10**q, w > 0; (False, 0.0) if it cannot decide."""
+    if q < _SMALLEST_POWER or q > _LARGEST_POWER:
+        return False, 0.0
+    value, exponent, low = _rounded(w, q)
+    if low == np.uint64(0xFFFFFFFFFFFFFFFF) and (q < -27 or q > 55):
+        return False, 0.0
+    if exponent <= 0 or exponent >= 2046:
+        return False, 0.0
+    return True, value
 
 
 @inline
@@ -289,12 +297,14 @@ def scan_field(p, delimiter):
     if not plain:
         return stop, False, 0.0
     w = _digits_of(p + sign, n, point)
-    known, value = True, 0.0
     if n <= np.uint64(15):
         value = np.float64(w) / _EXACT_TENS[n - point]
     elif w != np.uint64(0):
-        known, value = _nearest_double(w, np.int64(point) - np.int64(n))
-    return stop, known, value * _SIGNS[np.uint64(negative)]
+        # So small a power of ten never leaves the nearest double undecided.
+        value, _, _ = _rounded(w, np.int64(point) - np.int64(n))
+    else:
+        value = 0.0
+    return stop, True, value * _SIGNS[np.uint64(negative)]
 
 
 @jit(cache=False)

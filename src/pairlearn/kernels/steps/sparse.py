@@ -81,14 +81,20 @@ def _dot(rows, i, v):
 
 
 @part
-def _ask_for(rows, i):
-    """Prefetch a row."""
+def _ask_for(rows, i, numbers):
+    """Prefetch a row, and what arrays of numbers hold about it."""
+    for array in numbers:
+        prefetch(array, np.uintp(i))
     first, last = bounds(rows, i)
     last = min(last, first + np.uintp(ASKED))
     for q in range(first, last, np.uintp(8)):
         prefetch(rows.data, q)
     for q in range(first, last, np.uintp(16)):
         prefetch(rows.indices, q)
+    # A row that starts inside a cache line ends in one more.
+    if first < last:
+        prefetch(rows.data, last - np.uintp(1))
+        prefetch(rows.indices, last - np.uintp(1))
 
 
 @kernel
@@ -114,16 +120,46 @@ def add_rows(data, indices, indptr, coefficients, weighted_sum):
 
 @part
 def _move(rows, i, j, step, v):
-    """Move v by -step (x_i - x_j); return <v, x_j> after the move along x_i alone."""
+    """Move v by -step (x_i - x_j); return <v, x_j> after the move along x_i alone.
+
+    No index is twice in a row: four are read before the first of them is written.
+    """
     add_multiple(rows, i, -step, v)
-    met = 0.0
+    data, indices = rows.data, rows.indices
+    one, two, three, four = np.uintp(1), np.uintp(2), np.uintp(3), np.uintp(4)
     first, last = bounds(rows, j)
-    for q in range(first, last):
-        k = np.uintp(rows.indices[q])
+    whole = first + (last - first) // four * four
+    m0 = 0.0
+    m1 = 0.0
+    m2 = 0.0
+    m3 = 0.0
+    for q in range(first, whole, four):
+        x0 = data[q]
+        x1 = data[q + one]
+        x2 = data[q + two]
+        x3 = data[q + three]
+        k0 = np.uintp(indices[q])
+        k1 = np.uintp(indices[q + one])
+        k2 = np.uintp(indices[q + two])
+        k3 = np.uintp(indices[q + three])
+        v0 = v[k0]
+        v1 = v[k1]
+        v2 = v[k2]
+        v3 = v[k3]
+        m0 += x0 * v0
+        m1 += x1 * v1
+        m2 += x2 * v2
+        m3 += x3 * v3
+        v[k0] = v0 + step * x0
+        v[k1] = v1 + step * x1
+        v[k2] = v2 + step * x2
+        v[k3] = v3 + step * x3
+    for q in range(whole, last):
+        k = np.uintp(indices[q])
         v_k = v[k]
-        met += rows.data[q] * v_k
-        v[k] = v_k + step * rows.data[q]
-    return met
+        m0 += data[q] * v_k
+        v[k] = v_k + step * data[q]
+    return (m0 + m1) + (m2 + m3)
 
 
 @part
@@ -172,6 +208,7 @@ def descend_csr(
 ):
     """Take the active steps of a plan; return a status."""
     rows = Csr(data, indices, indptr)
+    numbers = (y, norms, coefficients)
     d = np.uintp(len(v))
     base = state[0]
     norm_squared = state[1]
@@ -184,8 +221,13 @@ def descend_csr(
         j = np.uintp(right[t])
         if p + AHEAD < n_active:
             ahead = np.uintp(active[p + AHEAD])
-            _ask_for(rows, left[ahead])
-            _ask_for(rows, right[ahead])
+            _ask_for(rows, left[ahead], numbers)
+            _ask_for(rows, right[ahead], numbers)
+        if p + 2 * AHEAD < n_active:
+            # Where a row begins must be known when it is asked for.
+            further = np.uintp(active[p + 2 * AHEAD])
+            prefetch(indptr, np.uintp(left[further]))
+            prefetch(indptr, np.uintp(right[further]))
         if keeps_left and p == n_active - 1:
             for k in range(d):
                 left_iterate[k] = scale * v[k]

@@ -63,16 +63,54 @@ def read(typing_context, array, place):
 
 @intrinsic
 def write(typing_context, array, place, vector):
-    """Write a vector to a place of a flat array."""
+    """Write a vector to a place of a flat array, rounded to the type of the array."""
 
     def generate(context, builder, signature, arguments):
         array, place, vector = arguments
         kind = signature.args[0]
+        if kind.dtype.bitwidth < signature.args[2].real.bitwidth:
+            vector = builder.fptrunc(vector, ir.VectorType(ir.FloatType(), vector.type.count))
         pointer = _pointer(context, builder, kind, array, place, vector.type)
         builder.store(vector, pointer, align=kind.dtype.bitwidth // 8)
         return context.get_dummy_value()
 
     return types.void(array, types.uintp, vector), generate
+
+
+@intrinsic
+def gather(typing_context, array, start, places, first):
+    """Return the numbers of an array at `start` plus the places from the first on."""
+
+    def generate(context, builder, signature, arguments):
+        array, start, places, first = arguments
+        n, kind = _lanes_of(signature.args[0].dtype)
+        data = context.make_array(signature.args[0])(context, builder, array).data
+        which = context.make_array(signature.args[2])(context, builder, places).data
+        found = ir.Constant(ir.VectorType(kind, n), ir.Undefined)
+        for lane in range(n):
+            own = builder.load(builder.gep(which, [builder.add(first, first.type(lane))]))
+            place = builder.add(start, builder.zext(own, start.type))
+            number = builder.load(builder.gep(data, [place]))
+            found = builder.insert_element(found, number, ir.IntType(32)(lane))
+        return found
+
+    kinds = (array, types.uintp, places, types.uintp)
+    return _Vector(array.dtype)(*kinds), generate
+
+
+@intrinsic
+def clipped(typing_context, vector):
+    """Return a vector with its numbers clipped to [0, 1]."""
+
+    def generate(context, builder, signature, arguments):
+        [vector] = arguments
+        for sign, bound in ((">", 0.0), ("<", 1.0)):
+            limit = ir.Constant(vector.type, [bound] * vector.type.count)
+            inside = builder.fcmp_ordered(sign, vector, limit)
+            vector = builder.select(inside, vector, limit)
+        return vector
+
+    return vector(vector), generate
 
 
 @intrinsic

@@ -25,9 +25,11 @@ from pairlearn.typing import Mask, Vector
 
 #: Rows of an exact product of numbers up to 2^22.
 _ROWS = 512
-_NEAR, _MIDDLE = 2.0**22, 2.0**52
+_NEAR, _MIDDLE, _EXACT = 2.0**22, 2.0**52, 2.0**53
 #: Bits of a limb of a number, without weights and with them, and of a limb of a weight.
 _LIMB, _LIMB_WITH_WEIGHT, _WEIGHT_LIMB = 22, 11, 22
+#: Bits of a factor of wide numbers.
+_FACTOR = 28
 #: Rows by which a block is judged.
 _FEW = 64
 #: Exact products whose sum fits into 64 bits.
@@ -163,11 +165,24 @@ class ExactSums:
 
     def _add_near(self, K: Vector) -> bool:
         """Add rows in quanta, if all of them are small enough; tell whether they were."""
-        if not (K.max() <= _NEAR and K.min() >= -_NEAR):
+        if not len(K) or np.abs(K[:_FEW]).max() > _NEAR:
             return False
+        found = _exact_squares(K)
+        if found is None:
+            # A product may be too large, or just as large as it may be.
+            if not (K.max() <= _NEAR and K.min() >= -_NEAR):
+                return False
+            found = _exact_products(K, K)
         self.total += len(K)
-        self._add_parts([K], [K], 0, 0)
+        self._add_sums(K, 0)
+        self._wait(0, found, -(-len(K) // _ROWS))
         return True
+
+    def _add_sums(self, K: Vector, shift: int) -> None:
+        """Add the column sums of whole numbers, times 2^shift."""
+        sums = (np.ones(len(K)) @ K).astype(np.int64)
+        before = self._waiting_sums.get(shift)
+        self._waiting_sums[shift] = sums if before is None else before + sums
 
     def _add_block(
         self, rows_at: Callable[[Mask], NDArray[Any]], K: Vector, weight: Vector | None
@@ -212,11 +227,9 @@ class ExactSums:
 
     def _add_parts(self, heavy: list[Vector], parts: list[Vector], bits: int, shift: int) -> None:
         """Add rows by their limbs: `heavy` times whole weights; all times 2^shift."""
-        ones, n_blocks = np.ones(len(parts[0])), -(-len(parts[0]) // _ROWS)
+        n_blocks = -(-len(parts[0]) // _ROWS)
         for i, left in enumerate(heavy):
-            place, sums = shift + bits * i, (ones @ left).astype(np.int64)
-            before = self._waiting_sums.get(place)
-            self._waiting_sums[place] = sums if before is None else before + sums
+            self._add_sums(left, shift + bits * i)
             for j, right in enumerate(parts[: i + 1]):
                 found = _exact_products(left, right)
                 # A product of two limbs counts twice.
@@ -329,14 +342,10 @@ class ExactSums:
         near = [(2 * s + n) // (2 * n) for s in sums]
         rest = np.array([s - n * c for s, c in zip(sums, near, strict=True)], dtype=object)
         rows, columns = lower_half(d)
-        if max(map(abs, near), default=0) <= LARGEST_FACTOR:
-            c, r = np.array(near, dtype=np.int64), Wide.of(rest)
-            moved = self.products - self.sums[columns].times(c[rows])
-            moved = moved - r[rows].times(c[columns])
-        else:
-            wide, all_sums = np.array(near, dtype=object), np.array(sums, dtype=object)
-            outer = wide[rows] * all_sums[columns] + rest[rows] * wide[columns]
-            moved = self.products - Wide.of(outer)
+        moved, wide = self.products, Wide.of(rest)
+        for place, c in enumerate(_factors_of(near)):
+            outer = self.sums[columns].times(c[rows]) + wide[rows].times(c[columns])
+            moved = moved - outer.shifted(_FACTOR * place)
         share = np.array([scaled_quotient(int(r), n, 0) for r in rest])
         # Divided by a power of two near n, and then by what is left of n, so that no float
         # overflows that the result does not.
@@ -351,6 +360,15 @@ class ExactSums:
         starts = [int(o) for o in self.grid.origin]
         about_zero = [s + n * o for s, o in zip(sums, starts, strict=True)]
         return CentredSums(n, about_zero, covariance)
+
+
+def _factors_of(numbers: list[int]) -> list[NDArray[np.int64]]:
+    """Return factors small enough for `Wide.times`: numbers are their sums times 2^(28 place)."""
+    found = []
+    while max(map(abs, numbers), default=0) > LARGEST_FACTOR:
+        found.append(np.array([n % (1 << _FACTOR) for n in numbers], dtype=np.int64))
+        numbers = [n >> _FACTOR for n in numbers]
+    return [*found, np.array(numbers, dtype=np.int64)]
 
 
 def _taken(X: NDArray[Any], index: NDArray[np.int64], kept: Mask) -> NDArray[Any]:
@@ -379,6 +397,33 @@ def _exact_products(left: Vector, right: Vector) -> NDArray[np.int64]:
         # One array twice: NumPy then computes half of a symmetric product.
         one = left[now]
         found += (one.T @ (one if left is right else right[now])).astype(np.int64)
+    return found
+
+
+def _exact_squares(K: Vector) -> NDArray[np.int64] | None:
+    """Return K' K, or None if the products of 512 rows may not be exact.
+
+    They are if their diagonals stay below 2^53. A sum of squares that were larger would not round
+    to less, since rounding keeps the order. The other sums are no larger, nor are parts of them, by
+    the inequality of Cauchy and Schwarz.
+    """
+    n, d = K.shape
+    found: NDArray[np.int64] = np.zeros((d, d), dtype=np.int64)
+    whole = n // _ROWS * _ROWS if d <= _FEW_COLUMNS else 0
+    if whole:
+        # Many small products in one call.
+        many = K[:whole].reshape(-1, _ROWS, d)
+        products = np.matmul(many.transpose(0, 2, 1), many)
+        if not np.einsum("bkk->bk", products).max() < _EXACT:
+            return None
+        found += products.astype(np.int64).sum(axis=0)
+    for start in range(whole, n, _ROWS):
+        # One array twice: NumPy then computes half of a symmetric product.
+        one = K[start : start + _ROWS]
+        product = one.T @ one
+        if not product.diagonal().max() < _EXACT:
+            return None
+        found += product.astype(np.int64)
     return found
 
 

@@ -36,6 +36,8 @@ from pairlearn.validation import (
     check_weights,
 )
 
+#: From here on it pays to compute all rows beforehand, instead of the differences of pairs.
+_MANY_PASSES = 10
 _NO_WEIGHTS = np.empty(0)
 #: Number of pairs of a block from which the running risk is estimated.
 _RISK_PAIRS = 1024
@@ -142,7 +144,7 @@ class PairwiseSGD:
         n_steps = check_steps(n, n_steps, n_passes)
         weight = _NO_WEIGHTS if example_weight is None else check_weights(example_weight, n)
         generator = check_generator(rng)
-        if isinstance(rows, LaterRows) and n_steps > n:
+        if isinstance(rows, LaterRows) and n_steps > _MANY_PASSES * n:
             rows = DenseRows(rows.X).checked()
         dtype = rows.dtype if isinstance(rows, DenseRows) else np.float64
         descent = _descent_for(parts, rows.shape[1], dtype=dtype, w_start=w_start, horizon=n_steps)

@@ -236,6 +236,37 @@ class Sweep:
         )
 
 
+class _Columns:
+    """Which models share a column of iterates: those of one step size that no ball has stopped.
+
+    See `pairlearn.kernels.steps.sweep.descend_models`.
+    """
+
+    def __init__(self, step_sizes: tuple[float, ...], radii: Vector) -> None:
+        n = len(radii)
+        self._heads, self._following = np.full(n, -1, dtype=np.int64), np.full(n, -1)
+        self._n_live = np.zeros(1, dtype=np.int64)
+        self._multipliers, bounds = np.ones(n), np.ones(n)
+        for column, step_size in enumerate(dict.fromkeys(step_sizes)):
+            models = np.flatnonzero(np.array(step_sizes) == step_size)
+            models = models[np.argsort(radii[models], kind="stable")]
+            self._heads[column], self._following[models[:-1]] = models[0], models[1:]
+            self._multipliers[column], bounds[column] = step_size, radii[models[0]]
+            self._n_live[0] += 1
+        self.arrays = (
+            self._heads, self._following, radii, self._n_live, self._multipliers, bounds
+        )  # fmt: skip
+
+    def place(self) -> NDArray[np.int64]:
+        """Return the column of each model."""
+        place = np.empty(len(self._heads), dtype=np.int64)
+        for column in range(int(self._n_live[0])):
+            model = int(self._heads[column])
+            while model >= 0:
+                place[model], model = column, int(self._following[model])
+        return place
+
+
 class _Run:
     """The state of all models of a sweep."""
 
@@ -254,8 +285,9 @@ class _Run:
         self.dtype = rows.X.dtype
         self.by_rows = d < _MANY_FEATURES
         shape = (d, self.n_models) if self.by_rows else (self.n_models, d)
-        self.W = np.zeros(shape, dtype=self.dtype)
-        self.weighted_sum = np.zeros_like(self.W)
+        #: Iterates and weighted sums in one array, so that one matrix product adds to both.
+        self._both = np.zeros((2 * shape[0], shape[1]), dtype=self.dtype)
+        self.W, self.weighted_sum = self._both[: shape[0]], self._both[shape[0] :]
         self.left_iterate = np.zeros_like(self.W)
         self.total = np.zeros(shape)
         self.multipliers = np.array(sweep.step_sizes)
@@ -268,6 +300,7 @@ class _Run:
         self._active = np.empty(BLOCK + 1, dtype=np.int32)
         self._finding = finding_kernel(problem)
         self._scratch = [np.ones(self.n_models, dtype=self.dtype) for _ in range(5)]
+        self._columns = _Columns(sweep.step_sizes, self.radii) if self.by_rows else None
         self._moved_last = False
 
     def advance(self, plan: Plan | SlotPlan) -> None:
@@ -302,50 +335,55 @@ class _Run:
     def _by_rows(self, plan: Plan, steps: Vector, paid: Vector, active: NDArray[np.int32]) -> None:
         from pairlearn.kernels.steps.sweep import descend_models
 
+        assert self._columns is not None
         pairs = (self.rows.flat, self.y, plan.left, plan.right, steps, paid, active, len(active))
-        models = (self.multipliers, self.radii, self.W, self.weighted_sum, self.base, self.diverged)
+        iterates = (self.W, self.weighted_sum, self.total, self.left_iterate)
         loss = (self.problem.derivative.address, self.problem.loss.parameter)
-        descend_models(*pairs, *models, *loss, *self._scratch)
+        columns = (*self._columns.arrays, self.base, self.diverged)
+        descend_models(*pairs, *columns, *iterates, *loss, *self._scratch)
 
     def _by_blocks(
         self, plan: Plan, steps: Vector, paid: Vector, active: NDArray[np.int32]
     ) -> None:
         """Take the active pairs in blocks: matrix products score and move all models at once."""
-        from pairlearn.kernels.steps.sweep import descend_block
+        from scipy.linalg.blas import dgemm, sgemm
 
-        n_models, X = self.n_models, self.rows.X
+        from pairlearn.kernels.steps.sweep import descend_block, fill_differences
+
+        multiply = dgemm if self.dtype == np.float64 else sgemm
+        n_models, flat = self.n_models, self.rows.flat
         loss = (self.problem.derivative.address, self.problem.loss.parameter)
         for begin in range(0, len(active), _PAIRS):
             position = active[begin : begin + _PAIRS]
-            left, right = plan.left[position], plan.right[position]
-            D = X[left] - X[right]
-            k = len(position)
-            # Rows of `moves`: first the last iterates, then the weighted sums, one per model.
-            moves, shrinkage = np.empty((2 * n_models, k)), np.empty((n_models, 2))
-            labels = (self.y[left], self.y[right])
-            norms = np.einsum("md,md->m", self.W, self.W)
+            left, right, k = plan.left[position], plan.right[position], len(position)
+            D = np.empty((k, self.W.shape[1]), dtype=self.dtype)
+            fill_differences(flat, left, right, D)
+            # Columns of `moves`: first the last iterates, then the weighted sums, one per model.
+            moves = np.empty((k, 2 * n_models))
+            norms = np.einsum("md,md->m", self.W, self.W, dtype=np.float64)
+            pairs = (D @ self.W.T, D @ D.T, self.y[left], self.y[right])
             models = (self.multipliers, self.radii, norms, self.base, self.diverged)
-            rooms = (moves[:n_models], moves[n_models:], shrinkage, *np.empty((3, k)))
-            pairs = (self.W @ D.T, D @ D.T, *labels, steps[position], paid[position])
-            descend_block(*pairs, *models, *loss, *rooms)
-            shrinkage = shrinkage.astype(self.dtype, copy=False)
-            change = moves.astype(self.dtype, copy=False) @ D
-            self.weighted_sum += shrinkage[:, 1:] * self.W
-            self.weighted_sum += change[n_models:]
-            self.W *= shrinkage[:, :1]
-            self.W += change[:n_models]
+            rooms = (self.W, self.weighted_sum, moves, np.empty((3 * k + 3, n_models)))
+            descend_block(*pairs, steps[position], paid[position], *models, *loss, *rooms)
+            # Columns of Fortran are rows here: the product is added to iterates and sums in place.
+            moves = moves.astype(self.dtype, copy=False)
+            multiply(1.0, D.T, moves.T, beta=1.0, c=self._both.T, trans_b=True, overwrite_c=True)
 
     def solution(self) -> SweepSolution:
         """Return averages and last iterates, a model in each row."""
         averaging, schedule = self.sweep.averaging, self.sweep.schedule
         arrays = (self.W, self.total, self.left_iterate)
         W, total, before = ((a.T if self.by_rows else a).astype(np.float64) for a in arrays)
-        diverged = self.diverged.astype(bool)
+        diverged, base = self.diverged.astype(bool), self.base
+        if self._columns is not None:
+            place = self._columns.place()
+            W, total, before = W[place], total[place], before[place]
+            diverged, base = diverged[place], base[place]
         averages = W.copy()
         if averaging.keeps_sum:
             early = averaging.paid_early(schedule, self.n_steps)
             last = averaging.owed_to_last(self.n_steps)
-            averages = total + (last - self.base)[:, np.newaxis] * W
+            averages = total + (last - base)[:, np.newaxis] * W
             averages -= early * (before if self._moved_last else W)
             averages /= self.weight + last - early
         averages[diverged] = math.nan

@@ -27,7 +27,7 @@ from pairlearn.losses import LOSSES, PairLoss, SquaredHinge
 from pairlearn.metrics import pair_risk, pair_risk_gradient
 from pairlearn.solvers.closed_form.grid import Extents, Grid
 from pairlearn.solvers.closed_form.moments import ClassMoments
-from pairlearn.solvers.exact.newton import SquaredHingeNewton
+from pairlearn.solvers.exact.newton import SquaredHingeNewton, SquaredHingeWalk
 from pairlearn.solvers.exact.span import Span
 from pairlearn.solvers.rows import CsrRows, DenseRows, Rows
 from pairlearn.solvers.solution import Solution, Trace
@@ -50,8 +50,6 @@ _MOST_PRECONDITIONED = 1_000
 #: With at most this many features, Newton's method minimises the squared hinge: one Newton
 #: iteration then costs as much as a few of L-BFGS.
 _NEWTON = 32
-#: Buckets with more entries than this are sorted by a general sort.
-_LONGEST_BUCKET = 64
 
 
 @dataclass(frozen=True)
@@ -315,7 +313,7 @@ def pair_mean(loss: PairLoss, positive: Mask, weight: Vector | None = None) -> S
     A pair weighs the product of the weights of both examples.
     """
     if (loss.value, loss.derivative) == (SquaredHinge.value, SquaredHinge.derivative):
-        return _SquaredHingeMean(positive, loss.parameter, weight)
+        return SquaredHingeWalk(positive, loss.parameter, weight)
     y = np.where(positive, 1.0, -1.0)
     w = np.ones(len(y)) if weight is None else weight
     w = w / w.sum()
@@ -328,30 +326,6 @@ def pair_mean(loss: PairLoss, positive: Mask, weight: Vector | None = None) -> S
         return value, factor * pair_risk_gradient(loss, scores, y, sample_weight=weight)
 
     return evaluate
-
-
-class _SquaredHingeMean:
-    """The squared hinge in one sort and two passes."""
-
-    def __init__(self, positive: Mask, margin: float, weight: Vector | None) -> None:
-        n = len(positive)
-        self._positive, self._margin = positive, margin * positive
-        self._weight = np.empty(0) if weight is None else weight
-        w = np.ones(n) if weight is None else weight
-        self._scale = 1.0 / (float(w[positive].sum()) * float(w[~positive].sum()))
-        self._order = np.empty(n, dtype=np.int64)
-        self._begins = np.empty(2 * n + 2, dtype=np.int64)
-
-    def __call__(self, scores: Vector) -> tuple[float, Vector]:
-        from pairlearn.kernels.risk import order_by_buckets, squared_hinge_walk
-
-        places, order = scores - self._margin, self._order
-        if not order_by_buckets(places, order, self._begins, _LONGEST_BUCKET):
-            order = np.argsort(places)
-        gradient = np.empty(len(scores))
-        value = squared_hinge_walk(places, order, self._positive, self._weight, gradient)
-        gradient *= self._scale
-        return self._scale * float(value), gradient
 
 
 class _Products:

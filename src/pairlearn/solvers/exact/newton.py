@@ -11,7 +11,8 @@ negatives that a positive meets are a suffix, and so the value, the gradient and
 
     2 sum over active pairs of a_i b_j (x_i - x_j)(x_i - x_j)' + 2 ridge I
 
-come from suffix sums in O(n log n + n d^2), without visiting n+ n- pairs.
+come from suffix sums in O(n log n + n d^2), without visiting n+ n- pairs. Many examples take
+compiled walks over the sorted scores; for few, NumPy finishes before a kernel would be loaded.
 """
 
 from __future__ import annotations
@@ -29,6 +30,13 @@ from pairlearn.validation import DivergenceError
 _MOST_HALVINGS = 30
 #: A step must bring at least this share of the decrease that the slope predicts (Armijo).
 _ENOUGH = 1e-4
+#: The Hessian before a full step sees that the search has ended if it predicts less than this share
+#: of what would be worth another step.
+_CLEARLY = 0.5
+#: From this many numbers on, kernels are faster than NumPy even if they have to be loaded.
+_MANY = 500_000
+#: Buckets with more entries than this are sorted by a general sort.
+_LONGEST_BUCKET = 64
 
 
 class SquaredHingeNewton:
@@ -41,14 +49,9 @@ class SquaredHingeNewton:
     def __init__(
         self, X: NDArray[Any], positive: Mask, *, weight: Vector | None = None, margin: float = 1.0
     ) -> None:
-        self._P, self._N, self._margin = X[positive], X[~positive], margin
-        n_positive, n_negative = len(self._P), len(self._N)
-        if weight is None:
-            self._a = np.full(n_positive, 1.0 / n_positive)
-            self._b = np.full(n_negative, 1.0 / n_negative)
-        else:
-            self._a = weight[positive] / weight[positive].sum()
-            self._b = weight[~positive] / weight[~positive].sum()
+        many = X.size > _MANY
+        self._pairs: Any = (_Walked if many else _Sorted)(X, positive, weight, margin)
+        self._n_features = X.shape[1]
 
     def minimise(
         self,
@@ -72,16 +75,22 @@ class SquaredHingeNewton:
         """Return the minimiser and the number of Newton steps, with a backtracking line search."""
         from scipy import linalg
 
-        d = self._P.shape[1]
+        d, pairs = self._n_features, self._pairs
         w = np.zeros(d) if w_start is None else np.array(w_start, dtype=np.float64)
-        p, q = self._P @ w, self._N @ w
-        value, slopes, ranks = self._evaluate(p, q)
+        scores = pairs.scores(w)
+        value, slopes, state = pairs.evaluate(scores)
         value += ridge * float(w @ w)
+        before: Vector | None = None
         for iteration in range(max_iterations):
-            gradient = slopes[0] @ self._P + slopes[1] @ self._N + 2.0 * ridge * w
+            gradient = pairs.combine(slopes) + 2.0 * ridge * w
             if not gradient.any():
                 return w, iteration
-            hessian = self._hessian(*ranks)
+            if before is not None:
+                # The next Hessian would say the same, and it is the dearest part of a step.
+                left = gradient @ linalg.solve(before, gradient, assume_a="pos", check_finite=False)
+                if left <= _CLEARLY * tolerance * value:
+                    return w, iteration
+            hessian = pairs.hessian(state)
             trace = float(np.trace(hessian))
             if not math.isfinite(trace):
                 raise DivergenceError(
@@ -93,10 +102,10 @@ class SquaredHingeNewton:
             promise = float(gradient @ step)
             if not -promise > tolerance * value:
                 return w, iteration
-            dp, dq, size = self._P @ step, self._N @ step, 1.0
+            moved, size = pairs.scores(step), 1.0
             for _ in range(_MOST_HALVINGS):
                 w_new = w + size * step
-                found = self._evaluate(p + size * dp, q + size * dq)
+                found = pairs.evaluate(scores + size * moved)
                 value_new = found[0] + ridge * float(w_new @ w_new)
                 if value_new <= value + _ENOUGH * size * promise:
                     break
@@ -104,16 +113,40 @@ class SquaredHingeNewton:
             else:
                 return w, iteration
             gain, value = value - value_new, value_new
-            w, p, q = w_new, p + size * dp, q + size * dq
-            _, slopes, ranks = found
+            w, scores = w_new, scores + size * moved
+            _, slopes, state = found
             if gain < tolerance * value:
                 return w, iteration + 1
+            before = hessian if size == 1.0 else None
         return w, max_iterations
 
-    def _evaluate(
-        self, p: Vector, q: Vector
-    ) -> tuple[float, tuple[Vector, Vector], tuple[Any, Any, Any]]:
+
+class _Sorted:
+    """Sums over active pairs by NumPy: the scores of positives, followed by those of negatives."""
+
+    def __init__(
+        self, X: NDArray[Any], positive: Mask, weight: Vector | None, margin: float
+    ) -> None:
+        self._P, self._N, self._margin = X[positive], X[~positive], margin
+        n_positive, n_negative = len(self._P), len(self._N)
+        if weight is None:
+            self._a = np.full(n_positive, 1.0 / n_positive)
+            self._b = np.full(n_negative, 1.0 / n_negative)
+        else:
+            self._a = weight[positive] / weight[positive].sum()
+            self._b = weight[~positive] / weight[~positive].sum()
+
+    def scores(self, w: Vector) -> Vector:
+        """Return the scores of all examples."""
+        return np.concatenate([self._P @ w, self._N @ w])
+
+    def combine(self, slopes: tuple[Vector, Vector]) -> Vector:
+        """Return the derivative by w from those by score."""
+        return np.asarray(slopes[0] @ self._P + slopes[1] @ self._N)
+
+    def evaluate(self, scores: Vector) -> tuple[float, tuple[Vector, Vector], tuple[Any, Any, Any]]:
         """Return the mean loss, its derivatives by score, and the positions of the active pairs."""
+        p, q = scores[: len(self._P)], scores[len(self._P) :]
         a, b, u = self._a, self._b, p - self._margin
         order = np.argsort(q)
         sorted_q, sorted_b = q[order], b[order]
@@ -133,13 +166,84 @@ class SquaredHingeNewton:
         slopes = (-2.0 * a * ramp, 2.0 * b * pull)
         return float(a @ bowl), slopes, (order, first, (a * count, b * met))
 
-    def _hessian(self, order: Any, first: Any, met: tuple[Vector, Vector]) -> Vector:
-        P, N = self._P, self._N
+    def hessian(self, state: tuple[Any, Any, tuple[Vector, Vector]]) -> Vector:
+        """Return the Hessian of the mean loss."""
+        (order, first, met), P, N = state, self._P, self._N
         sums = np.zeros((len(N) + 1, N.shape[1]))
         np.cumsum((N[order] * self._b[order, None])[::-1], axis=0, out=sums[-2::-1])
         cross = (P * self._a[:, None]).T @ sums[first]
         hessian = (P * met[0][:, None]).T @ P + (N * met[1][:, None]).T @ N - cross - cross.T
         return np.asarray(2.0 * hessian)
+
+
+class SquaredHingeWalk:
+    """The mean of the squared hinge as a function of scores, in one sort and two walks."""
+
+    def __init__(self, positive: Mask, margin: float, weight: Vector | None) -> None:
+        n = len(positive)
+        self.positive, self._margin = positive, margin * positive
+        self.weight = np.empty(0) if weight is None else weight
+        w = np.ones(n) if weight is None else weight
+        #: One over the total weight of all pairs.
+        self.scale = 1.0 / (float(w[positive].sum()) * float(w[~positive].sum()))
+        self._order = np.empty(n, dtype=np.int64)
+        self._begins = np.empty(2 * n + 2, dtype=np.int64)
+
+    def __call__(self, scores: Vector) -> tuple[float, Vector]:
+        """Return the mean loss and its derivatives by score."""
+        return self.walk(scores, np.empty(0))[:2]
+
+    def walk(self, scores: Vector, met: Vector) -> tuple[float, Vector, NDArray[np.int64]]:
+        """Return the mean loss, its derivatives and the order of the walk.
+
+        `met`, unless it is empty, receives the weight of the active pairs of each example. The
+        order is written over by the next walk.
+        """
+        from pairlearn.kernels.risk import order_by_buckets, squared_hinge_walk
+
+        places, order = scores - self._margin, self._order
+        if not order_by_buckets(places, order, self._begins, _LONGEST_BUCKET):
+            order = np.argsort(places)
+        gradient = np.empty(len(scores))
+        value = squared_hinge_walk(places, order, self.positive, self.weight, gradient, met)
+        gradient *= self.scale
+        return self.scale * float(value), gradient, order
+
+
+class _Walked:
+    """Sums over active pairs by kernels: the scores of the examples in their order."""
+
+    def __init__(
+        self, X: NDArray[Any], positive: Mask, weight: Vector | None, margin: float
+    ) -> None:
+        self._X, self._loss = np.ascontiguousarray(X), SquaredHingeWalk(positive, margin, weight)
+
+    def scores(self, w: Vector) -> Vector:
+        """Return the scores of all examples."""
+        return np.asarray(self._X @ w)
+
+    def combine(self, slopes: Vector) -> Vector:
+        """Return the derivative by w from those by score."""
+        return np.asarray(slopes @ self._X)
+
+    def evaluate(self, scores: Vector) -> tuple[float, Vector, tuple[Any, Any]]:
+        """Return the mean loss, its derivatives by score, and what the Hessian needs."""
+        met = np.empty(len(scores))
+        value, slopes, order = self._loss.walk(scores, met)
+        return value, slopes, (order, met)
+
+    def hessian(self, state: tuple[Any, Any]) -> Vector:
+        """Return the Hessian of the mean loss where it was evaluated last."""
+        from pairlearn.kernels.risk import active_scatter
+
+        (order, met), loss, d = state, self._loss, self._X.shape[1]
+        wide = d + -d % 4
+        rooms = (np.zeros(d), np.zeros((4, d)), np.zeros((4, wide)), np.zeros((d, wide)))
+        flat = self._X.reshape(-1)
+        flat.flags.writeable = False  # one type of array for kernels
+        active_scatter(flat, order, loss.positive, loss.weight, met, *rooms)
+        half = rooms[-1][:, :d]
+        return np.asarray(2.0 * loss.scale * (half + half.T))
 
 
 def _suffix(values: Vector) -> Vector:

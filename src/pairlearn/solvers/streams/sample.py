@@ -161,7 +161,7 @@ class ContentSample:
 
     def add(self, rows: Rows, y: Vector, weight: Vector | None = None) -> ContentSample:
         """Add examples with labels -1 and 1; `weight` may be None or empty."""
-        hashes = row_hashes(rows.matrix)
+        hashes = rows.hashes
         keys = self._keys(hashes)
         own = np.ones(len(y)) if weight is None or not len(weight) else weight
         chosen = []
