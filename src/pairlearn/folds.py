@@ -23,6 +23,11 @@ from pairlearn.content import STRIDE, Hashes, mixed, row_hashes, with_column
 #: know all of them. A smaller group is dealt by the rank of its keys: every fold gets its share.
 _MANY = 10_000
 
+#: With fewer examples of the rarest class folds are dealt several times: one choice is noise.
+FEW = 60
+#: How often they are dealt then.
+_REPEATS = 3
+
 #: Positions of the training examples, and of those that are held out.
 Fold = tuple[NDArray[np.int64], NDArray[np.int64]]
 
@@ -30,6 +35,15 @@ Fold = tuple[NDArray[np.int64], NDArray[np.int64]]
 def n_folds_of(fraction: float, n_rarest: int) -> int:
     """Return the number of folds that hold out a fraction each, at most one per rarest example."""
     return max(min(max(round(1.0 / fraction), 2), n_rarest), 1)
+
+
+def n_repeats_of(n_rarest: int) -> int:
+    """Return how often folds are dealt to choose a hyper-parameter.
+
+    >>> n_repeats_of(8), n_repeats_of(800)
+    (3, 1)
+    """
+    return _REPEATS if n_rarest < FEW else 1
 
 
 def members_of(labels: NDArray[Any], kinds: Iterable[Any] | None = None) -> list[NDArray[np.int64]]:

@@ -75,6 +75,64 @@ def test_many_positives_and_wide_rows_take_none(rng):
     assert AUCClassifier(random_state=0).fit(wide, np.arange(30) % 2).choice_.fisher == 0.0
 
 
+def streamed(X, y, **given):
+    order = np.random.default_rng(0).permutation(len(y))
+    return AUCClassifier(**given).partial_fit(X[order], y[order], classes=[0, 1])
+
+
+def test_a_stream_is_better_with_few_positives_than_the_square_loss_alone():
+    gains = []
+    for seed in range(8):
+        X, y, X_test, y_test = few_positives(seed)
+        scores = [
+            streamed(X, y, **given).decision_function(X_test)
+            for given in ({}, {"solver": "moments"})
+        ]
+        gains.append(roc_auc(y_test, scores[0]) - roc_auc(y_test, scores[1]))
+    assert np.mean(gains) > 0.01
+
+
+@pytest.mark.parametrize("n_positive", [10, 100, 400])
+def test_a_stream_takes_what_its_folds_speak_for(n_positive):
+    X, y, _, _ = few_positives(1, n_positive)
+    order = np.random.default_rng(0).permutation(len(y))
+    X, signs = X[order], np.where(y[order] == 1, 1.0, -1.0)
+    model = streamed(*few_positives(1, n_positive)[:2])
+    coef = model.coef_[0]
+    places = [np.flatnonzero(signs == sign) for sign in (1.0, -1.0)]
+    ridges = [100.0, 10.0] * (n_positive < 60) + [1.0, 0.1, 0.01, 1e-3, 1e-4]
+    floors = 0.1 * np.ptp(X, axis=0)
+
+    def solution(rows, ridge, pooled):
+        parts = [X[rows[signs[rows] == sign]] for sign in (1.0, -1.0)]
+        size = np.maximum(X[rows].std(axis=0), floors)
+        size *= np.sqrt(np.mean((X[rows].std(axis=0) / size) ** 2))
+        shares = [2.0 * len(one) / len(rows) if pooled else 1.0 for one in parts]
+        spreads = [np.cov((one / size).T, bias=True) for one in parts]
+        C = shares[0] * spreads[0] + shares[1] * spreads[1]
+        u = (parts[0].mean(axis=0) - parts[1].mean(axis=0)) / size
+        return np.linalg.solve(C + ridge * np.eye(len(u)), u) / size
+
+    def worth(ridge, pooled):
+        found = []
+        for repeat in range(3 if n_positive < 60 else 1):
+            fold = np.empty(len(signs), dtype=int)
+            for own in places:
+                place = np.arange(len(own))
+                fold[own] = (place % 5 + repeat * (place // 5)) % 5
+            for k in range(5 if n_positive < 300 else 1):
+                w = solution(np.flatnonzero(fold != k), ridge, pooled)
+                found.append(roc_auc(signs[fold == k], X[fold == k] @ w))
+        return np.mean(found)
+
+    kinds = [False, True] if n_positive < 300 else [False]
+    worths = {(ridge, pooled): worth(ridge, pooled) for pooled in kinds for ridge in ridges}
+    best = max(worths, key=worths.get)
+    assert (model.ridge_, model.held_out_auc_) == (best[0], pytest.approx(worths[best], abs=1e-9))
+    w = solution(np.arange(len(signs)), *best)
+    np.testing.assert_allclose(coef / np.linalg.norm(coef), w / np.linalg.norm(w))
+
+
 def test_weights_of_classes_change_no_coefficient():
     X, y, _, _ = few_positives(0)
     plain = AUCClassifier(random_state=0).fit(X, y)

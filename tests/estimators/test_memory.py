@@ -159,8 +159,9 @@ def test_memories_are_the_discounted_sums():
         np.testing.assert_allclose(found.scatters, expected.scatters, rtol=1e-9)
 
 
+@pytest.mark.parametrize("pooled", [False, True])
 @pytest.mark.parametrize("d", [5, 60])
-def test_directions_solve_the_equations(d):
+def test_directions_solve_the_equations(d, pooled):
     rng = np.random.default_rng(0)
     X, y = rng.normal(2.0, 1.0, size=(400, d)), rng.choice([-1.0, 1.0], 400)
     X[y > 0, 0] += 1.0
@@ -168,17 +169,35 @@ def test_directions_solve_the_equations(d):
     memories.add(X[:300], y[:300])
     memories.add(X[300:], y[300:])
     scale, ridges = rng.uniform(0.5, 2.0, d), np.array([0.1, 0.4])
-    weights, middle, sizes = memories.directions(scale, ridges)
+    weights, middle, sizes = memories.directions(scale, ridges, pooled=pooled)
     for place, ridge in enumerate(ridges):
         found = memories.moments(place)
-        D = np.diag(scale)
-        v = np.linalg.solve(D @ found.covariance @ D + ridge * np.eye(d), D @ found.difference)
+        D, C = np.diag(scale), found.covariance
+        if pooled:
+            C = 2.0 * found.scatters.sum(axis=0) / found.counts.sum()
+        v = np.linalg.solve(D @ C @ D + ridge * np.eye(d), D @ found.difference)
         size = np.sqrt(D @ found.difference @ v)
         np.testing.assert_allclose(sizes[place], size, rtol=1e-9)
         np.testing.assert_allclose(weights[place], D @ v / size, rtol=1e-8, atol=1e-12)
         np.testing.assert_allclose(
             middle[place], weights[place] @ found.means.mean(axis=0), rtol=1e-9
         )
+
+
+def test_several_ridges_are_solved_as_one_is():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(50, 3)), rng.choice([-1.0, 1.0], 50)
+    X[:, 2] = X[:, 1]
+    memories = Memories(3, [np.inf])
+    memories.add(X, y)
+    found = memories.solutions(np.ones(3), (1.0, 0.1), pooled=True)
+    for own, ridge in zip(found, (1.0, 0.1), strict=True):
+        one = memories.directions(np.ones(3), np.array([ridge]), pooled=True)
+        assert own.tobytes() == one.weights[0].tobytes()
+    # Two equal columns: without a ridge there is no solution, and the others are as before.
+    beside = memories.solutions(np.ones(3), (1.0, -0.1), pooled=True)
+    assert beside[0].tobytes() == found[0].tobytes()
+    assert np.isnan(beside[1]).all()
 
 
 def test_recent_scores_are_ranked_exactly():

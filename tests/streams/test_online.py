@@ -22,7 +22,7 @@ from pairlearn.models.file import dump_model, read_model
 from pairlearn.models.record import ModelRecord
 from pairlearn.pairings import FifoBuffer
 from pairlearn.streams import CheckpointError, CheckpointWarning, IteratorReader, ReadError, Schema
-from pairlearn.streams.checkpoint import read_checkpoint
+from pairlearn.streams.checkpoint import CHECKPOINT_VERSION, read_checkpoint
 from pairlearn.streams.driving import Driver
 from pairlearn.streams.state import StateError, pack, unpack
 
@@ -282,7 +282,7 @@ def test_a_bad_newest_checkpoint_gives_way_to_the_one_before(damage, table, tmp_
     interrupted(table, path)
     good = path.read_bytes()
     record = ModelRecord("Other", {"coef": np.ones(1)})
-    later = ModelRecord("OnlineLearner checkpoint", {}, parameters={"checkpoint_version": 5})
+    later = ModelRecord("OnlineLearner checkpoint", {}, parameters={"checkpoint_version": 99})
     path.write_bytes(
         {
             "cut": good[:-100],
@@ -294,7 +294,7 @@ def test_a_bad_newest_checkpoint_gives_way_to_the_one_before(damage, table, tmp_
         }[damage]
     )
     if damage == "version":
-        named = "checkpoint of version 5"
+        named = "checkpoint of version 99"
     else:
         named = "format version 7" if damage == "format" else "cannot be used"
     with pytest.warns(CheckpointWarning, match=named):
@@ -322,7 +322,10 @@ def test_a_checkpoint_of_the_first_version_is_refused(table, tmp_path):
     record = read_model(path, allow_unregistered=True)
     old = {**record.parameters, "checkpoint_version": 1}
     path.write_bytes(dump_model(dataclasses.replace(record, parameters=old)))
-    message = "checkpoint of version 1 .* this library reads version 4; use that library, or delete"
+    message = (
+        f"checkpoint of version 1 .* this library reads version {CHECKPOINT_VERSION}; use that "
+        "library, or delete"
+    )
     with pytest.raises(CheckpointError, match=message):
         LEARNERS["fixed"]().fit_stream(reader_of(table), checkpoint=path)
 

@@ -287,11 +287,14 @@ def _find_products(rows, weighted, tile):
 
 
 @elementwise
-def find_directions(sums, counts, least, origin, scale, ridges, means, U, weights, middle, sizes):
+def find_directions(
+    sums, counts, least, pooled, origin, scale, ridges, means, U, weights, middle, sizes
+):
     """Solve (D C D + l I) v = D u for each memory by Cholesky's method; tell whether all could.
 
     The next longer memory that has `least` examples of both classes speaks for one that has not.
-    The factor U has C = U' U, and is found row by row.
+    The covariance of a class counts as often as its examples if they are `pooled`, else once. The
+    factor U has C = U' U, and is found row by row.
     """
     m, width, one = np.uintp(len(scale)), np.uintp(U.shape[1]), np.uintp(1)
     own = 0
@@ -302,6 +305,10 @@ def find_directions(sums, counts, least, origin, scale, ridges, means, U, weight
             for i in range(m):
                 means[c, i] = sums[own, c, 0, i + 1] / sums[own, c, 0, 0]
         p, q = sums[own, 0, 0, 0], sums[own, 1, 0, 0]
+        f, g = 1.0, 1.0
+        if pooled:
+            f = 2.0 * counts[own, 0] / (counts[own, 0] + counts[own, 1])
+            g = 2.0 - f
         # The upper half of the matrix, then its factor in the same place.
         for j in range(m):
             ahead, behind, row = sums[own, 0, j + one], sums[own, 1, j + one], U[j]
@@ -309,8 +316,8 @@ def find_directions(sums, counts, least, origin, scale, ridges, means, U, weight
             for i in range(j):
                 row[i] = 0.0
             for i in range(j, m):
-                value = ahead[i + one] / p + behind[i + one] / q
-                value -= means[0, i] * first + means[1, i] * second
+                value = f * ahead[i + one] / p + g * behind[i + one] / q
+                value -= f * means[0, i] * first + g * means[1, i] * second
                 row[i] = value * scale[i] * factor
             for i in range(m, width):
                 row[i] = 0.0
@@ -388,19 +395,19 @@ def learn_rows(
     Z, y, weight, at, scores, place, last,
     block, block_y, block_weight, block_scores, columns, weights, middle, sizes,
     origin, kept, forgotten, sums, counts, sorted_rows, tile, found, low, high,
-    rings, places, wins, singles, behind, fewest, errors, scale, ridge, noise, least,
+    rings, places, wins, singles, behind, fewest, errors, scale, ridge, noise, least, pooled,
     ridges, means, U,
     new_weights, new_middle, new_sizes,
-    end, every, held, held_y, held_weight, held_kept, held_sums, held_counts,
+    end, held, held_y, held_weight,
 ):  # fmt: skip
     """Learn rows from `at` on, block by block; return the row to go on from.
 
     A block that is full, and scored, is learned first. It stops at a full block that ends at
     example `last` or later, or after which directions cannot be found by the present scale: the
     caller learns this block. `place` holds the rows of the open block, the example that it starts
-    at, the memory to take, and the number of rows held out: of blocks that start before example
-    `end`, one in `every`. Arrays named new are room, and so are those of the functions that this
-    one calls.
+    at, the memory to take, and the number of rows that are kept: those of blocks that start before
+    example `end`. Arrays named new are room, and so are those of the functions that this one
+    calls.
     """
     side, n_memories = len(block_y), len(middle)
     has_constant = False
@@ -432,18 +439,12 @@ def learn_rows(
         )  # fmt: skip
         widen_ranges(block, low, high)
         if place[1] < end:
-            before = place[3]
-            for i in range((every - 1 - place[1]) % every, side, every):
+            for i in range(side):
                 spot = place[3]
                 for j in range(block.shape[1]):
                     held[spot, j] = block[i, j]
                 held_y[spot], held_weight[spot] = block_y[i], block_weight[i]
                 place[3] += 1
-            now = slice(before, place[3])
-            add_block(
-                held[now], held_y[now], held_weight[now], origin, held_kept, forgotten,
-                held_sums, held_counts, sorted_rows, tile, found,
-            )  # fmt: skip
         note_scores(block_scores, block_y, rings, places)
         place[2] = 0
         if n_memories > 1 and min(places[0, 1], places[1, 1]) >= fewest:
@@ -455,7 +456,18 @@ def learn_rows(
             own = noise * (1.0 / max(counts[k, 0], 1.0) + 1.0 / max(counts[k, 1], 1.0))
             ridges[k] = max(ridge, own)
         if find_directions(
-            sums, counts, least, origin, scale, ridges, means, U, new_weights, new_middle, new_sizes
+            sums,
+            counts,
+            least,
+            pooled,
+            origin,
+            scale,
+            ridges,
+            means,
+            U,
+            new_weights,
+            new_middle,
+            new_sizes,
         ):
             for k in range(n_memories):
                 middle[k], sizes[k] = new_middle[k], new_sizes[k]

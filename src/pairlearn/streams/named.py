@@ -355,7 +355,9 @@ class NamedLearner:
         scaled = self.scaling is not None
         if by_moments:
             memory = None if self.memory == "auto" else float(self.memory)
-            return NamedMoments(self._loss("square"), memory=memory, scaled=scaled)
+            return NamedMoments(
+                self._loss("square"), memory=memory, scaled=scaled, free=self.loss == "auto"
+            )
         return NamedDescent(
             self._loss("hinge"),
             step_size=None if self.step_size == "auto" else float(self.step_size),

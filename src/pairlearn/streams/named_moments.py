@@ -22,14 +22,15 @@ from pairlearn.typing import Vector
 class NamedMoments:
     """The class moments of rows that may become wider.
 
-    `memory` is the half-life, None for the one that recent examples speak for.
+    `memory` is the half-life, None for the one that recent examples speak for. `free` is as in
+    `BlockStream`.
     """
 
     #: Steps of descent have one.
     scale = 0.0
 
-    def __init__(self, loss: PairLoss, *, memory: float | None, scaled: bool) -> None:
-        self.loss, self._memory, self._scaled = loss, memory, scaled
+    def __init__(self, loss: PairLoss, *, memory: float | None, scaled: bool, free: bool) -> None:
+        self.loss, self._memory, self._scaled, self._free = loss, memory, scaled, free
         self._blocks = self._made(1)
 
     def _made(self, width: int) -> BlockStream:
@@ -39,6 +40,7 @@ class NamedMoments:
             ridge=None,
             margin=self.loss.parameter,
             scaled=self._scaled,
+            free=self._free,
         )
 
     @property

@@ -252,7 +252,7 @@ class AUCClassifier(AUCForgetting, ClassifierMixin, BaseEstimator):  # type: ign
             parts.is_scaled,
             rng,
             self.validation_fraction,
-            free=linear and parts.is_scaled and parts.solver is None and parts.loss is None,
+            free=linear and parts.is_free,
             n_jobs=self.n_jobs,
             verbose=self.verbose,
             callbacks=self.callbacks or (),

@@ -104,6 +104,11 @@ class Composition:
             objective.check_loss(self.loss)
 
     @property
+    def is_free(self) -> bool:
+        """Whether solver, loss and scales are all automatic."""
+        return self.is_scaled and self.solver is None and self.loss is None
+
+    @property
     def suits_moments(self) -> bool:
         """Whether class moments can do everything that is asked for."""
         closed = self.loss is None or self.loss.by_moments

@@ -125,7 +125,9 @@ class AUCStreams(AUCPredictions):
 
         By default the class moments of the stream are kept, with several half-lives, and the model
         is that of the longest memory that is about as good as the best on recent examples
-        (`half_life_`). With more than 256 features, and with a loss other than the square, steps of
+        (`half_life_`). While a class has fewer than 300 examples, the model may be Fisher's
+        discriminant, which takes the spread of all examples; ``solver="moments"`` is the square
+        loss alone. With more than 256 features, and with a loss other than the square, steps of
         descent pair each example with the latest of the other class; ``solver="sgd"`` is the
         paper's Algorithm 2. The result does not depend on the sizes of chunks.
 
@@ -315,6 +317,7 @@ class AUCStreams(AUCPredictions):
             parts.is_scaled,
             check_generator(self.random_state),
             self.validation_fraction,
+            free=parts.is_free and is_linear(self.features),
             fit_map=self._map_of_stream,
             ways=parts.ways,
         )

@@ -4,23 +4,28 @@
 Blocks begin at fixed places of the stream, so neither moments nor choices depend on how chunks
 arrive, bit for bit. Rows of an unfinished block are kept. At the end of a block the coefficients of
 all memories are found, and the next block is scored by them before it is learned; these scores
-choose the memory (`recent_scores`). Some examples are held out to choose the ridge; the moments of
-all of them make the model. A block has some rows for each feature, so that the coefficients cost no
-more than the moments.
+choose the memory (`recent_scores`). A block has some rows for each feature, so that the
+coefficients cost no more than the moments.
+
+The first examples are kept, and their folds choose the ridge: the moments without a fold are a
+difference. A stream that always forgets holds out one example in five instead. The moments of all
+examples make the model.
 """
 
 from __future__ import annotations
 
 import contextlib
 import copy
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from pairlearn.features import FeatureMap
+from pairlearn.folds import FEW, members_of, n_repeats_of
 from pairlearn.metrics import roc_auc
 from pairlearn.restored import restored_array, restored_count, restored_number
+from pairlearn.solvers.closed_form.fisher import FISHER_BELOW
 from pairlearn.solvers.closed_form.held_rows import HELD, HeldRows
 from pairlearn.solvers.closed_form.mapped_moments import MappedValues, ridges_for
 from pairlearn.solvers.closed_form.memories import (
@@ -44,10 +49,8 @@ from pairlearn.validation import DivergenceError, warn_caller
 #: The most features whose moments a stream keeps by default: with more of them the moments cost
 #: too much beside steps of descent.
 MOST_BY_MOMENTS = 256
-#: One example in this many is held out, as with validation_fraction=0.2.
+#: A fold is at most one example in this many, as with validation_fraction=0.2.
 EVERY = 5
-#: No example is held out of a block that starts there, or later, if nothing is forgotten.
-_LAST_HELD = EVERY * HELD
 #: The fewest rows of a block, and rows for each feature: a solution costs as much as their moments.
 _BLOCK, _ROWS_PER_FEATURE = 128, 2
 #: Examples after which coefficients are first found; then whenever their number has doubled, until
@@ -60,6 +63,8 @@ _SHORT = 8192
 #: The ridge of a memory that forgets is at least this share of the noise in its moments,
 #: d (1 / p + 1 / q) for p positives and q negatives.
 _NOISE = 0.3
+#: Ridges that are tried, too, if folds are dealt several times because a class is rare.
+_STRONG = (100.0, 10.0)
 #: A feature that begins with a larger value has a unit of its own.
 _HUGE = 1e70
 #: A feature that varies less counts as constant.
@@ -105,7 +110,8 @@ class BlockStream:
     """The moments of mapped rows so far, and the model that follows from them.
 
     Without a `ridge` the best by held-out AUC is taken; if `scaled`, it refers to features of mean
-    variance 1. `margin` is that of the square loss.
+    variance 1. `margin` is that of the square loss. If it is `free`, it may take the covariance of
+    all examples instead of the sum of those of the classes, which is Fisher's discriminant.
     """
 
     def __init__(
@@ -116,13 +122,15 @@ class BlockStream:
         ridge: float | None,
         margin: float,
         scaled: bool,
+        free: bool = False,
     ) -> None:
         m = features.n_outputs
         self.features, self._margin, self._scaled, self._given = features, margin, scaled, ridge
+        self._free = free and scaled and ridge is None
         self._bounded = features.bounds().is_finite
         self._memories = Memories(m, half_lives)
-        # Of the held-out examples alone, as in the first memory.
-        self._apart = Memories(m, half_lives[:1])
+        # Of the examples that a stream holds out because it always forgets, as in its memory.
+        self._apart = Memories(m, half_lives[:1]) if half_lives[0] < np.inf else None
         self._low, self._high = np.full(m, np.inf), np.full(m, -np.inf)
         # Powers of two that bring features to numbers whose squares can be added up, and whether
         # they are known.
@@ -143,6 +151,8 @@ class BlockStream:
         self._compiled: tuple[Any, ...] | None = None
         self._ridge, self._ridge_at = ridges_for(features)[1], 0
         self._ridge_auc: float | None = None
+        # Whether the covariance is that of all examples.
+        self._pooled = False
         # The factors of features, and the number of examples that they were found from.
         self._scale: Vector | None = None
         self._scale_at = 0
@@ -230,28 +240,27 @@ class BlockStream:
         if found is None or scale is None or m > SMALL or self._bounded:
             return
         memories, block = self._memories, self._block
-        if memories.half_lives[0] < np.inf:  # All of its blocks have examples to be held out.
+        if self._apart is not None:  # All of its blocks have examples to be held out.
             return
         ridge, last = self._given, (1.0 + _GROWTH) * self._scale_at
         noise = 0.0
         if ridge is None:
             ridge, noise = self._ridge, _NOISE * m
             last = min(last, (1.0 + _RIDGE_GROWTH) * self._ridge_at)
-        self._held.make_room(max(0, int(min(last, _LAST_HELD)) - self._start) // EVERY + 2)
+        self._held.make_room(max(0, int(min(last, HELD + block.side)) - self._start))
         self._compiled = (
             last, *block.arrays(), self._columns, *found,
             memories.origin, memories.share_left(block.side), FORGOTTEN, memories.sums,
             memories.counts, *room_for_block(block.side, m), self._low, self._high,
-            *self._recent.arrays(), FEWEST, ERRORS, scale, ridge, noise, LEAST,
+            *self._recent.arrays(), FEWEST, ERRORS, scale, ridge, noise, LEAST, self._pooled,
             np.empty(len(found.sizes)), *room_for_directions(m), *map(np.empty_like, found),
-            _LAST_HELD, EVERY, *self._held.arrays(), self._apart.share_left(block.side),
-            self._apart.sums, self._apart.counts,
+            HELD, *self._held.arrays(),
         )  # fmt: skip
 
     @property
     def _holds_out(self) -> bool:
-        """Whether examples of the open block are held out."""
-        return self._memories.half_lives[0] < np.inf or self._start < _LAST_HELD
+        """Whether examples of the open block are kept to choose the ridge."""
+        return self._apart is not None or self._start < HELD
 
     def put(self, x: Vector, y: float) -> int:
         """Learn one mapped row of weight 1, whose score `owed` returns.
@@ -335,13 +344,16 @@ class BlockStream:
         self._recent.add(block.scores, block.y)
 
     def _learn_block(self, Z: Vector, y: Vector, weight: Vector) -> None:
-        """Add rows to the moments, and those held out to the moments apart."""
+        """Add rows to the moments, and keep those that choose the ridge."""
         from pairlearn.kernels.memories import widen_ranges
 
         self._memories.add(Z, y, weight)
         if not self._bounded:
             widen_ranges(Z, self._low, self._high)
         if not self._holds_out:
+            return
+        if self._apart is None:
+            self._held.add(Z, y, weight)
             return
         held = slice((EVERY - 1 - self._start) % EVERY, None, EVERY)
         own = np.ascontiguousarray(Z[held]), y[held].copy(), weight[held].copy()
@@ -355,7 +367,8 @@ class BlockStream:
             return self
         twin = copy.copy(self)
         twin._memories, twin._recent = self._memories.copy(), self._recent.copy()
-        twin._apart, twin._held = self._apart.copy(), self._held.twin()
+        twin._apart = None if self._apart is None else self._apart.copy()
+        twin._held = self._held.twin()
         twin._low, twin._high = self._low.copy(), self._high.copy()
         twin._learn_open_block()
         twin._start, twin._block = self.n, OpenBlock(0, *self._memories.shape)
@@ -396,39 +409,63 @@ class BlockStream:
             total = self._moments(self._memories.sums[0])
             self._scale = scale = total.scale(scaled=self._scaled)
             self._scale_at = self.n
-        return self._memories.directions(scale, ridges)
+        return self._memories.directions(scale, ridges, pooled=self._pooled)
 
     def _ridge_is_due(self, always: int = 0) -> bool:
         """Tell whether the examples have grown enough, or are fewer than `always`."""
         return self.n < always or self.n >= (1.0 + _RIDGE_GROWTH) * self._ridge_at
 
-    def _choose_ridge(self) -> None:
-        """Take the ridge with the best AUC on held-out examples."""
+    def _choose_ridge(self, *, repeated: bool = False) -> None:
+        """Take the ridge, and the kind of covariance, with the best AUC on held-out examples.
+
+        Folds of a rare class are dealt once, or `repeated`.
+        """
         self._ridge_at = self.n
-        train = self._moments(self._memories.sums[0] - self._apart.sums[0])
-        Z, y, weight = self._held.latest()
-        seen = y[weight > 0.0]
-        if not train.moments.counts.all() or not (seen > 0).any() or not (seen < 0).any():
+        rarer = min(self._memories.counts[0])
+        ridges, kinds = ridges_for(self.features), [False]
+        if self._free:
+            ridges = ridges if rarer >= FEW else (*_STRONG, *ridges)
+            kinds = [False, True] if rarer < FISHER_BELOW else kinds
+        worth = []
+        for train, (Z, y, weight) in self._folds(repeated):
+            scale = self._moments(train.sums[0]).scale(scaled=self._scaled)
+            solved = [train.solutions(scale, ridges, pooled=pooled) for pooled in kinds]
+            worth.append(_aucs(y, Z @ np.concatenate(solved).T, weight))
+        if not worth:
             return
-        ridges = ridges_for(self.features)
-        problem = train.problem(scaled=self._scaled)
-        solved: dict[float, Vector] = {}
-        for ridge in ridges:
-            with contextlib.suppress(ValueError):  # Rounding: a ridge that is too small has lost.
-                solved[ridge] = problem.solve(ridge)
-        if not solved:
-            return
-        ridges, scores = tuple(solved), Z @ np.stack(list(solved.values()), axis=1)
-        if np.ptp(weight):
-            found = [roc_auc(y, own, sample_weight=weight) for own in scores.T]
-        elif not np.isfinite(scores).all():  # It tells so.
-            found = [roc_auc(y, own) for own in scores.T]
-        else:
-            found = _aucs(y > 0, scores)
         # With weights it is rounded, so that their rounding errors do not decide between equals.
-        aucs = [round(auc, 12) for auc in found]
-        best = int(np.argmax(aucs))
-        self._ridge, self._ridge_auc = ridges[best], float(aucs[best])
+        aucs = np.asarray(np.round(np.mean(worth, axis=0), 12))
+        if not np.isnan(aucs).all():
+            best = int(np.nanargmax(aucs))
+            self._pooled, self._ridge = kinds[best // len(ridges)], ridges[best % len(ridges)]
+            self._ridge_auc = float(aucs[best])
+
+    def _folds(self, repeated: bool) -> Iterator[tuple[Memories, tuple[Vector, Vector, Vector]]]:
+        """Yield the memory of all examples without a fold, and the fold.
+
+        Folds are dealt within classes, in order of arrival. Those without a pair are left out. If
+        both classes are frequent, one fold is enough.
+        """
+        memories, (Z, y, weight) = self._memories, self._held.latest()
+        members = [own[weight[own] > 0.0] for own in members_of(y, (1.0, -1.0))]
+        rarer = min(map(len, members))
+        n_folds = min(1 if self._apart is not None else -(-EVERY * len(y) // self.n), rarer)
+        for repeat in range(n_repeats_of(rarer) if repeated and n_folds > 1 else min(n_folds, 1)):
+            fold = np.full(len(y), -1)
+            for own in members:
+                # A turn of the deal begins one fold farther in each repeat.
+                turn, place = np.divmod(np.arange(len(own)), n_folds)
+                fold[own] = (place + repeat * turn) % n_folds
+            for k in range(n_folds if rarer < FISHER_BELOW else 1):
+                held = Z[fold == k], y[fold == k], weight[fold == k]
+                apart = self._apart
+                if apart is None:
+                    apart = Memories(Z.shape[1], memories.half_lives[:1])
+                    apart.origin = memories.origin
+                    apart.add(*held)
+                train = memories.without(apart)
+                if (train.counts[0] > FORGOTTEN).all() and (train.sums[0, :, 0, 0] > 0.0).all():
+                    yield train, held
 
     def model(self) -> tuple[MomentModel, tuple[Vector, Mask, Vector]] | None:
         """Return the model of all rows, and scores, labels and weights to decide from.
@@ -443,7 +480,7 @@ class BlockStream:
             now = copy.copy(self)
         now._scale = None
         if self._given is None and self.n > self._ridge_at and now._ridge_is_due(_SHORT):
-            now._choose_ridge()
+            now._choose_ridge(repeated=True)
         try:
             best, found = self._best, now._all_directions()
         except ValueError:
@@ -503,7 +540,8 @@ class BlockStream:
         self._exponents = np.pad(self._exponents, (0, more))
         self._met = np.pad(self._met, (0, more))
         self._memories.widen(m, half_lives)
-        self._apart.widen(m, half_lives[:1])
+        if self._apart is not None:
+            self._apart.widen(m, half_lives[:1])
         self._held.widen(more)
         if self._scale is not None:
             self._scale = np.pad(self._scale, (0, more))
@@ -535,9 +573,10 @@ class BlockStream:
         self._memories.restart(_KEPT)
         lives = self._memories.half_lives
         m = self.features.n_outputs
-        self._apart, self._held = Memories(m, lives[:1]), HeldRows(m)
+        self._apart = None if self._apart is None else Memories(m, lives[:1])
+        self._held = HeldRows(m)
         self._recent = RecentScores(len(lives))
-        self._best, self._ridge_at = 0, 0
+        self._best, self._ridge_at, self._pooled = 0, 0, False
         self._block.clear()
         self._start, self._due = 0, YOUNG
         self._scale, self._scale_at = None, 0
@@ -555,12 +594,13 @@ class BlockStream:
             "scale": self._scale,
             "scale_at": self._scale_at,
             "memories": self._memories.state(),
-            "apart": self._apart.state(),
+            "apart": None if self._apart is None else self._apart.state(),
             "low": np.where(seen, self._low, 0.0),
             "high": np.where(seen, self._high, 0.0),
             **self._block.state(),
             "held": self._held.state(),
             "recent": self._recent.state(),
+            "pooled": int(self._pooled),
             "directions": None
             if found is None
             else {name: own.copy() for name, own in zip(_DIRECTIONS, found, strict=True)},
@@ -575,9 +615,10 @@ class BlockStream:
         m, K = self.features.n_outputs, len(self._memories.half_lives)
         n = restored_count(state, "n")
         self._memories = Memories.from_state(state["memories"], m, self._memories.half_lives)
-        self._apart = Memories.from_state(state["apart"], m, self._memories.half_lives[:1])
+        if self._apart is not None:
+            self._apart = Memories.from_state(state["apart"], m, self._memories.half_lives[:1])
         for memories in (self._memories, self._apart):
-            if memories.origin is not None:
+            if memories is not None and memories.origin is not None:
                 restored_values({"origin": memories.origin}, "origin", (m,))
         if not self._bounded and self._memories.origin is not None:
             self._low = restored_values(state, "low", (m,)).copy()
@@ -600,6 +641,7 @@ class BlockStream:
             shapes = zip(_DIRECTIONS, ((K, m), (K,), (K,)), strict=True)
             self._aim(Directions(*(restored_array(found, name, shape) for name, shape in shapes)))
         self._ridge = restored_number(state, "ridge", low=0.0)
+        self._pooled = bool(restored_count(state, "pooled", maximum=1))
         self._ridge_auc = None
         if state["ridge_auc"] is not None:
             self._ridge_auc = restored_number(state, "ridge_auc", low=0.0, high=1.0)
@@ -608,15 +650,22 @@ class BlockStream:
         self._prepare()
 
 
-def _aucs(positive: Mask, scores: Vector) -> list[float]:
-    """Return the AUC of each column of finite scores, as `roc_auc` does."""
+def _aucs(y: Vector, scores: Vector, weight: Vector) -> Vector:
+    """Return the AUC of each column of scores; NaN for a column of NaN."""
     from pairlearn.kernels.memories import doubled_wins
 
-    n_pairs = np.count_nonzero(positive) * np.count_nonzero(~positive)
-    return [
-        doubled_wins(np.sort(own[positive]), np.sort(own[~positive])) / (2 * n_pairs)
-        for own in np.ascontiguousarray(scores.T)
-    ]
+    positive, aucs = y > 0, np.full(scores.shape[1], np.nan)
+    known = ~np.isnan(scores[0])
+    columns = np.ascontiguousarray(scores[:, known].T)
+    if np.ptp(weight):
+        aucs[known] = [roc_auc(y, own, sample_weight=weight) for own in columns]
+    elif not np.isfinite(columns).all():  # It tells so.
+        aucs[known] = [roc_auc(y, own) for own in columns]
+    else:
+        both = np.sort(columns[:, positive]), np.sort(columns[:, ~positive])
+        n_pairs = both[0].shape[1] * both[1].shape[1]
+        aucs[known] = [doubled_wins(*own) / (2 * n_pairs) for own in zip(*both, strict=True)]
+    return aucs
 
 
 def _side_for(n_features: int) -> int:

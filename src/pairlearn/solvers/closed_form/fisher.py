@@ -18,6 +18,9 @@ import numpy as np
 from pairlearn.solvers.rows import DenseRows
 from pairlearn.typing import Vector
 
+#: With fewer examples of the rarer class a default tries the discriminant.
+FISHER_BELOW = 300
+
 
 def fisher_direction(rows: DenseRows, y: Vector, weight: Vector | None = None) -> Vector:
     """Return the direction; zero for columns that do not vary within the classes.

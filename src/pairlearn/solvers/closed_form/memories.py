@@ -13,7 +13,7 @@ of two streams add up.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -142,7 +142,7 @@ class Memories:
         assert self.origin is not None
         return moments_of(self.sums[memory], self.origin)
 
-    def directions(self, scale: Vector, ridges: Vector) -> Directions:
+    def directions(self, scale: Vector, ridges: Vector, *, pooled: bool = False) -> Directions:
         """Return the scores w = D v with (D C D + l I) v = D u, for each half-life.
 
         Parameters
@@ -151,6 +151,9 @@ class Memories:
             The diagonal D: the factor that makes features comparable.
         ridges : ndarray of shape (K,)
             The ridge l of each half-life.
+        pooled : bool, default=False
+            Whether C is twice the covariance of all examples within their classes, as in Fisher's
+            discriminant, and not the sum of the covariances of the classes.
 
         Returns
         -------
@@ -159,17 +162,19 @@ class Memories:
         """
         assert self.origin is not None
         if len(scale) <= SMALL:
-            return self._small_directions(scale, ridges)
-        sums = self.sums
+            return self._small_directions(scale, ridges, pooled)
+        sums, counts = self.sums, self.counts
         usable = self.counts.min(axis=1) >= LEAST
         if not usable[1:].all():
             # The next longer memory that knows both classes speaks for one that does not.
             usable[0] = True
-            sums = sums[np.maximum.accumulate(np.where(usable, np.arange(len(usable)), 0))]
+            spoken = np.maximum.accumulate(np.where(usable, np.arange(len(usable)), 0))
+            sums, counts = sums[spoken], counts[spoken]
         count = sums[:, :, 0, 0]
         means = sums[:, :, 0, 1:] / count[:, :, np.newaxis]
-        C = (sums[:, :, 1:, 1:] / count[:, :, np.newaxis, np.newaxis]).sum(axis=1)
-        C -= np.swapaxes(means, 1, 2) @ means
+        shares = shares_of(counts) if pooled else np.ones_like(counts)
+        C = (sums[:, :, 1:, 1:] / (count / shares)[:, :, np.newaxis, np.newaxis]).sum(axis=1)
+        C -= np.swapaxes(means, 1, 2) @ (means * shares[:, :, np.newaxis])
         C *= scale
         C *= scale[:, np.newaxis]
         u = (means[:, 0] - means[:, 1]) * scale
@@ -181,16 +186,41 @@ class Memories:
         middle = (weights * (means.mean(axis=1) + self.origin)).sum(axis=1)
         return Directions(weights, middle, sizes)
 
-    def _small_directions(self, scale: Vector, ridges: Vector) -> Directions:
+    def _small_directions(self, scale: Vector, ridges: Vector, pooled: bool) -> Directions:
         """Return the directions for few features, for which LAPACK's calls cost too much."""
         from pairlearn.kernels.memories import find_directions, room_for_directions
 
         m, n_memories = len(scale), len(ridges)
         found = Directions(np.empty((n_memories, m)), np.empty(n_memories), np.empty(n_memories))
-        given = self.sums, self.counts, LEAST, self.origin, scale, ridges
+        given = self.sums, self.counts, LEAST, pooled, self.origin, scale, ridges
         if not find_directions(*given, *room_for_directions(m), *found):
             raise ValueError(_TOO_SMALL.format(float(ridges.min())))
         return found
+
+    def without(self, other: Memories) -> Memories:
+        """Return the longest memory without that of some of its examples."""
+        rest = Memories(self.sums.shape[-1] - 1, self.half_lives[:1])
+        rest.sums, rest.counts = self.sums[:1] - other.sums[:1], self.counts[:1] - other.counts[:1]
+        rest.origin = self.origin
+        return rest
+
+    def solutions(self, scale: Vector, ridges: Sequence[float], *, pooled: bool = False) -> Vector:
+        """Return weights as in `directions` of one memory for several ridges, in rows.
+
+        They are NaN for a ridge that is too small for the rounding of the sums.
+        """
+        alike = Memories(len(scale), np.repeat(self.half_lives, len(ridges)))
+        alike.sums, alike.counts = (
+            np.repeat(own, len(ridges), axis=0) for own in (self.sums, self.counts)
+        )
+        alike.origin = self.origin
+        try:
+            return alike.directions(scale, np.array(ridges), pooled=pooled).weights
+        except ValueError:
+            if len(ridges) == 1:
+                return np.full((1, len(scale)), np.nan)
+        each = [self.solutions(scale, (ridge,), pooled=pooled) for ridge in ridges]
+        return np.concatenate(each)
 
     def restart(self, n_kept: float) -> None:
         """Forget all but the shortest memory, or all but the weight of `n_kept` examples."""
@@ -227,6 +257,15 @@ class Memories:
         elif made.counts.any():
             raise ValueError("the saved moments have no origin.")
         return made
+
+
+def shares_of(counts: Vector) -> Vector:
+    """Return the factors that make of two covariances twice that of all examples.
+
+    >>> shares_of(np.array([1.0, 3.0]))
+    array([0.5, 1.5])
+    """
+    return np.asarray(2.0 * counts / counts.sum(axis=-1, keepdims=True))
 
 
 def _are_of_rows(sums: Vector) -> bool:

@@ -109,6 +109,7 @@ class MomentsStream:
             ridge=solver.given_ridge,
             margin=task.loss.parameter,
             scaled=task.is_scaled,
+            free=task.free and self._solver.given_ridge is None,
         )
 
     def learn(self, rows: Rows, y: Vector, weight: Vector) -> Vector:

@@ -25,10 +25,10 @@ import numpy as np
 
 from pairlearn.estimators.shared.evidence import Best, Candidate, Choice, best_of, threads
 from pairlearn.estimators.shared.weights import judged_auc
-from pairlearn.folds import members_of, n_folds_of, stratified
+from pairlearn.folds import members_of, n_folds_of, n_repeats_of, stratified
 from pairlearn.losses import PairLoss
 from pairlearn.metrics import AveragePrecision
-from pairlearn.solvers.closed_form.fisher import with_fisher
+from pairlearn.solvers.closed_form.fisher import FISHER_BELOW, with_fisher
 from pairlearn.solvers.exact.batch import ExactSolver, PairObjective
 from pairlearn.solvers.rows import CsrRows, DenseRows, Rows
 from pairlearn.solvers.top.objectives import AllPairs, Push
@@ -61,12 +61,6 @@ _CLASS_CAP = 2_000
 _ALL_PAIRS_CAP = 500
 #: The same if precision is measured: only few of the negatives are at the top of the list.
 _PRECISION_CAP = 10_000
-#: With fewer examples of the rarer class the folds are dealt several times: one choice is noise.
-_FEW = 60
-#: How often the folds are dealt then.
-_REPEATS = 3
-#: With fewer examples of the rarer class shares of Fisher's discriminant are tried.
-_FISHER_BELOW = 300
 #: The shares that are tried, besides 0.
 _FISHER_SHARES = (0.25, 0.5, 0.75, 1.0)
 _ALL = AllPairs()
@@ -166,7 +160,7 @@ def choose_ridge(
         n_folds_of(task.validation_fraction, rarer),
         keys.take(kept),
         n_held=2 if rarer >= effort.many else None,
-        n_repeats=_REPEATS if rarer < _FEW else 1,
+        n_repeats=n_repeats_of(rarer),
     )
     trained = [
         (part.take(k), part_y[k], loss, None if part_weight is None else part_weight[k])
@@ -232,7 +226,7 @@ def _suits_fisher(rows: Rows, y: Vector) -> bool:
     n, d = rows.shape
     n_positive = int(np.count_nonzero(y > 0))
     rarer = min(n_positive, n - n_positive)
-    return isinstance(rows, DenseRows) and d <= n and 2 <= rarer < _FISHER_BELOW
+    return isinstance(rows, DenseRows) and d <= n and 2 <= rarer < FISHER_BELOW
 
 
 def _mixed(
