@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.distributed import peak_mb, processor_seconds
+from benchmarks.distributed import partition_costs, peak_mb, processor_seconds
 
 D, MANY, ROWS, PARTITIONS = 30, 100, (50_000, 200_000), 200
 #: Seconds in which nothing is asked of a cluster.
@@ -51,20 +51,25 @@ def main() -> None:
 
 def _questions(d: int) -> dict[str, Any]:
     from pairlearn import distributed as ours
+    from pairlearn.distributed.statistics.sample import SampleKeys
     from pairlearn.estimators.shared.scaling import Scaling
+    from pairlearn.solvers import Grid
 
     units = Scaling(np.ones(d), np.zeros(d), np.ones(d))
 
     def edges(n: int) -> Any:
         return np.sinh(np.linspace(-4.0, 4.0, n - 1))
 
+    grid = Grid.between(np.full(d, -6.0), np.full(d, 6.0))
     first = {
         "scales": ours.FeatureScales(),
-        "moments": ours.LabelMoments(),
-        "sample": ours.RowSample(),
+        "extents": ours.ColumnExtents(),
+        "keys": SampleKeys(),
     }
+    second = {"moments": ours.LabelMoments(grid=grid), "sample": ours.RowSample()}
     return {
         "first pass": ours.Together(first),
+        "second pass": ours.Together(second),
         "gradient": ours.Scaled(ours.BinnedScores(np.ones(d), edges(512), (0, 1)), units),
         "last pass": ours.Scaled(ours.ScoreHistogram(np.ones(d), edges(16_384), (0, 1)), units),
     }
@@ -122,20 +127,8 @@ def _memory(file: str) -> None:
 
 
 def _scheduling() -> None:
-    import dask.array as da
-    import dask.dataframe as dd
-    import pandas as pd
-
     import distributed
-    from pairlearn.distributed import DaskEngine, LabelMoments
-    from pairlearn.distributed.dask.parts import parts_of
 
-    X, y = np.zeros((10 * PARTITIONS, 2)), np.arange(10 * PARTITIONS) % 2
-    frame = dd.from_pandas(pd.DataFrame(X, columns=["a", "b"]).assign(y=y), npartitions=PARTITIONS)
-    given = {
-        "arrays": parts_of(da.from_array(X, chunks=(10, -1)), da.from_array(y, chunks=10)),
-        "frames": parts_of(frame[["a", "b"]], frame["y"]),
-    }
     with (
         distributed.LocalCluster(
             n_workers=1, threads_per_worker=1, dashboard_address=":0"
@@ -148,15 +141,10 @@ def _scheduling() -> None:
             100.0 * (b - a) / WAIT for a, b in zip(before, processor_seconds(client), strict=True)
         )
         print(f"waiting: {worker:.1f} % of a processor by the worker, {here:.1f} % by the others")
-        engine = DaskEngine(client)
-        for name, parts in given.items():
-            engine.run(parts, LabelMoments())
-            before = processor_seconds(client)
-            engine.run(parts, LabelMoments())
-            worker, here = (b - a for a, b in zip(before, processor_seconds(client), strict=True))
+        for name, (here, worker) in partition_costs(client, PARTITIONS).items():
             print(
-                f"{name}: {1e3 * here / len(parts):.1f} ms a partition of client and scheduler, "
-                f"{1e3 * worker / len(parts):.1f} ms of the worker"
+                f"{name}: {here:.1f} ms a partition of client and scheduler, "
+                f"{worker:.1f} ms of the worker"
             )
 
 

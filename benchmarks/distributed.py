@@ -1,20 +1,22 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Many machines on one: Parquet files to an AUC model with Dask, one and two workers.
 
-Workers have one thread each, and the clock is that of the wall, since the work is done elsewhere;
-these ratios mean something only where nothing else runs. Processor time does anywhere: that of the
-worker, and that of client and scheduler, against the same training without Dask, in one process
-with one thread, file after file. Bytes are those of the states that partitions send. One process,
-one worker and two take turns, and the least time of each counts: what a neighbour on the same
-machine takes away in one turn is not ours.
+Workers have one thread each. One process without Dask, one worker and two take turns, and the least
+time of each counts: what a neighbour on the same machine takes away in one turn is not ours. The
+clock of the wall means something only where nothing else runs; processor time does anywhere. Then
+two workers are as quick as the one of them that has more to do. Bytes are those of the states that
+partitions send.
 
-Run alone with ``python -m benchmarks --only distributed``.
+Run alone with ``python -m benchmarks --only distributed``, which takes two to three minutes.
 """
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
 import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -25,112 +27,210 @@ from benchmarks.report import Effort, Row, UnavailableError
 D = 30
 #: Most memory of a worker, in MB.
 LIMIT_MB = 400
+#: Milliseconds that a partition may cost client and scheduler, and its worker.
+MOST_MS = 4.0, 8.0
 LOSSES = ("square", "squared_hinge")
 
 
+@dataclass
+class _Times:
+    """What the turns of one contestant took."""
+
+    seconds: list[float] = field(default_factory=list)
+    #: Processor time of the busiest worker, of all workers, and of client and scheduler.
+    cpu: list[tuple[float, float, float]] = field(default_factory=list)
+
+    def least(self, which: int) -> float:
+        return min(turn[which] for turn in self.cpu)
+
+
 def run(effort: Effort) -> list[Row]:
-    """Compare one process, one worker and two workers; count bytes and memory."""
+    """Compare one process, one worker and two workers; count bytes, memory and milliseconds."""
     try:
         import dask
     except ImportError as error:
         raise UnavailableError("needs pip install 'pairlearn[dask]'") from error
-    n = effort.pick(200_000, 2_000_000)
-    # Files of 12 MB, of which a worker must be able to read one in little memory, then of 60 MB.
-    layouts = effort.pick(4, 40), effort.pick(2, 8)
-    alone: dict[tuple[int, str], tuple[float, Any, int, int, float]] = {}
-    seconds: dict[tuple[int, str, int], float] = {}
-    spent: dict[tuple[int, str, int], tuple[float, float]] = {}
-    peak = 0.0
+    # Files of 12 MB: a worker must be able to read one in little memory.
+    n, n_files = effort.pick(200_000, 2_000_000), effort.pick(4, 40)
+    rows = []
     with (
         tempfile.TemporaryDirectory() as home,
         # A file is a partition: Dask would read several small ones as one.
         dask.config.set({"dataframe.parquet.minimum-partition-size": 1}),
+        _cluster(1) as one,
+        _cluster(2) as two,
     ):
-        folders = {n_files: Path(home) / str(n_files) for n_files in layouts}
-        for n_files, folder in folders.items():
-            _write(folder, n, n_files)
-        for _ in range(effort.pick(1, 3)):
-            for n_files, folder in folders.items():
-                for loss in LOSSES:
-                    turn = _alone(folder, loss)
-                    alone[n_files, loss] = min(turn, alone.get((n_files, loss), turn), key=_taken)
-            for n_workers in (1, 2):
-                peak = max(peak, _turn(folders, n_workers, alone, seconds, spent))
-    rows = []
-    for n_files, loss in alone:
-        took, _, n_passes, moved, cpu = alone[n_files, loss]
-        worker, client_side = spent[n_files, loss, 1]
-        one, two = seconds[n_files, loss, 1], seconds[n_files, loss, 2]
-        size = n * D * 8 / n_files / 1e6
-        name = f"{loss}, {n:,} x {D} in {n_files} files of {size:.0f} MB, {n_passes} passes"
-        rows += [
-            Row(f"{name}: two workers / one", two, one, "s", 1.6, 1.9),
-            Row(f"{name}: one worker / one process", one, took, "s", 1.3, 1.1, at_most=True),
+        folder = Path(home) / "files"
+        _write(folder, n, n_files)
+        X, y = _collections(folder)
+        for client in (one, two):
+            _fit(X, y, "square", client)
+            # As in one process. With the first file Dask lets Arrow have all processors.
+            client.run(one_reader)
+        for loss in LOSSES:
+            n_turns = effort.pick(1, 5) if loss == "square" else 1
+            rows += _turns(folder, loss, n, (one, two), n_turns)
+        rows.append(
             Row(
-                f"{name}: processor time of one worker / one process",
-                worker, cpu, "s", 1.3, 1.1, at_most=True,
-            ),
-            Row(
-                f"{name}: processor time of client and scheduler / one process",
-                client_side, cpu, "s", 0.3, 0.1, at_most=True,
-            ),
-            Row(
-                f"{name}: bytes of states / of rows read",
-                moved / 1e6, n * D * 8 * n_passes / 1e6, "MB", 50, 500,
-            ),
-        ]  # fmt: skip
-    rows.append(
-        Row(
-            f"peak memory of a worker with the {layouts[0]} files / the limit",
-            peak, LIMIT_MB, "MB", 1.0, 0.8, at_most=True,
-        )
-    )  # fmt: skip
+                f"peak memory of a worker with the {n_files} files / the limit",
+                max(one.run(peak_mb).values()), LIMIT_MB, "MB", 1.0, 0.8, at_most=True,
+            )
+        )  # fmt: skip
+        rows += _passes(X, y, one, n)
+        rows += _partitions(one, effort.pick(100, 1_000))
     return rows
 
 
-def _turn(
-    folders: dict[int, Path],
-    n_workers: int,
-    alone: dict[tuple[int, str], tuple[float, Any, int, int, float]],
-    seconds: dict[tuple[int, str, int], float],
-    spent: dict[tuple[int, str, int], tuple[float, float]],
-) -> float:
-    """Fit once each with so many workers, keep the least times, return the peak memory.
-
-    The peak is that with the smaller files: `folders` begins with them.
-    """
+@contextlib.contextmanager
+def _cluster(n_workers: int) -> Iterator[Any]:
     import distributed
 
-    peak = 0.0
     with (
         distributed.LocalCluster(
             n_workers=n_workers, threads_per_worker=1, dashboard_address=":0"
         ) as cluster,
-        distributed.Client(cluster) as client,
+        distributed.Client(cluster, set_as_default=False) as client,
     ):
-        for n_files, folder in folders.items():
-            X, y = _collections(folder)
-            _fit(X, y, "square", client)
-            # As in one process. With the first file Dask lets Arrow have all processors.
-            client.run(one_reader)
-            for loss in LOSSES:
-                key = n_files, loss, n_workers
-                before = processor_seconds(client)
-                begin = time.perf_counter()
-                found = _fit(X, y, loss, client)
-                took = time.perf_counter() - begin
-                after = processor_seconds(client)
-                used = after[0] - before[0], after[1] - before[1]
-                seconds[key] = min(took, seconds.get(key, took))
-                spent[key] = min(used, spent.get(key, used))
-                gap = np.abs(found.coef_ - alone[n_files, loss][1].coef_).max()
-                assert gap <= 1e-9 * np.abs(found.coef_).max(), "Dask changed the model"
-            peak = peak or max(client.run(peak_mb).values())
-    return peak
+        yield client
 
 
-def _taken(turn: tuple[float, Any, int, int, float]) -> float:
-    return turn[0]
+def _turns(folder: Path, loss: str, n: int, clients: tuple[Any, Any], n_turns: int) -> list[Row]:
+    """Let one process, one worker and two take turns with a loss."""
+    X, y = _collections(folder)
+    alone = _Times()
+    by_workers = (_Times(), _Times())
+    for _ in range(n_turns):
+        took, model, n_passes, moved, cpu = _alone(folder, loss)
+        alone.seconds.append(took)
+        alone.cpu.append((cpu, cpu, 0.0))
+        for client, times in zip(clients, by_workers, strict=True):
+            before = client.run(time.process_time), time.process_time()
+            begin = time.perf_counter()
+            found = _fit(X, y, loss, client)
+            times.seconds.append(time.perf_counter() - begin)
+            after = client.run(time.process_time), time.process_time()
+            used = [after[0][worker] - before[0][worker] for worker in before[0]]
+            times.cpu.append((max(used), sum(used), after[1] - before[1]))
+            gap = np.abs(found.coef_ - model.coef_).max()
+            assert gap <= 1e-9 * np.abs(found.coef_).max(), "Dask changed the model"
+    one, two = by_workers
+    files = len(list(folder.iterdir()))
+    size = n * D * 8 / files / 1e6
+    name = f"{loss}, {n:,} x {D} in {files} files of {size:.0f} MB, {n_passes} passes"
+    turns = ", ".join(f"{a / b:.2f}" for a, b in zip(one.seconds, two.seconds, strict=True))
+    return [
+        Row(
+            f"{name}: two workers / one by the clock (turns: {turns})",
+            min(two.seconds), min(one.seconds), "s", 1.6, 1.9,
+        ),
+        Row(
+            f"{name}: processor time of the busier of two workers / of one",
+            two.least(0), one.least(0), "s", 1.6, 1.9,
+        ),
+        Row(
+            f"{name}: one worker / one process by the clock",
+            min(one.seconds), min(alone.seconds), "s", 1.15, 1.05, at_most=True,
+        ),
+        Row(
+            f"{name}: processor time of one worker / one process",
+            one.least(1), alone.least(1), "s", 1.15, 1.05, at_most=True,
+        ),
+        Row(
+            f"{name}: processor time of client and scheduler / one process",
+            one.least(2), alone.least(1), "s", 0.3, 0.1, at_most=True,
+        ),
+        Row(
+            f"{name}: bytes of states / of rows read",
+            moved / 1e6, n * D * 8 * n_passes / 1e6, "MB", 50, 500,
+        ),
+    ]  # fmt: skip
+
+
+def _passes(X: Any, y: Any, client: Any, n: int) -> list[Row]:
+    """Compare single passes with the reading of the same files, by processor time of a worker."""
+    from pairlearn import distributed as ours
+    from pairlearn.distributed.dask.parts import parts_of
+    from pairlearn.solvers import Grid
+
+    parts, engine = parts_of(X, y), ours.DaskEngine(client)
+    grid = Grid.between(np.full(D, -6.0), np.full(D, 6.0))
+    w = np.ones(D)
+    asked = {
+        "read only": _nothing()(),
+        "moments": ours.LabelMoments(grid=grid),
+        "histogram": ours.ScoreHistogram(w, np.linspace(-30.0, 30.0, 4_095), (0, 1)),
+    }
+    least = dict.fromkeys(asked, np.inf)
+    for _ in range(3):
+        for name, statistic in asked.items():
+            before = processor_seconds(client)[0]
+            engine.run(parts, statistic)
+            least[name] = min(least[name], processor_seconds(client)[0] - before)
+    return [
+        Row(
+            f"{n:,} x {D}, a pass of one worker with reading / reading alone: {name}",
+            least[name], least["read only"], "s", 1.25, 1.1, at_most=True,
+        )
+        for name in ("moments", "histogram")
+    ]  # fmt: skip
+
+
+def _partitions(client: Any, n_parts: int) -> list[Row]:
+    """Compare what small partitions cost with what they may cost."""
+    found = []
+    for name, costs in partition_costs(client, n_parts).items():
+        sides = zip(("client and scheduler", "the worker"), costs, MOST_MS, strict=True)
+        found += [
+            Row(
+                f"{n_parts:,} partitions of {name}, each for {side} / at most {most:g} ms",
+                cost, most, "ms", 1.0, 0.5, at_most=True,
+            )
+            for side, cost, most in sides
+        ]  # fmt: skip
+    return found
+
+
+def partition_costs(client: Any, n_parts: int) -> dict[str, tuple[float, float]]:
+    """Return milliseconds of client and scheduler, and of workers, for a partition of ten rows."""
+    import dask.array as da
+    import dask.dataframe as dd
+    import pandas as pd
+
+    from pairlearn.distributed import DaskEngine, LabelMoments
+    from pairlearn.distributed.dask.parts import parts_of
+
+    X, y = np.zeros((10 * n_parts, 2)), np.arange(10 * n_parts) % 2
+    frame = dd.from_pandas(pd.DataFrame(X, columns=["a", "b"]).assign(y=y), npartitions=n_parts)
+    given = {
+        "arrays": parts_of(da.from_array(X, chunks=(10, -1)), da.from_array(y, chunks=10)),
+        "frames": parts_of(frame[["a", "b"]], frame["y"]),
+    }
+    engine, found = DaskEngine(client), {}
+    for name, parts in given.items():
+        engine.run(parts, LabelMoments())
+        before = processor_seconds(client)
+        engine.run(parts, LabelMoments())
+        worker, here = (b - a for a, b in zip(before, processor_seconds(client), strict=True))
+        found[name] = 1e3 * here / n_parts, 1e3 * worker / n_parts
+    return found
+
+
+def _nothing() -> type:
+    from pairlearn.distributed import Statistic
+
+    class Nothing(Statistic):
+        """Only reads."""
+
+        def partial_state(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+            return {"n": np.array(len(X))}
+
+        def combine(self, a: Any, b: Any) -> Any:
+            return {"n": a["n"] + b["n"]}
+
+        def finish(self, state: Any) -> int:
+            return int(state["n"])
+
+    return Nothing
 
 
 def _collections(folder: Path) -> tuple[Any, Any]:

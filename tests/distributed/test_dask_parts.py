@@ -1,12 +1,19 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Dask collections as partitions: which columns a task receives."""
+"""Dask collections as partitions: which columns a task receives, and what it makes itself."""
+
+import pickle
 
 import numpy as np
 import pytest
 
+from pairlearn.distributed import DaskEngine, Statistic
 from pairlearn.distributed.dask.parts import parts_of, taken_apart
 
+dask = pytest.importorskip("dask", reason="needs the extra dask")
+da = pytest.importorskip("dask.array", reason="needs the extra dask")
 dd = pytest.importorskip("dask.dataframe", reason="needs the extra dask")
+# Within `dask.config.set` a first import would lose its settings again.
+pytest.importorskip("distributed", reason="needs the extra dask")
 pd = pytest.importorskip("pandas")
 pyarrow_fs = pytest.importorskip("pyarrow.fs")
 
@@ -38,12 +45,99 @@ def test_rows_and_columns_reach_a_task_apart(files, reader, labels, copied):
     frame = dd.read_parquet([str(file) for file in files], filesystem=reader)
     parts = parts_of(frame[["c", "a"]], labels(frame), sample_weight=frame["w"])
     assert (
-        any("_with_columns" in str(task) for task in dict(parts.whole[0].dask).values()) == copied
+        any("_with_columns" in str(task) for task in dict(parts.values[0]["whole"].dask).values())
+        == copied
     )
-    found = [taken_apart(part.compute(scheduler="sync"), parts.attached) for part in parts.whole]
-    rows = np.concatenate([rows.to_numpy() for rows, _ in found])
+    found = [taken_apart(one.made(), parts.attached) for one in parts.recipes]
+    rows = np.concatenate([rows.to_numpy() for rows, _, _ in found])
     np.testing.assert_array_equal(rows, TABLE[["c", "a"]])
-    for name, column in (("y", labels(TABLE)), ("sample_weight", TABLE["w"])):
-        values = np.concatenate([columns[name].to_numpy() for _, columns in found])
-        np.testing.assert_array_equal(values, column)
+    values = np.concatenate([y.to_numpy() for _, y, _ in found])
+    np.testing.assert_array_equal(values, labels(TABLE))
+    weights = np.concatenate([columns["sample_weight"].to_numpy() for _, _, columns in found])
+    np.testing.assert_array_equal(weights, TABLE["w"])
     assert parts.feature_names == ["c", "a"]
+
+
+class Seen(Statistic):
+    """Sums that depend on the order of merges, and what was read before each state."""
+
+    def __init__(self, events):
+        self.events = events
+
+    def partial_state(self, X, y=None, sample_weight=None):
+        self.events.append("state")
+        return {"sum": np.array([X.sum()]), "n": np.array([len(X)])}
+
+    def combine(self, a, b):
+        return {name: a[name] + b[name] for name in a}
+
+    def finish(self, state):
+        return float(state["sum"][0]), int(state["n"][0])
+
+
+def numbers(part, events):
+    events.append("read")
+    rng = np.random.default_rng(part)
+    return pd.DataFrame({"x": 10.0 ** rng.uniform(-8, 8, 5), "y": np.arange(5) % 2})
+
+
+@pytest.mark.parametrize("n_parts", [1, 7, 8, 35, 64])
+def test_tasks_that_make_several_partitions_change_no_bit(monkeypatch, n_parts):
+    events = []
+    frame = dd.from_map(numbers, range(n_parts), events=events, meta=numbers(0, []))
+    found, tasks, n_tasks = {}, {}, []
+    compute = DaskEngine.compute
+    monkeypatch.setattr(
+        DaskEngine,
+        "compute",
+        lambda self, own: n_tasks.append(len(own[0].__dask_graph__())) or compute(self, own),
+    )
+    cpu_count = "pairlearn.distributed.dask.passes.os.cpu_count"
+    with dask.config.set(scheduler="sync"):
+        for n_threads in (64, 4, 2, 1):
+            monkeypatch.setattr(cpu_count, lambda n=n_threads: n)
+            events.clear()
+            state = DaskEngine().run(parts_of(frame[["x"]], frame["y"]), Seen(events))
+            found[n_threads], tasks[n_threads] = Seen(events).finish(state), n_tasks[-1]
+            # One partition is in memory at a time.
+            assert events == ["read", "state"] * n_parts
+    assert set(found.values()) == {found[64]}
+    assert found[64][1] == 5 * n_parts
+    assert tasks[64] >= n_parts
+    if n_parts >= 32:
+        assert tasks[1] < n_parts / 4
+
+
+def test_values_that_have_a_place_stay_there(client):
+    X, y = np.arange(40.0).reshape(20, 2), np.arange(20) % 2
+    frame = dd.from_pandas(pd.DataFrame(X, columns=["a", "b"]).assign(y=y), npartitions=4)
+    rows, labels = da.from_array(X, chunks=(5, 2)), da.from_array(y, chunks=5)
+    kept, shuffled = client.persist(frame), frame.shuffle("y")
+    shared = da.concatenate([rows[:5]] * 4)
+    wide = da.from_array(X, chunks=(5, 1))
+    total = X.sum()
+    for movable, (a, b), expected in [
+        (True, (frame[["a", "b"]], frame["y"]), total),
+        (True, (rows, labels), total),
+        (True, (rows * 2.0 + 1.0, labels), 2.0 * total + 40.0),
+        (False, (kept[["a", "b"]], kept["y"]), total),
+        (False, (client.persist(rows), labels), total),
+        (False, (shuffled[["a", "b"]], shuffled["y"]), total),
+        # What several partitions need, and what several tasks make.
+        (False, (shared, labels), 4.0 * X[:5].sum()),
+        (False, (wide, labels), total),
+    ]:
+        parts = parts_of(a, b)
+        assert [movable] * 4 == [not one.needed for one in parts.recipes]
+        state = DaskEngine(client).run(parts, Seen([]))
+        assert Seen([]).finish(state) == (expected, 20)
+
+
+def test_tasks_of_a_recipe_are_pickled_once_and_opened_where_they_run(files):
+    frame = dd.read_parquet([str(file) for file in files])
+    (one, *_) = parts_of(frame[["c", "a"]], frame["b"]).recipes
+    first, again = pickle.dumps(one), pickle.dumps(one)
+    assert first == again
+    arrived = pickle.loads(first)
+    assert arrived.tasks._tasks is None
+    pd.testing.assert_frame_equal(arrived.made()["whole"], one.made()["whole"])

@@ -6,7 +6,13 @@ import pytest
 import scipy.sparse
 
 from pairlearn import AUCClassifier, Hats, Moments
+from pairlearn.content import row_hashes
 from pairlearn.distributed import DaskAUCClassifier, forget_auc, train_auc
+from pairlearn.estimators.shared.judged_maps import deal_held_out
+from pairlearn.folds import Keys
+from pairlearn.metrics import roc_auc
+from pairlearn.solvers.rows import as_rows
+from pairlearn.solvers.streams.sample import SIZE, drawn_from
 
 RNG = np.random.default_rng(4)
 N = 6400
@@ -57,16 +63,54 @@ def test_any_partitions_give_the_bits_of_one_machine(solver, weight):
             assert abs(fit.training_auc - memory.score(X, Y)) <= fit.auc_half_width
 
 
-def test_without_ranges_a_given_ridge_has_the_bits_too():
-    solver = Moments(0.01)
-    memory = AUCClassifier(solver=solver).fit(X, Y)
-    for k in (1, 7):
-        fit = train_auc(engine(k), solver=solver)
+@pytest.mark.parametrize("n", [4000, N], ids=["all in the sample", "some"])
+@pytest.mark.parametrize("solver", [Moments(0.01), Moments()], ids=["given", "chosen"])
+def test_without_ranges_the_bits_are_the_same_too(solver, n):
+    memory = AUCClassifier(solver=solver, random_state=0).fit(X[:n], Y[:n])
+    assert (max(np.unique(Y[:n], return_counts=True)[1]) > SIZE) == (n == N)
+    for k in (1, 7, 50):
+        fit = train_auc(engine(k, slice(n)), solver=solver, random_state=0)
         assert bits(fit.model) == bits(memory)
+        assert fit.model.ridge_ == memory.ridge_
+        assert fit.model.held_out_auc_ == memory.held_out_auc_
         assert fit.n_passes == 3
-    # A chosen one depends on the sample, in any partitions.
-    found = {bits(train_auc(engine(k), solver="moments", random_state=0).model) for k in (1, 7)}
-    assert len(found) == 1
+
+
+def test_a_ridge_is_judged_by_models_of_all_examples_but_a_fold():
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(9000, 12))
+    labels = (rows @ rng.normal(size=12) + 4.0 * rng.normal(size=9000) > 2.0).astype(int)
+    repeated = rng.uniform(0.5, 2.0, 9000)
+    rows[8000:], labels[8000:] = rows[:1000], labels[:1000]
+
+    def run(statistic):
+        halves = (slice(None, 5000), slice(5000, None))
+        return statistic.merge_all(
+            statistic.partial_state(rows[own], labels[own], repeated[own]) for own in halves
+        )
+
+    model = train_auc(run, solver=Moments(), random_state=0).model
+    keys = Keys.of(rows, seed=np.random.default_rng(0))
+    signs = np.where(labels > 0, 1.0, -1.0)
+    sample = drawn_from(as_rows(rows), signs, repeated, keys)
+    fold, n_held = deal_held_out(sample.y, sample.weight, 0.2, sample.keys, every=True)
+    assert n_held == 5
+    hashes = row_hashes(rows)
+    worth = []
+    for ridge in (1.0, 0.1, 0.01, 1e-3, 1e-4):
+        aucs = []
+        for k in range(n_held):
+            own = fold == k
+            # All copies of an example are in its fold.
+            trained = ~np.isin(hashes, sample.keys.hashes[own])
+            one = AUCClassifier(solver=Moments(ridge)).fit(
+                rows[trained], labels[trained], repeated[trained]
+            )
+            scores = sample.X[own] @ one.coef_[0]
+            aucs.append(roc_auc(sample.y[own] > 0, scores, sample_weight=sample.weight[own]))
+        worth.append(np.mean(aucs))
+    assert model.ridge_ == (1.0, 0.1, 0.01, 1e-3, 1e-4)[int(np.argmax(worth))]
+    assert model.held_out_auc_ == pytest.approx(max(worth), abs=1e-9)
 
 
 @pytest.mark.parametrize("solver", [GIVEN, Moments(0.01, keep_state=True)], ids=["ranges", "none"])

@@ -619,9 +619,10 @@ IDS = st.tuples(st.sampled_from(["a", "b", None]), st.sampled_from([2**60, 2**60
 def test_persons_with_several_ids_are_those_of_one_memory(ids, n_parts, data):
     dd = pytest.importorskip("dask.dataframe", reason="needs the extra dask")
     pd = pytest.importorskip("pandas")
+    import dask
     import dask.array as da
 
-    from pairlearn.distributed.dask.parts import parts_of
+    from pairlearn.distributed.dask.parts import parts_of, taken_apart
     from pairlearn.distributed.dask.passes import DaskEngine
     from pairlearn.privacy.records import person_keys, read_persons
 
@@ -645,8 +646,8 @@ def test_persons_with_several_ids_are_those_of_one_memory(ids, n_parts, data):
     found = form.finish(DaskEngine().run(parts, form))
     assert found.n_units == read_persons(ids, len(ids)).max() + 1
     keys = []
-    for delayed in parts.others["groups"]:
-        groups = delayed.compute()
+    for one in dask.compute(parts.values)[0]:
+        groups = taken_apart(one, parts.attached)[2]["groups"]
         keys += person_keys(groups, len(groups))
     assert keys == person_keys(ids, len(ids))
 

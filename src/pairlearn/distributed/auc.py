@@ -42,7 +42,6 @@ from pairlearn.estimators.auc.ways.exact_moments import (
     ridge_on,
     warn_of_wide_ranges,
 )
-from pairlearn.estimators.auc.ways.moments import ByMoments
 from pairlearn.estimators.auc.ways.ridge import choose_ridge, is_exact
 from pairlearn.estimators.shared.evidence import Choice
 from pairlearn.estimators.shared.maps import (
@@ -119,9 +118,9 @@ def train_auc(
         mapped features. "square" needs only the first two passes and the last.
     solver : "passes", ByPasses, Exact or Moments, default="passes"
         The ridge, and the settings of the search. `Moments` is the square loss by the way of
-        `AUCClassifier`: with a given ridge the coefficients are those of `AUCClassifier.fit` on all
-        rows, bit for bit, with ``ranges`` also with a chosen one. With ``keep_state=True`` rows can
-        be taken back, see `forget_auc`.
+        `AUCClassifier`: the coefficients are those of `AUCClassifier.fit` on all rows, bit for bit,
+        for rows with weights if there are ``ranges``. With ``keep_state=True`` rows can be taken
+        back, see `forget_auc`.
     scaling, decision, class_weight, validation_fraction : see `AUCClassifier`
         As of `AUCClassifier`. Class weights move threshold and probabilities, not the
         coefficients: every pair has one example of each class.
@@ -267,13 +266,6 @@ class _Search:
         sample = self._first.sample
         fitted = fit_map(as_map(features, rows, y), rows, rng, sample.keys)
         check_memory(fitted.n_outputs, Moments(max_memory=max_memory))
-        choice = Choice(ridge=self._solver.given_ridge)
-        if choice.ridge is None:
-            share, keys = validation_fraction, sample.keys
-            task = Task(AllPairs(), self._loss, fitted, scaled, rng, share, keys=keys)
-            way = ByMoments(task, Moments(max_memory=np.inf))
-            choice = way.fit(rows, y, sample.weight).choice
-        assert choice.ridge is not None
         if fitted.bounds().is_finite:
             of_rows, bounds = self._first.extents, extents_of(fitted, rows)
             extents = replace(of_rows, **{name: getattr(bounds, name) for name in _OF_COLUMNS})
@@ -281,8 +273,11 @@ class _Search:
             extents = self._passes(Mapped(ColumnExtents(), fitted), "extents of mapped rows")
         asked = MappedLabelMoments(fitted, self._classes, extents)
         moments: MappedMoments = self._passes(asked, "moments of mapped rows")
-        margin = float(self._loss.margin)  # type: ignore[attr-defined]
-        w = moments.problem(scaled=scaled).solve(choice.ridge, margin=margin)
+        task = Task(AllPairs(), self._loss, fitted, scaled, rng, validation_fraction)
+        drawn = Drawn(self.sample_rows, y, sample.weight, sample.keys)
+        choice = ridge_on(drawn, moments, task, self._solver.given_ridge)
+        assert choice.ridge is not None
+        w = moments.problem(scaled=scaled).solve(choice.ridge, margin=task.margin)
         self._features, norm = fitted, fitted.bounds().norm
         self.sample_rows = fitted.transform(self.sample_rows)
         if np.isfinite(norm):
@@ -305,7 +300,7 @@ class _Search:
         moments.moments.sums = first.moments.sums[1], first.moments.sums[0]
         task = Task(AllPairs(), self._loss, features, scaled, rng, validation_fraction)
         drawn = Drawn(sample.X, self.sample_y, sample.weight, sample.keys)
-        choice = ridge_on(drawn, features, grid, task, solver.given_ridge)
+        choice = ridge_on(drawn, moments, task, solver.given_ridge)
         assert choice.ridge is not None
         w = moments.problem(scaled=scaled).solve(choice.ridge, margin=task.margin)
         warn_of_wide_ranges(moments, sample.X)

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from pairlearn.distributed.passes import Passes
-from pairlearn.distributed.statistics.base import Together
+from pairlearn.distributed.statistics.base import Statistic, Together
 from pairlearn.distributed.statistics.moments import ColumnExtents, LabelledMoments, LabelMoments
-from pairlearn.distributed.statistics.sample import RowSample, SampledRows
+from pairlearn.distributed.statistics.sample import RowSample, SampledRows, SampleKeys
 from pairlearn.distributed.statistics.scales import FeatureScales, Scales
 from pairlearn.estimators.shared.evidence import FeatureChoice
 from pairlearn.estimators.shared.maps import choose_features
@@ -46,33 +46,33 @@ class FirstPasses:
         grid: Callable[[int], Grid | None] | None = None,
     ) -> FirstPasses:
         """Make these passes; one is enough if the grid is known."""
-        asked = {
-            "scales": FeatureScales(),
-            "extents": ColumnExtents(),
-            # The seed that a classifier in memory draws.
-            "sample": RowSample(sample_size, seed=seed_of(rng)),
-        }
+        # The seed that a classifier in memory draws.
+        seed = seed_of(rng)
+        asked: dict[str, Statistic] = {"scales": FeatureScales(), "extents": ColumnExtents()}
+        sample = RowSample(sample_size, seed)
         if mapped:
             # The moments of mapped rows make the model; those of the rows count the classes.
-            asked["moments"] = LabelMoments()
+            asked |= {"moments": LabelMoments(), "sample": sample}
         elif grid is not None:
-            asked["moments"] = LabelMoments(grid=grid)
+            asked |= {"moments": LabelMoments(grid=grid), "sample": sample}
+        else:
+            # There is a second pass, so that the rows of the sample can wait.
+            asked["keys"] = SampleKeys(sample_size, seed)
         found = passes(Together(asked), "moments" if "moments" in asked else "scales")
-        if "moments" not in asked:
-            found["moments"] = cls._exact(passes, found["extents"])
+        if "keys" in asked:
+            asked = {
+                "moments": LabelMoments(grid=Grid.of(found["extents"])),
+                "sample": RowSample(sample_size, seed, found["keys"]),
+            }
+            found |= passes(Together(asked), "moments")
         moments = found["moments"]
         scales = found["scales"].of_classes(moments.counts, moments.means, moments.scatters)
         return cls(scales, found["scales"], found["extents"], moments, found["sample"])
 
-    @staticmethod
-    def _exact(passes: Passes, extents: Extents) -> LabelledMoments:
-        """Return moments on one grid: then the partitions do not matter, bit for bit."""
-        found: LabelledMoments = passes(LabelMoments(grid=Grid.of(extents)), "moments")
-        return found
-
     def of_rows(self, passes: Passes) -> FirstPasses:
         """Return the same with exact moments of the rows, for a model that is linear after all."""
-        moments = self._exact(passes, self.extents)
+        # On one grid the partitions do not matter, bit for bit.
+        moments: LabelledMoments = passes(LabelMoments(grid=Grid.of(self.extents)), "moments")
         scales = self.plain.of_classes(moments.counts, moments.means, moments.scatters)
         return replace(self, scales=scales, moments=moments)
 

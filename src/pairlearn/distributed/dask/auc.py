@@ -193,14 +193,7 @@ class DaskAUCClassifier(ClusterTwoClasses):
             return exact_auc([range_state([scored])], confidence=confidence)
         parts = parts_of(X, y, sample_weight=sample_weight)
         engine, delayed = self._engine(), require_dask().delayed
-        weights = parts.others.get("sample_weight", [None] * len(parts))
-        lazy_model = delayed(model)
-        persisted = engine.persist(
-            [
-                delayed(_scored)(lazy_model, rows, labels, weight)
-                for rows, labels, weight in zip(parts.rows, parts.labels, weights, strict=True)
-            ]
-        )
+        persisted = engine.persist(engine.each(parts, _scored_part, model))
         facts = engine.compute([delayed(_quantiles)(one) for one in persisted])
         n = sum(size for size, _ in facts)
         quantiles = [found for _, found in facts]
@@ -222,6 +215,12 @@ class DaskAUCClassifier(ClusterTwoClasses):
         statistic = ScoreHistogram(np.ones(1), edges, (False, True))
         found: HistogramAUC = statistic.finish(engine.ask(statistic, _histogram, scored))
         return binned_auc(found, confidence=confidence)
+
+
+def _scored_part(
+    model: AUCClassifier, part: int, rows: Any, labels: Any, others: Mapping[str, Any]
+) -> Scored:
+    return _scored(model, rows, labels, others.get("sample_weight"))
 
 
 def _scored(model: AUCClassifier, rows: Any, labels: Any, weight: Any) -> Scored:

@@ -3,10 +3,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+
+from pairlearn.distributed.dask.recipes import Recipe, recipes_of
 
 _EXTRA = "Dask is not installed; pip install 'pairlearn[dask]'."
 
@@ -39,22 +43,23 @@ def is_frame(value: Any) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """Partitions of examples: delayed rows, labels, further columns (None where there are none).
+    """Partitions of examples, each of delayed values by name.
 
-    A partition of a data frame is also one delayed frame in `whole`, whose last columns have the
-    names `attached`; a name that is there several times is a frame. A task that splits this frame
-    itself is one task instead of four.
+    They are the rows "X", labels "y" and further columns, or else one frame "whole", whose last
+    columns have the names `attached`; a name that is there several times is a frame.
     """
 
-    rows: list[Any]
-    labels: list[Any]
-    others: dict[str, list[Any]]
+    values: list[dict[str, Any]]
     feature_names: list[str] | None
-    whole: list[Any] | None = None
     attached: tuple[str, ...] = ()
 
     def __len__(self) -> int:
-        return len(self.rows)
+        return len(self.values)
+
+    @cached_property
+    def recipes(self) -> list[Recipe]:
+        """How a task makes each partition."""
+        return recipes_of(self.values)
 
 
 def parts_of(X: Any, y: Any = None, *, cells: bool = False, **others: Any) -> Parts:
@@ -89,14 +94,15 @@ def parts_of(X: Any, y: Any = None, *, cells: bool = False, **others: Any) -> Pa
         )
     if sizes is not None and any(np.isnan(size) for size in sizes):
         sizes = None
+    columns = {"X": rows}
+    for name, value in (("y", y), *others.items()):
+        if value is not None:
+            several = cells and name != "y"
+            columns[name] = _column(
+                name, value, len(rows), sizes, several=several, of_frame=is_frame(X)
+            )
     return Parts(
-        rows,
-        _column("y", y, len(rows), sizes, of_frame=is_frame(X)),
-        {
-            name: _column(name, value, len(rows), sizes, several=cells, of_frame=is_frame(X))
-            for name, value in others.items()
-            if value is not None
-        },
+        [dict(zip(columns, part, strict=True)) for part in zip(*columns.values(), strict=True)],
         names,
     )
 
@@ -130,14 +136,7 @@ def _parts_of_frame(
             # Dask would compare each partition with what it expects, in milliseconds.
             enforce_metadata=False,
         )
-    delayed = require_dask().delayed
-    parts = list(whole.to_delayed())
-    columns = {
-        name: [delayed(_attached)(part, tuple(attached), name) for part in parts] for name in series
-    }
-    labels = columns.pop("y", [None] * len(parts))
-    rows = [delayed(_but_last)(part, len(attached)) for part in parts]
-    return Parts(rows, labels, columns, names, parts, tuple(attached))
+    return Parts([{"whole": part} for part in whole.to_delayed()], names, tuple(attached))
 
 
 def _of_one_frame(X: Any, series: dict[str, Any]) -> Any:
@@ -165,10 +164,18 @@ def _names_of(value: Any) -> list[Any]:
     return [value.name] if value.ndim == 1 else list(value.columns)
 
 
-def taken_apart(frame: Any, attached: tuple[str, ...]) -> tuple[Any, dict[str, Any]]:
-    """Return the features of a computed frame, and what is attached to it by name."""
-    columns = {name: _attached(frame, attached, name) for name in attached}
-    return _but_last(frame, len(attached)), columns
+def taken_apart(
+    found: Mapping[str, Any], attached: tuple[str, ...]
+) -> tuple[Any, Any, dict[str, Any]]:
+    """Return the rows of a computed partition, its labels or None, and further columns by name."""
+    if "whole" in found:
+        frame = found["whole"]
+        columns = {name: _attached(frame, attached, name) for name in attached}
+        rows = frame.iloc[:, : -len(attached)] if attached else frame
+    else:
+        columns = dict(found)
+        rows = columns.pop("X")
+    return rows, columns.pop("y", None), columns
 
 
 def _with_columns(frame: Any, names: list[str], *values: Any) -> Any:
@@ -193,10 +200,6 @@ def _attached(frame: Any, attached: tuple[str, ...], name: str) -> Any:
     first = frame.shape[1] - len(attached)
     places = [first + k for k, one in enumerate(attached) if one == name]
     return frame.iloc[:, places[0] if len(places) == 1 else places]
-
-
-def _but_last(frame: Any, n_columns: int) -> Any:
-    return frame.iloc[:, :-n_columns] if n_columns else frame
 
 
 def _delayed(collection: Any) -> list[Any]:
@@ -265,8 +268,6 @@ def _column(
     of_frame: bool = False,
 ) -> list[Any]:
     """Return labels, weights, queries or persons as one delayed value a partition."""
-    if value is None:
-        return [None] * n_parts
     if is_array(value):
         if value.ndim == 2 and value.shape[1] == 1:
             value = value[:, 0]

@@ -9,18 +9,22 @@ that dies can lose only the user's own data.
 from __future__ import annotations
 
 import contextlib
+import os
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from pairlearn.distributed.dask.parts import Parts, as_column, as_table, require_dask, taken_apart
+from pairlearn.distributed.dask.recipes import Recipe
 from pairlearn.distributed.statistics.base import State, Statistic
 from pairlearn.validation import check_positive
 
 #: The number of states that one task merges.
 _FAN_IN = 8
+#: A task makes several partitions only if every thread has so many tasks.
+_TASKS_A_THREAD = 4
 #: Seconds between two checks of the workers.
 _LOOK = 0.5
 #: Why workers die, and what helps.
@@ -61,55 +65,61 @@ class DaskEngine:
 
     def run(self, parts: Parts, statistic: Statistic) -> State:
         """Return the merged state of all partitions."""
-        delayed = require_dask().delayed
-        # Once in the graph, not with each partition: it may hold thousands of edges.
-        once = delayed(statistic, pure=False, traverse=False)
-        if parts.whole is not None:
-            states = [
-                _in_one_task(partial(_state_of_frame, part=k, attached=parts.attached), once, frame)
-                for k, frame in enumerate(parts.whole)
-            ]
-        else:
-            states = [
-                delayed(_partial_state)(
-                    once,
-                    k,
-                    parts.rows[k],
-                    parts.labels[k],
-                    {name: column[k] for name, column in parts.others.items()},
-                )
-                for k in range(len(parts))
-            ]
-        return self._merged_state(once, states)
+        if not len(parts):
+            return {}
+        size = self._batch(parts)
+        work = partial(_states, attached=parts.attached, merged=size == _FAN_IN)
+        once = _once(statistic)
+        return self._merged_state(once, _tasks(parts, work, once, size), size)
+
+    def each(self, parts: Parts, work: Callable[..., Any], what: Any) -> list[Any]:
+        """Return delayed ``work(what, part, rows, labels, others)``, one for each partition."""
+        each = partial(_worked, work, attached=parts.attached)
+        return _tasks(parts, each, _once(what), 1)
+
+    def _batch(self, parts: Parts) -> int:
+        """Return how many partitions a task makes, one after the other.
+
+        The states are merged as one by one, so that the number of workers changes no bit.
+        """
+        if any(one.needed for one in parts.recipes):
+            # Values that lie on a worker are best looked at there.
+            return 1
+        threads = os.cpu_count() or 1
+        if self.client is not None:
+            with self._with_scheduler():
+                threads = max(self._n_threads(), 1)
+        most = min(_FAN_IN, len(parts) // (_TASKS_A_THREAD * threads))
+        return 1 << (max(most, 1).bit_length() - 1)
 
     def ask(
         self, statistic: Statistic, state_of: Callable[[Any, Any], State], values: list[Any]
     ) -> State:
         """Return the merged state of delayed values; ``state_of(statistic, value)`` is one's."""
-        delayed = require_dask().delayed
-        once = delayed(statistic, pure=False, traverse=False)
-        return self._merged_state(once, [delayed(state_of)(once, one) for one in values])
+        once, name = _once(statistic), f"states-{uuid.uuid4().hex}"
+        work = partial(_asked, state_of)
+        layer = {f"{name}-{k}": (work, once.key, one.key) for k, one in enumerate(values)}
+        return self._merged_state(once, _delayed_of(name, layer, [once, *values]), 1)
 
-    def _merged_state(self, once: Any, states: list[Any]) -> State:
-        if not states:
-            return {}
-        from dask.delayed import Delayed
-        from dask.highlevelgraph import HighLevelGraph
-
+    def _merged_state(self, once: Any, states: list[Any], size: int) -> State:
+        """Return the merged state of tasks with `size` states each, of which `_FAN_IN` are one."""
         # All merges in one layer: a delayed call for each costs the client milliseconds.
         name, layer = f"merged-{uuid.uuid4().hex}", {}
         keys, n_merges = [state.key for state in states], 0
+        width = _FAN_IN // size if size < _FAN_IN else _FAN_IN
         while len(keys) > 1:
-            some = [keys[k : k + _FAN_IN] for k in range(0, len(keys), _FAN_IN)]
+            some = [keys[k : k + width] for k in range(0, len(keys), width)]
             keys = [f"{name}-{n_merges + k}" for k in range(len(some))]
             layer.update(
                 {key: (_merged, once.key, own) for key, own in zip(keys, some, strict=True)}
             )
-            n_merges += len(some)
-        if not layer:
-            return dict(self.compute(states)[0])
-        graph = HighLevelGraph.from_collections(name, layer, dependencies=[once, *states])
-        return dict(self.compute([Delayed(keys[0], graph, layer=name)])[0])
+            n_merges, width = n_merges + len(some), _FAN_IN
+        last = states[0]
+        if layer:
+            graphs = {id(state.dask): state for state in states}
+            last = _delayed_of(name, layer, [once, *graphs.values()])[-1]
+        (found,) = self.compute([last])[0]
+        return dict(found)
 
     def compute(self, tasks: list[Any]) -> list[Any]:
         """Return the results of delayed tasks, in their order."""
@@ -205,21 +215,66 @@ def _current_client() -> Any:
         return None
 
 
-def _in_one_task(function: Callable[[Any, Any], State], once: Any, frame: Any) -> Any:
-    """Return a delayed call, which makes the frame itself where that is one task of its own.
+def _once(value: Any) -> Any:
+    """Return a value as a task: it is in a graph once, and may hold thousands of edges."""
+    return require_dask().delayed(value, pure=False, traverse=False)
 
-    Two tasks cost twice as much, and a worker that waits to hear of the second one reads the next
-    partition meanwhile, and the next, into its memory.
-    """
+
+def _delayed_of(name: str, layer: dict[str, Any], dependencies: list[Any]) -> list[Any]:
+    """Return one delayed value for each task of a layer; all share a graph."""
     from dask.delayed import Delayed
     from dask.highlevelgraph import HighLevelGraph
 
-    task = frame.dask[frame.key]
-    if getattr(task, "dependencies", True):
-        return require_dask().delayed(function)(once, frame)
-    key = f"state-{uuid.uuid4().hex}"
-    layer = {key: (function, once.key, task)}
-    return Delayed(key, HighLevelGraph.from_collections(key, layer, dependencies=[once]))
+    graph = HighLevelGraph.from_collections(name, layer, dependencies=dependencies)
+    return [Delayed(key, graph, layer=name) for key in layer]
+
+
+def _tasks(parts: Parts, work: Callable[..., Any], once: Any, size: int) -> list[Any]:
+    """Return delayed ``work(once, recipes, given)``, one for each `size` partitions."""
+    delayed, recipes = require_dask().delayed, parts.recipes
+    if any(one.needed for one in recipes):
+        return [
+            delayed(partial(work, recipes=[one]), pure=False)(
+                once, given=[own for own in values.values() if own.key in one.needed]
+            )
+            for one, values in zip(recipes, parts.values, strict=True)
+        ]
+    # All tasks in one layer: a delayed call for each costs the client milliseconds.
+    name = f"parts-{uuid.uuid4().hex}"
+    layer = {
+        f"{name}-{start}": (partial(work, recipes=recipes[start : start + size]), once.key)
+        for start in range(0, len(recipes), size)
+    }
+    return _delayed_of(name, layer, [once])
+
+
+def _worked(
+    work: Callable[..., Any],
+    what: Any,
+    *,
+    recipes: list[Recipe],
+    attached: tuple[str, ...],
+    given: Sequence[Any] = (),
+) -> Any:
+    (one,) = recipes
+    rows, labels, others = taken_apart(one.made(given), attached)
+    return work(what, one.part, rows, labels, others)
+
+
+def _states(
+    statistic: Statistic,
+    *,
+    recipes: list[Recipe],
+    attached: tuple[str, ...],
+    merged: bool,
+    given: Sequence[Any] = (),
+) -> list[State]:
+    """Return the states of some partitions, of which one at a time is in memory, or their sum."""
+    states = (
+        _worked(_partial_state, statistic, recipes=[one], attached=attached, given=given)
+        for one in recipes
+    )
+    return [statistic.merge_all(states)] if merged else list(states)
 
 
 def _partial_state(
@@ -231,12 +286,9 @@ def _partial_state(
     return statistic.of_part(part).partial_state(as_table(rows), as_column(labels), **columns)
 
 
-def _state_of_frame(
-    statistic: Statistic, frame: Any, part: int, attached: tuple[str, ...]
-) -> State:
-    rows, columns = taken_apart(frame, attached)
-    return _partial_state(statistic, part, rows, columns.pop("y", None), columns)
+def _asked(state_of: Callable[[Any, Any], State], statistic: Statistic, value: Any) -> list[State]:
+    return [state_of(statistic, value)]
 
 
-def _merged(statistic: Statistic, states: list[State]) -> State:
-    return statistic.merge_all(states)
+def _merged(statistic: Statistic, states: list[list[State]]) -> list[State]:
+    return [statistic.merge_all(one for some in states for one in some)]

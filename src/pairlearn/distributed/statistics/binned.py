@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pairlearn.distributed.statistics.base import State, Statistic
 from pairlearn.distributed.statistics.chunk import Chunk, as_chunk, same_width
@@ -164,10 +165,11 @@ class ByBin(Statistic):
         }
         if sums is not None:
             state["rows"] = sums[filled]
-        return state
+        return _packed(state)
 
     def combine(self, a: State, b: State) -> State:
         """Merge bin by bin."""
+        a, b = _unpacked(a), _unpacked(b)
         filled = np.zeros(2 * (len(self.edges) + 1), dtype=bool)
         filled[a["cells"]] = filled[b["cells"]] = True
         cells = np.flatnonzero(filled)
@@ -188,12 +190,12 @@ class ByBin(Statistic):
         }
         if self.with_rows:
             merged["rows"] = a["rows"] + b["rows"]
-        return merged
+        return _packed(merged)
 
     def all_bins(self, state: State) -> State:
         """Return the arrays of a state by class and bin, those of empty bins too."""
         n_bins = len(self.edges) + 1
-        every = _placed(self.needs(state), np.arange(2 * n_bins))
+        every = _placed(_unpacked(self.needs(state)), np.arange(2 * n_bins))
         return {name: values.reshape(2, n_bins, -1) for name, values in every.items()}
 
     def bins(self, state: State) -> ScoreBins:
@@ -303,6 +305,46 @@ class SlopeSums(ByBin):
     def finish(self, state: State) -> Vector:
         """Return the gradient in w."""
         return self.needs(state)["gradient"]
+
+
+#: What a bin has beside its weight and its mean, and tells nothing new if its scores are equal.
+_OF_SPREAD = ("squares", "low", "high")
+
+
+def _packed(state: State) -> State:
+    """Return a state in fewer bytes, since states travel between machines."""
+    spread = state["low"] < state["high"]
+    return {
+        **state,
+        **{name: state[name][spread] for name in _OF_SPREAD},
+        "spread": np.packbits(spread),
+        "cells": _short(state["cells"]),
+        "weight": _short(state["weight"]),
+    }
+
+
+def _unpacked(state: State) -> State:
+    """Return the state that was packed."""
+    whole = {name: values for name, values in state.items() if name != "spread"}
+    spread = np.unpackbits(state["spread"], count=len(state["cells"])).astype(bool)
+    for name, alone in zip(_OF_SPREAD, (0.0, state["mean"], state["mean"]), strict=True):
+        whole[name] = np.where(spread, 0.0, alone)
+        whole[name][spread] = state[name]
+    whole["cells"] = state["cells"].astype(np.intp)
+    whole["weight"] = state["weight"].astype(np.float64)
+    return whole
+
+
+def _short(values: NDArray[Any]) -> NDArray[Any]:
+    """Return whole numbers in as few bytes as the largest of them needs, others as they are.
+
+    >>> _short(np.array([3.0, 200.0])).dtype, _short(np.array([0.5])).dtype
+    (dtype('uint8'), dtype('float64'))
+    """
+    largest = values.max(initial=0)
+    if largest >= 1 << 32 or not (np.rint(values) == values).all():
+        return values
+    return values.astype(np.min_scalar_type(int(largest)))
 
 
 def _placed(state: State, cells: Places) -> State:

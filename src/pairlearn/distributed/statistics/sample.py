@@ -5,25 +5,32 @@ It is the sample of `pairlearn.solvers.streams.sample`, for any labels. So it do
 which partition, or which batch of a partition, holds an example. Samples merge: an example of the
 sample of all partitions is in the sample of each partition that has it, so that its copies are all
 counted.
+
+The sample of a partition is as large as that of all. Where there are two passes, the first one
+brings keys only (`SampleKeys`), and in the second a partition sends what is in the sample of all.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.content import mixed, row_hashes
+from pairlearn.content import Hashes, mixed, row_hashes
 from pairlearn.distributed.statistics.base import State, Statistic
-from pairlearn.distributed.statistics.chunk import ScaledTable, as_chunk, same_width
+from pairlearn.distributed.statistics.chunk import Chunk, ScaledTable, as_chunk, same_width
 from pairlearn.distributed.statistics.moments import comparable
 from pairlearn.folds import Keys
 from pairlearn.solvers.streams.sample import SIZE, candidates, cap_of, different, with_copies
 from pairlearn.typing import Vector
 from pairlearn.validation import check_count
+
+#: Half of the bits of a key.
+_HALF = np.uint64(32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +47,81 @@ class SampledRows:
     fingerprint: str
 
 
+class SampleKeys(Statistic):
+    """The largest key of each class in a sample, or a little more: no other row need travel.
+
+    Parameters
+    ----------
+    size, seed : see `RowSample`
+        As of `RowSample`.
+
+    Examples
+    --------
+    >>> X, y = np.arange(10.0)[:, None], np.arange(10) % 2
+    >>> states = [SampleKeys(2).partial_state(X[k::3], y[k::3]) for k in range(3)]
+    >>> limits = SampleKeys(2).finish(SampleKeys(2).merge_all(states))
+    >>> whole, few = RowSample(2), RowSample(2, limits=limits)
+    >>> bool((whole.finish(whole.partial_state(X, y)).X == few.finish(
+    ...     few.merge_all(few.partial_state(X[k::3], y[k::3]) for k in range(3))).X).all())
+    True
+    """
+
+    def __init__(self, size: int = SIZE, seed: int = 0) -> None:
+        self.size, self.seed = check_count("size", size), seed
+
+    def partial_state(self, X: Any, y: Any = None, sample_weight: Any = None) -> State:
+        """Return the smallest keys of each class of one chunk."""
+        chunk = as_chunk(X, y, sample_weight)
+        if chunk is None:
+            return {}
+        if chunk.labels is None:
+            raise ValueError("A sample of each class needs labels; pass y.")
+        keys, cap = Keys(_hashes(chunk), self.seed).plain, cap_of(self.size, chunk.shape[1])
+        classes, code = np.unique(chunk.labels, return_inverse=True)
+        # Half of the bits are enough: of two equal halves the next larger one is the limit.
+        halves = (keys >> _HALF).astype(np.uint32)
+        found = [
+            np.unique(halves[candidates(np.flatnonzero(code == k), keys, cap)])[:cap]
+            for k in range(len(classes))
+        ]
+        return {**self._state(classes, found), "width": np.array(chunk.shape[1])}
+
+    @staticmethod
+    def _state(classes: NDArray[Any], found: list[NDArray[np.uint32]]) -> State:
+        sizes = np.array([len(own) for own in found])
+        return {"classes": classes, "sizes": sizes, "keys": np.concatenate(found)}
+
+    def combine(self, a: State, b: State) -> State:
+        """Keep the smallest keys of both."""
+        same_width(int(a["width"]), int(b["width"]))
+        comparable(a["classes"], b["classes"])
+        classes = np.unique(np.concatenate([a["classes"], b["classes"]]))
+        cap = cap_of(self.size, int(a["width"]))
+        own = [self._by_label(state) for state in (a, b)]
+        none = np.empty(0, dtype=np.uint32)
+        found = [
+            np.unique(np.concatenate([one.get(label, none) for one in own]))[:cap]
+            for label in classes.tolist()
+        ]
+        return {**self._state(classes, found), "width": a["width"]}
+
+    def finish(self, state: State) -> dict[Any, int]:
+        """Return the largest key of each label that is in the sample; none for a short class."""
+        state = self.needs(state)
+        cap = cap_of(self.size, int(state["width"]))
+        return {
+            label: ((int(keys[-1]) + 1) << int(_HALF)) - 1
+            for label, keys in self._by_label(state).items()
+            if len(keys) == cap
+        }
+
+    @staticmethod
+    def _by_label(state: State) -> dict[Any, NDArray[np.uint32]]:
+        ends = np.cumsum(state["sizes"])
+        own = np.split(state["keys"], ends[:-1])
+        return dict(zip(state["classes"].tolist(), own, strict=True))
+
+
 class RowSample(Statistic):
     """A uniform sample of at most `size` different examples of each class.
 
@@ -49,6 +131,8 @@ class RowSample(Statistic):
         The number of examples of each class; it is smaller for more than 1,600 features.
     seed : int, default=0
         The seed of the keys.
+    limits : mapping of label to int, optional
+        The largest key of each class, if it is known; larger ones are left out.
 
     Examples
     --------
@@ -61,8 +145,10 @@ class RowSample(Statistic):
     (array([0, 0, 1, 1]), True, True)
     """
 
-    def __init__(self, size: int = SIZE, seed: int = 0) -> None:
-        self.size, self.seed = check_count("size", size), seed
+    def __init__(
+        self, size: int = SIZE, seed: int = 0, limits: Mapping[Any, int] | None = None
+    ) -> None:
+        self.size, self.seed, self.limits = check_count("size", size), seed, dict(limits or {})
 
     def partial_state(self, X: Any, y: Any = None, sample_weight: Any = None) -> State:
         """Return the sample of one chunk."""
@@ -71,14 +157,16 @@ class RowSample(Statistic):
             return {}
         if chunk.labels is None:
             raise ValueError("A sample of each class needs labels; pass y.")
-        table = chunk.table
-        hashes = row_hashes(np.asarray(table) if isinstance(table, ScaledTable) else table)
+        hashes = _hashes(chunk)
         classes, code = np.unique(chunk.labels, return_inverse=True)
         marks = np.array([mark_of(label) for label in classes.tolist()], dtype=np.uint64)
         cap, found = self._cap(chunk.shape[1]), []
         keys = Keys(hashes, self.seed).plain
-        for k in range(len(classes)):
-            index = candidates(np.flatnonzero(code == k), keys, cap)
+        for k, label in enumerate(classes.tolist()):
+            index = np.flatnonzero(code == k)
+            if label in self.limits:
+                index = index[keys[index] <= np.uint64(self.limits[label])]
+            index = candidates(index, keys, cap)
             found.append(different(index, keys, cap, chunk.weight, np.ones(len(keys), np.int64)))
         kept, weight, copies = (np.concatenate(parts) for parts in zip(*found, strict=True))
         return {
@@ -122,6 +210,11 @@ class RowSample(Statistic):
 
     def _cap(self, d: int) -> int:
         return cap_of(self.size, d)
+
+
+def _hashes(chunk: Chunk) -> Hashes:
+    table = chunk.table
+    return row_hashes(np.asarray(table) if isinstance(table, ScaledTable) else table)
 
 
 def mark_of(label: Any) -> int:

@@ -13,7 +13,6 @@ from pairlearn.estimators.shared.weights import judged_auc, weighed_members
 from pairlearn.features import FeatureMap
 from pairlearn.folds import Keys, deal, n_folds_of
 from pairlearn.metrics import compare_auc
-from pairlearn.solvers.closed_form.grid import Grid
 from pairlearn.solvers.closed_form.mapped_moments import (
     WIDE,
     MappedMoments,
@@ -33,16 +32,19 @@ _SMALL = 3_000
 
 
 def deal_held_out(
-    y: Vector, weight: Vector, fraction: float, keys: Keys
+    y: Vector, weight: Vector, fraction: float, keys: Keys, *, every: bool = False
 ) -> tuple[NDArray[np.int64], int]:
     """Return the fold of each example, dealt within classes, and the number of held-out folds.
 
-    An example of weight zero is in no fold (-1).
+    With `every`, each fold is held out in turn. An example of weight zero is in no fold (-1).
     """
     members = weighed_members(y, weight)
     rarer = min(map(len, members))
     n_folds = n_folds_of(fraction, rarer)
-    held = n_folds if rarer < FEW else min(3, n_folds) if rarer < _SOME and len(y) < _SMALL else 1
+    if every or rarer < FEW:
+        held = n_folds
+    else:
+        held = min(3, n_folds) if rarer < _SOME and len(y) < _SMALL else 1
     if 1 < held < n_folds:
         n_folds = held
     return deal(members, len(y), keys, n_folds=n_folds), held
@@ -53,7 +55,8 @@ class HeldOutMap:
 
     `features` is fitted, `y` holds -1 and +1, `weight` may be empty, and `deal_held_out` returns
     `fold` and `n_held`. `signs` are those of the coefficients of monotone functions. If `scaled`,
-    the ridge refers to features of mean variance 1. A `grid` is that of `MappedMoments`. Ridges are
+    the ridge refers to features of mean variance 1. `everything` holds the moments of these and of
+    many other examples: models are then trained on all of them but the held-out ones. Ridges are
     tried from strong to weak; of a wide map one without gain is the last.
     """
 
@@ -67,24 +70,27 @@ class HeldOutMap:
         n_held: int,
         signs: NDArray[np.int64] | None = None,
         scaled: bool = True,
-        grid: Grid | None = None,
+        everything: MappedMoments | None = None,
     ) -> None:
         ridges = ridges_for(features)
         self.features, self.ridges = features, ridges
         self._rows, self._y, self._weight, self._fold = rows, y, weight, fold
         # One grid for all folds: their moments then add up and subtract without rounding.
-        if grid is None:
+        if everything is None:
             dealt = fold >= 0
             seen = rows if dealt.all() else rows.take(np.flatnonzero(dealt))
             own = (weight if dealt.all() else weight[dealt]) if len(weight) else None
             self._empty = MappedMoments(features, extents_of(features, seen, own))
         else:
-            self._empty = MappedMoments(features, grid=grid)
-        self._total: MappedMoments | None = None
+            self._empty = everything.alike()
+        self._total, self._of_more = everything, everything is not None
         self._rest: NDArray[np.int64] = np.empty(0, dtype=np.int64)
         n_folds = int(fold.max()) + 1
-        if n_folds == 1:
+        if self._total is not None:
             # A class of one example cannot be divided: it is both trained on and scored.
+            held_out = [fold == k for k in range(n_held)] if n_folds > 1 else [fold > 0]
+            leave = [self._of(np.flatnonzero(one)) for one in held_out]
+        elif n_folds == 1:
             parts = [self._of(np.arange(len(y)))]
             leave, self._total = parts, parts[0]
         elif n_held == 1:
@@ -133,6 +139,9 @@ class HeldOutMap:
     def _without(self, part: MappedMoments, leave: list[MappedMoments]) -> MappedMoments:
         """Return the moments of all examples but those of a part; of the only part, its own."""
         assert self._total is not None
+        if self._of_more:
+            # Copies of an example are one in a sample.
+            return self._total.without(part, checked=False)
         return part if len(leave) == 1 else self._total.without(part)
 
     @property

@@ -262,10 +262,13 @@ class MappedMoments:
             empty.moments = ClassMoments(self.moments.n_features, self.moments.grid)
         return empty
 
-    def without(self, other: MappedMoments) -> MappedMoments:
-        """Return the moments without those of a part; the ranges stay those of all examples."""
+    def without(self, other: MappedMoments, *, checked: bool = True) -> MappedMoments:
+        """Return the moments without those of a part; the ranges stay those of all examples.
+
+        `checked` is that of `ClassMoments.without`.
+        """
         rest = MappedMoments(self.features, self._extents, grid=self._given)
-        rest.moments = self.moments.without(other.moments)
+        rest.moments = self.moments.without(other.moments, checked=checked)
         rest.low, rest.high = self.low, self.high
         return rest
 

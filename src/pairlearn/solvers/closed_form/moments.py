@@ -125,7 +125,12 @@ class ClassMoments:
         return self
 
     def without(
-        self, X: Any, y: ArrayLike | None = None, *, example_weight: ArrayLike | None = None
+        self,
+        X: Any,
+        y: ArrayLike | None = None,
+        *,
+        example_weight: ArrayLike | None = None,
+        checked: bool = True,
     ) -> ClassMoments:
         """Return the moments without some examples, as if they had never come.
 
@@ -137,6 +142,9 @@ class ClassMoments:
             Labels -1 and +1 of the examples.
         example_weight : array-like of shape (n,), optional
             The weights with which they were added.
+        checked : bool, default=True
+            Whether examples that were never added are refused, where that shows. Copies of an
+            example whose weights are added before they are rounded may seem to be such.
 
         Returns
         -------
@@ -157,7 +165,7 @@ class ClassMoments:
             rest.sums = None if self.sums is None else _copied(self.sums)
             return rest
         rest.sums = None if self.sums is None else _joined(self.sums, gone.sums, -1)
-        if rest.sums is None or not all(one.is_possible() for one in rest.sums):
+        if rest.sums is None or (checked and not all(one.is_possible() for one in rest.sums)):
             raise ValueError(
                 "These examples are not all among those of the moments: without them a class would "
                 "have fewer than no examples, or a negative variance. Take back only examples that "

@@ -95,6 +95,29 @@ def with_copies(
     return kept, np.empty(0) if (weight == 1.0).all() else weight
 
 
+def drawn_from(rows: Rows, y: Vector, weight: Vector, keys: Keys) -> Drawn:
+    """Return the sample that `ContentSample` draws from chunks, of all examples at once.
+
+    `weight` is positive, or empty.
+
+    >>> from pairlearn.solvers.rows import as_rows
+    >>> X, y = np.repeat(np.arange(9000.0), 2)[:, None], np.tile([-1.0, 1.0], 9000)
+    >>> drawn = drawn_from(as_rows(X), y, np.empty(0), Keys.of(X, seed=3))
+    >>> other = ContentSample(1, seed=3).add(as_rows(X), y).drawn()
+    >>> all(np.array_equal(a, b) for a, b in zip(drawn[:3], other[:3], strict=True))
+    True
+    """
+    own, ones = weight if len(weight) else np.ones(len(y)), np.ones(len(y), dtype=np.int64)
+    cap, found = cap_of(SIZE, rows.shape[1]), []
+    for sign in _SIGNS:
+        index = candidates(np.flatnonzero(y == sign), keys.plain, cap)
+        found.append(different(index, keys.plain, cap, own, ones))
+    kept, weights, copies = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    listed, weights = with_copies(y[kept], weights, copies, cap)
+    index = kept[listed]
+    return Drawn(_dense(rows.take(index)), y[index], weights, Keys(keys.hashes[index], keys.seed))
+
+
 class _Examples(NamedTuple):
     """Dense rows with labels -1 and 1, weights, numbers of copies and hashes."""
 

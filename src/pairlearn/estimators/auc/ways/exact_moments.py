@@ -75,16 +75,31 @@ def warn_of_wide_ranges(moments: MappedMoments, X: Vector) -> None:
         )
 
 
-def ridge_on(
-    sample: Drawn, features: Identity, grid: Grid | None, task: Task, given: float | None
-) -> Choice:
-    """Return the given ridge, or the best on held-out folds of a sample."""
+def ridge_on(sample: Drawn, everything: MappedMoments, task: Task, given: float | None) -> Choice:
+    """Return the given ridge, or the best on held-out folds of a sample.
+
+    `everything` holds the moments of all examples. A model is trained on all but a fold of the
+    sample: moments are whole numbers, so those of the fold are taken away, and no row is read for
+    it. A ridge that is chosen by models of the sample alone would be too strong for many examples.
+    """
     if given is not None:
         return Choice(ridge=given)
     X, y, weight, keys = sample
-    fold, n_held = deal_held_out(y, weight, task.validation_fraction, keys)
+    own = weight if len(weight) else np.ones(len(y))
+    listed = np.array([own[y > 0].sum(), own[y < 0].sum()])
+    # With examples outside the sample a fold more costs little, and is worth more than another row.
+    every = not np.allclose(listed, everything.moments.counts, rtol=1e-9, atol=0.0)
+    fold, n_held = deal_held_out(y, weight, task.validation_fraction, keys, every=every)
     judged = HeldOutMap(
-        features, DenseRows(X), y, weight, fold, n_held, scaled=task.is_scaled, grid=grid
+        everything.features,
+        DenseRows(X),
+        y,
+        weight,
+        fold,
+        n_held,
+        task.signs,
+        task.is_scaled,
+        everything,
     )
     return Choice(ridge=judged.ridge, evidence=judged.tried[judged.best], tried=judged.tried)
 
@@ -135,9 +150,7 @@ class ExactRows:
 
     def solve(self, task: Task, given_ridge: float | None) -> tuple[Vector, Choice]:
         """Return the coefficients and the choice of the ridge."""
-        features, grid = self.moments.features, self.moments.moments.grid
-        assert isinstance(features, Identity)
-        choice = ridge_on(self.sample.drawn(), features, grid, task, given_ridge)
+        choice = ridge_on(self.sample.drawn(), self.moments, task, given_ridge)
         assert choice.ridge is not None
         problem = self.moments.problem(scaled=task.is_scaled)
         return problem.solve(choice.ridge, margin=task.margin), choice

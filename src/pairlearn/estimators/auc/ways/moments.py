@@ -9,7 +9,12 @@ from typing import Any
 import numpy as np
 
 from pairlearn.estimators.auc.task import Before, Task
-from pairlearn.estimators.auc.ways.exact_moments import ExactStream, ExactWay, check_memory
+from pairlearn.estimators.auc.ways.exact_moments import (
+    ExactStream,
+    ExactWay,
+    check_memory,
+    ridge_on,
+)
 from pairlearn.estimators.auc.ways.moment_stream import MomentStream
 from pairlearn.estimators.shared.decisions import Undecided
 from pairlearn.estimators.shared.evidence import Choice
@@ -21,6 +26,7 @@ from pairlearn.solvers.closed_form.block_stream import BlockStream
 from pairlearn.solvers.closed_form.mapped_moments import MappedMoments, extents_of
 from pairlearn.solvers.rows import Rows, check_squares
 from pairlearn.solvers.solution import Trace
+from pairlearn.solvers.streams.sample import SIZE, drawn_from
 from pairlearn.typing import Vector
 
 
@@ -33,7 +39,8 @@ class ByMoments:
     def fit(self, rows: Rows, y: Vector, weight: Vector) -> Fitted:
         """Return the minimiser of the square loss plus a ridge, and how its ridge was chosen.
 
-        Without a ridge the best of 1, .1, ... is taken, by AUC on held-out training data.
+        Without a ridge the best of 1, .1, ... is taken, by AUC on held-out training data: those of
+        a sample, if a class has more examples.
         """
         if self.solver.memory != "auto" and self.solver.memory != np.inf:
             raise ValueError(
@@ -51,11 +58,17 @@ class ByMoments:
             kept = np.flatnonzero(weight)
             rows, y, weight = rows.take(kept), y[kept], weight[kept]
             task = task.of_some(kept)
-        if ridge is not None:
+        many = held_out is None and max((y > 0).sum(), (y < 0).sum()) > SIZE
+        if ridge is not None or many:
             own = weight if len(weight) else None
             moments = MappedMoments(features, extents_of(features, rows, own))
             moments.add(rows, y, example_weight=own)
             choice = Choice(ridge=ridge)
+            if ridge is None:
+                assert task.keys is not None
+                choice = ridge_on(drawn_from(rows, y, weight, task.keys), moments, task, None)
+                assert choice.ridge is not None
+                ridge = choice.ridge
         else:
             if held_out is None:
                 assert task.keys is not None
