@@ -166,8 +166,11 @@ fuzz: $(VENV)/.test
 mutants: $(VENV)/.test
 	$(BIN)/python -m mutants $(ARGS)
 
+# The site; a warning or a broken reference is an error. GALLERY=0 leaves out the runs of the programs in examples, which
+# take minutes and run in the tests, too (tests/docs/test_site.py).
+GALLERY ?= 1
 docs: $(VENV)/.docs
-	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	$(BIN)/python -m sphinx -W --keep-going -q -D plot_gallery=$(GALLERY) -b html docs docs/_build/html
 	@echo "docs/_build/html/index.html"
 
 # Wheel and source archive, what is in them, and a smoke test of the wheel in a clean environment of

@@ -24,8 +24,11 @@ for size in sizes:
 figure, ax = plt.subplots(figsize=(6.4, 3.1))
 ax.plot(sizes, floats, "o-", label="floats")
 ax.plot(sizes, exact, "s-", label="whole numbers on a grid")
-ax.set(xscale="log", xlabel="size of the row that came and went")
+ax.set(
+    xscale="log", xlabel="size of the row that came and went", xticks=10.0 ** np.arange(0, 31, 5)
+)
 ax.set_yscale("symlog", linthresh=1e-16)
+ax.set_yticks([0, *10.0 ** np.arange(-16, 1, 4)])
 ax.set_ylim(-5e-17, 30)
 ax.set_ylabel("error of what is left")
 ax.legend()

@@ -201,6 +201,10 @@ FOREIGN = [
     "line\n1\n",
     "line,\n",
     '{"line": 3, "speaker": "Romeo"}\n',
+    "line,speaker,score\n3,Romeo,0.5\n",
+    "line,speaker,score\n3,Romeo,0.50000000000001000\n",
+    "line,speaker,a,b\n3,Romeo,0.25,0.75\n",
+    "line,speaker,score\n",
     '{"line": 3',
 ]
 OURS = [
@@ -211,7 +215,10 @@ OURS = [
     "line,score0,score1,score2,label\n2,0.5,1.0,1.0,a\n",
     "line,no,yes\n2,0.25,0.75\n",
     'line,"a,b",c\n2,0.25,0.75\n',
+    'line,name,score,probability,label\n2,"A, B",0.7749502350397475,0.8981125383134013,yes\n',
+    "line,id,no,yes\n2,C-1,0.1018874616865987,0.8981125383134013\n",
     '{"line": 2, "score": 0.5, "probability": 0.6, "label": 1}\n',
+    '{"line": 2, "id": "C-1", "score": 0.7749502350397475}\n',
     '{"line": 2, "0": 0.25, "1": 0.75}\n',
 ]
 

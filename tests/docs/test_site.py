@@ -4,15 +4,12 @@
 import importlib.util
 import re
 import runpy
-import shlex
 import sys
 import warnings
 
-import click
 import pytest
 
 import pairlearn
-from pairlearn.cli.program import program
 
 EXAMPLES = {
     # program: in which run it is tested, unless in the default one
@@ -88,6 +85,13 @@ def test_pages_of_the_reference_have_no_empty_tables(reference):
         assert not re.search(r":nosignatures:\n\n+(?!   \w)", text), page
 
 
+def test_the_first_screen_is_short(root):
+    lines = (root / "README.md").read_text(encoding="utf-8").splitlines()
+    assert len(lines) <= 120
+    # who it is for stands before anything else, the command within the first screen
+    assert any("pairlearn train" in line for line in lines[:15])
+
+
 def test_code_in_pages_is_run(root):
     """Every Python block in a page is a doctest, so that the default run executes it."""
     for page in sorted((root / "docs").rglob("*.md")):
@@ -147,7 +151,7 @@ def _slug(heading):
 def test_links_lead_to_pages_and_headings(root):
     """A link names a page that there is, and after # a heading of the three upper levels."""
     n_anchors = 0
-    for page in sorted((root / "docs").rglob("*.md")):
+    for page in [root / "README.md", *sorted((root / "docs").rglob("*.md"))]:
         if {"_build", "auto_examples"} & set(page.parts):
             continue
         text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.S | re.M)
@@ -162,29 +166,3 @@ def test_links_lead_to_pages_and_headings(root):
                 found = re.findall(r"^#{1,3} (.+)$", other.read_text(encoding="utf-8"), re.M)
                 assert anchor in map(_slug, found), f"{page.name}: {target}"
     assert n_anchors > 10
-
-
-def _shell_commands(root):
-    for page in [root / "README.md", *sorted((root / "docs").rglob("*.md"))]:
-        if {"_build", "auto_examples"} & set(page.parts):
-            continue
-        for block in re.findall(r"^```console\n(.*?)^```", page.read_text(), re.S | re.M):
-            for line in block.replace("\\\n", " ").splitlines():
-                if line.startswith("$ pairlearn "):
-                    yield page.name, shlex.split(line)[2:]
-
-
-def test_commands_in_pages_exist_with_their_options(root):
-    commands = list(_shell_commands(root))
-    assert len(commands) > 5
-    for page, arguments in commands:
-        command, context = program, click.Context(program)
-        while isinstance(command, click.Group):
-            name, *arguments = arguments
-            found = command.get_command(context, name)
-            assert found is not None, f"{page}: {name}"
-            command = found
-        try:
-            command.make_context("pairlearn", list(arguments), resilient_parsing=True)
-        except click.UsageError as error:
-            pytest.fail(f"{page}: {arguments}: {error.format_message()}")

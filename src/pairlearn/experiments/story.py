@@ -57,7 +57,7 @@ def tell(
     parts += how_it_was_run({"seed": str(seed)}, commands=[f"pairlearn demo --seed {seed}"])
     page = Page(
         title="What pairwise learning does",
-        headline=conclusions[0],
+        headline=f"{conclusions[0].partition('. ')[0].removesuffix('.')}.",  # one sentence
         introduction=(
             "Every number on this page was measured by the run that wrote it, on data that ship "
             "with scikit-learn; a chapter ends in what its numbers say."

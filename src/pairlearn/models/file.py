@@ -250,8 +250,8 @@ def _header_length(data: bytes) -> int:
     length = int.from_bytes(data[:8], "little")
     if not 2 <= length <= MAX_HEADER_BYTES:
         raise ModelFileError(
-            f"it says its header has {length} bytes, less than 2 or more than "
-            f"{MAX_HEADER_BYTES}; it is damaged or not a model file."
+            "it does not begin as a model file does: it is damaged, or a file of another kind "
+            "(commands take the model first, then the data)."
         )
     return length
 

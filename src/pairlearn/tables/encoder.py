@@ -179,7 +179,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if not used:
             raise ValueError(
                 "X leaves no column for features ("
-                + ", ".join(f"{d.name}: {d.kind}" for d in self.decisions_[:8])
+                + ", ".join(f"{d.name}: {d.note or d.kind}" for d in self.decisions_[:8])
                 + "); name the kind of one with kinds."
             )
         encoding = TableEncoding(

@@ -319,7 +319,7 @@ def _plan(
                 )
             )  # fmt: skip
     if not columns:
-        kinds = ", ".join(f"{d.name}: {d.kind}" for d in decisions[:8])
+        kinds = ", ".join(f"{d.name}: {d.note or d.kind}" for d in decisions[:8])
         if not decisions:
             raise ReadError(
                 f"{files.name} has no column beside the label, {label!r}; check the delimiter "

@@ -15,6 +15,7 @@ import stat
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -37,6 +38,8 @@ _MODEL = b'{"__metadata__":{"pairlearn":'
 _CHECKPOINT = b' checkpoint\\"'
 #: How far the sum of probabilities that were written may be from 1.
 _EXACT = 1e-6
+#: Numbers of others are seldom longer.
+_LONG = 10
 
 #: The columns of `predict`, after the line: results of each problem, and what a classifier adds.
 _RESULTS = re.compile(
@@ -47,25 +50,44 @@ _RESULTS = re.compile(
 def _is_scores(start: bytes) -> bool:
     """Whether a file begins as `predict` writes it: the line, then results or probabilities.
 
-    Many tables of others begin with a column `line` too.
+    Many tables of others begin with a column `line` too. Where columns of the data stand between
+    the line and the results, the numbers of the first row must be spelled as `predict` does, with
+    all their digits.
     """
-    head, _, rest = start.decode("utf-8", "replace").partition("\n")
-    names, values = head.split(","), rest.partition("\n")[0].split(",")
-    try:
-        if head.startswith("{"):
-            import json
+    import csv
+    import io
+    import json
 
-            entry = json.loads(head)
-            names, values = list(entry), list(entry.values())
-        if names[0] != "line":
-            return False
-        if _RESULTS.fullmatch(",".join(names[1:])):
-            return True
-        # predict --proba names the classes, and probabilities add up to 1
-        shares = [float(value) for value in values[1:]]
-    except (ValueError, TypeError, IndexError, RecursionError):
+    text = start.decode("utf-8", "replace")
+    try:
+        if text.startswith("{"):
+            entry = json.loads(text.partition("\n")[0])
+            names, values = list(entry), [str(value) for value in entry.values()]
+        else:
+            names, values = [*islice(csv.reader(io.StringIO(text)), 2), [], []][:2]
+    except (ValueError, RecursionError, csv.Error):
         return False
-    return len(shares) > 1 and abs(sum(shares) - 1.0) < _EXACT
+    is_ours = (_are_results(names, values, first) for first in range(1, len(names)))
+    return names[:1] == ["line"] and any(is_ours)
+
+
+def _are_results(names: list[str], values: list[str], first: int) -> bool:
+    """Whether the columns from `first` on are results of `predict`."""
+    by_name = _RESULTS.fullmatch(",".join(names[first:])) is not None
+    if by_name and first == 1:
+        return True
+    numbers = values[first : -1 if by_name and names[-1] == "label" else None]
+    try:
+        shares = [float(number) for number in numbers]
+    except ValueError:
+        return False
+    digits = max(map(len, numbers), default=0)
+    spelled = digits > _LONG and list(map(repr, shares)) == numbers and values[0].isdigit()
+    if by_name:
+        return spelled
+    # predict --proba names the classes, and probabilities add up to 1
+    adds_up = len(shares) > 1 and abs(sum(shares) - 1.0) < _EXACT
+    return adds_up and (first == 1 or spelled)
 
 
 # Kind of file: its name in messages, and whether these bytes begin (and end) one of ours.

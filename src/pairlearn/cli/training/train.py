@@ -329,7 +329,8 @@ def _tell(
         "columns": decided_values(found.plan) if as_json and found.plan is not None else None,
         "taken_as_missing": odd,
     }
-    last = f"{values['model']}: {format_count(facts['rows'])} rows, {facts['n_features']} features"
+    d = facts["n_features"]
+    last = f"{values['model']}: {format_count(facts['rows'])} rows, {d} feature{'s' * (d != 1)}"
     if facts.get("auc_of") == "progressive":
         last += f", progressive AUC {facts['auc']:.4f}"
     lines = filter(None, [facts["model_line"], *facts.get("lines", ()), last])
