@@ -38,11 +38,12 @@ def test_ranges_hold_all_rows():
     assert np.array_equal(high, rows.max(axis=0))
 
 
+@pytest.mark.parametrize("pooled", [False, True])
 @pytest.mark.parametrize("few", [(), (2,), (1, 2)])
-def test_a_longer_memory_speaks_for_one_that_knows_too_little(few):
+def test_a_longer_memory_speaks_for_one_that_knows_too_little(few, pooled):
     rng = np.random.default_rng(0)
     m, n_memories = 3, 3
-    counts = np.full((n_memories, 2), 50.0)
+    counts = np.tile([50.0, 150.0], (n_memories, 1))
     counts[list(few), 0] = 1.0
     sums = np.zeros((n_memories, 2, m + 1, m + 1))
     for k in range(n_memories):
@@ -53,11 +54,15 @@ def test_a_longer_memory_speaks_for_one_that_knows_too_little(few):
     weights, middle, sizes = np.empty((n_memories, m)), np.empty(n_memories), np.empty(n_memories)
     room = room_for_directions(m)
     found = weights, middle, sizes
-    assert find_directions(sums, counts, 2.0, origin, scale, ridges, *room, *found)
+    assert find_directions(sums, counts, 2.0, pooled, origin, scale, ridges, *room, *found)
     for k in range(n_memories):
         own = max(j for j in range(k + 1) if j == 0 or j not in few)
         means = sums[own, :, 0, 1:] / 50.0
-        C = sum(sums[own, c, 1:, 1:] / 50.0 - np.outer(means[c], means[c]) for c in range(2))
+        shares = 2.0 * counts[own] / counts[own].sum() if pooled else np.ones(2)
+        C = sum(
+            share * (sums[own, c, 1:, 1:] / 50.0 - np.outer(means[c], means[c]))
+            for c, share in enumerate(shares)
+        )
         D = np.diag(scale)
         u = D @ (means[0] - means[1])
         v = np.linalg.solve(D @ C @ D + 0.1 * np.eye(m), u)
