@@ -1,13 +1,25 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Algorithm 4 against its reference, and its stages."""
 
+import math
+
 import numpy as np
 import pytest
 import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pairlearn import Ball, Hinge, LinearScore, Logistic, PreviousExample, Problem, reference
+from pairlearn import (
+    Ball,
+    DivergenceError,
+    Hinge,
+    LinearScore,
+    Logistic,
+    PreviousExample,
+    Problem,
+    reference,
+    scalar,
+)
 from pairlearn.metrics import roc_auc
 from pairlearn.solvers.descent.localized import LocalizedSGD, localized_stages
 
@@ -46,6 +58,34 @@ def test_equals_the_reference(loss, radius, n_passes, storage):
     found = solver.solve(Problem(LinearScore(), loss), given_rows, y, rng=5)
     wanted = expected(loss, X, y, solver, 5)[-1]
     np.testing.assert_allclose(found.average, wanted, rtol=1e-12, atol=1e-14)
+
+
+class BreaksFarOut(Logistic):
+    """A loss that is NaN where a score is large."""
+
+    @scalar
+    def derivative(score, y, y_partner, _):  # noqa: N805
+        if abs(score) > 50.0:
+            return math.nan
+        return -0.5 if y > y_partner else 0.5
+
+
+@pytest.mark.parametrize("storage", ["dense", "csr"])
+def test_a_loss_that_breaks_is_named_with_its_step(storage):
+    X, y = sample()
+    X[7] = 1e6  # the first pair of this example, once w has moved, has a large score
+    rows = scipy.sparse.csr_array(X) if storage == "csr" else X
+    solver = LocalizedSGD(100.0, locality=0.2)
+    rng = np.random.default_rng(1)
+    stage = localized_stages(len(y), locality=0.2, n_passes=1.0)[0]
+    members = rng.permutation(len(y))[: stage.n_examples]
+    plan = PreviousExample().offline(len(members), rng).draw(stage.n_steps)
+    pairs = np.column_stack([members[plan.left], members[plan.right]])
+    active = y[pairs[:, 0]] != y[pairs[:, 1]]
+    step = 1 + int(np.argmax(active & (pairs == 7).any(axis=1)))
+    assert step > 5
+    with pytest.raises(DivergenceError, match=f"BreaksFarOut returned NaN at step {step}[.]"):
+        solver.solve(Problem(LinearScore(), BreaksFarOut()), rows, y, rng=1)
 
 
 def test_float32():

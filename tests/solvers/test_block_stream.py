@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a stream of moments does in machine code, against its steps in Python."""
+
+import numpy as np
+import pytest
+
+from pairlearn import AUCClassifier
+from pairlearn.features.base import Identity
+from pairlearn.solvers.closed_form.block_stream import BlockStream
+
+
+@pytest.mark.parametrize("share", [0.5, 0.1])
+def test_compiled_blocks_leave_the_directions_of_python(share):
+    rng = np.random.default_rng(0)
+    n, d, n_compiled = 6000, 4, 0
+    X = rng.normal(size=(n, d))
+    y = np.where(X[:, 0] + rng.normal(size=n) > np.quantile(X[:, 0], 1 - share), 1.0, -1.0)
+    stream = BlockStream(Identity.of(d), (np.inf, 200.0, 50.0), ridge=None, margin=1.0, scaled=True)
+    side = stream._block.side
+    for at in range(0, n - n % side, side):
+        now = slice(at, at + side)
+        n_compiled += stream._compiled is not None
+        stream.learn(X[now], y[now], np.ones(side))
+        if at > side and stream._block.n == 0:
+            expected = stream._all_directions()
+            np.testing.assert_allclose(stream._directions.weights, expected.weights, rtol=1e-9)
+            np.testing.assert_allclose(stream._directions.middle, expected.middle, rtol=1e-9)
+    assert n_compiled > 30
+
+
+def test_a_feature_that_wakes_late_has_a_unit_of_its_own():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3000, 2))
+    y = (X[:, 1] + 0.3 * X[:, 0] + rng.normal(size=3000) > 0).astype(int)
+    X[:600, 1] = 0.0
+
+    def scores(unit):
+        rows, model = X * [1.0, unit], AUCClassifier()
+        for at in range(0, 3000, 300):
+            model.partial_fit(rows[at : at + 300], y[at : at + 300], classes=[0, 1])
+        return model.decision_function(rows)
+
+    np.testing.assert_array_equal(scores(2.0**600), scores(1.0))
