@@ -33,7 +33,7 @@ import math
 
 import numpy as np
 
-from pairlearn.kernels._native import DIVERGED, FINE, LOSS_IS_NAN, call_scalar, kernel, part
+from pairlearn.kernels._native import DIVERGED, FINE, LOSS_IS_NAN, call_scalar, kernel
 from pairlearn.kernels.steps.eigenpair import negative_eigenpair
 from pairlearn.kernels.steps.pieces import copy, keep_in_ball
 
@@ -62,9 +62,9 @@ def descend_full(
     """Take the active steps for a full matrix; `scratch` has d * d + 6 d entries.
 
     With `exact`, every pulling step is projected onto the PSD cone. Otherwise the caller projects
-    from time to time (without a ball, `descend_free` is then faster). The ball is a scaling after
-    the cone: for a ball around the apex of a cone, projecting onto the cone and then onto the ball
-    gives the projection onto the intersection.
+    from time to time (without a ball, `free_metric.descend_free` is then faster). The ball is a
+    scaling after the cone: for a ball around the apex of a cone, projecting onto the cone and then
+    onto the ball gives the projection onto the intersection.
     """
     size = len(w)
     d = np.int64(math.sqrt(size) + 0.5)
@@ -145,145 +145,6 @@ def descend_full(
                 w[a] *= shrink
     state[0] = base
     state[1] = floor
-    return np.int64(FINE)
-
-
-@part
-def _dot(u, v):
-    total = 0.0
-    for a in range(len(u)):
-        total += u[a] * v[a]
-    return total
-
-
-@kernel
-def descend_free(
-    X,
-    y,
-    left,
-    right,
-    step_sizes,
-    paid,
-    active,
-    n_active,
-    w,
-    weighted_sum,
-    left_iterate,
-    state,
-    radius,
-    slope_address,
-    parameter,
-    scratch,
-):
-    """Take the active steps for a full matrix without a constraint, four at a time.
-
-    Between two projections W moves only by W <- W - c v v'. So a step on v changes the score of
-    another pair u by -c (v'u)^2. One sweep over W gives the scores of four pairs, which are
-    corrected for the steps among them; another sweep makes the four steps. The iterates are those
-    of single steps up to rounding, for half of the memory traffic. `scratch` has 4 d entries;
-    `radius` is not used.
-    """
-    size = len(w)
-    d = np.int64(math.sqrt(size) + 0.5)
-    v0 = scratch[:d]
-    v1 = scratch[d : 2 * d]
-    v2 = scratch[2 * d : 3 * d]
-    v3 = scratch[3 * d : 4 * d]
-    base = state[0]
-    begin = 0
-    while begin < n_active:
-        # The last step is made alone: it leaves the iterate that averaging needs.
-        m = min(4, max(n_active - 1 - begin, 1))
-        if begin == n_active - 1:
-            copy(w, left_iterate)
-        for k in range(4):
-            i = left[active[begin + k]] if k < m else 0
-            j = right[active[begin + k]] if k < m else 0
-            for a in range(d):
-                scratch[k * d + a] = X[i * d + a] - X[j * d + a]
-        s0 = 0.0
-        s1 = 0.0
-        s2 = 0.0
-        s3 = 0.0
-        for a in range(d):
-            t0 = 0.0
-            t1 = 0.0
-            t2 = 0.0
-            t3 = 0.0
-            for b in range(d):
-                w_ab = w[a * d + b]
-                t0 += w_ab * v0[b]
-                t1 += w_ab * v1[b]
-                t2 += w_ab * v2[b]
-                t3 += w_ab * v3[b]
-            s0 += t0 * v0[a]
-            s1 += t1 * v1[a]
-            s2 += t2 * v2[a]
-            s3 += t3 * v3[a]
-        # The change of W by each step, and the share of it that the average is owed.
-        c0 = 0.0
-        c1 = 0.0
-        c2 = 0.0
-        c3 = 0.0
-        e0 = 0.0
-        e1 = 0.0
-        e2 = 0.0
-        owed = 0.0
-        for k in range(m):
-            t = active[begin + k]
-            if k == 0:
-                score = s0
-            elif k == 1:
-                score = s1 + c0 * _dot(v0, v1) ** 2
-            elif k == 2:
-                score = s2 + c0 * _dot(v0, v2) ** 2 + c1 * _dot(v1, v2) ** 2
-            else:
-                score = s3 + c0 * _dot(v0, v3) ** 2
-                score += c1 * _dot(v1, v3) ** 2 + c2 * _dot(v2, v3) ** 2
-            slope = call_scalar(slope_address, score, y[left[t]], y[right[t]], parameter)
-            if slope == 0.0:
-                continue
-            if slope != slope:
-                return LOSS_IS_NAN + 4 * np.int64(t)
-            c = -step_sizes[t] * slope
-            pay = paid[t] - base
-            base = paid[t]
-            owed += pay
-            # The iterate added here holds the steps before this one.
-            e0 += pay * c0
-            e1 += pay * c1
-            e2 += pay * c2
-            if k == 0:
-                c0 = c
-            elif k == 1:
-                c1 = c
-            elif k == 2:
-                c2 = c
-            else:
-                c3 = c
-        if owed != 0.0:
-            for a in range(d):
-                f0 = e0 * v0[a]
-                f1 = e1 * v1[a]
-                f2 = e2 * v2[a]
-                for b in range(d):
-                    weighted_sum[a * d + b] += (
-                        owed * w[a * d + b] + f0 * v0[b] + f1 * v1[b] + f2 * v2[b]
-                    )
-        frobenius = 0.0
-        for a in range(d):
-            f0 = c0 * v0[a]
-            f1 = c1 * v1[a]
-            f2 = c2 * v2[a]
-            f3 = c3 * v3[a]
-            for b in range(d):
-                w_ab = w[a * d + b] + f0 * v0[b] + f1 * v1[b] + f2 * v2[b] + f3 * v3[b]
-                w[a * d + b] = w_ab
-                frobenius += w_ab * w_ab
-        if not frobenius < np.inf:
-            return DIVERGED + 4 * np.int64(active[begin + m - 1])
-        begin += m
-    state[0] = base
     return np.int64(FINE)
 
 
