@@ -218,6 +218,9 @@ def score_limits(
     reach: Sequence[float],
     confidence: float,
     all_or_nothing: Sequence[float] | None = None,
+    *,
+    extra: tuple[float, float] = (_INNER, _OUTER),
+    by_factor: bool = False,
 ) -> tuple[float, float]:
     """Return the limits of a value between 0 and 1; see the top of this module.
 
@@ -234,6 +237,12 @@ def score_limits(
         The level of the interval.
     all_or_nothing : sequence of float, optional
         The share b of each class; 0 by default.
+    extra : tuple of two floats, default=(3.0, 1.0)
+        The numbers k of examples that show Newcombe's variance, of the limit on the side of 1/2
+        and of the other one.
+    by_factor : bool, default=False
+        Whether these examples show the geometric mean of both variances, for values whose variance
+        is far from Newcombe's.
 
     Returns
     -------
@@ -258,22 +267,24 @@ def score_limits(
     level = 0.5 + 0.5 * confidence
     normal = NormalDist().inv_cdf(level)
 
-    def limit(extra: float, student: float, end: float) -> float:
+    def limit(k: float, student: float, end: float) -> float:
         # V(t) is bent * c(t) + flat * t (1 - t)
         bent = flat = total = below = 0.0
         for part, size, other, b in zip(spread.parts, sizes, others, whole, strict=True):
             curves = (1.0 - b) * (1.0 - 1.0 / other) / size
             evens = (b * (1.0 - 1.0 / other) + 0.5 / other) / size
             prior = curves * _curved(centre) + evens * _even(centre)
-            n = part.effective + extra
-            shrunk = (part.effective * part.variance + extra * prior) / n
+            shown = prior
+            if by_factor and part.variance > 0.0:
+                shown = math.sqrt(prior * part.variance)
+            shrunk = (part.effective * part.variance + k * shown) / (part.effective + k)
             bent += shrunk / prior * curves
             flat += shrunk / prior * evens
             total += shrunk
             # The variance of a share is known.
             below += ((1.0 - b) * shrunk) ** 2 / (part.effective + _INNER)
         least = min(part.effective for part in spread.parts)
-        common = (least * spread.common + extra) / (least + extra)
+        common = (least * spread.common + k) / (least + k)
         quantile = normal
         if student > 0.0:
             quantile += student * (student_quantile(level, total**2 / below) - normal)
@@ -288,7 +299,8 @@ def score_limits(
         return 0.5 * (inside + outside)
 
     near = (4.0 * centre * (1.0 - centre)) ** _BLEND
-    settings = [(_INNER, 1.0), (_OUTER + near * (_INNER - _OUTER), near)]
+    inner, outer = extra
+    settings = [(inner, 1.0), (outer + near * (inner - outer), near)]
     if share < 0.5:
         settings.reverse()
     low = limit(*settings[0], 0.0) if share > 0.0 else 0.0
