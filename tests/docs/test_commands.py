@@ -28,7 +28,8 @@ from pairlearn.cli.running import run
 
 ROOT = Path(__file__).parents[2]
 
-#: How a command begins, and the test that runs it; of several, the longest beginning counts.
+#: How a command begins, and the test that runs it (where it takes long, on less); of several, the
+#: longest beginning counts.
 ELSEWHERE = {
     "pairlearn bounds stability": "cli/test_bounds.py::test_pictures",
     "pairlearn bounds excess": "cli/test_bounds.py::test_pictures",
@@ -48,23 +49,56 @@ ELSEWHERE = {
     ),
     "pairlearn train 'patients/*.parquet' --private": "cli/test_private_cluster.py::test_persons",
     "python examples/plot_same_bits.py": "docs/test_site.py::test_gallery",
+    "python -m benchmarks.league": (
+        "benchmarks/test_league.py::test_the_program_prints_a_line_for_each_task"
+    ),
+    "python -m benchmarks.survival_speed": "benchmarks/test_survival.py::test_the_programs_print",
+    "python -m fuzzing --only": (
+        "fuzzing/test_campaign.py::test_the_program_tells_and_writes_what_it_found"
+    ),
 }
 
+IN_CI = "CI runs it (.ci/run, or a workflow)"
 MINUTES = "it measures for minutes, and no test asserts a time"
 NEEDS_DATA = "it needs a folder of data sets, and minutes"
+NEEDS_DEVICE = "it needs a graphics processor, or hours"
 BY_HAND = "a campaign of minutes to hours, begun by hand"
+TEST = "it is a test; its files and names are looked up"
 #: How a command begins, and why no test runs it.
 NOT_RUN = {
     "pairlearn compare diabetes german.numer letter.scale ijcnn1": NEEDS_DATA,
-    "make": "it makes environments of its own; its name is looked up in Makefile",
-    "pip": "it needs a package index; `make dist` installs the wheel",
-    "pytest": "it is a test; its files and names are looked up",
-    "python -m pytest": "it is a test; its files and names are looked up",
-    "python -m benchmarks": MINUTES,
+    **dict.fromkeys(("make docs", "make test", "make test-thorough", "make test-torch"), IN_CI),
+    "make demo": "it runs `pairlearn demo` in an environment of its own",
+    "make bench": MINUTES,
+    "make bench-private": "it installs other packages, and measures for hours",
+    "make bench-survival": "it installs other packages, and measures for minutes",
+    "make mutants": BY_HAND,
+    "make test-ray": "it installs Ray",
+    "pip install": "it needs a package index; `make dist` installs the wheel",
+    "pytest": TEST,
+    "python -m pytest": TEST,
+    **{
+        f"python -m benchmarks{name}": reason
+        for reason, names in (
+            (
+                MINUTES,
+                " --only|.cluster_constants|.concordance_coverage|.coverage|.entropy|"
+                ".metric_buffers|.metric_learning|.private_metric|.private_trust|.sql",
+            ),
+            (
+                NEEDS_DATA,
+                ".beyond|.private_auc|.private_bounds|.private_networks|.private_probabilities|"
+                ".private_tuning|.top_of_list",
+            ),
+            (NEEDS_DEVICE, ".deep_objectives|.neural|.neural_bars|.table1_on_device"),
+        )
+        for name in names.split("|")
+    },
+    "PAIRLEARN_DATA=DIR python -m benchmarks.many_classes": NEEDS_DATA,
+    "PAIRLEARN_DATA=DIR python -m benchmarks.top_of_list": NEEDS_DATA,
     "python -m fuzzing": BY_HAND,
     "python -m mutants": BY_HAND,
     "python tests/test_stability.py": "it writes the list of public names anew",
-    "PAIRLEARN_DATA=DIR python -m benchmarks": NEEDS_DATA,
 }
 
 BEGIN = re.compile(r"(?:[A-Z_]+=\S+ )*(?:pairlearn|python|make|pytest|pip) +\S")
@@ -98,7 +132,7 @@ COMMANDS = {name: list(collected(text)) for name, text in pages()}
 
 def entry(command, register):
     """Return the entry of a register whose beginning is the longest, or None."""
-    fits = [begin for begin in register if re.match(rf"{re.escape(begin)}(?![\w-])", command)]
+    fits = [begin for begin in register if re.match(rf"{re.escape(begin)}(?![\w.-])", command)]
     return max(fits, key=len, default=None)
 
 
@@ -347,6 +381,14 @@ def test_programs_understand_what_pages_ask_of_them(
             runpy.run_module(module, run_name="__main__")
     except ModuleNotFoundError as error:
         pytest.skip(f"{module} needs {error.name}")
+
+
+def test_what_ci_runs_is_there():
+    text = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    for path in (ROOT / ".github" / "workflows").glob("*.yml"):
+        text += path.read_text(encoding="utf-8")
+    for command in (command for command, reason in NOT_RUN.items() if reason == IN_CI):
+        assert re.search(rf"\b{command}( |$)", text, re.M), command
 
 
 def test_targets_of_make_extras_and_files_exist():
