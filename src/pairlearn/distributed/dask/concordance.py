@@ -3,12 +3,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.distributed.dask.parts import as_column, as_table, is_array, is_frame, parts_of
+from pairlearn.distributed.dask.parts import (
+    Parts,
+    as_column,
+    as_table,
+    is_array,
+    is_frame,
+    parts_of,
+)
 from pairlearn.distributed.dask.passes import DaskEngine
 from pairlearn.distributed.statistics.base import State, Statistic
 from pairlearn.distributed.statistics.concordance import (
@@ -80,7 +88,7 @@ def dask_concordance(
     check_fraction("confidence", confidence)
     limit = check_count("limit", limit)
     engine = DaskEngine(client, worker_timeout=worker_timeout)
-    held = engine.persist(_held_parts(y, scores, sample_weight))
+    held = engine.persist(engine.each(_parts(y, scores, sample_weight), _held, None))
     from dask import delayed
 
     n = sum(engine.compute([delayed(_count)(one) for one in held]))
@@ -101,8 +109,8 @@ def _asked(engine: DaskEngine, statistic: Statistic, held: list[Any]) -> MergedC
     return found
 
 
-def _held_parts(y: Any, scores: Any, sample_weight: Any) -> list[Any]:
-    """Return one delayed value for each partition: scores, events with times, weights."""
+def _parts(y: Any, scores: Any, sample_weight: Any) -> Parts:
+    """Return the partitions of scores, events with times, and weights."""
     if is_frame(y):
         names = [] if y.ndim == 1 else [str(name) for name in y.columns]
         if sorted(names) != ["event", "time"]:
@@ -116,24 +124,18 @@ def _held_parts(y: Any, scores: Any, sample_weight: Any) -> list[Any]:
         scores = scores if scores.ndim == 2 else scores[:, np.newaxis]
     if hasattr(scores, "shape") and scores.ndim == 2 and scores.shape[1] != 1:
         raise ValueError(f"scores must have one column, got {scores.shape[1]}.")
-    parts = parts_of(scores, cells=True, survival=y, sample_weight=sample_weight)
-    weights = parts.others.get("sample_weight", [None] * len(parts))
-    from dask import delayed
-
-    return [
-        delayed(_held)(rows, labels, weight)
-        for rows, labels, weight in zip(parts.rows, parts.others["survival"], weights, strict=True)
-    ]
+    return parts_of(scores, cells=True, survival=y, sample_weight=sample_weight)
 
 
-def _held(rows: Any, labels: Any, weight: Any) -> Held:
-    scores, times = as_table(rows), survival_times(as_column(labels))
+def _held(_what: None, _part: int, rows: Any, _labels: None, others: Mapping[str, Any]) -> Held:
+    scores, times = as_table(rows), survival_times(as_column(others["survival"]))
     if len(scores) != len(times):
         raise ValueError(
             f"scores has {len(scores)} rows and y has {len(times)} in one partition; partition "
             "both alike."
         )
-    return np.asarray(scores, dtype=np.float64)[:, 0], times, as_column(weight)
+    weight = as_column(others.get("sample_weight"))
+    return np.asarray(scores, dtype=np.float64)[:, 0], times, weight
 
 
 def _count(held: Held) -> int:
