@@ -373,3 +373,27 @@ def test_covariances_about_means_far_from_the_origin_are_rounded_once(bits):
                 quanta = moments.grid.exponents[[i, j]].sum()
                 exact = Fraction(top, n * n) * Fraction(2) ** int(quanta)
                 assert found[i, j] == pytest.approx(float(exact), rel=1e-14, abs=1e-30)
+
+
+@pytest.mark.parametrize("d", [33, 64, 130])
+def test_covariances_in_64_bits_are_those_of_wide_numbers(monkeypatch, d):
+    rng = np.random.default_rng(d)
+    X = rng.normal(size=(1_100, d)) * 10.0 ** rng.uniform(-2, 2, d) + rng.normal(size=d)
+    sums = ExactSums(Grid.of(Extents.of(as_rows(X)), bits=22))
+    sums.add(as_rows(X))
+    assert len(sums.products.limbs) == 1
+    short = sums.centred()
+    monkeypatch.setattr(ExactSums, "_is_short", lambda *arguments: False)
+    wide = sums.centred()
+    np.testing.assert_array_equal(short.covariance, wide.covariance)
+    assert (short.total, short.sums) == (wide.total, wide.sums)
+
+
+def test_sums_beyond_64_bits_are_not_taken_for_short():
+    sums = ExactSums(Grid.between(np.full(40, -1.0), np.full(40, 1.0)))
+    sums._sums = Wide.zeros(40)
+    sums._products = Wide([np.full(820, (1 << 62) - 1, dtype=np.int64)])
+    sums.total = 1 << 20
+    assert not sums._is_short([0] * 40, [0] * 40, np.array([0] * 40, dtype=object))
+    sums._products = Wide([np.full(820, 1 << 60, dtype=np.int64)])
+    assert sums._is_short([0] * 40, [0] * 40, np.array([0] * 40, dtype=object))

@@ -40,8 +40,12 @@ _NUMBERS = 65_536
 _FEW_COLUMNS = 32
 #: Rows of sparse products in 64 bits: 2^44 each.
 _SPARSE_ROWS = 1 << 17
+#: Whole numbers below this fit into 64 bits.
+_SHORT = 1 << 62
 #: Larger tables of places are not kept.
 _KEPT_COLUMNS = 1_024
+#: Larger products do not wait: a second one beside the sum would take too much memory.
+_WAITING_COLUMNS = 2_048
 
 
 @lru_cache(maxsize=8)
@@ -118,9 +122,12 @@ class ExactSums:
         if self._n_waiting + n_blocks > _PRODUCTS:
             self._carry()
         before = self._waiting.get(shift)
-        self._waiting[shift] = products if before is None else before + products
+        if before is None:
+            self._waiting[shift] = products
+        else:
+            before += products
         self._n_waiting += n_blocks
-        if len(products) > _KEPT_COLUMNS:
+        if len(products) > _WAITING_COLUMNS:
             self._carry()
 
     def _carry(self) -> None:
@@ -341,12 +348,16 @@ class ExactSums:
         sums = [int(s) for s in self.sums.numbers()]
         near = [(2 * s + n) // (2 * n) for s in sums]
         rest = np.array([s - n * c for s, c in zip(sums, near, strict=True)], dtype=object)
+        starts = [int(o) for o in self.grid.origin]
+        about_zero = [s + n * o for s, o in zip(sums, starts, strict=True)]
+        share = np.array([scaled_quotient(int(r), n, 0) for r in rest])
+        if d > _FEW_COLUMNS and self._is_short(sums, near, rest):
+            return CentredSums(n, about_zero, self._short_covariance(near, rest, share))
         rows, columns = lower_half(d)
         moved, wide = self.products, Wide.of(rest)
         for place, c in enumerate(_factors_of(near)):
             outer = self.sums[columns].times(c[rows]) + wide[rows].times(c[columns])
             moved = moved - outer.shifted(_FACTOR * place)
-        share = np.array([scaled_quotient(int(r), n, 0) for r in rest])
         # Divided by a power of two near n, and then by what is left of n, so that no float
         # overflows that the result does not.
         half, exponents = n.bit_length(), self.grid.exponents
@@ -357,9 +368,47 @@ class ExactSums:
         covariance = np.empty((d, d))
         covariance[rows, columns] = found
         covariance[columns, rows] = found
-        starts = [int(o) for o in self.grid.origin]
-        about_zero = [s + n * o for s, o in zip(sums, starts, strict=True)]
         return CentredSums(n, about_zero, covariance)
+
+    def _is_short(self, sums: list[int], near: list[int], rest: NDArray[Any]) -> bool:
+        """Tell whether all sums about the whole numbers `near` fit into 64 bits.
+
+        The largest stands on the diagonal (Cauchy and Schwarz).
+        """
+        if len(self.products.limbs) > 1 or len(self.sums.limbs) > 1:
+            return False
+        squares = self.products.limbs[0][_diagonal(len(sums))].tolist()
+        left = zip(squares, sums, near, rest.tolist(), strict=True)
+        return bool(max(p - c * s - r * c for p, s, c, r in left) < _SHORT)
+
+    def _short_covariance(self, near: list[int], rest: NDArray[Any], share: Vector) -> Vector:
+        """Return the covariance as `centred` does, in 64 bits, row by row.
+
+        Parts of a sum may wrap around, the sum itself does not.
+        """
+        n, d, exponents = self.total, self.grid.n_features, self.grid.exponents
+        half, products, s = n.bit_length(), self.products.limbs[0], self.sums.limbs[0]
+        c, r = np.array(near, dtype=np.int64), rest.astype(np.int64)
+        quotient, covariance = scaled_quotient(n, 1, -half), np.zeros((d, d))
+        with np.errstate(over="ignore", invalid="ignore"):
+            for i, first in enumerate((_diagonal(d) - np.arange(d)).tolist()):
+                upto = slice(i + 1)
+                moved = products[first : first + i + 1] - c[i] * s[upto] - r[i] * c[upto]
+                units = exponents[i] + exponents[upto]
+                found = np.ldexp(moved.astype(np.float64), units - half) / quotient
+                covariance[i, upto] = found - np.ldexp(share[i] * share[upto], units)
+        for begin in range(0, d, _FEW):
+            part = covariance[begin : begin + _FEW, : begin + _FEW]
+            lower = np.tril(part[:, begin:], -1)
+            part[:, begin:] += lower.T
+            covariance[:begin, begin : begin + _FEW] = part[:, :begin].T
+        return covariance
+
+
+def _diagonal(d: int) -> NDArray[np.int64]:
+    """Return the places of the diagonal in the lower half of a matrix."""
+    place = np.arange(d, dtype=np.int64)
+    return place * (place + 3) // 2
 
 
 def _factors_of(numbers: list[int]) -> list[NDArray[np.int64]]:
@@ -386,6 +435,8 @@ def _blocks(
 def _exact_products(left: Vector, right: Vector) -> NDArray[np.int64]:
     """Return left' right, whose sums over 512 rows are at most 2^53, of at most 512 blocks."""
     n, d = left.shape
+    if n <= _ROWS:
+        return np.asarray((left.T @ (left if left is right else right)).astype(np.int64))
     found: NDArray[np.int64] = np.zeros((d, right.shape[1]), dtype=np.int64)
     whole = n // _ROWS * _ROWS if d <= _FEW_COLUMNS else 0
     if whole:

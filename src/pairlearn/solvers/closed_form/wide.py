@@ -115,6 +115,8 @@ class Wide:
 
     def shifted(self, bits: int) -> Wide:
         """Return the numbers times 2^bits."""
+        if not bits:
+            return self
         whole, rest = divmod(bits, 16)
         limbs = [np.zeros(self.shape, dtype=np.int64)] * (whole // 2) + self._split()
         if whole % 2:
