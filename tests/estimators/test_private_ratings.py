@@ -167,10 +167,47 @@ def test_public_arguments_are_checked(options, fit, words):
         PrivateRatings(**{"delta": 1e-6, **options}).fit(["a"], ["b"], **fit)
 
 
+@pytest.mark.parametrize("judged", [False, True])
+def test_votes_can_be_added_and_removed(judged):
+    _, a, b, outcome = arena(0, n_players=5, n_votes=1000)
+    groups = {"groups": np.arange(len(a)) // 4} if judged else {}
+    most = {"votes_per_judge": 4} if judged else {}
+    private = {**CLAIM, "players": range(5), "neighbours": "add_remove", **most}
+    unit = "person" if judged else "example"
+    ledger = PrivacyLedger(epsilon=1.2, delta=1e-6, neighbours="add_remove", unit=unit)
+    model = PrivateRatings(**private, n_examples=2000, ledger=ledger).fit(a, b, outcome, **groups)
+    certificate = model.certificate_
+    assert accounting_problems(certificate) == []
+    assert (certificate.neighbours, certificate.n_examples) == ("add_remove", 2000)
+    assert "at most 2000, given by the caller" in certificate.statement()
+    assert ledger.entries[0].neighbours == "add_remove"
+    # one judge has half the length of the difference of two, and meetings of one are not negative
+    replaced = PrivateRatings(**{**private, "neighbours": "replace"}).fit(a, b, outcome, **groups)
+    ratios = [
+        one.sensitivity / other.sensitivity
+        for one, other in zip(certificate.releases, replaced.certificate_.releases, strict=True)
+    ]
+    assert ratios == pytest.approx([0.5, np.sqrt(0.5)], rel=1e-3)
+    # neither the certificate nor the default delta tells how many there are
+    fewer = PrivateRatings(**private, n_examples=2000).fit(a[:8], b[:8], outcome[:8],
+        **({"groups": groups["groups"][:8]} if judged else {}))  # fmt: skip
+    assert fewer.certificate_.statement() == certificate.statement()
+    del private["delta"]
+    assert PrivateRatings(**private, n_examples=2000)._claim(2000) == (1.0, 2000**-1.5)
+    with pytest.raises(ValueError, match="give n_examples, the largest number"):
+        PrivateRatings(**private).fit(a, b, outcome, **groups)
+    with pytest.raises(ValueError, match="more rows than n_examples=9"):
+        PrivateRatings(**private, n_examples=9).fit(a, b, outcome, **groups)
+    with pytest.raises(ValueError, match="neighbours"):
+        PrivateRatings(**{**private, "neighbours": "both"}).fit(a, b, outcome, **groups)
+
+
 @pytest.mark.thorough
 @pytest.mark.parametrize("persons", [False, True])
-def test_the_audit_finds_nothing(persons):
+@pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
+def test_the_audit_finds_nothing(persons, neighbours):
     from pairlearn.estimators.private.rating_entry import RatingsEntry
 
-    result = audit_entry(RatingsEntry(n=16, persons=persons), n_runs=100, confidence=1 - 1e-6)
+    entry = RatingsEntry(n=16, persons=persons, neighbours=neighbours)
+    result = audit_entry(entry, n_runs=100, confidence=1 - 1e-6)
     assert result.passed, result.statement()

@@ -2,6 +2,7 @@
 """Counts of private votes: no judge moves them further than lemma 23 allows."""
 
 from collections import Counter
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -40,6 +41,10 @@ def test_no_judge_moves_counts_further(votes, others, most, data):
     leads, meetings = moved(votes, others, limits)
     assert leads <= limits.lead_sensitivity * (1 + 1e-12)
     assert meetings <= limits.meeting_sensitivity * (1 + 1e-12)
+    removed = replace(limits, removes=True)
+    leads, meetings = moved(votes, [], removed)
+    assert leads <= removed.lead_sensitivity * (1 + 1e-12)
+    assert meetings <= removed.meeting_sensitivity * (1 + 1e-12)
 
 
 def test_the_bounds_are_attained():
@@ -52,6 +57,10 @@ def test_the_bounds_are_attained():
     assert moved(ties, [], limits)[0] == pytest.approx(limits.lead_sensitivity / 2)
     others = [(a, b, 0) for a, b in combinations(range(1, K), 2)][:4]
     assert moved(star, others, limits)[1] == pytest.approx(limits.meeting_sensitivity)
+    removed = replace(limits, removes=True)
+    assert moved(star, [], removed) == pytest.approx(
+        (removed.lead_sensitivity, removed.meeting_sensitivity)
+    )
     pair = VoteLimits(K, most=4, per_pair=4, ties=False)
     assert moved([(0, 1, 0)] * 9, [(1, 0, 0)] * 9, pair)[0] == pytest.approx(pair.lead_sensitivity)
     assert moved([(0, 1, 0)] * 9, [(2, 3, 0)] * 9, pair)[1] == pytest.approx(

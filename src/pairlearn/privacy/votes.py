@@ -46,6 +46,8 @@ class VoteLimits:
         Number of votes of a judge on one pair that count, at most `most`.
     ties : bool
         Whether the number of ties is released.
+    removes : bool, default=False
+        Whether a judge is added or removed, not replaced.
 
     Examples
     --------
@@ -57,6 +59,7 @@ class VoteLimits:
     most: int
     per_pair: int
     ties: bool
+    removes: bool = False
 
     @property
     def tie_weight(self) -> float:
@@ -65,13 +68,15 @@ class VoteLimits:
 
     @property
     def lead_sensitivity(self) -> float:
-        """How far one judge, replaced by another, moves the leads and the weighted ties."""
-        return 2.0 * math.sqrt(self.most * (self.most + self.per_pair))
+        """How far one judge moves the leads and the weighted ties."""
+        judges = 1.0 if self.removes else 2.0
+        return judges * math.sqrt(self.most * (self.most + self.per_pair))
 
     @property
     def meeting_sensitivity(self) -> float:
-        """How far one judge, replaced by another, moves the meetings."""
-        return math.sqrt(2.0 * self.most * self.per_pair)
+        """How far one judge moves the meetings."""
+        judges = 1.0 if self.removes else 2.0
+        return math.sqrt(judges * self.most * self.per_pair)
 
     @property
     def lead_share(self) -> float:

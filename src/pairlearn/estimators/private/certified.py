@@ -11,7 +11,7 @@ from pairlearn.models.parts import encode
 from pairlearn.models.record import ModelFileError, ModelRecord
 from pairlearn.privacy.accounting.certificate import Certificate
 from pairlearn.privacy.mechanisms.by_name import get_mechanism
-from pairlearn.validation import warn_caller
+from pairlearn.validation import check_count, warn_caller
 
 
 class PrivacyWarning(UserWarning):
@@ -23,9 +23,14 @@ _PUBLIC_ORIGIN = ("author", "contact", "created", "data", "license", "program", 
 
 
 class CertifiedMixin(Storable):
-    """A private estimator with the parameters `random_state` and `ledger`, and `certificate_`."""
+    """A private estimator with its certificate.
+
+    It has the parameters `neighbours`, `n_examples`, `random_state` and `ledger`.
+    """
 
     random_state: Any
+    neighbours: str
+    n_examples: int | None
     certificate_: Certificate
     #: The arguments that the certificate was made with.
     _certified: dict[str, Any]
@@ -47,6 +52,28 @@ class CertifiedMixin(Storable):
                 "would allow publishing one random record; use 1/(10 n) or less."
             )
         return tuple(cautions)
+
+    def _public_number(self, n_rows: int) -> int:
+        """Return the public number of examples that scales a release."""
+        if self.n_examples is None:
+            if self.neighbours == "add_remove":
+                raise ValueError(
+                    'neighbours="add_remove" protects the number of rows, so it cannot be read '
+                    "from the data; give n_examples, the largest number that you expect."
+                )
+            return n_rows
+        n = check_count("n_examples", self.n_examples)
+        if self.neighbours == "replace" and n != n_rows:
+            raise ValueError(
+                'neighbours="replace" takes the number of rows (of persons, with groups) as '
+                f"public, but n_examples={n} differs from it; leave it out."
+            )
+        if n_rows > n:
+            raise ValueError(
+                f"there are more rows than n_examples={n} (persons, with groups), which the "
+                "guarantee covers; give a larger public number."
+            )
+        return n
 
     def _warn(self, cautions: tuple[str, ...]) -> None:
         for caution in cautions:

@@ -365,10 +365,12 @@ def audit_entries(
                 private_roc_curve, n=n, **claim, thresholds=cuts, persons=True
             ),
             "selection-groups": SelectionEntry(n=n, epsilon=epsilon, persons=True),
-            "ratings": RatingsEntry(n=n, **claim),
-            "ratings-groups": RatingsEntry(n=n, **claim, persons=True),
         }
-    return entries
+    votes: dict[str, Any] = {"n": n, **claim, "neighbours": neighbours}
+    return entries | {
+        "ratings": RatingsEntry(**votes),
+        "ratings-groups": RatingsEntry(**votes, persons=True),
+    }
 
 
 def observed(model: Any, probes: Vector) -> dict[str, Any]:

@@ -23,7 +23,6 @@ from pairlearn.privacy.public_maps import map_publicly, mapped_setting
 from pairlearn.privacy.quartiles import PrivateBounds, find_bounds
 from pairlearn.privacy.records import read_persons, read_table
 from pairlearn.typing import Vector
-from pairlearn.validation import check_count
 
 
 def public_facts(model: Any, setting: PublicSetting, mechanism: str) -> dict[str, Any]:
@@ -242,28 +241,6 @@ class PrivateMixin(CertifiedMixin):
         given = [*ends, self.levels, self.public_centre]
         widths = {len(np.asarray(fact)) for fact in given if np.ndim(fact) == 1}
         return widths.pop() if len(widths) == 1 else None
-
-    def _public_number(self, n_rows: int) -> int:
-        """Return the public number of examples that scales a release."""
-        if self.n_examples is None:
-            if self.neighbours == "add_remove":
-                raise ValueError(
-                    'neighbours="add_remove" protects the number of rows, so it cannot be read '
-                    "from the data; give n_examples, the largest number that you expect."
-                )
-            return n_rows
-        n = check_count("n_examples", self.n_examples)
-        if self.neighbours == "replace" and n != n_rows:
-            raise ValueError(
-                'neighbours="replace" takes the number of rows (of persons, with groups) as '
-                f"public, but n_examples={n} differs from it; leave it out."
-            )
-        if n_rows > n:
-            raise ValueError(
-                f"there are more rows than n_examples={n} (persons, with groups), which the "
-                "guarantee covers; give a larger public number."
-            )
-        return n
 
     def public_bounds(self, d: int) -> tuple[Vector, Vector]:
         """Return the public bounds of d features, or the public range of private bounds."""

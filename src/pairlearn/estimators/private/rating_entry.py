@@ -26,15 +26,20 @@ class RatingsEntry(Entry):
     """`fit` of `PrivateRatings`, on votes or on judges with all their votes."""
 
     def __init__(
-        self, *, n: int = 64, epsilon: float = 1.0, delta: float = 1e-3, persons: bool = False
-    ) -> None:
+        self, *, n: int = 64, epsilon: float = 1.0, delta: float = 1e-3, persons: bool = False,
+        neighbours: str = "replace",
+    ) -> None:  # fmt: skip
         self.n, self.epsilon, self.delta, self.persons = n, epsilon, delta, persons
+        self.removes = neighbours == "add_remove"
         self.name = "PrivateRatings" + (" with groups" if persons else "")
         most = _MOST if persons else None
-        self.model = PrivateRatings(epsilon, delta, players=_PLAYERS, votes_per_judge=most)
+        self.model = PrivateRatings(
+            epsilon, delta, players=_PLAYERS, votes_per_judge=most, neighbours=neighbours,
+            n_examples=n + 1 if self.removes else None,
+        )  # fmt: skip
 
     def pairs(self) -> Sequence[PublicNeighbours]:
-        """Return votes of which one, or those of one judge, are replaced."""
+        """Return votes of which one, or those of one judge, are replaced, or removed."""
         rng = np.random.default_rng(0)
         k = len(_PLAYERS)
         chosen = [rng.choice(k, 2, replace=False).tolist() for _ in range(self.n)]
@@ -43,6 +48,9 @@ class RatingsEntry(Entry):
         alike = [("ann", "bob", "tie")] * self.n
         make = self._judged if self.persons else self._voted
         changes = _judges() if self.persons else _votes()
+        if self.removes:
+            found = [(name, votes) for name, *both in changes for votes in both]
+            changes = [(f"{name}, {len(votes)} removed", votes, []) for name, votes in found]
         return [
             make(f"{name}{among}", others, mine, theirs, (0, self.n // 2, self.n - 1)[turn % 3])
             for turn, (name, mine, theirs) in enumerate(changes)
@@ -91,9 +99,10 @@ class RatingsEntry(Entry):
         return certificate
 
     def problems(self, result: Any) -> list[str]:
-        """Return a wrong unit."""
-        unit = result.certificate_.unit
-        return [] if (unit == "person") == self.persons else [f"the certificate is about {unit}s"]
+        """Return a wrong unit or relation."""
+        unit, relation = result.certificate_.unit, result.certificate_.neighbours
+        right = (unit == "person") == self.persons and (relation == "add_remove") == self.removes
+        return [] if right else [f"the certificate is about {unit}s ({relation})"]
 
 
 def _table(rows: list[Vote], groups: list[str] | None = None) -> Table:

@@ -21,6 +21,7 @@ from pairlearn.models.registry import ArraySpec
 from pairlearn.privacy.accounting.certificate import Certificate, Release
 from pairlearn.privacy.accounting.gaussian import compose, mu_of
 from pairlearn.privacy.accounting.ledger import PrivacyLedger
+from pairlearn.privacy.accounting.spend import check_relation
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.privacy.records import read_labels, read_persons
 from pairlearn.privacy.votes import (
@@ -67,6 +68,12 @@ class PrivateRatings(
         with it.
     votes_per_pair : int, default=1
         How many votes of a judge on one pair count; public.
+    neighbours : {"replace", "add_remove"}, default="replace"
+        Whether votes are neighbours if one (or a judge with all votes) is replaced, or added or
+        removed.
+    n_examples : int, optional
+        With neighbours="add_remove" the number of votes, or of judges, is secret, so give an upper
+        bound on it; the guarantee covers at most so many. With "replace" it is their number.
     ties : {"davidson", "half"}, default="davidson"
         What a tie says, as for `PairwiseRatings`.
     prior : float, default=0.5
@@ -118,6 +125,8 @@ class PrivateRatings(
         players: Any = None,
         votes_per_judge: int | None = None,
         votes_per_pair: int = 1,
+        neighbours: str = "replace",
+        n_examples: int | None = None,
         ties: str = "davidson",
         prior: float = 0.5,
         secure: bool = True,
@@ -126,6 +135,7 @@ class PrivateRatings(
     ) -> None:
         self.epsilon, self.delta, self.players = epsilon, delta, players
         self.votes_per_judge, self.votes_per_pair = votes_per_judge, votes_per_pair
+        self.neighbours, self.n_examples = neighbours, n_examples
         self.ties, self.prior = ties, prior
         self.secure, self.random_state, self.ledger = secure, random_state, ledger
 
@@ -147,8 +157,9 @@ class PrivateRatings(
             1 if the first player won, 0 if the second did, 0.5 for a tie; or the texts ``a``,
             ``b`` and ``tie``.
         groups : array-like of shape (n,), optional
-            The judge of each vote. The guarantee then protects a judge with all votes, and the
-            number of judges is public; else it protects one vote, and their number is public.
+            The judge of each vote. The guarantee then protects a judge with all votes; else it
+            protects one vote. The number of judges, or of votes, is public, unless `neighbours`
+            is "add_remove".
 
         Returns
         -------
@@ -170,6 +181,7 @@ class PrivateRatings(
         if groups is not None:
             persons, unit = read_persons(groups, n), "person"
             n_units = int(persons.max(initial=-1)) + 1
+        n_units = self._public_number(n_units)
         epsilon, delta = self._claim(n_units)
         mu = mu_of(epsilon, delta) * (1.0 - 1e-12)
         noise = NoiseSource.made_from(self.random_state, secure=self.secure)
@@ -179,19 +191,22 @@ class PrivateRatings(
             what = "votes" if unit == "example" else "persons"
             self.ledger.spend(
                 f"ratings of {len(names)} players, {what} = {n_units}", mu=mu_of(epsilon, delta),
-                unit=unit,
+                neighbours=self.neighbours, unit=unit,
             )  # fmt: skip
         kept = counted_votes(first, second, places, persons, limits)
         exact = exact_counts(first, second, places, kept, limits.n_players)
         counts, releases = release_counts(exact, limits, mu=mu, noise=noise)
         self._warn(cautions)
         self._note_arguments()
+        number = f"{n_units}, as in the data"
+        if limits.removes:
+            number = f"at most {n_units}, given by the caller"
         self.certificate_ = Certificate(
-            mechanism="votes", neighbours="replace", epsilon=epsilon, delta=delta,
+            mechanism="votes", neighbours=self.neighbours, epsilon=epsilon, delta=delta,
             n_examples=n_units, n_features=len(names), releases=releases,
             generator=noise.description, private=noise.private, secure=noise.secure,
             mu=compose([one.mu for one in releases]),
-            public={f"number of {unit}s": f"{n_units}, as in the data"}
+            public={f"number of {unit}s": number}
             | described(limits, persons=groups is not None, names=public),
             accounting="two Gaussian releases, composed and converted exactly",
             warnings=cautions, unit=unit,
@@ -228,6 +243,7 @@ class PrivateRatings(
         if self.ties not in _TIES:
             raise ValueError(f"ties must be one of {', '.join(_TIES)}, got {self.ties!r}.")
         check_positive("prior", self.prior)
+        removes = check_relation(self.neighbours) == "add_remove"
         per_pair = check_count("votes_per_pair", self.votes_per_pair)
         counts_ties = tied and self.ties == "davidson"
         if not judged:
@@ -236,7 +252,7 @@ class PrivateRatings(
                     f"votes_per_judge={self.votes_per_judge} and votes_per_pair={per_pair} are "
                     "about judges; pass the judge of each vote as groups, or leave them out."
                 )
-            return VoteLimits(n_players, most=1, per_pair=1, ties=counts_ties)
+            return VoteLimits(n_players, most=1, per_pair=1, ties=counts_ties, removes=removes)
         if self.votes_per_judge is None:
             raise ValueError(
                 "groups needs votes_per_judge, the public number of votes of a judge that count; "
@@ -247,7 +263,9 @@ class PrivateRatings(
             raise ValueError(
                 f"votes_per_pair must be at most votes_per_judge={most}, got {per_pair}."
             )
-        return VoteLimits(n_players, most=most, per_pair=per_pair, ties=counts_ties)
+        return VoteLimits(
+            n_players, most=most, per_pair=per_pair, ties=counts_ties, removes=removes
+        )
 
     def _claim(self, n: int) -> tuple[float, float]:
         epsilon = check_positive("epsilon", self.epsilon)
