@@ -179,6 +179,11 @@ def test_a_step_that_fails_is_undone():
         stream.learn_one([-1e153, 1e153], 1.0)
     assert np.array_equal(before, (stream.w, stream.average))
     assert np.isfinite(stream.learn_one([0.3, 0.1], 1.0).w).all()
+    # the step of a chunk is named, too
+    start = PairwiseSGD(schedule=Constant(100.0), domain=Box(-1.0, 1.0)).start(PROBLEM, 2)
+    rows = np.array([[1.0, 0.0], [0.0, 0.5], [-1e153, 1e153]])
+    with pytest.raises(DivergenceError, match="stopped being finite at step 2"):
+        start.learn_many(rows, np.array([1.0, -1.0, 1.0]))
 
 
 @pytest.mark.parametrize("pairing", [{}, {"pairing": FifoBuffer(2)}])

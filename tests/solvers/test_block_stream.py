@@ -28,6 +28,40 @@ def test_compiled_blocks_leave_the_directions_of_python(share):
     assert n_compiled > 30
 
 
+def _numbers(state, path=""):
+    """Yield the numbers and arrays of a state, with their names."""
+    if isinstance(state, dict):
+        for name, inner in state.items():
+            yield from _numbers(inner, f"{path}.{name}")
+    elif state is not None:
+        yield path, np.asarray(state)
+
+
+def test_compiled_blocks_leave_the_state_of_python(monkeypatch):
+    rng = np.random.default_rng(0)
+    n, d = 3000, 4
+    X = rng.normal(size=(n, d))
+    y = np.where(X[:, 0] + rng.normal(size=n) > 0.5, 1.0, -1.0)
+
+    def states():
+        lives = (np.inf, 200.0, 50.0)
+        stream = BlockStream(Identity.of(d), lives, ridge=None, margin=1.0, scaled=True)
+        for at in range(0, n, 500):
+            now = slice(at, at + 500)
+            scores = stream.learn(X[now], y[now], np.ones(500))
+            yield dict(_numbers({"state": stream.state(), "scores": scores}))
+
+    compiled = list(states())
+    monkeypatch.setattr(BlockStream, "_prepare", lambda self: None)
+    for own, expected in zip(compiled, states(), strict=True):
+        assert own.keys() == expected.keys()
+        for name, values in own.items():
+            if values.dtype.kind == "f":
+                np.testing.assert_allclose(values, expected[name], rtol=1e-9, err_msg=name)
+            else:
+                np.testing.assert_array_equal(values, expected[name], err_msg=name)
+
+
 def test_a_feature_that_wakes_late_has_a_unit_of_its_own():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(3000, 2))
