@@ -558,3 +558,24 @@ def test_plots():
     ax = plot_win_rates(model)
     assert ax.get_yticklabels()[0].get_text() == best
     assert plot_win_rates(model, ax=ax.figure.add_subplot()) is not ax
+
+
+def test_votes_are_a_list_of_tuples_too():
+    pairs = [("x", "y"), ("y", "z"), ("x", "z"), ("y", "x")]
+    columns = PairwiseRatings().fit(*map(list, zip(*pairs, strict=True)))
+    assert PairwiseRatings().fit(pairs).scores_.tolist() == columns.scores_.tolist()
+    votes = [("x", "y", 1), ("y", "z", 0.5), ("z", "x", 0)]
+    ordered = PairwiseRatings().fit(*map(list, zip(*votes, strict=True)))
+    assert PairwiseRatings().fit(votes).scores_.tolist() == ordered.scores_.tolist()
+    with pytest.raises(ValueError, match=r"vote 1 is \('y',\)"):
+        PairwiseRatings().fit([("x", "y"), ("y",)])
+    with pytest.raises(TypeError, match="list of tuples; got one list"):
+        PairwiseRatings().fit([["x", "y"], ["y", "z"]])
+
+
+def test_an_outcome_that_may_be_a_name_is_refused():
+    with pytest.raises(ValueError, match="outcome 'a' is also the name of a player"):
+        PairwiseRatings().fit([("b", "a", "a"), ("a", "c", "tie")])
+    assert len(PairwiseRatings().fit([("b", "a", "loss"), ("a", "c", "tie")]).scores_) == 3
+    # the texts of a CSV file: a number is an outcome
+    assert len(PairwiseRatings().fit([("0", "1", "1"), ("1", "2", "0")]).scores_) == 3

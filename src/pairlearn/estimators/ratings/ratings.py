@@ -110,7 +110,8 @@ class PairwiseRatings(RatedVotes, StoredVotes, BaseEstimator):  # type: ignore[m
         ----------
         a : array-like of shape (n,), frame or Votes
             The winners, or with `outcome` the players named first. A frame (or a mapping of
-            columns) has the columns ``winner`` and ``loser``, or ``a``, ``b`` and ``outcome``.
+            columns) has the columns ``winner`` and ``loser``, or ``a``, ``b`` and ``outcome``; a
+            list may hold tuples of these.
             `Votes` are counts made before, by `Votes.count`.
         b : array-like of shape (n,), optional
             The losers, or with `outcome` the players named second.

@@ -29,16 +29,29 @@ OUTCOMES = "1, a, model_a or win; 0.5, tie or draw; 0, b, model_b or loss"
 
 
 def columns_of(frame: Any) -> Mapping[str, Any]:
-    """Return the columns of a frame or a mapping by name."""
+    """Return the columns of a frame, a mapping or a list of tuples by name.
+
+    >>> columns_of([("x", "y"), ("y", "z")])
+    {'winner': ['x', 'y'], 'loser': ['y', 'z']}
+    """
     if isinstance(frame, Mapping):
         return frame
+    if isinstance(frame, list) and frame and all(isinstance(one, tuple) for one in frame):
+        names = {2: ("winner", "loser"), 3: ("a", "b", "outcome")}.get(len(frame[0]))
+        other = next((k for k, one in enumerate(frame) if len(one) != len(frame[0])), None)
+        if names is None or other is not None:
+            raise ValueError(
+                "a list of votes must hold tuples (winner, loser), or tuples (a, b, outcome); "
+                f"vote {other or 0} is {frame[other or 0]!r}."
+            )
+        return dict(zip(names, map(list, zip(*frame, strict=True)), strict=True))
     names = getattr(frame, "column_names", None)  # Arrow
     if names is None:
         names = getattr(frame, "columns", None)
     if names is None or isinstance(frame, np.ndarray):
         raise TypeError(
-            f"votes must be winners and losers, or a, b and outcome, or a frame with such columns; "
-            f"got one {type(frame).__name__}."
+            "votes must be winners and losers, or a, b and outcome, or a frame with such columns, "
+            f"or a list of tuples; got one {type(frame).__name__}."
         )
     return {str(name): frame[name] for name in names}
 
@@ -159,8 +172,10 @@ def _numbers_coded(array: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]
     return np.flatnonzero(occurs) + low, (np.cumsum(occurs) - 1)[shifted]
 
 
-def check_outcomes(outcome: Any, n: int) -> NDArray[np.int64]:
+def check_outcomes(outcome: Any, n: int, players: Iterable[Any] = ()) -> NDArray[np.int64]:
     """Return for each vote 0 for a win of the first player, 1 for a tie, 2 for a loss.
+
+    A word that is also the name of a player is refused: it may stand for the winner.
 
     >>> check_outcomes([1, 0, 0.5], 3).tolist()
     [0, 2, 1]
@@ -185,6 +200,14 @@ def check_outcomes(outcome: Any, n: int) -> NDArray[np.int64]:
             f"outcome {array.tolist()[wrong[0]]!r} (row {wrong[0]}) is unknown; write {OUTCOMES} "
             "for a win of the first player, a tie, or a win of the second."
         )
+    if array.dtype.kind not in "biuf":
+        words = {str(word) for word in set(array.tolist())}
+        named = {word for word in words & set(players) if word.strip()[0] not in "01."}
+        if named:
+            raise ValueError(
+                f"outcome {min(named)!r} is also the name of a player, so it may mean the first "
+                "player or that one; write win, tie or loss, or 1, 0.5 or 0."
+            )
     return places
 
 

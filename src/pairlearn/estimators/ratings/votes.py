@@ -138,7 +138,9 @@ class Votes:
                 f"row {same[0]} is a vote between {twice!r} and the same player; "
                 f"remove such rows ({len(same)} of {n})."
             )
-        place = check_outcomes(outcome, n) if ordered else np.zeros(n, dtype=np.int64)
+        place = (
+            check_outcomes(outcome, n, players.tolist()) if ordered else np.zeros(n, dtype=np.int64)
+        )
         weight = None
         if sample_weight is not None:
             weight = check_weights(sample_weight, n, name="sample_weight")
