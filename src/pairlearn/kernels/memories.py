@@ -402,12 +402,12 @@ def learn_rows(
 ):  # fmt: skip
     """Learn rows from `at` on, block by block; return the row to go on from.
 
-    A block that is full, and scored, is learned first. It stops at a full block that ends at
-    example `last` or later, or after which directions cannot be found by the present scale: the
-    caller learns this block. `place` holds the rows of the open block, the example that it starts
-    at, the memory to take, and the number of rows that are kept: those of blocks that start before
-    example `end`. Arrays named new are room, and so are those of the functions that this one
-    calls.
+    A block that is full, and scored, is learned first. It stops after a block that ends at example
+    `last` or later, or in which a feature without a scale changes: the caller finds scale and
+    directions anew, and `place[4]` is 1. `place` also holds the rows of the open block, the example
+    that it starts at, the memory to take, and the number of rows that are kept: those of blocks
+    that start before example `end`. Arrays named new are room, and so are those of the functions
+    that this one calls.
     """
     side, n_memories = len(block_y), len(middle)
     has_constant = False
@@ -429,10 +429,8 @@ def learn_rows(
         place[0] = stop
         if stop < side:
             break
-        if place[1] + side >= last:
-            break
-        if has_constant and _wakes(block, scale, low, high):
-            break
+        if place[1] + side >= last or (has_constant and _wakes(block, scale, low, high)):
+            place[4] = 1
         add_block(
             block, block_y, block_weight, origin, kept, forgotten, sums, counts,
             sorted_rows, tile, found,
@@ -451,6 +449,8 @@ def learn_rows(
             count_wins(rings, places, wins, singles, behind)
             place[2] = longest_as_good(wins, places, errors)
         place[0], place[1] = 0, place[1] + side
+        if place[4]:
+            break
         ridges[0] = ridge
         for k in range(1, n_memories):
             own = noise * (1.0 / max(counts[k, 0], 1.0) + 1.0 / max(counts[k, 1], 1.0))

@@ -27,7 +27,7 @@ from pairlearn.metrics import roc_auc
 from pairlearn.restored import restored_array, restored_count, restored_number
 from pairlearn.solvers.closed_form.fisher import FISHER_BELOW
 from pairlearn.solvers.closed_form.held_rows import HELD, HeldRows
-from pairlearn.solvers.closed_form.mapped_moments import MappedValues, ridges_for
+from pairlearn.solvers.closed_form.mapped_moments import MappedValues, ridges_for, scale_for
 from pairlearn.solvers.closed_form.memories import (
     FORGOTTEN,
     LEAST,
@@ -35,6 +35,7 @@ from pairlearn.solvers.closed_form.memories import (
     Directions,
     Memories,
     moments_of,
+    spreads_of,
 )
 from pairlearn.solvers.closed_form.moment_values import MomentValues
 from pairlearn.solvers.closed_form.open_block import (
@@ -188,9 +189,10 @@ class BlockStream:
         if self._has_units:
             Z = np.ldexp(Z, -self._exponents)
         flat = Z.ravel()
-        # Most rows are far from it, which one product tells.
-        if flat.dot(flat) <= _PLAIN or np.abs(Z).max(initial=0.0) <= CUT:
-            return Z
+        with np.errstate(over="ignore"):
+            # Most rows are far from it, which one product tells.
+            if flat.dot(flat) <= _PLAIN or np.abs(Z).max(initial=0.0) <= CUT:
+                return Z
         return np.clip(Z, -CUT, CUT)
 
     def learn(self, Z: Vector, y: Vector, weight: Vector) -> Vector:
@@ -201,7 +203,6 @@ class BlockStream:
         while at < len(y):
             if self._compiled is not None:
                 at = self._run_compiled(Z, y, weight, at, scores)
-                self._find_if_due()
                 continue
             stop = min(len(y), at + self._due - self.n)
             now, place = slice(at, stop), slice(block.n, None)
@@ -213,19 +214,23 @@ class BlockStream:
         return scores
 
     def _run_compiled(self, Z: Vector, y: Vector, weight: Vector, at: int, scores: Vector) -> int:
-        """Learn rows from `at` on, up to a block that must be learned here; return where to go on.
+        """Learn rows from `at` on, up to a block after which scales or the ridge are found anew.
 
-        Nothing but the moments, the memory and the directions changes with a block now.
+        Return where to go on. Nothing but the moments, the memory and the directions changes with
+        the blocks before.
         """
         from pairlearn.kernels.memories import learn_rows
 
         assert self._compiled is not None
         block = self._block
-        place = np.array([block.n, self._start, self._best, self._held.n])
+        place = np.array([block.n, self._start, self._best, self._held.n, 0])
         at = learn_rows(Z, y, weight, at, scores, place, *self._compiled)
-        n, self._start, self._best, self._held.n = place.tolist()
+        n, self._start, self._best, self._held.n, stopped = place.tolist()
         block.n = block.n_scored = n
         self._due = self._start + block.side
+        if stopped:
+            self._find_anew()
+            self._prepare()
         return at
 
     def _prepare(self) -> None:
@@ -247,7 +252,7 @@ class BlockStream:
         if ridge is None:
             ridge, noise = self._ridge, _NOISE * m
             last = min(last, (1.0 + _RIDGE_GROWTH) * self._ridge_at)
-        self._held.make_room(max(0, int(min(last, HELD + block.side)) - self._start))
+        self._held.make_room(max(0, int(min(last, HELD)) - self._start) + block.side)
         self._compiled = (
             last, *block.arrays(), self._columns, *found,
             memories.origin, memories.share_left(block.side), FORGOTTEN, memories.sums,
@@ -310,8 +315,7 @@ class BlockStream:
         if self._compiled is not None:
             # A full block, since all others are due before there is a kernel for them.
             self._run_compiled(self._none, _NONE, _NONE, 0, _NONE)
-            if self.n < self._due:
-                return
+            return
         if self._block.n == self._block.side:
             self._close()
         else:
@@ -333,6 +337,10 @@ class BlockStream:
         self._start = self.n
         self._block.clear()
         self._best = self._recent.best()
+        self._find_anew()
+
+    def _find_anew(self) -> None:
+        """Choose the ridge if it is due, and find scales and directions."""
         if self._given is None and self._ridge_is_due():
             self._choose_ridge()
         self._refresh()
@@ -406,10 +414,17 @@ class BlockStream:
             # A feature that was constant until now must not wait.
             or (not scale.all() and ((scale == 0.0) & (self._low < self._high)).any())
         ):
-            total = self._moments(self._memories.sums[0])
-            self._scale = scale = total.scale(scaled=self._scaled)
+            self._scale = scale = self._new_scale()
             self._scale_at = self.n
         return self._memories.directions(scale, ridges, pooled=self._pooled)
+
+    def _new_scale(self) -> Vector:
+        """Return the factor of each feature, as `MappedValues.scale` does from all moments."""
+        if not self._scaled:
+            return np.ones(self.features.n_outputs)
+        assert self._memories.origin is not None
+        found = spreads_of(self._memories.sums[0], self._memories.origin)
+        return scale_for(self.features, *found, self._low, self._high)
 
     def _ridge_is_due(self, always: int = 0) -> bool:
         """Tell whether the examples have grown enough, or are fewer than `always`."""

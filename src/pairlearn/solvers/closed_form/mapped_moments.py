@@ -139,34 +139,46 @@ class MappedValues:
 
     def scale(self, *, scaled: bool = True) -> Vector:
         """Return the factor of each feature in the ridge problem: 1 unless `scaled`."""
-        counts, u = self.moments.counts, self.moments.difference
         if not scaled:
-            return np.ones(len(u))
-        shares = counts / counts.sum()
-        within = sum(
-            share * np.diag(own)
-            for share, own in zip(shares, self.moments.covariances, strict=True)
+            return np.ones(self.features.n_outputs)
+        own = self.moments
+        variances = np.diagonal(own.covariances, axis1=1, axis2=2)
+        return scale_for(
+            self.features, own.counts, own.means, variances, self.low, self.high, gap=own.gap
         )
-        variance = np.asarray(within) + shares[0] * shares[1] * u**2
-        return self._scale(shares @ self.moments.means, np.maximum(variance, 0.0))
 
-    def _scale(self, mean: Vector, variance: Vector) -> Vector:
-        """Return the diagonal that gives features the mean variance 1.
 
-        Features of bounded norm are comparable as they are; others are divided by their standard
-        deviation, or a tenth of their range, and left out if they do not vary.
-        """
-        if self._bounded:
-            typical = float(variance.mean())
-            return np.full(len(mean), 1.0 / np.sqrt(typical) if typical > 0.0 else 1.0)
-        deviation = np.sqrt(variance)
-        varies = which_vary(deviation, self.low, self.high)
-        if not varies.any():
-            return np.zeros(len(mean))
-        size = scale_of(deviation, self.low, self.high)
-        typical = float(np.sqrt(np.mean((deviation[varies] / size[varies]) ** 2)))
-        found: Vector = np.divide(1.0, size * typical, out=np.zeros_like(size), where=varies)
-        return found
+def scale_for(
+    features: FeatureMap,
+    counts: Vector,
+    means: Vector,
+    variances: Vector,
+    low: Vector,
+    high: Vector,
+    *,
+    gap: Vector | None = None,
+) -> Vector:
+    """Return the factors that give features the mean variance 1.
+
+    Counts, means and variances are those of both classes; `gap` is the difference of the means, if
+    it is known better. Features of bounded norm are comparable as they are; others are divided by
+    their standard deviation, or a tenth of their range, and left out if they do not vary.
+    """
+    shares = counts / counts.sum()
+    u = means[0] - means[1] if gap is None else gap
+    variance = shares[0] * variances[0] + shares[1] * variances[1] + shares[0] * shares[1] * u**2
+    variance = np.maximum(variance, 0.0)
+    if features.bounds().is_finite:
+        typical = float(variance.mean())
+        return np.full(len(variance), 1.0 / np.sqrt(typical) if typical > 0.0 else 1.0)
+    deviation = np.sqrt(variance)
+    varies = which_vary(deviation, low, high)
+    if not varies.any():
+        return np.zeros(len(variance))
+    size = scale_of(deviation, low, high)
+    typical = float(np.sqrt(np.mean((deviation[varies] / size[varies]) ** 2)))
+    found: Vector = np.divide(1.0, size * typical, out=np.zeros_like(size), where=varies)
+    return found
 
 
 class MappedMoments:

@@ -342,3 +342,15 @@ def moments_of(sums: Vector, origin: Vector) -> MomentValues:
             counts[kind], means[kind] = count, origin + mean
             covariances[kind] = sums[kind, 1:, 1:] / count - np.outer(mean, mean)
     return MomentValues(counts, means, covariances)
+
+
+def spreads_of(sums: Vector, origin: Vector) -> tuple[Vector, Vector, Vector]:
+    """Return counts, means and variances, as `moments_of` has them, without the covariances."""
+    counts, means = sums[:, 0, 0].copy(), np.zeros((2, len(origin)))
+    variances = np.zeros_like(means)
+    for kind, count in enumerate(counts.tolist()):
+        if count > 0.0:
+            mean = sums[kind, 0, 1:] / count
+            means[kind] = origin + mean
+            variances[kind] = sums[kind].diagonal()[1:] / count - mean * mean
+    return counts, means, variances
