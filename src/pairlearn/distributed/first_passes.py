@@ -42,7 +42,8 @@ def in_two_passes(
         "moments": LabelMoments(max_classes, Grid.of(found["extents"])),
         "sample": RowSample(sample_size, seed, found["keys"]),
     }
-    return found | passes(Together(asked), "moments")
+    found |= passes(Together(asked), "moments")
+    return found
 
 
 @dataclass(frozen=True)
