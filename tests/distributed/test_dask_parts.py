@@ -133,6 +133,20 @@ def test_values_that_have_a_place_stay_there(client):
         assert Seen([]).finish(state) == (expected, 20)
 
 
+def breaks(part):
+    if part == 21:
+        raise OSError("a file is gone")
+    return numbers(part, [])
+
+
+def test_an_error_names_its_partition(client):
+    frame = dd.from_map(breaks, range(64), meta=numbers(0, []))
+    for engine in (DaskEngine(client), DaskEngine()):
+        with pytest.raises(OSError, match="a file is gone") as caught:
+            engine.run(parts_of(frame[["x"]], frame["y"]), Seen([]))
+        assert "partition 21, counted from 0" in " ".join(caught.value.__notes__)
+
+
 def test_tasks_of_a_recipe_are_pickled_once_and_opened_where_they_run(files):
     frame = dd.read_parquet([str(file) for file in files])
     (one, *_) = parts_of(frame[["c", "a"]], frame["b"]).recipes

@@ -24,6 +24,28 @@ from pairlearn.solvers.rows import DenseRows
 from pairlearn.validation import check_positive
 
 
+def in_two_passes(
+    passes: Passes, sample_size: int, seed: int, max_classes: int = 2
+) -> dict[str, Any]:
+    """Return scales, extents, moments on one grid and a sample of all rows, by name.
+
+    On one grid the partitions do not matter, bit for bit. The rows of the sample wait for the
+    second pass, in which it is known which of them are in the sample of all.
+    """
+    asked: dict[str, Statistic] = {
+        "scales": FeatureScales(),
+        "extents": ColumnExtents(),
+        "keys": SampleKeys(sample_size, seed),
+    }
+    found: dict[str, Any] = passes(Together(asked), "scales")
+    asked = {
+        "moments": LabelMoments(max_classes, Grid.of(found["extents"])),
+        "sample": RowSample(sample_size, seed, found["keys"]),
+    }
+    found |= passes(Together(asked), "moments")
+    return found
+
+
 @dataclass(frozen=True)
 class FirstPasses:
     """The result of the first passes."""
@@ -48,23 +70,17 @@ class FirstPasses:
         """Make these passes; one is enough if the grid is known."""
         # The seed that a classifier in memory draws.
         seed = seed_of(rng)
-        asked: dict[str, Statistic] = {"scales": FeatureScales(), "extents": ColumnExtents()}
-        sample = RowSample(sample_size, seed)
-        if mapped:
+        if mapped or grid is not None:
             # The moments of mapped rows make the model; those of the rows count the classes.
-            asked |= {"moments": LabelMoments(), "sample": sample}
-        elif grid is not None:
-            asked |= {"moments": LabelMoments(grid=grid), "sample": sample}
-        else:
-            # There is a second pass, so that the rows of the sample can wait.
-            asked["keys"] = SampleKeys(sample_size, seed)
-        found = passes(Together(asked), "moments" if "moments" in asked else "scales")
-        if "keys" in asked:
             asked = {
-                "moments": LabelMoments(grid=Grid.of(found["extents"])),
-                "sample": RowSample(sample_size, seed, found["keys"]),
+                "scales": FeatureScales(),
+                "extents": ColumnExtents(),
+                "moments": LabelMoments(grid=None if mapped else grid),
+                "sample": RowSample(sample_size, seed),
             }
-            found |= passes(Together(asked), "moments")
+            found = passes(Together(asked), "moments")
+        else:
+            found = in_two_passes(passes, sample_size, seed)
         moments = found["moments"]
         scales = found["scales"].of_classes(moments.counts, moments.means, moments.scatters)
         return cls(scales, found["scales"], found["extents"], moments, found["sample"])

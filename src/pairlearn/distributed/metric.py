@@ -16,23 +16,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pairlearn.distributed.first_passes import in_two_passes
 from pairlearn.distributed.passes import OnePass, Pass, Passes, scaling_by_passes
-from pairlearn.distributed.statistics.base import Together
 from pairlearn.distributed.statistics.moments import (
-    ColumnExtents,
     LabelledMoments,
     LabelMoments,
     PairScatters,
 )
-from pairlearn.distributed.statistics.sample import RowSample, SampledRows
-from pairlearn.distributed.statistics.scales import FeatureScales
+from pairlearn.distributed.statistics.sample import SampledRows
 from pairlearn.estimators.metric.learner import MetricLearner
 from pairlearn.estimators.metric.start import components_of
 from pairlearn.estimators.shared.scaling import is_scaled
 from pairlearn.estimators.shared.solvers import Solver
 from pairlearn.folds import Keys, deal, members_of, seed_of
 from pairlearn.scores import MahalanobisScore
-from pairlearn.solvers.closed_form.grid import Grid
 from pairlearn.solvers.rows import DenseRows
 from pairlearn.typing import Vector
 from pairlearn.validation import check_count, check_generator
@@ -118,18 +115,8 @@ def train_metric(
     settings = OnePass.of(solver)
     rng = check_generator(random_state)
     passes = Passes(run, progress)
-    found = passes(
-        Together(
-            {
-                "scales": FeatureScales(),
-                "extents": ColumnExtents(),
-                "sample": RowSample(settings.sample_size, seed=seed_of(rng)),
-            }
-        ),
-        "scales",
-    )
-    grid = Grid.of(found["extents"])
-    moments: LabelledMoments = passes(LabelMoments(settings.max_classes, grid), "moments")
+    found = in_two_passes(passes, settings.sample_size, seed_of(rng), settings.max_classes)
+    moments: LabelledMoments = found["moments"]
     scales = found["scales"].of_classes(moments.counts, moments.means, moments.scatters)
     units = scaling_by_passes(scales, scaled, passes)
     scatters = moments.pair_scatters().scaled(units.weights)

@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pairlearn.distributed.first_passes import in_two_passes
 from pairlearn.distributed.passes import ClassPasses, Pass, Passes, scaling_by_passes
 from pairlearn.distributed.statistics.base import OfOthers, State, Statistic, Together
 from pairlearn.distributed.statistics.histogram import ScoreHistogram, score_edges, score_range
-from pairlearn.distributed.statistics.moments import ColumnExtents, LabelledMoments, LabelMoments
+from pairlearn.distributed.statistics.moments import ColumnExtents, LabelledMoments
 from pairlearn.distributed.statistics.sample import RowSample, SampledRows
-from pairlearn.distributed.statistics.scales import FeatureScales
 from pairlearn.estimators.classes.multiclass import MulticlassAUCClassifier
 from pairlearn.estimators.shared.class_moments import ClassSystems
 from pairlearn.estimators.shared.examples import check_known, check_many_classes
@@ -30,7 +30,6 @@ from pairlearn.estimators.shared.features_seen import see_features
 from pairlearn.estimators.shared.scaling import is_scaled
 from pairlearn.estimators.shared.solvers import Exact, Solver
 from pairlearn.folds import seed_of
-from pairlearn.solvers.closed_form.grid import Grid
 from pairlearn.solvers.rows import DenseRows
 from pairlearn.typing import Vector
 from pairlearn.validation import check_fraction, check_generator
@@ -91,14 +90,8 @@ def train_multiclass(
     check_fraction("validation_fraction", validation_fraction)
     rng = check_generator(random_state)
     passes = Passes(run, progress)
-    asked = {
-        "scales": FeatureScales(),
-        "extents": ColumnExtents(),
-        "sample": RowSample(settings.sample_size, seed=seed_of(rng)),
-    }
-    found = passes(Together(asked), "scales")
-    wanted = LabelMoments(settings.max_classes, Grid.of(found["extents"]))
-    moments: LabelledMoments = passes(wanted, "moments")
+    found = in_two_passes(passes, settings.sample_size, seed_of(rng), settings.max_classes)
+    moments: LabelledMoments = found["moments"]
     classes, values = moments.classes, moments.values
     if len(classes) < 2:
         raise ValueError(
@@ -209,6 +202,7 @@ class OfClasses(OfOthers):
 
     Examples
     --------
+    >>> from pairlearn.distributed import LabelMoments
     >>> statistic = OfClasses(LabelMoments(), ["a", "b"])
     >>> state = statistic.partial_state(np.eye(3), np.array(["a", "b", "c"]))
     >>> statistic.finish(state).n_examples

@@ -257,8 +257,13 @@ def _worked(
     given: Sequence[Any] = (),
 ) -> Any:
     (one,) = recipes
-    rows, labels, others = taken_apart(one.made(given), attached)
-    return work(what, one.part, rows, labels, others)
+    try:
+        rows, labels, others = taken_apart(one.made(given), attached)
+        return work(what, one.part, rows, labels, others)
+    except Exception as error:
+        # The name of a task no longer says it.
+        error.add_note(f"This happened in partition {one.part}, counted from 0.")
+        raise
 
 
 def _states(

@@ -81,9 +81,11 @@ def recipes_of(values: Sequence[Mapping[str, Any]]) -> list[Recipe]:
     graph: dict[Key, Any] = {}
     seen: set[int] = set()
     for delayed in (one for part in values for one in part.values()):
-        if id(delayed.dask) not in seen:
-            seen.add(id(delayed.dask))
-            graph.update(delayed.dask)
+        # Graphs of their own share most of their layers.
+        for layer in getattr(delayed.dask, "layers", {"": delayed.dask}).values():
+            if id(layer) not in seen:
+                seen.add(id(layer))
+                graph.update(layer)
     below = {key: list(get_dependencies(graph, key)) for key in graph}
     owner: dict[Key, int] = {}
     for number, part in enumerate(values):

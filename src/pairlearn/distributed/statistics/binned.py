@@ -327,8 +327,8 @@ def _unpacked(state: State) -> State:
     """Return the state that was packed."""
     whole = {name: values for name, values in state.items() if name != "spread"}
     spread = np.unpackbits(state["spread"], count=len(state["cells"])).astype(bool)
-    for name, alone in zip(_OF_SPREAD, (0.0, state["mean"], state["mean"]), strict=True):
-        whole[name] = np.where(spread, 0.0, alone)
+    for name in _OF_SPREAD:
+        whole[name] = np.zeros(len(spread)) if name == "squares" else state["mean"].copy()
         whole[name][spread] = state[name]
     whole["cells"] = state["cells"].astype(np.intp)
     whole["weight"] = state["weight"].astype(np.float64)
