@@ -326,12 +326,12 @@ def play(
 
 def head_line(which: Sequence[str]) -> str:
     """Return the header of the table of test AUC."""
-    return f"{'test AUC':34s}{'n':>7s}{'d':>5s}{'pos':>7s}" + "".join(f"{m:>12s}" for m in which)
+    return f"{'test AUC':34s}{'n':>7s}{'d':>5s}{'pos':>7s}" + "".join(f"{m:>14s}" for m in which)
 
 
 def auc_line(task: Task, results: Sequence[Result], which: Sequence[str]) -> str:
     """Return the line of a task: its size, and the mean AUC of each method."""
     means = mean_by_task(results, "auc")[task.name]
     return f"{task.name:34s}{len(task.y):7d}{task.X.shape[1]:5d}{int(task.y.sum()):7d}" + "".join(
-        f"{means[m].mean():12.4f}" for m in which
+        f"{means[m].mean():14.4f}" for m in which
     )
