@@ -138,6 +138,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--scaled", action="store_true", help="after StandardScaler")
     parser.add_argument("--streams", action="store_true", help="in one pass, as streams")
     parser.add_argument("--sparse", action="store_true", help="as sparse rows")
+    parser.add_argument("--positives", type=int, help="train on so many, and 1,100 others, at most")
     parser.add_argument("--json", type=Path, help="also write all results")
     parser.add_argument("--figure", type=Path, help="draw the differences to 'logistic cv'")
     options = parser.parse_args(arguments)
@@ -156,8 +157,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         tasks = (task for task in tasks if any(part in task.name for part in options.only))
     results: list[Result] = []
     print(head_line(list(which)), flush=True)
+    if options.positives is not None and options.positives < 2:
+        parser.error(f"--positives must be at least 2, got {options.positives}; give a larger one.")
     played = play(
-        tasks, which, n_splits=options.splits, scaled=options.scaled, sparse=options.sparse
+        tasks,
+        which,
+        n_splits=options.splits,
+        scaled=options.scaled,
+        sparse=options.sparse,
+        positives=options.positives,
     )
     for task, done in played:
         results += done

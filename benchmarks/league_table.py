@@ -35,6 +35,8 @@ __all__ = [
 MOST_NUMBERS = 4_000_000
 #: Differences in AUC below this count as ties.
 CLEAR = 0.003
+#: Where positives are thinned out, at most so many negatives are trained on.
+MOST_NEGATIVES = 1_100
 #: Methods whose scores are not linear.
 BEYOND_LINEAR = ("auto", "boosting", "curves", "forest", "lightgbm", "stack")
 #: Targets with more distinct values than this are not classes.
@@ -167,8 +169,22 @@ def probabilities(model: Any, scores: Vector, X: Any, train: tuple[Any, Any]) ->
     return np.asarray(sigmoid.predict_proba(scores[:, None])[:, 1])
 
 
+def thinned(
+    train: NDArray[np.int64], y: NDArray[np.int64], positives: int, split: int
+) -> NDArray[np.int64]:
+    """Return training examples with at most so many positives, and at most `MOST_NEGATIVES`."""
+    mixed = np.random.default_rng(split).permutation(train)
+    kept = [mixed[y[mixed] == 1][:positives], mixed[y[mixed] == 0][:MOST_NEGATIVES]]
+    return np.sort(np.concatenate(kept))
+
+
 def run_split(
-    task: Task, split: int, which: dict[str, Callable[[], Any]], *, scaled: bool
+    task: Task,
+    split: int,
+    which: dict[str, Callable[[], Any]],
+    *,
+    scaled: bool,
+    positives: int | None = None,
 ) -> list[Result]:
     """Return the results of all methods on one split."""
     from sklearn.metrics import average_precision_score, log_loss, roc_auc_score
@@ -183,6 +199,8 @@ def run_split(
         train, _ = train_test_split(
             train, train_size=most, stratify=task.y[train], random_state=split
         )
+    if positives is not None:
+        train = thinned(train, task.y, positives, split)
     A, a, B, b = task.X[train], task.y[train], task.X[test], task.y[test]
     if scaled:
         scaler = StandardScaler(with_mean=not hasattr(A, "tocsr")).fit(A)
@@ -307,6 +325,7 @@ def play(
     n_splits: int,
     scaled: bool = False,
     sparse: bool = False,
+    positives: int | None = None,
 ) -> Iterator[tuple[Task, list[Result]]]:
     """Yield each task with the results of all methods on all splits, in one thread."""
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
@@ -319,7 +338,7 @@ def play(
                 [
                     result
                     for split in range(n_splits)
-                    for result in run_split(task, split, which, scaled=scaled)
+                    for result in run_split(task, split, which, scaled=scaled, positives=positives)
                 ],
             )
 

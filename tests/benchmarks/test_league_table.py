@@ -7,6 +7,7 @@ from benchmarks.league_table import (
     read_folders,
     summary,
     tasks_of,
+    thinned,
 )
 
 from pairlearn.data.errors import DataError
@@ -19,6 +20,15 @@ def test_tasks_of_several_classes():
     assert tasks[0].y.tolist() == [0, 0, 0, 0, 1, 0]
     assert tasks[1].y.tolist() == [1, 1, 0, 0, 0, 0]
     assert list(tasks_of("t", X, np.arange(6.0) % 1)) == []
+
+
+def test_few_positives_are_trained_on():
+    train, y = np.arange(10, 2000), (np.arange(3000) % 100 == 0).astype(int)
+    found = thinned(train, y, 8, split=3)
+    assert (y[found].sum(), len(found)) == (8, 8 + 1100)
+    assert set(found) <= set(train)
+    # All where there are fewer.
+    np.testing.assert_array_equal(thinned(train[:300], y, 8, split=3), train[:300])
 
 
 def test_wins_and_losses_are_counted(tmp_path):

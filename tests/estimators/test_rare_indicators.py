@@ -43,6 +43,19 @@ def test_columns_that_are_alike_are_tried_once():
         assert by_spread(scaling, scaled, np.empty(0)) is None
 
 
+def test_wide_sparse_rows_are_tried_as_long_as_they_are_few(monkeypatch):
+    rng = np.random.default_rng(0)
+    rate = np.exp(rng.uniform(np.log(0.004), np.log(0.08), 6000))
+    X = sparse.csr_matrix((rng.random((300, 6000)) < rate).astype(float))
+    scaling, scaled = scaled_rows("auto", as_rows(X), np.empty(0))
+    other, _ = by_spread(scaling, scaled, np.empty(0))
+    varies = scaling.factor > 0.0
+    spread = X.toarray().std(axis=0)[varies]
+    np.testing.assert_allclose(other.weights[varies], 1.0 / spread, rtol=1e-12)
+    monkeypatch.setattr("pairlearn.estimators.shared.scaling._MOST_STORED", X.nnz - 1)
+    assert by_spread(scaling, scaled, np.empty(0)) is None
+
+
 @pytest.mark.thorough
 def test_folds_choose_the_scales_that_the_table_wants():
     # Each indicator has the same share of the variance, so rare ones matter more.

@@ -47,9 +47,10 @@ _NEGLIGIBLE = 1e-305
 #: The most dense numbers for which NumPy is faster than loading the compiled kernels.
 _SMALL = 200_000
 
-#: Scales by the spread alone are tried for rows of at least and at most so many columns, and of at
-#: most so many numbers.
-_FEWEST_TRIED, _MOST_TRIED, _MOST_NUMBERS = 20, 5_000, 20_000_000
+#: Scales by the spread alone are tried for rows of at least and at most so many columns.
+_FEWEST_TRIED, _MOST_TRIED = 20, 100_000
+#: They are tried for at most this many numbers of dense rows, or stored numbers of sparse ones.
+_MOST_DENSE, _MOST_STORED = 20_000_000, 4_000_000
 #: They are tried where at least this share of the columns is smaller than this share of the widest.
 _WORTH_A_TRIAL, _SMALL_SPREAD = 0.25, 0.5
 
@@ -246,7 +247,9 @@ def by_spread(scaling: Scaling, rows: Rows, weight: Vector) -> tuple[Scaling, Ro
     scales are much alike, or where rows are too many or too wide to be tried twice.
     """
     n, d = rows.shape
-    if d < _FEWEST_TRIED or d > _MOST_TRIED or n * d > _MOST_NUMBERS:
+    if not _FEWEST_TRIED <= d <= _MOST_TRIED:
+        return None
+    if len(rows.data) > _MOST_STORED if isinstance(rows, CsrRows) else n * d > _MOST_DENSE:
         return None
     if scaling.spread is not None:
         # Reading all rows again is as dear as a fold: deviations that are known often spare it.
