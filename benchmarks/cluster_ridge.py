@@ -10,7 +10,7 @@ Run with ``python -m benchmarks.cluster_ridge DIR [features ...]``, with DIR as 
 
 from __future__ import annotations
 
-import sys
+import argparse
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -101,4 +101,8 @@ def _by_moments(
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2:] or ["linear", "hats"])
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.cluster_ridge")
+    parser.add_argument("folder", metavar="DIR", help="a folder of data sets, as in `league`")
+    parser.add_argument("features", nargs="*", default=["linear", "hats"], help="kinds of features")
+    options = parser.parse_args()
+    main(options.folder, options.features)

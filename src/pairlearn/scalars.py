@@ -57,7 +57,7 @@ class Scalar:
         self, scores: ArrayLike, y: ArrayLike, y_partner: ArrayLike, parameter: float = 0.0
     ) -> Vector:
         """Run the compiled function on arrays, element by element, with NumPy broadcasting."""
-        from pairlearn.kernels.elementwise import call_each
+        from pairlearn.kernels._native import call_each
 
         given = np.broadcast_arrays(scores, y, y_partner)
         flat = [np.ascontiguousarray(array, dtype=np.float64).ravel() for array in given]

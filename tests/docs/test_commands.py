@@ -87,7 +87,7 @@ NOT_RUN = {
             ),
             (
                 NEEDS_DATA,
-                ".beyond|.private_auc|.private_bounds|.private_networks|.private_probabilities|"
+                ".beyond|.cluster_ridge|.private_auc|.private_bounds|.private_networks|.private_probabilities|"
                 ".private_tuning|.top_of_list",
             ),
             (NEEDS_DEVICE, ".deep_objectives|.neural|.neural_bars|.table1_on_device"),

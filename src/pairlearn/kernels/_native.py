@@ -185,3 +185,10 @@ def _prefetching(locality):
 
 #: Prefetch the cache line of ``array[index]``: into all levels, or into the second and below.
 prefetch, prefetch_second = _prefetching(3), _prefetching(2)
+
+
+@kernel
+def call_each(address, scores, y, y_partner, parameter, result):
+    """Fill `result` with the scalar function of each pair."""
+    for k in range(len(scores)):
+        result[k] = call_scalar(address, scores[k], y[k], y_partner[k], parameter)
