@@ -13,6 +13,7 @@ recompiles all kernels.
   many models; `anchored`, `accelerated`: other steps; `saddle`, `moments`: the square loss by its
   moments; `mahalanobis` with `eigenpair`: metric learning.
 - `neighbors`: nearest examples by label; `risk`: all pairs at once; `concordance`: pairs in time.
-- `scales`, `running_scales`: units of features; `order`: the order of labels in a stream.
+- `scales`, `running_scales`: units of features; `hashes`: what rows hold; `order`: the order of
+  labels in a stream.
 - `progressive_auc`: the AUC of a window; `parsing`: text and columns to numbers.
 """

@@ -42,6 +42,8 @@ _FEW_COLUMNS = 32
 _SPARSE_ROWS = 1 << 17
 #: Whole numbers below this fit into 64 bits.
 _SHORT = 1 << 62
+#: Exponents of units whose products neither overflow nor underflow.
+_USUAL = 200
 #: Larger tables of places are not kept.
 _KEPT_COLUMNS = 1_024
 #: Larger products do not wait: a second one beside the sum would take too much memory.
@@ -371,11 +373,12 @@ class ExactSums:
         return CentredSums(n, about_zero, covariance)
 
     def _is_short(self, sums: list[int], near: list[int], rest: NDArray[Any]) -> bool:
-        """Tell whether all sums about the whole numbers `near` fit into 64 bits.
+        """Tell whether all sums about the whole numbers `near` fit into 64 bits, in usual units.
 
         The largest stands on the diagonal (Cauchy and Schwarz).
         """
-        if len(self.products.limbs) > 1 or len(self.sums.limbs) > 1:
+        usual = bool((np.abs(self.grid.exponents) < _USUAL).all())
+        if not usual or len(self.products.limbs) > 1 or len(self.sums.limbs) > 1:
             return False
         squares = self.products.limbs[0][_diagonal(len(sums))].tolist()
         left = zip(squares, sums, near, rest.tolist(), strict=True)
@@ -390,13 +393,16 @@ class ExactSums:
         half, products, s = n.bit_length(), self.products.limbs[0], self.sums.limbs[0]
         c, r = np.array(near, dtype=np.int64), rest.astype(np.int64)
         quotient, covariance = scaled_quotient(n, 1, -half), np.zeros((d, d))
-        with np.errstate(over="ignore", invalid="ignore"):
-            for i, first in enumerate((_diagonal(d) - np.arange(d)).tolist()):
-                upto = slice(i + 1)
-                moved = products[first : first + i + 1] - c[i] * s[upto] - r[i] * c[upto]
-                units = exponents[i] + exponents[upto]
-                found = np.ldexp(moved.astype(np.float64), units - half) / quotient
-                covariance[i, upto] = found - np.ldexp(share[i] * share[upto], units)
+        # Products of these powers of two are exact, and faster than adding to exponents.
+        unit, smaller = np.ldexp(1.0, exponents), 2.0**-half
+        for i, first in enumerate((_diagonal(d) - np.arange(d)).tolist()):
+            upto = slice(i + 1)
+            moved = products[first : first + i + 1] - c[i] * s[upto] - r[i] * c[upto]
+            units = unit[i] * unit[upto]
+            found = covariance[i, upto]
+            np.multiply(moved, units * smaller, out=found)
+            found /= quotient
+            found -= share[i] * share[upto] * units
         for begin in range(0, d, _FEW):
             part = covariance[begin : begin + _FEW, : begin + _FEW]
             lower = np.tril(part[:, begin:], -1)
