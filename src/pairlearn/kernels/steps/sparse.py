@@ -49,7 +49,7 @@ from pairlearn.kernels._native import (
     prefetch,
 )
 from pairlearn.kernels.arguments import Csr
-from pairlearn.kernels.steps.pieces import add_multiple, bounds
+from pairlearn.kernels.steps.pieces import add_multiple, bounds, dot
 
 #: v is rescaled when s falls below the smallest scale, before ||v||^2 can overflow. s then starts
 #: from the largest scale, since rescaling is a dense pass and should be rare.
@@ -58,26 +58,6 @@ LARGEST_SCALE = 1e140
 #: Rows are prefetched this many pairs ahead, up to this many entries of each.
 AHEAD = 3
 ASKED = 512
-
-
-@part
-def _dot(rows, i, v):
-    """Return <x, v> of a row, in four independent sums."""
-    data, indices = rows.data, rows.indices
-    first, last = bounds(rows, i)
-    n_whole = first + (last - first) // np.uintp(4) * np.uintp(4)
-    s0 = 0.0
-    s1 = 0.0
-    s2 = 0.0
-    s3 = 0.0
-    for q in range(first, n_whole, np.uintp(4)):
-        s0 += data[q] * v[np.uintp(indices[q])]
-        s1 += data[q + np.uintp(1)] * v[np.uintp(indices[q + np.uintp(1)])]
-        s2 += data[q + np.uintp(2)] * v[np.uintp(indices[q + np.uintp(2)])]
-        s3 += data[q + np.uintp(3)] * v[np.uintp(indices[q + np.uintp(3)])]
-    for q in range(n_whole, last):
-        s0 += data[q] * v[np.uintp(indices[q])]
-    return (s0 + s1) + (s2 + s3)
 
 
 @part
@@ -231,8 +211,8 @@ def descend_csr(
         if keeps_left and p == n_active - 1:
             for k in range(d):
                 left_iterate[k] = scale * v[k]
-        dot_i = _dot(rows, i, v)
-        score = scale * (dot_i - _dot(rows, j, v))
+        dot_i = dot(rows, i, v)
+        score = scale * (dot_i - dot(rows, j, v))
         slope = call_scalar(slope_address, score, y[i], y[j], parameter)
         if slope == 0.0:
             continue
