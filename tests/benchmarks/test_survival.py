@@ -4,7 +4,7 @@
 import numpy as np
 import pytest
 
-from benchmarks import concordance_coverage, ratings, survival, survival_speed
+from benchmarks import concordance_coverage, ratings, survival, survival_speed, survival_stack
 
 
 def test_splits_hold_the_share_of_events_and_parts_are_prepared_by_the_training_part():
@@ -32,6 +32,19 @@ def test_the_table_compares_with_the_better_of_the_others():
     *_, row, mean = survival.lines([one])
     assert "| +0.0100 (0.0100) | 10.0 | 20.0 |" in row
     assert "+0.0100" in mean
+
+
+def test_the_stack_takes_the_trees_where_they_are_needed():
+    from pairlearn import ConcordanceIndex
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(700, 2))
+    died, left = rng.exponential(np.exp(-2.0 * X[:, 0] * X[:, 1])), rng.exponential(2.0, 700)
+    y = np.column_stack((died <= left, np.minimum(died, left)))
+    found = survival_stack.risks(X[:500], y[:500], X[500:], 0)
+    worth = {name: ConcordanceIndex()(y[500:], risk) for name, risk in found.items()}
+    assert worth["linear"] < 0.6 < 0.65 < worth["trees"]
+    assert worth["stack"] > worth["trees"] - 0.02
 
 
 def test_places_of_the_coverage_have_the_wanted_index_and_share_of_events():

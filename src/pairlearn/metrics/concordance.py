@@ -28,7 +28,7 @@ Their sum of squares counts the noise of single pairs twice, once for each examp
 of deviations :math:`h_{ij}` of pairs has the variance
 
 .. math:: \sum_{i<j} h_{ij}^2 + \sum_i \sum_{j \ne k} h_{ij} h_{ik}
-          = \sum_i \Big(\sum_j h_{ij}\Big)^2 - \sum_{i<j} h_{ij}^2 .
+          = \sum_i \left(\sum_j h_{ij}\right)^2 - \sum_{i<j} h_{ij}^2 .
 
 So the variance is :math:`\max\{\sum_k \psi_k^2 - Q, \, Q\}` with Q the sum of the squared
 deviations of the comparable pairs over D^2. Where C is near 1 most of the variance is noise of
