@@ -32,19 +32,19 @@ _SMALL = 3_000
 
 
 def deal_held_out(
-    y: Vector, weight: Vector, fraction: float, keys: Keys, *, every: bool = False
+    y: Vector, weight: Vector, fraction: float, keys: Keys, *, n_folds: int | None = None
 ) -> tuple[NDArray[np.int64], int]:
     """Return the fold of each example, dealt within classes, and the number of held-out folds.
 
-    With `every`, each fold is held out in turn. An example of weight zero is in no fold (-1).
+    If their number is given, each fold is held out in turn. An example of weight zero is in no
+    fold (-1).
     """
     members = weighed_members(y, weight)
     rarer = min(map(len, members))
+    if n_folds is not None:
+        return deal(members, len(y), keys, n_folds=max(min(n_folds, rarer), 1)), n_folds
     n_folds = n_folds_of(fraction, rarer)
-    if every or rarer < FEW:
-        held = n_folds
-    else:
-        held = min(3, n_folds) if rarer < _SOME and len(y) < _SMALL else 1
+    held = n_folds if rarer < FEW else min(3, n_folds) if rarer < _SOME and len(y) < _SMALL else 1
     if 1 < held < n_folds:
         n_folds = held
     return deal(members, len(y), keys, n_folds=n_folds), held
@@ -87,10 +87,9 @@ class HeldOutMap:
         self._rest: NDArray[np.int64] = np.empty(0, dtype=np.int64)
         n_folds = int(fold.max()) + 1
         if self._total is not None:
-            # A class of one example cannot be divided: it is both trained on and scored.
-            held_out = [fold == k for k in range(n_held)] if n_folds > 1 else [fold > 0]
-            leave = [self._of(np.flatnonzero(one)) for one in held_out]
+            leave = [self._of(np.flatnonzero(fold == k)) for k in range(min(n_held, n_folds))]
         elif n_folds == 1:
+            # A class of one example cannot be divided: it is both trained on and scored.
             parts = [self._of(np.arange(len(y)))]
             leave, self._total = parts, parts[0]
         elif n_held == 1:
@@ -141,7 +140,9 @@ class HeldOutMap:
         assert self._total is not None
         if self._of_more:
             # Copies of an example are one in a sample.
-            return self._total.without(part, checked=False)
+            rest = self._total.without(part, checked=False)
+            left = rest.moments.counts > 1e-9 * self._total.moments.counts
+            return rest if left.all() else self._total
         return part if len(leave) == 1 else self._total.without(part)
 
     @property

@@ -87,9 +87,12 @@ def ridge_on(sample: Drawn, everything: MappedMoments, task: Task, given: float 
     X, y, weight, keys = sample
     own = weight if len(weight) else np.ones(len(y))
     listed = np.array([own[y > 0].sum(), own[y < 0].sum()])
-    # With examples outside the sample a fold more costs little, and is worth more than another row.
-    every = not np.allclose(listed, everything.moments.counts, rtol=1e-9, atol=0.0)
-    fold, n_held = deal_held_out(y, weight, task.validation_fraction, keys, every=every)
+    share = listed / everything.moments.counts
+    n_folds = None
+    if not np.allclose(share, 1.0, rtol=1e-9):
+        # All of the sample is held out, in as few folds as have at most their share of a class.
+        n_folds = int(np.ceil(share.max() / task.validation_fraction - 1e-9))
+    fold, n_held = deal_held_out(y, weight, task.validation_fraction, keys, n_folds=n_folds)
     judged = HeldOutMap(
         everything.features,
         DenseRows(X),
