@@ -188,7 +188,7 @@ def descend_csr(
 ):
     """Take the active steps of a plan; return a status."""
     rows = Csr(data, indices, indptr)
-    numbers = (y, norms, coefficients)
+    numbers = (y, norms)
     d = np.uintp(len(v))
     base = state[0]
     norm_squared = state[1]
