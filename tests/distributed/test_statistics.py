@@ -14,6 +14,7 @@ from pairlearn.distributed import (
     Together,
     score_edges,
 )
+from pairlearn.distributed.statistics.sample import SampleKeys
 from pairlearn.solvers import ClassMoments, Grid, solve_square_auc
 
 
@@ -229,3 +230,59 @@ def test_statistics_together_merge_in_the_tree_of_each():
     found = both.merge_all(both.partial_state(*part) for part in parts)
     for name, value in expected.items():
         assert found[f"bins/{name}"].tobytes() == value.tobytes()
+
+
+@pytest.mark.parametrize("n_parts", [1, 7, 40])
+def test_keys_first_and_then_rows_make_the_same_sample(n_parts):
+    rng = np.random.default_rng(n_parts)
+    X = np.round(rng.normal(size=(900, 2)), 1)  # many rows are equal
+    y = rng.choice(["a", "b", "c"], size=900, p=[0.7, 0.29, 0.01])
+    weight = rng.integers(0, 3, 900).astype(float)
+    parts = np.array_split(rng.permutation(900), n_parts)
+
+    def state_of(statistic):
+        return statistic.merge_all(
+            statistic.partial_state(X[part], y[part], weight[part]) for part in parts
+        )
+
+    plain, keys = RowSample(30, seed=5), SampleKeys(30, seed=5)
+    limits = keys.finish(state_of(keys))
+    # A short class is in the sample as a whole.
+    assert set(limits) == {"a", "b"}
+    limited = RowSample(30, seed=5, limits=limits)
+    found, expected = (one.finish(state_of(one)) for one in (limited, plain))
+    for field in ("X", "labels", "weight"):
+        np.testing.assert_array_equal(getattr(found, field), getattr(expected, field))
+    np.testing.assert_array_equal(found.keys.hashes, expected.keys.hashes)
+    assert found.fingerprint == expected.fingerprint
+    sent, before = (
+        sum(len(one.partial_state(X[part], y[part], weight[part])["rows"]) for part in parts)
+        for one in (limited, plain)
+    )
+    assert sent < before or n_parts == 1
+
+
+def test_bins_that_were_packed_say_the_same():
+    rng = np.random.default_rng(0)
+    X, y = np.round(rng.normal(size=(400, 1)), 2), rng.integers(0, 2, 400)
+    statistic = ScoreHistogram([1.0], np.linspace(-2.0, 2.0, 999), (0, 1))
+    for weight in (None, np.full(400, 0.5), rng.integers(1, 400, 400) * 1e9):
+        state = statistic.merge(
+            statistic.partial_state(X[:150], y[:150], None if weight is None else weight[:150]),
+            statistic.partial_state(X[150:], y[150:], None if weight is None else weight[150:]),
+        )
+        bins = statistic.bins(state)
+        own = np.ones(400) if weight is None else weight
+        place = np.searchsorted(statistic.edges, X[:, 0], side="right")
+        for kind in (0, 1):
+            total = np.bincount(place[y == kind], own[y == kind], minlength=1000)
+            np.testing.assert_allclose(bins.weight[kind], total, rtol=1e-15)
+            for k in np.unique(place[y == kind]):
+                scores = X[(y == kind) & (place == k), 0]
+                assert (bins.low[kind, k], bins.high[kind, k]) == (scores.min(), scores.max())
+                heavy = own[(y == kind) & (place == k)]
+                mean = np.average(scores, weights=heavy)
+                assert bins.mean[kind, k] == pytest.approx(mean, rel=1e-12)
+                spread = np.average((scores - mean) ** 2, weights=heavy)
+                assert bins.variance[kind, k] == pytest.approx(spread, abs=1e-12)
+        assert state["cells"].dtype == np.uint16
