@@ -7,7 +7,7 @@ clock of the wall means something only where nothing else runs; processor time d
 two workers are as quick as the one of them that has more to do. Bytes are those of the states that
 partitions send.
 
-Run alone with ``python -m benchmarks --only distributed``, which takes two to three minutes.
+Run alone with ``python -m benchmarks --only distributed``, which takes four to five minutes.
 """
 
 from __future__ import annotations
