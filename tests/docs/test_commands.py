@@ -83,7 +83,7 @@ NOT_RUN = {
             (
                 MINUTES,
                 " --only|.cluster_constants|.concordance_coverage|.coverage|.entropy|"
-                ".metric_buffers|.metric_learning|.private_metric|.private_trust|.sql",
+                ".metric_buffers|.metric_learning|.private_metric|.private_trust|.sql|.survival_stack",
             ),
             (
                 NEEDS_DATA,
@@ -375,7 +375,8 @@ def test_programs_understand_what_pages_ask_of_them(
     if not arguments:
         return  # some take none, and would begin
     monkeypatch.setattr(sys, "argv", [module, *arguments])
-    monkeypatch.delitem(sys.modules, module, raising=False)
+    for name in (module, f"{module}.__main__"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
     try:
         with pytest.raises(Parsed):
             runpy.run_module(module, run_name="__main__")

@@ -269,7 +269,7 @@ def test_the_rebuilt_file_is_good():
         (lambda: rebuilt(change_header=put_in("coef", "data_offsets", [8, 32])), "overlap"),
         (lambda: rebuilt(change_header=put_in("none", "shape", [0, 2**34])), "coef|fit"),
         (lambda: rebuilt(change_description=put("provenance", {"n": 2}), seal=False), "checksum"),
-        (lambda: b"\xff\xff\xff\xff\0\0\0\0" + b" " * 99, "does not begin as a model file"),
+        (lambda: b"\xff\xff\xff\xff\0\0\0\0" + b" " * 99, "not a model file, or it is damaged"),
         (lambda: b"age,city,bought\n31,Oslo,1\n", "the model first, then the data"),
     ],
 )
@@ -423,7 +423,7 @@ def test_the_checksum_is_checked_before_the_content(monkeypatch):
 def test_a_device_without_an_end_is_not_read(tmp_path, monkeypatch):
     from pairlearn.models import file
 
-    with pytest.raises(ModelFileError, match="does not begin as a model file"):
+    with pytest.raises(ModelFileError, match="not a model file, or it is damaged"):
         read_model("/dev/zero")
     monkeypatch.setattr(file, "MAX_PIPE_BYTES", 1 << 12)
     pipe = tmp_path / "pipe"

@@ -250,7 +250,7 @@ def _header_length(data: bytes) -> int:
     length = int.from_bytes(data[:8], "little")
     if not 2 <= length <= MAX_HEADER_BYTES:
         raise ModelFileError(
-            "it does not begin as a model file does: it is damaged, or a file of another kind "
+            "it is not a model file, or it is damaged at its beginning "
             "(commands take the model first, then the data)."
         )
     return length
