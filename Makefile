@@ -79,7 +79,7 @@ test-thorough: $(VENV)/.warm
 # The share of lines that the tests run; machine code is not traced, so kernels are left out.
 coverage: $(VENV)/.warm
 	$(BIN)/python -m pip install --quiet "pytest-cov>=5"
-	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal --cov=pairlearn --cov-report=term:skip-covered --cov-fail-under=90
+	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal --cov=pairlearn --cov-report=term:skip-covered --cov-fail-under=96
 
 test-slow: $(VENV)/.test
 	$(BIN)/python -m pytest -q -n $(WORKERS) -m slow
