@@ -30,7 +30,7 @@ _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 STRIDE = np.uint64(0x9E3779B97F4A7C15)
 #: The exponent and the first bits of the fraction come down to the last bits: those of short
 #: numbers are zero, and the last bits of a product depend on the last bits of its factors alone.
-DOWN = np.uint64(43)
+_DOWN = np.uint64(43)
 #: Columns beside the rows are counted from here.
 _BESIDE = 1 << 40
 
@@ -91,7 +91,7 @@ def _many_dense(X: NDArray[Any]) -> tuple[Hashes, int]:
     from pairlearn.kernels.hashes import dense_hashes
 
     found = np.empty(X.shape[0], dtype=np.uint64)
-    return found, int(dense_hashes(_read_only(X), _marks(np.arange(X.shape[1])), found))
+    return found, int(dense_hashes(_read_only(X), _marks(np.arange(X.shape[1])), _DOWN, found))
 
 
 def _many_sparse(X: Any) -> tuple[Hashes, int]:
@@ -101,7 +101,7 @@ def _many_sparse(X: Any) -> tuple[Hashes, int]:
     found = np.empty(X.shape[0], dtype=np.uint64)
     index = X.indices.astype(np.int32 if X.shape[1] <= 2**31 else np.int64, copy=False)
     ends = X.indptr.astype(np.int64, copy=False)
-    return found, int(csr_hashes(*map(_read_only, (X.data, index, ends)), found))
+    return found, int(csr_hashes(*map(_read_only, (X.data, index, ends)), _DOWN, found))
 
 
 def _read_only(values: NDArray[Any]) -> NDArray[Any]:
@@ -156,7 +156,7 @@ def _numbers(values: NDArray[Any], room: NDArray[np.float64], down: Hashes) -> H
         # The sign of a NaN depends on the processor.
         room[np.isnan(room)] = np.nan
     bits = room.view(np.uint64)
-    np.right_shift(bits, DOWN, out=down)
+    np.right_shift(bits, _DOWN, out=down)
     return np.bitwise_xor(bits, down, out=bits)
 
 

@@ -169,7 +169,7 @@ def is_form(command, in_block):
     except click.MissingParameter:
         return not in_block
     except click.ClickException:
-        pass  # what is wrong with it is said where it runs
+        return False  # what is wrong with it is said where it runs
     return False
 
 

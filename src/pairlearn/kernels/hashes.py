@@ -9,6 +9,8 @@ data, indices, indptr
     The arrays of a CSR matrix.
 marks : uint64, shape (d,)
     The odd number of each column.
+down : uint64
+    By how much bits come down to the last ones.
 hashes : uint64, shape (n,)
     Filled.
 
@@ -22,7 +24,6 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from pairlearn.content import DOWN
 from pairlearn.kernels._native import as_written, jit
 from pairlearn.kernels.splitmix import STRIDE, mixed
 
@@ -41,14 +42,14 @@ def _bits(typingctx, value):
 
 
 @jit(cache=False, forceinline=True)
-def _number(value):
+def _number(value, down):
     """Return the whole number of a value; adding 0.0 turns -0.0 into 0.0."""
     bits = _bits(np.float64(value) + 0.0)
-    return bits ^ (bits >> DOWN), bits & _SIZE
+    return bits ^ (bits >> down), bits & _SIZE
 
 
 @as_written
-def dense_hashes(X, marks, hashes):
+def dense_hashes(X, marks, down, hashes):
     """Fill the hashes of dense rows, two at once."""
     d = np.uintp(len(marks))
     n = np.uintp(len(hashes))
@@ -58,8 +59,8 @@ def dense_hashes(X, marks, hashes):
         first, second = np.uint64(0), np.uint64(0)
         at = i * d
         for k in range(d):
-            number_0, size_0 = _number(X[at + k])
-            number_1, size_1 = _number(X[at + d + k])
+            number_0, size_0 = _number(X[at + k], down)
+            number_1, size_1 = _number(X[at + d + k], down)
             size = size_0 if size_0 > size_1 else size_1
             largest = size if size > largest else largest
             first += number_0 * marks[k]
@@ -68,7 +69,7 @@ def dense_hashes(X, marks, hashes):
     for i in range(whole, n):
         total = np.uint64(0)
         for k in range(d):
-            number, size = _number(X[i * d + k])
+            number, size = _number(X[i * d + k], down)
             largest = size if size > largest else largest
             total += number * marks[k]
         hashes[i] = total
@@ -76,13 +77,13 @@ def dense_hashes(X, marks, hashes):
 
 
 @as_written
-def csr_hashes(data, indices, indptr, hashes):
+def csr_hashes(data, indices, indptr, down, hashes):
     """Fill the hashes of sparse rows without repeated entries; it reads nothing outside `data`."""
     largest = np.uint64(0)
     for i in range(len(hashes)):
         total = np.uint64(0)
         for p in range(max(indptr[i], 0), min(indptr[i + 1], len(data))):
-            number, size = _number(data[p])
+            number, size = _number(data[p], down)
             largest = size if size > largest else largest
             column = np.uint64(indices[p]) + np.uint64(1)
             total += number * (mixed(column * STRIDE) | np.uint64(1))
