@@ -16,16 +16,13 @@ from __future__ import annotations
 
 import contextlib
 import copy
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from pairlearn.features import FeatureMap
-from pairlearn.folds import FEW, members_of, n_repeats_of
-from pairlearn.metrics import roc_auc
 from pairlearn.restored import restored_array, restored_count, restored_number
-from pairlearn.solvers.closed_form.fisher import FISHER_BELOW
 from pairlearn.solvers.closed_form.held_rows import HELD, HeldRows
 from pairlearn.solvers.closed_form.mapped_moments import MappedValues, ridges_for, scale_for
 from pairlearn.solvers.closed_form.memories import (
@@ -44,14 +41,18 @@ from pairlearn.solvers.closed_form.open_block import (
     restored_values,
 )
 from pairlearn.solvers.closed_form.recent_scores import ERRORS, FEWEST, RecentScores
+from pairlearn.solvers.closed_form.stream_ridge import (
+    EVERY,
+    best_ridge,
+    candidates,
+    held_folds,
+)
 from pairlearn.typing import Mask, Vector
 from pairlearn.validation import DivergenceError, warn_caller
 
 #: The most features whose moments a stream keeps by default: with more of them the moments cost
 #: too much beside steps of descent.
 MOST_BY_MOMENTS = 256
-#: A fold is at most one example in this many, as with validation_fraction=0.2.
-EVERY = 5
 #: The fewest rows of a block, and rows for each feature: a solution costs as much as their moments.
 _BLOCK, _ROWS_PER_FEATURE = 128, 2
 #: Examples after which coefficients are first found; then whenever their number has doubled, until
@@ -64,8 +65,6 @@ _SHORT = 8192
 #: The ridge of a memory that forgets is at least this share of the noise in its moments,
 #: d (1 / p + 1 / q) for p positives and q negatives.
 _NOISE = 0.3
-#: Ridges that are tried, too, if folds are dealt several times because a class is rare.
-_STRONG = (100.0, 10.0)
 #: A feature that begins with a larger value has a unit of its own.
 _HUGE = 1e70
 #: A feature that varies less counts as constant.
@@ -435,52 +434,18 @@ class BlockStream:
 
         Folds of a rare class are dealt once, or `repeated`.
         """
+
+        def scale_of(train: Memories) -> Vector:
+            return self._moments(train.sums[0]).scale(scaled=self._scaled)
+
         self._ridge_at = self.n
         rarer = min(self._memories.counts[0])
-        ridges, kinds = ridges_for(self.features), [False]
-        if self._free:
-            ridges = ridges if rarer >= FEW else (*_STRONG, *ridges)
-            kinds = [False, True] if rarer < FISHER_BELOW else kinds
-        worth = []
-        for train, (Z, y, weight) in self._folds(repeated):
-            scale = self._moments(train.sums[0]).scale(scaled=self._scaled)
-            solved = [train.solutions(scale, ridges, pooled=pooled) for pooled in kinds]
-            worth.append(_aucs(y, Z @ np.concatenate(solved).T, weight))
-        if not worth:
-            return
-        # With weights it is rounded, so that their rounding errors do not decide between equals.
-        aucs = np.asarray(np.round(np.mean(worth, axis=0), 12))
-        if not np.isnan(aucs).all():
-            best = int(np.nanargmax(aucs))
-            self._pooled, self._ridge = kinds[best // len(ridges)], ridges[best % len(ridges)]
-            self._ridge_auc = float(aucs[best])
-
-    def _folds(self, repeated: bool) -> Iterator[tuple[Memories, tuple[Vector, Vector, Vector]]]:
-        """Yield the memory of all examples without a fold, and the fold.
-
-        Folds are dealt within classes, in order of arrival. Those without a pair are left out. If
-        both classes are frequent, one fold is enough.
-        """
-        memories, (Z, y, weight) = self._memories, self._held.latest()
-        members = [own[weight[own] > 0.0] for own in members_of(y, (1.0, -1.0))]
-        rarer = min(map(len, members))
-        n_folds = min(1 if self._apart is not None else -(-EVERY * len(y) // self.n), rarer)
-        for repeat in range(n_repeats_of(rarer) if repeated and n_folds > 1 else min(n_folds, 1)):
-            fold = np.full(len(y), -1)
-            for own in members:
-                # A turn of the deal begins one fold farther in each repeat.
-                turn, place = np.divmod(np.arange(len(own)), n_folds)
-                fold[own] = (place + repeat * turn) % n_folds
-            for k in range(n_folds if rarer < FISHER_BELOW else 1):
-                held = Z[fold == k], y[fold == k], weight[fold == k]
-                apart = self._apart
-                if apart is None:
-                    apart = Memories(Z.shape[1], memories.half_lives[:1])
-                    apart.origin = memories.origin
-                    apart.add(*held)
-                train = memories.without(apart)
-                if (train.counts[0] > FORGOTTEN).all() and (train.sums[0, :, 0, 0] > 0.0).all():
-                    yield train, held
+        tried = candidates(ridges_for(self.features), rarer, free=self._free)
+        rows = self._held.latest()
+        folds = held_folds(self._memories, self._apart, rows, self.n, repeated=repeated)
+        found = best_ridge(folds, scale_of, *tried)
+        if found is not None:
+            self._ridge, self._pooled, self._ridge_auc = found
 
     def model(self) -> tuple[MomentModel, tuple[Vector, Mask, Vector]] | None:
         """Return the model of all rows, and scores, labels and weights to decide from.
@@ -663,24 +628,6 @@ class BlockStream:
         self._ridge_at = restored_count(state, "ridge_at", maximum=n)
         self._best = restored_count(state, "best", maximum=K - 1)
         self._prepare()
-
-
-def _aucs(y: Vector, scores: Vector, weight: Vector) -> Vector:
-    """Return the AUC of each column of scores; NaN for a column of NaN."""
-    from pairlearn.kernels.memories import doubled_wins
-
-    positive, aucs = y > 0, np.full(scores.shape[1], np.nan)
-    known = ~np.isnan(scores[0])
-    columns = np.ascontiguousarray(scores[:, known].T)
-    if np.ptp(weight):
-        aucs[known] = [roc_auc(y, own, sample_weight=weight) for own in columns]
-    elif not np.isfinite(columns).all():  # It tells so.
-        aucs[known] = [roc_auc(y, own) for own in columns]
-    else:
-        both = np.sort(columns[:, positive]), np.sort(columns[:, ~positive])
-        n_pairs = both[0].shape[1] * both[1].shape[1]
-        aucs[known] = [doubled_wins(*own) / (2 * n_pairs) for own in zip(*both, strict=True)]
-    return aucs
 
 
 def _side_for(n_features: int) -> int:

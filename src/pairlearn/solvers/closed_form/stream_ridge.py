@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How a stream chooses its ridge: by AUC on folds of the rows that it kept.
+
+The moments without a fold are a difference, so that nothing is learned twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from pairlearn.folds import FEW, members_of, n_repeats_of
+from pairlearn.metrics import roc_auc
+from pairlearn.solvers.closed_form.fisher import FISHER_BELOW
+from pairlearn.solvers.closed_form.memories import FORGOTTEN, Memories
+from pairlearn.typing import Vector
+
+#: A fold is at most one example in this many, as with validation_fraction=0.2.
+EVERY = 5
+#: Ridges that are tried, too, if folds are dealt several times because a class is rare.
+_STRONG = (100.0, 10.0)
+
+#: Rows with their labels and weights.
+Held = tuple[Vector, Vector, Vector]
+
+
+class ChosenRidge(NamedTuple):
+    """The best ridge, whether the covariance is that of all examples, and the held-out AUC."""
+
+    ridge: float
+    pooled: bool
+    auc: float
+
+
+def candidates(
+    ridges: tuple[float, ...], rarer: float, *, free: bool
+) -> tuple[tuple[float, ...], list[bool]]:
+    """Return the ridges and the kinds of covariance (pooled or not) to try.
+
+    If they are `free`, a rare class has stronger ridges, and Fisher's discriminant, too.
+    """
+    if not free:
+        return ridges, [False]
+    ridges = ridges if rarer >= FEW else (*_STRONG, *ridges)
+    return ridges, [False, True] if rarer < FISHER_BELOW else [False]
+
+
+def best_ridge(
+    folds: Iterable[tuple[Memories, Held]],
+    scale_of: Callable[[Memories], Vector],
+    ridges: tuple[float, ...],
+    kinds: list[bool],
+) -> ChosenRidge | None:
+    """Return the ridge with the best mean AUC over the folds; None if there is none."""
+    worth = []
+    for train, (Z, y, weight) in folds:
+        scale = scale_of(train)
+        solved = [train.solutions(scale, ridges, pooled=pooled) for pooled in kinds]
+        worth.append(_aucs(y, Z @ np.concatenate(solved).T, weight))
+    if not worth:
+        return None
+    # With weights it is rounded, so that their rounding errors do not decide between equals.
+    aucs = np.asarray(np.round(np.mean(worth, axis=0), 12))
+    if np.isnan(aucs).all():
+        return None
+    best = int(np.nanargmax(aucs))
+    kind, ridge = divmod(best, len(ridges))
+    return ChosenRidge(ridges[ridge], kinds[kind], float(aucs[best]))
+
+
+def held_folds(
+    memories: Memories, apart: Memories | None, rows: Held, n: int, *, repeated: bool
+) -> Iterator[tuple[Memories, Held]]:
+    """Yield the memory of all n examples without a fold of the kept rows, and the fold.
+
+    Folds are dealt within classes, in order of arrival. Those without a pair are left out. If both
+    classes are frequent, one fold is enough. `apart` is the memory of all kept rows, if they were
+    held out from the beginning.
+    """
+    Z, y, weight = rows
+    members = [own[weight[own] > 0.0] for own in members_of(y, (1.0, -1.0))]
+    rarer = min(map(len, members))
+    n_folds = min(1 if apart is not None else -(-EVERY * len(y) // n), rarer)
+    for repeat in range(n_repeats_of(rarer) if repeated and n_folds > 1 else min(n_folds, 1)):
+        fold = np.full(len(y), -1)
+        for own in members:
+            # A turn of the deal begins one fold farther in each repeat.
+            turn, place = np.divmod(np.arange(len(own)), n_folds)
+            fold[own] = (place + repeat * turn) % n_folds
+        for k in range(n_folds if rarer < FISHER_BELOW else 1):
+            held = Z[fold == k], y[fold == k], weight[fold == k]
+            without = apart
+            if without is None:
+                without = Memories(Z.shape[1], memories.half_lives[:1])
+                without.origin = memories.origin
+                without.add(*held)
+            train = memories.without(without)
+            if (train.counts[0] > FORGOTTEN).all() and (train.sums[0, :, 0, 0] > 0.0).all():
+                yield train, held
+
+
+def _aucs(y: Vector, scores: Vector, weight: Vector) -> Vector:
+    """Return the AUC of each column of scores; NaN for a column of NaN."""
+    from pairlearn.kernels.memories import doubled_wins
+
+    positive, aucs = y > 0, np.full(scores.shape[1], np.nan)
+    known = ~np.isnan(scores[0])
+    columns = np.ascontiguousarray(scores[:, known].T)
+    if np.ptp(weight):
+        aucs[known] = [roc_auc(y, own, sample_weight=weight) for own in columns]
+    elif not np.isfinite(columns).all():  # It tells so.
+        aucs[known] = [roc_auc(y, own) for own in columns]
+    else:
+        both = np.sort(columns[:, positive]), np.sort(columns[:, ~positive])
+        n_pairs = both[0].shape[1] * both[1].shape[1]
+        aucs[known] = [doubled_wins(*own) / (2 * n_pairs) for own in zip(*both, strict=True)]
+    return aucs
