@@ -436,8 +436,10 @@ def _present(X: Any, labels: NDArray[Any], weight: Vector, counts: Vector) -> An
 
 def _can_choose(positive: Mask, held: Sequence[NDArray[np.int64]]) -> bool:
     """Return whether enough examples of each class are held out to choose an epoch by them."""
-    rows = np.unique(np.concatenate(held)) if held else np.empty(0, dtype=np.int64)
-    where = positive[rows]
+    out = np.zeros(len(positive), dtype=np.bool_)
+    for rows in held:
+        out[rows] = True
+    where = positive[out]
     return bool(min(where.sum(), (~where).sum()) >= _CHOOSES_FROM)
 
 

@@ -193,7 +193,7 @@ class Training:
         rows = data.rows
         half = (n_steps + 1) // 2
         coarse = self._descend(data, pairing, start, step_size, half, rng)
-        others = np.setdiff1d(np.arange(len(rows)), pairing.left)
+        others = np.delete(np.arange(len(rows)), pairing.left)
         if half == n_steps or not len(others):
             return coarse
         image = rows @ components_of(self.score, coarse[0], rows.shape[1]).T

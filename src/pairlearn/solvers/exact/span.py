@@ -44,7 +44,10 @@ class Span:
         else:
             if n > _FEW_SPARSE or d <= _FEW:
                 return None
-            columns = np.unique(rows.indices)
+            # A mask is linear in d; np.unique hashes, which costs more for each the more there are.
+            found = np.zeros(d, dtype=np.bool_)
+            found[rows.indices] = True
+            columns = np.flatnonzero(found)
             X = rows.matrix[:, columns].toarray().astype(np.float64, copy=False)
         Q, R = np.linalg.qr(X.T)
         return cls(columns, Q, DenseRows(np.ascontiguousarray(R.T)), d)

@@ -177,7 +177,7 @@ class RowBuffer:
             return
         for row, reason in checker.marked.items():
             checker.refuse(int(self.lines[row]), reason)
-        kept = np.setdiff1d(np.arange(begin, stop), list(checker.marked))
+        kept = np.delete(np.arange(begin, stop), [row - begin for row in checker.marked])
         checker.marked.clear()
         self.count = begin + len(kept)
         for array in (self.values, self.extra, self.codes, self.lines, self.has_missing):
