@@ -4,7 +4,7 @@
 import numpy as np
 
 from pairlearn.metrics._curve import corners
-from pairlearn.metrics.auc import doubled_ranks, doubled_wins
+from pairlearn.metrics.auc import doubled_wins, doubled_wins_of_each
 from pairlearn.metrics.limits import share_limits
 
 
@@ -13,8 +13,13 @@ def test_corners():
     assert repr((found.fpr, found.tpr)) == "(array([0., 0., 1.]), array([0. , 0.5, 1. ]))"
 
 
-def test_doubled_ranks():
-    assert repr(doubled_ranks(np.array([0.5, 0.1, 0.5]))) == "array([5, 2, 5])"
+def test_doubled_wins_of_each():
+    rng = np.random.default_rng(0)
+    scores, positive = rng.integers(0, 9, 60) / 4.0, rng.random(60) < 0.3
+    ahead = 1 + np.sign(scores[positive][:, np.newaxis] - scores[~positive])
+    wins = doubled_wins_of_each(scores, positive)
+    np.testing.assert_array_equal(wins[positive], ahead.sum(axis=1))
+    np.testing.assert_array_equal(wins[~positive], ahead.sum(axis=0))
 
 
 def test_doubled_wins():

@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pairlearn.metrics._inputs import check_scores, is_positive
-from pairlearn.metrics.auc import doubled_ranks
+from pairlearn.metrics.auc import doubled_wins_of_each
 from pairlearn.metrics.limits import Part, Spread, participation, score_limits
 from pairlearn.metrics.metric import Comparison, Interval, comparison_of
 from pairlearn.typing import Mask, Vector
@@ -231,11 +231,9 @@ def compare_auc(
 
 
 def _wins(positive: Mask, values: Vector) -> tuple[Wins, Wins]:
-    """Return twice the wins of each positive, and twice the losses of each negative."""
-    ranks = doubled_ranks(values)
-    up = ranks[positive] - doubled_ranks(values[positive])
-    down = ranks[~positive] - doubled_ranks(values[~positive])
-    return up, 2 * len(up) - down
+    """Return twice the wins of each positive, and of each negative."""
+    wins = doubled_wins_of_each(values, positive)
+    return wins[positive], wins[~positive]
 
 
 def _mean(up: Wins, down: Wins) -> float:
