@@ -209,6 +209,50 @@ def _hand_till(size: int, folder: Path) -> Callable[[], object]:
     return lambda: HandTill().interval(y, X)
 
 
+def _ratings(by: str, **sizes: int) -> Make:
+    """Return work that rates players by votes, with intervals; votes or players grow."""
+
+    def make(size: int, folder: Path) -> Callable[[], object]:
+        from pairlearn import PairwiseRatings
+
+        n = {**sizes, by: size}
+        rng = np.random.default_rng(0)
+        first = rng.integers(0, n["players"], n["votes"])
+        second = (first + rng.integers(1, n["players"], n["votes"])) % n["players"]
+        won = (rng.random(n["votes"]) < 0.5).astype(np.float64)
+        return lambda: PairwiseRatings().fit(first, second, won).scores_
+
+    return make
+
+
+def _models(size: int, folder: Path) -> Callable[[], object]:
+    from pairlearn import Hinge, LinearScore, Problem
+    from pairlearn.solvers import Sweep
+
+    X, y = _examples(2_000, 5)
+    steps = tuple(np.geomspace(1e-3, 1.0, size).tolist())
+    problem, signs = Problem(LinearScore(), Hinge()), np.where(y, 1.0, -1.0)
+    sweep = Sweep(steps, (10.0,) * size)
+    return lambda: sweep.solve(problem, X, signs, n_steps=4_000, rng=0)
+
+
+def _partitions(size: int, folder: Path) -> Callable[[], object]:
+    """Return work that trains on a cluster of one thread of this process."""
+    import dask.array as da
+
+    from distributed import Client
+    from pairlearn.distributed import DaskAUCClassifier
+
+    X, y = _examples(20 * size, 5)
+    rows, labels = da.from_array(X, chunks=(20, -1)), da.from_array(y, chunks=20)
+
+    def work() -> None:
+        with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None):
+            DaskAUCClassifier(random_state=0).fit(rows, labels)
+
+    return work
+
+
 # ------------------------------------------------------------------------------------------ files
 
 
@@ -366,6 +410,11 @@ CASES: tuple[Case, ...] = (
     Case("PartialAUC.interval", "rows", _steps(8_000, 4, 4), _metric("PartialAUC"), 1.1, _SORT),
     Case("HandTill.interval", "classes", [10, 20, 40, 80], _hand_till, 2.0,
          "the AUC of each pair of classes"),
+    Case("PairwiseRatings.fit", "votes", _steps(8_000, 4, 4), _ratings("votes", players=100)),
+    Case("PairwiseRatings.fit", "players", [50, 100, 200, 400], _ratings("players", votes=50_000),
+         3.0, f"{_SQUARE} for d players, solved"),
+    Case("Sweep.solve", "models", [49, 98, 196, 392], _models),
+    Case("DaskAUCClassifier.fit", "partitions", [25, 50, 100, 200], _partitions),
     Case("CSV reader", "rows", _ROWS, _read("csv", "n")),
     Case("CSV reader", "columns", _COLUMNS, _read("csv", "d")),
     Case("svmlight reader", "rows", _ROWS, _read("svm", "n")),
