@@ -58,6 +58,10 @@ class OnePass:
         """Return the scores."""
         return np.asarray(self.model.decision_function(X))
 
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Return the probabilities that the stream itself found, as those of "fit" are its own."""
+        return np.asarray(self.model.predict_proba(X))
+
 
 class _Scaled:
     """A classifier of scikit-learn for streams, whose features are scaled as they come."""
@@ -74,6 +78,10 @@ class _Scaled:
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Return the scores."""
         return np.asarray(self.model.decision_function(self.scaler.transform(X)))
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Return the probabilities."""
+        return np.asarray(self.model.predict_proba(self.scaler.transform(X)))
 
 
 class _River:
@@ -93,6 +101,11 @@ class _River:
         """Return the probabilities of the positive class."""
         found = (self.model.predict_proba_one(dict(enumerate(row))) for row in X.tolist())
         return np.array([one.get(1, 0.0) for one in found])
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Return the probabilities."""
+        positive = self.decision_function(X)
+        return np.column_stack([1.0 - positive, positive])
 
 
 def streams() -> dict[str, Callable[[], Any]]:

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A stream chooses how long it remembers."""
 
+import pickle
+
 import numpy as np
 import pytest
 
 from pairlearn import SGD, AUCClassifier, Moments, OnlineLearner
+from pairlearn.estimators.shared.calibration import fit_sigmoid
 from pairlearn.metrics import roc_auc
 from pairlearn.solvers.closed_form.memories import Memories
 from pairlearn.solvers.closed_form.moments import ClassMoments
@@ -96,6 +99,37 @@ def test_a_restored_stream_goes_on_bit_for_bit(at):
         learner.learn_many(X[at:], y[at:])
     assert whole.model.coef_.tobytes() == part.model.coef_.tobytes()
     assert (whole.auc, whole.model.half_life_) == (part.auc, part.model.half_life_)
+
+
+@pytest.mark.parametrize("memory", [np.inf, 300.0])
+def test_noise_makes_no_stream_sure(memory):
+    """Labels are independent of the features, and a plane nearly separates so few rows."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(150, 100)), np.arange(150) % 2
+    new, labels = rng.normal(size=(4000, 100)), np.arange(4000) % 2
+
+    def log_loss(probability):
+        return -np.log(np.where(labels == 1, probability, 1.0 - probability)).mean()
+
+    model = AUCClassifier(solver=Moments(memory=memory)).partial_fit(X, y, classes=[0, 1])
+    # A sigmoid that is fitted to the scores of learned rows believes in them.
+    sure = fit_sigmoid(X @ model.coef_[0], y == 1, np.ones(150))
+    assert log_loss(sure(new @ model.coef_[0])) > 1.0
+    found = model.predict_proba(new)[:, 1]
+    assert log_loss(found) < 0.75  # that of 1/2 is .69
+    by_ones, _ = learned(X, y, chunk=1, solver=Moments(memory=memory))
+    np.testing.assert_array_equal(by_ones.predict_proba(new)[:, 1], found)
+    np.testing.assert_array_equal(
+        pickle.loads(pickle.dumps(by_ones)).predict_proba(new)[:, 1], found
+    )
+
+
+def test_an_example_alone_in_its_class_cannot_be_held_out():
+    X, y = np.arange(12.0)[:, np.newaxis], np.r_[np.zeros(11), 1.0]
+    model = AUCClassifier().partial_fit(X, y, classes=[0.0, 1.0])
+    probability = model.predict_proba(X)[:, 1]
+    assert (np.diff(probability) > 0.0).all()
+    assert model.predict(X)[-1] == 1.0
 
 
 def test_forgetting_by_hand_works_with_moments():

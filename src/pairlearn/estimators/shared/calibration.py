@@ -73,6 +73,10 @@ class Sigmoid:
             t = np.clip(self.slope * scores + self.intercept, -700.0, 700.0)
         return np.asarray(1.0 / (1.0 + np.exp(-t)))
 
+    def moved(self, shift: float) -> Sigmoid:
+        """Return the same for scores that a number is added to."""
+        return Sigmoid(self.slope, self.intercept - self.slope * shift)
+
     def score_of_half(self) -> float:
         """Return the score of probability 1/2."""
         return -self.intercept / self.slope
@@ -127,6 +131,13 @@ class Isotonic:
         after = np.searchsorted(self.knots, scores, side="right")
         ceiling = np.take(self.values, after, mode="clip")
         return np.asarray(np.minimum(np.interp(scores, self.knots, self.values), ceiling))
+
+    def moved(self, shift: float) -> Isotonic:
+        """Return the same for scores that a number is added to."""
+        knots = self.knots + shift
+        # Beside a large number, knots may be equal: the last one stays.
+        last = np.append(knots[1:] > knots[:-1], True)
+        return Isotonic(knots[last], self.values[last])
 
     def score_of_half(self) -> float:
         """Return the largest score whose probability is at most 1/2."""

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import copy
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from pairlearn.estimators.shared.calibration import Isotonic, Sigmoid
 from pairlearn.estimators.shared.examples import mapped_product, validate_data
 from pairlearn.estimators.shared.published import Attribute, published
-from pairlearn.estimators.shared.rules import Decision, DecisionRule, as_rule
+from pairlearn.estimators.shared.rules import Decision, DecisionRule, Scored, as_rule
 from pairlearn.features import Identity
 from pairlearn.folds import Keys
 from pairlearn.metrics import roc_auc
@@ -24,6 +26,8 @@ from pairlearn.solvers.closed_form.mapped_moments import score_mapped
 from pairlearn.solvers.rows import DenseRows, Rows
 from pairlearn.typing import Mask, Vector
 
+#: Scores, which of them are of positive examples, and their weights.
+Window = tuple[Vector, Mask, Vector]
 #: The most training scores of each class that threshold and calibration use.
 SCORES_PER_CLASS = 2_500
 #: A stream that continues a model keeps its decisions until it has this many of each class.
@@ -96,17 +100,72 @@ class Undecided:
         *,
         shift: float = 0.0,
     ) -> None:
-        self._window, self._shift = (scores, positive, weight), shift
-        self.found: Decision | None = None
+        self._seen, self._shift = _Seen((scores, positive, weight)), shift
+        self._before: Decision | None = None
         if before is not None:
             few = min(np.count_nonzero(positive), np.count_nonzero(~positive)) < _ENOUGH
-            self.found = before if few else None
+            self._before = before if few else None
 
-    @property
-    def window(self) -> tuple[Vector, Mask, Vector]:
-        """Scores, which of them are of positive examples, and their weights."""
-        scores, positive, weight = self._window
-        return scores + self._shift, positive, weight
+    @classmethod
+    def later(cls, find: Callable[[], Window], shift: float) -> Self:
+        """Return what finds its scores when they are needed, too."""
+        made = cls(np.empty(0), np.empty(0, dtype=bool), np.empty(0), shift=shift)
+        made._seen = _Seen(None, find)
+        return made
+
+    def moved(self, shift: float) -> Self:
+        """Return the same with another shift; what is found of one is found of both."""
+        twin = copy.copy(self)
+        twin._shift = shift
+        return twin
+
+    def cut(self, rule: DecisionRule, importance: tuple[float, float]) -> float:
+        """Return the threshold."""
+        if self._before is not None:
+            return self._before[0]
+        scored, found = self._seen.by(rule, importance)
+        if not (rule.moves and scored.knows_both):
+            return rule.threshold(replace(scored, scores=scored.scores + self._shift))
+        if not found:
+            found.append(rule.threshold(scored))
+        return found[0] + self._shift
+
+    def calibrator(self, rule: DecisionRule, importance: tuple[float, float]) -> Sigmoid | Isotonic:
+        """Return what turns scores into probabilities."""
+        if self._before is not None:
+            return self._before[1]
+        scored, _ = self._seen.by(rule, importance)
+        found = rule.calibrator(scored)
+        return found.moved(self._shift) if scored.knows_both else found
+
+
+class _Seen:
+    """Scores that several models of a stream share, and what a rule found in them."""
+
+    def __init__(self, window: Window | None, find: Callable[[], Window] | None = None) -> None:
+        self._window, self._find = window, find
+        # A rule, the importance of recalls, its view of the scores, and the threshold in a list if
+        # it is known.
+        self._known: tuple[DecisionRule, tuple[float, float], Scored, list[float]] | None = None
+
+    def window(self) -> Window:
+        """Return the scores, which of them are of positive examples, and their weights."""
+        if self._window is None:
+            assert self._find is not None
+            self._window = self._find()
+        return self._window
+
+    def by(self, rule: DecisionRule, importance: tuple[float, float]) -> tuple[Scored, list[float]]:
+        """Return what a rule sees, and its threshold in a list, which is empty at first."""
+        known = self._known
+        if known is None or known[0] != rule or known[1] != importance:
+            scored = Scored(rule.calibration, *self.window(), importance)
+            self._known = known = rule, importance, scored, []
+        return known[2], known[3]
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What finds the scores has all that a stream kept: a copy and a file have the scores.
+        return {"_window": self.window(), "_find": None, "_known": None}
 
 
 class ScoreDecisions:
@@ -151,12 +210,21 @@ class ScoreDecisions:
 
     def _decided(self, model: Mapping[str, Any]) -> Decision:
         """Return threshold and calibration of a published model."""
+        return self._cut(model), self._calibration(model)
+
+    def _cut(self, model: Mapping[str, Any]) -> float:
+        """Return the threshold of a published model: a score needs no calibration."""
         decision: Decision | Undecided = model["_decision"]
         if not isinstance(decision, Undecided):
-            return decision
-        if decision.found is None:
-            decision.found = self._decide(*decision.window)
-        return decision.found
+            return decision[0]
+        return decision.cut(as_rule(self.decision), self._importance())
+
+    def _calibration(self, model: Mapping[str, Any]) -> Sigmoid | Isotonic:
+        """Return what turns the scores of a published model into probabilities."""
+        decision: Decision | Undecided = model["_decision"]
+        if not isinstance(decision, Undecided):
+            return decision[1]
+        return decision.calibrator(as_rule(self.decision), self._importance())
 
     def _importance(self) -> tuple[float, float]:
         """How much the recall of each class counts in the balanced accuracy."""
@@ -168,7 +236,7 @@ class ScoreDecisions:
     @property
     def threshold_(self) -> float:
         """The cut on ``X @ coef_[0]``."""
-        return self._decided(self._published())[0]
+        return self._cut(self._published())
 
     @property
     def intercept_(self) -> Vector:
@@ -177,7 +245,7 @@ class ScoreDecisions:
 
     @property
     def _calibrator(self) -> Sigmoid | Isotonic:
-        return self._decided(self._published())[1]
+        return self._calibration(self._published())
 
     def _published(self) -> Mapping[str, Any]:
         """Return the current model. Ask once if you need several of its parts."""
@@ -192,7 +260,7 @@ class ScoreDecisions:
         return self._over_threshold(X, self._published())
 
     def _over_threshold(self, X: Any, model: Mapping[str, Any]) -> Vector:
-        return np.asarray(self._scores(X, model) - self._decided(model)[0])
+        return np.asarray(self._scores(X, model) - self._cut(model))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the predicted labels of the rows of `X`."""
@@ -210,7 +278,7 @@ class ScoreDecisions:
         return self._probabilities(X, self._published())
 
     def _probabilities(self, X: Any, model: Mapping[str, Any]) -> Vector:
-        positive = self._decided(model)[1](self._scores(X, model))
+        positive = self._calibration(model)(self._scores(X, model))
         return np.column_stack([1.0 - positive, positive])
 
     def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:

@@ -6,7 +6,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -31,14 +32,25 @@ _CALIBRATIONS: dict[str, Callable[[Vector, Mask, Vector], Sigmoid | Isotonic]] =
 }
 
 
-class Scored(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Scored:
     """Training scores with labels and weights, their calibration, and the importance of recalls."""
 
-    calibrator: Sigmoid | Isotonic
+    calibration: str
     scores: Vector
     positive: Mask
     weight: Vector
     importance: tuple[float, float]
+
+    @cached_property
+    def calibrator(self) -> Sigmoid | Isotonic:
+        """What turns scores into probabilities, found when it is asked for: most cuts need none."""
+        return _CALIBRATIONS[self.calibration](self.scores, self.positive, self.weight)
+
+    @cached_property
+    def knows_both(self) -> bool:
+        """Whether both classes have a weight."""
+        return bool(min(self.weight[self.positive].sum(), self.weight[~self.positive].sum()) > 0)
 
 
 class DecisionRule(Part, ABC):
@@ -61,19 +73,29 @@ class DecisionRule(Part, ABC):
                 f'calibration must be "sigmoid" or "isotonic", got {self.calibration!r}.'
             )
 
+    @property
+    def moves(self) -> bool:
+        """Whether a number added to all scores is added to the cut, too."""
+        return False
+
     @abstractmethod
     def cut(self, seen: Scored) -> float:
         """Return the threshold; scores above it are predicted positive."""
+
+    def threshold(self, seen: Scored) -> float:
+        """Return the cut; where only one class is known, labels go by the sign of the score."""
+        return self.cut(seen) if seen.knows_both else self.default_cut
+
+    def calibrator(self, seen: Scored) -> Sigmoid | Isotonic:
+        """Return what turns scores into probabilities; see `threshold` for a single class."""
+        return seen.calibrator if seen.knows_both else Sigmoid(1.0, -self.default_cut)
 
     def decide(
         self, scores: Vector, positive: Mask, weight: Vector, importance: tuple[float, float]
     ) -> Decision:
         """Return threshold and calibration; `importance` weighs the recalls of both classes."""
-        if not min(weight[positive].sum(), weight[~positive].sum()) > 0:
-            # Only one class so far: decide by the sign of the score.
-            return self.default_cut, Sigmoid(1.0, -self.default_cut)
-        calibrator = _CALIBRATIONS[self.calibration](scores, positive, weight)
-        return self.cut(Scored(calibrator, scores, positive, weight, importance)), calibrator
+        seen = Scored(self.calibration, scores, positive, weight, importance)
+        return self.threshold(seen), self.calibrator(seen)
 
 
 DECISIONS: Register[DecisionRule] = Register("decision", DecisionRule)
@@ -114,6 +136,11 @@ class Threshold(DecisionRule):
     def default_cut(self) -> float:  # type: ignore[override]
         """The given cut, else 0."""
         return 0.0 if isinstance(self.at, str) else float(self.at)
+
+    @property
+    def moves(self) -> bool:
+        """Whether the cut is not a given number."""
+        return isinstance(self.at, str)
 
     def cut(self, seen: Scored) -> float:
         """Return the best cut by the criterion, or the given one."""
@@ -156,6 +183,11 @@ class Costs(DecisionRule):
         super().__post_init__()
         check_positive("false_positive", self.false_positive)
         check_positive("false_negative", self.false_negative)
+
+    @property
+    def moves(self) -> bool:
+        """The cheapest cut lies among the scores."""
+        return True
 
     def cut(self, seen: Scored) -> float:
         """Return the cheapest cut."""

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -46,6 +46,7 @@ from pairlearn.solvers.closed_form.stream_ridge import (
     best_ridge,
     candidates,
     held_folds,
+    held_scores,
 )
 from pairlearn.typing import Mask, Vector
 from pairlearn.validation import DivergenceError, warn_caller
@@ -84,6 +85,10 @@ _KEPT = 250.0
 _NONE = np.empty(0)
 #: The parts of directions in a state.
 _DIRECTIONS = ("weights", "middle", "sizes")
+
+
+#: Scores, which of them are of positive examples, and their weights.
+Window = tuple[Vector, Mask, Vector]
 
 
 class MomentModel(NamedTuple):
@@ -372,13 +377,18 @@ class BlockStream:
         """Return this stream with the rows of the unfinished block learned."""
         if not self._block.n:
             return self
+        twin = self._twin()
+        twin._learn_open_block()
+        twin._start, twin._block = self.n, OpenBlock(0, *self._memories.shape)
+        return twin
+
+    def _twin(self) -> BlockStream:
+        """Return an equal stream, which does not change with this one."""
         twin = copy.copy(self)
         twin._memories, twin._recent = self._memories.copy(), self._recent.copy()
         twin._apart = None if self._apart is None else self._apart.copy()
         twin._held = self._held.twin()
         twin._low, twin._high = self._low.copy(), self._high.copy()
-        twin._learn_open_block()
-        twin._start, twin._block = self.n, OpenBlock(0, *self._memories.shape)
         return twin
 
     def _refresh(self) -> None:
@@ -425,6 +435,10 @@ class BlockStream:
         found = spreads_of(self._memories.sums[0], self._memories.origin)
         return scale_for(self.features, *found, self._low, self._high)
 
+    def _scale_of(self, train: Memories) -> Vector:
+        """Return the factor of each feature for a part of the examples."""
+        return self._moments(train.sums[0]).scale(scaled=self._scaled)
+
     def _ridge_is_due(self, always: int = 0) -> bool:
         """Tell whether the examples have grown enough, or are fewer than `always`."""
         return self.n < always or self.n >= (1.0 + _RIDGE_GROWTH) * self._ridge_at
@@ -434,30 +448,26 @@ class BlockStream:
 
         Folds of a rare class are dealt once, or `repeated`.
         """
-
-        def scale_of(train: Memories) -> Vector:
-            return self._moments(train.sums[0]).scale(scaled=self._scaled)
-
         self._ridge_at = self.n
         rarer = min(self._memories.counts[0])
         tried = candidates(ridges_for(self.features), rarer, free=self._free)
         rows = self._held.latest()
         folds = held_folds(self._memories, self._apart, rows, self.n, repeated=repeated)
-        found = best_ridge(folds, scale_of, *tried)
+        found = best_ridge(folds, self._scale_of, *tried)
         if found is not None:
             self._ridge, self._pooled, self._ridge_auc = found
 
-    def model(self) -> tuple[MomentModel, tuple[Vector, Mask, Vector]] | None:
-        """Return the model of all rows, and scores, labels and weights to decide from.
+    def model(self) -> tuple[MomentModel, Callable[[], Window]] | None:
+        """Return the model of all rows, and what finds scores, labels and weights to decide from.
 
-        None before both classes were seen.
+        These scores are relative to `middle`. None before both classes were seen.
         """
         self.settle()
         now = self._to_now()
         if not now._memories.knows_both:
             return None
         if now is self:
-            now = copy.copy(self)
+            now = self._twin()
         now._scale = None
         if self._given is None and self.n > self._ridge_at and now._ridge_is_due(_SHORT):
             now._choose_ridge(repeated=True)
@@ -470,20 +480,37 @@ class BlockStream:
         unit = self._unit(found, best)
         coef, middle = found.weights[best] * unit, float(found.middle[best]) * unit
         ridge, auc = (now._ridge, now._ridge_auc) if self._given is None else (self._given, None)
-        if best == 0:
-            Z, y, weight = now._held.latest()
-            window = Z @ coef, y > 0, weight
-        else:
-            scores, positive = now._recent.of(best)
-            counts = now._memories.counts[best]
-            shares = [counts[0] / max(positive.sum(), 1), counts[1] / max((~positive).sum(), 1)]
-            window = (scores + found.middle[best]) * unit, positive, np.where(positive, *shares)
+        if best:
             auc = now._recent.auc(best)
         coef = np.ldexp(coef, -self._exponents)
         self._warn_of_tiny(now)
-        return MomentModel(self.features, coef, ridge, auc, middle), window
+        return MomentModel(self.features, coef, ridge, auc, middle), now._window
 
-    def _unit(self, found: Directions, memory: int) -> float:
+    def _window(self) -> Window:
+        """Return scores relative to that halfway between the classes, labels and weights.
+
+        No score is of an example that its model had learned: in-sample scores are too sure, most of
+        all with many features and few rows. While everything is remembered, they are those of folds
+        of the kept rows, else those of recent examples before they were learned. Only an example
+        that is alone in its class cannot be held out.
+        """
+        best = self._best
+        if best:
+            scores, positive = self._recent.of(best)
+            counts = self._memories.counts[best]
+            shares = [counts[0] / max(positive.sum(), 1), counts[1] / max((~positive).sum(), 1)]
+            unit = self._unit(self._all_directions(), best)
+            return scores * unit, positive, np.where(positive, *shares)
+        ridge = self._ridge if self._given is None else self._given
+        rows = self._held.latest()
+        folds = held_folds(self._memories, self._apart, rows, self.n, every=True)
+        kept = held_scores(folds, self._scale_of, ridge, self._unit, pooled=self._pooled)
+        if kept is not None:
+            return kept
+        found, (Z, y, weight) = self._all_directions(), rows
+        return (Z @ found.weights[0] - found.middle[0]) * self._unit(found), y > 0, weight
+
+    def _unit(self, found: Directions, memory: int = 0) -> float:
         """Return the factor that makes coefficients of a direction."""
         size = float(found.sizes[memory])
         return size * self._margin / (1.0 + size**2)

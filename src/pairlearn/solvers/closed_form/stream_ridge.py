@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """How a stream chooses its ridge: by AUC on folds of the rows that it kept.
 
-The moments without a fold are a difference, so that nothing is learned twice.
+The moments without a fold are a difference, so that nothing is learned twice. The same folds give
+scores of rows that a model has not learned, for threshold and calibration.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ import numpy as np
 from pairlearn.folds import FEW, members_of, n_repeats_of
 from pairlearn.metrics import roc_auc
 from pairlearn.solvers.closed_form.fisher import FISHER_BELOW
-from pairlearn.solvers.closed_form.memories import FORGOTTEN, Memories
-from pairlearn.typing import Vector
+from pairlearn.solvers.closed_form.memories import FORGOTTEN, Directions, Memories
+from pairlearn.typing import Mask, Vector
 
 #: A fold is at most one example in this many, as with validation_fraction=0.2.
 EVERY = 5
@@ -70,14 +71,45 @@ def best_ridge(
     return ChosenRidge(ridges[ridge], kinds[kind], float(aucs[best]))
 
 
+def held_scores(
+    folds: Iterable[tuple[Memories, Held]],
+    scale_of: Callable[[Memories], Vector],
+    ridge: float,
+    unit_of: Callable[[Directions], float],
+    *,
+    pooled: bool,
+) -> tuple[Vector, Mask, Vector] | None:
+    """Return scores of the folds by models that have not learned them, labels and weights.
+
+    A score is 0 halfway between the classes. None if rows of one class have none.
+    """
+    parts = []
+    for train, (Z, y, weight) in folds:
+        try:
+            found = train.directions(scale_of(train), np.array([ridge]), pooled=pooled)
+        except ValueError:  # Rounding hides what is left without the fold.
+            continue
+        parts.append(((Z @ found.weights[0] - found.middle[0]) * unit_of(found), y > 0, weight))
+    if not parts:
+        return None
+    scores, positive, weight = (np.concatenate(own) for own in zip(*parts, strict=True))
+    return (scores, positive, weight) if 0 < positive.sum() < len(positive) else None
+
+
 def held_folds(
-    memories: Memories, apart: Memories | None, rows: Held, n: int, *, repeated: bool
+    memories: Memories,
+    apart: Memories | None,
+    rows: Held,
+    n: int,
+    *,
+    repeated: bool = False,
+    every: bool = False,
 ) -> Iterator[tuple[Memories, Held]]:
     """Yield the memory of all n examples without a fold of the kept rows, and the fold.
 
     Folds are dealt within classes, in order of arrival. Those without a pair are left out. If both
-    classes are frequent, one fold is enough. `apart` is the memory of all kept rows, if they were
-    held out from the beginning.
+    classes are frequent, one fold is enough, unless `every` fold is asked for. `apart` is the
+    memory of all kept rows, if they were held out from the beginning.
     """
     Z, y, weight = rows
     members = [own[weight[own] > 0.0] for own in members_of(y, (1.0, -1.0))]
@@ -89,7 +121,7 @@ def held_folds(
             # A turn of the deal begins one fold farther in each repeat.
             turn, place = np.divmod(np.arange(len(own)), n_folds)
             fold[own] = (place + repeat * turn) % n_folds
-        for k in range(n_folds if rarer < FISHER_BELOW else 1):
+        for k in range(n_folds if every or rarer < FISHER_BELOW else 1):
             held = Z[fold == k], y[fold == k], weight[fold == k]
             without = apart
             if without is None:

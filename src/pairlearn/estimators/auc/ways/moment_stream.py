@@ -17,10 +17,10 @@ import numpy as np
 from pairlearn.features import FeatureMap, Identity
 from pairlearn.features.restore import restored_map
 from pairlearn.restored import restored_array, restored_count, restored_weights
-from pairlearn.solvers.closed_form.block_stream import BlockStream, MomentModel, next_double
+from pairlearn.solvers.closed_form.block_stream import BlockStream, MomentModel, Window, next_double
 from pairlearn.solvers.closed_form.mapped_moments import BLOCK, block_of, score_mapped
 from pairlearn.solvers.rows import CsrRows, DenseRows, Rows
-from pairlearn.typing import Mask, Vector
+from pairlearn.typing import Vector
 
 #: Examples that the map is fitted to.
 FIRST = 4096
@@ -107,8 +107,8 @@ class MomentStream:
         _learn(blocks, kept.rows, kept.y, kept.weight)
         return blocks
 
-    def finish(self) -> tuple[MomentModel, tuple[Vector, Mask, Vector]] | None:
-        """Return the model of all examples so far, and scores to decide from.
+    def finish(self) -> tuple[MomentModel, Callable[[], Window]] | None:
+        """Return the model of all examples so far, and what finds scores to decide from.
 
         None before both classes were seen.
         """

@@ -159,14 +159,15 @@ class MomentsStream:
         if found is None:
             features: FeatureMap = Identity.of(self._n_features)
             coef = np.zeros(self._n_features)
-            window = np.empty(0), np.empty(0, dtype=bool), np.empty(0)
+            decision = Undecided(np.empty(0), np.empty(0, dtype=bool), np.empty(0))
             model.ridge_, model.held_out_auc_ = None, None
         else:
-            (features, coef, model.ridge_, model.held_out_auc_, _), window = found
+            (features, coef, model.ridge_, model.held_out_auc_, middle), find = found
+            decision = Undecided.later(find, middle)
         return {
             "coef_": coef[np.newaxis],
             "features_": features,
-            "_decision": Undecided(*window),
+            "_decision": decision,
             DEFERRED: (),
         }
 
