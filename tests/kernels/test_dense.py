@@ -20,6 +20,7 @@ from pairlearn.domains import WholeSpace
 from pairlearn.kernels._native import DIVERGED
 from pairlearn.kernels.steps.dense import HINGE, descend
 from pairlearn.kernels.steps.short_rows import LANES, LONGEST, SHORTEST, descend_short
+from pairlearn.reference import pairwise_sgd
 
 N = 2_000
 #: Address and parameter of the square loss.
@@ -94,6 +95,43 @@ def test_calls_of_any_length_give_the_same_bits(d, dtype):
         whole = in_calls(X, y, 0.02 / d, radius, 59)
         for length in (1, 2, 7):
             assert np.array_equal(in_calls(X, y, 0.02 / d, radius, length), whole)
+
+
+@pytest.mark.parametrize("loss", [(HINGE, 0.7), SQUARE], ids=["hinge", "square"])
+@pytest.mark.parametrize("in_units", [False, True])
+@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-12), (np.float32, 1e-4)])
+@pytest.mark.parametrize("d", [1, 2, 3, 4, 5, 7, 8, 9, 15, 16])
+def test_steps_are_those_of_the_reference(d, dtype, tolerance, in_units, loss):
+    """Rows of each number of lanes: a quarter of a vector, a half, all of it, and more."""
+    rng = np.random.default_rng(d)
+    unit = 2.0 ** rng.integers(-2, 3, d) if in_units else np.empty(0)
+    X = rng.normal(size=(80, d)).astype(dtype)
+    X /= unit if in_units else 1.0
+    y = np.where(X[:, 0] + 0.5 * rng.normal(size=len(X)) > 0, 1.0, -1.0)
+    pairs = np.flatnonzero(y[1:] != y[:-1]).astype(np.int32)
+    steps = np.full(len(X) - 1, 0.05)
+    wholes = np.cumsum(steps)
+    for radius in (0.2, np.inf):
+        w, total, before, _ = written = [np.zeros(d, dtype) for _ in range(4)]
+        state = np.zeros(1)
+        plan = (np.arange(1, len(X)), np.arange(len(X) - 1), steps, wholes, pairs, len(pairs))
+        assert descend(X.reshape(-1), unit, y, *plan, *written, state, radius, *loss) == 0
+        rows = X.astype(np.float64) * (unit if in_units else 1.0)
+        iterates = pairwise_sgd(
+            Hinge(margin=0.7) if loss[0] == HINGE else Square(),
+            rows,
+            y,
+            partners=[(int(t) + 1, [int(t)]) for t in pairs],
+            step_sizes=steps[pairs],
+            project=lambda v, r=radius: v * min(1.0, r / max(np.linalg.norm(v), 1e-300)),
+            w_start=np.zeros(d),
+        )
+        owed = np.diff(wholes[pairs], prepend=0.0) @ np.array(iterates[:-1])
+        near = {"rtol": tolerance, "atol": tolerance}
+        np.testing.assert_allclose(w, iterates[-1], **near)
+        np.testing.assert_allclose(before, iterates[-2], **near)
+        sums = total + (wholes[pairs[-1]] - state[0]) * w
+        np.testing.assert_allclose(sums, owed, **near)
 
 
 @pytest.mark.parametrize("size", [1e-170, 1e170])

@@ -55,15 +55,21 @@ from pairlearn.kernels._native import (
 from pairlearn.kernels.steps.pieces import copy, is_active, keep_in_ball
 from pairlearn.kernels.steps.vectors import (
     BYTES,
+    chosen,
     difference_in_units,
     filled,
+    first_in_units,
     joined,
     minus,
+    multiple,
+    plus_multiple,
     plus_product,
     read,
+    read_first,
     times,
     total,
     write,
+    write_first,
 )
 
 #: The address that stands for the hinge loss with margin `parameter`. The kernel has it built in,
@@ -133,29 +139,6 @@ def _take_vector(
 
 
 @part_as_written
-def _take_number(X, unit, pair, moves, looks, factors, w, weighted_sum, difference, k, sums):
-    """Do for one feature what `_take_vector` does for several."""
-    score, square, norm = sums
-    owed, shrink, back = factors
-    w_k = w[k]
-    if moves:
-        weighted_sum[k] += owed * w_k
-        w_k = shrink * w_k + back * difference[k]
-        w[k] = w_k
-    norm += w_k * w_k
-    if looks:
-        x, z = X[pair[0] + k], X[pair[1] + k]
-        if len(unit) > 0:
-            x = X.dtype.type((np.float64(x) - np.float64(z)) * unit[k])
-        else:
-            x -= z
-        difference[k] = x
-        score += w_k * x
-        square += x * x
-    return score, square, norm
-
-
-@part_as_written
 def _pass(X, unit, pair, ahead, level, moves, looks, factors, w, weighted_sum, difference):
     """Pass over the features; return score and square of the next pair, and ||w||^2.
 
@@ -171,12 +154,6 @@ def _pass(X, unit, pair, ahead, level, moves, looks, factors, w, weighted_sum, d
     # A row that starts inside a cache line ends in one more.
     _ask(X, ahead, d - np.uintp(1), level)
     k = np.uintp(0)
-    if d < lanes:
-        sums = (zero, zero, zero)
-        while k < d:
-            sums = _take_number(*part, factors, *arrays, k, sums)
-            k += np.uintp(1)
-        return np.float64(sums[0]), np.float64(sums[1]), np.float64(sums[2])
     # Neighbouring vectors have sums of their own, since an addition takes four cycles.
     even = odd = (filled(zero), filled(zero), filled(zero))
     none = np.uintp(0)
@@ -209,6 +186,85 @@ def _pair_at(p, active, left, right, d):
     return np.uintp(left[t]) * d, np.uintp(right[t]) * d
 
 
+@part_as_written
+def _descend_narrow(
+    X,
+    unit,
+    y,
+    left,
+    right,
+    step_sizes,
+    paid,
+    active,
+    n_active,
+    w,
+    weighted_sum,
+    left_iterate,
+    state,
+    radius,
+    slope_address,
+    parameter,
+    parts,
+):
+    """Do what `descend` does for rows shorter than a vector: iterate and sum stay in registers.
+
+    Whether a pair moves the iterate is hard to foretell, and a wrong guess costs as much as a step.
+    So every pair makes its move, and the slope chooses whether it is kept. The move by the hinge
+    does not wait for the score.
+    """
+    real = X.dtype.type
+    d = np.uintp(len(w))
+    start = np.uintp(0)
+    far = X.nbytes > NEAR
+    base = state[0]
+    radius_squared = radius * radius
+    iterate = read_first(w, start, d, parts)
+    paid_sum = read_first(weighted_sum, start, d, parts)
+    for p in range(n_active):
+        t = np.uintp(active[p])
+        i = np.uintp(left[t])
+        j = np.uintp(right[t])
+        if far and p + AHEAD < n_active:
+            a, b = _pair_at(p + AHEAD, active, left, right, d)
+            prefetch(X, a)
+            prefetch(X, b)
+            # A row that starts inside a cache line may end in the next.
+            prefetch(X, a + d - np.uintp(1))
+            prefetch(X, b + d - np.uintp(1))
+        if p == n_active - 1:
+            write_first(left_iterate, d, iterate)
+        if len(unit) > 0:
+            x = first_in_units(X, i * d, j * d, unit, d, parts)
+        else:
+            x = minus(read_first(X, i * d, d, parts), read_first(X, j * d, d, parts))
+        score = np.float64(total(times(iterate, x)))
+        if slope_address == HINGE:
+            ahead = y[i] > y[j]
+            pull = step_sizes[t] if ahead else -step_sizes[t]
+            moves = (score if ahead else -score) < parameter
+        else:
+            slope = call_scalar(slope_address, score, y[i], y[j], parameter)
+            if slope != slope:
+                return LOSS_IS_NAN + 4 * np.int64(t)
+            pull = -step_sizes[t] * slope
+            moves = slope != 0.0
+        paid_sum = plus_multiple(paid_sum, real(paid[t] - base), iterate)
+        base = paid[t]
+        moved = plus_multiple(iterate, real(pull), x)
+        iterate = chosen(moves, moved, iterate)
+        norm_squared = np.float64(total(times(iterate, iterate)))
+        # Rounding may leave a projected iterate outside, so it is projected only after a move.
+        if not norm_squared < radius_squared and moves:
+            if not norm_squared < np.inf:
+                write_first(w, d, iterate)
+                return DIVERGED + 4 * np.int64(t)
+            iterate = multiple(real(radius / math.sqrt(norm_squared)), iterate)
+    write_first(w, d, iterate)
+    write_first(weighted_sum, d, paid_sum)
+    state[0] = base
+    return np.int64(FINE)
+
+
 @as_written
 def descend(
     X,
@@ -233,6 +289,17 @@ def descend(
     stay_apart()
     real = X.dtype.type
     d = np.uintp(len(w))
+    if w.nbytes < BYTES:
+        # The fewer lanes, the sooner they are summed: a quarter of a vector, a half, or all of it.
+        narrow = (
+            X, unit, y, left, right, step_sizes, paid, active, n_active, w, weighted_sum,
+            left_iterate, state, radius, slope_address, parameter,
+        )  # fmt: skip
+        if 4 * w.nbytes <= BYTES:
+            return _descend_narrow(*narrow, (0, 0, 0, 0))
+        if 2 * w.nbytes <= BYTES:
+            return _descend_narrow(*narrow, (0, 0))
+        return _descend_narrow(*narrow, (0,))
     level = 0
     if X.nbytes > NEAR:
         level = 1 if w.nbytes <= LONG else 2

@@ -19,11 +19,12 @@ BYTES = 64
 
 
 class _Vector(types.Type):
-    """The type of a vector of floats."""
+    """The type of a vector of floats, or of its first part if it is cut into `parts`."""
 
-    def __init__(self, real):
+    def __init__(self, real, parts=1):
         self.real = real
-        super().__init__(name=f"Vector({real})")
+        self.n = _lanes_of(real)[0] // parts
+        super().__init__(name=f"Vector({real}, {self.n})")
 
 
 def _lanes_of(real):
@@ -35,8 +36,8 @@ def _lanes_of(real):
 @register_default(_Vector)
 class _VectorModel(models.PrimitiveModel):
     def __init__(self, manager, vector):
-        n, kind = _lanes_of(vector.real)
-        super().__init__(manager, vector, ir.VectorType(kind, n))
+        _, kind = _lanes_of(vector.real)
+        super().__init__(manager, vector, ir.VectorType(kind, vector.n))
 
 
 def _pointer(context, builder, array_type, array, place, vector_type):
@@ -72,6 +73,60 @@ def write(typing_context, array, place, vector):
             vector = builder.fptrunc(vector, ir.VectorType(ir.FloatType(), vector.type.count))
         pointer = _pointer(context, builder, kind, array, place, vector.type)
         builder.store(vector, pointer, align=kind.dtype.bitwidth // 8)
+        return context.get_dummy_value()
+
+    return types.void(array, types.uintp, vector), generate
+
+
+def _mask(builder, n, count):
+    """Return flags of `count` lanes: whether a lane is one of the first n."""
+    limit = everywhere(builder, n, count)
+    return builder.icmp_unsigned("<", ir.Constant(limit.type, list(range(count))), limit)
+
+
+def _loaded_first(context, builder, array_type, array, place, n, count):
+    """Return a vector of `count` lanes, of which the first n are read and the others are 0."""
+    kind = ir.VectorType(_lanes_of(array_type.dtype)[1], count)
+    pointer = _pointer(context, builder, array_type, array, place, kind)
+    mask = _mask(builder, n, count)
+    align = ir.IntType(32)
+    wanted = ir.FunctionType(kind, [pointer.type, align, mask.type, kind])
+    bits = array_type.dtype.bitwidth
+    name = f"llvm.masked.load.v{count}f{bits}.p0"
+    load = get_or_insert_function(builder.module, wanted, name)
+    return builder.call(load, [pointer, align(bits // 8), mask, ir.Constant(kind, [0.0] * count)])
+
+
+@intrinsic
+def read_first(typing_context, array, place, n, parts):
+    """Return the n numbers that begin at a place of a flat array, and 0 in the other lanes.
+
+    The vector has 64 bytes divided by the length of the tuple `parts`.
+    """
+
+    def generate(context, builder, signature, arguments):
+        vector = signature.return_type
+        return _loaded_first(context, builder, signature.args[0], *arguments[:3], vector.n)
+
+    kinds = (array, types.uintp, types.uintp, parts)
+    return _Vector(array.dtype, len(parts))(*kinds), generate
+
+
+@intrinsic
+def write_first(typing_context, array, n, vector):
+    """Write the first n numbers of a vector to the beginning of a flat array."""
+
+    def generate(context, builder, signature, arguments):
+        array, n, vector = arguments
+        start = ir.IntType(64)(0)
+        pointer = _pointer(context, builder, signature.args[0], array, start, vector.type)
+        mask = _mask(builder, n, vector.type.count)
+        align = ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [vector.type, pointer.type, align, mask.type])
+        bits = signature.args[0].dtype.bitwidth
+        name = f"llvm.masked.store.v{vector.type.count}f{bits}.p0"
+        store = get_or_insert_function(builder.module, kind, name)
+        builder.call(store, [vector, pointer, align(bits // 8), mask])
         return context.get_dummy_value()
 
     return types.void(array, types.uintp, vector), generate
@@ -123,6 +178,35 @@ def filled(typing_context, number):
     return _Vector(number)(number), generate
 
 
+def _fused(builder, a, b, c):
+    kind = ir.FunctionType(a.type, [a.type] * 3)
+    bits = 64 if a.type.element == ir.DoubleType() else 32
+    name = f"llvm.fmuladd.v{a.type.count}f{bits}"
+    return builder.call(get_or_insert_function(builder.module, kind, name), [b, c, a])
+
+
+@intrinsic
+def plus_multiple(typing_context, a, factor, b):
+    """Return a + factor b, rounded once where the processor can do so."""
+
+    def generate(context, builder, signature, arguments):
+        a, factor, b = arguments
+        return _fused(builder, a, everywhere(builder, factor, a.type.count), b)
+
+    return a(a, a.real, b), generate
+
+
+@intrinsic
+def multiple(typing_context, factor, a):
+    """Return factor a."""
+
+    def generate(context, builder, signature, arguments):
+        factor, a = arguments
+        return builder.fmul(everywhere(builder, factor, a.type.count), a)
+
+    return a(a.real, a), generate
+
+
 @intrinsic
 def minus(typing_context, a, b):
     """Return a - b."""
@@ -148,11 +232,7 @@ def plus_product(typing_context, a, b, c):
     """Return a + b c, rounded once where the processor can do so."""
 
     def generate(context, builder, signature, arguments):
-        a, b, c = arguments
-        kind = ir.FunctionType(a.type, [a.type] * 3)
-        name = f"llvm.fmuladd.v{a.type.count}f{8 * BYTES // a.type.count}"
-        function = get_or_insert_function(builder.module, kind, name)
-        return builder.call(function, [b, c, a])
+        return _fused(builder, *arguments)
 
     return a(a, b, c), generate
 
@@ -180,6 +260,30 @@ def difference_in_units(typing_context, rows, first, second, unit, place):
 
     kinds = (rows, types.uintp, types.uintp, unit, types.uintp)
     return _Vector(rows.dtype)(*kinds), generate
+
+
+@intrinsic
+def first_in_units(typing_context, rows, first, second, unit, n, parts):
+    """Do what `difference_in_units` does for rows of n numbers; the other lanes are 0."""
+
+    def generate(context, builder, signature, arguments):
+        rows, first, second, unit, n, _ = arguments
+        kind, count = signature.args[0], signature.return_type.n
+        _, real = _lanes_of(kind.dtype)
+        x, z = (
+            _loaded_first(context, builder, kind, rows, start, n, count)
+            for start in (first, second)
+        )
+        start = ir.IntType(64)(0)
+        factor = _loaded_first(context, builder, signature.args[3], unit, start, n, count)
+        wide = factor.type
+        if kind.dtype == types.float64:
+            return builder.fmul(builder.fsub(x, z), factor)
+        x, z = builder.fpext(x, wide), builder.fpext(z, wide)
+        return builder.fptrunc(builder.fmul(builder.fsub(x, z), factor), ir.VectorType(real, count))
+
+    kinds = (rows, types.uintp, types.uintp, unit, types.uintp, parts)
+    return _Vector(rows.dtype, len(parts))(*kinds), generate
 
 
 @intrinsic
@@ -212,8 +316,16 @@ def joined(typing_context, n, a, b):
 
     def generate(context, builder, signature, arguments):
         n, a, b = arguments
-        limit = everywhere(builder, n, a.type.count)
-        lanes = ir.Constant(limit.type, list(range(a.type.count)))
-        return builder.select(builder.icmp_unsigned("<", lanes, limit), a, b)
+        return builder.select(_mask(builder, n, a.type.count), a, b)
 
     return a(types.uintp, a, b), generate
+
+
+@intrinsic
+def chosen(typing_context, first, a, b):
+    """Return a if `first`, else b, without a branch."""
+
+    def generate(context, builder, signature, arguments):
+        return builder.select(*arguments)
+
+    return a(types.boolean, a, b), generate
