@@ -9,6 +9,7 @@ from __future__ import annotations
 import codecs
 import io
 import os
+import re
 import stat
 import sys
 from pathlib import Path
@@ -44,6 +45,17 @@ _CURES = {
     "hdf5": "save its table as CSV or Parquet",
     "SQLite database": "save its table as CSV; pairlearn.sql sums moments inside it",
 }
+
+#: Texts that are no tables: how they begin, what they are, and the cure.
+_OTHER_TEXTS = (
+    (
+        re.compile(rb"<(!doctype\s+html|html|head|body)\b", re.IGNORECASE),
+        "a web page (HTML)",
+        "a download may have asked you to sign in; fetch the table itself",
+    ),
+    (re.compile(rb"<\?xml\b", re.IGNORECASE), "XML", "save its table as CSV"),
+    (re.compile(rb'(\[\s*)?\{\s*"[^"\n]*"\s*:'), "JSON", "save its table as CSV or Parquet"),
+)
 
 
 def check_file(path: str | os.PathLike[str]) -> Path:
@@ -182,6 +194,10 @@ class ByteSource:
                 f"{self.name} is not text: it has a zero byte at offset {head.index(0)}; "
                 "save it as CSV, or check that it is the right file."
             )
+        beginning = bytes(head).removeprefix(codecs.BOM_UTF8).lstrip()
+        for pattern, kind, cure in _OTHER_TEXTS:
+            if pattern.match(beginning):
+                raise ReadError(f"{self.name} is {kind}, not a table; {cure}.")
 
     def _read(self, size: int) -> bytes:
         try:
