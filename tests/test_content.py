@@ -84,21 +84,29 @@ def test_a_further_column_adds_a_term_of_its_own():
         with_column(hashes, [1.0, 2.0], 1)
 
 
+@pytest.mark.parametrize("d", [1, 7, 8, 60])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_kernels_hash_as_numpy_does(rng, dtype):
-    X = rng.normal(size=(4_001, 60)).astype(dtype)
+def test_kernels_hash_as_numpy_does(rng, dtype, d):
+    X = rng.normal(size=(200_001 // d + 2, d)).astype(dtype)
     X[rng.random(X.shape) < 0.2] = -0.0
     expected = content._dense_hashes(X)
-    found, largest = content.hashes_and_size(X)
+    found, largest, sums = content.hashes_and_sums(X)
     np.testing.assert_array_equal(found, expected)
     assert largest == np.abs(X).max()
+    assert sums is not None
+    excess = X.astype(np.float64) - X[0]
+    known = (X.min(axis=0), X.max(axis=0), X[0], excess.sum(axis=0), (excess**2).sum(axis=0))
+    for one, other in zip(sums, known, strict=True):
+        # a sum of 200,000 terms, in another order
+        np.testing.assert_allclose(one, other, rtol=1e-11, atol=1e-9)
     wide = scipy.sparse.csr_array(np.repeat(X, 2, axis=1))
     np.testing.assert_array_equal(row_hashes(wide), content._sparse_hashes(wide))
     for value in (math.inf, math.nan, -math.nan):
-        X[7, 3] = value
-        found, largest = content.hashes_and_size(X)
+        X[7, d // 2] = value
+        found, largest, sums = content.hashes_and_sums(X)
         np.testing.assert_array_equal(found, content._dense_hashes(X))
         assert largest is None
+        assert sums is None
 
 
 def test_many_numbers_are_mixed_by_a_kernel(rng):
@@ -111,5 +119,5 @@ def test_a_damaged_sparse_matrix_is_not_read_outside():
     X = scipy.sparse.csr_array(np.ones((500, 500)))
     X.has_canonical_format = True
     X.indptr[7] = 10**9
-    hashes, _ = content.hashes_and_size(X)
+    hashes = content.row_hashes(X)
     assert len(hashes) == 500

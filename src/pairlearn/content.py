@@ -35,8 +35,8 @@ _DOWN = np.uint64(43)
 _BESIDE = 1 << 40
 
 
-def mixed(z: Hashes) -> Hashes:
-    """Return 64 random bits of each number (the end of SplitMix64).
+def mixed(z: Hashes, seed: int = 0) -> Hashes:
+    """Return 64 random bits of each number xor the seed (the end of SplitMix64).
 
     >>> mixed(np.array([0, 1], dtype=np.uint64)).tolist()
     [0, 6238072747940578789]
@@ -45,14 +45,35 @@ def mixed(z: Hashes) -> Hashes:
         from pairlearn.kernels.hashes import mix
 
         found = np.empty_like(z)
-        mix(z.reshape(-1), found.reshape(-1))
+        mix(z.reshape(-1), np.uint64(seed), found.reshape(-1))
         return found
-    z = z ^ (z >> np.uint64(30))
+    z = z ^ np.uint64(seed)
+    z ^= z >> np.uint64(30)
     z *= np.uint64(0xBF58476D1CE4E5B9)
     z ^= z >> np.uint64(27)
     z *= np.uint64(0x94D049BB133111EB)
     z ^= z >> np.uint64(31)
     return z
+
+
+def repeats(keys: Hashes) -> bool:
+    """Tell whether a key, 64 random bits, occurs twice.
+
+    >>> repeats(np.array([3, 1, 3], dtype=np.uint64)), repeats(np.arange(3, dtype=np.uint64))
+    (True, False)
+    """
+    if len(keys) > _MANY and keys.flags.c_contiguous:
+        from pairlearn.kernels.hashes import find_suspects
+
+        # With sixteen bits for each key, one in thirty is a suspect by chance.
+        n_bits = (16 * len(keys)).bit_length()
+        seen, again = np.zeros((2, (1 << n_bits) // 64), dtype=np.uint64)
+        suspects = np.empty(len(keys) // 8, dtype=np.uint64)
+        count = int(find_suspects(keys, np.uint64(64 - n_bits), seen, again, suspects))
+        if count < len(suspects):
+            keys = suspects[:count]
+    ranked = np.sort(keys)
+    return bool((ranked[1:] == ranked[:-1]).any())
 
 
 def row_hashes(X: Any) -> Hashes:
@@ -63,16 +84,21 @@ def row_hashes(X: Any) -> Hashes:
     >>> a == b, a == c, row_hashes(X.astype(np.float32)).tolist() == [a, b, c]
     (True, False, True)
     """
-    return hashes_and_size(X)[0]
+    return hashes_and_sums(X)[0]
 
 
-def hashes_and_size(X: Any) -> tuple[Hashes, float | None]:
-    """Return the hash of each row, and the largest absolute value if the same loop can tell.
+#: Of each column: lowest and highest value, first value, and the sums of what the values exceed
+#: the first one by, and of its square.
+Sums = tuple[NDArray[np.float64], ...]
 
-    It can for many finite values.
 
-    >>> hashes_and_size(np.eye(2))[1] is None, hashes_and_size(3.0 * np.eye(500))[1]
-    (True, 3.0)
+def hashes_and_sums(X: Any) -> tuple[Hashes, float | None, Sums | None]:
+    """Return the hash of each row, and what the same loop can tell of finite values.
+
+    Of many values it can tell the largest absolute one, and if rows are dense, sums of columns.
+
+    >>> hashes_and_sums(np.eye(2))[1:], hashes_and_sums(3.0 * np.eye(500))[1]
+    ((None, None), 3.0)
     """
     sparse = hasattr(X, "indptr")
     if sparse and not getattr(X, "has_canonical_format", True):
@@ -80,28 +106,36 @@ def hashes_and_size(X: Any) -> tuple[Hashes, float | None]:
         X.sum_duplicates()
     values = X.data if sparse else X
     if values.size > _FEW and values.dtype in _FLOATS and (sparse or X.flags.c_contiguous):
-        found, bits = (_many_sparse if sparse else _many_dense)(X)
-        if bits <= _INFINITY:
-            return found, float(np.uint64(bits).view(np.float64)) if bits < _INFINITY else None
-    return (_sparse_hashes if sparse else _dense_hashes)(X), None
+        found, bits, sums = (_many_sparse if sparse else _many_dense)(X)
+        if bits < _INFINITY:
+            return found, float(np.uint64(bits).view(np.float64)), sums
+        if bits == _INFINITY:
+            return found, None, None
+    return (_sparse_hashes if sparse else _dense_hashes)(X), None, None
 
 
-def _many_dense(X: NDArray[Any]) -> tuple[Hashes, int]:
-    """Return the hashes of many rows, and the bits of the largest absolute value."""
-    from pairlearn.kernels.hashes import dense_hashes
+def _many_dense(X: NDArray[Any]) -> tuple[Hashes, int, Sums]:
+    """Return the hashes of many rows, the bits of the largest absolute value, and sums."""
+    from pairlearn.kernels.hashes import LANES, hashed_sums
 
-    found = np.empty(X.shape[0], dtype=np.uint64)
-    return found, int(dense_hashes(_read_only(X), _marks(np.arange(X.shape[1])), _DOWN, found))
+    n, d = X.shape
+    found, room = np.empty(n, dtype=np.uint64), -(-d // LANES) * LANES
+    marks = np.zeros(room, dtype=np.uint64)
+    marks[:d] = _marks(np.arange(d))
+    sums = np.zeros((5, room))
+    bits = int(hashed_sums(_read_only(X), marks, _DOWN, found, *sums))
+    return found, bits, tuple(sums[:, :d])
 
 
-def _many_sparse(X: Any) -> tuple[Hashes, int]:
+def _many_sparse(X: Any) -> tuple[Hashes, int, None]:
     """Return the hashes of many rows, and the bits of the largest absolute value."""
     from pairlearn.kernels.hashes import csr_hashes
 
     found = np.empty(X.shape[0], dtype=np.uint64)
     index = X.indices.astype(np.int32 if X.shape[1] <= 2**31 else np.int64, copy=False)
     ends = X.indptr.astype(np.int64, copy=False)
-    return found, int(csr_hashes(*map(_read_only, (X.data, index, ends)), _DOWN, found))
+    bits = int(csr_hashes(*map(_read_only, (X.data, index, ends)), _DOWN, found))
+    return found, bits, None
 
 
 def _read_only(values: NDArray[Any]) -> NDArray[Any]:

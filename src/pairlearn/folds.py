@@ -17,7 +17,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.content import STRIDE, Hashes, mixed, row_hashes, with_column
+from pairlearn.content import STRIDE, Hashes, mixed, repeats, row_hashes, with_column
 
 #: A group of more examples is dealt by its keys modulo the number of folds, so that no one has to
 #: know all of them. A smaller group is dealt by the rank of its keys: every fold gets its share.
@@ -122,7 +122,7 @@ class Keys:
         """Return other keys of the same examples, those of this number; 0 for these keys."""
         if not number:
             return self
-        seed = int(_bits_of(self.seed + number * int(STRIDE))[0])
+        seed = _bits_of(self.seed + number * int(STRIDE))
         return Keys(self.hashes, seed, self._weight)
 
     def of_groups(self, names: Any) -> tuple[NDArray[np.int64], Keys]:
@@ -139,17 +139,26 @@ class Keys:
     @cached_property
     def plain(self) -> Hashes:
         """A key of each example, the same one for all copies: that of the first copy."""
-        return mixed(self.hashes ^ _bits_of(self.seed))
+        return mixed(self.hashes, _bits_of(self.seed))
 
-    def first(self, group: NDArray[np.int64], count: int) -> NDArray[np.int64]:
-        """Return the examples of the smallest keys, at most so many, in the order of their keys."""
-        if len(group) > count and not self._repeats:
+    def first(self, group: NDArray[Any], count: int) -> NDArray[np.int64]:
+        """Return the examples of the smallest keys, at most so many, in the order of their keys.
+
+        `group` holds the positions of the examples, or a flag for each one of all.
+        """
+        flags = group.dtype == bool
+        size = int(np.count_nonzero(group)) if flags else len(group)
+        if size > count and not self._repeats:
             # The rest need not be sorted. Keys are uniform: nearly always, enough of them are below
             # a bound that lies six standard deviations too high.
-            keys = self.plain[group]
-            share = (count + 6.0 * math.sqrt(count)) / len(group)
-            few = np.flatnonzero(keys < np.uint64(min(share, 0.5) * 2.0**64))
-            group = group[few if len(few) >= count else np.argpartition(keys, count - 1)[:count]]
+            share = (count + 6.0 * math.sqrt(count)) / size
+            bound = np.uint64(min(share, 0.5) * 2.0**64)
+            low = (self.plain if flags else self.plain[group]) < bound
+            few = np.flatnonzero(low & group) if flags else group[low]
+            if len(few) >= count:
+                return self.permutation(few)[:count]
+        if flags:
+            group = np.flatnonzero(group)
         return self.permutation(group)[:count]
 
     def permutation(self, group: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -163,8 +172,7 @@ class Keys:
     @cached_property
     def _repeats(self) -> bool:
         """Whether there are equal examples."""
-        ranked = np.sort(self.plain)
-        return bool((ranked[1:] == ranked[:-1]).any())
+        return repeats(self.plain)
 
     def _ranked(self, group: NDArray[np.int64]) -> tuple[Hashes, NDArray[np.int64]]:
         """Return the keys of a group, and the places of the group in their order."""
@@ -188,9 +196,9 @@ def seed_of(rng: np.random.Generator) -> int:
     return int(copy.deepcopy(rng).integers(2**63))
 
 
-def _bits_of(seed: int) -> Hashes:
-    """Return 64 random bits of a seed, as an array of one number."""
-    return mixed(np.array([(seed + int(STRIDE)) % 2**64], dtype=np.uint64))
+def _bits_of(seed: int) -> int:
+    """Return 64 random bits of a seed."""
+    return int(mixed(np.array([(seed + int(STRIDE)) % 2**64], dtype=np.uint64))[0])
 
 
 def deal(

@@ -24,9 +24,28 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from pairlearn.kernels._native import as_written, jit
+from pairlearn.kernels._native import as_written, jit, part_as_written
 from pairlearn.kernels.splitmix import STRIDE, mixed
+from pairlearn.kernels.steps.vectors import (
+    bits_of,
+    folded,
+    greater,
+    largest_of,
+    lesser,
+    masked,
+    minus,
+    plus,
+    plus_product,
+    plus_whole_product,
+    read,
+    read_doubles,
+    read_first_doubles,
+    total,
+    write,
+)
 
+#: Numbers of a vector.
+LANES = 8
 #: All bits but the sign.
 _SIZE = np.uint64(0x7FFFFFFFFFFFFFFF)
 
@@ -48,32 +67,60 @@ def _number(value, down):
     return bits ^ (bits >> down), bits & _SIZE
 
 
+@part_as_written
+def _take_two(x, z, k, marks, down, found, sums):
+    """Add eight columns of two rows to the sums of columns; return what is `found` with them."""
+    first, second, largest = found
+    low, high, shift, total_, squares = sums
+    for_x, for_z, mark = bits_of(x), bits_of(z), read(marks, k)
+    first = plus_whole_product(first, folded(for_x, down), mark)
+    second = plus_whole_product(second, folded(for_z, down), mark)
+    largest = greater(masked(for_x, _SIZE), greater(masked(for_z, _SIZE), largest))
+    write(low, k, lesser(lesser(x, z), read(low, k)))
+    write(high, k, greater(greater(x, z), read(high, k)))
+    typical = read(shift, k)
+    x, z = minus(x, typical), minus(z, typical)
+    write(total_, k, plus(read(total_, k), plus(x, z)))
+    write(squares, k, plus_product(plus_product(read(squares, k), x, x), z, z))
+    return first, second, largest
+
+
 @as_written
-def dense_hashes(X, marks, down, hashes):
-    """Fill the hashes of dense rows, two at once."""
-    d = np.uintp(len(marks))
+def hashed_sums(X, marks, down, hashes, low, high, shift, total_, squares):
+    """Fill the hashes of dense rows and the sums of their columns, two rows at once.
+
+    Sums are those of `pairlearn.kernels.scales`. They and `marks` have as many entries as whole
+    vectors have; the last entries belong to no column and are 0.
+    """
     n = np.uintp(len(hashes))
-    largest = np.uint64(0)
-    whole = n - n % np.uintp(2)
-    for i in range(np.uintp(0), whole, np.uintp(2)):
-        first, second = np.uint64(0), np.uint64(0)
+    d = np.uintp(len(X)) // n
+    lanes, one = np.uintp(LANES), np.uintp(1)
+    sums = (low, high, shift, total_, squares)
+    for k in range(d):
+        low[k] = high[k] = shift[k] = np.float64(X[k])
+    whole = d - d % lanes
+    largest = read(marks, np.uintp(0))
+    largest = masked(largest, np.uint64(0))
+    nothing = largest
+    for i in range(np.uintp(0), n, np.uintp(2)):
         at = i * d
-        for k in range(d):
-            number_0, size_0 = _number(X[at + k], down)
-            number_1, size_1 = _number(X[at + d + k], down)
-            size = size_0 if size_0 > size_1 else size_1
-            largest = size if size > largest else largest
-            first += number_0 * marks[k]
-            second += number_1 * marks[k]
-        hashes[i], hashes[i + np.uintp(1)] = first, second
-    for i in range(whole, n):
-        total = np.uint64(0)
-        for k in range(d):
-            number, size = _number(X[i * d + k], down)
-            largest = size if size > largest else largest
-            total += number * marks[k]
-        hashes[i] = total
-    return largest
+        # The last row of an odd number is paired with the first one, whose excess is zero.
+        other = at + d if i + one < n else np.uintp(0)
+        found = (nothing, nothing, largest)
+        k = np.uintp(0)
+        while k < whole:
+            x, z = read_doubles(X, at + k), read_doubles(X, other + k)
+            found = _take_two(x, z, k, marks, down, found, sums)
+            k += lanes
+        if k < d:
+            x = read_first_doubles(X, at + k, d - k)
+            z = read_first_doubles(X, other + k, d - k)
+            found = _take_two(x, z, k, marks, down, found, sums)
+        hashes[i] = total(found[0])
+        if i + one < n:
+            hashes[i + one] = total(found[1])
+        largest = found[2]
+    return largest_of(largest)
 
 
 @as_written
@@ -92,7 +139,33 @@ def csr_hashes(data, indices, indptr, down, hashes):
 
 
 @as_written
-def mix(z, out):
-    """Fill `out` with the random bits of each number."""
+def mix(z, seed, out):
+    """Fill `out` with the random bits of each number xor the seed."""
     for k in range(len(z)):
-        out[k] = mixed(z[k])
+        out[k] = mixed(z[k] ^ seed)
+
+
+@as_written
+def find_suspects(keys, down, seen, again, suspects):
+    """Fill `suspects` with keys that may occur twice; return how many there are.
+
+    `seen` and `again` hold a bit for each value of the first bits of a key, those that are left
+    when the key is shifted down. A key that occurs twice finds its bit set the second time. If the
+    suspects do not fit, their number is that of the array.
+    """
+    one, low = np.uint64(1), np.uint64(63)
+    for k in range(np.uintp(len(keys))):
+        place = keys[k] >> down
+        word, bit = place >> np.uint64(6), one << (place & low)
+        held = seen[word]
+        seen[word] = held | bit
+        again[word] |= held & bit
+    count = np.uintp(0)
+    for k in range(np.uintp(len(keys))):
+        place = keys[k] >> down
+        if (again[place >> np.uint64(6)] >> (place & low)) & one:
+            if count == np.uintp(len(suspects)):
+                break
+            suspects[count] = keys[k]
+            count += np.uintp(1)
+    return count

@@ -18,7 +18,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.content import Hashes, hashes_and_size
+from pairlearn.content import Hashes, Sums, hashes_and_sums
 from pairlearn.typing import Vector
 from pairlearn.validation import DivergenceError, real_array
 
@@ -66,6 +66,12 @@ class DenseRows:
     def hashes(self) -> Hashes:
         """The hash of each row, see `pairlearn.content`; many rows are known to be finite then."""
         return _hashes(self)
+
+    @property
+    def known_sums(self) -> Sums | None:
+        """Sums of columns, see `pairlearn.content`, if the rows were hashed and are many."""
+        known: Sums | None = vars(self).get(_SUMS)
+        return known
 
     def as_differences(self) -> tuple[NDArray[Any], Vector]:
         """Return flat rows and the factors of their differences; empty factors mean 1."""
@@ -292,8 +298,9 @@ R = TypeVar("R", bound=DenseRows | CsrRows)
 _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 #: Facts known of rows: indices stay inside the arrays; values are finite.
 _INSIDE, _FINITE = "_inside", "_finite"
-#: The sum of squares of all values and the largest absolute value, if they were computed.
-_SQUARES, _SIZE = "_squares", "_size"
+#: The sum of squares of all values, the largest absolute value, and sums of columns, if they were
+#: computed.
+_SQUARES, _SIZE, _SUMS = "_squares", "_size", "_sums"
 #: Between these bounds, squares and products of two squares neither underflow nor overflow.
 _SMALLEST, _LARGEST = 1e-70, 1e70
 #: Up to this many values, NumPy finishes before a kernel would be loaded.
@@ -448,10 +455,11 @@ def mean_pair_distance(rows: Rows) -> float:
 
 def _hashes(rows: Rows) -> Hashes:
     """Return the hashes of rows, and note what the same loop saw of the values."""
-    found, largest = hashes_and_size(rows.matrix)
+    found, largest, sums = hashes_and_sums(rows.matrix)
     if largest is not None:
         rows.known_finite()
         vars(rows)[_SIZE] = largest
+        vars(rows)[_SUMS] = sums
     return found
 
 

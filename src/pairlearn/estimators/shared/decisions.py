@@ -187,10 +187,10 @@ class ScoreDecisions:
         """Set threshold and calibration from training scores."""
         keep, weight = [], []
         for sign in (-1.0, 1.0):
-            members = np.flatnonzero(y == sign)
-            count = len(members)
-            if count > SCORES_PER_CLASS:
-                members = keys.first(members, SCORES_PER_CLASS)
+            own = y == sign
+            count = int(np.count_nonzero(own))
+            many = count > SCORES_PER_CLASS
+            members = keys.first(own, SCORES_PER_CLASS) if many else np.flatnonzero(own)
             keep.append(members)
             weight.append(np.full(len(members), count / max(len(members), 1)))
         index = np.concatenate(keep)

@@ -327,9 +327,12 @@ def _columns(rows: Rows, weight: Vector, inverse: Vector) -> Columns:
         with np.errstate(over="ignore", invalid="ignore"):
             variance = (squares + absent * mean**2) / n
     else:
-        shift = np.empty(d)
+        sums = None if len(weight) or (inverse != 1.0).any() else rows.known_sums
         with np.errstate(over="ignore", invalid="ignore"):
-            column_sums(rows.flat, weight, inverse, low, high, shift, total, squares)
+            if sums is None:
+                sums = tuple(np.empty(d) for _ in range(5))
+                column_sums(rows.flat, weight, inverse, *sums)
+            low, high, shift, total, squares = sums
             if _may_be_text(rows):
                 column_counts(rows.flat, _all(weight, rows), inverse, atom, votes, count)
             else:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Vectors of 64 bytes in registers: eight doubles or sixteen floats.
+"""Vectors of 64 bytes in registers: eight doubles or whole numbers, or sixteen floats.
 
 What a kernel computes with them does not depend on how the compiler would cut its loops: every sum
 has the order in which it is written here. On processors with shorter registers a vector takes
@@ -16,10 +16,12 @@ from pairlearn.kernels._native import everywhere
 
 #: Bytes of a vector: the length of a line of the cache.
 BYTES = 64
+#: Doubles of a vector.
+_DOUBLES = 8
 
 
 class _Vector(types.Type):
-    """The type of a vector of floats, or of its first part if it is cut into `parts`."""
+    """The type of a vector of numbers, or of its first part if it is cut into `parts`."""
 
     def __init__(self, real, parts=1):
         self.real = real
@@ -28,8 +30,11 @@ class _Vector(types.Type):
 
 
 def _lanes_of(real):
-    """Return the number of floats in a vector and their type in LLVM."""
-    kind = ir.DoubleType() if real == types.float64 else ir.FloatType()
+    """Return how many numbers a vector holds, and their type in LLVM."""
+    if real == types.uint64:
+        kind = ir.IntType(64)
+    else:
+        kind = ir.DoubleType() if real == types.float64 else ir.FloatType()
     return 8 * BYTES // real.bitwidth, kind
 
 
@@ -94,7 +99,7 @@ def _loaded_first(context, builder, array_type, array, place, n, count):
     bits = array_type.dtype.bitwidth
     name = f"llvm.masked.load.v{count}f{bits}.p0"
     load = get_or_insert_function(builder.module, wanted, name)
-    return builder.call(load, [pointer, align(bits // 8), mask, ir.Constant(kind, [0.0] * count)])
+    return builder.call(load, [pointer, align(bits // 8), mask, ir.Constant(kind, None)])
 
 
 @intrinsic
@@ -110,6 +115,111 @@ def read_first(typing_context, array, place, n, parts):
 
     kinds = (array, types.uintp, types.uintp, parts)
     return _Vector(array.dtype, len(parts))(*kinds), generate
+
+
+@intrinsic
+def read_doubles(typing_context, array, place):
+    """Return eight numbers of a flat array as doubles."""
+
+    def generate(context, builder, signature, arguments):
+        kind = ir.VectorType(_lanes_of(signature.args[0].dtype)[1], _DOUBLES)
+        pointer = _pointer(context, builder, signature.args[0], *arguments, kind)
+        return _widened(builder, builder.load(pointer, align=signature.args[0].dtype.bitwidth // 8))
+
+    return _Vector(types.float64)(array, types.uintp), generate
+
+
+@intrinsic
+def read_first_doubles(typing_context, array, place, n):
+    """Return n numbers of a flat array as doubles, and 0 in the other lanes."""
+
+    def generate(context, builder, signature, arguments):
+        found = _loaded_first(context, builder, signature.args[0], *arguments, _DOUBLES)
+        return _widened(builder, found)
+
+    return _Vector(types.float64)(array, types.uintp, types.uintp), generate
+
+
+def _widened(builder, vector):
+    wide = ir.VectorType(ir.DoubleType(), vector.type.count)
+    return vector if vector.type == wide else builder.fpext(vector, wide)
+
+
+@intrinsic
+def bits_of(typing_context, doubles):
+    """Return the bits of doubles as whole numbers; adding 0.0 turns -0.0 into 0.0."""
+
+    def generate(context, builder, signature, arguments):
+        [doubles] = arguments
+        positive = builder.fadd(doubles, ir.Constant(doubles.type, [0.0] * doubles.type.count))
+        return builder.bitcast(positive, ir.VectorType(ir.IntType(64), doubles.type.count))
+
+    return _Vector(types.uint64)(doubles), generate
+
+
+@intrinsic
+def folded(typing_context, numbers, down):
+    """Return whole numbers, each combined (xor) with itself shifted down."""
+
+    def generate(context, builder, signature, arguments):
+        numbers, down = arguments
+        return builder.xor(
+            numbers, builder.lshr(numbers, everywhere(builder, down, numbers.type.count))
+        )
+
+    return numbers(numbers, types.uint64), generate
+
+
+@intrinsic
+def masked(typing_context, numbers, mask):
+    """Return the bits of whole numbers that the mask has."""
+
+    def generate(context, builder, signature, arguments):
+        numbers, mask = arguments
+        return builder.and_(numbers, everywhere(builder, mask, numbers.type.count))
+
+    return numbers(numbers, types.uint64), generate
+
+
+@intrinsic
+def plus_whole_product(typing_context, a, b, c):
+    """Return a + b c of whole numbers, modulo 2^64."""
+
+    def generate(context, builder, signature, arguments):
+        a, b, c = arguments
+        return builder.add(a, builder.mul(b, c))
+
+    return a(a, b, c), generate
+
+
+def _extreme(sign):
+    @intrinsic
+    def of_both(typing_context, a, b):
+        """Return the smaller (or the larger) of two numbers in each lane; b where a is NaN."""
+
+        def generate(context, builder, signature, arguments):
+            a, b = arguments
+            whole = a.type.element == ir.IntType(64)
+            compare = builder.icmp_unsigned if whole else builder.fcmp_ordered
+            return builder.select(compare(sign, a, b), a, b)
+
+        return a(a, b), generate
+
+    return of_both
+
+
+#: The smaller and the larger of two numbers in each lane; the second one where the first is NaN.
+lesser, greater = _extreme("<"), _extreme(">")
+
+
+@intrinsic
+def plus(typing_context, a, b):
+    """Return a + b."""
+
+    def generate(context, builder, signature, arguments):
+        return builder.fadd(*arguments)
+
+    return a(a, b), generate
 
 
 @intrinsic
@@ -286,26 +396,44 @@ def first_in_units(typing_context, rows, first, second, unit, n, parts):
     return _Vector(rows.dtype, len(parts))(*kinds), generate
 
 
+def _by_halves(builder, vector, join):
+    """Join the lanes of a vector, half by half, to one number."""
+    lane = ir.IntType(32)
+    n = vector.type.count
+    while n > 1:
+        n //= 2
+        halves = [
+            builder.shuffle_vector(
+                vector,
+                ir.Constant(vector.type, ir.Undefined),
+                ir.Constant(ir.VectorType(lane, n), [start + k for k in range(n)]),
+            )
+            for start in (0, n)
+        ]
+        vector = join(*halves)
+    return builder.extract_element(vector, lane(0))
+
+
 @intrinsic
 def total(typing_context, vector):
     """Return the sum of the lanes, half by half."""
 
     def generate(context, builder, signature, arguments):
-        [vector] = arguments
-        lane = ir.IntType(32)
-        n = vector.type.count
-        while n > 1:
-            n //= 2
-            halves = [
-                builder.shuffle_vector(
-                    vector,
-                    ir.Constant(vector.type, ir.Undefined),
-                    ir.Constant(ir.VectorType(lane, n), [start + k for k in range(n)]),
-                )
-                for start in (0, n)
-            ]
-            vector = builder.fadd(*halves)
-        return builder.extract_element(vector, lane(0))
+        whole = arguments[0].type.element == ir.IntType(64)
+        return _by_halves(builder, arguments[0], builder.add if whole else builder.fadd)
+
+    return vector.real(vector), generate
+
+
+@intrinsic
+def largest_of(typing_context, vector):
+    """Return the largest of whole numbers."""
+
+    def generate(context, builder, signature, arguments):
+        def larger(a, b):
+            return builder.select(builder.icmp_unsigned(">", a, b), a, b)
+
+        return _by_halves(builder, arguments[0], larger)
 
     return vector.real(vector), generate
 
