@@ -270,3 +270,40 @@ def test_a_stored_model_goes_on_in_another_process(loss, tmp_path):
     model.partial_fit(X[200:], y[200:])
     assert np.array_equal(later.coef_, model.coef_)
     assert later.threshold_ == model.threshold_
+
+
+def test_a_stream_tells_its_choice_before_it_is_asked_to_predict():
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(700, 30))
+    y = (X[:, 0] + 2.0 * rng.normal(size=700) > 4.0).astype(int)
+    model = AUCClassifier().partial_fit(X, y, classes=[0, 1])
+    choice = model.choice_
+    assert model.ridge_ == choice.ridge
+    assert model.held_out_auc_ == choice.auc
+    twin = AUCClassifier().partial_fit(X, y, classes=[0, 1])
+    twin.predict(X)
+    assert twin.choice_ == choice
+    # Few positives: the covariance of all examples is better here, and the choice says so.
+    assert choice.fisher == 1.0
+    assert "share of Fisher's discriminant 1" in str(choice)
+
+
+def test_a_model_does_not_depend_on_when_it_is_asked_for():
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(1100, 4))
+    y = (X[:, 0] + rng.normal(size=1100) > 0.5).astype(int)
+    at_once = AUCClassifier().partial_fit(X, y, classes=[0, 1])
+    asked = AUCClassifier().partial_fit(X[:500], y[:500], classes=[0, 1])
+    for k in range(500, 1100, 7):
+        asked.predict_proba(X[:2])
+        asked.partial_fit(X[k : k + 7], y[k : k + 7])
+    assert np.array_equal(asked.coef_, at_once.coef_)
+    assert asked.threshold_ == at_once.threshold_
+    assert np.array_equal(asked.predict_proba(X), at_once.predict_proba(X))
+    assert asked.choice_ == at_once.choice_
+    # A restart, and rows of the same number after it, are not taken for those of before.
+    again = pickle.loads(pickle.dumps(asked))
+    for model in (asked, again):
+        model.restart_stream()
+        model.partial_fit(X[::-1], y[::-1])
+    assert np.array_equal(asked.predict_proba(X), again.predict_proba(X))

@@ -132,7 +132,8 @@ class AUCClassifier(AUCForgetting, ClassifierMixin, BaseEstimator):  # type: ign
         alike, as they do in `fit`. Of more than two classes, the shortest of the pairs.
     choice_ : Choice or None
         The choices and all candidates, each with its worth on held-out training data and the
-        standard error over the folds; None for a stream.
+        standard error over the folds; of a stream by moments the chosen one alone, of other streams
+        None.
     advice_ : Advice or None
         After `fit` with ``SGD(step_size="theory")``: the recommendation and the bound.
     held_out_auc_ : float or None

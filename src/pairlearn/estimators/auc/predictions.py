@@ -24,7 +24,7 @@ from pairlearn.estimators.shared.decisions import (
 )
 from pairlearn.estimators.shared.evidence import Choice
 from pairlearn.estimators.shared.examples import mapped_product, validate_data
-from pairlearn.estimators.shared.published import publish
+from pairlearn.estimators.shared.published import Attribute, publish
 from pairlearn.estimators.shared.storage import Storable
 from pairlearn.features import FeatureMap, Identity
 from pairlearn.losses import PairLoss
@@ -43,18 +43,19 @@ class AUCPredictions(Storable, ScoreDecisions):
     #: Facts about the fit.
     solver_: str | None
     loss_: Any
-    choice_: Choice | None
     advice_: Any
     step_size_: float | None
     radius_: float
-    ridge_: float | None
     half_life_: float
-    held_out_auc_: float | None
     n_steps_: int
     n_gradients_: int
     n_examples_: int
     data_fingerprint_: str | None
     trace_: Trace
+    #: Those that a stream finds with its coefficients.
+    choice_: Any = Attribute()
+    ridge_: Any = Attribute()
+    held_out_auc_: Any = Attribute()
 
     _not_stored = ("callbacks", "random_state")
     _takes_sparse = True

@@ -353,10 +353,11 @@ class AUCStreams(AUCPredictions):
         self._stream, self._restarted = stream, False
         self._forget_nothing()
         self.solver_ = "sgd" if stream.kind == "top" else stream.kind
-        self.loss_, self.choice_, self.advice_ = stream.loss, None, None
-        self.data_fingerprint_ = self.ridge_ = self.held_out_auc_ = None
+        self.loss_, self.advice_, self.data_fingerprint_ = stream.loss, None, None
+        publish(self, choice_=None, ridge_=None, held_out_auc_=None)
         self.half_life_ = np.inf
-        vars(self).update(stream.facts())
+        for name, value in stream.facts().items():
+            setattr(self, name, value)
         publish(self, classes_=classes, **stream.published())
 
     @one_at_a_time

@@ -184,6 +184,8 @@ class Choice(Shown, Record):
         values = {"step size": self.step_size, "radius": self.radius, "ridge": self.ridge}
         if math.isinf(self.radius):
             del values["radius"]
+        if self.fisher:
+            values["share of Fisher's discriminant"] = self.fisher
         told = ", ".join(f"{k} {number(v)}" for k, v in values.items() if v is not None)
         about = [told or "nothing was left to choose"]
         if self.features is not None:

@@ -63,6 +63,9 @@ YOUNG = 8
 _GROWTH, _RIDGE_GROWTH = 0.125, 0.5
 #: A model of fewer examples than this, when it is asked for, always chooses its ridge.
 _SHORT = 8192
+#: After so many blocks a model takes what is chosen from those before the open one: the rows that
+#: are left out are few, and a prediction after each example would choose anew each time.
+_BLOCKS = 4
 #: The ridge of a memory that forgets is at least this share of the noise in its moments,
 #: d (1 / p + 1 / q) for p positives and q negatives.
 _NOISE = 0.3
@@ -100,6 +103,8 @@ class MomentModel(NamedTuple):
     auc: float | None
     #: The score halfway between the classes.
     middle: float = 0.0
+    #: Whether it is Fisher's discriminant.
+    pooled: bool = False
 
 
 def next_double(n: int) -> int:
@@ -162,6 +167,9 @@ class BlockStream:
         self._scale: Vector | None = None
         self._scale_at = 0
         self._best, self._has_warned = 0, False
+        # The stream as it was when the open block began, with the ridge of its models, and what
+        # finds scores to decide from. Found when a model asks for it.
+        self._begun: tuple[BlockStream, Callable[[], Window]] | None = None
 
     @property
     def n(self) -> int:
@@ -173,6 +181,10 @@ class BlockStream:
         """The half-life that is chosen now."""
         self.settle()
         return float(self._memories.half_lives[self._best])
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A copy finds it anew.
+        return {**vars(self), "_begun": None}
 
     def _in_units(self, Z: Vector) -> Vector:
         """Return rows whose squares neither overflow nor vanish.
@@ -385,6 +397,7 @@ class BlockStream:
     def _twin(self) -> BlockStream:
         """Return an equal stream, which does not change with this one."""
         twin = copy.copy(self)
+        twin._begun = None
         twin._memories, twin._recent = self._memories.copy(), self._recent.copy()
         twin._apart = None if self._apart is None else self._apart.copy()
         twin._held = self._held.twin()
@@ -460,7 +473,8 @@ class BlockStream:
     def model(self) -> tuple[MomentModel, Callable[[], Window]] | None:
         """Return the model of all rows, and what finds scores, labels and weights to decide from.
 
-        These scores are relative to `middle`. None before both classes were seen.
+        These scores are relative to `middle`; models that decide alike have the same finder. None
+        before both classes were seen.
         """
         self.settle()
         now = self._to_now()
@@ -468,9 +482,13 @@ class BlockStream:
             return None
         if now is self:
             now = self._twin()
-        now._scale = None
-        if self._given is None and self.n > self._ridge_at and now._ridge_is_due(_SHORT):
-            now._choose_ridge(repeated=True)
+        now._scale, find = None, now._window
+        if self._start >= _BLOCKS * self._block.side:
+            chosen, find = self._as_begun()
+            now._ridge, now._pooled = chosen._ridge, chosen._pooled
+            now._ridge_auc = chosen._ridge_auc
+        elif self.n > self._ridge_at:
+            now._choose_for_model()
         try:
             best, found = self._best, now._all_directions()
         except ValueError:
@@ -484,7 +502,24 @@ class BlockStream:
             auc = now._recent.auc(best)
         coef = np.ldexp(coef, -self._exponents)
         self._warn_of_tiny(now)
-        return MomentModel(self.features, coef, ridge, auc, middle), now._window
+        return MomentModel(self.features, coef, ridge, auc, middle, now._pooled), find
+
+    def _choose_for_model(self) -> None:
+        """Choose the ridge of a model, if it is due or the examples are few."""
+        if self._given is None and self._ridge_is_due(_SHORT):
+            self._choose_ridge(repeated=True)
+
+    def _as_begun(self) -> tuple[BlockStream, Callable[[], Window]]:
+        """Return the stream of the blocks before the open one, and what finds its scores.
+
+        Neither depends on when models are asked for.
+        """
+        if self._begun is None or self._begun[0].n != self._start:
+            twin = self._twin()
+            twin._block = OpenBlock(0, *self._memories.shape)
+            twin._choose_for_model()
+            self._begun = twin, twin._window
+        return self._begun
 
     def _window(self) -> Window:
         """Return scores relative to that halfway between the classes, labels and weights.
@@ -555,7 +590,7 @@ class BlockStream:
         if self._directions is not None:
             wider = np.pad(self._directions.weights, ((0, 0), (0, more)))
             self._aim(self._directions._replace(weights=wider))
-        self.features = features
+        self.features, self._begun = features, None
         self._block = self._block.widened(max(self._block.side, _side_for(m)), m)
         self._due = self.n + self.until_refresh
         self._prepare()
@@ -583,7 +618,7 @@ class BlockStream:
         self._apart = None if self._apart is None else Memories(m, lives[:1])
         self._held = HeldRows(m)
         self._recent = RecentScores(len(lives))
-        self._best, self._ridge_at, self._pooled = 0, 0, False
+        self._best, self._ridge_at, self._pooled, self._begun = 0, 0, False, None
         self._block.clear()
         self._start, self._due = 0, YOUNG
         self._scale, self._scale_at = None, 0
@@ -632,7 +667,7 @@ class BlockStream:
             self._high = restored_values(state, "high", (m,)).copy()
         self._start = restored_count(state, "start", maximum=n)
         self._block.restore(state, n - self._start)
-        self._due, self._owed = n + self.until_refresh, []
+        self._due, self._owed, self._begun = n + self.until_refresh, [], None
         self._exponents = restored_array(state, "exponents", (m,), ("int32",)).copy()
         self._met = restored_array(state, "met", (m,), ("bool",)).copy()
         if np.abs(self._exponents).max(initial=0) > _LARGEST_EXPONENT:

@@ -107,6 +107,20 @@ def ridge_on(sample: Drawn, everything: MappedMoments, task: Task, given: float 
     return Choice(ridge=judged.ridge, evidence=judged.tried[judged.best], tried=judged.tried)
 
 
+#: What predictions of a stream are made of while it has not been asked for.
+LATER: Mapping[str, Any] = {
+    "coef_": None,
+    "_decision": None,
+    DEFERRED: ("coef_", "features_", "_decision", "choice_", "ridge_", "held_out_auc_"),
+}
+
+
+def chosen(choice: Choice | None) -> dict[str, Any]:
+    """Return the choice of a stream as fitted attributes; none is left for later."""
+    own = choice or Choice()
+    return {"choice_": choice, "ridge_": own.ridge, "held_out_auc_": own.auc, DEFERRED: ()}
+
+
 class ExactRows:
     """The state of the rows so far: their moments on a grid, and a sample."""
 
@@ -292,20 +306,19 @@ class ExactStream:
             "half_life_": np.inf,
         }
 
-    def published(self) -> dict[str, Any]:
+    def published(self) -> Mapping[str, Any]:
         """Return what predictions are made of: all of it is found later."""
-        return {"coef_": None, "_decision": None, DEFERRED: ("coef_", "features_", "_decision")}
+        return LATER
 
     def finish(self, model: Any) -> dict[str, Any]:
-        """Return what predictions are made of, found now; note the ridge at the model."""
+        """Return what predictions are made of, found now."""
         exact = self._rows
         features = exact.moments.features
-        model.ridge_ = model.held_out_auc_ = None
         coef = np.zeros(features.n_outputs)
+        choice = None
         window = np.empty(0), np.empty(0, dtype=bool), np.empty(0)
         if exact.has_both:
             coef, choice = exact.solve(self._task, self._ridge)
-            model.ridge_, model.held_out_auc_ = choice.ridge, choice.auc
             X, y, weight, _ = exact.sample.drawn()
             warn_of_wide_ranges(exact.moments, X)
             window = X @ coef, y > 0, self._of_classes(y, weight, model)
@@ -313,7 +326,7 @@ class ExactStream:
             "coef_": coef[np.newaxis],
             "features_": features,
             "_decision": Undecided(*window),
-            DEFERRED: (),
+            **chosen(choice),
         }
 
     def _of_classes(self, y: Vector, weight: Vector, model: Any) -> Vector:

@@ -3,26 +3,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from pairlearn.estimators.auc.task import Before, Task
 from pairlearn.estimators.auc.ways.exact_moments import (
+    LATER,
     ExactStream,
     ExactWay,
     check_memory,
+    chosen,
     ridge_on,
 )
 from pairlearn.estimators.auc.ways.moment_stream import MomentStream
 from pairlearn.estimators.shared.decisions import Undecided
-from pairlearn.estimators.shared.evidence import Choice
+from pairlearn.estimators.shared.evidence import Choice, Tried
 from pairlearn.estimators.shared.judged_maps import HeldOutMap, deal_held_out
-from pairlearn.estimators.shared.published import DEFERRED
 from pairlearn.estimators.shared.solvers import Fitted, Moments
 from pairlearn.features import FeatureMap, Identity
-from pairlearn.solvers.closed_form.block_stream import BlockStream
+from pairlearn.solvers.closed_form.block_stream import BlockStream, Window
 from pairlearn.solvers.closed_form.mapped_moments import MappedMoments, extents_of
 from pairlearn.solvers.rows import Rows, check_squares
 from pairlearn.solvers.solution import Trace
@@ -112,6 +114,12 @@ class MomentsStream:
             )
         self._solver, self._task = solver, task
         self._stream = MomentStream(task.fit_map, self._blocks, known)
+        # What finds scores to decide from, and the decisions of the latest model.
+        self._decided: tuple[Callable[[], Window], Undecided] | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A copy finds them anew.
+        return {**vars(self), "_decided": None}
 
     def _blocks(self, features: FeatureMap) -> BlockStream:
         """Return the stream of rows of a fitted map."""
@@ -149,26 +157,32 @@ class MomentsStream:
             "half_life_": self._stream.half_life,
         }
 
-    def published(self) -> dict[str, Any]:
+    def published(self) -> Mapping[str, Any]:
         """Return what predictions are made of: all of it is found later."""
-        return {"coef_": None, "_decision": None, DEFERRED: ("coef_", "features_", "_decision")}
+        return LATER
 
     def finish(self, model: Any) -> dict[str, Any]:
-        """Return what predictions are made of, found now; note the ridge at the model."""
+        """Return what predictions are made of, found now."""
         found = self._stream.finish()
         if found is None:
             features: FeatureMap = Identity.of(self._n_features)
             coef = np.zeros(self._n_features)
             decision = Undecided(np.empty(0), np.empty(0, dtype=bool), np.empty(0))
-            model.ridge_, model.held_out_auc_ = None, None
+            choice = None
         else:
-            (features, coef, model.ridge_, model.held_out_auc_, middle), find = found
-            decision = Undecided.later(find, middle)
+            (features, coef, ridge, auc, middle, pooled), find = found
+            choice = Choice(ridge=ridge, fisher=float(pooled))
+            if ridge is not None and auc is not None:
+                evidence = Tried({"ridge": ridge, "fisher": choice.fisher}, auc, np.nan, 1)
+                choice = replace(choice, evidence=evidence, tried=(evidence,))
+            if self._decided is None or self._decided[0] is not find:
+                self._decided = find, Undecided.later(find, middle)
+            decision = self._decided[1].moved(middle)
         return {
             "coef_": coef[np.newaxis],
             "features_": features,
             "_decision": decision,
-            DEFERRED: (),
+            **chosen(choice),
         }
 
     def restart(self) -> None:
