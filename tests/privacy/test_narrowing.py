@@ -263,10 +263,11 @@ def test_a_user_with_all_rows_is_one(relation):
             assert np.linalg.norm(mine - theirs) / scale <= release.mu * (1 + 1e-9)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_audit_does_not_refute_it():
+    # Noisy counts decide how many further counts there are, which is allowed (lemma 21).
     model = PrivateAUCClassifier(20.0, 1e-2, bounds=(-8.0, 4.0))
-    audit = audit_estimator(model, n=32, n_features=2, n_runs=400)
+    audit = audit_estimator(model, n=32, n_features=2, n_runs=100)
     assert audit.passed, audit.statement()
 
 

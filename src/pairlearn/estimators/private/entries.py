@@ -37,7 +37,7 @@ from pairlearn.privacy.evaluation import private_roc_curve
 from pairlearn.privacy.mechanisms.base import PublicSetting
 from pairlearn.privacy.mechanisms.by_name import get_mechanism
 from pairlearn.privacy.mechanisms.localized_sgd import LocalizedPairSGD
-from pairlearn.privacy.narrowing import enough_in_a_bin, fewest_examples
+from pairlearn.privacy.narrowing import enough_in_a_bin, fewest_examples, has_looks
 from pairlearn.privacy.quartiles import PrivateBounds
 from pairlearn.solvers.descent.localized import stage_sizes
 from pairlearn.typing import Vector
@@ -106,8 +106,9 @@ class FitEntry(Entry):
         return public_numbers(result, self._few)
 
     def certificate(self, result: Any) -> Certificate | None:
-        """Return the certificate."""
+        """Return the certificate; note whether later releases depend on noisy counts."""
         certificate: Certificate = result.certificate_
+        self.adaptive = self.adaptive or has_looks(certificate.releases)
         return certificate
 
     def problems(self, result: Any) -> list[str]:
@@ -169,7 +170,6 @@ class NarrowingEntry(FitEntry):
     """`fit` on persons within bounds that are narrowed, because most of them lie close together."""
 
     share_of_runs = 0.3
-    adaptive = True
 
     def __init__(self, estimator: PrivateAUCClassifier, **size: Any) -> None:
         super().__init__(estimator, persons=True, name="fit with narrowed bounds", **size)
@@ -202,7 +202,7 @@ class NarrowingEntry(FitEntry):
     def problems(self, result: Any) -> list[str]:
         """Return also that no look was taken, so that nothing was audited."""
         found = super().problems(result)
-        if not any(one.name.startswith("counts in bins") for one in result.certificate_.releases):
+        if not has_looks(result.certificate_.releases):
             found.append("no counts in bins were released")
         return found
 
