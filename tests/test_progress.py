@@ -37,14 +37,14 @@ def test_a_notebook_rewrites_one_line(monkeypatch):
 
 NOTEBOOK = """\
 from sklearn.datasets import make_classification
-from pairlearn import AUCClassifier
+from pairlearn import SGD, AUCClassifier
 X, y = make_classification(n_samples=300, random_state=0)
 AUCClassifier(solver=SGD(step_size=0.1, n_passes=20), random_state=0, verbose=1).fit(X, y)
 None
 """
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_verbose_in_a_notebook_without_widgets():
     nbclient = pytest.importorskip("nbclient")
     nbformat = pytest.importorskip("nbformat")
