@@ -16,6 +16,7 @@ from pairlearn import (
     DivergenceError,
     Hinge,
     LinearScore,
+    Moments,
     PairwiseSGD,
     Problem,
     roc_auc,
@@ -307,3 +308,42 @@ def test_a_model_does_not_depend_on_when_it_is_asked_for():
         model.restart_stream()
         model.partial_fit(X[::-1], y[::-1])
     assert np.array_equal(asked.predict_proba(X), again.predict_proba(X))
+
+
+def test_a_class_that_comes_late_is_not_left_out_of_the_choices():
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(640, 3))
+    y = np.repeat([0, 1], [600, 40])
+    X[y == 1] += 1.0
+    # The block that began at 512 holds all positives: none of them is in the blocks before.
+    model = AUCClassifier().partial_fit(X[:630], y[:630], classes=[0, 1])
+    assert 0.0 < model.predict_proba(X)[:, 1].mean() < 0.5
+    assert model.score(X, y) > 0.85
+    asked = AUCClassifier().partial_fit(X[:620], y[:620], classes=[0, 1])
+    asked.predict(X)
+    asked.partial_fit(X[620:630], y[620:630])
+    assert np.array_equal(asked.predict_proba(X), model.predict_proba(X))
+
+
+@pytest.mark.parametrize("n_features", [4, 60])
+@pytest.mark.parametrize("settings", [{}, {"features": "hats"}, {"solver": Moments(memory=300.0)}])
+def test_an_example_without_weight_is_as_if_it_had_not_come(n_features, settings):
+    rng = np.random.default_rng(6)
+    X = rng.normal(size=(900, n_features))
+    y = (X[:, 0] + rng.normal(size=900) > 0.8).astype(int)
+    weight = (rng.random(900) < 0.5).astype(float)
+    X[weight == 0.0] *= 100.0
+    # At first all positives are without weight: neither scores nor state may become NaN.
+    weight[:100] *= y[:100] == 0
+    model, kept = AUCClassifier(random_state=0, **settings), weight > 0.0
+    for k in range(0, 900, 90):
+        part = slice(k, k + 90)
+        model.partial_fit(X[part], y[part], classes=[0, 1], sample_weight=weight[part])
+        assert np.isfinite(model.predict_proba(X)).all()
+        twin = AUCClassifier(random_state=0, **settings)
+        twin.restore_stream(model.stream_state())
+        model = twin
+    expected = AUCClassifier(random_state=0, **settings)
+    expected.partial_fit(X[kept], y[kept], classes=[0, 1], sample_weight=weight[kept])
+    assert np.array_equal(model.coef_, expected.coef_)
+    assert model.threshold_ == expected.threshold_

@@ -182,7 +182,9 @@ def _shown(value: Any) -> Any:
         return found
     chosen = ", ".join(f"{name} {number:g}" for name, number in evidence.values.items())
     error = "" if evidence.n_folds == 1 else f" +- {evidence.standard_error:.4f}"
-    return f"{chosen}: held-out {evidence.auc:.4f}{error}, the best of {len(found.tried)}"
+    # A stream keeps the chosen candidate alone.
+    best = f", the best of {len(found.tried)}" if len(found.tried) > 1 else ""
+    return f"{chosen}: held-out {evidence.auc:.4f}{error}{best}"
 
 
 def _best_players(ratings: Mapping[str, Any] | None) -> list[str]:

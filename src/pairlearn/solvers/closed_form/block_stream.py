@@ -63,8 +63,9 @@ YOUNG = 8
 _GROWTH, _RIDGE_GROWTH = 0.125, 0.5
 #: A model of fewer examples than this, when it is asked for, always chooses its ridge.
 _SHORT = 8192
-#: After so many blocks a model takes what is chosen from those before the open one: the rows that
-#: are left out are few, and a prediction after each example would choose anew each time.
+#: After so many blocks a model takes what is chosen from those before the open one, while that one
+#: adds at most a block in so many to each class: a prediction after each example would choose anew
+#: each time.
 _BLOCKS = 4
 #: The ridge of a memory that forgets is at least this share of the noise in its moments,
 #: d (1 / p + 1 / q) for p positives and q negatives.
@@ -212,7 +213,7 @@ class BlockStream:
         return np.clip(Z, -CUT, CUT)
 
     def learn(self, Z: Vector, y: Vector, weight: Vector) -> Vector:
-        """Learn mapped rows; return the scores that they had before."""
+        """Learn mapped rows, each with some weight; return the scores that they had before."""
         self.settle()
         Z = self._in_units(Z)
         block, scores, at = self._block, np.empty(len(y)), 0
@@ -483,7 +484,7 @@ class BlockStream:
         if now is self:
             now = self._twin()
         now._scale, find = None, now._window
-        if self._start >= _BLOCKS * self._block.side:
+        if self._is_ripe(now._memories.counts[0]):
             chosen, find = self._as_begun()
             now._ridge, now._pooled = chosen._ridge, chosen._pooled
             now._ridge_auc = chosen._ridge_auc
@@ -503,6 +504,11 @@ class BlockStream:
         coef = np.ldexp(coef, -self._exponents)
         self._warn_of_tiny(now)
         return MomentModel(self.features, coef, ridge, auc, middle, now._pooled), find
+
+    def _is_ripe(self, counts: Vector) -> bool:
+        """Tell whether the blocks before the open one have most of these examples of each class."""
+        most = (1.0 + 1.0 / _BLOCKS) * self._memories.counts[0]
+        return self._start >= _BLOCKS * self._block.side and bool((counts <= most).all())
 
     def _choose_for_model(self) -> None:
         """Choose the ridge of a model, if it is due or the examples are few."""

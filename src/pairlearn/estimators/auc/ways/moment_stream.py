@@ -65,7 +65,14 @@ class MomentStream:
         return np.inf if self._blocks is None else self._blocks.half_life
 
     def learn(self, rows: Rows, y: Vector, weight: Vector) -> Vector:
-        """Learn a chunk; return the scores that its examples had before."""
+        """Learn a chunk; return the scores that its examples had before.
+
+        Examples without weight are as if they had not come, and have no score (NaN).
+        """
+        if len(weight) and not weight.all():
+            scores, kept = np.full(len(y), np.nan), np.flatnonzero(weight)
+            scores[kept] = self.learn(rows.take(kept), y[kept], weight[kept])
+            return scores
         n = len(y)
         weights = weight if len(weight) else np.ones(n)
         n_first = 0 if self._blocks is not None else min(n, FIRST - self.n_examples)
