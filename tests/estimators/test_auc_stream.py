@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """AUCClassifier on a stream."""
 
+import gc
 import pickle
 import subprocess
 import sys
@@ -21,6 +22,7 @@ from pairlearn import (
     Problem,
     roc_auc,
 )
+from pairlearn.solvers.closed_form.block_stream import BlockStream
 
 N, D = 400, 5
 
@@ -347,3 +349,20 @@ def test_an_example_without_weight_is_as_if_it_had_not_come(n_features, settings
     expected.partial_fit(X[kept], y[kept], classes=[0, 1], sample_weight=weight[kept])
     assert np.array_equal(model.coef_, expected.coef_)
     assert model.threshold_ == expected.threshold_
+
+
+def test_a_stream_of_three_classes_drops_what_it_no_longer_needs_at_once():
+    rng = np.random.default_rng(7)
+    X, y = rng.normal(size=(60, 2)), np.arange(60) % 3
+    model = AUCClassifier(random_state=0).partial_fit(X, y, classes=[0, 1, 2])
+    gc.collect()
+    gc.disable()
+    try:
+        before = sum(isinstance(one, BlockStream) for one in gc.get_objects())
+        for _ in range(5):
+            model.partial_fit(X, y)
+        after = sum(isinstance(one, BlockStream) for one in gc.get_objects())
+    finally:
+        gc.enable()
+    assert after == before
+    assert 0.0 < model.held_out_auc_ < 1.0

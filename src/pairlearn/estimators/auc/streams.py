@@ -465,15 +465,16 @@ class AUCStreams(AUCPredictions):
     def _adopt_pairs(self, streams: PairStreams) -> None:
         """Set the fitted attributes from the streams of pairs; the model is found when needed."""
         self._stream = streams
-        self.step_size_, self.radius_, self.ridge_ = None, np.inf, None
+        self.step_size_, self.radius_ = None, np.inf
         self.half_life_ = streams.half_life
         self.solver_, self.loss_ = streams.solver, streams.loss
-        self.choice_ = self.advice_ = self.data_fingerprint_ = None
-        self.held_out_auc_, self.n_examples_ = streams.auc, streams.n_examples
+        self.advice_ = self.data_fingerprint_ = None
+        self.n_examples_ = streams.n_examples
         self.n_steps_, self.n_gradients_ = streams.n_steps, streams.n_gradients
         self.trace_ = Trace(n_steps=streams.n_steps, n_gradients=streams.n_gradients)
-        deferred = {DEFERRED: ("coef_", "features_", "pairs_")}
-        publish(self, classes_=streams.classes, coef_=None, pairs_=None, _decision=None, **deferred)
+        later = ("coef_", "pairs_", "held_out_auc_")
+        parts = dict.fromkeys((*later, "choice_", "ridge_", "_decision"))
+        publish(self, classes_=streams.classes, **parts, **{DEFERRED: (*later, "features_")})
 
     def _finish_pairs(self, streams: PairStreams) -> None:
         features = self.features
@@ -482,4 +483,5 @@ class AUCStreams(AUCPredictions):
         coef, sigmoids = streams.finish(features.n_outputs, AUCStreams._sigmoid)
         pairs = MulticlassAUCClassifier(**pair_parameters(self))
         pairs.adopt_pairs(streams.classes, coef, sigmoids)
-        publish(self, coef_=coef, features_=features, pairs_=pairs, **{DEFERRED: ()})
+        found = {"coef_": coef, "features_": features, "pairs_": pairs}
+        publish(self, **found, held_out_auc_=streams.auc, **{DEFERRED: ()})

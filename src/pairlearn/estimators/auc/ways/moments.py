@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -112,26 +113,15 @@ class MomentsStream:
             raise ValueError(
                 f"features were fitted to {known.n_inputs} features, X has {n_features}."
             )
-        self._solver, self._task = solver, task
-        self._stream = MomentStream(task.fit_map, self._blocks, known)
+        self._task = task
+        # No method of this stream: it would be in a cycle, and what it holds would stay for long.
+        self._stream = MomentStream(task.fit_map, partial(_blocks_of, solver, task), known)
         # What finds scores to decide from, and the decisions of the latest model.
         self._decided: tuple[Callable[[], Window], Undecided] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         # A copy finds them anew.
         return {**vars(self), "_decided": None}
-
-    def _blocks(self, features: FeatureMap) -> BlockStream:
-        """Return the stream of rows of a fitted map."""
-        solver, task = self._solver, self._task
-        return BlockStream(
-            features,
-            solver.half_lives(features.n_outputs),
-            ridge=solver.given_ridge,
-            margin=task.loss.parameter,
-            scaled=task.is_scaled,
-            free=task.free and self._solver.given_ridge is None,
-        )
 
     def learn(self, rows: Rows, y: Vector, weight: Vector) -> Vector:
         """Learn a chunk; return the scores that it had before."""
@@ -198,3 +188,15 @@ class MomentsStream:
         if "exact" in state["moments"]:
             raise ValueError("the saved stream was learned with ranges.")
         self._stream.restore(state["moments"], n_features)
+
+
+def _blocks_of(solver: Moments, task: Task, features: FeatureMap) -> BlockStream:
+    """Return the stream of rows of a fitted map."""
+    return BlockStream(
+        features,
+        solver.half_lives(features.n_outputs),
+        ridge=solver.given_ridge,
+        margin=task.loss.parameter,
+        scaled=task.is_scaled,
+        free=task.free and solver.given_ridge is None,
+    )

@@ -101,8 +101,12 @@ class PairStreams:
                     pair,
                     weight[index] if len(weight) else None,
                 )
-        self._learners = learners
+        before, self._learners = self._learners, learners
         self.n_examples += len(labels)
+        # A classifier and its stream know each other: without this, all that they hold would wait
+        # for a rare collection of cycles.
+        for one in before:
+            vars(one).clear()
         return scores
 
     def restart(self) -> None:
