@@ -293,11 +293,11 @@ def test_a_stream_tells_its_choice_before_it_is_asked_to_predict():
 
 def test_a_model_does_not_depend_on_when_it_is_asked_for():
     rng = np.random.default_rng(4)
-    X = rng.normal(size=(1100, 4))
-    y = (X[:, 0] + rng.normal(size=1100) > 0.5).astype(int)
+    X = rng.normal(size=(2400, 4))
+    y = (X[:, 0] + rng.normal(size=2400) > 0.5).astype(int)
     at_once = AUCClassifier().partial_fit(X, y, classes=[0, 1])
-    asked = AUCClassifier().partial_fit(X[:500], y[:500], classes=[0, 1])
-    for k in range(500, 1100, 7):
+    asked = AUCClassifier().partial_fit(X[:1900], y[:1900], classes=[0, 1])
+    for k in range(1900, 2400, 7):
         asked.predict_proba(X[:2])
         asked.partial_fit(X[k : k + 7], y[k : k + 7])
     assert np.array_equal(asked.coef_, at_once.coef_)
@@ -314,16 +314,16 @@ def test_a_model_does_not_depend_on_when_it_is_asked_for():
 
 def test_a_class_that_comes_late_is_not_left_out_of_the_choices():
     rng = np.random.default_rng(5)
-    X = rng.normal(size=(640, 3))
-    y = np.repeat([0, 1], [600, 40])
+    X = rng.normal(size=(2160, 3))
+    y = np.repeat([0, 1], [2100, 60])
     X[y == 1] += 1.0
-    # The block that began at 512 holds all positives: none of them is in the blocks before.
-    model = AUCClassifier().partial_fit(X[:630], y[:630], classes=[0, 1])
+    # The block that began at 2,048 holds all positives: none of them is in the blocks before.
+    model = AUCClassifier().partial_fit(X[:2150], y[:2150], classes=[0, 1])
     assert 0.0 < model.predict_proba(X)[:, 1].mean() < 0.5
     assert model.score(X, y) > 0.85
-    asked = AUCClassifier().partial_fit(X[:620], y[:620], classes=[0, 1])
+    asked = AUCClassifier().partial_fit(X[:2140], y[:2140], classes=[0, 1])
     asked.predict(X)
-    asked.partial_fit(X[620:630], y[620:630])
+    asked.partial_fit(X[2140:2150], y[2140:2150])
     assert np.array_equal(asked.predict_proba(X), model.predict_proba(X))
 
 

@@ -66,7 +66,7 @@ _SHORT = 8192
 #: After so many blocks a model takes what is chosen from those before the open one, while that one
 #: adds at most a block in so many to each class: a prediction after each example would choose anew
 #: each time.
-_BLOCKS = 4
+_BLOCKS = 16
 #: The ridge of a memory that forgets is at least this share of the noise in its moments,
 #: d (1 / p + 1 / q) for p positives and q negatives.
 _NOISE = 0.3
