@@ -23,11 +23,10 @@ from pairlearn.models.record import ModelFileError
 from pairlearn.models.registry import ArraySpec
 from pairlearn.restored import restored_array
 from pairlearn.solvers.closed_form.mapped_moments import score_mapped
+from pairlearn.solvers.closed_form.stream_ridge import Window
 from pairlearn.solvers.rows import DenseRows, Rows
 from pairlearn.typing import Mask, Vector
 
-#: Scores, which of them are of positive examples, and their weights.
-Window = tuple[Vector, Mask, Vector]
 #: The most training scores of each class that threshold and calibration use.
 SCORES_PER_CLASS = 2_500
 #: A stream that continues a model keeps its decisions until it has this many of each class.

@@ -43,12 +43,13 @@ from pairlearn.solvers.closed_form.open_block import (
 from pairlearn.solvers.closed_form.recent_scores import ERRORS, FEWEST, RecentScores
 from pairlearn.solvers.closed_form.stream_ridge import (
     EVERY,
+    Window,
     best_ridge,
     candidates,
     held_folds,
     held_scores,
 )
-from pairlearn.typing import Mask, Vector
+from pairlearn.typing import Vector
 from pairlearn.validation import DivergenceError, warn_caller
 
 #: The most features whose moments a stream keeps by default: with more of them the moments cost
@@ -89,10 +90,6 @@ _KEPT = 250.0
 _NONE = np.empty(0)
 #: The parts of directions in a state.
 _DIRECTIONS = ("weights", "middle", "sizes")
-
-
-#: Scores, which of them are of positive examples, and their weights.
-Window = tuple[Vector, Mask, Vector]
 
 
 class MomentModel(NamedTuple):
@@ -398,7 +395,6 @@ class BlockStream:
     def _twin(self) -> BlockStream:
         """Return an equal stream, which does not change with this one."""
         twin = copy.copy(self)
-        twin._begun = None
         twin._memories, twin._recent = self._memories.copy(), self._recent.copy()
         twin._apart = None if self._apart is None else self._apart.copy()
         twin._held = self._held.twin()

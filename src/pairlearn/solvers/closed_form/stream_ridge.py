@@ -25,6 +25,8 @@ _STRONG = (100.0, 10.0)
 
 #: Rows with their labels and weights.
 Held = tuple[Vector, Vector, Vector]
+#: Scores, which of them are of positive examples, and their weights.
+Window = tuple[Vector, Mask, Vector]
 
 
 class ChosenRidge(NamedTuple):
@@ -78,7 +80,7 @@ def held_scores(
     unit_of: Callable[[Directions], float],
     *,
     pooled: bool,
-) -> tuple[Vector, Mask, Vector] | None:
+) -> Window | None:
     """Return scores of the folds by models that have not learned them, labels and weights.
 
     A score is 0 halfway between the classes. None if rows of one class have none.

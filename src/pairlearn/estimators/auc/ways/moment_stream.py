@@ -17,8 +17,9 @@ import numpy as np
 from pairlearn.features import FeatureMap, Identity
 from pairlearn.features.restore import restored_map
 from pairlearn.restored import restored_array, restored_count, restored_weights
-from pairlearn.solvers.closed_form.block_stream import BlockStream, MomentModel, Window, next_double
+from pairlearn.solvers.closed_form.block_stream import BlockStream, MomentModel, next_double
 from pairlearn.solvers.closed_form.mapped_moments import BLOCK, block_of, score_mapped
+from pairlearn.solvers.closed_form.stream_ridge import Window
 from pairlearn.solvers.rows import CsrRows, DenseRows, Rows
 from pairlearn.typing import Vector
 

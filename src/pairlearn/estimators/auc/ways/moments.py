@@ -25,8 +25,9 @@ from pairlearn.estimators.shared.evidence import Choice, Tried
 from pairlearn.estimators.shared.judged_maps import HeldOutMap, deal_held_out
 from pairlearn.estimators.shared.solvers import Fitted, Moments
 from pairlearn.features import FeatureMap, Identity
-from pairlearn.solvers.closed_form.block_stream import BlockStream, Window
+from pairlearn.solvers.closed_form.block_stream import BlockStream
 from pairlearn.solvers.closed_form.mapped_moments import MappedMoments, extents_of
+from pairlearn.solvers.closed_form.stream_ridge import Window
 from pairlearn.solvers.rows import Rows, check_squares
 from pairlearn.solvers.solution import Trace
 from pairlearn.solvers.streams.sample import SIZE, drawn_from
