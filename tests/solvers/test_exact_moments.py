@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pairlearn.solvers import ClassMoments, Extents, Grid
+from pairlearn.solvers.closed_form import exact_sums
 from pairlearn.solvers.closed_form.exact_sums import ExactSums
 from pairlearn.solvers.closed_form.wide import LARGEST_FACTOR, Wide
 from pairlearn.solvers.rows import as_rows
@@ -353,6 +354,62 @@ def test_products_near_the_largest_exact_ones_are_exact(n, size, d):
     rows, columns = np.tril_indices(d)
     assert (sums.products.numbers() == (whole.T @ whole)[rows, columns]).all()
     assert (sums.sums.numbers() == whole.sum(axis=0)).all()
+
+
+def _state_of(X, y, grid, tiled):
+    """Return a digest of the moments, with tiles for whatever rows or for none."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(exact_sums, "_TILED_COLUMNS", 10_000 if tiled else 0)
+        patch.setattr(exact_sums, "_FEW_NUMBERS", 0)
+        return ClassMoments(X.shape[1], grid).add(X, y).digest()
+
+
+@given(table=tables(weighted=False), bits=st.sampled_from([22, 44]), n=st.integers(1, 1_200))
+@settings(max_examples=35, deadline=None)
+def test_tiles_find_the_same_whole_numbers(table, bits, n):
+    X, y, _, rng = table
+    index = rng.integers(len(X), size=n)
+    X, y = X[index], y[index]
+    with np.errstate(over="ignore"):
+        single = X.astype(np.float32)
+    for rows in (X, single):
+        if np.isfinite(rows).all():
+            grid = grid_of(rows, bits=bits)
+            assert _state_of(rows, y, grid, True) == _state_of(rows, y, grid, False)
+
+
+@pytest.mark.parametrize("bits", [22, 44])
+@pytest.mark.parametrize("d", [1, 3, 4, 7, 8, 11, 12, 33, 64, 130])
+@pytest.mark.parametrize("n", [1, 63, 511, 512, 513, 2_000])
+def test_tiles_of_all_widths_and_heights(n, d, bits):
+    rng = np.random.default_rng(n + d)
+    X, y = rng.normal(size=(n, d)), np.ones(n)
+    grid = Grid.between(np.full(d, -6.0), np.full(d, 6.0), bits=bits)
+    assert _state_of(X, y, grid, True) == _state_of(X, y, grid, False)
+
+
+@pytest.mark.parametrize("bits", [22, 44])
+@pytest.mark.parametrize("far", [1e6, 1e30])
+@pytest.mark.parametrize("row", [0, 511, 512, 700, 1_599])
+def test_tiles_go_on_after_rows_that_they_cannot_add(row, far, bits):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(1_600, 5)), np.where(rng.random(1_600) < 0.5, 1.0, -1.0)
+    X[row, 2], X[row + 1 : row + 2, 4] = far, -far
+    grid = Grid.between(np.full(5, -6.0), np.full(5, 6.0), bits=bits)
+    assert _state_of(X, y, grid, True) == _state_of(X, y, grid, False)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_extents_of_many_rows_are_those_of_few(dtype):
+    rng = np.random.default_rng(1)
+    X = np.column_stack([KINDS[kind](rng, 3_000) for kind in sorted(KINDS)])
+    with np.errstate(over="ignore"):
+        X = np.nan_to_num(X.astype(dtype))
+    many = Extents.of(X)
+    few = Extents.merge_all((Extents.of(X[i : i + 100]) for i in range(0, 3_000, 100)), X.shape[1])
+    for one, other in zip(vars(many).values(), vars(few).values(), strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert not np.signbit(many.low[np.all(X == 0.0, axis=0)]).any()
 
 
 @pytest.mark.parametrize("bits", [22, 44])

@@ -36,6 +36,7 @@ def warm_learners() -> None:
     from pairlearn.estimators.auc.classifier import AUCClassifier
     from pairlearn.estimators.shared.solvers import SGD
     from pairlearn.kernels.steps.short_rows import LANES, LONGEST, SHORTEST
+    from pairlearn.solvers import ClassMoments
     from pairlearn.solvers.streams.order import OrderWatch
     from pairlearn.streams.online import OnlineLearner
 
@@ -51,6 +52,10 @@ def warm_learners() -> None:
     # By class moments: the first solution comes after 8 examples, the choice of a memory after a
     # block of 128.
     OnlineLearner(classes=[0, 1]).learn_many(np.tile(X, (33, 1)), np.tile(y, 33))
+    # Exact sums of many rows, and their ranges.
+    for dtype in (np.float64, np.float32):
+        many = np.tile(X, (600, 1)).astype(dtype)
+        ClassMoments(2).add(many, np.tile(2.0 * y - 1.0, 600))
     # The check of the order of labels starts after some hundred labels.
     OrderWatch().note(np.tile(y, 100))
 

@@ -148,6 +148,16 @@ def call_scalar(typingctx, address, score, y, y_partner, parameter):
 
 
 @intrinsic
+def double_bits(typingctx, value):
+    """Return the bits of a number of double precision."""
+
+    def codegen(context, builder, signature, args):
+        return builder.bitcast(args[0], ir.IntType(64))
+
+    return types.uint64(types.float64), codegen
+
+
+@intrinsic
 def stay_apart(typingctx):
     """Mark a function, by its first statement, as never inlined into compiled callers.
 

@@ -20,11 +20,8 @@ to be used.
 """
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
-from pairlearn.kernels._native import as_written, jit, part_as_written
+from pairlearn.kernels._native import as_written, double_bits, jit, part_as_written
 from pairlearn.kernels.splitmix import STRIDE, mixed
 from pairlearn.kernels.steps.vectors import (
     bits_of,
@@ -50,20 +47,10 @@ LANES = 8
 _SIZE = np.uint64(0x7FFFFFFFFFFFFFFF)
 
 
-@intrinsic
-def _bits(typingctx, value):
-    """Return the bits of a number of double precision."""
-
-    def codegen(context, builder, signature, args):
-        return builder.bitcast(args[0], ir.IntType(64))
-
-    return types.uint64(types.float64), codegen
-
-
 @jit(cache=False, forceinline=True)
 def _number(value, down):
     """Return the whole number of a value; adding 0.0 turns -0.0 into 0.0."""
-    bits = _bits(np.float64(value) + 0.0)
+    bits = double_bits(np.float64(value) + 0.0)
     return bits ^ (bits >> down), bits & _SIZE
 
 

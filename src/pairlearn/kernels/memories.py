@@ -33,9 +33,9 @@ from pairlearn.kernels._native import (
     kernel,
     part,
 )
-from pairlearn.kernels.tiles import LANES, padded, tile_of
+from pairlearn.kernels.tiles import LANES, add_products, clear, padded, tile_of
 
-_add_scores, _add_wide, _add_narrow = tile_of(4, 1), tile_of(LANES, 2), tile_of(LANES, 1)
+_add_scores = tile_of(4, 1)
 _take_wide, _take_narrow = tile_of(1, 2, -1), tile_of(1, 1, -1)
 #: Scores that a turn of the loop over them may take at once.
 _TURN = 32
@@ -249,7 +249,8 @@ def add_block(Z, y, weight, origin, kept, forgotten, sums, counts, sorted_rows, 
                 heavy[j] = weight[i] * own[j]
     for c in range(2):
         begin, stop = places[c], places[1] if c == 0 else n
-        _find_products(sorted_rows[0, begin:stop], sorted_rows[int(weighs), begin:stop], tile)
+        clear(tile)
+        add_products(sorted_rows[0, begin:stop], sorted_rows[int(weighs), begin:stop], tile)
         for a in range(np.uintp(size)):
             for b in range(a, np.uintp(size)):
                 found[c, a, b] = found[c, b, a] = tile[a, b]
@@ -263,27 +264,6 @@ def add_block(Z, y, weight, origin, kept, forgotten, sums, counts, sorted_rows, 
             past, new = sums[k, c].reshape(-1), found[c].reshape(-1)
             for place in range(size * size):
                 past[place] = share * past[place] + new[place]
-
-
-@elementwise_part
-def _find_products(rows, weighted, tile):
-    """Write the sums of products of rows to a tile, on and above the diagonal."""
-    n, width = rows.shape
-    row_bytes, own, heavy = 8 * width, rows.ctypes.data, weighted.ctypes.data
-    for a in range(0, width, LANES):
-        for b in range(a, width):
-            for k in range(LANES):
-                tile[a + k, b] = 0.0
-        out = tile.ctypes.data + row_bytes * a
-        for b in range(a, width - 2 * LANES + 1, 2 * LANES):
-            _add_wide(
-                own + 8 * a, 8, row_bytes, heavy + 8 * b, row_bytes, n, out + 8 * b, row_bytes
-            )
-        if (width - a) % (2 * LANES):
-            b = width - LANES
-            _add_narrow(
-                own + 8 * a, 8, row_bytes, heavy + 8 * b, row_bytes, n, out + 8 * b, row_bytes
-            )
 
 
 @elementwise

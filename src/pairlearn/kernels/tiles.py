@@ -6,14 +6,19 @@ Every number of a tile is a sum that keeps its order, as in a plain loop, so it 
 
 from __future__ import annotations
 
+import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from pairlearn.kernels._native import everywhere
+from pairlearn.kernels._native import elementwise, elementwise_part, everywhere
 
 #: Numbers in a register, and so the unit of the width of a tile.
 LANES = 4
+#: Rows of a product that is exact if its diagonal says so, and the bound of the diagonal.
+TERMS, EXACT = 512, 2.0**53
+#: Bytes of rows that stay in the nearest cache while all tiles read them.
+_NEAREST = 32_768
 
 
 def padded(n):
@@ -80,3 +85,91 @@ def tile_of(height, width, sign=1):
         return types.void(*[types.intp] * 8), generate
 
     return add_product
+
+
+_add_wide, _add_narrow = tile_of(LANES, 2), tile_of(LANES, 1)
+
+
+@elementwise_part
+def clear(tile):
+    """Fill a matrix with 0 where `add_products` adds."""
+    width, lanes = np.uintp(len(tile)), np.uintp(LANES)
+    for a in range(width):
+        for b in range(a - a % lanes, width):
+            tile[a, b] = 0.0
+
+
+@elementwise_part
+def add_products(rows, weighted, tile):
+    """Add the sums of products of rows to a matrix, on and above its diagonal."""
+    n, width = rows.shape
+    row_bytes, own, heavy = 8 * width, rows.ctypes.data, weighted.ctypes.data
+    for a in range(0, width, LANES):
+        out = tile.ctypes.data + row_bytes * a
+        for b in range(a, width - 2 * LANES + 1, 2 * LANES):
+            _add_wide(
+                own + 8 * a, 8, row_bytes, heavy + 8 * b, row_bytes, n, out + 8 * b, row_bytes
+            )
+        if (width - a) % (2 * LANES):
+            b = width - LANES
+            _add_narrow(
+                own + 8 * a, 8, row_bytes, heavy + 8 * b, row_bytes, n, out + 8 * b, row_bytes
+            )
+
+
+def room_for_whole(n_columns):
+    """Return room to multiply rows of whole numbers: some rows that end with a 1, and a matrix."""
+    width = padded(n_columns + 1)
+    height = TERMS
+    while height > LANES and 8 * width * height > _NEAREST:
+        height //= 2
+    # What is beyond the columns stays 0.
+    rows = np.zeros((height, width))
+    rows[:, n_columns] = 1.0
+    return rows, np.empty((width, width))
+
+
+@elementwise
+def whole_products(X, index, factor, origin, limb, rows, tile, found):
+    """Add the products of rows in whole quanta, as long as they are exact; return how many rows.
+
+    Rows of X are read at the places of `index`, or all if it is empty; x becomes the whole number
+    next to x `factor`, less `origin`. With a `limb` above 0 it is cut into two: k = low + limb
+    high, and a row holds all low ones before all high ones. `found` of int64 gets the products of
+    columns on and above the diagonal; a last column of ones gives the sums. `rows` and `tile` are
+    room, see `room_for_whole`.
+
+    Products of 512 rows are exact if the diagonal stays below 2^53. A sum of squares that were
+    larger would not round to less, since rounding keeps the order. The other sums are no larger,
+    nor are parts of them, by the inequality of Cauchy and Schwarz.
+    """
+    zero = np.uintp(0)
+    d, height = np.uintp(len(factor)), np.uintp(len(rows))
+    size, block = np.uintp(len(found)), np.uintp(TERMS)
+    gathers = len(index) > 0
+    n = np.uintp(len(index)) if gathers else np.uintp(len(X)) // d
+    inverse = 1.0 / limb if limb > 0.0 else 0.0
+    for begin in range(zero, n, height):
+        stop = min(begin + height, n)
+        for i in range(begin, stop):
+            at = (np.uintp(index[i]) if gathers else i) * d
+            own = rows[i - begin]
+            for k in range(d):
+                own[k] = np.rint(np.float64(X[at + k]) * factor[k]) - origin[k]
+            if limb > 0.0:
+                for k in range(d):
+                    high = np.rint(own[k] * inverse)
+                    own[d + k] = high
+                    own[k] -= limb * high
+        if begin % block == zero:
+            clear(tile)
+        add_products(rows[: stop - begin], rows[: stop - begin], tile)
+        if stop % block and stop < n:
+            continue
+        for a in range(size):
+            if not tile[a, a] < EXACT:
+                return begin - begin % block
+        for a in range(size):
+            for b in range(a, size):
+                found[a, b] += np.int64(tile[a, b])
+    return n

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any, Self
 
 import numpy as np
@@ -36,6 +36,8 @@ _FEW = 64
 _PRODUCTS = 512
 #: Numbers of rows that are rounded together, which stay in a cache.
 _NUMBERS = 65_536
+#: Up to this many columns tiles are faster than a BLAS, if there are more than so many numbers.
+_TILED_COLUMNS, _FEW_NUMBERS = 64, 4_096
 #: Up to this many columns one call multiplies many blocks.
 _FEW_COLUMNS = 32
 #: Rows of sparse products in 64 bits: 2^44 each.
@@ -151,26 +153,75 @@ class ExactSums:
             for some, own in _blocks(rows, weight, _SPARSE_ROWS):
                 self._add_sparse(some, own)
             return
+        if weight is None:
+            self.add_of(rows, None)
+            return
         n, d = rows.shape
-        height = max(_NUMBERS // d // _ROWS, 1) * _ROWS
+        height = _height(d)
         room = np.empty((min(height, n), d))
         for start in range(0, n, height):
             X = rows.X[start : start + height]
-            own = None if weight is None else weight[start : start + height]
-            self._add_block(X.__getitem__, self.grid.steps(X, room[: len(X)]), own)
+            K = self.grid.steps(X, room[: len(X)])
+            self._add_block(X.__getitem__, K, weight[start : start + height])
 
-    def add_of(self, rows: DenseRows, index: NDArray[np.int64]) -> None:
-        """Add some of dense rows, without a copy of all of them."""
-        d = rows.shape[1]
-        height = max(_NUMBERS // d // _ROWS, 1) * _ROWS
-        shape = (min(height, len(index)), d)
-        taken = np.empty(shape, dtype=rows.X.dtype)
-        room = taken if taken.dtype == np.float64 else np.empty(shape)
-        for start in range(0, len(index), height):
-            some = index[start : start + height]
-            X = np.take(rows.X, some, axis=0, out=taken[: len(some)], mode="clip")
-            K = self.grid.steps(X, room[: len(some)])
-            self._add_block(partial(_taken, rows.X, some), K, None)
+    def add_of(self, rows: DenseRows, index: NDArray[np.int64] | None) -> None:
+        """Add some of dense rows, those of the index or all, without a copy of all of them."""
+        n, d = rows.shape[0] if index is None else len(index), rows.shape[1]
+        tiled = d <= _TILED_COLUMNS and n * d > _FEW_NUMBERS
+        height = _ROWS if tiled else _height(d)
+        room = np.empty((min(height, n), d))
+        begin = 0
+        while begin < n:
+            if tiled:
+                begin = self._add_tiled(rows, index, begin)
+            # Rows that tiles did not add.
+            now = slice(begin, begin + height)
+            X = rows.X[now if index is None else index[now]]
+            if len(X):
+                self._add_block(X.__getitem__, self.grid.steps(X, room[: len(X)]), None)
+            begin += len(X)
+
+    def _add_tiled(self, rows: DenseRows, index: NDArray[np.int64] | None, begin: int) -> int:
+        """Add rows from `begin` on, as long as tiles can; return where they end."""
+        from pairlearn.kernels.tiles import room_for_whole, whole_products
+
+        factor, second = self.grid.factors
+        d, n = rows.shape[1], rows.shape[0] if index is None else len(index)
+        some = slice(begin, begin + _FEW)
+        largest = np.abs(self.grid.steps(rows.X[some if index is None else index[some]])).max()
+        if second is not None or largest > _NEAR * 2.0**_LIMB:
+            return begin
+        parts, limb = (1, 0.0) if largest <= _NEAR else (2, 2.0**_LIMB)
+        size, room = parts * d + 1, room_for_whole(parts * d)
+        flat, places = rows.flat, np.empty(0, dtype=np.int64)
+        # Machine code is made for arrays that can be written; what comes from afar may not.
+        origin = self.grid.origin.copy()
+        height = _ROWS * _PRODUCTS // parts**2
+        while begin < n:
+            stop = min(begin + height, n)
+            if index is None:
+                flat = rows.flat[begin * d : stop * d]
+            else:
+                places = index[begin:stop]
+            found = np.zeros((size, size), dtype=np.int64)
+            count = whole_products(flat, places, factor, origin, limb, *room, found)
+            self._add_found(found, parts, count)
+            begin += count
+            if begin < stop:
+                break
+        return begin
+
+    def _add_found(self, found: NDArray[np.int64], parts: int, count: int) -> None:
+        """Add the products of so many rows, cut into parts, as `whole_products` finds them."""
+        d, n_blocks = self.grid.n_features, -(-count // _ROWS)
+        self.total += count
+        for i in range(parts):
+            low = slice(i * d, (i + 1) * d)
+            self._wait_sums(_LIMB * i, found[low, -1])
+            self._wait(2 * _LIMB * i, found[low, low].T, n_blocks)
+            for j in range(i + 1, parts):
+                both = found[low, j * d : (j + 1) * d]
+                self._wait(_LIMB * (i + j), both + both.T, 2 * n_blocks)
 
     def _add_near(self, K: Vector) -> bool:
         """Add rows in quanta, if all of them are small enough; tell whether they were."""
@@ -189,7 +240,10 @@ class ExactSums:
 
     def _add_sums(self, K: Vector, shift: int) -> None:
         """Add the column sums of whole numbers, times 2^shift."""
-        sums = (np.ones(len(K)) @ K).astype(np.int64)
+        self._wait_sums(shift, (np.ones(len(K)) @ K).astype(np.int64))
+
+    def _wait_sums(self, shift: int, sums: NDArray[np.int64]) -> None:
+        """Keep column sums, times 2^shift, to be added later."""
         before = self._waiting_sums.get(shift)
         self._waiting_sums[shift] = sums if before is None else before + sums
 
@@ -426,8 +480,9 @@ def _factors_of(numbers: list[int]) -> list[NDArray[np.int64]]:
     return [*found, np.array(numbers, dtype=np.int64)]
 
 
-def _taken(X: NDArray[Any], index: NDArray[np.int64], kept: Mask) -> NDArray[Any]:
-    return np.asarray(X[index[kept]])
+def _height(n_features: int) -> int:
+    """Return how many rows are rounded together."""
+    return max(_NUMBERS // n_features // _ROWS, 1) * _ROWS
 
 
 def _blocks(
@@ -466,15 +521,7 @@ def _exact_squares(K: Vector) -> NDArray[np.int64] | None:
     """
     n, d = K.shape
     found: NDArray[np.int64] = np.zeros((d, d), dtype=np.int64)
-    whole = n // _ROWS * _ROWS if d <= _FEW_COLUMNS else 0
-    if whole:
-        # Many small products in one call.
-        many = K[:whole].reshape(-1, _ROWS, d)
-        products = np.matmul(many.transpose(0, 2, 1), many)
-        if not np.einsum("bkk->bk", products).max() < _EXACT:
-            return None
-        found += products.astype(np.int64).sum(axis=0)
-    for start in range(whole, n, _ROWS):
+    for start in range(0, n, _ROWS):
         # One array twice: NumPy then computes half of a symmetric product.
         one = K[start : start + _ROWS]
         product = one.T @ one

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.restored import restored_array, restored_count
-from pairlearn.solvers.rows import CsrRows, as_rows
+from pairlearn.solvers.rows import CsrRows, DenseRows, as_rows
 from pairlearn.typing import Vector
 
 #: Bits of a value: products of two of them, and the sum of 512 products, are exact in a float.
@@ -43,10 +43,8 @@ _LARGEST_WEIGHT = 2.0**53
 _SMALLEST, _ONE_STEP = -1074, 1000
 #: The middle of smaller values may not be a float.
 _TINY = 1e-290
-#: Numbers that are looked at together, which stay in a cache.
-_NUMBERS = 65_536
-#: Columns are repeated until a row has about this many numbers: short rows cost time each.
-_WIDE_ROW = 128
+#: Up to this many numbers machine code is not worth its loading.
+_FEW_NUMBERS = 4_096
 
 #: Smallest and largest values, sums of exponents and numbers of values.
 _Facts = tuple[Vector, Vector, NDArray[np.int64], NDArray[np.int64]]
@@ -103,7 +101,7 @@ class Extents:
         n, d = rows.shape
         if n == 0:
             return cls.none(d)
-        facts = _sparse_facts(rows) if isinstance(rows, CsrRows) else _dense_facts(rows.X)
+        facts = _sparse_facts(rows) if isinstance(rows, CsrRows) else _dense_facts(rows)
         low, high, exponents, n_values = facts
         return cls(low, high, exponents, n_values, n_rows=n).with_weights(weight)
 
@@ -136,30 +134,21 @@ class Extents:
         return total
 
 
-def _dense_facts(X: NDArray[Any]) -> _Facts:
-    n, d = X.shape
-    repeat = max(_WIDE_ROW // d, 1)
+def _dense_facts(rows: DenseRows) -> _Facts:
+    n, d = rows.shape
     low, high = np.full(d, np.inf), np.full(d, -np.inf)
-    exponents, n_values = np.zeros((2, d), dtype=np.int64)
-    step = max(_NUMBERS // (repeat * d), 1) * repeat
-    for start in range(0, n, step):
-        block = X[start : start + step].astype(np.float64, copy=False)
-        # Several rows as one: a reduction costs time for each row.
-        whole = len(block) // repeat * repeat
-        for part in (block[:whole].reshape(-1, repeat * d), block[whole:]):
-            if len(part):
-                wide = part.shape[1] // d
-                low = np.minimum(low, part.min(axis=0).reshape(wide, d).min(axis=0))
-                high = np.maximum(high, part.max(axis=0).reshape(wide, d).max(axis=0))
-                field = np.ascontiguousarray(part).view(np.int64) >> 52
-                field &= 0x7FF
-                there = np.full(d, len(part) * wide)
-                if not field.all():
-                    there = np.count_nonzero(field, axis=0).reshape(wide, d).sum(axis=0)
-                exponents += field.sum(axis=0).reshape(wide, d).sum(axis=0) - 1022 * there
-                n_values += there
+    fields, n_values = np.zeros((2, d), dtype=np.int64)
+    if n * d > _FEW_NUMBERS:
+        from pairlearn.kernels.scales import column_extents
+
+        column_extents(rows.flat, low, high, fields, n_values)
+    else:
+        X = rows.X.astype(np.float64, copy=False)
+        low, high = X.min(axis=0), X.max(axis=0)
+        field = (X.view(np.int64) >> 52) & 0x7FF
+        fields, n_values = field.sum(axis=0), np.count_nonzero(field, axis=0)
     # -0 is 0: which of them comes first must not matter.
-    return low + 0.0, high + 0.0, exponents, n_values
+    return low + 0.0, high + 0.0, fields - 1022 * n_values, n_values
 
 
 def _sparse_facts(rows: CsrRows) -> _Facts:
@@ -271,7 +260,7 @@ class Grid:
         )
 
     @cached_property
-    def _factors(self) -> tuple[Vector, Vector | None]:
+    def factors(self) -> tuple[Vector, Vector | None]:
         """The factors that bring values to quanta: a second one where one would overflow."""
         first = np.minimum(-self.exponents, _ONE_STEP)
         rest = -self.exponents - first
@@ -284,7 +273,7 @@ class Grid:
 
     def steps(self, X: NDArray[Any], out: Vector | None = None) -> Vector:
         """Return dense rows in whole quanta from the origin, exact up to 2^53 of them."""
-        factor, second = self._factors
+        factor, second = self.factors
         with np.errstate(over="ignore"):
             found: Vector = np.multiply(X, factor, out=out, dtype=np.float64)
             if second is not None:
@@ -296,7 +285,7 @@ class Grid:
 
     def stored_steps(self, rows: CsrRows) -> Vector:
         """Return the stored values of sparse rows in whole quanta, for a grid about 0."""
-        factor, second = self._factors
+        factor, second = self.factors
         with np.errstate(over="ignore"):
             found = rows.data.astype(np.float64) * factor[rows.indices]
             if second is not None:
