@@ -154,6 +154,30 @@ def test_the_negative_eigenpair(seed, d, rank, log_c, along):
     assert counts[1] <= d
 
 
+@given(
+    seed=st.integers(0, 10**6),
+    d=st.integers(2, 8),
+    log_gap=st.floats(-6.0, -1.0),
+    sign=st.sampled_from([-1.0, 1.0]),
+)
+@settings(max_examples=150)
+def test_a_small_negative_eigenvalue_is_not_missed(seed, d, log_gap, sign):
+    """W - c v v' is singular for c = 1 / v' inv(W) v; just beyond, one eigenvalue is negative."""
+    rng = np.random.default_rng(seed)
+    Q = np.linalg.qr(rng.normal(size=(d, d)))[0]
+    W = (Q * rng.uniform(0.1, 1.0, size=d)) @ Q.T
+    W = 0.5 * (W + W.T)
+    v = rng.normal(size=d)
+    c = (1.0 + sign * 10.0**log_gap) / float(v @ np.linalg.solve(W, v))
+    q, counts = np.zeros(d), np.zeros(2, dtype=np.int64)
+    scratch = [np.zeros(d) for _ in range(3)]
+    mu = negative_eigenpair(
+        W.ravel(), v, W @ v, float(v @ v), c, d, np.zeros(d * d), *scratch, q, counts
+    )
+    smallest = np.linalg.eigvalsh(W - c * np.outer(v, v))[0]
+    assert mu == pytest.approx(max(-smallest, 0.0), rel=1e-6, abs=1e-13)
+
+
 def test_a_full_eigenvalue_costs_no_iterations():
     X, y = task(d=8)
     parts = Parts(
