@@ -36,8 +36,9 @@ _FEW = 64
 _PRODUCTS = 512
 #: Numbers of rows that are rounded together, which stay in a cache.
 _NUMBERS = 65_536
-#: Up to this many columns tiles are faster than a BLAS, if there are more than so many numbers.
-_TILED_COLUMNS, _FEW_NUMBERS = 64, 4_096
+#: Up to this many columns, of all limbs, tiles are faster than a BLAS, if there are more than so
+#: many numbers.
+_TILED_COLUMNS, _FEW_NUMBERS = 128, 4_096
 #: Up to this many columns one call multiplies many blocks.
 _FEW_COLUMNS = 32
 #: Rows of sparse products in 64 bits: 2^44 each.
@@ -189,9 +190,9 @@ class ExactSums:
         d, n = rows.shape[1], rows.shape[0] if index is None else len(index)
         some = slice(begin, begin + _FEW)
         largest = np.abs(self.grid.steps(rows.X[some if index is None else index[some]])).max()
-        if second is not None or largest > _NEAR * 2.0**_LIMB:
-            return begin
         parts, limb = (1, 0.0) if largest <= _NEAR else (2, 2.0**_LIMB)
+        if second is not None or largest > _NEAR * 2.0**_LIMB or parts * d > _TILED_COLUMNS:
+            return begin
         size, room = parts * d + 1, room_for_whole(parts * d)
         flat, places = rows.flat, np.empty(0, dtype=np.int64)
         # Machine code is made for arrays that can be written; what comes from afar may not.
