@@ -260,6 +260,9 @@ def test_train_lists_at_most_25_options_and_loads_no_solver():
               if line.startswith("  -")]  # fmt: skip
     assert listed.pop().startswith("  -h, --help")
     assert 20 < len(listed) <= 25
+    # an option that has no line of its own stands in that of the formats
+    about = " ".join(done.stdout.split("  --format")[1].split("  --set")[0].split())
+    assert about.endswith("duckdb takes --query SQL.")
 
 
 def test_settings_beside_private(table, tmp_path, capsys, monkeypatch):

@@ -9,7 +9,8 @@ import scipy.sparse
 from scipy.optimize import approx_fprime, minimize
 
 from pairlearn import Exact, OrdinalAUCClassifier, pair_accuracy, roc_auc
-from pairlearn.estimators.classes.ordinal import fit_cuts, share_in_order
+from pairlearn.estimators.classes.cuts import fit_cuts
+from pairlearn.estimators.classes.ordinal import share_in_order
 from pairlearn.models import ModelFileError
 
 

@@ -9,7 +9,7 @@ from pairlearn.losses import Logistic, SmoothedHinge, SquaredHinge
 from pairlearn.solvers import ExactSolver
 from pairlearn.solvers.exact import newton
 from pairlearn.solvers.exact.batch import pair_mean
-from pairlearn.solvers.exact.newton import SquaredHingeNewton
+from pairlearn.solvers.exact.newton import SquaredHingeNewton, scatter_of_pairs
 
 
 def sample(n=120, d=4, *, seed=0):
@@ -117,3 +117,15 @@ def test_many_examples_have_the_same_minimiser(monkeypatch):
     monkeypatch.setattr(newton, "_MANY", 0)
     many, _ = SquaredHingeNewton(X, positive).minimise(0.01, tolerance=1e-12)
     np.testing.assert_allclose(many, few, rtol=1e-9)
+
+
+def test_scatter_of_pairs_is_the_sum_over_pairs(rng):
+    P, N = rng.normal(size=(7, 3)), rng.normal(size=(5, 3))
+    a, b = rng.uniform(size=7), rng.uniform(size=5)
+    pairs = rng.integers(0, 2, (7, 5)) * np.outer(a, b)
+    expected = sum(
+        pairs[i, j] * np.outer(P[i] - N[j], P[i] - N[j]) for i in range(7) for j in range(5)
+    )
+    met = [(P, pairs.sum(axis=1)), (N, pairs.sum(axis=0))]
+    found = scatter_of_pairs(met, P * a[:, None], (pairs / a[:, None]) @ N)
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)

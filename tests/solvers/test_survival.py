@@ -51,6 +51,18 @@ def test_value_and_gradient_are_those_of_all_pairs(loss, seed):
         assert gradient[k] == pytest.approx(slope, abs=1e-7)
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_the_scatter_is_that_of_all_pairs(seed):
+    X, event, time, weight, mass = example(seed)
+    found, total = np.zeros((3, 3)), 0.0
+    for i in np.flatnonzero(event):
+        for j in np.flatnonzero((time > time[i]) | ((time == time[i]) & ~event)):
+            own = mass[i] * weight[j]
+            found, total = found + own * np.outer(X[i] - X[j], X[i] - X[j]), total + own
+    scatter = objective(SquaredHinge(), X, event, time, weight, mass)._scatter
+    np.testing.assert_allclose(scatter, found / total, rtol=1e-11)
+
+
 @pytest.mark.parametrize("loss", [SquaredHinge(), Logistic()])
 def test_the_minimum_is_that_of_another_search(loss):
     X, event, time, weight, mass = example(5)

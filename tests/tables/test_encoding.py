@@ -230,6 +230,43 @@ def test_a_sample_decides_for_a_stream(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("labels", "problem", "values"),
+    [
+        (["Yes", "yes", "yes", "NO", "no", "No", "No"], "classes", ("No", "yes")),
+        (["1.0", "1", "1", "no"], "classes", ("no", "1")),
+        (["1.0", "1", "0"], "classes", (0, 1)),
+        # the rarer one is positive, however many spellings it has
+        (["Red", "red", "RED", *["blue"] * 5], "classes", ("blue", "RED")),
+        (["blue", "red", "red"], "classes", ("red", "blue")),
+        (["B", "b", "b", "a", "c"], "groups", ("a", "b", "c")),
+    ],
+)
+def test_a_stream_names_classes_as_a_table_does(labels, problem, values, tmp_path):
+    rows = "".join(f"{k},{label}\n" for k, label in enumerate(labels))
+    (tmp_path / "a.csv").write_text("n,y\n" + rows)
+    options = TableOptions(label="y", problem=problem)
+    for plan in (
+        load_table([tmp_path / "a.csv"], options).plan,
+        plan_table([tmp_path / "a.csv"], options),
+    ):
+        assert plan.encoder.label.values == values
+
+
+def test_the_first_rows_name_the_classes_of_a_long_stream(tmp_path):
+    rows = ["red", *["Red"] * 9_999, *["blue"] * 4_000, *["red"] * 20_000, *["blue"] * 90_000]
+    (tmp_path / "a.csv").write_text(
+        "n,y\n" + "".join(f"{k % 9},{row}\n" for k, row in enumerate(rows))
+    )
+    options = TableOptions(label="y")
+    rule = plan_table([tmp_path / "a.csv"], options).encoder.label
+    assert rule.values[1] == "blue"
+    assert "'blue', the rarer one of the first rows, is positive" in rule.note
+    rule = load_table([tmp_path / "a.csv"], options).plan.encoder.label
+    assert rule.values == ("blue", "red")
+    assert "'red', the rarer one, is positive" in rule.note
+
+
+@pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"label": "q"}, "no label column 'q'; its columns: 'n', 'c', 'y'"),

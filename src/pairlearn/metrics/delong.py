@@ -42,7 +42,7 @@ Wins = NDArray[np.int64]
 Facts = tuple[int, float, float, float, float]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class AUCInterval(Interval):
     """An AUC and what is known about it; the standard error is DeLong's.
 

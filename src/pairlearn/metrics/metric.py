@@ -36,6 +36,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pairlearn.equal import EqualFields
 from pairlearn.metrics._inputs import check_scores, is_positive
 from pairlearn.metrics.limits import (
     Spread,
@@ -52,8 +53,8 @@ from pairlearn.typing import Mask, Vector
 from pairlearn.validation import AssumptionWarning, check_fraction, check_weights, warn_caller
 
 
-@dataclass(frozen=True)
-class Interval(Shown):
+@dataclass(frozen=True, eq=False)
+class Interval(EqualFields, Shown):
     """The value of a metric with its confidence interval.
 
     Parameters
@@ -94,8 +95,8 @@ class Interval(Shown):
         return head, [[number(cell) for cell in cells]]
 
 
-@dataclass(frozen=True)
-class Comparison(Shown):
+@dataclass(frozen=True, eq=False)
+class Comparison(EqualFields, Shown):
     """The values of two scores on the same examples, with a test of their difference.
 
     Parameters

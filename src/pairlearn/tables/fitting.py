@@ -255,18 +255,20 @@ def plan_table(sources: Sequence[Any], options: TableOptions) -> Plan:
     files = _Files(sources, options, refuse)
     label, qid = _checked(files.names, files, options)
     taken: list[Block] = []
-    found: set[str] = set()
+    found: Counter[str] = Counter()
+    whole = True
     for block in files.blocks():
         if sum(map(len, taken)) < SAMPLE:
             taken.append(block)
         # a file may be sorted by its label: read on until both classes have appeared
-        found |= {text for text in block.columns[label] if not is_missing(text)}
+        found.update(text for text in block.columns[label] if not is_missing(text))
         if sum(map(len, taken)) >= SAMPLE and (len(found) > 1 or options.classes):
+            whole = False
             break
     if not taken:
         raise _nothing(files, refuse.refusals)
     return _plan(
-        files, taken, found, label, qid, options, _spread(taken, files.names), _step(taken)
+        files, taken, found, label, qid, options, _spread(taken, files.names), _step(taken), whole
     )
 
 
@@ -281,17 +283,18 @@ def _nothing(files: _Files, refusals: Refusals) -> ReadError:
 def _plan(
     files: _Files,
     blocks: Sequence[Block],
-    labels: Iterable[str],
+    labels: Iterable[str] | Mapping[str, int],
     label: str,
     qid: str | None,
     options: TableOptions,
     sample: Mapping[str, Sequence[str]],
     step: int,
+    whole: bool = True,
 ) -> Plan:
     """Return the label rule, the kinds of columns, the fitted encoder and notes on the file."""
     commas = file_style(sample.values(), files.first.delimiter)
     if options.problem == "classes":
-        rule = LabelRule.of_two(label, labels, options.classes, source=files.name)
+        rule = LabelRule.of_two(label, labels, options.classes, source=files.name, whole=whole)
     elif options.problem == "numbers":
         rule = LabelRule.of_numbers(label, sample[label], commas, files.name)
     else:

@@ -79,15 +79,24 @@ class LabelRule:
 
     @classmethod
     def of_two(
-        cls, column: str, texts: Iterable[str], given: Sequence[str] | None, *, source: str
+        cls,
+        column: str,
+        texts: Iterable[str] | Mapping[str, int],
+        given: Sequence[str] | None,
+        *,
+        source: str,
+        whole: bool = True,
     ) -> LabelRule:
         """Return the rule for two classes, found in the labels or given as (negative, positive).
+
+        `texts` are the labels of all rows, or how often each occurs. A class is shown by its most
+        frequent spelling. With ``whole=False`` they are those of the first rows of more.
 
         >>> rule = LabelRule.of_two("churn", ["No", "yes", "Yes ", "no"], None, source="a.csv")
         >>> rule.values, rule.note
         (('No', 'Yes'), "'No', 'no' are one class; 'Yes', 'yes' are one class")
         """
-        counts = Counter(text.strip() for text in texts if not is_missing(text))
+        counts = _counted(texts)
         if given is not None:
             return cls._of_given(column, counts, given, source)
         groups: dict[str, list[str]] = {}
@@ -102,9 +111,9 @@ class LabelRule:
                 left_out = [t for key in groups if key in _UNKNOWN for t in groups[key]]
                 groups = known
         if len(groups) != 2:
-            raise _not_two(column, counts, groups, source)
+            raise _not_two(column, counts, groups, source, whole)
         sizes = {key: sum(counts[t] for t in spellings) for key, spellings in groups.items()}
-        negative, positive, why = _in_order(groups, sizes)
+        negative, positive, why = _in_order(groups, sizes, whole)
         codes = {_fold(text): code for code, key in enumerate((negative, positive))
                  for text in groups[key]}  # fmt: skip
         shown = tuple(_shown(groups[key], counts) for key in (negative, positive))
@@ -147,9 +156,11 @@ class LabelRule:
         return cls(column, "numbers", style=style)
 
     @classmethod
-    def of_groups(cls, column: str, texts: Iterable[str], source: str) -> LabelRule:
-        """Return the rule for any number of classes."""
-        counts = Counter(text.strip() for text in texts if not is_missing(text))
+    def of_groups(
+        cls, column: str, texts: Iterable[str] | Mapping[str, int], source: str
+    ) -> LabelRule:
+        """Return the rule for any number of classes; `texts` are as in `of_two`."""
+        counts = _counted(texts)
         if len(counts) < 2:
             raise ReadError(f"{source}: the label {column!r} has {len(counts)} value; two or more "
                             "are needed, check --label.")  # fmt: skip
@@ -224,6 +235,15 @@ class LabelRule:
         return cls(state["column"], state["kind"], tuple(values), codes, state["style"])
 
 
+def _counted(texts: Iterable[str] | Mapping[str, int]) -> Counter[str]:
+    """Return how often each label occurs, without spaces around it; missing ones are left out."""
+    found: Counter[str] = Counter()
+    for text, count in Counter(texts).items():
+        if not is_missing(text):
+            found[text.strip()] += count
+    return found
+
+
 def _yes_and_no(groups: Mapping[str, list[str]]) -> dict[str, list[str]] | None:
     """Return the groups "no" and "yes" if all spellings mean yes or no (or 1 or 0), else None."""
     found: dict[str, list[str]] = {"no": [], "yes": []}
@@ -236,7 +256,7 @@ def _yes_and_no(groups: Mapping[str, list[str]]) -> dict[str, list[str]] | None:
 
 
 def _in_order(
-    groups: Mapping[str, list[str]], sizes: Mapping[str, int]
+    groups: Mapping[str, list[str]], sizes: Mapping[str, int], whole: bool
 ) -> tuple[str, str, list[str]]:
     """Return the negative class, the positive class, and the reason if it is not obvious."""
     first, second = sorted(groups)
@@ -250,7 +270,8 @@ def _in_order(
         return first, second, [f"{cut(second)!r} is taken as positive; --classes reverses it"]
     if sizes[first] < sizes[second]:
         first, second = second, first
-    return first, second, [f"{cut(second)!r}, the rarer one, is positive; --classes reverses it"]
+    rarer = "the rarer one" if whole else "the rarer one of the first rows"
+    return first, second, [f"{cut(second)!r}, {rarer}, is positive; --classes reverses it"]
 
 
 def _quoted(texts: Iterable[str]) -> str:
@@ -271,12 +292,12 @@ def _as_numbers(values: Sequence[str]) -> tuple[str | int | float, ...]:
 
 
 def _not_two(
-    column: str, counts: Mapping[str, int], groups: Mapping[str, Any], source: str
+    column: str, counts: Mapping[str, int], groups: Mapping[str, Any], source: str, whole: bool
 ) -> ReadError:
     """Return the error for labels that are not two classes."""
     order = sorted(counts, key=lambda text: (-counts[text], text))
-    # counts expose a label of a single row, such as a line of totals; a stream counts no rows
-    tell = 2 < len(groups) <= _SHOWN and max(counts.values()) > 1
+    # counts expose a label of a single row, such as a line of totals; a stream knows no such counts
+    tell = whole and 2 < len(groups) <= _SHOWN and max(counts.values()) > 1
     shown = ", ".join(
         f"{cut(text)} ({counts[text]} row{'s' * (counts[text] > 1)})" if tell else cut(text)
         for text in order[:_SHOWN]

@@ -131,8 +131,9 @@ def _reading(function: F, add_set: Callable[[Any], Any], *, parts: bool) -> F:
                      help="Columns that are categories. COLUMN:N hashes one into N features; "
                           "COLUMN=A|B makes one feature for each level."),
         click.option("--format", type=Named("streams.FORMATS"),
-                     help="Format of the data. By default the file tells."),
-        # Where parts have options, too, the list is long: the text of the command names this one.
+                     help="Format of the data. By default the file tells. duckdb takes "
+                          "--query SQL."),
+        # Where parts have options, too, the list is long, and the option above names this one.
         click.option("--query", metavar="SQL", hidden=parts,
                      help="One SELECT to a DuckDB database, whose result is the data."),
         add_set,

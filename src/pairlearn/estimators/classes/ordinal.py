@@ -7,7 +7,7 @@ score by the proportional odds model,
 
     P(grade number > k) = 1 / (1 + exp(-(slope score - cut_k))),    cut_0 < cut_1 < ...,
 
-fitted by maximum likelihood on held-out scores.
+fitted by maximum likelihood on held-out scores (see `cuts`).
 
 References
 ----------
@@ -25,6 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 
+from pairlearn.estimators.classes.cuts import fit_cuts
 from pairlearn.estimators.shared.class_moments import (
     ClassSystems,
     ClosedForm,
@@ -42,61 +43,6 @@ from pairlearn.models.registry import ArraySpec
 from pairlearn.solvers.rows import as_rows
 from pairlearn.typing import Places, Vector
 from pairlearn.validation import check_generator, check_weights
-
-
-def fit_cuts(scores: Vector, codes: Places, weight: Vector) -> tuple[float, Vector]:
-    """Return slope and cuts of the proportional odds model, by maximum likelihood.
-
-    The share of each grade is smoothed by one example, and the slope stays positive and bounded,
-    so that scores that separate the grades do not send it to infinity.
-
-    `codes` are the numbers of the grades, 0, 1, ..., all of them present. The cuts rise.
-    """
-    from scipy.optimize import minimize
-
-    centre, spread = float(scores.mean()), float(scores.std())
-    unit = spread if spread > 0.0 else 1.0
-    s = (scores - centre) / unit
-    n_grades = int(codes.max()) + 1
-    shares = np.bincount(codes, weight, minlength=n_grades) / weight.mean() + 1.0
-    above = 1.0 - np.cumsum(shares)[:-1] / shares.sum()
-    start = np.log(1.0 - above) - np.log(above)
-
-    def unpack(parameters: Vector) -> tuple[float, Vector]:
-        gaps = np.exp(parameters[2:])
-        cuts = parameters[1] + np.concatenate(([0.0], np.cumsum(gaps)))
-        return float(np.exp(parameters[0])), cuts
-
-    is_lowest, is_highest = codes == 0, codes == n_grades - 1
-    total = float(weight.sum())
-
-    def objective(parameters: Vector) -> tuple[float, Vector]:
-        slope, cuts = unpack(parameters)
-        # Only the two cuts around the grade of each example matter.
-        upper = _odds(slope * s - cuts[np.maximum(codes - 1, 0)])
-        lower = _odds(slope * s - cuts[np.minimum(codes, n_grades - 2)])
-        upper, lower = np.where(is_lowest, 1.0, upper), np.where(is_highest, 0.0, lower)
-        p = np.maximum(upper - lower, 1e-300)
-        # d sigmoid = sigmoid (1 - sigmoid), and both ends are constants.
-        by_upper = weight / total * upper * (1.0 - upper) / p
-        by_lower = weight / total * lower * (1.0 - lower) / p
-        slope_gradient = float((by_upper - by_lower) @ s) * slope
-        cut_gradient = np.zeros(n_grades + 1)
-        np.subtract.at(cut_gradient, codes, by_upper)
-        np.add.at(cut_gradient, codes + 1, by_lower)
-        inner = cut_gradient[1:-1]
-        tails = np.cumsum(inner[::-1])[::-1]
-        gradient = np.concatenate(([slope_gradient, tails[0]], np.exp(parameters[2:]) * tails[1:]))
-        # As strong as one example that every grade might have had.
-        ridge = 0.5 * parameters[0] ** 2 / len(s)
-        gradient[0] -= parameters[0] / len(s)
-        return -float(weight @ np.log(p)) / total + ridge, -gradient
-
-    first = np.concatenate(([0.0, start[0]], np.log(np.maximum(np.diff(start), 1e-6))))
-    bounds = [(-14.0, 14.0), (None, None), *[(-20.0, 20.0)] * (n_grades - 2)]
-    found = minimize(objective, first, jac=True, method="L-BFGS-B", bounds=bounds)
-    slope, cuts = unpack(found.x)
-    return slope / unit, cuts + slope * centre / unit
 
 
 def odds_above(slope: float, cuts: Vector, scores: Vector) -> Vector:

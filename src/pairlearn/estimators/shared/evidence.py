@@ -11,6 +11,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
+from pairlearn.equal import EqualFields
 from pairlearn.register import RECORDS, Record
 from pairlearn.shown import Shown, Table, number
 from pairlearn.solvers.top.objectives import Objective
@@ -39,8 +40,8 @@ def threads(n_jobs: int | None) -> Iterator[Callable[..., Any]]:
 
 
 @RECORDS.add()
-@dataclass(frozen=True)
-class Tried(Record):
+@dataclass(frozen=True, eq=False)
+class Tried(EqualFields, Record):
     """One candidate and its worth on held-out examples."""
 
     #: The values of the candidate, by name.
@@ -91,8 +92,8 @@ def best_of(candidates: Iterable[Candidate[Model]], n_errors: float = 0.0) -> Be
 
 
 @RECORDS.add()
-@dataclass(frozen=True)
-class JudgedFeatures(Record):
+@dataclass(frozen=True, eq=False)
+class JudgedFeatures(EqualFields, Record):
     """A candidate and what it was worth on held-out examples."""
 
     #: "linear", "hats" or "fourier".

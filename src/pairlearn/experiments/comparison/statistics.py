@@ -14,11 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pairlearn.equal import EqualFields
 from pairlearn.validation import check_count, check_fraction
 
 
-@dataclass(frozen=True)
-class Interval:
+@dataclass(frozen=True, eq=False)
+class Interval(EqualFields):
     """A mean of n values, one for each split, with its corrected confidence interval.
 
     `p_value` tests that the mean is zero, by the same corrected t statistic. For a single value,

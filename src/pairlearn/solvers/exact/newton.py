@@ -18,6 +18,7 @@ compiled walks over the sorted scores; for few, NumPy finishes before a kernel w
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -121,6 +122,18 @@ class SquaredHingeNewton:
         return w, max_iterations
 
 
+def scatter_of_pairs(met: Sequence[tuple[Vector, Vector]], first: Vector, sums: Vector) -> Vector:
+    """Return the weighted sum of (x_i - x_j)(x_i - x_j)' over pairs, without a loop over them.
+
+    It is the sum of m_k x_k x_k' over examples, less C + C' with C the sum of x_i y_i'. `met` holds
+    rows x_k and the weights m_k of all their pairs, `first` the weighted rows of the first of each
+    pair, and `sums` for each of these the weighted sum y_i of the second ones.
+    """
+    cross = first.T @ sums
+    own = sum((rows * weight[:, None]).T @ rows for rows, weight in met)
+    return np.asarray(own - cross - cross.T)
+
+
 class _Sorted:
     """Sums over active pairs by NumPy: the scores of positives, followed by those of negatives."""
 
@@ -171,9 +184,7 @@ class _Sorted:
         (order, first, met), P, N = state, self._P, self._N
         sums = np.zeros((len(N) + 1, N.shape[1]))
         np.cumsum((N[order] * self._b[order, None])[::-1], axis=0, out=sums[-2::-1])
-        cross = (P * self._a[:, None]).T @ sums[first]
-        hessian = (P * met[0][:, None]).T @ P + (N * met[1][:, None]).T @ N - cross - cross.T
-        return np.asarray(2.0 * hessian)
+        return 2.0 * scatter_of_pairs([(P, met[0]), (N, met[1])], P * self._a[:, None], sums[first])
 
 
 class SquaredHingeWalk:

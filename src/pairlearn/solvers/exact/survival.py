@@ -34,6 +34,7 @@ import numpy as np
 from pairlearn.losses import Logistic, PairLoss, SquaredHinge
 from pairlearn.metrics.concordance import ComparablePairs
 from pairlearn.solvers.exact.batch import descend
+from pairlearn.solvers.exact.newton import scatter_of_pairs
 from pairlearn.solvers.rows import DenseRows, Rows
 from pairlearn.typing import Mask, Places, Vector
 from pairlearn.validation import warn_caller
@@ -101,9 +102,9 @@ class SurvivalObjective:
         sums = np.zeros((len(order) + 1, X.shape[1]))
         np.cumsum(X[order] * self._weight[order, None], axis=0, out=sums[1:])
         later = np.repeat(sums[begins[:-1]], np.diff(begins), axis=0)
-        cross = (X[order] * self._mass[order, None]).T @ later
-        own = (X * (self._mass * after + self._weight * before)[:, None]).T @ X
-        return np.asarray((own - cross - cross.T) / self._total)
+        met = self._mass * after + self._weight * before
+        found = scatter_of_pairs([(X, met)], X[order] * self._mass[order, None], later)
+        return found / self._total
 
     def minimise(
         self,
