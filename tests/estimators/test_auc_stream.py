@@ -23,6 +23,7 @@ from pairlearn import (
     roc_auc,
 )
 from pairlearn.solvers.closed_form.block_stream import BlockStream
+from pairlearn.solvers.closed_form.learned import Learned
 
 N, D = 400, 5
 
@@ -358,10 +359,10 @@ def test_a_stream_of_three_classes_drops_what_it_no_longer_needs_at_once():
     gc.collect()
     gc.disable()
     try:
-        before = sum(isinstance(one, BlockStream) for one in gc.get_objects())
+        before = sum(isinstance(one, BlockStream | Learned) for one in gc.get_objects())
         for _ in range(5):
             model.partial_fit(X, y)
-        after = sum(isinstance(one, BlockStream) for one in gc.get_objects())
+        after = sum(isinstance(one, BlockStream | Learned) for one in gc.get_objects())
     finally:
         gc.enable()
     assert after == before

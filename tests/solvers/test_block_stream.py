@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What a stream of moments does in machine code, against its steps in Python."""
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -22,7 +24,7 @@ def test_compiled_blocks_leave_the_directions_of_python(share):
         n_compiled += stream._compiled is not None
         stream.learn(X[now], y[now], np.ones(side))
         if at > side and stream._block.n == 0:
-            expected = stream._all_directions()
+            expected = stream._learned.directions()
             np.testing.assert_allclose(stream._directions.weights, expected.weights, rtol=1e-9)
             np.testing.assert_allclose(stream._directions.middle, expected.middle, rtol=1e-9)
     assert n_compiled > 30
@@ -75,3 +77,24 @@ def test_a_feature_that_wakes_late_has_a_unit_of_its_own():
         return model.decision_function(rows)
 
     np.testing.assert_array_equal(scores(2.0**600), scores(1.0))
+
+
+def test_a_pickle_from_before_what_is_learned_stood_apart_goes_on():
+    rng = np.random.default_rng(0)
+    X, weight = rng.normal(size=(900, 3)), np.ones(900)
+    y = np.where(X[:, 0] + rng.normal(size=900) > 0.5, 1.0, -1.0)
+    stream = BlockStream(Identity.of(3), (np.inf, 200.0), ridge=None, margin=1.0, scaled=True)
+    stream.learn(X[:500], y[:500], weight[:500])
+    parts = pickle.loads(pickle.dumps(stream)).__getstate__()
+    learned = vars(parts.pop("_learned"))
+    parts |= {"features": learned.pop("features"), "_start": learned.pop("n")}
+    parts |= {f"_{name}": value for name, value in learned.items()}
+    older = BlockStream.__new__(BlockStream)
+    older.__setstate__(parts)
+    assert vars(older).keys() == vars(stream).keys()
+    for one in (stream, older):
+        one.learn(X[500:], y[500:], weight[500:])
+    expected = dict(_numbers(stream.state()))
+    for name, values in _numbers(older.state()):
+        np.testing.assert_array_equal(values, expected[name], err_msg=name)
+    np.testing.assert_array_equal(older.model()[0].coef, stream.model()[0].coef)

@@ -8,8 +8,8 @@ import pytest
 
 from pairlearn.streams.driving import Driver
 from pairlearn.streams.examples import check_example
+from pairlearn.streams.long_runs import _differing
 from pairlearn.streams.named_parts import NamedColumns, log_odds_line
-from pairlearn.streams.online import _differing
 from pairlearn.streams.readers.base import ReadError
 from pairlearn.streams.readers.consumed import Consumed
 from pairlearn.streams.readers.open import find_format

@@ -37,6 +37,7 @@ from pairlearn.streams.checkpoint import (
     read_checkpoint,
     write_checkpoint,
 )
+from pairlearn.streams.long_runs import restore_from, settings_of
 from pairlearn.streams.named import NamedLearner
 from pairlearn.streams.online import OnlineLearner
 from pairlearn.streams.readers.base import Position
@@ -169,7 +170,7 @@ def test_a_checkpoint_with_a_right_checksum_is_refused(tmp_path) -> None:
     learner = train(tmp_path / "good")
     for change in ({"n_seen": -3}, {"restart_due": 3}, {"model": {"n_features": 3}}, {"best": [1]}):
         state = {**learner.state(), **change}
-        settings = learner._settings()
+        settings = settings_of(learner)
         write_checkpoint(tmp_path / "bad", Checkpoint(settings, state, learner.position))
         with pytest.raises(CheckpointError) as caught:
             train(tmp_path / "bad")
@@ -399,10 +400,10 @@ def test_other_parameters_are_named_in_a_short_line(
     change: dict, message: str, tmp_path: Path
 ) -> None:
     learner = make()
-    settings = learner._settings()
+    settings = settings_of(learner)
     settings["parameters"] = {**settings["parameters"], **change}
     with pytest.raises(CheckpointError, match=message) as caught:
-        learner._restore(Checkpoint(settings, {}, None), tmp_path / "a.ckpt")
+        restore_from(Checkpoint(settings, {}, None), learner, tmp_path / "a.ckpt")
     assert len(str(caught.value)) < 1000
 
 
@@ -413,7 +414,7 @@ def test_a_state_that_cannot_be_restored_is_told_in_one_line(
     state["classes"] = np.array([[0, 1], [0, 1]])
     learner = make()
     with pytest.raises(CheckpointError, match="the saved classes are") as caught:
-        learner._restore(Checkpoint(learner._settings(), state, None), tmp_path / "a.ckpt")
+        restore_from(Checkpoint(settings_of(learner), state, None), learner, tmp_path / "a.ckpt")
     assert len(str(caught.value).splitlines()) == 1
 
 

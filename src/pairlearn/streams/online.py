@@ -24,13 +24,13 @@ from pairlearn.streams.checkpoint import (
     CheckpointError,
     hold_checkpoint,
     read_checkpoint,
-    reason_of,
     write_checkpoint,
 )
 from pairlearn.streams.drift import DriftAlarm, restored_alarm
 from pairlearn.streams.driving import Driver
+from pairlearn.streams.long_runs import learn_all, settings_of
 from pairlearn.streams.progressive import SLIDE_COST, ProgressiveAUC, ProgressiveConcordance
-from pairlearn.streams.readers.base import Chunk, Position, Reader, ReadError
+from pairlearn.streams.readers.base import Chunk, Position, Reader
 from pairlearn.streams.state import pack, unpack
 from pairlearn.typing import Vector
 from pairlearn.validation import check_count, check_fraction
@@ -284,7 +284,7 @@ class OnlineLearner:
             # Writing keeps the file before: the second time, that is without the examples, too.
             for _ in range(2):
                 state = self._state()
-                now = Checkpoint(self._settings(), state, found.position, found.finished_passes)
+                now = Checkpoint(settings_of(self), state, found.position, found.finished_passes)
                 write_checkpoint(checkpoint, now)
         return self
 
@@ -434,89 +434,15 @@ class OnlineLearner:
         every = check_count("every", every)
         n_passes = check_count("n_passes", n_passes)
         with nullcontext() if checkpoint is None else hold_checkpoint(checkpoint):
-            self._fit_stream(reader, checkpoint, every, n_passes, resume, progress)
+            learn_all(
+                self, self._learn_chunk, reader, checkpoint, every=every, n_passes=n_passes,
+                resume=resume, progress=progress,
+            )  # fmt: skip
         return self
 
-    def _fit_stream(
-        self,
-        reader: Reader,
-        checkpoint: str | os.PathLike[str] | None,
-        every: int,
-        n_passes: int,
-        resume: bool,
-        progress: Callable[[OnlineLearner, Chunk], None] | None,
-    ) -> None:
-        """Learn from the reader, after loading a checkpoint if there is one to resume."""
-        start = reader.position
-        finished = 0
-        if checkpoint is not None and resume:
-            found = read_checkpoint(checkpoint)
-            if found is not None:
-                self._restore(found, checkpoint)
-                finished = found.finished_passes
-                if found.position is not None:
-                    reader.restore(found.position)
-                learned = getattr(self.model, "n_features_in_", None)
-                read = getattr(reader, "n_features", None)
-                if None not in (learned, read) and learned != read:
-                    raise CheckpointError(
-                        f"the checkpoint {checkpoint} has a model of {learned} features, the data "
-                        f"have {read}; delete it to start again."
-                    )
-        written = self.n_seen
-
-        def save() -> None:
-            """Write examples not saved yet; a second Ctrl-C waits until the file is complete."""
-            nonlocal written
-            if checkpoint is not None and self.n_seen > written:
-                with deferred_interrupt():
-                    settings, state = self._settings(), self.state()
-                    found = Checkpoint(settings, state, self.position, finished)
-                    write_checkpoint(checkpoint, found)
-                    written = self.n_seen
-
-        try:
-            while finished < n_passes:
-                for chunk in reader:
-                    if chunk.y is None:
-                        raise ReadError("the data have no labels; name their column with label=.")
-                    with deferred_interrupt():
-                        # the reader has refused all rows that are not finite
-                        labels = self._driver.labels(chunk.y)
-                        self._learn(chunk.X, labels, chunk.qid, finite=True)
-                        self.position = chunk.position
-                    if progress is not None:
-                        progress(self, chunk)
-                    if self.n_seen - written >= every:
-                        save()
-                if finished + 1 == n_passes:
-                    break
-                with deferred_interrupt():
-                    finished += 1
-                    self.position = start
-                reader.restore(start)
-        except KeyboardInterrupt:
-            save()
-            raise
-        save()
-
-    def _settings(self) -> dict[str, Any]:
-        """Return the settings that a checkpoint must match."""
-        from pairlearn.models.parts import encode
-
-        left_out = ("callbacks", "random_state", "verbose")
-        parameters = {
-            name: encode(value, name)
-            for name, value in self.model.get_params(deep=False).items()
-            if name not in left_out
-        }
-        return {
-            "estimator": type(self.model).__name__,
-            "parameters": parameters,
-            "window": self.window,
-            "forget": self.forget,
-            "drop": self.drop,
-        }
+    def _learn_chunk(self, chunk: Chunk) -> None:
+        # the reader has refused all rows that are not finite
+        self._learn(chunk.X, self._driver.labels(chunk.y), chunk.qid, finite=True)
 
     @one_at_a_time
     def state(self) -> dict[str, Any]:
@@ -570,33 +496,6 @@ class OnlineLearner:
         self._best, self._restart_due = best, due
         self.alarm = alarm
 
-    def _restore(self, found: Checkpoint, path: str | os.PathLike[str]) -> None:
-        """Load a checkpoint; refuse one with other settings or an invalid state."""
-        settings = self._settings()
-        for name in settings:
-            mine, theirs = settings[name], found.settings.get(name)
-            if name == "drop" and self.forget != "drop":
-                continue
-            if mine != theirs:
-                name, mine, theirs = _differing(name, mine, theirs)
-                raise CheckpointError(
-                    f"the checkpoint {path} was made with {name[:60]}={theirs!r:.200}, now it is "
-                    f"{mine!r:.200}; use the same settings, or delete the file to start again."
-                )
-        try:
-            if found.state["n_seen"] and not found.state["model"]:
-                raise ValueError("examples were learned, and no model is saved")
-            self.restore(found.state)
-        except (
-            AttributeError, KeyError, TypeError, IndexError, ValueError, ArithmeticError,
-            MemoryError,
-        ) as error:  # fmt: skip
-            raise CheckpointError(
-                f"the checkpoint {path} cannot be restored ({reason_of(error)}); "
-                "delete it to start again."
-            ) from None
-        self.position = found.position
-
     def provenance(self) -> dict[str, Any]:
         """Return the provenance for the model file: where the model comes from."""
         known: dict[str, Any] = {"rows_seen": self.n_seen}
@@ -639,18 +538,3 @@ def _check_forget(forget: Any) -> int | str | None:
     if isinstance(forget, str):
         raise ValueError(f'forget must be a number of examples, "drop" or None, got {forget!r}.')
     return check_count("forget", forget, minimum=2)
-
-
-def _differing(name: str, mine: Any, theirs: Any) -> tuple[str, Any, Any]:
-    """Return the innermost setting that differs: its name and both values.
-
-    A setting that only one side has is None on the other.
-    """
-    both = isinstance(mine, dict) and isinstance(theirs, dict)
-    if not both or mine.get("part") != theirs.get("part"):
-        return name, mine, theirs
-    key = next(
-        k for k in {**mine, **theirs} if (k in mine) != (k in theirs) or mine[k] != theirs[k]
-    )
-    inner = key if name == "parameters" else f"{name}.{key}"
-    return _differing(inner, mine.get(key), theirs.get(key))

@@ -8,7 +8,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 from pairlearn.streams.readers.base import Chunk, Position, Reader, ReadError
 from pairlearn.streams.readers.byte_source import ByteSource
 from pairlearn.streams.readers.consumed import Consumed, parse_marks
+from pairlearn.streams.readers.row_buffer import RowChecker
+from pairlearn.streams.readers.schema import Layout
 from pairlearn.validation import check_count
 
 MAX_LINE_BYTES = 1 << 25
@@ -209,6 +211,16 @@ class Blocks:
         return self.start == self.end
 
 
+class Parser(Protocol):
+    """What makes rows of the blocks of a file."""
+
+    #: The line of the next row.
+    line: int
+
+    def fill(self, blocks: Blocks, line: int, checker: RowChecker) -> Any:
+        """Return a chunk of parsed rows, which has a `count`: 0 at the end of the file."""
+
+
 class TextReader(Reader):
     """The base of text readers: several files in turn, each read through `Blocks`."""
 
@@ -236,6 +248,22 @@ class TextReader(Reader):
     @abstractmethod
     def _file_chunks(self) -> Iterator[Chunk]:
         """Yield the chunks of the open file."""
+
+    def _parsed(self, parser: Parser, layout: Layout | None = None) -> Iterator[tuple[Any, int]]:
+        """Yield the rows of each chunk of the open file, and the number of rows before them.
+
+        The position is then that after the chunk.
+        """
+        while True:
+            checker = RowChecker(self, layout, self._blocks.source.name)
+            rows = parser.fill(self._blocks, self._line, checker)
+            self._line = parser.line
+            first_row = self.position.row
+            end = replace(self.position, row=first_row + rows.count, refusals=checker.refusals)
+            self.position = self._place(end)
+            if rows.count == 0:
+                return
+            yield rows, first_row
 
     def _place(self, before: Position) -> Position:
         """Return the place of the next row, with the counts of `before`."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -157,15 +156,7 @@ class CsvReader(TextReader):
 
     def _file_chunks(self) -> Iterator[Chunk]:
         parser = _Parser(self.layout, self.delimiter, self.chunk_rows)
-        while True:
-            checker = RowChecker(self, self.layout, self._blocks.source.name)
-            rows = parser.fill(self._blocks, self._line, checker)
-            self._line = parser.line
-            first_row = self.position.row
-            end = replace(self.position, row=first_row + rows.count, refusals=checker.refusals)
-            self.position = self._place(end)
-            if rows.count == 0:
-                return
+        for rows, first_row in self._parsed(parser, self.layout):
             X, y, qid = rows.finish(self.layout)
             yield Chunk(X, y, qid, first_row, rows.lines[: rows.count], self.position)
 

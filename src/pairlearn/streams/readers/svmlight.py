@@ -150,16 +150,7 @@ class SvmlightReader(TextReader):
         """Yield the chunks of the present file."""
         from scipy.sparse import csr_matrix
 
-        parser = _Parser(self)
-        while True:
-            checker = RowChecker(self, None, self._blocks.source.name)
-            rows = parser.fill(self._blocks, self._line, checker)
-            self._line = parser.line
-            first_row = self.position.row
-            end = replace(self.position, row=first_row + rows.count, refusals=checker.refusals)
-            self.position = self._place(end)
-            if rows.count == 0:
-                return
+        for rows, first_row in self._parsed(_Parser(self)):
             n, nnz = rows.count, int(rows.indptr[rows.count])
             X = csr_matrix(
                 (rows.data[:nnz], rows.indices[:nnz], rows.indptr[: n + 1]),

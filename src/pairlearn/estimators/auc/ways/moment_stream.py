@@ -17,9 +17,9 @@ import numpy as np
 from pairlearn.features import FeatureMap, Identity
 from pairlearn.features.restore import restored_map
 from pairlearn.restored import restored_array, restored_count, restored_weights
-from pairlearn.solvers.closed_form.block_stream import BlockStream, MomentModel, next_double
+from pairlearn.solvers.closed_form.block_stream import BlockStream, next_double
 from pairlearn.solvers.closed_form.mapped_moments import BLOCK, block_of, score_mapped
-from pairlearn.solvers.closed_form.stream_ridge import Window
+from pairlearn.solvers.closed_form.stream_model import Finder, MomentModel
 from pairlearn.solvers.rows import CsrRows, DenseRows, Rows
 from pairlearn.typing import Vector
 
@@ -115,7 +115,7 @@ class MomentStream:
         _learn(blocks, kept.rows, kept.y, kept.weight)
         return blocks
 
-    def finish(self) -> tuple[MomentModel, Callable[[], Window]] | None:
+    def finish(self) -> tuple[MomentModel, Finder] | None:
         """Return the model of all examples so far, and what finds scores to decide from.
 
         None before both classes were seen.

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -27,7 +27,7 @@ from pairlearn.estimators.shared.solvers import Fitted, Moments
 from pairlearn.features import FeatureMap, Identity
 from pairlearn.solvers.closed_form.block_stream import BlockStream
 from pairlearn.solvers.closed_form.mapped_moments import MappedMoments, extents_of
-from pairlearn.solvers.closed_form.stream_ridge import Window
+from pairlearn.solvers.closed_form.stream_model import Finder
 from pairlearn.solvers.rows import Rows, check_squares
 from pairlearn.solvers.solution import Trace
 from pairlearn.solvers.streams.sample import SIZE, drawn_from
@@ -118,7 +118,7 @@ class MomentsStream:
         # No method of this stream: it would be in a cycle, and what it holds would stay for long.
         self._stream = MomentStream(task.fit_map, partial(_blocks_of, solver, task), known)
         # What finds scores to decide from, and the decisions of the latest model.
-        self._decided: tuple[Callable[[], Window], Undecided] | None = None
+        self._decided: tuple[Finder, Undecided] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         # A copy finds them anew.
