@@ -313,6 +313,29 @@ def test_a_model_does_not_depend_on_when_it_is_asked_for():
     assert np.array_equal(asked.predict_proba(X), again.predict_proba(X))
 
 
+@pytest.mark.parametrize("n", [40, 300, 2100])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_restart_keeps_the_model_until_new_examples_come(n, n_classes):
+    rng = np.random.default_rng(6)
+    X = rng.normal(size=(n, 3))
+    y = np.digitize(X[:, 0] + rng.normal(size=n), [0.0, 1.0][: n_classes - 1])
+    classes = np.arange(n_classes)
+    plain, asked, restarted = (AUCClassifier().partial_fit(X, y, classes=classes) for _ in range(3))
+    expected = plain.predict_proba(X)
+    asked.predict_proba(X)
+    for model in (asked, restarted):
+        model.restart_stream()
+        np.testing.assert_array_equal(model.predict_proba(X), expected)
+        np.testing.assert_array_equal(model.predict(X), plain.predict(X))
+        model.partial_fit(X[:30], y[:30])
+    np.testing.assert_array_equal(asked.predict_proba(X), restarted.predict_proba(X))
+    # A state in which nothing came after the restart gives a model too.
+    restarted.restart_stream()
+    resumed = AUCClassifier().partial_fit(X, y, classes=classes)
+    resumed.restore_stream(restarted.stream_state())
+    assert np.isfinite(resumed.predict_proba(X)).all()
+
+
 def test_a_class_that_comes_late_is_not_left_out_of_the_choices():
     rng = np.random.default_rng(5)
     X = rng.normal(size=(2160, 3))

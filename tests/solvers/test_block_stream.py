@@ -98,3 +98,14 @@ def test_a_pickle_from_before_what_is_learned_stood_apart_goes_on():
     for name, values in _numbers(older.state()):
         np.testing.assert_array_equal(values, expected[name], err_msg=name)
     np.testing.assert_array_equal(older.model()[0].coef, stream.model()[0].coef)
+
+
+def test_a_restart_knows_the_ranges_of_the_open_block():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(140, 2))
+    y = np.where(rng.random(140) < 0.5, 1.0, -1.0)
+    X[135, 1] = 50.0  # in the open block: blocks end with 128 rows
+    stream = BlockStream(Identity.of(2), (np.inf,), ridge=None, margin=1.0, scaled=True)
+    stream.learn(X, y, np.ones(140))
+    stream.restart()
+    assert stream.state()["high"][1] == 50.0

@@ -366,6 +366,9 @@ class AUCStreams(AUCPredictions):
 
         Reading the coefficients and predicting call it; call it yourself to choose the moment.
         """
+        self._finish()
+
+    def _finish(self) -> None:
         stream = self._stream
         if isinstance(stream, PairStreams):
             self._finish_pairs(stream)
@@ -382,6 +385,7 @@ class AUCStreams(AUCPredictions):
         """
         stream = self._stream
         if isinstance(stream, PairStreams):
+            self._finish()
             stream.restart()
             return
         if stream is not None and stream.kind == "top":
@@ -390,6 +394,8 @@ class AUCStreams(AUCPredictions):
                 'objective="auc" to forget the past.'
             )
         if stream is not None and stream.kind == "moments":
+            # The model is that of the whole past, until the next chunk comes.
+            self._finish()
             stream.restart()
             return
         if stream is not None:

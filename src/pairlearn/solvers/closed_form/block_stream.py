@@ -385,7 +385,8 @@ class BlockStream:
     def restart(self) -> None:
         """Forget all but the latest past; blocks begin anew."""
         self.settle()
-        self._learned.memories = self._to_now().memories
+        # A model of before may still have to be found, from what it was made of.
+        self._learned = self._to_now().copy()
         self._learned.restart()
         self._block.clear()
         self._due, self._begun = YOUNG, None

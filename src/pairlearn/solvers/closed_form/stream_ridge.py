@@ -116,6 +116,8 @@ def held_folds(
     Z, y, weight = rows
     members = [own[weight[own] > 0.0] for own in members_of(y, (1.0, -1.0))]
     rarer = min(map(len, members))
+    if not rarer:
+        return  # as after a restart
     n_folds = min(1 if apart is not None else -(-EVERY * len(y) // n), rarer)
     for repeat in range(n_repeats_of(rarer) if repeated and n_folds > 1 else min(n_folds, 1)):
         fold = np.full(len(y), -1)
