@@ -26,7 +26,7 @@ _FOLDERS = ("estimators", "domains", "features", "laws", "metrics", "pairings", 
 _ALSO = {
     "losses": ("tests/laws", "tests/solvers", "tests/metrics"),
     "kernels": ("tests/laws", "tests/solvers", "tests/metrics", "tests/pairings",
-                "tests/features", "tests/streams", "tests/domains"),
+                "tests/features", "tests/streams", "tests/domains", "tests/test_content.py"),
 }  # fmt: skip
 #: The test that imports a room and compares the defaults of its functions with what they state.
 _OF_DEFAULTS = "tests/laws/test_defaults.py"
@@ -156,12 +156,16 @@ class Chooser:
             for function in called:
                 self.by_function[function].append((test, cost))
         self._mentions: dict[str, set[str]] | None = None
+        self._imports: dict[str, set[str]] = {}
 
     def choose(self, site: Site, budget: float) -> list[tuple[str, float]]:
         """Return tests and their seconds, of at most `budget` seconds together."""
         found: dict[str, float] = {}
-        for function in self.functions(site):
+        functions = self.functions(site)
+        for function in functions:
             found.update(self.by_function.get(function, ()))
+        if site.room == "kernels":
+            found.update(self.calling({f.split("::")[1].split(".")[-1] for f in functions}))
         if not site.first_line:
             of_room = f"{_OF_DEFAULTS}::test_stated_defaults_are_the_defaults[{site.room}]"
             found |= {of_room: self.costs[of_room]} if of_room in self.costs else {}
@@ -216,6 +220,28 @@ class Chooser:
                 break
         if not site.first_line and not any(f in self.by_function for f in found):
             found |= {f for f in self.by_function if f.startswith(f"{site.path}::")}
+        return found
+
+    def calling(self, names: set[str]) -> dict[str, float]:
+        """Return the tests, with their seconds, of files that import a kernel of such a name.
+
+        A call of machine code from a test is not recorded either.
+        """
+        found = {}
+        for test, cost in self.costs.items():
+            file = test.split("::")[0]
+            if file not in self._imports:
+                path = self.root / file
+                text = path.read_text("utf-8") if file.startswith("tests/") else ""
+                self._imports[file] = {
+                    alias.name
+                    for node in ast.walk(ast.parse(text))
+                    if isinstance(node, ast.ImportFrom)
+                    and (node.module or "").startswith("pairlearn.kernels")
+                    for alias in node.names
+                }
+            if self._imports[file] & names:
+                found[test] = cost
         return found
 
     def mentions(self) -> dict[str, set[str]]:

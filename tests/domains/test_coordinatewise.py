@@ -186,6 +186,14 @@ def test_a_step_that_fails_is_undone():
         start.learn_many(rows, np.array([1.0, -1.0, 1.0]))
 
 
+@pytest.mark.parametrize("storage", [np.asarray, scipy.sparse.csr_array])
+def test_the_step_of_a_chunk_that_overflows_is_named(storage):
+    rows = np.array([[1.0, 0.0], [0.0, 0.5], [0.5, 0.2], [0.1, 0.1], [-1e153, 1e153]])
+    start = PairwiseSGD(schedule=Constant(100.0), domain=Box(-1.0, 1.0)).start(PROBLEM, 2)
+    with pytest.raises(DivergenceError, match="stopped being finite at step 4"):
+        start.learn_many(storage(rows), np.array([1.0, -1.0, 1.0, -1.0, 1.0]))
+
+
 @pytest.mark.parametrize("pairing", [{}, {"pairing": FifoBuffer(2)}])
 @pytest.mark.parametrize("storage", [np.asarray, scipy.sparse.csr_array])
 def test_a_domain_that_gives_nan_is_noticed(pairing, storage):
