@@ -250,6 +250,21 @@ def test_a_late_quote_may_stay_open_as_long_as_an_early_one(monkeypatch):
     assert reader.refusals.count == 5
 
 
+@pytest.mark.parametrize("columns", [{"c": 7}, {"c": ["red", "blue"]}])
+def test_both_line_ends_give_the_same_rows(columns):
+    text = b'y,c\n1,red\n0,blue\n1,\n0,red\n1,"blue"\n0,red'
+    schema = Schema(label="y", categorical=columns, missing="indicator")
+    found = []
+    for end in (b"\n", b"\r\n"):
+        reader = CsvReader(io.BytesIO(text.replace(b"\n", end)), schema)
+        (chunk,) = reader
+        X = chunk.X.toarray() if issparse(chunk.X) else chunk.X
+        found.append((X.tolist(), chunk.y.tolist(), reader.refusals.count))
+    assert found[0] == found[1]
+    rows = found[0][0]
+    assert rows[0] == rows[3] == rows[5] != rows[1] == rows[4] != rows[2] != rows[0]
+
+
 def test_columns_by_name_and_by_number():
     text = b"1,2,3,4\n5,6,7,8\n"
     schema = Schema(label=-1, features=(2, "0"))
