@@ -102,6 +102,8 @@ def test_any_bytes_give_rows_or_a_read_error(data):
         ("1,2 3:1", "label: '1,2' is not a number"),
         ("1 qid:x 3:1", "qid:NUMBER"),
         ("1 3:1 qid:4", "qid:NUMBER"),
+        ("1 1:1 qid:4", "qid:NUMBER"),
+        ("1 qid:0 qid:4 3:1", "qid:NUMBER"),
         ("2 3:1", "not among the classes"),
     ],
 )
