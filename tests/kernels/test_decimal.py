@@ -77,7 +77,7 @@ def scan_plain(text, after=b",7,"):
 
 @given(
     digits=st.text("0123456789", min_size=1, max_size=19),
-    dot=st.integers(0, 7),
+    dot=st.integers(0, 10),
     sign=st.sampled_from(["", "-", "+"]),
     power=st.integers(-40, 40),
     after=st.sampled_from([b",", b",5", b"\n", b"\n1.5,", b",1.5e3,"]),
@@ -86,6 +86,9 @@ def scan_plain(text, after=b",7,"):
 def test_the_quick_ways_read_every_plain_decimal(digits, dot, sign, power, after):
     plain = sign + digits[:dot] + "." + digits[dot:]
     field, _ = scan_plain(plain, after)
+    if min(dot, len(digits)) > 7:
+        assert field == (len(plain), None)
+        return
     assert field == (len(plain), float(plain))
     assert np.signbit(field[1]) == (sign == "-")
     text = f"{plain}e{power}"
@@ -95,15 +98,15 @@ def test_the_quick_ways_read_every_plain_decimal(digits, dot, sign, power, after
     assert np.signbit(scientific[1]) == (sign == "-")
 
 
-@pytest.mark.parametrize("text", ["1", "-12", "+1234567", "0", "-0"])
+@pytest.mark.parametrize("text", ["1", "-12", "+1234567", "0", "-0", "1234567.25"])
 def test_the_quick_ways_read_short_integers(text):
     assert scan_plain(text)[0] == (len(text), float(text))
     assert scan_plain(text + "e2")[1] == (len(text) + 2, float(text + "e2"))
 
 
 @pytest.mark.parametrize(
-    "text", ["1..5", "1.5.", ".1.", "..", "1.2.3", "-", "+", ".", "", "--1", "1-", "1 ", "1e5x",
-             "e5", "1e", "1e-", "1e+-5", "1e1.5", "1.5.e3", "12a4", "1e5e5"],
+    "text", ["12345678", "12345678.5", "1..5", "1.5.", ".1.", "..", "1.2.3", "-", "+", ".", "", "--1",
+             "1-", "1 ", "1e5x", "e5", "1e", "1e-", "1e+-5", "1e1.5", "1.5.e3", "12a4", "1e5e5"],
 )  # fmt: skip
 def test_the_quick_ways_know_what_they_cannot_read(text):
     assert scan_plain(text) == [(len(text), None), (len(text), None)]
