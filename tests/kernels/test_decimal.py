@@ -105,8 +105,9 @@ def test_the_quick_ways_read_short_integers(text):
 
 
 @pytest.mark.parametrize(
-    "text", ["12345678", "12345678.5", "1..5", "1.5.", ".1.", "..", "1.2.3", "-", "+", ".", "", "--1",
-             "1-", "1 ", "1e5x", "e5", "1e", "1e-", "1e+-5", "1e1.5", "1.5.e3", "12a4", "1e5e5"],
+    "text", ["12345678", "12345678.5", "1..5", "1.5.", ".1.", "..", "1.2.3", "-", "+", ".", "",
+             "--1", "1-", "1 ", "1e5x", "e5", "1e", "1e-", "1e+-5", "1e1.5", "1.5.e3", "12a4",
+             "1e5e5"],
 )  # fmt: skip
 def test_the_quick_ways_know_what_they_cannot_read(text):
     assert scan_plain(text) == [(len(text), None), (len(text), None)]
