@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import itertools
 import json
 import os
 import re
@@ -26,8 +27,9 @@ _FOLDERS = ("estimators", "domains", "features", "laws", "metrics", "pairings", 
 _ALSO = {
     "losses": ("tests/laws", "tests/solvers", "tests/metrics"),
     "kernels": ("tests/laws", "tests/solvers", "tests/metrics", "tests/pairings",
-                "tests/features", "tests/streams", "tests/domains"),
+                "tests/features", "tests/streams", "tests/domains", "tests/test_content.py"),
 }  # fmt: skip
+_KERNELS = "src/pairlearn/kernels/"
 #: The test that imports a room and compares the defaults of its functions with what they state.
 _OF_DEFAULTS = "tests/laws/test_defaults.py"
 
@@ -156,23 +158,29 @@ class Chooser:
             for function in called:
                 self.by_function[function].append((test, cost))
         self._mentions: dict[str, set[str]] | None = None
+        self._imports: dict[str, set[str]] = {}
 
     def choose(self, site: Site, budget: float) -> list[tuple[str, float]]:
         """Return tests and their seconds, of at most `budget` seconds together."""
         found: dict[str, float] = {}
-        for function in self.functions(site):
+        functions = self.functions(site)
+        for function in functions:
             found.update(self.by_function.get(function, ()))
+        if site.room == "kernels":
+            found.update(self.calling({_called(f) for f in functions if f.startswith(_KERNELS)}))
         if not site.first_line:
             of_room = f"{_OF_DEFAULTS}::test_stated_defaults_are_the_defaults[{site.room}]"
             found |= {of_room: self.costs[of_room]} if of_room in self.costs else {}
         module = site.path.removeprefix("src/pairlearn/").removesuffix(".py")
         near = (f"tests/{site.room}/", site.path)
+        of_users = {f"test_{Path(f.split('::')[0]).stem}.py" for f in functions}
 
         def place(test: str) -> int:
             if test.startswith(_OF_DEFAULTS):
                 return 0
             named = f"test_{module.split('/')[-1]}.py" in test or test.startswith(site.path)
-            return 0 if named else 1 if test.startswith(near) else 2
+            known = test.startswith(near) or test.split("::")[0].split("/")[-1] in of_users
+            return 0 if named else 1 if known else 2
 
         chosen: list[tuple[str, float]] = []
         total = 0.0
@@ -211,11 +219,36 @@ class Chooser:
             users = set().union(*(self.mentions().get(name, set()) for name in names - seen))
             seen |= names
             found |= users
-            names = {u.split("::")[1].split(".")[-1] for u in users if u not in self.by_function}
+            # What writes machine code is called by a test only where it is not on the disk yet.
+            names = {
+                _called(u) for u in users if u not in self.by_function or u.startswith(_KERNELS)
+            }
             if not names - seen:
                 break
         if not site.first_line and not any(f in self.by_function for f in found):
             found |= {f for f in self.by_function if f.startswith(f"{site.path}::")}
+        return found
+
+    def calling(self, names: set[str]) -> dict[str, float]:
+        """Return the tests, with their seconds, of files that import a kernel of such a name.
+
+        A call of machine code from a test is not recorded either.
+        """
+        found = {}
+        for test, cost in self.costs.items():
+            file = test.split("::")[0]
+            if file not in self._imports:
+                path = self.root / file
+                text = path.read_text("utf-8") if file.startswith("tests/") else ""
+                self._imports[file] = {
+                    alias.name
+                    for node in ast.walk(ast.parse(text))
+                    if isinstance(node, ast.ImportFrom)
+                    and (node.module or "").startswith("pairlearn.kernels")
+                    for alias in node.names
+                }
+            if self._imports[file] & names:
+                found[test] = cost
         return found
 
     def mentions(self) -> dict[str, set[str]]:
@@ -229,14 +262,27 @@ class Chooser:
         return self._mentions
 
 
-def _names(node: ast.AST, scope: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+def _called(function: str) -> str:
+    """Return the name by which others call a function, given as ``path::qualified name``."""
+    return function.split("::")[1].split(".")[-1]
+
+
+def _names(
+    node: ast.AST, scope: tuple[str, ...], *, inside: bool = False
+) -> Iterator[tuple[str, str]]:
+    """Yield the outermost function, or the class, and each name that it uses."""
     children: Iterable[ast.AST] = ast.iter_child_nodes(node)
     for child in children:
-        inner = scope
-        if isinstance(child, ast.FunctionDef | ast.ClassDef):
-            inner = (*scope, child.name)
+        inner, within = scope, inside
+        if isinstance(child, ast.Assign) and not scope:
+            # What the file makes once, by whatever it calls.
+            made = [n.id for t in child.targets for n in ast.walk(t) if isinstance(n, ast.Name)]
+            used = [n.id for n in ast.walk(child.value) if isinstance(n, ast.Name)]
+            yield from itertools.product(made, used)
+        if isinstance(child, ast.FunctionDef | ast.ClassDef) and not inside:
+            inner, within = (*scope, child.name), isinstance(child, ast.FunctionDef)
         elif scope and isinstance(child, ast.Name):
             yield ".".join(scope), child.id
         elif scope and isinstance(child, ast.Attribute):
             yield ".".join(scope), child.attr
-        yield from _names(child, inner)
+        yield from _names(child, inner, inside=within)

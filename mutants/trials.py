@@ -38,7 +38,11 @@ class Outcome:
 
 
 def in_fork(work: Callable[[], str], cpu_seconds: float, *, quiet: bool = True) -> str:
-    """Run in a child process and return its answer, or "lost: ..." where it gave none."""
+    """Run in a child process and return its answer, or "lost: ..." where it gave none.
+
+    Where something ended the child before it could answer, such as the compiler, which ends the
+    process on code that makes no sense, it is "lost: signal ..." or "lost: exit ...".
+    """
     receive, send = os.pipe()
     sys.stdout.flush()
     sys.stderr.flush()
@@ -79,7 +83,10 @@ def in_fork(work: Callable[[], str], cpu_seconds: float, *, quiet: bool = True) 
         _, status = os.waitpid(child, 0)
     if parts:
         return b"".join(parts).decode()
-    return f"lost: signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else "lost: no answer"
+    if os.WIFSIGNALED(status):
+        return f"lost: signal {os.WTERMSIG(status)}"
+    code = os.WEXITSTATUS(status)
+    return f"lost: exit {code}" if code else "lost: no answer"
 
 
 def run_test(item: Any, following: Any) -> bool:
@@ -210,8 +217,10 @@ class Held:
         older = [(one, c) for place, c in made.items() for one in self.functions.get(place, ())]
         for function, inner in older:
             function.__code__ = inner
-        every = older and site.room == "kernels"
-        self.forget(None if every or file.endswith("_native.py") else {code.co_name})
+        # A function that is not compiled itself may write the machine code of any kernel.
+        plain = code.co_name not in {k.py_func.__name__ for k in self.kernels}
+        every = site.room == "kernels" and (older or plain or file.endswith("_native.py"))
+        self.forget(None if every else {code.co_name})
 
     def forget(self, names: set[str] | None) -> None:
         """Drop results and machine code that the change may have reached, and save none.
@@ -236,8 +245,7 @@ class Held:
             stale |= {k.py_func.__name__ for k in fresh}
         for kernel in fresh:
             kernel._cache = NullCache()
-            if kernel.overloads:
-                raise LookupError(f"{kernel.py_func.__name__} is compiled before the change")
+            kernel._reset_overloads()  # collecting the tests may have compiled it
 
 
 def _all_names(code: CodeType) -> set[str]:
@@ -298,7 +306,7 @@ def _judge(answer: str, n_tests: int, begin: float) -> Outcome:
     seconds = round(time.monotonic() - begin, 2)
     verdict, _, by = answer.partition(" ")
     if verdict == "lost:":
-        verdict, by = ("killed", by) if "signal" in by else ("broken", by)
+        verdict, by = ("killed" if by.startswith(("signal ", "exit ")) else "broken"), by
     return Outcome(verdict, by, n_tests, seconds)
 
 

@@ -121,3 +121,13 @@ def test_a_damaged_sparse_matrix_is_not_read_outside():
     X.indptr[7] = 10**9
     hashes = content.row_hashes(X)
     assert len(hashes) == 500
+
+
+@pytest.mark.parametrize("d", [5, 13])
+@pytest.mark.parametrize("n", [50_000, 50_001])
+def test_nothing_after_the_last_row_counts(n, d):
+    room = np.ones(d * n + 16)
+    room[-16:] = 9.0
+    found, largest, _ = content.hashes_and_sums(room[:-16].reshape(n, d))
+    assert largest == 1.0
+    assert len(np.unique(found)) == 1

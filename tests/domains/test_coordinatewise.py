@@ -19,6 +19,7 @@ from pairlearn import (
     ElasticNet,
     FifoBuffer,
     Hinge,
+    InverseSqrt,
     LastIterate,
     LinearScore,
     Logistic,
@@ -90,6 +91,14 @@ class NotANumber(CoordinatewiseDomain):
     @scalar
     def proximal(value, step_size, first, second):
         return value if value < 0.1 else math.nan
+
+
+class LateNaN(CoordinatewiseDomain):
+    """NaN from the fifth step of size 1 / sqrt(t) on."""
+
+    @scalar
+    def proximal(value, step_size, first, second):
+        return math.nan if 0.0 < step_size < 0.46 else value
 
 
 class Undecorated(CoordinatewiseDomain):
@@ -186,6 +195,14 @@ def test_a_step_that_fails_is_undone():
         start.learn_many(rows, np.array([1.0, -1.0, 1.0]))
 
 
+@pytest.mark.parametrize("storage", [np.asarray, scipy.sparse.csr_array])
+def test_the_step_of_a_chunk_that_overflows_is_named(storage):
+    rows = np.array([[1.0, 0.0], [0.0, 0.5], [0.5, 0.2], [0.1, 0.1], [-1e153, 1e153]])
+    start = PairwiseSGD(schedule=Constant(100.0), domain=Box(-1.0, 1.0)).start(PROBLEM, 2)
+    with pytest.raises(DivergenceError, match="stopped being finite at step 4"):
+        start.learn_many(storage(rows), np.array([1.0, -1.0, 1.0, -1.0, 1.0]))
+
+
 @pytest.mark.parametrize("pairing", [{}, {"pairing": FifoBuffer(2)}])
 @pytest.mark.parametrize("storage", [np.asarray, scipy.sparse.csr_array])
 def test_a_domain_that_gives_nan_is_noticed(pairing, storage):
@@ -193,6 +210,16 @@ def test_a_domain_that_gives_nan_is_noticed(pairing, storage):
     solver = PairwiseSGD(schedule=Constant(10.0), domain=NotANumber(), **pairing)
     with pytest.raises(DivergenceError, match=r"NotANumber\(\) returned NaN.*check_domain"):
         solver.solve(PROBLEM, storage(X), y, n_steps=100, rng=0)
+
+
+@pytest.mark.parametrize("pairing", [{}, {"pairing": FifoBuffer(2)}])
+@pytest.mark.parametrize("storage", [np.asarray, scipy.sparse.csr_array])
+def test_the_last_step_that_a_domain_spoils_is_named(pairing, storage):
+    X, y = sample()
+    y[:6] = [1.0, -1.0, 1.0, -1.0, 1.0, -1.0]
+    stream = PairwiseSGD(schedule=InverseSqrt(1.0), domain=LateNaN(), **pairing).start(PROBLEM, 9)
+    with pytest.raises(DivergenceError, match="returned NaN or infinity by step 5;"):
+        stream.learn_many(storage(X[:6]), y[:6])
 
 
 def test_elastic_net_finds_sparse_models_and_decays_without_gradients():

@@ -7,7 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pairlearn.kernels._native import jit
-from pairlearn.kernels.parsing.decimal import scan_number
+from pairlearn.kernels.parsing.decimal import (
+    _powers_of_five,
+    scan_field,
+    scan_number,
+    scan_scientific,
+)
 
 
 @jit(cache=False)
@@ -53,3 +58,63 @@ def test_what_is_known_is_the_number_of_python(digits, dot, power, sign):
     length, value = scan(text)
     assert length == len(text)
     assert value is None or (value == float(text) and np.signbit(value) == (sign == "-"))
+
+
+@jit(cache=False)
+def _scan_plain(text):
+    base = text.ctypes.data
+    field = scan_field(base, 44)
+    scientific = scan_scientific(base, 44)
+    return field[0] - base, field[1], field[2], scientific[0] - base, scientific[1], scientific[2]
+
+
+def scan_plain(text, after=b",7,"):
+    """Return the length and the value (None: not known) of both quick ways."""
+    padded = text.encode() + after + bytes(64)
+    found = _scan_plain(np.frombuffer(padded, dtype=np.uint8).copy())
+    return [(found[k], found[k + 2] if found[k + 1] else None) for k in (0, 3)]
+
+
+@given(
+    digits=st.text("0123456789", min_size=1, max_size=19),
+    dot=st.integers(0, 10),
+    sign=st.sampled_from(["", "-", "+"]),
+    power=st.integers(-40, 40),
+    after=st.sampled_from([b",", b",5", b"\n", b"\n1.5,", b",1.5e3,"]),
+)
+@settings(max_examples=300, deadline=None)
+def test_the_quick_ways_read_every_plain_decimal(digits, dot, sign, power, after):
+    plain = sign + digits[:dot] + "." + digits[dot:]
+    field, _ = scan_plain(plain, after)
+    if min(dot, len(digits)) > 7:
+        assert field == (len(plain), None)
+        return
+    assert field == (len(plain), float(plain))
+    assert np.signbit(field[1]) == (sign == "-")
+    text = f"{plain}e{power}"
+    field, scientific = scan_plain(text, after)
+    assert field == (len(text), None)
+    assert scientific == (len(text), float(text))
+    assert np.signbit(scientific[1]) == (sign == "-")
+
+
+@pytest.mark.parametrize("text", ["1", "-12", "+1234567", "0", "-0", "1234567.25"])
+def test_the_quick_ways_read_short_integers(text):
+    assert scan_plain(text)[0] == (len(text), float(text))
+    assert scan_plain(text + "e2")[1] == (len(text) + 2, float(text + "e2"))
+
+
+@pytest.mark.parametrize(
+    "text", ["12345678", "12345678.5", "1..5", "1.5.", ".1.", "..", "1.2.3", "-", "+", ".", "",
+             "--1", "1-", "1 ", "1e5x", "e5", "1e", "1e-", "1e+-5", "1e1.5", "1.5.e3", "12a4",
+             "1e5e5"],
+)  # fmt: skip
+def test_the_quick_ways_know_what_they_cannot_read(text):
+    assert scan_plain(text) == [(len(text), None), (len(text), None)]
+
+
+def test_powers_of_five_are_those_of_whole_numbers():
+    for q, (high, low) in zip(range(-300, 291), _powers_of_five().tolist(), strict=True):
+        exact = 5**q << 2000 if q >= 0 else (1 << 2000) // 5**-q
+        wanted = exact >> (exact.bit_length() - 128)
+        assert (high << 64) + low == wanted + (-27 <= q < 0), q

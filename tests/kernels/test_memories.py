@@ -11,6 +11,7 @@ from pairlearn.kernels.memories import (
     count_wins,
     doubled_wins,
     find_directions,
+    longest_as_good,
     room_for_block,
     room_for_directions,
     room_for_wins,
@@ -127,3 +128,24 @@ def test_wins_are_counted_exactly(kind, counts):
     won = ((a > b) + 0.5 * (a == b)) * 1.0
     assert np.array_equal(wins[0, :, :p], won.sum(axis=2))
     assert np.array_equal(wins[1, :, :q], won.sum(axis=1))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_longest_memory_counts_as_good_up_to_its_standard_error(seed):
+    rng = np.random.default_rng(seed)
+    p, q = 12, 17
+    rings = rng.normal(size=(2, 3, 25))
+    rings[0] += np.array([0.2, 1.5, 1.0])[:, np.newaxis]
+    wins, places = np.empty_like(rings), np.array([[0, p], [0, q]])
+    count_wins(rings, places, wins, *room_for_wins(25))
+    won = rings[0, :, :p, np.newaxis] > rings[1, :, np.newaxis, :q]
+    top = int(np.argmax(won.mean(axis=(1, 2))))
+    assert top > 0
+    # The variance of DeLong: that of the means of positives, and that of the means of negatives.
+    apart = won[top] * 1.0 - won
+    spread = np.sqrt(apart.mean(axis=2).var(axis=1) / p + apart.mean(axis=1).var(axis=1) / q)
+    gap = apart.mean(axis=(1, 2))
+    edges = gap[:top] / spread[:top]
+    for errors in [*edges * (1.0 - 1e-9), *edges * (1.0 + 1e-9), 0.0, 50.0]:
+        wanted = next(k for k in range(3) if gap[k] <= errors * spread[k])
+        assert longest_as_good(wins, places, errors) == wanted

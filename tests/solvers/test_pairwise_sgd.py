@@ -13,6 +13,7 @@ from pairlearn import (
     Constant,
     DivergenceError,
     Hinge,
+    LastIterate,
     LinearScore,
     Logistic,
     PairLoss,
@@ -348,3 +349,21 @@ def test_runs_in_a_thread():
     thread.join()
     expected = PairwiseSGD().solve(PROBLEM, X, y, n_steps=40, rng=0)
     assert np.array_equal(results[0].average, expected.average)
+
+
+@pytest.mark.parametrize("first", [1.0, -1.0])
+@pytest.mark.parametrize(
+    ("storage", "dtype"),
+    [(np.asarray, np.float64), (np.asarray, np.float32), (scipy.sparse.csr_array, np.float64)],
+)
+@pytest.mark.parametrize("d", [1, 5, 20, 200])
+def test_the_hinge_stands_still_at_its_kink(d, storage, dtype, first):
+    y = first * np.array([1.0, -1.0, 1.0, -1.0, 1.0, -1.0])
+    X = np.zeros((6, d), dtype=dtype)
+    X[:, d // 2] = 0.5 * y
+    solver = PairwiseSGD(schedule=Constant(1.0), averaging=LastIterate())
+    stream = solver.start(PROBLEM, d, dtype=dtype)
+    # The first pair moves to a margin of exactly 1, where the slope is 0.
+    w = stream.learn_many(storage(X), y).w
+    assert w[d // 2] == 1.0
+    assert np.count_nonzero(w) == 1

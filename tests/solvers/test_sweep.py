@@ -110,6 +110,14 @@ def test_models_of_one_step_size_part_at_their_balls(block_steps, d, n_steps):
     compare(Hinge(), *sample(80, d), n_steps=n_steps, grid=grid)
 
 
+@pytest.mark.parametrize("n_steps", [7, 40, 400])
+@pytest.mark.parametrize("d", [3, 70])
+def test_balls_that_shrink_an_iterate_below_any_number(block_steps, d, n_steps):
+    block_steps(64)
+    grid = ((1e30, 1e60, 1e9, 0.5, 1e45), (0.5, 0.2, 0.3, 0.3, np.inf))
+    compare(Hinge(), *sample(80, d), n_steps=n_steps, grid=grid)
+
+
 @pytest.mark.parametrize("d", [5, 80])
 @pytest.mark.parametrize(
     "averaging", [DelayedByStepSize(), DelayedLinear(), Uniform(), Tail(0.4), LastIterate()]

@@ -30,6 +30,7 @@ from pairlearn.streams import (
     SvmlightReader,
     open_reader,
 )
+from pairlearn.streams.readers import byte_window
 
 CITIES = ["Oslo", "Rome", "Lima", "Œuvre", 'a "b", c']
 N = 230
@@ -235,6 +236,33 @@ def test_missing_policies():
     assert [c.X.tolist() for c in mixed] == [[[-1.0, 2.0], [3.0, 4.0]]]
     with pytest.raises(ReadError, match="'refuse', 'indicator' or a finite number"):
         CsvReader(io.BytesIO(text), Schema(label="y", missing="mean"))
+
+
+def test_a_late_quote_may_stay_open_as_long_as_an_early_one(monkeypatch):
+    record = b'1,"2' + b" " * 40 + b'",0\n'
+    monkeypatch.setattr(byte_window, "BLOCK", 64)
+    reader = CsvReader(io.BytesIO(b"a,b,y\n" + 50 * record), Schema(label="y"), max_line_bytes=60)
+    assert sum(c.X.tolist() == 50 * [[1.0, 2.0]] for c in reader) == 1, reader.refusals
+    long = b'1,"2' + b" " * 60 + b'",0\n'
+    text = b"a,b,y\n" + 5 * (3 * record + long)
+    reader = CsvReader(io.BytesIO(text), Schema(label="y"), max_line_bytes=60)
+    assert sum(len(c.X) for c in reader) == 15
+    assert reader.refusals.count == 5
+
+
+@pytest.mark.parametrize("columns", [{"c": 7}, {"c": ["red", "blue"]}])
+def test_both_line_ends_give_the_same_rows(columns):
+    text = b'y,c\n1,red\n0,blue\n1,\n0,red\n1,"blue"\n0,red'
+    schema = Schema(label="y", categorical=columns, missing="indicator")
+    found = []
+    for end in (b"\n", b"\r\n"):
+        reader = CsvReader(io.BytesIO(text.replace(b"\n", end)), schema)
+        (chunk,) = reader
+        X = chunk.X.toarray() if issparse(chunk.X) else chunk.X
+        found.append((X.tolist(), chunk.y.tolist(), reader.refusals.count))
+    assert found[0] == found[1]
+    rows = found[0][0]
+    assert rows[0] == rows[3] == rows[5] != rows[1] == rows[4] != rows[2] != rows[0]
 
 
 def test_columns_by_name_and_by_number():

@@ -102,6 +102,8 @@ def test_any_bytes_give_rows_or_a_read_error(data):
         ("1,2 3:1", "label: '1,2' is not a number"),
         ("1 qid:x 3:1", "qid:NUMBER"),
         ("1 3:1 qid:4", "qid:NUMBER"),
+        ("1 1:1 qid:4", "qid:NUMBER"),
+        ("1 qid:0 qid:4 3:1", "qid:NUMBER"),
         ("2 3:1", "not among the classes"),
     ],
 )
@@ -145,3 +147,12 @@ def test_one_row_longer_than_the_arrays(monkeypatch):
 def test_a_pipe_needs_the_number_of_features():
     with pytest.raises(ReadError, match="n_features"):
         SvmlightReader(io.BytesIO(b"1 1:1\n"))
+
+
+@pytest.mark.parametrize("blank", [" ", "\t", "\v", "\f", "\r", "\f\v\r\t "])
+def test_every_blank_of_ascii_parts_the_fields(blank):
+    text = " -1 qid:4 1:2.5 3:1e3 \n \n1 qid:4 # 1:1\n".replace(" ", blank)
+    reader = SvmlightReader(io.BytesIO(text.encode()), n_features=3, qid=True, strict=True)
+    (chunk,) = reader
+    assert chunk.y.tolist() == [-1.0, 1.0]
+    assert chunk.X.toarray().tolist() == [[2.5, 0.0, 1000.0], [0.0, 0.0, 0.0]]

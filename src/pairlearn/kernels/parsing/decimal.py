@@ -32,7 +32,7 @@ _SMALLEST_POWER, _LARGEST_POWER = -300, 290  # beyond, Python decides (subnormal
 
 
 def _powers_of_five() -> np.ndarray:
-    """128 leading bits of 5**q, truncated for q >= 0 and rounded up for q < 0."""
+    """128 leading bits of 5**q, truncated; for -27 <= q < 0 they are rounded up."""
     table = np.empty((_LARGEST_POWER - _SMALLEST_POWER + 1, 2), dtype=np.uint64)
     for q in range(_SMALLEST_POWER, _LARGEST_POWER + 1):
         if q >= 0:
