@@ -96,6 +96,19 @@ def test_damaged_sparse_arrays_are_refused(damage, kind):
         as_rows(broken(damage, kind))
 
 
+@pytest.mark.parametrize(
+    ("damage", "place"),
+    [
+        ("index beyond", rf"index {max(DENSE.shape) + 3} at place 3 with"),
+        ("index negative", r"index -2 at place 3 with"),
+        ("indptr falls", r"indptr falls from \d+ to \d+ at row 2;"),
+    ],
+)
+def test_the_message_names_the_place_of_the_damage(damage, place):
+    with pytest.raises(ValueError, match=place):
+        as_rows(broken(damage))
+
+
 @pytest.mark.parametrize("entry", ENTRIES)
 @pytest.mark.parametrize("damage", ["index beyond", "indptr falls"])
 def test_every_entry_refuses_them(entry, damage):

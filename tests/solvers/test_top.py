@@ -192,10 +192,16 @@ def test_separable_data_cost_nothing():
     assert not gradient.any()
 
 
+def test_the_ends_of_a_range_belong_to_it():
+    assert [Push(power).power for power in (1.0, 64.0)] == [1.0, 64.0]
+    assert PartialArea(1.0, 0.0) == PartialArea(max_fpr=1.0, min_tpr=0.0)
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
         (lambda: Push(0.5), r"power must lie in \[1, 64\] or be .auto., got 0.5"),
+        (lambda: Push(64.5), r"power must lie in \[1, 64\] or be .auto., got 64.5"),
         (lambda: PartialArea(0.0), r"max_fpr must lie in \(0, 1\], got 0.0"),
         (lambda: PartialArea(0.1, 1.0), r"min_tpr must lie in \[0, 1\), got 1.0"),
         (lambda: PartialArea(0.1, softness=0.0), "softness must be a positive number"),
