@@ -56,6 +56,8 @@ def test_momentum_step_by_step(loss, nesterov, radius):
     np.testing.assert_allclose(found.w, w, rtol=1e-10, atol=1e-12)
     wanted = average_of(iterates, schedule.step_sizes(1, 120))
     np.testing.assert_allclose(found.average, wanted, rtol=1e-10, atol=1e-12)
+    assert found.trace.n_steps == 120
+    assert found.trace.n_repeats == np.count_nonzero(plan.left == plan.right) > 0
 
 
 def test_no_momentum_is_algorithm_1():

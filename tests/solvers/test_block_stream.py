@@ -7,6 +7,8 @@ import pytest
 from pairlearn import AUCClassifier
 from pairlearn.features.base import Identity
 from pairlearn.solvers.closed_form.block_stream import BlockStream
+from pairlearn.solvers.closed_form.memories import Memories
+from pairlearn.solvers.closed_form.stream_ridge import candidates, held_folds
 
 
 @pytest.mark.parametrize("share", [0.5, 0.1])
@@ -75,3 +77,31 @@ def test_a_feature_that_wakes_late_has_a_unit_of_its_own():
         return model.decision_function(rows)
 
     np.testing.assert_array_equal(scores(2.0**600), scores(1.0))
+
+
+@pytest.mark.parametrize("least", [0.0, 0.5])
+def test_a_fold_leaves_weight_of_both_classes(least):
+    """Examples without weight count, but nothing can be learned from them."""
+    rng = np.random.default_rng(0)
+    Z, y = rng.normal(size=(30, 2)), np.where(np.arange(30) < 6, 1.0, -1.0)
+    # If one positive example alone has a weight, the only fold holds it; others were not kept.
+    weight = np.where((y > 0) & (np.arange(30) > 0), least, 1.0)
+    memories = Memories(2, [np.inf])
+    memories.add(Z, y, weight)
+    memories.add(rng.normal(size=(30, 2)), np.full(30, -1.0))
+    folds = list(held_folds(memories, None, (Z, y, weight), 60, every=True))
+    assert len(folds) == (3 if least else 0)
+    for train, (_, labels, held) in folds:
+        assert (train.sums[0, :, 0, 0] > 0.0).all()
+        for kind, sign in enumerate((1.0, -1.0)):
+            others = 0.0 if sign > 0 else 30.0
+            left = others + weight[y == sign].sum() - held[labels == sign].sum()
+            assert train.sums[0, kind, 0, 0] == pytest.approx(left)
+
+
+def test_what_is_tried_depends_on_the_rarer_class():
+    ridges = (1.0, 0.1)
+    assert candidates(ridges, 10.0, free=False) == (ridges, [False])
+    assert candidates(ridges, 10.0, free=True) == ((100.0, 10.0, 1.0, 0.1), [False, True])
+    assert candidates(ridges, 200.0, free=True) == (ridges, [False, True])
+    assert candidates(ridges, 300.0, free=True) == (ridges, [False])

@@ -65,6 +65,13 @@ def test_columns_far_from_zero_take_part():
     np.testing.assert_allclose(far, plain, rtol=1e-4)
 
 
+@pytest.mark.parametrize("unit", [2.0**-40, 2.0**40])
+def test_units_do_not_matter(unit):
+    X, y = sample(5)
+    found = fisher_direction(DenseRows(unit * X), y)
+    np.testing.assert_allclose(found * unit, fisher_direction(DenseRows(X), y), rtol=1e-9)
+
+
 @pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
 def test_a_mixture_adds_scores_of_equal_spread(share):
     X, y = sample(7)

@@ -325,3 +325,14 @@ def test_coefficients_that_overflow_where_the_units_change_are_told():
     descent.w[:] = 1e200
     with pytest.raises(DivergenceError, match="squares of the coefficients overflow"):
         descent.rescale(np.full(D, 1.0))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_equal_rows_have_no_spread(seed):
+    """Rounding may leave less than nothing."""
+    row = np.random.default_rng(seed).normal(size=5)
+    X = np.tile(row, (7, 1))
+    for rows in (as_rows(X), as_rows(sp.csr_array(X))):
+        mean, squared = rows.spread()
+        np.testing.assert_allclose(mean, row, rtol=1e-14)
+        assert 0.0 <= squared <= 1e-14

@@ -6,6 +6,7 @@ import pytest
 import scipy.sparse
 
 from pairlearn import Exponential, Logistic, SmoothedHinge, Square, SquaredHinge
+from pairlearn.estimators.auc.ways.ridge import _ridges
 from pairlearn.reference import p_norm_push, partial_area, soft_average_precision
 from pairlearn.solvers.exact.batch import PairObjective, pair_mean
 from pairlearn.solvers.rows import DenseRows, as_rows
@@ -211,6 +212,11 @@ def test_the_ends_of_a_range_belong_to_it():
 def test_bad_input_is_refused(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def test_the_ridges_of_average_precision_begin_at_one():
+    assert _ridges(20, SmoothPrecision.strongest_ridge)[0] == 1.0
+    assert _ridges(20, Push.strongest_ridge)[0] == 100.0
 
 
 @pytest.mark.parametrize("size", [1e20, 1e100, 1e300])
