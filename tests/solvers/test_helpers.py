@@ -4,7 +4,7 @@
 import numpy as np
 import pytest
 
-from pairlearn.losses.margin import SquaredHinge
+from pairlearn.losses import Square, SquaredHinge
 from pairlearn.scores import LinearScore
 from pairlearn.solvers.block_sizes import BlockSizes
 from pairlearn.solvers.closed_form.fisher import fisher_direction, with_fisher
@@ -61,6 +61,9 @@ def test_mappedmoments():
 def test_pairobjective():
     rows, y = DenseRows(np.array([[0.0], [1.0]])), np.array([-1.0, 1.0])
     assert repr(PairObjective(rows, y, SquaredHinge()).minimise(1.0)[0]) == "array([0.5])"
+    # (1 - w)^2 + w^2, in closed form: one evaluation.
+    w, n_evaluations = PairObjective(rows, y, Square()).minimise(1.0)
+    assert (repr(w), n_evaluations) == ("array([0.5])", 1)
 
 
 def test_pair_mean():
