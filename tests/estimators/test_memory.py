@@ -245,6 +245,22 @@ def test_the_next_longer_memory_speaks_for_one_without_a_class(d, pooled):
     assert not np.allclose(found.weights[0], found.weights[2])
 
 
+@pytest.mark.parametrize(
+    ("place", "value"), [((0, 0, 1, 2), 1e9), ((1, 1, 3, 0), -1e9), ((1, 0, 2, 2), -1e9)]
+)
+def test_sums_that_no_rows_have_are_refused(place, value):
+    """One of many numbers is enough: |S_ij| is at most the root of S_ii S_jj."""
+    rng = np.random.default_rng(0)
+    memories = Memories(3, [np.inf, 20.0])
+    memories.add(rng.normal(size=(40, 3)), rng.choice([-1.0, 1.0], 40))
+    state = memories.state()
+    again = Memories.from_state(state, 3, [np.inf, 20.0])
+    np.testing.assert_array_equal(again.sums, memories.sums)
+    state["sums"][place] = value
+    with pytest.raises(ValueError, match="not those of any rows"):
+        Memories.from_state(state, 3, [np.inf, 20.0])
+
+
 def test_several_ridges_are_solved_as_one_is():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(50, 3)), rng.choice([-1.0, 1.0], 50)
