@@ -157,6 +157,24 @@ def test_states_merge_into_what_one_pass_gives():
         whole.merge(MappedMoments(Hats(n_knots=5).fit(X)))
 
 
+def test_moments_of_equal_maps_add_up_and_of_others_do_not():
+    y = np.where(LABELS[TRAIN] == "yes", 1.0, -1.0)
+    whole = MappedMoments(HATS).add(X[:200], y[:200])
+    copy = pickle.loads(pickle.dumps(HATS))
+    assert copy is not HATS
+    parts = [MappedMoments(one).add(X[p], y[p]) for one, p in ((HATS, slice(90)), (copy, slice(90, 200)))]
+    merged = parts[0].merge(parts[1])
+    np.testing.assert_allclose(merged.solve(ridge=0.1), whole.solve(ridge=0.1), atol=1e-10)
+    others = (
+        Hats(n_knots=6).fit(X[TRAIN] + 1.0),
+        Hats(n_knots=5).fit(X[TRAIN]),
+        Hats(n_knots=6).fit(X[TRAIN, :-1]),
+    )
+    for other in others:
+        with pytest.raises(ValueError, match="do not add up"):
+            whole.merge(MappedMoments(other))
+
+
 def test_empty_states_have_no_range():
     """Neither 0 nor anything else has been seen, even if a grid is known."""
     features = Identity.of(2)
