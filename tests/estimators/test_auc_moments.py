@@ -162,8 +162,8 @@ def test_moments_of_equal_maps_add_up_and_of_others_do_not():
     whole = MappedMoments(HATS).add(X[:200], y[:200])
     copy = pickle.loads(pickle.dumps(HATS))
     assert copy is not HATS
-    parts = [MappedMoments(one).add(X[p], y[p]) for one, p in ((HATS, slice(90)), (copy, slice(90, 200)))]
-    merged = parts[0].merge(parts[1])
+    other = MappedMoments(copy).add(X[90:200], y[90:200])
+    merged = MappedMoments(HATS).add(X[:90], y[:90]).merge(other)
     np.testing.assert_allclose(merged.solve(ridge=0.1), whole.solve(ridge=0.1), atol=1e-10)
     others = (
         Hats(n_knots=6).fit(X[TRAIN] + 1.0),
