@@ -79,6 +79,26 @@ def test_a_feature_that_wakes_late_has_a_unit_of_its_own():
     np.testing.assert_array_equal(scores(2.0**600), scores(1.0))
 
 
+@pytest.mark.parametrize("before", [1, 5, 20, 100, 700])
+def test_a_wider_stream_goes_on_as_if_new_features_had_been_zero(before):
+    rng = np.random.default_rng(0)
+    n, lives = 1500, (np.inf, 200.0, 50.0)
+    X = rng.normal(size=(n, 3))
+    y = np.where(X.sum(axis=1) + rng.normal(size=n) > 0.5, 1.0, -1.0)
+    X[:before, 2] = 0.0
+    wide, late = (
+        BlockStream(Identity.of(d), lives, ridge=None, margin=1.0, scaled=True) for d in (3, 2)
+    )
+    for stream, d in ((wide, 3), (late, 2)):
+        stream.learn(X[:before, :d], y[:before], np.ones(before))
+    late.widen(Identity.of(3), lives)
+    for begin, stop in ((before, before + 3), (before + 3, before + 50), (before + 50, n)):
+        assert late.until_refresh == wide.until_refresh
+        part = X[begin:stop], y[begin:stop], np.ones(stop - begin)
+        np.testing.assert_allclose(late.learn(*part), wide.learn(*part), rtol=1e-9, atol=1e-12)
+    assert late.n == wide.n == n
+
+
 @pytest.mark.parametrize("least", [0.0, 0.5])
 def test_a_fold_leaves_weight_of_both_classes(least):
     """Examples without weight count, but nothing can be learned from them."""

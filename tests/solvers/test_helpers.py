@@ -4,6 +4,7 @@
 import numpy as np
 import pytest
 
+from pairlearn.domains import Box
 from pairlearn.losses import Square, SquaredHinge
 from pairlearn.scores import LinearScore
 from pairlearn.solvers.block_sizes import BlockSizes
@@ -138,3 +139,15 @@ def test_running_scales():
     rows = DenseRows(np.array([[1e6, 5.0], [3e6, 5.0]]))
     found = [(part, scales.apply(rows).X[part].tolist()) for part, _ in scales.segments(rows)]
     assert found == [(slice(0, 1), [[0.0, 0.0]]), (slice(1, 2), [[1.0, 0.0]])]
+
+
+def test_a_domain_with_a_method_of_its_own_is_named():
+    class Odd(Box):
+        def project(self, w):
+            return w
+
+    for solver in ("PairwiseSGD", "SOLAM"):
+        with pytest.raises(ValueError, match="Odd changes project of CoordinatewiseDomain"):
+            check_parts(solver, score=LinearScore(), domain=Odd(0.0, 1.0))
+    with pytest.raises(ValueError, match="SOLAM does not run the domain .* use PairwiseSGD"):
+        check_parts("SOLAM", score=LinearScore(), domain=Box(0.0, 1.0))
