@@ -149,5 +149,5 @@ def test_a_domain_with_a_method_of_its_own_is_named():
     for solver in ("PairwiseSGD", "SOLAM"):
         with pytest.raises(ValueError, match="Odd changes project of CoordinatewiseDomain"):
             check_parts(solver, score=LinearScore(), domain=Odd(0.0, 1.0))
-    with pytest.raises(ValueError, match="SOLAM does not run the domain .* use PairwiseSGD"):
+    with pytest.raises(ValueError, match=r"SOLAM does not run the domain .* use PairwiseSGD"):
         check_parts("SOLAM", score=LinearScore(), domain=Box(0.0, 1.0))
