@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from pairlearn import AUCClassifier, compare_auc, load_model, roc_auc_interval
-from pairlearn.equal import EqualFields
 from pairlearn.estimators.shared.evidence import Choice, JudgedFeatures, Tried
 from pairlearn.experiments.comparison.statistics import resampled_mean
 from pairlearn.metrics import BrierScore
+from pairlearn.register import EqualFields
 
 Y, P = [0, 0, 0, 1], [0.1, 0.4, 0.6, 0.5]
 #: Results with a NaN in them.

@@ -9,7 +9,7 @@ import pytest
 from pairlearn import SGD, AUCClassifier, Moments, OnlineLearner
 from pairlearn.estimators.shared.calibration import fit_sigmoid
 from pairlearn.metrics import roc_auc
-from pairlearn.solvers.closed_form.memories import Memories
+from pairlearn.solvers.closed_form.memories import Memories, half_lives_for
 from pairlearn.solvers.closed_form.moments import ClassMoments
 from pairlearn.solvers.closed_form.recent_scores import RECENT, RecentScores
 
@@ -175,6 +175,17 @@ def test_a_class_that_does_not_come_for_long_is_not_lost():
     assert model.score(X, y) > 0.8
 
 
+@pytest.mark.parametrize(("d", "shortest"), [(1, 250.0), (62, 250.0), (100, 400.0)])
+def test_half_lives_are_four_times_apart(d, shortest):
+    lives = (np.inf, 16.0 * shortest, 4.0 * shortest, shortest)
+    assert half_lives_for(d) == lives
+    assert half_lives_for(d, memory=7.0) == (7.0,)
+    # Each takes a table of floats for either class, and the examples held out take one more pair.
+    table = 2 * 8 * (d + 1) ** 2
+    for n_tables, kept in ((0, 1), (2, 1), (3, 2), (4, 3), (5, 4), (6, 4)):
+        assert half_lives_for(d, max_memory=n_tables * table) == lives[:kept]
+
+
 def test_memories_are_the_discounted_sums():
     rng = np.random.default_rng(0)
     X, y = rng.normal(3.0, 1.0, size=(60, 3)), rng.choice([-1.0, 1.0], 60)
@@ -216,6 +227,38 @@ def test_directions_solve_the_equations(d, pooled):
         np.testing.assert_allclose(
             middle[place], weights[place] @ found.means.mean(axis=0), rtol=1e-9
         )
+
+
+@pytest.mark.parametrize("pooled", [False, True])
+@pytest.mark.parametrize("d", [5, 60])
+def test_the_next_longer_memory_speaks_for_one_without_a_class(d, pooled):
+    rng = np.random.default_rng(0)
+    memories = Memories(d, [np.inf, 20.0, 400.0, 10.0])
+    memories.add(rng.normal(size=(300, d)), np.tile([1.0, -1.0], 150))
+    memories.add(rng.normal(size=(200, d)), np.full(200, -1.0))
+    assert (memories.counts[:, 0] < 2.0).tolist() == [False, True, False, True]
+    found = memories.directions(np.ones(d), np.full(4, 0.1), pooled=pooled)
+    assert np.isfinite(found.weights).all()
+    for place, speaker in enumerate([0, 0, 2, 2]):
+        for own in found:
+            np.testing.assert_array_equal(own[place], own[speaker])
+    assert not np.allclose(found.weights[0], found.weights[2])
+
+
+@pytest.mark.parametrize(
+    ("place", "value"), [((0, 0, 1, 2), 1e9), ((1, 1, 3, 0), -1e9), ((1, 0, 2, 2), -1e9)]
+)
+def test_sums_that_no_rows_have_are_refused(place, value):
+    """One of many numbers is enough: |S_ij| is at most the root of S_ii S_jj."""
+    rng = np.random.default_rng(0)
+    memories = Memories(3, [np.inf, 20.0])
+    memories.add(rng.normal(size=(40, 3)), rng.choice([-1.0, 1.0], 40))
+    state = memories.state()
+    again = Memories.from_state(state, 3, [np.inf, 20.0])
+    np.testing.assert_array_equal(again.sums, memories.sums)
+    state["sums"][place] = value
+    with pytest.raises(ValueError, match="not those of any rows"):
+        Memories.from_state(state, 3, [np.inf, 20.0])
 
 
 def test_several_ridges_are_solved_as_one_is():

@@ -2,15 +2,21 @@
 """check_pairing: every pairing of the package passes, and slips are found."""
 
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
 
 from pairlearn import (
+    Constant,
     FifoBuffer,
+    Hinge,
+    LinearScore,
+    PairwiseSGD,
     PreviousExample,
     PreviousOfQuery,
     PreviousOpposite,
+    Problem,
     RandomPair,
     ReservoirBuffer,
 )
@@ -264,6 +270,39 @@ def test_a_generator_that_is_not_copied_is_found():
 
     with pytest.raises(ValueError, match="A copy of the source of Mine"):
         check_pairing(Mine())
+
+
+def test_a_stream_looks_at_the_rows_of_a_pairing_of_ones_own():
+    """Rows are those that the stream remembers, followed by those of the chunk, and no others."""
+
+    class Mine(FifoBuffer):
+        pass
+
+    class Beyond(FifoBuffer):
+        def online(self, rng):
+            source = super().online(rng)
+            first = source.arrive
+
+            def arrive(y):
+                arrival = first(y)
+                return replace(arrival, keep=arrival.keep + 1)
+
+            source.arrive = arrive
+            return source
+
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 3)), rng.choice([-1.0, 1.0], 40)
+    problem = Problem(LinearScore(), Hinge())
+
+    def learned(pairing):
+        stream = PairwiseSGD(pairing, Constant(0.1)).start(problem, 3, rng=0)
+        for begin, stop in pairwise((0, 7, 9, 10, 25, 40)):
+            stream.learn_many(X[begin:stop], y[begin:stop])
+        return stream.average
+
+    np.testing.assert_array_equal(learned(Mine(4)), learned(FifoBuffer(4)))
+    with pytest.raises(ValueError, match="Beyond: keep holds 7"):
+        learned(Beyond(4))
 
 
 def test_what_is_not_a_pairing():

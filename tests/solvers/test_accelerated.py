@@ -23,6 +23,7 @@ from pairlearn.averaging import DelayedByStepSize
 from pairlearn.metrics import pair_risk
 from pairlearn.reference import average_of, pair_gradient
 from pairlearn.solvers import MomentumSGD, VarianceReducedSGD
+from pairlearn.solvers.block_sizes import BLOCK
 from pairlearn.solvers.exact.batch import ExactSolver
 
 
@@ -55,6 +56,8 @@ def test_momentum_step_by_step(loss, nesterov, radius):
     np.testing.assert_allclose(found.w, w, rtol=1e-10, atol=1e-12)
     wanted = average_of(iterates, schedule.step_sizes(1, 120))
     np.testing.assert_allclose(found.average, wanted, rtol=1e-10, atol=1e-12)
+    assert found.trace.n_steps == 120
+    assert found.trace.n_repeats == np.count_nonzero(plan.left == plan.right) > 0
 
 
 def test_no_momentum_is_algorithm_1():
@@ -65,6 +68,17 @@ def test_no_momentum_is_algorithm_1():
     np.testing.assert_allclose(found.w, wanted.w, rtol=1e-12)
     np.testing.assert_allclose(found.average, wanted.average, rtol=1e-12)
     assert found.trace.n_gradients == wanted.trace.n_gradients
+
+
+def test_a_run_of_several_blocks_ends_where_it_should():
+    X, y = sample()
+    problem, n_passes = Problem(LinearScore(), Hinge()), (BLOCK + 60) / 60
+    found = MomentumSGD(0.0, schedule=Constant(0.1)).solve(problem, X, y, n_passes=n_passes, rng=1)
+    wanted = PairwiseSGD(schedule=Constant(0.1)).solve(problem, X, y, n_passes=n_passes, rng=1)
+    assert found.trace.n_steps == wanted.trace.n_steps
+    assert found.trace.n_gradients == wanted.trace.n_gradients
+    np.testing.assert_allclose(found.w, wanted.w, rtol=1e-9)
+    np.testing.assert_allclose(found.average, wanted.average, rtol=1e-9)
 
 
 def exact_gradient(loss, w, X, y):

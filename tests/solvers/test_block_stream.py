@@ -9,6 +9,8 @@ import pytest
 from pairlearn import AUCClassifier
 from pairlearn.features.base import Identity
 from pairlearn.solvers.closed_form.block_stream import BlockStream
+from pairlearn.solvers.closed_form.memories import Memories
+from pairlearn.solvers.closed_form.stream_ridge import candidates, held_folds
 
 
 # With the rarest, a short memory knows less than one example of a class at times.
@@ -110,3 +112,51 @@ def test_a_restart_knows_the_ranges_of_the_open_block():
     stream.learn(X, y, np.ones(140))
     stream.restart()
     assert stream.state()["high"][1] == 50.0
+
+
+@pytest.mark.parametrize("before", [1, 5, 20, 100, 700])
+def test_a_wider_stream_goes_on_as_if_new_features_had_been_zero(before):
+    rng = np.random.default_rng(0)
+    n, lives = 1500, (np.inf, 200.0, 50.0)
+    X = rng.normal(size=(n, 3))
+    y = np.where(X.sum(axis=1) + rng.normal(size=n) > 0.5, 1.0, -1.0)
+    X[:before, 2] = 0.0
+    wide, late = (
+        BlockStream(Identity.of(d), lives, ridge=None, margin=1.0, scaled=True) for d in (3, 2)
+    )
+    for stream, d in ((wide, 3), (late, 2)):
+        stream.learn(X[:before, :d], y[:before], np.ones(before))
+    late.widen(Identity.of(3), lives)
+    for begin, stop in ((before, before + 3), (before + 3, before + 50), (before + 50, n)):
+        assert late.until_refresh == wide.until_refresh
+        part = X[begin:stop], y[begin:stop], np.ones(stop - begin)
+        np.testing.assert_allclose(late.learn(*part), wide.learn(*part), rtol=1e-9, atol=1e-12)
+    assert late.n == wide.n == n
+
+
+@pytest.mark.parametrize("least", [0.0, 0.5])
+def test_a_fold_leaves_weight_of_both_classes(least):
+    """Examples without weight count, but nothing can be learned from them."""
+    rng = np.random.default_rng(0)
+    Z, y = rng.normal(size=(30, 2)), np.where(np.arange(30) < 6, 1.0, -1.0)
+    # If one positive example alone has a weight, the only fold holds it; others were not kept.
+    weight = np.where((y > 0) & (np.arange(30) > 0), least, 1.0)
+    memories = Memories(2, [np.inf])
+    memories.add(Z, y, weight)
+    memories.add(rng.normal(size=(30, 2)), np.full(30, -1.0))
+    folds = list(held_folds(memories, None, (Z, y, weight), 60, every=True))
+    assert len(folds) == (3 if least else 0)
+    for train, (_, labels, held) in folds:
+        assert (train.sums[0, :, 0, 0] > 0.0).all()
+        for kind, sign in enumerate((1.0, -1.0)):
+            others = 0.0 if sign > 0 else 30.0
+            left = others + weight[y == sign].sum() - held[labels == sign].sum()
+            assert train.sums[0, kind, 0, 0] == pytest.approx(left)
+
+
+def test_what_is_tried_depends_on_the_rarer_class():
+    ridges = (1.0, 0.1)
+    assert candidates(ridges, 10.0, free=False) == (ridges, [False])
+    assert candidates(ridges, 10.0, free=True) == ((100.0, 10.0, 1.0, 0.1), [False, True])
+    assert candidates(ridges, 200.0, free=True) == (ridges, [False, True])
+    assert candidates(ridges, 300.0, free=True) == (ridges, [False])

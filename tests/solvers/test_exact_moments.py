@@ -454,3 +454,98 @@ def test_sums_beyond_64_bits_are_not_taken_for_short():
     assert not sums._is_short([0] * 40, [0] * 40, np.array([0] * 40, dtype=object))
     sums._products = Wide([np.full(820, 1 << 60, dtype=np.int64)])
     assert sums._is_short([0] * 40, [0] * 40, np.array([0] * 40, dtype=object))
+
+
+def in_units(sums):
+    """Return total, sums and products of a class in units of the rows, as fractions."""
+    grid = sums.grid
+    q, unit = [Fraction(2) ** int(e) for e in grid.exponents], Fraction(2) ** grid.weight_exponent
+    starts = [int(o) for o in grid.origin]
+    n, s = sums.total, [int(v) for v in sums.sums.numbers()]
+    P = np.empty((len(q), len(q)), dtype=object)
+    for i, j, p in zip(*np.tril_indices(len(q)), sums.products.numbers(), strict=True):
+        moved = int(p) + starts[i] * s[j] + s[i] * starts[j] + n * starts[i] * starts[j]
+        P[i, j] = P[j, i] = moved * unit * q[i] * q[j]
+    about_zero = [(v + n * o) * unit * u for v, o, u in zip(s, starts, q, strict=True)]
+    return n * unit, about_zero, P.tolist()
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_a_merge_of_two_grids_has_the_exact_sums_of_both(swapped):
+    """The grids differ in quanta, in origins and in the quantum of weights."""
+    rng = np.random.default_rng(3)
+    tables = []
+    for far, size, least in (([0.0, 7e6], 1.0, 1.0), ([90.0, 3e6], 1e-3, 1e-6)):
+        X = rng.normal(size=(12, 2)) * [size, size * 1e5] + far
+        tables.append((X, np.tile([1.0, -1.0], 6), least * rng.uniform(0.1, 3.0, 12)))
+    if swapped:
+        tables.reverse()
+    grids = [grid_of(X, weight) for X, _, weight in tables]
+    assert grids[0].weight_exponent != grids[1].weight_exponent
+    assert all(grid.is_centred for grid in grids)
+    states = [
+        ClassMoments(2, grid).add(X, y, example_weight=weight)
+        for grid, (X, y, weight) in zip(grids, tables, strict=True)
+    ]
+    parts = [by_fractions(*table, grid) for table, grid in zip(tables, grids, strict=True)]
+    merged = states[0].merge(states[1])
+    assert merged.sums is not None
+    for kind, found in enumerate(merged.sums):
+        (n, s, P), (m, t, Q) = parts[0][kind], parts[1][kind]
+        total, sums, products = in_units(found)
+        assert total == n + m
+        assert sums == [a + b for a, b in zip(s, t, strict=True)]
+        assert products == [[P[i][j] + Q[i][j] for j in range(2)] for i in range(2)]
+
+
+@pytest.mark.parametrize("bits", [22, 44])
+@pytest.mark.parametrize("far", [1e9 + 0.3, -1e9 - 0.3, 1e20, -1e20])
+def test_rows_far_from_an_origin_are_exact_on_both_sides(far, bits):
+    """Beyond 2^53 quanta a float cannot take the origin away without rounding."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform([5.0, -2.0], [9.0, -1.0], size=(70, 2))
+    grid = Grid.between([5.0, -2.0], [9.0, -1.0], bits=bits)
+    X[66] = far
+    sums = ExactSums(grid)
+    sums.add(as_rows(X))
+    K = grid.exact_steps(X)
+    assert sums.sums.numbers().tolist() == K.sum(axis=0).tolist()
+    assert sums.products.numbers().tolist() == (K.T @ K)[np.tril_indices(2)].tolist()
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_wide_numbers_add_up_beyond_64_bits(sign):
+    one = Wide.of(np.array([sign * ((1 << 61) - 1), 5], dtype=object))
+    total = one
+    for _ in range(40):
+        total = total + one
+    assert total.numbers().tolist() == [41 * sign * ((1 << 61) - 1), 205]
+
+
+@pytest.mark.parametrize(
+    ("low", "high"),
+    [(-1.0, 1.0), (-5.0, 0.5), (-3.0, 0.0), (0.0, 9.0), (-0.25, 40.0), (7.0, 7.0), (-2.0, -2.0),
+     (5.0, 9.0), (-9.0, -5.0), (1e9, 1e9 + 1.0), (-0.75, -0.5), (0.125, 0.25)],
+)  # fmt: skip
+@pytest.mark.parametrize("bits", [22, 44])
+def test_a_grid_spends_its_quanta_on_the_range(low, high, bits):
+    """About 0 if the range holds it, and about its middle if not; a single value is about 0."""
+    grid = Grid.between([low], [high], bits=bits)
+    quantum = 2.0 ** int(grid.exponents[0])
+    apart = low < high and (low > 0.0 or high < 0.0)
+    assert grid.is_centred == apart
+    half = (high - low) / 2 if apart else max(abs(low), abs(high))
+    if apart:
+        assert abs(float(grid.origin[0]) * quantum - (low + high) / 2) <= quantum
+    # The smallest power of two that holds the range, with some room about a middle.
+    assert 2.0 ** (bits - 1) < half / quantum * (1.0625 if apart else 1.0) <= 2.0**bits
+    steps = np.abs(grid.steps(np.array([[low], [high]])))
+    assert 2.0 ** (bits - 1) / 1.07 < steps.max() <= 2.0**bits + 1
+
+
+def test_weights_of_which_one_would_be_lost_are_refused():
+    X, y = np.arange(4.0)[:, None], np.array([1.0, -1, 1, -1])
+    grid = grid_of(X, np.array([0.5, 1.0, 1.5, 1.0]))
+    ClassMoments(1, grid).add(X, y, example_weight=np.array([0.25, 1.0, 1.0, 1.0]))
+    with pytest.raises(ValueError, match="got 1e-20; give whole weights"):
+        ClassMoments(1, grid).add(X, y, example_weight=np.array([0.25, 1e-20, 1.0, 1.0]))

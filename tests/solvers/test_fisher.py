@@ -56,6 +56,22 @@ def test_columns_without_spread_take_no_part():
     assert not fisher_direction(DenseRows(np.ones((6, 3))), np.repeat([-1.0, 1.0], 3)).any()
 
 
+def test_columns_far_from_zero_take_part():
+    """Whole numbers, so that the shift rounds nothing: only the spread within classes counts."""
+    X, y = sample(5)
+    X = np.rint(8.0 * X)
+    plain = fisher_direction(DenseRows(X), y)
+    far = fisher_direction(DenseRows(X + np.array([0.0, 3e10, 0.0, -3e10])), y)
+    np.testing.assert_allclose(far, plain, rtol=1e-4)
+
+
+@pytest.mark.parametrize("unit", [2.0**-40, 2.0**40])
+def test_units_do_not_matter(unit):
+    X, y = sample(5)
+    found = fisher_direction(DenseRows(unit * X), y)
+    np.testing.assert_allclose(found * unit, fisher_direction(DenseRows(X), y), rtol=1e-9)
+
+
 @pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
 def test_a_mixture_adds_scores_of_equal_spread(share):
     X, y = sample(7)

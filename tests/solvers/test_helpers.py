@@ -4,7 +4,8 @@
 import numpy as np
 import pytest
 
-from pairlearn.losses.margin import SquaredHinge
+from pairlearn.domains import Box
+from pairlearn.losses import Square, SquaredHinge
 from pairlearn.scores import LinearScore
 from pairlearn.solvers.block_sizes import BlockSizes
 from pairlearn.solvers.closed_form.fisher import fisher_direction, with_fisher
@@ -61,6 +62,9 @@ def test_mappedmoments():
 def test_pairobjective():
     rows, y = DenseRows(np.array([[0.0], [1.0]])), np.array([-1.0, 1.0])
     assert repr(PairObjective(rows, y, SquaredHinge()).minimise(1.0)[0]) == "array([0.5])"
+    # (1 - w)^2 + w^2, in closed form: one evaluation.
+    w, n_evaluations = PairObjective(rows, y, Square()).minimise(1.0)
+    assert (repr(w), n_evaluations) == ("array([0.5])", 1)
 
 
 def test_pair_mean():
@@ -135,3 +139,15 @@ def test_running_scales():
     rows = DenseRows(np.array([[1e6, 5.0], [3e6, 5.0]]))
     found = [(part, scales.apply(rows).X[part].tolist()) for part, _ in scales.segments(rows)]
     assert found == [(slice(0, 1), [[0.0, 0.0]]), (slice(1, 2), [[1.0, 0.0]])]
+
+
+def test_a_domain_with_a_method_of_its_own_is_named():
+    class Odd(Box):
+        def project(self, w):
+            return w
+
+    for solver in ("PairwiseSGD", "SOLAM"):
+        with pytest.raises(ValueError, match="Odd changes project of CoordinatewiseDomain"):
+            check_parts(solver, score=LinearScore(), domain=Odd(0.0, 1.0))
+    with pytest.raises(ValueError, match=r"SOLAM does not run the domain .* use PairwiseSGD"):
+        check_parts("SOLAM", score=LinearScore(), domain=Box(0.0, 1.0))

@@ -160,6 +160,25 @@ def test_independent_targets_are_left_alone(draw):
         assert told(lambda w=watch, y=y: [w.note(part) for part in np.array_split(y, 40)])[1] == 0
 
 
+@pytest.mark.parametrize(
+    ("n_blocks", "more", "expected"), [(200, 4, 0), (200, 6, 1), (16, 5, 0), (16, 6, 1)]
+)
+def test_few_blocks_may_differ_more_than_many(n_blocks, more, expected):
+    """Blocks of 32 labels, by turns 16 + more and 16 - more of them positive, each shuffled.
+
+    The variance of their means is more^2 / 8 times that of a random order: 2, 3.1 or 4.5. Many
+    blocks may reach 3 and 16 blocks 1 + 12 / 4.
+    """
+    rng = np.random.default_rng(0)
+    y = np.concatenate(
+        [
+            rng.permutation(np.where(np.arange(32) < 16 + more * (-1) ** k, 1.0, -1.0))
+            for k in range(n_blocks)
+        ]
+    )
+    assert told(lambda: OrderWatch().note(y))[1] == expected
+
+
 def test_a_column_that_counts_the_rows_is_named():
     X, target = sample(n=2000)
     X[:, 2] = 1e6 + np.arange(2000)

@@ -13,6 +13,7 @@ from pairlearn import (
     Constant,
     DivergenceError,
     Hinge,
+    InverseSqrt,
     LastIterate,
     LinearScore,
     Logistic,
@@ -22,12 +23,16 @@ from pairlearn import (
     Problem,
     RandomPair,
     Square,
+    WholeSpace,
     scalar,
 )
-from pairlearn.averaging import DelayedLinear
+from pairlearn.averaging import AVERAGINGS, DelayedLinear
 from pairlearn.metrics import pair_risk
+from pairlearn.pairings import Plan
+from pairlearn.reference import average_of, pair_gradient
 from pairlearn.solvers.descent import descent
 from pairlearn.solvers.interrupts import deferred_interrupt
+from pairlearn.solvers.rows import as_rows
 
 PROBLEM = Problem(LinearScore(), Hinge())
 
@@ -367,3 +372,26 @@ def test_the_hinge_stands_still_at_its_kink(d, storage, dtype, first):
     w = stream.learn_many(storage(X), y).w
     assert w[d // 2] == 1.0
     assert np.count_nonzero(w) == 1
+
+
+@pytest.mark.parametrize("averaging", ["step_size", "linear", "undelayed", "uniform"])
+def test_steps_that_stand_still_count_in_the_average(averaging, block_steps):
+    """The last two iterates have no weight yet, whether the last steps moved or stood still."""
+    block_steps(8)
+    X, y = sample()
+    schedule = InverseSqrt(0.3)
+    parts = descent.Parts(PROBLEM, schedule, WholeSpace(), AVERAGINGS[averaging]())
+    run, rows = descent.Descent(parts, 4), as_rows(X)
+    pairs, iterates = iter(range(len(y))), [np.zeros(4)]
+    for n_steps, n_still in ((3, 1), (1, 2), (6, 11), (2, 1), (1, 5)):
+        for _ in range(n_steps):
+            i = next(pairs)
+            left, right = (np.array([k], dtype=np.int32) for k in (i + 1, i))
+            run.advance(rows, y, Plan(left, right))
+            eta = schedule.step_sizes(len(iterates), 1)[0]
+            gradient = pair_gradient(PROBLEM.loss, iterates[-1], X[i + 1], y[i + 1], X[i], y[i])
+            iterates.append(iterates[-1] - eta * gradient)
+        run.stand_still(n_still)
+        iterates += [iterates[-1]] * n_still
+        wanted = average_of(iterates, schedule.step_sizes(1, len(iterates) - 1), averaging)
+        np.testing.assert_allclose(run.average, wanted, rtol=1e-12, atol=1e-15)

@@ -96,6 +96,19 @@ def test_damaged_sparse_arrays_are_refused(damage, kind):
         as_rows(broken(damage, kind))
 
 
+@pytest.mark.parametrize(
+    ("damage", "place"),
+    [
+        ("index beyond", rf"index {max(DENSE.shape) + 3} at place 3 with"),
+        ("index negative", r"index -2 at place 3 with"),
+        ("indptr falls", r"indptr falls from \d+ to \d+ at row 2;"),
+    ],
+)
+def test_the_message_names_the_place_of_the_damage(damage, place):
+    with pytest.raises(ValueError, match=place):
+        as_rows(broken(damage))
+
+
 @pytest.mark.parametrize("entry", ENTRIES)
 @pytest.mark.parametrize("damage", ["index beyond", "indptr falls"])
 def test_every_entry_refuses_them(entry, damage):
@@ -312,3 +325,14 @@ def test_coefficients_that_overflow_where_the_units_change_are_told():
     descent.w[:] = 1e200
     with pytest.raises(DivergenceError, match="squares of the coefficients overflow"):
         descent.rescale(np.full(D, 1.0))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_equal_rows_have_no_spread(seed):
+    """Rounding may leave less than nothing."""
+    row = np.random.default_rng(seed).normal(size=5)
+    X = np.tile(row, (7, 1))
+    for rows in (as_rows(X), as_rows(sp.csr_array(X))):
+        mean, squared = rows.spread()
+        np.testing.assert_allclose(mean, row, rtol=1e-14)
+        assert 0.0 <= squared <= 1e-14

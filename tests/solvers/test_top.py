@@ -6,6 +6,7 @@ import pytest
 import scipy.sparse
 
 from pairlearn import Exponential, Logistic, SmoothedHinge, Square, SquaredHinge
+from pairlearn.estimators.auc.ways.ridge import _ridges
 from pairlearn.reference import p_norm_push, partial_area, soft_average_precision
 from pairlearn.solvers.exact.batch import PairObjective, pair_mean
 from pairlearn.solvers.rows import DenseRows, as_rows
@@ -192,10 +193,16 @@ def test_separable_data_cost_nothing():
     assert not gradient.any()
 
 
+def test_the_ends_of_a_range_belong_to_it():
+    assert [Push(power).power for power in (1.0, 64.0)] == [1.0, 64.0]
+    assert PartialArea(1.0, 0.0) == PartialArea(max_fpr=1.0, min_tpr=0.0)
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
         (lambda: Push(0.5), r"power must lie in \[1, 64\] or be .auto., got 0.5"),
+        (lambda: Push(64.5), r"power must lie in \[1, 64\] or be .auto., got 64.5"),
         (lambda: PartialArea(0.0), r"max_fpr must lie in \(0, 1\], got 0.0"),
         (lambda: PartialArea(0.1, 1.0), r"min_tpr must lie in \[0, 1\), got 1.0"),
         (lambda: PartialArea(0.1, softness=0.0), "softness must be a positive number"),
@@ -205,6 +212,11 @@ def test_separable_data_cost_nothing():
 def test_bad_input_is_refused(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def test_the_ridges_of_average_precision_begin_at_one():
+    assert _ridges(20, SmoothPrecision.strongest_ridge)[0] == 1.0
+    assert _ridges(20, Push.strongest_ridge)[0] == 100.0
 
 
 @pytest.mark.parametrize("size", [1e20, 1e100, 1e300])

@@ -24,7 +24,12 @@ from pairlearn.theory import (
     stability_nonsmooth,
     stability_smooth,
 )
-from pairlearn.theory.conventions import iterate_weights, tail_mass, total_tail
+from pairlearn.theory.conventions import (
+    iterate_weights,
+    tail_mass,
+    total_tail,
+    touch_probability,
+)
 from pairlearn.validation import AssumptionWarning
 
 PROBLEMS = {
@@ -207,6 +212,20 @@ def test_weights_are_those_of_the_reference_average(n_steps, averaging, seed):
     assert weights.sum() == pytest.approx(1.0)
     assert weights @ np.asarray(iterates) == pytest.approx(average_of(iterates, etas, averaging))
     assert tail_mass(etas, averaging)[0] == pytest.approx(1.0 - weights[0])
+
+
+def test_two_examples_are_enough():
+    """A step has two indices, and misses one of two examples with probability 1/4."""
+    assert touch_probability(2) == 0.75
+    for smoothness in (1.0, math.inf):
+        constants = {"lipschitz": 1.0, "smoothness": smoothness}
+        path, steps = [0, 1, 1, 0, 1], [0.5, 0.25, 1.0, 0.125]
+        two, four = (realized_stability(path, steps, n=n, **constants) for n in (2, 4))
+        assert two.tolist() == four[:2].tolist()
+        assert not four[2:].any()
+    for call in (touch_probability, lambda n: realized_stability([0, 0], [1.0], n=n, lipschitz=1)):
+        with pytest.raises(ValueError, match="n must be"):
+            call(1)
 
 
 def test_assumptions_are_checked():

@@ -36,7 +36,6 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pairlearn.equal import EqualFields
 from pairlearn.metrics._inputs import check_scores, is_positive
 from pairlearn.metrics.limits import (
     Spread,
@@ -48,6 +47,7 @@ from pairlearn.metrics.limits import (
     spread_of,
     student_quantile,
 )
+from pairlearn.register import EqualFields
 from pairlearn.shown import Shown, Table, number
 from pairlearn.typing import Mask, Vector
 from pairlearn.validation import AssumptionWarning, check_fraction, check_weights, warn_caller

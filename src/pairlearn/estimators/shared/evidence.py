@@ -11,8 +11,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from pairlearn.equal import EqualFields
-from pairlearn.register import RECORDS, Record
+from pairlearn.register import RECORDS, EqualFields, Record
 from pairlearn.shown import Shown, Table, number
 from pairlearn.solvers.top.objectives import Objective
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pairlearn.equal import EqualFields
+from pairlearn.register import EqualFields
 from pairlearn.validation import check_count, check_fraction
 
 

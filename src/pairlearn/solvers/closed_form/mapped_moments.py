@@ -316,7 +316,8 @@ class MappedMoments:
         m = features.n_outputs
         made.moments = ClassMoments.from_state(state)
         same_features(m, made.moments.n_features)
-        if not made._bounded and made.moments.grid is not None:
+        # No examples have no range, even where a grid is known.
+        if not made._bounded and any(one.total for one in made.moments.sums or ()):
             made.low = restored_array(state, "low", (m,)).copy()
             made.high = restored_array(state, "high", (m,)).copy()
         return made

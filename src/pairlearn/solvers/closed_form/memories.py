@@ -167,7 +167,6 @@ class Memories:
         usable = self.counts.min(axis=1) >= LEAST
         if not usable[1:].all():
             # The next longer memory that knows both classes speaks for one that does not.
-            usable[0] = True
             spoken = np.maximum.accumulate(np.where(usable, np.arange(len(usable)), 0))
             sums, counts = sums[spoken], counts[spoken]
         count = sums[:, :, 0, 0]

@@ -104,10 +104,7 @@ class Wide:
 
     def _split(self) -> list[Whole]:
         """Return limbs of which the last one, too, is below 2^31 in size."""
-        limbs = self._stretched(len(self.limbs) + 1)
-        if limbs[-1].size and max(int(limbs[-1].max()), -int(limbs[-1].min())) >= 1 << 31:
-            limbs = [*limbs[:-1], limbs[-1] & _MASK, limbs[-1] >> _BITS]
-        return limbs
+        return self._stretched(len(self.limbs) + 1)
 
     def times(self, factor: Whole) -> Wide:
         """Return the products with whole numbers of at most `LARGEST_FACTOR` in size."""

@@ -55,10 +55,26 @@ _GROWTH = 3.0
 class TopStream:
     """A stream learned for the top of the list.
 
-    The loss falls with the margin. `step_size` and `radius` are in units of the scaled
-    coefficients. If it `is_scaled`, features are divided by their running deviation. Each step
-    takes `batch_size` new examples, and `memory` past examples per class are kept, chosen by
-    `seed`.
+    Parameters
+    ----------
+    objective : Objective
+        What counts.
+    loss : PairLoss
+        A loss that falls with the margin.
+    n_features : int
+        Number of features.
+    step_size : float, default=1.0
+        The step size, in units of the scaled coefficients.
+    radius : float, default=math.inf
+        The largest norm of the scaled coefficients.
+    is_scaled : bool, default=True
+        Whether features are divided by their running deviation.
+    batch_size : int, default=64
+        Number of new examples of a step.
+    memory : int, default=512
+        Number of past examples of each class that are kept.
+    seed : int, default=0
+        Chooses them.
     """
 
     def __init__(
