@@ -10,6 +10,7 @@ from pairlearn import AUCClassifier
 from pairlearn.features.base import Identity
 from pairlearn.solvers.closed_form.block_stream import BlockStream
 from pairlearn.solvers.closed_form.memories import Memories
+from pairlearn.solvers.closed_form.stream_model import chosen_for_models
 from pairlearn.solvers.closed_form.stream_ridge import candidates, held_folds
 
 
@@ -160,3 +161,19 @@ def test_what_is_tried_depends_on_the_rarer_class():
     assert candidates(ridges, 10.0, free=True) == ((100.0, 10.0, 1.0, 0.1), [False, True])
     assert candidates(ridges, 200.0, free=True) == (ridges, [False, True])
     assert candidates(ridges, 300.0, free=True) == (ridges, [False])
+
+
+def test_models_deal_the_folds_of_a_rare_class_repeatedly():
+    rng = np.random.default_rng(3)
+    n = 640
+    X, y = rng.normal(size=(n, 4)), np.where(np.arange(n) % 32 == 0, 1.0, -1.0)
+    X[y > 0, 0] += 0.7
+    stream = BlockStream(Identity.of(4), (np.inf,), ridge=None, margin=1.0, scaled=True)
+    stream.learn(X, y, np.ones(n))
+    aucs = []
+    for repeated in (False, True):
+        twin = stream._learned.copy()
+        twin.choose_ridge_if_due(always=n + 1, repeated=repeated)
+        aucs.append(twin.ridge_auc)
+    assert aucs[0] != aucs[1]
+    assert chosen_for_models(stream._learned).learned.ridge_auc == aucs[1]
