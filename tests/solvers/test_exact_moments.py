@@ -12,6 +12,7 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pairlearn.kernels import tiles
 from pairlearn.solvers import ClassMoments, Extents, Grid
 from pairlearn.solvers.closed_form import exact_sums
 from pairlearn.solvers.closed_form.exact_sums import ExactSums
@@ -360,8 +361,12 @@ def _state_of(X, y, grid, tiled):
     """Return a digest of the moments, with tiles for whatever rows or for none."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(exact_sums, "_TILED_COLUMNS", 10_000 if tiled else 0)
-        patch.setattr(exact_sums, "_FEW_NUMBERS", 0)
+        patch.setattr(exact_sums, "FEW_NUMBERS", 0)
         return ClassMoments(X.shape[1], grid).add(X, y).digest()
+
+
+def test_tiles_and_blas_have_blocks_of_one_size():
+    assert (tiles.TERMS, tiles.EXACT) == (exact_sums._ROWS, exact_sums._EXACT)
 
 
 @given(table=tables(weighted=False), bits=st.sampled_from([22, 44]), n=st.integers(1, 1_200))

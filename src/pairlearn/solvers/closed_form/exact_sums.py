@@ -18,12 +18,12 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.solvers.closed_form.grid import Grid
+from pairlearn.solvers.closed_form.grid import FEW_NUMBERS, Grid
 from pairlearn.solvers.closed_form.wide import LARGEST_FACTOR, Wide, scaled_quotient
 from pairlearn.solvers.rows import CsrRows, DenseRows, Rows
 from pairlearn.typing import Mask, Vector
 
-#: Rows of an exact product of numbers up to 2^22.
+#: Rows of an exact product of numbers up to 2^22; `kernels.tiles` has it too, but loads numba.
 _ROWS = 512
 _NEAR, _MIDDLE, _EXACT = 2.0**22, 2.0**52, 2.0**53
 #: Bits of a limb of a number, without weights and with them, and of a limb of a weight.
@@ -36,9 +36,8 @@ _FEW = 64
 _PRODUCTS = 512
 #: Numbers of rows that are rounded together, which stay in a cache.
 _NUMBERS = 65_536
-#: Up to this many columns, of all limbs, tiles are faster than a BLAS, if there are more than so
-#: many numbers.
-_TILED_COLUMNS, _FEW_NUMBERS = 128, 4_096
+#: Up to this many columns, of all limbs, tiles are faster than a BLAS.
+_TILED_COLUMNS = 128
 #: Up to this many columns one call multiplies many blocks.
 _FEW_COLUMNS = 32
 #: Rows of sparse products in 64 bits: 2^44 each.
@@ -168,7 +167,7 @@ class ExactSums:
     def add_of(self, rows: DenseRows, index: NDArray[np.int64] | None) -> None:
         """Add some of dense rows, those of the index or all, without a copy of all of them."""
         n, d = rows.shape[0] if index is None else len(index), rows.shape[1]
-        tiled = d <= _TILED_COLUMNS and n * d > _FEW_NUMBERS
+        tiled = d <= _TILED_COLUMNS and n * d > FEW_NUMBERS
         height = _ROWS if tiled else _height(d)
         room = np.empty((min(height, n), d))
         begin = 0
@@ -516,9 +515,7 @@ def _exact_products(left: Vector, right: Vector) -> NDArray[np.int64]:
 def _exact_squares(K: Vector) -> NDArray[np.int64] | None:
     """Return K' K, or None if the products of 512 rows may not be exact.
 
-    They are if their diagonals stay below 2^53. A sum of squares that were larger would not round
-    to less, since rounding keeps the order. The other sums are no larger, nor are parts of them, by
-    the inequality of Cauchy and Schwarz.
+    They are if their diagonals stay below 2^53, as `kernels.tiles.whole_products` shows.
     """
     n, d = K.shape
     found: NDArray[np.int64] = np.zeros((d, d), dtype=np.int64)

@@ -44,7 +44,7 @@ _SMALLEST, _ONE_STEP = -1074, 1000
 #: The middle of smaller values may not be a float.
 _TINY = 1e-290
 #: Up to this many numbers machine code is not worth its loading.
-_FEW_NUMBERS = 4_096
+FEW_NUMBERS = 4_096
 
 #: Smallest and largest values, sums of exponents and numbers of values.
 _Facts = tuple[Vector, Vector, NDArray[np.int64], NDArray[np.int64]]
@@ -138,7 +138,7 @@ def _dense_facts(rows: DenseRows) -> _Facts:
     n, d = rows.shape
     low, high = np.full(d, np.inf), np.full(d, -np.inf)
     fields, n_values = np.zeros((2, d), dtype=np.int64)
-    if n * d > _FEW_NUMBERS:
+    if n * d > FEW_NUMBERS:
         from pairlearn.kernels.scales import column_extents
 
         column_extents(rows.flat, low, high, fields, n_values)
