@@ -388,7 +388,7 @@ def test_threads_that_teach_by_name_take_turns(data):
     assert learner.to_model().n_examples_ == learner.n_seen
 
 
-def test_a_learner_does_not_teach_itself():
+def test_an_example_that_is_read_may_teach():
     learner = NamedLearner(step_size=0.1)
 
     class Own(Mapping):
@@ -396,12 +396,28 @@ def test_a_learner_does_not_teach_itself():
             return 1.0
 
         def __iter__(self):
-            learner.learn_one({"a": 1.0}, True)
+            learner.learn_one({"a": -1.0}, False)
             return iter("a")
 
         def __len__(self):
             return 1
 
+    learner.learn_one(Own(), True)
+    other = NamedLearner(step_size=0.1)
+    other.learn_one({"a": -1.0}, False)
+    other.learn_one({"a": 1.0}, True)
+    assert learner.coefficients == other.coefficients
+    assert learner.n_seen == 2
+
+
+def test_a_learner_does_not_teach_itself():
+    learner = NamedLearner(step_size=0.1)
+
+    class Own:
+        def __float__(self):
+            learner.learn_one({"a": 1.0}, True)
+            return 1.0
+
     with pytest.raises(RuntimeError, match="learning already, in this very thread"):
-        learner.learn_one(Own(), True)
+        learner.learn_one({"a": Own()}, True)
     assert copy.deepcopy(learner)._turns is not learner._turns

@@ -144,13 +144,9 @@ class NamedLearner:
         self._columns = NamedColumns()
         #: The names in every example of the last batch, and a function that gets their values.
         self._names: tuple[Any, ...] = ()
-        self._width = 0
         self._pick: Callable[[dict[Any, float]], tuple[float, ...]] | None = None
-        #: Values of the first queued examples, joined.
-        self._values: list[float] = []
-        #: The queued examples after them, the labels of all, and the capacity of the queue.
-        self._waiting: list[dict[Any, float]] = []
-        self._labels: list[float] = []
+        #: Examples with labels that are not learned yet, and how many of them are learned together.
+        self._queue: list[tuple[dict[Any, float], float]] = []
         self._room = WARM_UP if self._warms_up else 1
         #: The coefficients used for prediction, by column.
         self._coef = np.zeros(1)
@@ -184,55 +180,17 @@ class NamedLearner:
         except (KeyError, TypeError):
             check_label(y)
             raise
-        with self._turns:
-            pick, labels = self._pick, self._labels
-            try:
-                try:
-                    if pick is None or type(x) is not dict or len(x) != self._width:
-                        self._keep(x)
-                    else:
-                        self._values += pick(x)
-                except KeyError:  # the same number of names as in the last batch, but other names
-                    self._keep(x)
-                labels.append(label)
-            except BaseException:
-                self._drop_unlabelled()
-                raise
-            if len(labels) >= self._room:
-                with deferred_interrupt():
-                    try:
-                        self._learn_waiting()
-                    finally:
-                        self._change_coefficients()
-
-    def _keep(self, x: Mapping[Any, float]) -> None:
-        """Queue this example and all later ones with their names."""
-        try:
-            self._waiting.append(dict(x))
-        except (TypeError, ValueError):
-            check_example(x)
-            raise
-        self._pick = None
-
-    def _drop_unlabelled(self) -> None:
-        """Drop an example without a label, left by a Ctrl-C."""
-        kept = len(self._labels)
-        unnamed = len(self._values) // self._width if self._width else 0
-        del self._waiting[max(0, kept - unnamed) :]
-        del self._values[kept * self._width :]
-
-    def _pending(self) -> list[dict[Any, float]]:
-        """Return the queued examples."""
-        width, values = self._width, self._values
-        return [
-            dict(zip(self._names, values[k : k + width], strict=True))
-            for k in range(0, len(values), max(width, 1))
-        ] + self._waiting
+        queue = self._queue
+        # One operation, so that neither a thread nor a Ctrl-C comes in between.
+        queue.append((x.copy() if type(x) is dict else _copied(x), label))
+        if len(queue) >= self._room:
+            with self._turns:
+                self._learn_waiting()
 
     @property
     def n_seen(self) -> int:
         """Examples received."""
-        return self._n_taken + len(self._labels)
+        return self._n_taken + len(self._queue)
 
     @property
     def offset(self) -> float:
@@ -245,14 +203,19 @@ class NamedLearner:
         return self._columns.names
 
     def _learn_waiting(self) -> None:
-        """Learn the queued examples, unless the scale of the steps is still unknown."""
-        if not self._labels or (
-            self._warms_up and self._way.n_steps == 0 and len(self._labels) < WARM_UP
-        ):
+        """Learn the queued examples, unless the scale of the steps is still unknown.
+
+        Predictions get new coefficients after fixed numbers of examples.
+        """
+        if self._warms_up and self._way.n_steps == 0 and len(self._queue) < WARM_UP:
             return
         with deferred_interrupt():  # examples taken from the queue must be learned
-            while self._labels:
-                self._learn_batch(*self._take_waiting())
+            while self._queue:
+                try:
+                    self._learn_batch(*self._take_waiting())
+                finally:
+                    if self._room <= 0:
+                        self._change_coefficients()
 
     def _learn_batch(self, rows: Rows, y: Vector) -> None:
         """Learn rows; tell of those that are refused."""
@@ -270,17 +233,18 @@ class NamedLearner:
             warn_caller(f"{count} of {len(y)} examples not learned: {cause}", RefusedExampleWarning)
 
     def _take_waiting(self) -> tuple[Rows, Vector]:
-        """Empty the queue and return its usable examples as rows, with labels.
+        """Take examples from the queue; return the usable ones as rows, with labels.
 
-        From the first example on that brings too many names for class moments, examples stay in the
-        queue; if it is the first of all, descent takes over.
+        They are at most as many as are learned together. From the first example on that brings too
+        many names for class moments, examples stay in the queue; if it is the first of all, descent
+        takes over.
         """
-        labels = self._labels
-        self._n_taken += len(labels)
-        self._room -= len(labels)
-        flat = None if self._waiting else as_numbers(self._values)
-        examples = self._pending() if flat is None else []
-        self._values, self._waiting, self._labels = [], [], []
+        taken = self._queue[: max(self._room, 1)]
+        del self._queue[: len(taken)]  # Other threads may have added to its end.
+        self._n_taken += len(taken)
+        self._room -= len(taken)
+        examples, labels = (list(part) for part in zip(*taken, strict=True))
+        flat = self._values_alike(examples)
         if flat is not None:
             if self._outgrows(self._names):
                 self._go_on_by_descent()
@@ -310,6 +274,15 @@ class NamedLearner:
         self._make_room()
         return rows, np.array(labels)
 
+    def _values_alike(self, examples: list[dict[Any, float]]) -> Vector | None:
+        """Return the values of examples with the names of the last batch, None if they differ."""
+        if self._pick is None or set(map(len, examples)) != {len(self._names)}:
+            return None
+        try:
+            return as_numbers(list(chain.from_iterable(map(self._pick, examples))))
+        except KeyError:  # as many names, but others
+            return None
+
     def _n_fitting(self, examples: list[dict[Any, float]]) -> int:
         """Return how many of the first examples do not bring too many names."""
         names = set(self._columns.index)
@@ -321,7 +294,7 @@ class NamedLearner:
 
     def _put_back(self, examples: list[dict[Any, float]], labels: list[float]) -> None:
         """Let examples wait again, which were taken from the queue."""
-        self._waiting, self._labels, self._pick = examples, labels, None
+        self._queue[:0] = zip(examples, labels, strict=True)
         self._n_taken -= len(labels)
         self._room += len(labels)
 
@@ -330,7 +303,7 @@ class NamedLearner:
         rows = self._columns.rows_alike(names, m, flat)
         self._make_room()
         if self._columns.is_dense:
-            self._names, self._width = names, len(names)
+            self._names = names
         # `itemgetter` of a single name gives no tuple; in sparse rows the order of the names would
         # change the last digits
         self._pick = itemgetter(*names) if self._columns.is_dense and len(names) > 1 else None
@@ -454,8 +427,8 @@ class NamedLearner:
             seen = self._seen
             return {
                 "index": list(self._columns.names),
-                "waiting": self._pending(),
-                "labels": list(self._labels),
+                "waiting": [x for x, _ in self._queue],
+                "labels": [y for _, y in self._queue],
                 "room": self._room,
                 "capacity": self._columns.width,
                 "coef": self._coef.copy(),
@@ -481,8 +454,9 @@ class NamedLearner:
             self._columns = NamedColumns(state["index"], int(state["capacity"]))
             self._way = self._make_way(by_moments=by_moments)
             self._way.restore(state, self._columns.width)
-            self._waiting = [dict(x) for x in state["waiting"]]
-            self._labels, self._room = list(state["labels"]), int(state["room"])
+            examples = map(dict, state["waiting"])
+            self._queue = list(zip(examples, state["labels"], strict=True))
+            self._room = int(state["room"])
             self._coef = state["coef"].copy()
             names = self._columns.names[: state["by_name"]]
             by_name = dict(zip(names, self._coef.tolist(), strict=False))
@@ -547,6 +521,15 @@ class NamedLearner:
             feature_names=[str(name) for name in self._columns.names],  # type: ignore[arg-type]
             provenance={"rows_seen": self.n_seen},
         )
+
+
+def _copied(x: Mapping[Any, float]) -> dict[Any, float]:
+    """Return a copy of an example that is no plain dict."""
+    try:
+        return dict(x)
+    except (TypeError, ValueError):
+        check_example(x)
+        raise
 
 
 def _is_auto(loss: Any) -> bool:
