@@ -4,6 +4,8 @@
 import copy
 import math
 import pickle
+import subprocess
+import sys
 import warnings
 
 import numpy as np
@@ -270,8 +272,21 @@ def test_a_stream_that_was_pickled_goes_on(moons):
     for each in (model, other):
         each.partial_fit(X[80:], y[80:])
     assert np.array_equal(model.decision_function(X), other.decision_function(X))
-    rates = [learner.optimizer.param_groups[0]["lr"].item() for learner in other._learners]
-    assert rates == pytest.approx([0.01])
+    for learner in other._learners:
+        assert learner._rates.numpy() == pytest.approx(0.01)
+        assert [int(steps) for steps in learner._adam._steps] == [learner.n_steps] * 4
+
+
+def test_training_does_not_load_the_compiler():
+    # It takes as long to load as PyTorch does.
+    program = (
+        "import sys; import numpy as np; from pairlearn.torch import Adam, NeuralAUCClassifier; "
+        "X = np.arange(20.0)[:, None]; solver = Adam(max_epochs=1, n_networks=1); "
+        "NeuralAUCClassifier(solver=solver, device='cpu').fit(X, X[:, 0] > 9.5); "
+        "print('torch._dynamo' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout.strip() == "False", done.stderr
 
 
 def test_activation(moons, tmp_path):

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch.optim.adamw import adamw
 
 from pairlearn.estimators.shared.solvers import SOLVERS, Solver
 from pairlearn.register import RECORDS, Record
@@ -164,6 +165,42 @@ class Plan:
         return self.n_batches * self.n_epochs
 
 
+class _AdamW:
+    """The steps of ``torch.optim.AdamW``, by the same function and with the same bits.
+
+    The class loads PyTorch's compiler when it is made, which takes as long as to load PyTorch, and
+    longer than to train a small network.
+    """
+
+    def __init__(self, network: Any, weight_decay: float) -> None:
+        self._parameters = [one for one in network.parameters() if one.requires_grad]
+        self._means = [torch.zeros_like(one) for one in self._parameters]
+        self._squares = [torch.zeros_like(one) for one in self._parameters]
+        self._steps = [
+            torch.zeros((), dtype=torch.float32, device=one.device) for one in self._parameters
+        ]
+        self._decay = weight_decay
+
+    def forget_gradients(self) -> None:
+        """Make room for the gradients of the next step."""
+        for one in self._parameters:
+            one.grad = None
+
+    def step(self, rate: Any) -> None:
+        """Take a step of some size; parameters without a gradient stay."""
+        own = (self._parameters, self._means, self._squares, self._steps)
+        moved = [each for each in zip(*own, strict=True) if each[0].grad is not None]
+        if not moved:
+            return
+        parameters, means, squares, steps = (list(part) for part in zip(*moved, strict=True))
+        with torch.no_grad():
+            adamw(
+                parameters, [one.grad for one in parameters], means, squares, [], steps,
+                fused=True, amsgrad=False, maximize=False,
+                beta1=0.9, beta2=0.999, eps=1e-8, lr=rate, weight_decay=self._decay,
+            )  # fmt: skip
+
+
 class Learner:
     """A network on its way: optimizer, loss with its memory, and the average of the iterates.
 
@@ -195,13 +232,7 @@ class Learner:
         # Where the step reads them, so that a device needs nothing of the host.
         self._rates, self._shares = on_device(rate * falls), on_device(share)
         self._clock = torch.zeros(1, dtype=torch.int64, device=device)
-        self.optimizer = torch.optim.AdamW(
-            network.parameters(),
-            lr=on_device(rate),
-            weight_decay=float(solver.weight_decay),
-            fused=True,
-            capturable=device.type == "cuda",
-        )
+        self._adam = _AdamW(network, float(solver.weight_decay))
 
     @property
     def n_steps(self) -> int:
@@ -213,14 +244,13 @@ class Learner:
         inputs, labels, weights = batch
         if not self.network.training:
             self.network.train()
-        self.optimizer.zero_grad(set_to_none=True)
+        self._adam.forget_gradients()
         found = self.network(inputs)
         own = {} if weights is None else {"sample_weight": weights}
         value = self.loss(found.reshape(len(inputs), -1), *labels, **own)
         value.backward()
         now = self._clock.clamp(max=len(self._rates) - 1)
-        self.optimizer.param_groups[0]["lr"].copy_(self._rates.index_select(0, now)[0])
-        self.optimizer.step()
+        self._adam.step(self._rates.index_select(0, now)[0])
         share = self._shares.index_select(0, now)[0]
         with torch.no_grad():
             for mean, value_now in self._both:
