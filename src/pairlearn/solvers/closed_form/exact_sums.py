@@ -229,10 +229,7 @@ class ExactSums:
             return False
         found = _exact_squares(K)
         if found is None:
-            # A product may be too large, or just as large as it may be.
-            if not (K.max() <= _NEAR and K.min() >= -_NEAR):
-                return False
-            found = _exact_products(K, K)
+            return False
         self.total += len(K)
         self._add_sums(K, 0)
         self._wait(0, found, -(-len(K) // _ROWS))
@@ -515,7 +512,8 @@ def _exact_products(left: Vector, right: Vector) -> NDArray[np.int64]:
 def _exact_squares(K: Vector) -> NDArray[np.int64] | None:
     """Return K' K, or None if the products of 512 rows may not be exact.
 
-    They are if their diagonals stay below 2^53, as `kernels.tiles.whole_products` shows.
+    They are if their diagonals stay below 2^53, as `kernels.tiles.whole_products` shows, or if no
+    number is above 2^22: a column of such numbers, like a cosine near 1, may just reach 2^53.
     """
     n, d = K.shape
     found: NDArray[np.int64] = np.zeros((d, d), dtype=np.int64)
@@ -523,7 +521,7 @@ def _exact_squares(K: Vector) -> NDArray[np.int64] | None:
         # One array twice: NumPy then computes half of a symmetric product.
         one = K[start : start + _ROWS]
         product = one.T @ one
-        if not product.diagonal().max() < _EXACT:
+        if not product.diagonal().max() < _EXACT and np.abs(one).max() > _NEAR:
             return None
         found += product.astype(np.int64)
     return found
