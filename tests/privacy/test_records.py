@@ -182,6 +182,25 @@ class Loud(float):
         raise KeyError("secret")
 
 
+class LoudOfNumpy(np.float64):
+    """A number of a type derived from one of NumPy."""
+
+    def __float__(self):
+        raise KeyError("secret")
+
+
+class LoudType(type):
+    """A type that must not be asked for its name."""
+
+    @property
+    def __name__(cls):
+        raise KeyError("secret")
+
+
+class OfLoudType(metaclass=LoudType):
+    pass
+
+
 CELLS = [
     (3, 3.0), (True, 1.0), ("2.5", 2.5), (" 1e3 ", 1000.0), (b"4", 4.0), (Decimal("0.5"), 0.5),
     (Fraction(1, 4), 0.25), (10**400, math.inf), (-(10**400), -math.inf), ("1e999", math.inf),
@@ -192,10 +211,11 @@ CELLS = [
     ("\ud800", math.nan), (b"\xff", math.nan), ("9" * 5000, math.inf), ([1.0], math.nan),
     ((1.0,), math.nan), ({}, math.nan), (np.ones(1), math.nan), (object(), math.nan),
     (datetime.date(2020, 1, 1), math.nan), (pd.Timestamp("2020"), math.nan),
+    (LoudOfNumpy(6.0), math.nan), (OfLoudType(), math.nan),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("cell", "number"), CELLS, ids=lambda value: type(value).__name__)
+@pytest.mark.parametrize(("cell", "number"), CELLS, ids=lambda value: repr(type(value)))
 def test_a_cell_is_read_alone(cell, number):
     column = [1.5, BIG + 1, cell, "2"]
     objects = np.empty((4, 1), dtype=object)
@@ -435,6 +455,9 @@ def test_public_labels_are_numbers_or_texts():
     assert read_labels(large, (-1, 2**64 - 1)).tolist() == [1, -1]
     texts = [str(BIG + 1), f"{BIG + 1}.0", "1e400"]
     assert read_labels(texts, (BIG, BIG + 1)).tolist() == [1, 1, -1]
+    truths = ["true", "FALSE", "False", "True", " TRUE", "tRUE", "1"]  # as programs write them
+    for public in ((False, True), (np.False_, np.True_)):
+        assert read_labels(truths, public).tolist() == [1, 0, 0, 1, 1, -1, 1]
 
 
 # --------------------------------------------------------------- arguments and their certificate

@@ -121,10 +121,13 @@ def read_labels(
     """Return the index of each label among the public ones, -1 for any other.
 
     The public labels are all different. `n_rows` is the required number of labels. A number equals
-    its text; numbers are compared exactly, however large they are. Errors use `name`.
+    its text, and a truth value ``True``, ``true`` and ``TRUE``; numbers are compared exactly,
+    however large they are. Errors use `name`.
 
     >>> read_labels([1, 0, "n/a", "1", 1.0, None], (0, 1)).tolist()
     [1, 0, -1, 1, 1, -1]
+    >>> read_labels(["true", "False", True, 0], (False, True)).tolist()
+    [1, 0, 1, 0]
     >>> read_labels([2**53 + 1, 2**53, float("nan")], (2**53, 2**53 + 1)).tolist()
     [1, 0, -1]
     """
@@ -229,7 +232,8 @@ def check_public_labels(public: Sequence[Any]) -> dict[Any, int]:
     for place, label in enumerate(public):
         forms = {label_of(label)}
         if isinstance(label, (bool, np.bool_)):
-            forms.add(str(bool(label)))  # its text in an array of strings
+            text = str(bool(label))  # in an array of strings; Polars and R write true and TRUE
+            forms.update((text, text.lower(), text.upper()))
         for form in forms:
             if form is None or form in places:
                 raise ValueError(

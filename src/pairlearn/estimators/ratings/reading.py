@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 #: Words for the outcome of a vote. Rows of the table are: first won, tie, second won.
 _WORDS = (
-    ("1", "1.0", "a", "model_a", "win"),
+    ("1", "1.0", "a", "model_a", "win", "true"),
     ("0.5", ".5", "tie", "draw", "tie (bothbad)"),
-    ("0", "0.0", "b", "model_b", "loss"),
+    ("0", "0.0", "b", "model_b", "loss", "false"),
 )
 _PLACES = {word: place for place, words in enumerate(_WORDS) for word in words}
 #: The same words for labels that are compared exactly, as private ones are, with their places.
@@ -25,7 +25,7 @@ PUBLIC_OUTCOMES = {
     for form in dict.fromkeys((word, word.capitalize(), word.title(), word.upper()))
 }
 #: How to write an outcome, for messages.
-OUTCOMES = "1, a, model_a or win; 0.5, tie or draw; 0, b, model_b or loss"
+OUTCOMES = "1, a, model_a, win or true; 0.5, tie or draw; 0, b, model_b, loss or false"
 
 
 def columns_of(frame: Any) -> Mapping[str, Any]:

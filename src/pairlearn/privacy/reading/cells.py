@@ -9,6 +9,7 @@ another type is no number, no label and no person.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
 from decimal import Decimal
 from enum import Enum
@@ -22,6 +23,8 @@ PLAIN = frozenset(
     [float, int, bool, type(None), np.bool_, np.float16, np.float32, np.float64]
     + [np.dtype(f"{sign}{size}").type for sign in "iu" for size in (1, 2, 4, 8)]
 )
+#: The types of NumPy's cells.
+_OF_NUMPY = frozenset(np.sctypeDict.values())
 #: A text of a number with more digits before its point than this is not read as a number.
 _MOST_DIGITS = 400
 
@@ -63,6 +66,8 @@ def plain_cell(cell: Any) -> tuple[Form, Any]:
 
 
 def _numpy_cell(cell: Any, kind: type) -> tuple[Form, Any]:
+    if kind not in _OF_NUMPY:  # a class derived from one of them, with methods of its own
+        return Form.WRONG, None
     for mine, theirs in (
         (np.bool_, bool), (np.integer, int), (np.floating, float), (np.complexfloating, complex),
         (np.str_, str), (np.bytes_, bytes),
@@ -77,7 +82,9 @@ def _numpy_cell(cell: Any, kind: type) -> tuple[Form, Any]:
 
 def _is_missing_type(kind: type) -> bool:
     """Tell the types of pandas' NA and NaT without importing pandas."""
-    return kind.__name__ in ("NAType", "NaTType") and kind.__module__.startswith("pandas.")
+    # By identity: what a type says of itself may be code of whoever made it.
+    pandas = sys.modules.get("pandas")
+    return any(kind is type(getattr(pandas, name, None)) for name in ("NA", "NaT"))
 
 
 def number_of(cell: Any) -> float:
