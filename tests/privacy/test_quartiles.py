@@ -162,7 +162,8 @@ def test_what_cannot_be_kept_is_refused():
     assert ledger.entries == ()
     for arguments, words in (
         ((0, 1, 0.2, 31), "at most 30"),
-        ((1,), "or neither"), ((2, 1), "lower < upper"), (([1] * 3, [2]), "or 3 numbers"),
+        ((1,), "or neither"), ((2, 1), "lower < upper"), ((-1e308, 1e308), "finite width"),
+        (([1] * 3, [2]), "or 3 numbers"),
         (([1], [2]), "X has 3 features"),
     ):  # fmt: skip
         with pytest.raises(ValueError, match=words):

@@ -96,9 +96,12 @@ class PrivateBounds:
                     f"each end of the range must be a number or {d} numbers, got shape {end.shape}."
                 )
         low, high = np.broadcast_to(low, (d,)).copy(), np.broadcast_to(high, (d,)).copy()
-        if not (np.isfinite(low).all() and np.isfinite(high).all() and (low < high).all()):
+        with np.errstate(all="ignore"):
+            width = high - low
+        if not (np.isfinite(width).all() and (width > 0).all()):
             raise ValueError(
-                "PrivateBounds needs a finite public range with lower < upper for each feature."
+                "PrivateBounds needs a finite public range with lower < upper for each feature, "
+                "of a finite width."
             )
         return low, high
 
