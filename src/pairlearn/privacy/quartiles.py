@@ -206,9 +206,13 @@ def find_bounds(
     third = np.maximum(third, first + 2.0 * step)
     below = search.values_at(first, low, high)
     above = search.values_at(np.minimum(third, 1.0), low, high)
-    middle, reach = 0.5 * (below + above), _REACH * (above - below)
-    lower[searched] = np.maximum(low, middle - reach)
-    upper[searched] = np.minimum(high, middle + reach)
+    middle = 0.5 * below + 0.5 * above
+    with np.errstate(over="ignore"):  # the range ends there
+        reach = _REACH * (above - below)
+        below, above = np.maximum(low, middle - reach), np.minimum(high, middle + reach)
+    # In floating point nothing may lie between two bounds that are close.
+    found = below < above
+    lower[searched], upper[searched] = np.where(found, below, low), np.where(found, above, high)
     return lower, upper, releases
 
 
