@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from pairlearn import PrivateAUCClassifier, PrivateAUCStream, PrivateMetricLearner
 from pairlearn.features import Hats
 from pairlearn.models.record import ModelFileError
+from pairlearn.privacy.persons import FirstRows
 from pairlearn.privacy.reading.cells import Form, person_of
 from pairlearn.privacy.records import read_labels, read_numbers, read_persons, read_table
 
@@ -254,13 +255,26 @@ def test_numbers_persons_and_labels_of_one_cell_do_not_depend_on_the_others(cell
 
 
 def test_a_person_is_exact():
-    ids = [7, "7", "07", " 7", "7.0", b"7", "1234e999", "5678e888", BIG, BIG + 1, np.int64(7)]
+    ids = [7, "07", " 7", "7.0", "+7", b"7", "1234e999", "5678e888", BIG, BIG + 1, np.int64(7)]
     assert read_persons(ids, 11).tolist() == [*range(10), 0]
     texts = np.array(["12e5", "1200000", "bob ", "bob", "a" * 8, "0" * 8])
     assert read_persons(texts, 6).tolist() == [0, 1, 2, 3, 4, 5]
     rng = np.random.default_rng(0)
     codes = [bytes(code).hex() for code in rng.integers(0, 256, (20_000, 4), dtype=np.uint8)]
     assert read_persons(codes, 20_000).max() + 1 == len(set(codes))
+
+
+def test_an_integer_is_the_person_of_its_digits():
+    # pandas reads a large file in parts, and one text among integers makes texts of one part.
+    longest = 10**5000
+    ids = [7, "7", -3, "-3", BIG + 1, str(BIG + 1), np.uint64(2**64 - 1), str(2**64 - 1), longest]
+    assert read_persons(ids, 9).tolist() == [0, 0, 1, 1, 2, 2, 3, 3, 4]
+    assert read_persons([("n", 7), ("n", "7"), ("n", "07")], 3).tolist() == [0, 0, 1]
+    rows = FirstRows(1)
+    for chunk, counted in ((np.array([7, 8]), [True, True]), (["7", "A17"], [False, True])):
+        mask, later = rows.taken(chunk, 2)
+        assert mask.tolist() == counted
+        rows.remember(later)
 
 
 def test_a_missing_id_is_told_from_a_wrong_one():
