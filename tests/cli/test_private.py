@@ -4,6 +4,7 @@
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 from click.testing import CliRunner
 
@@ -272,6 +273,22 @@ def test_facts_of_an_evaluation(files, plain_model, monkeypatch):
     assert asked["groups"][:5] == ["p0", "p0", "p0", "p0", "p1"]
     beside = run("evaluate", plain_model, files / "people.csv", *bounds)
     assert "--bounds belongs to --private" in beside.output
+
+
+def test_no_score_of_an_evaluation_overflows(files):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 300)
+    x = 1e-260 * (rng.normal(size=300) + 2 * y)
+    table = pd.DataFrame({"x": x, "y": y})
+    AUCClassifier().fit(table[["x"]], y).save(files / "tiny.safetensors")
+    (files / "facts.toml").write_text('label = "y"\n')
+    table.loc[0, "x"] = 1e300
+    table.to_csv(files / "tiny.csv", index=False)
+    found = run("evaluate", files / "tiny.safetensors", files / "tiny.csv", "--private",
+                "--epsilon", 9, "--delta", "1e-4", "--bounds", files / "facts.toml",
+                "--json")  # fmt: skip
+    assert found.exit_code == 0, found.output
+    assert json.loads(found.stdout)["auc"] > 0.7
 
 
 def test_persons_are_evaluated(files, plain_model):
