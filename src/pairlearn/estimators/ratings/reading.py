@@ -24,6 +24,8 @@ PUBLIC_OUTCOMES = {
     if word not in ("1.0", ".5", "0.0")  # a number equals its text there
     for form in dict.fromkeys((word, word.capitalize(), word.title(), word.upper()))
 }
+#: Those of them that may also be the name of a player.
+WORDS = frozenset(word for word in _PLACES if word[0] not in "01.")
 #: How to write an outcome, for messages.
 OUTCOMES = "1, a, model_a, win or true; 0.5, tie or draw; 0, b, model_b, loss or false"
 
@@ -202,7 +204,7 @@ def check_outcomes(outcome: Any, n: int, players: Iterable[Any] = ()) -> NDArray
         )
     if array.dtype.kind not in "biuf":
         words = {str(word) for word in set(array.tolist())}
-        named = {word for word in words & set(players) if word.strip()[0] not in "01."}
+        named = {word for word in words & set(players) if word.strip().casefold() in WORDS}
         if named:
             raise ValueError(
                 f"outcome {min(named)!r} is also the name of a player, so it may mean the first "
