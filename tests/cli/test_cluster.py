@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 from pairlearn import AUCClassifier
 from pairlearn.cli.program import program
+from pairlearn.cli.training.cluster_training import _files
 from pairlearn.progress import Progress
 
 pd = pytest.importorskip("pandas")
@@ -96,6 +97,15 @@ def test_what_a_cluster_does_not_do_is_refused(files, address, options, message)
     refused = run("train", f"{files}/*.parquet", "--dask", address, *options, "-o", "model")
     assert refused.exit_code != 0
     assert message in (refused.output or "") + str(refused.exception)
+
+
+def test_a_file_of_two_names_counts_once(files, tmp_path):
+    part = files / "part0.parquet"
+    (tmp_path / "link.parquet").symlink_to(part)
+    (tmp_path / "twin.parquet").hardlink_to(part)
+    other = str(files / "part1.parquet")
+    found = _files((str(part), f"{tmp_path}/*.parquet", other, str(part)))
+    assert found == [str(part), other]
 
 
 def test_files_and_clusters_that_are_not_there(files, tmp_path):

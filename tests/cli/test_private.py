@@ -4,6 +4,7 @@
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 from click.testing import CliRunner
 
@@ -274,6 +275,22 @@ def test_facts_of_an_evaluation(files, plain_model, monkeypatch):
     assert "--bounds belongs to --private" in beside.output
 
 
+def test_no_score_of_an_evaluation_overflows(files):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 300)
+    x = 1e-260 * (rng.normal(size=300) + 2 * y)
+    table = pd.DataFrame({"x": x, "y": y})
+    AUCClassifier().fit(table[["x"]], y).save(files / "tiny.safetensors")
+    (files / "facts.toml").write_text('label = "y"\n')
+    table.loc[0, "x"] = 1e300
+    table.to_csv(files / "tiny.csv", index=False)
+    found = run("evaluate", files / "tiny.safetensors", files / "tiny.csv", "--private",
+                "--epsilon", 9, "--delta", "1e-4", "--bounds", files / "facts.toml",
+                "--json")  # fmt: skip
+    assert found.exit_code == 0, found.output
+    assert json.loads(found.stdout)["auc"] > 0.7
+
+
 def test_persons_are_evaluated(files, plain_model):
     lines = (files / "open.csv").read_text().splitlines()
     named = [lines[0] + ",who", *(f"{line},p{k // 4}" for k, line in enumerate(lines[1:]))]
@@ -308,6 +325,9 @@ def test_refusals(files):
         ("delimiter = ', '\nlabel = 'y'\n[features]\na = [0, 1]", "one character"),
         ("one_line_per_row = 1\nlabel = 'y'\n[features]\na = [0, 1]", "must be true or false"),
         ("label = 'y'\n[features]\nage = [0, 1]", "each of the columns 'age', 'y' exactly once"),
+        ("label = 'y'\n[features]\na = { bounds = [0, 4], level = 5 }", "needs public bounds"),
+        ("label = 'y'\n[features]\na = [0, 1]\ny = [0, 1]", "is the label and a feature"),
+        ("label = 'y'\nperson = ['y']\n[features]\na = [0, 1]", "is the label and the person"),
     ):
         (files / "bounds.toml").write_text(text)
         refused = run("train", data, *options(files))

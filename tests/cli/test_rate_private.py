@@ -52,6 +52,16 @@ def test_votes(capsys, here):
     assert certificate.public["rows"] == "one for each record of a CSV file"
 
 
+@pytest.mark.parametrize("words", [("win", "loss"), ("True", "False"), ("true", "false")])
+def test_who_won_may_be_a_truth_value(capsys, here, words):
+    lines = [line.split(",") for line in rows()]
+    votes = [[a, b, words[0]] if k % 2 else [b, a, words[1]] for k, (a, b, _) in enumerate(lines)]
+    (here / "outcomes.csv").write_text("\n".join(map(",".join, [["a", "b", "outcome"], *votes])))
+    status, out, err = rate(capsys, "outcomes.csv", *PROMISE)
+    assert (status, err) == (0, "")
+    assert [line.split()[1] for line in out.splitlines()[1:9]] == PLAYERS[::-1]
+
+
 def test_judges_with_model_and_page(capsys, here):
     ledger = PrivacyLedger.open("budget.json", epsilon=1.2, delta=1e-6, unit="person")
     arguments = [*PROMISE, "--by", "judge", "--votes-per-judge", "4", "--ledger", "budget.json",

@@ -30,6 +30,7 @@ from pairlearn.privacy.accounting.ledger import BudgetExceededError, PrivacyLedg
 from pairlearn.privacy.mechanisms.base import PublicSetting
 from pairlearn.privacy.mechanisms.centred import CentredStatistics
 from pairlearn.privacy.noise import NoiseSource
+from pairlearn.privacy.quartiles import PrivateBounds
 
 DATA = Path(os.environ.get("PAIRLEARN_DATA", Path(__file__).parents[2].parent / "shared" / "data"))
 
@@ -326,6 +327,16 @@ def test_public_facts_fit_the_data_set(name):
     facts = PUBLIC_FACTS[name]
     assert len(facts.lower) == len(facts.upper) == len(facts.levels) == lookup(name).d
     assert (np.array(facts.lower) < np.array(facts.upper)).all()
+
+
+@pytest.mark.parametrize("make", [PrivateAUCClassifier, PrivateMetricLearner])
+@pytest.mark.parametrize("upper", [5e-324, 1e-310])
+def test_bounds_are_not_so_close_that_coefficients_overflow(make, upper):
+    ledger = PrivacyLedger(epsilon=1.0, delta=1e-3)
+    for bounds in ((0.0, upper), PrivateBounds(0.0, upper)):
+        with pytest.raises(ValueError, match="at least 1e-300 apart"):
+            make(bounds=bounds, ledger=ledger).fit(np.zeros((50, 2)), np.arange(50) % 2)
+    assert ledger.entries == ()
 
 
 @pytest.mark.parametrize("bounds", [(0.9e308, 1e308), (-1e308, 1e308)])

@@ -211,3 +211,16 @@ def test_the_audit_finds_nothing(persons, neighbours):
     entry = RatingsEntry(n=16, persons=persons, neighbours=neighbours)
     result = audit_entry(entry, n_runs=100, confidence=1 - 1e-6)
     assert result.passed, result.statement()
+
+
+def test_a_word_for_an_outcome_is_not_also_a_player():
+    first, second = ["b", "a"] * 50, ["a", "b"] * 50
+    for players in (("a", "b"), ("x", "Draw"), ("TRUE", "y")):
+        ledger = PrivacyLedger(epsilon=9.0, delta=1e-3)
+        model = PrivateRatings(**CLAIM, players=players, ledger=ledger)
+        with pytest.raises(ValueError, match="has the name of an outcome"):
+            model.fit(first, second, ["a"] * 100)
+        assert ledger.entries == ()
+    model = PrivateRatings(**CLAIM, players=("a", "b"))
+    model.fit(first, second, np.ones(100))
+    model.fit(first, second)

@@ -11,6 +11,7 @@ from pairlearn import private_roc_auc
 from pairlearn.metrics import roc_auc
 from pairlearn.metrics.auc import doubled_wins_weighted
 from pairlearn.privacy import private_roc_curve, select_privately
+from pairlearn.privacy.accounting.certificate import PrivacyWarning
 from pairlearn.privacy.accounting.gaussian import mu_of
 from pairlearn.privacy.accounting.ledger import BudgetExceededError, PrivacyLedger
 from pairlearn.privacy.accounting.verify import accounting_problems
@@ -454,3 +455,15 @@ def test_the_band_of_the_curve_holds_the_rates_that_explain_the_noisy_counts():
             assert (low[k], high[k]) == pytest.approx(ends, abs=3e-4)
             assert low[k] <= ends[0] + 1e-5
             assert high[k] >= ends[1] - 1e-5
+
+
+@pytest.mark.parametrize("groups", [None, np.arange(200) // 2])
+def test_a_delta_of_one_over_n_is_warned_of(groups):
+    y, n = np.arange(200) % 2, 200 if groups is None else 100
+    for ask, more in ((private_roc_auc, {}), (private_roc_curve, {"thresholds": [0.5]})):
+        with pytest.warns(PrivacyWarning, match=f"is at least 1/n = {1 / n:g}"):
+            found = ask(y, y, epsilon=1.0, delta=1 / n, groups=groups, **more)
+        assert "publishing one random record" in found.certificate.statement()
+        assert (
+            ask(y, y, epsilon=1.0, delta=0.9 / n, groups=groups, **more).certificate.warnings == ()
+        )

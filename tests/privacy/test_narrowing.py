@@ -2,6 +2,7 @@
 """Public bounds that are far too wide, narrowed by counts in bins."""
 
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -273,7 +274,8 @@ def test_the_audit_does_not_refute_it():
 
 @pytest.mark.parametrize("rows", [np.full((50, 2), 9.0), np.full((50, 2), np.nan),
                                   np.full((50, 2), -np.inf), np.zeros((0, 2))])  # fmt: skip
-@pytest.mark.parametrize("ends", [(-9.0, 9.0), (0.0, 1e-300), (1.0, 1.0 + 2e-16), (-1e150, 1e150)])
+@pytest.mark.parametrize("ends", [(-9.0, 9.0), (0.0, 1e-300), (1.0, 1.0 + 2e-16), (-1e150, 1e150),
+                                  (-1.7e308, 1.7e308)])  # fmt: skip
 def test_bounds_have_a_width_whatever_comes(rows, ends):
     for seed in range(5):
         setting = PublicSetting.make(
@@ -284,3 +286,13 @@ def test_bounds_have_a_width_whatever_comes(rows, ends):
         assert (found.lower >= ends[0]).all()
         assert (found.upper <= ends[1]).all()
         assert np.isfinite(found.unit).all()
+
+
+def test_no_warning_tells_of_a_record_where_the_width_of_bounds_is_beyond_float64():
+    bins = Bins(np.array([0]), np.array([-1.7e308]), np.array([1.7e308]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for cell, place in ((-np.inf, 0), (-1e307, 7), (1e307, 8), (1e308, 12), (1.7e308, 15)):
+            assert bins.counts(np.array([[cell]]), 1).nonzero()[0].tolist() == [place]
+        edges = bins.inner_edges()[0]
+        assert (np.diff(edges) > 0).all()

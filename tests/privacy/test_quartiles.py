@@ -162,7 +162,8 @@ def test_what_cannot_be_kept_is_refused():
     assert ledger.entries == ()
     for arguments, words in (
         ((0, 1, 0.2, 31), "at most 30"),
-        ((1,), "or neither"), ((2, 1), "lower < upper"), (([1] * 3, [2]), "or 3 numbers"),
+        ((1,), "or neither"), ((2, 1), "lower < upper"), ((-1e308, 1e308), "finite width"),
+        (([1] * 3, [2]), "or 3 numbers"),
         (([1], [2]), "X has 3 features"),
     ):  # fmt: skip
         with pytest.raises(ValueError, match=words):
@@ -181,7 +182,9 @@ def test_codes_keep_the_bounds_that_are_known():
 @pytest.mark.parametrize("rows", [np.full((50, 2), 9.0), np.full((50, 2), np.nan),
                                   np.full((50, 2), -np.inf), np.zeros((0, 2))])  # fmt: skip
 def test_bounds_have_a_width_whatever_comes(rows):
-    for search in (PrivateBounds(-9, 9), PrivateBounds(), PrivateBounds(0, 1e-300, n_levels=30)):
+    for search in (PrivateBounds(-9, 9), PrivateBounds(), PrivateBounds(0, 1e-300, n_levels=30),
+                   PrivateBounds(1.0, 1.0 + 4e-16), PrivateBounds(1e308, 1.7e308),
+                   PrivateBounds(-8e307, 8e307)):  # fmt: skip
         for seed in range(5):
             noise = NoiseSource(secure=False, seed=seed)
             lower, upper, _ = find_bounds(

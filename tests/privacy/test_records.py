@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from pairlearn import PrivateAUCClassifier, PrivateAUCStream, PrivateMetricLearner
 from pairlearn.features import Hats
 from pairlearn.models.record import ModelFileError
+from pairlearn.privacy.persons import FirstRows
 from pairlearn.privacy.reading.cells import Form, person_of
 from pairlearn.privacy.records import read_labels, read_numbers, read_persons, read_table
 
@@ -182,6 +183,25 @@ class Loud(float):
         raise KeyError("secret")
 
 
+class LoudOfNumpy(np.float64):
+    """A number of a type derived from one of NumPy."""
+
+    def __float__(self):
+        raise KeyError("secret")
+
+
+class LoudType(type):
+    """A type that must not be asked for its name."""
+
+    @property
+    def __name__(cls):
+        raise KeyError("secret")
+
+
+class OfLoudType(metaclass=LoudType):
+    pass
+
+
 CELLS = [
     (3, 3.0), (True, 1.0), ("2.5", 2.5), (" 1e3 ", 1000.0), (b"4", 4.0), (Decimal("0.5"), 0.5),
     (Fraction(1, 4), 0.25), (10**400, math.inf), (-(10**400), -math.inf), ("1e999", math.inf),
@@ -192,10 +212,11 @@ CELLS = [
     ("\ud800", math.nan), (b"\xff", math.nan), ("9" * 5000, math.inf), ([1.0], math.nan),
     ((1.0,), math.nan), ({}, math.nan), (np.ones(1), math.nan), (object(), math.nan),
     (datetime.date(2020, 1, 1), math.nan), (pd.Timestamp("2020"), math.nan),
+    (LoudOfNumpy(6.0), math.nan), (OfLoudType(), math.nan),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("cell", "number"), CELLS, ids=lambda value: type(value).__name__)
+@pytest.mark.parametrize(("cell", "number"), CELLS, ids=lambda value: repr(type(value)))
 def test_a_cell_is_read_alone(cell, number):
     column = [1.5, BIG + 1, cell, "2"]
     objects = np.empty((4, 1), dtype=object)
@@ -234,13 +255,26 @@ def test_numbers_persons_and_labels_of_one_cell_do_not_depend_on_the_others(cell
 
 
 def test_a_person_is_exact():
-    ids = [7, "7", "07", " 7", "7.0", b"7", "1234e999", "5678e888", BIG, BIG + 1, np.int64(7)]
+    ids = [7, "07", " 7", "7.0", "+7", b"7", "1234e999", "5678e888", BIG, BIG + 1, np.int64(7)]
     assert read_persons(ids, 11).tolist() == [*range(10), 0]
     texts = np.array(["12e5", "1200000", "bob ", "bob", "a" * 8, "0" * 8])
     assert read_persons(texts, 6).tolist() == [0, 1, 2, 3, 4, 5]
     rng = np.random.default_rng(0)
     codes = [bytes(code).hex() for code in rng.integers(0, 256, (20_000, 4), dtype=np.uint8)]
     assert read_persons(codes, 20_000).max() + 1 == len(set(codes))
+
+
+def test_an_integer_is_the_person_of_its_digits():
+    # pandas reads a large file in parts, and one text among integers makes texts of one part.
+    longest = 10**5000
+    ids = [7, "7", -3, "-3", BIG + 1, str(BIG + 1), np.uint64(2**64 - 1), str(2**64 - 1), longest]
+    assert read_persons(ids, 9).tolist() == [0, 0, 1, 1, 2, 2, 3, 3, 4]
+    assert read_persons([("n", 7), ("n", "7"), ("n", "07")], 3).tolist() == [0, 0, 1]
+    rows = FirstRows(1)
+    for chunk, counted in ((np.array([7, 8]), [True, True]), (["7", "A17"], [False, True])):
+        mask, later = rows.taken(chunk, 2)
+        assert mask.tolist() == counted
+        rows.remember(later)
 
 
 def test_a_missing_id_is_told_from_a_wrong_one():
@@ -435,6 +469,9 @@ def test_public_labels_are_numbers_or_texts():
     assert read_labels(large, (-1, 2**64 - 1)).tolist() == [1, -1]
     texts = [str(BIG + 1), f"{BIG + 1}.0", "1e400"]
     assert read_labels(texts, (BIG, BIG + 1)).tolist() == [1, 1, -1]
+    truths = ["true", "FALSE", "False", "True", " TRUE", "tRUE", "1"]  # as programs write them
+    for public in ((False, True), (np.False_, np.True_)):
+        assert read_labels(truths, public).tolist() == [1, 0, 0, 1, 1, -1, 1]
 
 
 # --------------------------------------------------------------- arguments and their certificate

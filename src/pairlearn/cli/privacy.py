@@ -464,11 +464,15 @@ def check_command(
         raise click.UsageError("--mu and --epsilon are two ways of asking; give one of them.")
     if delta is not None and epsilon is None:
         raise click.UsageError("--delta belongs to --epsilon.")
+    asked = mu is not None or epsilon is not None
+    for name, given in (("--neighbours", neighbours), ("--unit", unit)):
+        if given is not None and not asked:
+            raise click.UsageError(f"{name} is about a release; give its --mu or --epsilon.")
     # Entering every release again, in memory, is the check.
     copy = PrivacyLedger.from_dict(PrivacyLedger.open(path, seal=seal).to_dict())
     said = f"{len(copy.entries)} entries, epsilon = {copy.spent_epsilon:.6g} spent for "
     said, fits = f"{said}{copy.protects}.", True
-    if mu is not None or epsilon is not None:
+    if asked:
         if mu is None and delta is not None and epsilon is not None:
             mu, epsilon = mu_of(epsilon, delta), None
         try:

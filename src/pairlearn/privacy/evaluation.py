@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pairlearn.metrics.auc import doubled_wins, doubled_wins_weighted
-from pairlearn.privacy.accounting.certificate import Certificate
+from pairlearn.privacy.accounting.certificate import Certificate, PrivacyWarning, large_delta
 from pairlearn.privacy.accounting.gaussian import mu_of
 from pairlearn.privacy.accounting.ledger import PrivacyLedger
 from pairlearn.privacy.noise import NoiseSource
@@ -26,7 +26,7 @@ from pairlearn.privacy.persons import WHOLE, shares
 from pairlearn.privacy.records import read_labels, read_numbers
 from pairlearn.privacy.release import release_vector
 from pairlearn.typing import Mask, Vector
-from pairlearn.validation import check_fraction, check_positive
+from pairlearn.validation import check_fraction, check_positive, warn_caller
 
 _SLACK = 1.0 + 1e-9
 #: Step of the grid of rates and areas; an interval is one step wider at each end.
@@ -339,6 +339,9 @@ class _Query:
         noisy, release = release_vector(
             exact, name=name, sensitivity=sensitivity * _SLACK, mu=self.mu, noise=noise
         )
+        cautions = large_delta(self.delta, max(self.n, 1))
+        for caution in cautions:
+            warn_caller(caution, PrivacyWarning)
         certificate = Certificate(
             mechanism="evaluation",
             neighbours="replace",
@@ -353,6 +356,7 @@ class _Query:
             mu=release.mu,
             public={f"number of {self.unit}s": f"{self.n}, as in the data"},
             accounting="one Gaussian release, converted exactly",
+            warnings=cautions,
             unit=self.unit,
         )
         return noisy, certificate

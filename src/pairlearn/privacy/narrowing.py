@@ -114,7 +114,9 @@ class Bins:
         size = _BINS * len(self.features)
         values = np.clip(rows[:, self.features], self.lower, self.upper)
         row, column = np.nonzero(~np.isnan(values))
-        places = (values - self.lower) / (self.upper - self.lower) * _BINS
+        # In halves, since the width of bounds may be beyond float64.
+        low, high = 0.5 * self.lower, 0.5 * self.upper
+        places = (0.5 * values - low) / (high - low) * _BINS
         bins = np.minimum(places[row, column].astype(np.int64), _BINS - 1)
         bins += _BINS * column
         if persons is None:
@@ -130,7 +132,8 @@ class Bins:
 
     def inner_edges(self) -> Vector:
         """Return the values between neighbouring bins, one feature a row."""
-        edges: Vector = np.linspace(self.lower, self.upper, _BINS + 1, axis=1)[:, 1:-1]
+        halves = np.linspace(0.5 * self.lower, 0.5 * self.upper, _BINS + 1, axis=1)
+        edges: Vector = 2.0 * halves[:, 1:-1]
         return edges
 
     def sensitivity(self, neighbours: str) -> float:
@@ -246,9 +249,10 @@ def narrowed(
         starts, widths = _holding(shares, found.deviation / n)
         new = np.minimum(_WIDTH * widths, _BINS // 2)
         before = starts - 0.5 * (new - widths)
-        step = (upper[features] - lower[features]) / _BINS
-        below = np.maximum(lower[features], lower[features] + before * step)
-        above = np.minimum(upper[features], lower[features] + (before + new) * step)
+        low, high = 0.5 * lower[features], 0.5 * upper[features]
+        step = (high - low) / _BINS
+        below = 2.0 * np.maximum(low, low + before * step)
+        above = 2.0 * np.minimum(high, low + (before + new) * step)
         if look == 0:
             widths[_reaches_an_end(shares, before, before + new, found.deviation / n)] = 0
         # In floating point nothing may lie between two bounds that are close.

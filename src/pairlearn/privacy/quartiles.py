@@ -96,9 +96,12 @@ class PrivateBounds:
                     f"each end of the range must be a number or {d} numbers, got shape {end.shape}."
                 )
         low, high = np.broadcast_to(low, (d,)).copy(), np.broadcast_to(high, (d,)).copy()
-        if not (np.isfinite(low).all() and np.isfinite(high).all() and (low < high).all()):
+        with np.errstate(all="ignore"):
+            width = high - low
+        if not (np.isfinite(width).all() and (width > 0).all()):
             raise ValueError(
-                "PrivateBounds needs a finite public range with lower < upper for each feature."
+                "PrivateBounds needs a finite public range with lower < upper for each feature, "
+                "of a finite width."
             )
         return low, high
 
@@ -203,9 +206,13 @@ def find_bounds(
     third = np.maximum(third, first + 2.0 * step)
     below = search.values_at(first, low, high)
     above = search.values_at(np.minimum(third, 1.0), low, high)
-    middle, reach = 0.5 * (below + above), _REACH * (above - below)
-    lower[searched] = np.maximum(low, middle - reach)
-    upper[searched] = np.minimum(high, middle + reach)
+    middle = 0.5 * below + 0.5 * above
+    with np.errstate(over="ignore"):  # the range ends there
+        reach = _REACH * (above - below)
+        below, above = np.maximum(low, middle - reach), np.minimum(high, middle + reach)
+    # In floating point nothing may lie between two bounds that are close.
+    found = below < above
+    lower[searched], upper[searched] = np.where(found, below, low), np.where(found, above, high)
     return lower, upper, releases
 
 

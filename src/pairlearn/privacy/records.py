@@ -38,6 +38,7 @@ from pairlearn.privacy.reading.cells import (
     PLAIN,
     Form,
     all_wrong,
+    digits_of,
     label_of,
     number_of,
     person_of,
@@ -121,10 +122,13 @@ def read_labels(
     """Return the index of each label among the public ones, -1 for any other.
 
     The public labels are all different. `n_rows` is the required number of labels. A number equals
-    its text; numbers are compared exactly, however large they are. Errors use `name`.
+    its text, and a truth value ``True``, ``true`` and ``TRUE``; numbers are compared exactly,
+    however large they are. Errors use `name`.
 
     >>> read_labels([1, 0, "n/a", "1", 1.0, None], (0, 1)).tolist()
     [1, 0, -1, 1, 1, -1]
+    >>> read_labels(["true", "False", True, 0], (False, True)).tolist()
+    [1, 0, 1, 0]
     >>> read_labels([2**53 + 1, 2**53, float("nan")], (2**53, 2**53 + 1)).tolist()
     [1, 0, -1]
     """
@@ -158,7 +162,9 @@ def read_persons(values: Any, n_rows: int) -> NDArray[np.int64]:
     """Return the number of the person of each row, from 0 in order of appearance.
 
     A person is an exact text or an exact integer. Nothing is parsed or stripped: "007" is not "7",
-    " bob" is not "bob", and the integer 7 is not the text "7". Bytes are texts of their own.
+    " bob" is not "bob". The integer 7 is the text "7": a reader that makes integers of one part of
+    a column and texts of another, because of one cell, does not split persons. Bytes are texts of
+    their own.
 
     A person may have several ids, such as a site and a number: a data frame, a two-dimensional
     array or an Arrow table with a column for each, or a list of tuples. Two rows then belong to the
@@ -173,8 +179,8 @@ def read_persons(values: Any, n_rows: int) -> NDArray[np.int64]:
     all is an id and at least two are of such a type. A column whose type is float, truth value,
     decimal or complex is refused by its type.
 
-    >>> read_persons(["ann", "bob", "ann", 7, "7", None, float("nan")], 7).tolist()
-    [0, 1, 0, 2, 3, 4, 4]
+    >>> read_persons(["ann", "bob", "ann", 7, "7", "07", None, float("nan")], 8).tolist()
+    [0, 1, 0, 2, 2, 3, 4, 4]
     >>> read_persons([("north", 1), ("south", 1), ("north", 1), ("north", None)], 4).tolist()
     [0, 1, 0, 2]
     """
@@ -194,8 +200,8 @@ def person_keys(values: Any, n_rows: int) -> list[Any]:
 
     Keys of two columns or of two machines can be compared; `read_persons` says what a person is.
 
-    >>> person_keys(["ann", 7, "7", None], 4)
-    ['ann', 7, '7', None]
+    >>> person_keys(["ann", 7, "07", None], 4)
+    ['ann', '7', '07', None]
     """
     columns = [_keys(column) for column in _id_columns(values)]
     for keys in columns:
@@ -229,7 +235,8 @@ def check_public_labels(public: Sequence[Any]) -> dict[Any, int]:
     for place, label in enumerate(public):
         forms = {label_of(label)}
         if isinstance(label, (bool, np.bool_)):
-            forms.add(str(bool(label)))  # its text in an array of strings
+            text = str(bool(label))  # in an array of strings; Polars and R write true and TRUE
+            forms.update((text, text.lower(), text.upper()))
         for form in forms:
             if form is None or form in places:
                 raise ValueError(
@@ -321,15 +328,14 @@ def _keys(column: Column) -> list[Any]:
             "which merges large integers."
         )
     if column.is_numeric:
-        keys: list[Any] = column.cells.tolist()
+        keys: list[Any] = [digits_of(number) for number in column.cells.tolist()]
         gone = [] if column.missing is None else np.flatnonzero(column.missing).tolist()
         for row in gone:
             keys[row] = None
         return keys
     keys, wrong = [], []
     for cell in column.cells:
-        kind = type(cell)
-        form, key = (Form.RIGHT, cell) if kind is str or kind is int else person_of(cell)
+        form, key = (Form.RIGHT, cell) if type(cell) is str else person_of(cell)
         if form is not Form.RIGHT:
             wrong.append(form)
         keys.append(key)

@@ -354,6 +354,10 @@ def test_the_program_shows_and_checks(tmp_path):
     assert refused.exit_code == 1
     assert "would exceed" in refused.output
     assert len(PrivacyLedger.open(path).entries) == 1
+    for kind in (["--unit", "person"], ["--neighbours", "add_remove"]):
+        refused = run(command, ["ledger", "check", str(path), *kind])
+        assert refused.exit_code == 2
+        assert f"{kind[0]} is about a release" in refused.output
     path.write_text(path.read_text().replace("first", "other"))
     assert run(command, ["ledger", "check", str(path)]).exit_code == 1
 

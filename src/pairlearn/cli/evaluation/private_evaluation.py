@@ -20,8 +20,9 @@ from pairlearn.typing import Vector
 if TYPE_CHECKING:
     from pairlearn.tables.encoding import TableEncoding
 
-#: Features are cut to this size, so that no score overflows: the error would tell of a row.
-_LARGEST = 1e60
+#: Features are cut to this size, so that no score overflows: the error would tell of a row. Beside
+#: large coefficients they are cut to less, so that no score is larger than this.
+_LARGEST, _LARGEST_SCORE = 1e60, 1e300
 
 
 def evaluate_privately(
@@ -45,7 +46,9 @@ def evaluate_privately(
     assert privacy.epsilon is not None
     assert privacy.delta is not None
     with names_compared():
-        scores = model.decision_function(columns.features_of(rows.X)) if rows.X else ()
+        scores = ()
+        if rows.X:
+            scores = model.decision_function(columns.features_of(rows.X, _largest(model)))
     persons: dict[str, Any] = {} if rows.persons is None else {"groups": rows.persons}
     try:
         found = private_roc_auc(
@@ -83,8 +86,8 @@ class _Columns:
     #: What takes the place of a missing number; NaN for a model that does it itself.
     gaps: tuple[float, ...] = ()
 
-    def features_of(self, rows: list[list[str | None]]) -> Any:
-        """Return the features of rows of texts, each row by itself."""
+    def features_of(self, rows: list[list[str | None]], largest: float) -> Any:
+        """Return the features of rows of texts, each row by itself, cut to a size."""
         import numpy as np
 
         from pairlearn.privacy.records import read_table
@@ -92,12 +95,12 @@ class _Columns:
         if self.encoder is None:
             table = read_table(rows, n_features=len(self.names))
             table = np.where(np.isnan(table), self.gaps, table)
-            return np.clip(table, -_LARGEST, _LARGEST)
+            return np.clip(table, -largest, largest)
         X = self.encoder.encode(self.encoder.read(self._block(rows)))[:-1]
         if hasattr(X, "tocsr"):
-            X.data = np.clip(X.data, -_LARGEST, _LARGEST)
+            X.data = np.clip(X.data, -largest, largest)
             return X
-        return np.clip(X, -_LARGEST, _LARGEST)
+        return np.clip(X, -largest, largest)
 
     def labels_of(self, rows: Rows) -> Any:
         """Return the labels as `labels` names them; any other counts as negative."""
@@ -121,6 +124,15 @@ class _Columns:
             name: [*(row[k] or "" for row in rows), "_"] for k, name in enumerate(self.names)
         }
         return Block("", columns, np.arange(len(rows) + 1), 0, 0)
+
+
+def _largest(model: Any) -> float:
+    """Return the size that the features of a model are cut to."""
+    import numpy as np
+
+    with np.errstate(over="ignore"):
+        slope = float(np.abs(getattr(model, "coef_", 0.0)).sum())
+    return min(_LARGEST, _LARGEST_SCORE / max(slope, 1.0))
 
 
 def _columns_of(model: Any, path: str) -> _Columns:

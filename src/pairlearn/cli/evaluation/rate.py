@@ -56,8 +56,8 @@ class Columns:
 @click.option("--a", "first", metavar="COLUMN", help="Column of the player named first.")
 @click.option("--b", "second", metavar="COLUMN", help="Column of the player named second.")
 @click.option("--outcome", metavar="COLUMN",
-              help="Column that says who won: 1, a or win for the first, 0, b or loss for the "
-                   "second, 0.5, tie or draw.")  # fmt: skip
+              help="Column that says who won: 1, a, win or true for the first, 0, b, loss or false "
+                   "for the second, 0.5, tie or draw.")  # fmt: skip
 @click.option("--by", "judge", metavar="COLUMN",
               help="Column of the judge or user; intervals then allow for dependent "
                    "votes.")  # fmt: skip

@@ -129,17 +129,25 @@ def read_facts(path: str, *, of_model: bool = False) -> PublicFacts:
     for name, given in features.items():
         pair = given.get("bounds") if isinstance(given, dict) else given
         level = given.get("levels", 0) if isinstance(given, dict) else 0
-        if not _is_pair(pair) or not isinstance(level, int):
+        others = isinstance(given, dict) and not set(given) <= {"bounds", "levels"}
+        if not _is_pair(pair) or not isinstance(level, int) or others:
             raise ValueError(
                 f"{path}: the feature {name!r} needs public bounds, as in {name} = [0, 1] or "
                 f"{name} = {{ bounds = [0, 1], levels = 2 }}, got {given!r}."
             )
         bounds.append((float(pair[0]), float(pair[1])))
         levels.append(level)
+    persons = _persons(path, plain)
+    for name, columns in (("a feature", features), ("the person", persons)):
+        if plain["label"] in columns:
+            raise ValueError(
+                f"{path}: the column {plain['label']!r} is the label and {name}; the label is what "
+                "is learned, so leave it out there."
+            )
     lower, upper = zip(*bounds, strict=True) if bounds else ((), ())
     return PublicFacts(
         tuple(features), lower, upper, tuple(levels), plain["label"],
-        None if labels is None else (labels[0], labels[1]), _persons(path, plain), delimiter,
+        None if labels is None else (labels[0], labels[1]), persons, delimiter,
         plain.get("private_bounds", False), plain.get("one_line_per_row", False),
         None if target is None else (float(target[0]), float(target[1])),
     )  # fmt: skip

@@ -192,8 +192,12 @@ def _files(data: tuple[str, ...]) -> list[str]:
         raise click.UsageError(
             f"--dask reads Parquet files (.parquet), got {wrong[0]!r}; write it as Parquet first."
         )
-    # Workers need not be in the same folder.
-    return list(dict.fromkeys(os.path.abspath(file) for file in found))
+    # Under a second name (a link) a file would count twice. Workers need not be in the same folder.
+    once: dict[tuple[int, int], str] = {}
+    for file in found:
+        facts = os.stat(file)
+        once.setdefault((facts.st_dev, facts.st_ino), os.path.abspath(file))
+    return list(once.values())
 
 
 def _columns(names: list[str], reading: Reading) -> tuple[str, list[str]]:

@@ -9,14 +9,9 @@ from typing import Any, ClassVar, Self
 from pairlearn.estimators.shared.storage import Storable
 from pairlearn.models.parts import encode
 from pairlearn.models.record import ModelFileError, ModelRecord
-from pairlearn.privacy.accounting.certificate import Certificate
+from pairlearn.privacy.accounting.certificate import Certificate, PrivacyWarning, large_delta
 from pairlearn.privacy.mechanisms.by_name import get_mechanism
 from pairlearn.validation import check_count, warn_caller
-
-
-class PrivacyWarning(UserWarning):
-    """The privacy guarantee is weaker than a reader might think."""
-
 
 #: Fields of provenance that a private model file may hold: no field measured on data.
 _PUBLIC_ORIGIN = ("author", "contact", "created", "data", "license", "program", "purpose", "schema")
@@ -46,12 +41,7 @@ class CertifiedMixin(Storable):
                 "random_state makes the noise reproducible: this model is not private. Leave it "
                 "at None for private data."
             )
-        if delta >= 1.0 / n:
-            cautions.append(
-                f"delta = {delta:g} is at least 1/n = {1.0 / n:g}, which "
-                "would allow publishing one random record; use 1/(10 n) or less."
-            )
-        return tuple(cautions)
+        return (*cautions, *large_delta(delta, n))
 
     def _public_number(self, n_rows: int) -> int:
         """Return the public number of examples that scales a release."""

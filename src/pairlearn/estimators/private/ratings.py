@@ -14,7 +14,7 @@ from pairlearn.estimators.private.certified import CertifiedMixin
 from pairlearn.estimators.private.rating_equations import equations, further_covariance
 from pairlearn.estimators.ratings.answers import RatedVotes
 from pairlearn.estimators.ratings.likelihood import DENSE_PLAYERS, maximise
-from pairlearn.estimators.ratings.reading import PUBLIC_OUTCOMES, name_codes
+from pairlearn.estimators.ratings.reading import PUBLIC_OUTCOMES, WORDS, name_codes
 from pairlearn.estimators.shared.storage import register_storable
 from pairlearn.models.record import ModelRecord
 from pairlearn.models.registry import ArraySpec
@@ -23,6 +23,7 @@ from pairlearn.privacy.accounting.gaussian import compose, mu_of
 from pairlearn.privacy.accounting.ledger import PrivacyLedger
 from pairlearn.privacy.accounting.spend import check_relation
 from pairlearn.privacy.noise import NoiseSource
+from pairlearn.privacy.reading.columns import column_of
 from pairlearn.privacy.records import read_labels, read_persons
 from pairlearn.privacy.votes import (
     VoteCounts,
@@ -155,7 +156,7 @@ class PrivateRatings(
             The winners and the losers, or with `outcome` the players named first and second.
         outcome : array-like of shape (n,), optional
             1 if the first player won, 0 if the second did, 0.5 for a tie; or the texts ``a``,
-            ``b`` and ``tie``.
+            ``b`` and ``tie``, unless a player has such a name.
         groups : array-like of shape (n,), optional
             The judge of each vote. The guarantee then protects a judge with all votes; else it
             protects one vote. The number of judges, or of votes, is public, unless `neighbours`
@@ -174,6 +175,7 @@ class PrivateRatings(
         second = read_labels(b, public, n, name="b")
         places = np.zeros(n, dtype=np.int64)
         if outcome is not None:
+            _check_words(public, outcome)
             found = read_labels(outcome, list(PUBLIC_OUTCOMES), n, name="outcome")
             # The last place is for -1, an unknown outcome.
             places = np.array([*PUBLIC_OUTCOMES.values(), -1])[found]
@@ -320,6 +322,17 @@ class PrivateRatings(
             arrays["leads"].copy(), float(arrays["ties"]), arrays["meetings"].copy()
         )
         self._publish(counts, releases, arrays["parameters"].copy())
+
+
+def _check_words(players: list[Any], outcome: Any) -> None:
+    """Refuse words as outcomes where one may mean the first player, or the player of that name."""
+    both = [name for name in players if str(name).strip().casefold() in WORDS]
+    if both and not column_of("outcome", outcome).is_numeric:
+        raise ValueError(
+            f"the player {both[0]!r} has the name of an outcome, which may mean the first player "
+            "or that one; give outcomes as an array of the numbers 1, 0.5 and 0, or winners and "
+            "losers, or another name."
+        )
 
 
 register_storable(PrivateRatings)

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 #: Words for the outcome of a vote. Rows of the table are: first won, tie, second won.
 _WORDS = (
-    ("1", "1.0", "a", "model_a", "win"),
+    ("1", "1.0", "a", "model_a", "win", "true"),
     ("0.5", ".5", "tie", "draw", "tie (bothbad)"),
-    ("0", "0.0", "b", "model_b", "loss"),
+    ("0", "0.0", "b", "model_b", "loss", "false"),
 )
 _PLACES = {word: place for place, words in enumerate(_WORDS) for word in words}
 #: The same words for labels that are compared exactly, as private ones are, with their places.
@@ -24,8 +24,10 @@ PUBLIC_OUTCOMES = {
     if word not in ("1.0", ".5", "0.0")  # a number equals its text there
     for form in dict.fromkeys((word, word.capitalize(), word.title(), word.upper()))
 }
+#: Those of them that may also be the name of a player.
+WORDS = frozenset(word for word in _PLACES if word[0] not in "01.")
 #: How to write an outcome, for messages.
-OUTCOMES = "1, a, model_a or win; 0.5, tie or draw; 0, b, model_b or loss"
+OUTCOMES = "1, a, model_a, win or true; 0.5, tie or draw; 0, b, model_b, loss or false"
 
 
 def columns_of(frame: Any) -> Mapping[str, Any]:
@@ -202,7 +204,7 @@ def check_outcomes(outcome: Any, n: int, players: Iterable[Any] = ()) -> NDArray
         )
     if array.dtype.kind not in "biuf":
         words = {str(word) for word in set(array.tolist())}
-        named = {word for word in words & set(players) if word.strip()[0] not in "01."}
+        named = {word for word in words & set(players) if word.strip().casefold() in WORDS}
         if named:
             raise ValueError(
                 f"outcome {min(named)!r} is also the name of a player, so it may mean the first "

@@ -25,6 +25,24 @@ COMPOSITIONS = ("adaptive", "disjoint", "mixture")
 _FORMAT = 1
 
 
+class PrivacyWarning(UserWarning):
+    """The privacy guarantee is weaker than a reader might think."""
+
+
+def large_delta(delta: float, n: int) -> tuple[str, ...]:
+    """Return the warning about a delta of 1/n or more, for n examples or persons.
+
+    >>> large_delta(1e-6, 1000)
+    ()
+    """
+    if delta < 1.0 / n:
+        return ()
+    return (
+        f"delta = {delta:g} is at least 1/n = {1.0 / n:g}, which would allow publishing one random "
+        "record; use 1/(10 n) or less.",
+    )
+
+
 @dataclass(frozen=True)
 class Release:
     """One noisy quantity that left the data.

@@ -29,6 +29,8 @@ relative_slack = 1.0 + 1e-9
 
 #: A public range is assumed to be so many standard deviations wide.
 STANDARD_RANGE = 6.0
+#: The least width of a public range.
+_NARROWEST = 1e-300
 
 
 @dataclass(frozen=True)
@@ -98,10 +100,12 @@ class PublicSetting:
                 f"bounds must be two vectors of one length, got shapes {low.shape} and "
                 f"{high.shape}; give one lower and one upper bound for each feature."
             )
-        if not (np.isfinite(low).all() and np.isfinite(high).all() and (low < high).all()):
+        # Between closer bounds a unit is not exact, and its inverse overflows.
+        apart = 0.5 * high - 0.5 * low >= 0.5 * _NARROWEST
+        if not (np.isfinite(low).all() and np.isfinite(high).all() and apart.all()):
             raise ValueError(
-                "each feature needs finite public bounds with lower < upper; features without "
-                "known bounds cannot be used privately."
+                "each feature needs finite public bounds with lower < upper, at least "
+                f"{_NARROWEST:g} apart; features without known bounds cannot be used privately."
             )
         kinds = np.zeros(len(low), dtype=np.int64)
         if levels is not None:

@@ -9,6 +9,7 @@ another type is no number, no label and no person.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
 from decimal import Decimal
 from enum import Enum
@@ -22,8 +23,12 @@ PLAIN = frozenset(
     [float, int, bool, type(None), np.bool_, np.float16, np.float32, np.float64]
     + [np.dtype(f"{sign}{size}").type for sign in "iu" for size in (1, 2, 4, 8)]
 )
+#: The types of NumPy's cells.
+_OF_NUMPY = frozenset(np.sctypeDict.values())
 #: A text of a number with more digits before its point than this is not read as a number.
 _MOST_DIGITS = 400
+#: An integer of more bits is not written out.
+_MOST_BITS = 2048
 
 
 class Form(Enum):
@@ -63,6 +68,8 @@ def plain_cell(cell: Any) -> tuple[Form, Any]:
 
 
 def _numpy_cell(cell: Any, kind: type) -> tuple[Form, Any]:
+    if kind not in _OF_NUMPY:  # a class derived from one of them, with methods of its own
+        return Form.WRONG, None
     for mine, theirs in (
         (np.bool_, bool), (np.integer, int), (np.floating, float), (np.complexfloating, complex),
         (np.str_, str), (np.bytes_, bytes),
@@ -77,7 +84,9 @@ def _numpy_cell(cell: Any, kind: type) -> tuple[Form, Any]:
 
 def _is_missing_type(kind: type) -> bool:
     """Tell the types of pandas' NA and NaT without importing pandas."""
-    return kind.__name__ in ("NAType", "NaTType") and kind.__module__.startswith("pandas.")
+    # By identity: what a type says of itself may be code of whoever made it.
+    pandas = sys.modules.get("pandas")
+    return any(kind is type(getattr(pandas, name, None)) for name in ("NA", "NaT"))
 
 
 def number_of(cell: Any) -> float:
@@ -141,15 +150,15 @@ def _number_in(text: str) -> Any:
 def person_of(cell: Any) -> tuple[Form, Any]:
     """Return the form of an id, and the exact key of a person if it is one.
 
-    A text or an integer is an id, as it is: nothing is stripped or parsed. A tuple of ids is one
-    too, unless one of them is missing or no id. A truth value, a float other than NaN and every
-    other type have the wrong form.
+    A text is an id, as it is: nothing is stripped or parsed. So is an integer, which is its text in
+    digits. A tuple of ids is one too, unless one of them is missing or no id. A truth value, a
+    float other than NaN and every other type have the wrong form.
 
     >>> [person_of(cell)[1] for cell in (7, "7", " 7", ("a", 7), ("a", None))]
-    [7, '7', ' 7', ('several', 'a', 7), None]
+    ['7', '7', ' 7', ('several', 'a', '7'), None]
     """
     kind = type(cell)
-    if kind is str or kind is int:
+    if kind is str:
         return Form.RIGHT, cell
     if issubclass(kind, tuple):
         parts = [_simple_person(part) for part in tuple.__iter__(cell)]
@@ -164,14 +173,28 @@ def person_of(cell: Any) -> tuple[Form, Any]:
 
 def _simple_person(cell: Any) -> tuple[Form, Any]:
     form, value = plain_cell(cell)
-    if form is not Form.RIGHT or type(value) in (int, str):
+    if form is not Form.RIGHT or type(value) is str:
         return form, value
+    if type(value) is int:
+        return form, digits_of(value)
     if type(value) is bytes:
         # Not the bytes themselves: Python may warn when it compares them with a text.
         return form, ("bytes", value.decode("latin-1"))
     is_nan = type(value) is float and value != value
     is_nan = is_nan or (type(value) is Decimal and value.is_nan())
     return Form.MISSING if is_nan else Form.WRONG, None
+
+
+def digits_of(number: int) -> str | int:
+    """Return the key of an integer: its text, so that 7 and "7" are the same person.
+
+    A reader may make integers of one part of a column and texts of another, because of one cell.
+
+    >>> digits_of(-12)
+    '-12'
+    """
+    # Python may refuse to write out a longer one, which no file holds as an integer.
+    return str(number) if number.bit_length() <= _MOST_BITS else number
 
 
 def all_wrong(forms: Sequence[Form], *, of_all: bool = True) -> bool:
