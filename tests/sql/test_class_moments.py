@@ -207,6 +207,23 @@ def test_batches_can_be_taken_back_too(examples, table):
     assert model.n_examples_ == 2_900
 
 
+def test_decimals_are_the_nearest_floats_in_batches_too(rng):
+    duckdb = pytest.importorskip("duckdb")
+    with closing(duckdb.connect()) as db:
+        db.execute("CREATE TABLE rows (price DECIMAL(9, 2), long DECIMAL(38, 10), y DECIMAL(3, 2))")
+        table = [
+            (Decimal(top // 10**9).scaleb(-2), Decimal(top).scaleb(-10), Decimal("0.58") * (k % 2))
+            for k, top in enumerate(rng.integers(-(10**18), 10**18, 200).tolist())
+        ]
+        db.executemany("INSERT INTO rows VALUES (?, ?, ?)", table)
+        found = batch_moments(db, "SELECT * FROM rows", target="y")
+        wanted = class_moments(db, table="rows", columns=["price", "long"], target="y")
+    X = np.array([[float(value) for value in row[:2]] for row in table])
+    _, moments = python_state(X, np.array([float(row[2]) for row in table]))
+    assert found.digest() == wanted.digest() == moments.digest()
+    assert found.classes.tolist() == wanted.classes.tolist() == [0.0, 0.58]
+
+
 def test_names_are_quoted_whatever_they_hold():
     db = sqlite3.connect(":memory:")
     odd = 'a"; DROP TABLE "rows'
