@@ -224,6 +224,17 @@ def test_decimals_are_the_nearest_floats_in_batches_too(rng):
     assert found.classes.tolist() == wanted.classes.tolist() == [0.0, 0.58]
 
 
+def test_a_range_of_rows_that_were_taken_back_is_told(examples):
+    X, y, _ = examples
+    rows, labels = np.vstack([X, np.full((1, X.shape[1]), 1e30)]), np.append(y, y[0])
+    columns = {f"x{j}": rows[:, j] for j in range(X.shape[1])}
+    table = pa.table({**columns, "y": labels})
+    whole = batch_moments(table, target="y")
+    rest = whole.without(batch_moments(table.slice(len(X)), target="y", like=whole))
+    with pytest.warns(UserWarning, match="of rows that are gone"):
+        rest.model(0.1)
+
+
 def test_names_are_quoted_whatever_they_hold():
     db = sqlite3.connect(":memory:")
     odd = 'a"; DROP TABLE "rows'
