@@ -261,6 +261,7 @@ def test_names_are_quoted_whatever_they_hold():
         ("UPDATE rows SET y = NULL WHERE rowid = 1", "'y' is NULL in 1 rows"),
         ("UPDATE rows SET y = 2 WHERE rowid = 1", "has 3 different values"),
         ("UPDATE rows SET y = 'no' WHERE y = 0", "holds texts and numbers"),
+        ("UPDATE rows SET y = x'01' WHERE y = 0", "'y' holds bytes; labels are"),
         ("UPDATE rows SET y = 1", "one class"),
         ("UPDATE rows SET w = NULL WHERE rowid = 1", "column 'w' is NULL in 1"),
         ("UPDATE rows SET w = -1 WHERE rowid = 1", "at least 0"),
@@ -273,6 +274,25 @@ def test_what_cannot_be_summed_is_refused(examples, change, said):
         db.execute(change)
         with pytest.raises(ValueError, match=said):
             asked(db, X, "sqlite", weight="w" if "w" in change.split("SET")[-1] else None)
+
+
+@pytest.mark.parametrize(
+    "names", [("nothing", "y", "w"), ("x0", "nothing", "w"), ("x0", "y", "nothing")]
+)
+def test_a_column_that_is_not_there_is_no_text(examples, names):
+    X, y, _ = examples
+    column, target, weight = names
+    with (
+        closing(in_sqlite(X[:50], y[:50])) as db,
+        pytest.raises(sqlite3.OperationalError, match=r"no such column: source\.nothing"),
+    ):
+        class_moments(
+            db, table="rows", columns=[column], target=target, weight=weight, dialect="sqlite"
+        )
+
+
+def test_names_differ_in_case_where_a_database_says_so():
+    assert Rows(["a", "A"], "y", table="t", dialect="postgresql").columns == ("a", "A")
 
 
 def test_labels_that_are_no_number_are_refused(examples):
@@ -344,6 +364,7 @@ def test_settings_are_checked(examples):
     for options, said in [
         ({"columns": ["a", "a"]}, "named twice"),
         ({"columns": ["a", "y"]}, "named twice"),
+        ({"columns": ["a", "Y"]}, "'Y' is named twice"),
         ({"columns": "abc"}, "list of names"),
         ({"columns": []}, "list of names"),
         ({"columns": ["a"], "query": "SELECT 1"}, "either table= or query="),
