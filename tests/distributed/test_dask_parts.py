@@ -6,7 +6,14 @@ import pickle
 import numpy as np
 import pytest
 
-from pairlearn.distributed import DaskEngine, Statistic
+from pairlearn import AUCClassifier, Moments
+from pairlearn.distributed import (
+    DaskAUCClassifier,
+    DaskEngine,
+    DaskMulticlassAUCClassifier,
+    DaskPairwiseRanker,
+    Statistic,
+)
 from pairlearn.distributed.dask.parts import parts_of, taken_apart
 
 dask = pytest.importorskip("dask", reason="needs the extra dask")
@@ -48,7 +55,7 @@ def test_rows_and_columns_reach_a_task_apart(files, reader, labels, copied):
         any("_with_columns" in str(task) for task in dict(parts.values[0]["whole"].dask).values())
         == copied
     )
-    found = [taken_apart(one.made(), parts.attached) for one in parts.recipes]
+    found = [taken_apart(one.made(), parts.layout) for one in parts.recipes]
     rows = np.concatenate([rows.to_numpy() for rows, _, _ in found])
     np.testing.assert_array_equal(rows, TABLE[["c", "a"]])
     values = np.concatenate([y.to_numpy() for _, y, _ in found])
@@ -155,3 +162,67 @@ def test_tasks_of_a_recipe_are_pickled_once_and_opened_where_they_run(files):
     arrived = pickle.loads(first)
     assert arrived.tasks._tasks is None
     pd.testing.assert_frame_equal(arrived.made()["whole"], one.made()["whole"])
+
+
+def in_parts(tables):
+    """A frame whose partitions are these tables, and whose columns those of the first one."""
+    return dd.from_map(lambda table: table, tables, meta=tables[0].iloc[:0])
+
+
+def two_classes():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(300, 2)) * [1.0, 3.0] + [0.0, 5.0], columns=["a", "b"])
+    frame["y"] = (frame["a"] + rng.normal(size=300) > 0).astype(int)
+    return frame
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_columns_of_a_partition_are_found_by_name(whole):
+    frame, solver = two_classes(), Moments(0.1)
+    tables = [frame[:100], frame[100:200][["y", "b", "a"]], frame[200:]]
+    table, X = in_parts(tables), in_parts([part.drop(columns="y") for part in tables])
+    X = table[["a", "b"]] if whole else X
+    found = DaskAUCClassifier(solver=solver).fit(X, table["y"])
+    wanted = AUCClassifier(solver=solver).fit(frame[["a", "b"]], frame["y"])
+    np.testing.assert_array_equal(found.coef_, wanted.coef_)
+    assert found.score(X, table["y"]) == wanted.score(frame[["a", "b"]], frame["y"])
+
+
+@pytest.mark.parametrize("change", [{"a": "other"}, {}])
+def test_a_partition_with_other_columns_is_refused(change):
+    tables = [two_classes(), two_classes().rename(columns=change)]
+    if not change:
+        tables[1]["beside"] = 1.0
+    X = in_parts([part.drop(columns="y") for part in tables])
+    with pytest.raises(ValueError, match="all partitions need the same columns"):
+        DaskAUCClassifier(solver=Moments(0.1)).fit(X, in_parts(tables)["y"])
+
+
+def test_whole_numbers_that_may_be_missing_keep_their_digits_beside_single_precision():
+    frame = two_classes()
+    frame["a"] = frame["a"].astype(np.float32)
+    frame["b"] = pd.array(2**24 + np.arange(300) % 7, dtype="Int64")
+    table, solver = dd.from_pandas(frame, npartitions=2), Moments(0.1)
+    found = DaskAUCClassifier(solver=solver).fit(table[["a", "b"]], table["y"])
+    wanted = AUCClassifier(solver=solver).fit(frame[["a", "b"]], frame["y"])
+    np.testing.assert_array_equal(found.coef_, wanted.coef_)
+
+
+def test_frames_with_the_columns_of_a_model_in_another_order_are_refused():
+    frame = two_classes()
+    table = dd.from_pandas(frame, npartitions=2)
+    X, y, turned = table[["a", "b"]], table["y"], table[["b", "a"]]
+    auc = DaskAUCClassifier(solver=Moments(0.1, keep_state=True)).fit(X, y)
+    classes = DaskMulticlassAUCClassifier().fit(X, y)
+    qid = table["a"] * 0.0
+    ranker = DaskPairwiseRanker().fit(
+        X.repartition(npartitions=1), y.repartition(npartitions=1),
+        qid.repartition(npartitions=1),
+    )  # fmt: skip
+    for ask in (
+        lambda: auc.partial_unfit(turned.partitions[:1], y.partitions[:1]),
+        lambda: classes.score(turned, y),
+        lambda: ranker.score(turned, y, qid),
+    ):
+        with pytest.raises(ValueError, match="feature names should match"):
+            ask()

@@ -647,7 +647,7 @@ def test_persons_with_several_ids_are_those_of_one_memory(ids, n_parts, data):
     assert found.n_units == read_persons(ids, len(ids)).max() + 1
     keys = []
     for one in dask.compute(parts.values)[0]:
-        groups = taken_apart(one, parts.attached)[2]["groups"]
+        groups = taken_apart(one, parts.layout)[2]["groups"]
         keys += person_keys(groups, len(groups))
     assert keys == person_keys(ids, len(ids))
 

@@ -3,6 +3,7 @@
 
 import json
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -72,7 +73,8 @@ def test_an_outlier_leaves_no_trace():
     rows, labels = np.vstack([X, [[1e30, 50.0, 0.0]]]), np.append(LABELS, "yes")
     model = model_of().fit(rows, labels)
     assert abs(model.coef_[0, 0]) < 1e-20
-    model.partial_unfit(rows[-1:], labels[-1:])
+    with pytest.warns(UserWarning, match="has the range"):
+        model.partial_unfit(rows[-1:], labels[-1:])
     known = Identity.of(3)
     never = MappedMoments(known, extents_of(known, as_rows(rows))).add(X, SIGNS)
     assert model.coef_[0].tobytes() == never.problem().solve(0.01).tobytes()
@@ -178,6 +180,20 @@ def test_a_grid_that_became_too_coarse_is_told(offset):
     model = model_of().fit(rows, labels)
     with pytest.warns(UserWarning, match="Feature 0 varies by fewer than 256 steps"):
         model.partial_unfit(rows[-1:], labels[-1:])
+
+
+@pytest.mark.parametrize("far", [100.0, 1e6, 1e30])
+def test_a_range_of_rows_that_are_gone_is_told(far):
+    rows, labels = np.vstack([X, np.full((1, X.shape[1]), far)]), np.append(LABELS, "yes")
+    model = model_of().fit(rows, labels)
+    with pytest.warns(UserWarning, match="Feature 0 has the range, and so the scale, of rows that"):
+        model.partial_unfit(rows[-1:], labels[-1:])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        # Neither the other rows, nor coefficients without scales, ask for a warning.
+        model_of().fit(X, LABELS).partial_unfit(X[:-50], LABELS[:-50])
+        if far == 100.0:
+            model_of(scaling=None).fit(rows, labels).partial_unfit(rows[-1:], labels[-1:])
 
 
 def test_a_model_that_forgot_is_not_taken_for_a_private_one(tmp_path):

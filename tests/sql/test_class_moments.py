@@ -207,6 +207,34 @@ def test_batches_can_be_taken_back_too(examples, table):
     assert model.n_examples_ == 2_900
 
 
+def test_decimals_are_the_nearest_floats_in_batches_too(rng):
+    duckdb = pytest.importorskip("duckdb")
+    with closing(duckdb.connect()) as db:
+        db.execute("CREATE TABLE rows (price DECIMAL(9, 2), long DECIMAL(38, 10), y DECIMAL(3, 2))")
+        table = [
+            (Decimal(top // 10**9).scaleb(-2), Decimal(top).scaleb(-10), Decimal("0.58") * (k % 2))
+            for k, top in enumerate(rng.integers(-(10**18), 10**18, 200).tolist())
+        ]
+        db.executemany("INSERT INTO rows VALUES (?, ?, ?)", table)
+        found = batch_moments(db, "SELECT * FROM rows", target="y")
+        wanted = class_moments(db, table="rows", columns=["price", "long"], target="y")
+    X = np.array([[float(value) for value in row[:2]] for row in table])
+    _, moments = python_state(X, np.array([float(row[2]) for row in table]))
+    assert found.digest() == wanted.digest() == moments.digest()
+    assert found.classes.tolist() == wanted.classes.tolist() == [0.0, 0.58]
+
+
+def test_a_range_of_rows_that_were_taken_back_is_told(examples):
+    X, y, _ = examples
+    rows, labels = np.vstack([X, np.full((1, X.shape[1]), 1e30)]), np.append(y, y[0])
+    columns = {f"x{j}": rows[:, j] for j in range(X.shape[1])}
+    table = pa.table({**columns, "y": labels})
+    whole = batch_moments(table, target="y")
+    rest = whole.without(batch_moments(table.slice(len(X)), target="y", like=whole))
+    with pytest.warns(UserWarning, match="of rows that are gone"):
+        rest.model(0.1)
+
+
 def test_names_are_quoted_whatever_they_hold():
     db = sqlite3.connect(":memory:")
     odd = 'a"; DROP TABLE "rows'
@@ -233,6 +261,7 @@ def test_names_are_quoted_whatever_they_hold():
         ("UPDATE rows SET y = NULL WHERE rowid = 1", "'y' is NULL in 1 rows"),
         ("UPDATE rows SET y = 2 WHERE rowid = 1", "has 3 different values"),
         ("UPDATE rows SET y = 'no' WHERE y = 0", "holds texts and numbers"),
+        ("UPDATE rows SET y = x'01' WHERE y = 0", "'y' holds bytes; labels are"),
         ("UPDATE rows SET y = 1", "one class"),
         ("UPDATE rows SET w = NULL WHERE rowid = 1", "column 'w' is NULL in 1"),
         ("UPDATE rows SET w = -1 WHERE rowid = 1", "at least 0"),
@@ -245,6 +274,25 @@ def test_what_cannot_be_summed_is_refused(examples, change, said):
         db.execute(change)
         with pytest.raises(ValueError, match=said):
             asked(db, X, "sqlite", weight="w" if "w" in change.split("SET")[-1] else None)
+
+
+@pytest.mark.parametrize(
+    "names", [("nothing", "y", "w"), ("x0", "nothing", "w"), ("x0", "y", "nothing")]
+)
+def test_a_column_that_is_not_there_is_no_text(examples, names):
+    X, y, _ = examples
+    column, target, weight = names
+    with (
+        closing(in_sqlite(X[:50], y[:50])) as db,
+        pytest.raises(sqlite3.OperationalError, match=r"no such column: source\.nothing"),
+    ):
+        class_moments(
+            db, table="rows", columns=[column], target=target, weight=weight, dialect="sqlite"
+        )
+
+
+def test_names_differ_in_case_where_a_database_says_so():
+    assert Rows(["a", "A"], "y", table="t", dialect="postgresql").columns == ("a", "A")
 
 
 def test_labels_that_are_no_number_are_refused(examples):
@@ -316,6 +364,7 @@ def test_settings_are_checked(examples):
     for options, said in [
         ({"columns": ["a", "a"]}, "named twice"),
         ({"columns": ["a", "y"]}, "named twice"),
+        ({"columns": ["a", "Y"]}, "'Y' is named twice"),
         ({"columns": "abc"}, "list of names"),
         ({"columns": []}, "list of names"),
         ({"columns": ["a"], "query": "SELECT 1"}, "either table= or query="),

@@ -9,7 +9,7 @@ import pytest
 
 from pairlearn import ReadError
 from pairlearn.distributed import ByPasses, LabelMoments, PrivateSums, train_auc
-from pairlearn.sql import QueryChangedError, QueryEngine, train_query
+from pairlearn.sql import QueryChangedError, QueryEngine, batch_moments, train_query
 
 pa = pytest.importorskip("pyarrow")
 dataset = pytest.importorskip("pyarrow.dataset")
@@ -169,6 +169,15 @@ def test_one_batch_is_in_memory_at_a_time(table):
     assert max(sizes) == 100
     assert sum(sizes) == run.n_rows == 3_000
     assert run.n_passes == 1
+
+
+@pytest.mark.parametrize(
+    "end", [";", "; -- ö; all", " -- all", " ; ; /* x */ ; -- y\n", " /* ; */"]
+)
+def test_a_query_may_end_with_semicolons_and_comments(connection, table, end):
+    query = "SELECT x0, ';--é' <> 'ü' AS x1, y FROM rows"
+    found = batch_moments(connection, query + end, target="y")
+    assert found.digest() == batch_moments(connection, query, target="y").digest()
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,8 @@ class Dialect(Part):
         What at the end of an inner query keeps the planner from writing it out into the outer one.
     most_columns : int
         The limit on columns of a result.
+    ignores_case : bool
+        Whether names that differ in the case of letters are one, even in quotes.
 
     Examples
     --------
@@ -45,6 +47,11 @@ class Dialect(Part):
     number: str
     fence: str = ""
     most_columns: int = 10_000
+    ignores_case: bool = False
+
+    def key(self, name: str) -> str:
+        """Return what names of one column have in common."""
+        return name.lower() if self.ignores_case and isinstance(name, str) else name
 
     def quoted(self, name: str) -> str:
         """Return a name as an identifier, whatever it holds."""
@@ -67,6 +74,7 @@ class DuckDB(Dialect):
     from_double: str = "CAST({} AS HUGEINT)"
     reach: int = 120
     number: str = "CAST({} AS DOUBLE)"
+    ignores_case: bool = True
 
 
 @DIALECTS.add("postgresql")
@@ -103,3 +111,4 @@ class SQLite(Dialect):
     number: str = "CASE WHEN typeof({0}) IN ('integer', 'real') THEN CAST({0} AS REAL) END"
     fence: str = " LIMIT -1 OFFSET 0"
     most_columns: int = 1_900
+    ignores_case: bool = True

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.streams.readers.arrow import is_numeric, load_pyarrow
+from pairlearn.streams.readers.arrow import doubles, is_numeric, load_pyarrow
 from pairlearn.streams.readers.base import ReadError
 from pairlearn.streams.readers.schema import listed, short_name, shown_kind
 from pairlearn.tables.rows import no_column
@@ -107,9 +107,10 @@ class Columns:
 
     def _numbers(self, batch: Any, name: str) -> Vector:
         pa, column = load_pyarrow(), _present(batch, name)
-        if not (pa.types.is_floating(column.type) or pa.types.is_integer(column.type)):
-            column = column.cast(pa.float64(), safe=False)
-        values = column.to_numpy(zero_copy_only=False).astype(np.float64, copy=False)
+        if pa.types.is_floating(column.type) or pa.types.is_integer(column.type):
+            values = column.to_numpy(zero_copy_only=False).astype(np.float64, copy=False)
+        else:
+            values = doubles(column)
         if not np.isfinite(values).all():
             raise ReadError(
                 f"column {short_name(name)} of {_RESULT} holds NaN or infinity; leave such rows "
@@ -122,7 +123,7 @@ class Columns:
         if pa.types.is_dictionary(column.type):
             column = column.dictionary_decode()
         if pa.types.is_decimal(column.type):
-            column = column.cast(pa.float64(), safe=False)
+            return doubles(column)
         if is_numeric(column.type):
             return np.asarray(column.to_numpy(zero_copy_only=False))
         return np.array(column.cast(pa.string()).to_pylist(), dtype=np.str_)

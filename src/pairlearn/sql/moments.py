@@ -13,6 +13,7 @@ from scipy.special import ndtri
 
 from pairlearn.distributed.statistics.moments import ColumnExtents, LabelMoments
 from pairlearn.estimators.auc.classifier import AUCClassifier
+from pairlearn.estimators.auc.forgetting import warn_of_wide_ranges
 from pairlearn.estimators.shared.evidence import Choice
 from pairlearn.estimators.shared.examples import two_classes
 from pairlearn.estimators.shared.rules import DecisionRule
@@ -135,6 +136,8 @@ class TableMoments:
         features = Identity.of(len(self.feature_names))
         reach = {"low": self.extents.low, "high": self.extents.high}
         mapped = MappedMoments.from_state({**self.moments.state(), **reach}, features)
+        if scaling is not None:
+            warn_of_wide_ranges(mapped)
         loss = Square()
         w = mapped.problem(scaled=scaling is not None).solve(ridge, margin=loss.parameter)
         return model.adopt_solution(

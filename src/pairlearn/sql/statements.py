@@ -48,7 +48,7 @@ class Rows:
     Examples
     --------
     >>> print(Rows(["age"], "bought", table="visitors").source)
-    FROM "visitors"
+    FROM "visitors" AS source
     """
 
     columns: Sequence[str]
@@ -64,7 +64,8 @@ class Rows:
             raise ValueError(f"columns must be a list of names, got {self.columns!r}.")
         object.__setattr__(self, "columns", tuple(self.columns))
         names = [*self.columns, self.target, *([] if self.weight is None else [self.weight])]
-        twice = sorted({name for name in names if names.count(name) > 1})
+        keys = [self.own.key(name) for name in names]
+        twice = [name for name, key in zip(names, keys, strict=True) if keys.count(key) > 1]
         if twice:
             raise ValueError(f"the column {twice[0]!r} is named twice; name each column once.")
         if (self.table is None) == (self.query is None):
@@ -87,18 +88,22 @@ class Rows:
         parts: list[Any] = [self.table]
         if isinstance(self.table, (list, tuple)):
             parts = list(self.table)
-        return "FROM " + ".".join(self.own.quoted(part) for part in parts)
+        return f"FROM {'.'.join(self.own.quoted(part) for part in parts)} AS source"
+
+    def _column(self, name: str) -> str:
+        # With its table: by itself, a quoted name that is no column is a text in SQLite.
+        return f"source.{self.own.quoted(name)}"
 
     @property
     def examples(self) -> str:
         """An inner query: label c, values v0, v1, ... and weight u; weights of 0 are left out."""
         names = [("u", self.weight)] if self.weight is not None else []
         names += [(f"v{j}", name) for j, name in enumerate(self.columns)]
-        shown = [f"{self.own.quoted(self.target)} AS c"]
-        shown += [f"{self.own.number.format(self.own.quoted(name))} AS {n}" for n, name in names]
+        shown = [f"{self._column(self.target)} AS c"]
+        shown += [f"{self.own.number.format(self._column(name))} AS {n}" for n, name in names]
         return f"SELECT {', '.join(shown)} {self.source}" + (
             # A NULL is kept, to be refused.
-            f" WHERE COALESCE({self.own.quoted(str(self.weight))}, 1) <> 0" if self.weight else ""
+            f" WHERE COALESCE({self._column(str(self.weight))}, 1) <> 0" if self.weight else ""
         )
 
 

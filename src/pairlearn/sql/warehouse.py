@@ -188,6 +188,11 @@ def read_moments(
                 f"column {select.rows.target!r} is {'NULL' if label is None else 'NaN'} in {count} "
                 "rows; leave them out (WHERE)."
             )
+        if not isinstance(label, (str, int, float, Decimal, np.generic)):
+            raise ReadError(
+                f"column {select.rows.target!r} holds {type(label).__name__}; labels are numbers, "
+                "texts or true and false."
+            )
     if len({isinstance(label, str) for label, *_ in result}) > 1:
         raise ReadError(
             f"column {select.rows.target!r} holds texts and numbers; give its labels one type with "

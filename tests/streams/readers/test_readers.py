@@ -10,6 +10,7 @@ import json
 import lzma
 import os
 import sys
+from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -394,6 +395,20 @@ def test_iterator_forms():
     first, _ = list(used)
     with pytest.raises(ReadError, match="cannot go back"):
         used.restore(first.position)
+
+
+@pytest.mark.parametrize(
+    "kind", [(128, 9, 2), (128, 18, 3), (128, 38, 30), (128, 12, -3), (256, 76, 40)], ids=str
+)
+def test_decimals_are_the_nearest_doubles(rng, tmp_path, kind):
+    bits, digits, scale = kind
+    tops = ["".join(rng.choice(list("0123456789"), digits)) for _ in range(300)]
+    values = [Decimal(f"{top}e{-scale}") for top in tops] + [Decimal(0), None]
+    exact = pa.array(values, getattr(pa, f"decimal{bits}")(digits, scale)).slice(1)
+    data = pa.table({"a": exact, "y": [0.0] * len(exact)})
+    pyarrow.feather.write_feather(data, tmp_path / "a.feather")
+    [chunk] = ArrowReader(tmp_path / "a.feather", Schema(label="y", missing=0))
+    assert chunk.X.ravel().tolist() == [float(value or 0) for value in values[1:]]
 
 
 def test_parquet_chunks_do_not_end_with_row_groups(rng, tmp_path):

@@ -169,7 +169,7 @@ class DaskAUCClassifier(ClusterTwoClasses):
         if not is_collection(X):
             model.partial_unfit(X, y, sample_weight)
             return self
-        parts, engine = parts_of(X, y, sample_weight=sample_weight), self._engine()
+        parts, engine = self._parts(X, y, sample_weight=sample_weight), self._engine()
         forget_auc(lambda statistic: engine.run(parts, statistic), model)
         return self
 

@@ -11,9 +11,17 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from pairlearn.distributed.dask.parts import Parts, is_array, is_collection, is_frame, require_dask
+from pairlearn.distributed.dask.parts import (
+    Parts,
+    is_array,
+    is_collection,
+    is_frame,
+    parts_of,
+    require_dask,
+)
 from pairlearn.distributed.dask.passes import DaskEngine
 from pairlearn.estimators.shared.composed import Composed
+from pairlearn.estimators.shared.features_seen import check_columns
 from pairlearn.typing import Vector
 
 #: Parameters of the engine; all others are about the training.
@@ -90,6 +98,13 @@ class ClusterEstimator(Composed, BaseEstimator):  # type: ignore[misc]
             feature_names=parts.feature_names,
             **(own | changed),
         )
+
+    def _parts(self, X: Any, y: Any, **others: Any) -> Parts:
+        """Return partitions whose columns are those of the model."""
+        parts = parts_of(X, y, **others)
+        if is_frame(X):
+            check_columns(self._model(), X._meta)
+        return parts
 
     def _model(self) -> Any:
         check_is_fitted(self, "model_")

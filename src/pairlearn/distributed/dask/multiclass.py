@@ -94,5 +94,5 @@ class DaskMulticlassAUCClassifier(ClusterClassifier):
         model = self._model()
         if not is_collection(X):
             return float(model.score(X, y, sample_weight))
-        parts, engine = parts_of(X, y, sample_weight=sample_weight), self._engine()
+        parts, engine = self._parts(X, y, sample_weight=sample_weight), self._engine()
         return score_multiclass(lambda statistic: engine.run(parts, statistic), model)[0]

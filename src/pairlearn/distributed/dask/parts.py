@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -41,17 +41,28 @@ def is_frame(value: Any) -> bool:
     return is_collection(value) and hasattr(value, "map_partitions") and not is_array(value)
 
 
+@dataclass(frozen=True)
+class Layout:
+    """Where the values of a partition stand in its frame.
+
+    `columns` are the names of the columns, None for arrays; the last ones are what `attached` says.
+    A name that is there several times is a frame.
+    """
+
+    columns: tuple[Any, ...] | None = None
+    attached: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, eq=False)
 class Parts:
     """Partitions of examples, each of delayed values by name.
 
-    They are the rows "X", labels "y" and further columns, or else one frame "whole", whose last
-    columns have the names `attached`; a name that is there several times is a frame.
+    They are the rows "X", labels "y" and further columns, or else one frame "whole".
     """
 
     values: list[dict[str, Any]]
     feature_names: list[str] | None
-    attached: tuple[str, ...] = ()
+    layout: Layout = Layout()
 
     def __len__(self) -> int:
         return len(self.values)
@@ -104,6 +115,7 @@ def parts_of(X: Any, y: Any = None, *, cells: bool = False, **others: Any) -> Pa
     return Parts(
         [dict(zip(columns, part, strict=True)) for part in zip(*columns.values(), strict=True)],
         names,
+        Layout(tuple(X.columns) if is_frame(X) else None),
     )
 
 
@@ -126,17 +138,22 @@ def _parts_of_frame(
             )
     whole = _of_one_frame(X, series)
     if whole is None:
-        meta = _with_columns(X._meta, list(series), *(value._meta for value in series.values()))
+        known = [_names_of(value) for value in (X, *series.values())]
+        meta = _with_columns(
+            X._meta, list(series), known, *(value._meta for value in series.values())
+        )
         whole = X.map_partitions(
             _with_columns,
             list(series),
+            known,
             *series.values(),
             meta=meta,
             align_dataframes=False,
             # Dask would compare each partition with what it expects, in milliseconds.
             enforce_metadata=False,
         )
-    return Parts([{"whole": part} for part in whole.to_delayed()], names, tuple(attached))
+    layout = Layout(tuple(whole.columns), tuple(attached))
+    return Parts([{"whole": part} for part in whole.to_delayed()], names, layout)
 
 
 def _of_one_frame(X: Any, series: dict[str, Any]) -> Any:
@@ -164,24 +181,43 @@ def _names_of(value: Any) -> list[Any]:
     return [value.name] if value.ndim == 1 else list(value.columns)
 
 
-def taken_apart(
-    found: Mapping[str, Any], attached: tuple[str, ...]
-) -> tuple[Any, Any, dict[str, Any]]:
+def taken_apart(found: Mapping[str, Any], layout: Layout) -> tuple[Any, Any, dict[str, Any]]:
     """Return the rows of a computed partition, its labels or None, and further columns by name."""
     if "whole" in found:
-        frame = found["whole"]
+        attached = layout.attached
+        frame = _in_order(found["whole"], layout.columns)
         columns = {name: _attached(frame, attached, name) for name in attached}
         rows = frame.iloc[:, : -len(attached)] if attached else frame
     else:
         columns = dict(found)
-        rows = columns.pop("X")
+        rows = _in_order(columns.pop("X"), layout.columns)
     return rows, columns.pop("y", None), columns
 
 
-def _with_columns(frame: Any, names: list[str], *values: Any) -> Any:
+def _in_order(frame: Any, names: Sequence[Any] | None) -> Any:
+    """Return a computed frame with its columns in the order of the collection.
+
+    Dask does not look: a file may have other columns, or the same ones in another order.
+    """
+    if names is None or frame.ndim == 1 or not len(frame):
+        return frame
+    found, wanted = list(frame.columns), list(names)
+    if found == wanted:
+        return frame
+    if len(set(found)) == len(found) == len(wanted) and set(found) == set(wanted):
+        return frame[wanted]
+    lacks, beside = ([n for n in a if n not in b] for a, b in ((wanted, found), (found, wanted)))
+    raise ValueError(
+        f"One partition lacks the columns {lacks[:5]} of the others, and has {beside[:5]} beside "
+        "them; all partitions need the same columns."
+    )
+
+
+def _with_columns(frame: Any, names: list[str], known: list[list[Any]], *values: Any) -> Any:
     # By position: an index may repeat, and a feature may be called y.
-    wide = frame.copy(deep=False)
-    for name, value in zip(names, values, strict=True):
+    wide = _in_order(frame, known[0]).copy(deep=False)
+    ordered = map(_in_order, values, known[1:])
+    for name, value in zip(names, ordered, strict=True):
         if len(value) != len(frame):
             # Without the numbers: those of private rows may be secret.
             raise ValueError(
@@ -217,9 +253,7 @@ def as_table(part: Any) -> Any:
         if kinds in ({np.dtype(np.float32)}, {np.dtype(np.float64)}):
             # Numbers of one type are not copied.
             return part.to_numpy()
-        kinds.discard(None)
-        dtype = np.float32 if kinds == {np.dtype(np.float32)} else np.float64
-        return part.to_numpy(dtype=dtype, na_value=np.nan)
+        return part.to_numpy(dtype=np.float64, na_value=np.nan)
     return part
 
 

@@ -16,7 +16,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from pairlearn.distributed.dask.parts import Parts, as_column, as_table, require_dask, taken_apart
+from pairlearn.distributed.dask.parts import (
+    Layout,
+    Parts,
+    as_column,
+    as_table,
+    require_dask,
+    taken_apart,
+)
 from pairlearn.distributed.dask.recipes import Recipe
 from pairlearn.distributed.statistics.base import State, Statistic
 from pairlearn.validation import check_positive
@@ -68,13 +75,13 @@ class DaskEngine:
         if not len(parts):
             return {}
         size = self._batch(parts)
-        work = partial(_states, attached=parts.attached, merged=size == _FAN_IN)
+        work = partial(_states, layout=parts.layout, merged=size == _FAN_IN)
         once = _once(statistic)
         return self._merged_state(once, _tasks(parts, work, once, size), size)
 
     def each(self, parts: Parts, work: Callable[..., Any], what: Any) -> list[Any]:
         """Return delayed ``work(what, part, rows, labels, others)``, one for each partition."""
-        each = partial(_worked, work, attached=parts.attached)
+        each = partial(_worked, work, layout=parts.layout)
         return _tasks(parts, each, _once(what), 1)
 
     def _batch(self, parts: Parts) -> int:
@@ -253,12 +260,12 @@ def _worked(
     what: Any,
     *,
     recipes: list[Recipe],
-    attached: tuple[str, ...],
+    layout: Layout,
     given: Sequence[Any] = (),
 ) -> Any:
     (one,) = recipes
     try:
-        rows, labels, others = taken_apart(one.made(given), attached)
+        rows, labels, others = taken_apart(one.made(given), layout)
         return work(what, one.part, rows, labels, others)
     except Exception as error:
         # The name of a task no longer says it.
@@ -270,13 +277,13 @@ def _states(
     statistic: Statistic,
     *,
     recipes: list[Recipe],
-    attached: tuple[str, ...],
+    layout: Layout,
     merged: bool,
     given: Sequence[Any] = (),
 ) -> list[State]:
     """Return the states of some partitions, of which one at a time is in memory, or their sum."""
     states = (
-        _worked(_partial_state, statistic, recipes=[one], attached=attached, given=given)
+        _worked(_partial_state, statistic, recipes=[one], layout=layout, given=given)
         for one in recipes
     )
     return [statistic.merge_all(states)] if merged else list(states)

@@ -100,7 +100,7 @@ class DaskPairwiseRanker(ClusterEstimator):
         model = self._model()
         statistic = QueryNDCG(model, model.k, model.gain)
         if is_collection(X):
-            state = self._engine().run(parts_of(X, y, qid=qid), statistic)
+            state = self._engine().run(self._parts(X, y, qid=qid), statistic)
         else:
             state = statistic.partial_state(X, y, qid=qid)
         return statistic.finish(state)

@@ -166,7 +166,8 @@ class AUCForgetting(AUCStreams):
         self.n_examples_ -= n_rows
         self.data_fingerprint_ = None
         publish(self, coef_=w[np.newaxis], _decision=decision, **{DEFERRED: ()})
-        _warn_of_coarse_grid(rest)
+        if not _has_coarse_grid(rest) and kept.is_scaled:
+            warn_of_wide_ranges(rest)
         return self
 
     def _why_not(self) -> str:
@@ -211,7 +212,7 @@ def _carried(
     return threshold, Isotonic((calibrator.knots - shift) / slope, calibrator.values)
 
 
-def _warn_of_coarse_grid(moments: MappedMoments) -> None:
+def _has_coarse_grid(moments: MappedMoments) -> bool:
     """Warn if what is left varies by few quanta: the grid was made for rows that are gone."""
     grid, values = moments.moments.grid, moments.moments.values
     assert grid is not None
@@ -224,5 +225,17 @@ def _warn_of_coarse_grid(moments: MappedMoments) -> None:
         warn_caller(
             f"Feature {int(few[0])} varies by fewer than {_FEW_QUANTA:.0f} steps of its grid, "
             "which was made for rows that are gone; fit anew for more digits.",
+            UserWarning,
+        )
+    return bool(len(few))
+
+
+def warn_of_wide_ranges(moments: MappedMoments) -> None:
+    """Warn if a feature has the scale of values that are gone: it then counts for little."""
+    wide = moments.too_wide()
+    if len(wide):
+        warn_caller(
+            f"Feature {int(wide[0])} has the range, and so the scale, of rows that are gone, and "
+            "hardly counts; fit anew, or give Moments(ranges=...).",
             UserWarning,
         )

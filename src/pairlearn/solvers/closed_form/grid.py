@@ -313,6 +313,11 @@ class Grid:
         whole = bool((np.rint(weight) == weight).all())
         if whole or (self.weight_exponent and self.weights(weight).all()):
             return
+        if self.weight_exponent:
+            raise ValueError(
+                f"A weight is less than 2^-{_WEIGHT_BITS} of the largest one, and would be rounded "
+                "to 0; raise it, or give 0, which leaves its example out."
+            )
         raise ValueError(
             f"The grid has weights in units of 2^{self.weight_exponent}, got "
             f"{float(weight.min()):g}; give whole weights, or make the grid from the extents of "

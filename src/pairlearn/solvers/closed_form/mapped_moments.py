@@ -27,7 +27,7 @@ from pairlearn.solvers.closed_form.grid import Extents, Grid
 from pairlearn.solvers.closed_form.moment_values import MomentValues
 from pairlearn.solvers.closed_form.moments import ClassMoments, same_features
 from pairlearn.solvers.rows import CsrRows, DenseRows, Rows, as_rows
-from pairlearn.spreads import scale_of, which_vary
+from pairlearn.spreads import FLOOR, scale_of, which_vary
 from pairlearn.typing import Vector
 from pairlearn.validation import check_labels, check_weights
 
@@ -164,10 +164,8 @@ def scale_for(
     it is known better. Features of bounded norm are comparable as they are; others are divided by
     their standard deviation, or a tenth of their range, and left out if they do not vary.
     """
-    shares = counts / counts.sum()
     u = means[0] - means[1] if gap is None else gap
-    variance = shares[0] * variances[0] + shares[1] * variances[1] + shares[0] * shares[1] * u**2
-    variance = np.maximum(variance, 0.0)
+    variance = _pooled(counts, variances, u)
     if features.bounds().is_finite:
         typical = float(variance.mean())
         return np.full(len(variance), 1.0 / np.sqrt(typical) if typical > 0.0 else 1.0)
@@ -179,6 +177,13 @@ def scale_for(
     typical = float(np.sqrt(np.mean((deviation[varies] / size[varies]) ** 2)))
     found: Vector = np.divide(1.0, size * typical, out=np.zeros_like(size), where=varies)
     return found
+
+
+def _pooled(counts: Vector, variances: Vector, gap: Vector) -> Vector:
+    """Return the variances of the rows of both classes, whose means differ by `gap`."""
+    shares = counts / counts.sum()
+    found = shares[0] * variances[0] + shares[1] * variances[1] + shares[0] * shares[1] * gap**2
+    return np.asarray(np.maximum(found, 0.0))
 
 
 class MappedMoments:
@@ -283,6 +288,25 @@ class MappedMoments:
         rest.moments = self.moments.without(other.moments, checked=checked)
         rest.low, rest.high = self.low, self.high
         return rest
+
+    def too_wide(self) -> NDArray[np.int64]:
+        """Return the features whose scale is that of a range which these rows cannot have.
+
+        n values of standard deviation s lie within s sqrt(2 n): the range is that of rows which
+        were taken back.
+        """
+        own, sums = self.moments.values, self.moments.sums
+        if sums is None:
+            return np.empty(0, dtype=np.int64)
+        # Rounded to the grid, values may be nearer to each other than they are.
+        quanta = np.ldexp(1.0, sums[0].grid.exponents)
+        variances = np.diagonal(own.covariances, axis1=1, axis2=2)
+        deviation = np.sqrt(_pooled(own.counts, variances, own.difference))
+        widest = (deviation + quanta) * np.sqrt(2.0 * sum(one.total for one in sums))
+        width = self.high - self.low
+        return np.flatnonzero(
+            (deviation > 0.0) & (width > 1.01 * widest) & (FLOOR * width > deviation)
+        )
 
     @property
     def values(self) -> MappedValues:

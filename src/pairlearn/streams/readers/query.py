@@ -92,7 +92,7 @@ class QueryFile:
         self.names, self.types = tuple(schema.names), list(schema.types)
 
     def _one_select(self, query: str) -> str:
-        """Return the query; refuse anything but one SELECT before it is run."""
+        """Return the query without its end; refuse anything but one SELECT before it is run."""
         if not isinstance(query, str) or not query.strip():
             raise ReadError(f"the query must be one SELECT, got {query!r}.")
         try:
@@ -105,7 +105,12 @@ class QueryFile:
                 f"the query must be one SELECT, got {len(kinds)} statements "
                 f"({', '.join(kinds[:3]) or 'none'}): only reading is allowed."
             )
-        return query
+        # It becomes part of others, where nothing may follow a semicolon.
+        raw, tokens = query.encode(), self._duckdb.tokenize(query)
+        comment = self._duckdb.token_type.comment
+        while tokens and (tokens[-1][1] == comment or raw[tokens[-1][0] :].startswith(b";")):
+            raw = raw[: tokens.pop()[0]]
+        return raw.decode()
 
     def _failed(self, error: Exception) -> ReadError:
         return ReadError(f"{self._name} refuses the query: {_first_line(error)}")
