@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from pairlearn import (
+    SGD,
     AUCClassifier,
     EntropyRegressor,
     MetricLearner,
@@ -68,3 +69,29 @@ def test_streams_and_weights_of_classes(size):
         AUCClassifier().partial_fit(X, Y, classes=[0, 1], sample_weight=size * WEIGHT)
     with pytest.raises(ValueError, match="largest class_weight must lie between"):
         AUCClassifier(class_weight={0: size, 1: size}).fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("settings", "labels"),
+    [
+        ({}, Y),
+        ({"decision": "f1", "class_weight": "balanced"}, Y),
+        ({"features": "hats"}, Y),
+        ({"features": "auto"}, Y),
+        ({"solver": "moments"}, Y),
+        ({"solver": SGD(step_size=0.1, n_passes=5)}, Y),
+        ({"objective": "push"}, Y),
+        ({"features": "hats"}, GRADES),
+    ],
+)
+def test_an_example_of_weight_zero_is_absent(settings, labels):
+    some = RNG.random(N) < 0.7
+    # Values far out would move knots, scales and the cut between two scores.
+    table = np.where(some[:, None], X, 100.0 * X)
+    weight = WEIGHT * some
+    model = AUCClassifier(random_state=0, **settings).fit(table, labels, sample_weight=weight)
+    expected = AUCClassifier(random_state=0, **settings)
+    expected.fit(table[some], labels[some], sample_weight=weight[some])
+    assert np.array_equal(model.coef_, expected.coef_)
+    assert np.array_equal(model.predict_proba(X), expected.predict_proba(X))
+    assert np.array_equal(model.decision_function(X), expected.decision_function(X))
