@@ -212,8 +212,10 @@ class TopStream:
             return np.ones(self.n_features)
         seen = (self.n_batches + 1) * self.batch_size
         deviation = np.sqrt(self._spread / seen)
-        scale = math.sqrt(self.n_features) * scale_of(deviation, self._low, self._high)
         varies = which_vary(deviation, self._low, self._high)
+        # Variances add up to 1; constant features have none.
+        n_varying = max(int(np.count_nonzero(varies)), 1)
+        scale = math.sqrt(n_varying) * scale_of(deviation, self._low, self._high)
         return np.divide(1.0, scale, out=np.zeros(self.n_features), where=varies)
 
     def _join(self, reservoir: _Kept, batch: _Kept, members: Places, draws: Vector, k: int) -> None:
