@@ -30,6 +30,7 @@ from pairlearn.distributed.statistics.ranks import (
     range_state,
 )
 from pairlearn.estimators.auc.classifier import AUCClassifier
+from pairlearn.estimators.shared.examples import which_positive
 from pairlearn.estimators.shared.rules import DecisionRule
 from pairlearn.estimators.shared.solvers import Solver
 from pairlearn.features import FeatureMap
@@ -231,10 +232,7 @@ def _scored(model: AUCClassifier, rows: Any, labels: Any, weight: Any) -> Scored
         )
     if not len(y):
         return np.empty(0), np.empty(0, dtype=bool), np.empty(0)
-    positive = np.asarray(y == model.classes_[1])
-    unknown = ~positive & np.asarray(y != model.classes_[0])
-    if unknown.any():
-        raise ValueError(f"y holds {y[unknown][0]!r}, neither of {model.classes_.tolist()}.")
+    positive = which_positive(y, model.classes_)
     # A frame keeps its names, by which the model knows its features.
     scores = model.decision_function(rows if hasattr(rows, "columns") else X)
     return scores, positive, np.empty(0) if weight is None else as_column(weight).astype(float)

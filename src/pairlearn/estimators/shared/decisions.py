@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from pairlearn.estimators.shared.calibration import Isotonic, Sigmoid
-from pairlearn.estimators.shared.examples import mapped_product, validate_data
+from pairlearn.estimators.shared.examples import mapped_product, validate_data, which_positive
 from pairlearn.estimators.shared.published import Attribute, published
 from pairlearn.estimators.shared.rules import Decision, DecisionRule, Scored, as_rule
 from pairlearn.features import Identity
@@ -291,7 +291,8 @@ class ScoreDecisions:
         self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, model: Mapping[str, Any]
     ) -> float:
         decision = self._over_threshold(X, model)
-        return roc_auc(np.asarray(y) == model["classes_"][1], decision, sample_weight=sample_weight)
+        positive = which_positive(y, model["classes_"])
+        return roc_auc(positive, decision, sample_weight=sample_weight)
 
     def _scores(self, X: Any, model: Mapping[str, Any]) -> Vector:
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
