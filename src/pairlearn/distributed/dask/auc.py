@@ -30,11 +30,11 @@ from pairlearn.distributed.statistics.ranks import (
     range_state,
 )
 from pairlearn.estimators.auc.classifier import AUCClassifier
-from pairlearn.estimators.shared.examples import which_positive
 from pairlearn.estimators.shared.rules import DecisionRule
 from pairlearn.estimators.shared.solvers import Solver
 from pairlearn.features import FeatureMap
 from pairlearn.losses import PairLoss
+from pairlearn.metrics._inputs import which_positive
 from pairlearn.metrics.delong import AUCInterval
 from pairlearn.typing import Vector
 from pairlearn.validation import check_fraction

@@ -18,7 +18,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from pairlearn.features import Identity
 from pairlearn.solvers.closed_form.mapped_moments import score_mapped
 from pairlearn.solvers.rows import Rows, as_rows, check_sparse, is_sparse
-from pairlearn.typing import Labels, Mask, Vector
+from pairlearn.typing import Labels, Vector
 from pairlearn.validation import check_weights
 
 #: The estimator for Dask collections that corresponds to an estimator.
@@ -301,17 +301,6 @@ def check_known(labels: NDArray[Any], known: NDArray[Any]) -> None:
             f"y contains {unknown.tolist()}, which is not in classes={known.tolist()}; "
             "leave these examples out, or name all labels in the first call."
         )
-
-
-def which_positive(y: Any, classes: NDArray[Any]) -> Mask:
-    """Return which of the labels is the positive one of two; refuse those that are neither."""
-    check_labels(y)
-    labels = np.asarray(y)
-    positive = np.asarray(labels == classes[1])
-    unknown = ~positive & np.asarray(labels != classes[0])
-    if unknown.any():
-        raise ValueError(f"y holds {labels[unknown][0]!r}, neither of {classes.tolist()}.")
-    return positive
 
 
 def _distinct(classes: Any) -> NDArray[Any]:
