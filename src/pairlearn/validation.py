@@ -155,6 +155,16 @@ def check_weights(weights: ArrayLike, n: int, *, name: str = "example_weight") -
     return weight
 
 
+def as_counts(weight: Vector) -> Vector:
+    """Return weights in the unit in which examples of positive weight have 1 on average.
+
+    Where weights are added up to numbers of examples, as by Platt's smoothed targets, their own
+    unit must not matter.
+    """
+    positive = weight[weight > 0.0]
+    return weight / positive.mean() if len(positive) else weight
+
+
 def check_scored(scores: ArrayLike, is_positive: ArrayLike) -> tuple[Vector, NDArray[Any]]:
     """Return the scores of examples, and a mask of the positive ones, as vectors."""
     found = np.ascontiguousarray(scores, dtype=np.float64)

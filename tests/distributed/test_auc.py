@@ -166,3 +166,15 @@ def test_data_in_which_nothing_varies_get_no_model_but_a_warning():
         fit = train_auc(engine(X, y, np.arange(20)), solver=ByPasses(1.0))
     assert not fit.model.coef_.any()
     assert fit.training_auc == 0.5
+
+
+def test_the_unit_of_weights_changes_no_probability(table):
+    X, y = table
+    order = np.arange(len(y))
+    expected, found = (
+        train_auc(
+            engine(X, y, order, weight=np.full(len(y), unit)), loss="square", solver=ByPasses(0.1)
+        ).model.predict_proba(X)
+        for unit in (1.0, 1e-6)
+    )
+    np.testing.assert_allclose(found, expected, rtol=1e-9)

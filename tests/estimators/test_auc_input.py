@@ -200,3 +200,19 @@ def test_not_fitted():
             getattr(AUCClassifier(), method)(X)
     assert not hasattr(AUCClassifier(), "threshold_")
     assert not hasattr(AUCClassifier(), "intercept_")
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (lambda y: np.where(np.arange(60) < 5, 2, y), r"y holds .*2.*, neither of \[0, 1\]"),
+        (lambda y: np.where(np.arange(60) < 5, np.nan, y), r"y holds .*nan.*, neither of \[0, 1\]"),
+        (lambda y: y.astype(str), "y holds .*'[01]'.*, neither of"),
+        (lambda y: [None, *y[1:].tolist()], "y has no label in row 0"),
+    ],
+)
+def test_a_score_refuses_labels_that_the_model_does_not_know(labels, message):
+    # As negatives they would give an AUC of another question.
+    X, y = sample()
+    with pytest.raises(ValueError, match=message):
+        quick().fit(X, y).score(X, labels(y))

@@ -231,6 +231,9 @@ def test_a_stream_is_the_same_in_any_chunks(objective):
     whole, parts = learn([]), learn([1, 2, 100, 333, 334])
     np.testing.assert_array_equal(whole.coef_, parts.coef_)
     assert whole.threshold_ == parts.threshold_
+    # Nor does a constant column.
+    padded = learn([], np.column_stack([X, np.full(len(y), 7.0)]))
+    np.testing.assert_array_equal(padded.coef_[:, :-1], whole.coef_)
     # Units do not matter, nor does the storage, nor a map that is fitted.
     factor = np.array([1e3, 1e-2])
     units = learn([200], X * factor)

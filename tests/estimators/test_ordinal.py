@@ -149,3 +149,11 @@ def test_scores_near_the_largest_number_have_probabilities(graded):
     model = OrdinalAUCClassifier(solver=Exact(ridge=0.1)).fit(X, y)
     p = model.predict_proba(np.full((1, 4), 1e307) * np.sign(model.coef_))
     np.testing.assert_allclose(p, [[0.0, 0.0, 0.0, 1.0]])
+
+
+def test_a_score_needs_a_grade_for_each_example(graded):
+    X, y = graded[:2]
+    model = OrdinalAUCClassifier(random_state=0).fit(X, y)
+    for wrong in (y[:-1], y[:, np.newaxis]):
+        with pytest.raises(ValueError, match="y must have the shape"):
+            model.score(X, wrong)

@@ -3,11 +3,14 @@
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from pairlearn import (
+    SGD,
     AUCClassifier,
     EntropyRegressor,
     MetricLearner,
+    Moments,
     MultilabelAUCClassifier,
     OrdinalAUCClassifier,
     PairwiseRanker,
@@ -46,10 +49,46 @@ def learned(model):
 
 @pytest.mark.parametrize("name", FITS)
 def test_their_size_changes_nothing(name):
-    expected = learned(FITS[name](WEIGHT))
+    model = FITS[name](WEIGHT)
+    expected = learned(model)
     for size in (1e-100, 1e-9, 1e9, 5e99):
-        found = learned(FITS[name](size * WEIGHT))
+        other = FITS[name](size * WEIGHT)
+        found = learned(other)
         np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6 * np.abs(expected).max())
+        if hasattr(model, "predict_proba"):
+            np.testing.assert_allclose(other.predict_proba(X), model.predict_proba(X), atol=1e-3)
+
+
+STREAMS = {
+    "moments": (AUCClassifier(random_state=0), Y),
+    "short memory": (AUCClassifier(solver=Moments(memory=40.0), random_state=0), Y),
+    "ranges": (AUCClassifier(solver=Moments(ranges=(-5.0, 5.0)), random_state=0), Y),
+    "classes": (AUCClassifier(random_state=0), GRADES),
+}
+
+
+@pytest.mark.parametrize("name", STREAMS)
+@pytest.mark.parametrize("size", [1e-6, 1e6])
+def test_their_size_changes_no_probability_of_a_stream(name, size):
+    model, labels = STREAMS[name]
+    classes = np.unique(labels)
+    # With ranges, weights are whole numbers.
+    varied = np.rint(3.0 * WEIGHT) if name == "ranges" else WEIGHT
+    size = max(size, 100.0) if name == "ranges" else size
+    for weight in (np.ones(N), varied):
+        expected, found = (
+            clone(model).partial_fit(X, labels, classes=classes, sample_weight=unit * weight)
+            for unit in (1.0, size)
+        )
+        np.testing.assert_allclose(found.predict_proba(X), expected.predict_proba(X), atol=1e-6)
+
+
+@pytest.mark.parametrize("settings", [{"solver": "sgd"}, {"objective": "push"}])
+def test_small_weights_of_a_stream_of_descent_do_not_blur_probabilities(settings):
+    # Weights multiply its steps, but the scores that they lead to are calibrated as any others.
+    model = AUCClassifier(random_state=0, **settings)
+    model.partial_fit(X, Y, classes=[0, 1], sample_weight=np.full(N, 1e-6))
+    assert np.ptp(model.predict_proba(X)[:, 1]) > 0.2
 
 
 @pytest.mark.parametrize("size", [3e-320, 1e-160, 1e160, 5e307])
@@ -68,3 +107,39 @@ def test_streams_and_weights_of_classes(size):
         AUCClassifier().partial_fit(X, Y, classes=[0, 1], sample_weight=size * WEIGHT)
     with pytest.raises(ValueError, match="largest class_weight must lie between"):
         AUCClassifier(class_weight={0: size, 1: size}).fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("settings", "labels"),
+    [
+        ({}, Y),
+        ({"decision": "f1", "class_weight": "balanced"}, Y),
+        ({"features": "hats"}, Y),
+        ({"features": "auto"}, Y),
+        ({"solver": "moments"}, Y),
+        ({"solver": SGD(step_size=0.1, n_passes=5)}, Y),
+        ({"objective": "push"}, Y),
+        ({"features": "hats"}, GRADES),
+    ],
+)
+def test_an_example_of_weight_zero_is_absent(settings, labels):
+    some = RNG.random(N) < 0.7
+    # Values far out would move knots, scales and the cut between two scores.
+    table = np.where(some[:, None], X, 100.0 * X)
+    weight = WEIGHT * some
+    model = AUCClassifier(random_state=0, **settings).fit(table, labels, sample_weight=weight)
+    expected = AUCClassifier(random_state=0, **settings)
+    expected.fit(table[some], labels[some], sample_weight=weight[some])
+    assert np.array_equal(model.coef_, expected.coef_)
+    assert np.array_equal(model.predict_proba(X), expected.predict_proba(X))
+    assert np.array_equal(model.decision_function(X), expected.decision_function(X))
+
+
+def test_a_row_of_labels_of_weight_zero_is_absent():
+    some = RNG.random(N) < 0.7
+    labels, weight = np.column_stack([Y, X[:, 1] > 0]), WEIGHT * some
+    model = MultilabelAUCClassifier(random_state=0).fit(X, labels, sample_weight=weight)
+    expected = MultilabelAUCClassifier(random_state=0)
+    expected.fit(X[some], labels[some], sample_weight=weight[some])
+    assert np.array_equal(model.decision_function(X), expected.decision_function(X))
+    assert np.array_equal(model.predict_proba(X), expected.predict_proba(X))

@@ -61,6 +61,16 @@ def test_what_cannot_be_scored_is_refused():
         scorer(AveragePrecision(), k=3)
 
 
+@pytest.mark.parametrize("wrong", [2.0, np.nan])
+def test_labels_that_the_estimator_does_not_know_are_refused(wrong):
+    X, y = load_breast_cancer(return_X_y=True)
+    model = GaussianNB().fit(X, y)
+    other = y.astype(float)
+    other[:9] = wrong
+    with pytest.raises(ValueError, match=r"neither of \[0, 1\]"):
+        scorer("average_precision")(model, X, other)
+
+
 def test_metrics_import_no_scikit_learn():
     code = "import sys, pairlearn.metrics.scorers; print('sklearn' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -414,3 +414,16 @@ def test_limbs_keep_sums_below_the_largest_number(n_rows, size, weight, bits):
             value = (2 * value + (1 << width)) // (1 << (width + 1))
         if n > 1:
             assert value <= 1 << (width - 1)
+
+
+def test_the_unit_of_weights_changes_no_probability(examples):
+    X, y, _ = examples
+    pa = pytest.importorskip("pyarrow")
+    columns = {f"x{j}": X[:, j] for j in range(X.shape[1])}
+
+    def probabilities(unit):
+        table = pa.table({**columns, "y": y, "w": np.full(len(y), unit)})
+        model = batch_moments(table, target="y", weight="w").model(0.1)
+        return model.predict_proba(pa.table(columns))
+
+    np.testing.assert_allclose(probabilities(2.0**-20), probabilities(1.0), rtol=1e-9)

@@ -437,3 +437,24 @@ def test_a_driver_before_the_start():
     assert driver.model.stream_state() == {}
     driver.model.restore_stream({})
     assert not hasattr(driver.model, "coef_")
+
+
+def test_a_learner_says_which_label_is_positive_and_which_rows_it_has_learned():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 3))
+    y = np.where(X[:, 0] + rng.normal(size=400) > 0, "fraud", "okay")
+    with pytest.raises(ValueError, match="the later one in sorted order is the positive one"):
+        OnlineLearner().learn_many(X[:3], ["okay"] * 3)
+    for classes in (["okay", "fraud"], ["fraud", "okay"]):
+        learner = OnlineLearner(classes=classes).learn_many(X, y)
+        assert learner.score_one([-3.0, 0.0, 0.0]) > 0.0  # okay
+    # The rows of a chunk after those that n_seen counts can be sent again.
+    learner, spoilt = OnlineLearner(classes=classes), X.copy()
+    spoilt[300] = np.nan
+    with pytest.raises(ValueError, match="NaN"):
+        learner.learn_many(spoilt, y)
+    done = learner.n_seen
+    learner.learn_many(X[done:], y[done:])
+    whole = OnlineLearner(classes=classes).learn_many(X, y)
+    assert np.array_equal(learner.model.coef_, whole.model.coef_)
+    assert learner.auc == whole.auc

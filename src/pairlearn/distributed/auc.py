@@ -340,6 +340,8 @@ class _Search:
             # In the units of the user, the centre of the scaled rows is somewhere else.
             scores = scores + float(v @ (units.centre * units.factor))
         n_examples = self._first.moments.n_examples
+        # As numbers of examples, whatever the unit of their weights.
+        weight = weight * (n_examples.sum() / weight.sum())
         n_passes = self._passes.n_passes
         model.adopt_solution(
             units.to_user(v) if found.features is None else v,

@@ -39,3 +39,17 @@ def is_positive(y: ArrayLike) -> Mask:
             "the AUC compares examples of one class with examples of the other."
         )
     return np.asarray(labels == classes[1])
+
+
+def which_positive(y: ArrayLike, classes: ArrayLike) -> Mask:
+    """Return a mask of the examples with the second of two labels; refuse labels that are neither.
+
+    >>> which_positive(["no", "yes"], ["no", "yes"])
+    array([False,  True])
+    """
+    labels, known = np.asarray(y), np.asarray(classes)
+    positive = np.asarray(labels == known[1])
+    unknown = ~positive & np.asarray(labels != known[0])
+    if unknown.any():
+        raise ValueError(f"y holds {labels[unknown].tolist()[0]!r}, neither of {known.tolist()}.")
+    return positive

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pairlearn.metrics._inputs import which_positive
 from pairlearn.metrics.calibration import BrierScore, CalibrationError
 from pairlearn.metrics.costs import ExpectedCost
 from pairlearn.metrics.hand_till import HandTill
@@ -94,7 +95,7 @@ class Scorer:
                     f"{type(metric).__name__} is for two classes, the estimator has "
                     f"{len(classes)}; use HandTill."
                 )
-            labels = labels == np.asarray(classes)[1]
+            labels = which_positive(labels, classes)
         value = metric(labels, scores, sample_weight=sample_weight)
         return value if metric.larger_is_better else -value
 

@@ -160,10 +160,12 @@ class TableMoments:
             mean @ w + np.sqrt(max(float(w @ covariance @ w), 0.0)) * z
             for mean, covariance in zip(values.means, values.covariances, strict=True)
         ]
+        # As numbers of examples, whatever the unit of their weights.
+        counts = values.counts * (self.n_examples / values.counts.sum())
         return (
             np.concatenate(scores),
             np.repeat([True, False], _QUANTILES),
-            np.repeat(values.counts / _QUANTILES, _QUANTILES),
+            np.repeat(counts / _QUANTILES, _QUANTILES),
         )
 
 

@@ -52,7 +52,8 @@ class OnlineLearner:
         The estimator, by default ``AUCClassifier()``; it is trained in place. For your own
         estimator see `pairlearn.streams.driving`.
     classes : array-like of shape (2,), optional
-        Both labels. Without them the first chunk must contain both.
+        Both labels, in any order: the later one in sorted order is the positive one. Without them
+        the first chunk must contain both.
     window : int, default=10000
         Number of last examples in the progressive AUC.
     forget : int, "drop" or None, default=None
@@ -226,7 +227,8 @@ class OnlineLearner:
         Returns
         -------
         OnlineLearner
-            Itself. If a chunk fails, only its part before a restart has been learned.
+            Itself. If a chunk fails, the pieces before the one that failed have been learned (see
+            Notes of the class); `n_seen` has grown by their rows.
         """
         if hasattr(X, "tocsr"):
             X = X if X.format == "csr" else X.tocsr()
@@ -337,7 +339,7 @@ class OnlineLearner:
         if len(found) != 2:
             raise ValueError(
                 f"the first chunk has the labels {found.tolist()[:5]}, and two are needed; pass "
-                "classes=[negative, positive]."
+                "both as classes=[...]; the later one in sorted order is the positive one."
             )
         self._classes = found
 

@@ -49,7 +49,7 @@ from pairlearn.torch.sampler import BalancedSampler
 from pairlearn.torch.table import Table
 from pairlearn.torch.training import Course, Plan
 from pairlearn.typing import Mask, Vector
-from pairlearn.validation import check_fraction, check_generator
+from pairlearn.validation import as_counts, check_fraction, check_generator
 
 #: Scores with their labels and weights.
 Window = tuple[Vector, Mask, Vector]
@@ -371,7 +371,7 @@ class NeuralAUCClassifier(NeuralEstimator, ScoreDecisions, ClassifierMixin, Base
             window = _longer(window, (self._scores_of(X, model), positive, own))
         self._learners, self._window = learners, window
         self.data_fingerprint_ = None
-        publish(self, **model, _decision=Undecided(*window))
+        publish(self, **model, _decision=Undecided(*window[:2], as_counts(window[2])))
         return self
 
     def _check_parameters(self) -> None:

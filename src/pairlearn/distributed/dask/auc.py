@@ -34,6 +34,7 @@ from pairlearn.estimators.shared.rules import DecisionRule
 from pairlearn.estimators.shared.solvers import Solver
 from pairlearn.features import FeatureMap
 from pairlearn.losses import PairLoss
+from pairlearn.metrics._inputs import which_positive
 from pairlearn.metrics.delong import AUCInterval
 from pairlearn.typing import Vector
 from pairlearn.validation import check_fraction
@@ -231,10 +232,7 @@ def _scored(model: AUCClassifier, rows: Any, labels: Any, weight: Any) -> Scored
         )
     if not len(y):
         return np.empty(0), np.empty(0, dtype=bool), np.empty(0)
-    positive = np.asarray(y == model.classes_[1])
-    unknown = ~positive & np.asarray(y != model.classes_[0])
-    if unknown.any():
-        raise ValueError(f"y holds {y[unknown][0]!r}, neither of {model.classes_.tolist()}.")
+    positive = which_positive(y, model.classes_)
     # A frame keeps its names, by which the model knows its features.
     scores = model.decision_function(rows if hasattr(rows, "columns") else X)
     return scores, positive, np.empty(0) if weight is None else as_column(weight).astype(float)

@@ -20,7 +20,7 @@ from pairlearn.estimators.auc.shapes import Explanation, explain
 from pairlearn.estimators.auc.task import Task
 from pairlearn.estimators.shared.decisions import SCORES_PER_CLASS
 from pairlearn.estimators.shared.evidence import Choice
-from pairlearn.estimators.shared.examples import find_classes
+from pairlearn.estimators.shared.examples import find_classes, with_weight
 from pairlearn.estimators.shared.features_seen import rows_and_labels, see_features
 from pairlearn.estimators.shared.maps import features_for, map_rows
 from pairlearn.estimators.shared.published import DEFERRED, publish
@@ -156,7 +156,7 @@ class AUCClassifier(AUCForgetting, ClassifierMixin, BaseEstimator):  # type: ign
     -----
     More than two classes have one score for each pair of classes, found in closed form by
     `MulticlassAUCClassifier`; parts that have no meaning there are refused. In descent,
-    `sample_weight` multiplies gradients; an example of weight zero is in no pair, but in the path.
+    `sample_weight` multiplies gradients. An example of weight zero is as good as absent.
     Settings are chosen by the weighted AUC of held-out examples. With a given ridge, a weight of k
     gives the coefficients of k copies of an example. Copies also change how folds are dealt: one of
     them may be held out while another is trained on. So "auto" may choose another ridge for copies.
@@ -222,12 +222,13 @@ class AUCClassifier(AUCForgetting, ClassifierMixin, BaseEstimator):  # type: ign
         """
         parts = self._composition()
         given, labels = rows_and_labels(self, X, y, reset=True, minimum=2, finite=None)
-        classes = find_classes(labels)
+        classes, n_given = find_classes(labels), len(labels)
+        given, labels, sample_weight = with_weight(given, labels, sample_weight, len(classes))
         if len(classes) > 2:
             memory = self._max_memory
             fitted, model = fit_pairs(self, parts, given, labels, classes, sample_weight, memory)
             codes = np.searchsorted(classes, labels)
-            self._note(fitted, len(labels), data_fingerprint(given, codes))
+            self._note(fitted, n_given, data_fingerprint(given, codes))
             publish(self, **model)
             return self
         y = np.asarray(2.0 * (labels == classes[1]) - 1.0)
@@ -273,14 +274,13 @@ class AUCClassifier(AUCForgetting, ClassifierMixin, BaseEstimator):  # type: ign
             before = copy.deepcopy(rng) if task.free else rng
             fitted = solver.fit(task, rows, y, weight)
             if scaling is not None and task.free:
-                counts = chunk_weights(sample_weight, len(y))
-                given_scales = (scaling, rows, counts)
-                fitted, scaling = _rescaled(task, solver, before, fitted, given_scales, y, weight)
+                scales = (scaling, rows, counts)
+                fitted, scaling = _rescaled(task, solver, before, fitted, scales, y, weight)
         if found is not None:
             fitted = replace(fitted, choice=replace(fitted.choice, features=found[0]))
             if self.verbose:
                 print(found[0].reason, file=sys.stderr)
-        self._note(fitted, len(y), data_fingerprint(given, y.astype(np.int8)))
+        self._note(fitted, n_given, data_fingerprint(given, y.astype(np.int8)))
         self._known_scales = scaling
         if fitted.kept is not None:
             ways = task.margin, task.is_scaled, task.signs, unit

@@ -54,7 +54,7 @@ from pairlearn.models.registry import ArraySpec
 from pairlearn.solvers.exact.batch import PairObjective
 from pairlearn.solvers.rows import Rows, as_rows
 from pairlearn.typing import Places, Vector
-from pairlearn.validation import check_generator
+from pairlearn.validation import as_counts, check_generator
 
 #: With more classes the squared hinge, which is minimised pair by pair, is not worth its time.
 _FEW_CLASSES = 10
@@ -199,6 +199,7 @@ class MulticlassAUCClassifier(ClosedForm, ClassifierMixin, BaseEstimator):  # ty
                 f"sample_weight or class_weight is zero for every example of class "
                 f"{classes[empty].tolist()[0]!r}; leave the class out of y, or give it weight."
             )
+        weight = as_counts(weight)
         # Weights of classes say nothing about units.
         counts = chunk_weights(sample_weight, len(labels))
         what, cure = "pairs of classes are not solved", "OneVsOneClassifier(AUCClassifier())"

@@ -35,7 +35,7 @@ from pairlearn.metrics import roc_auc
 from pairlearn.models.registry import ArraySpec
 from pairlearn.solvers.rows import CsrRows, Rows, as_rows
 from pairlearn.typing import Mask, Places, Vector
-from pairlearn.validation import check_generator, check_weights
+from pairlearn.validation import as_counts, check_generator, check_weights
 
 
 @dataclass(frozen=True)
@@ -174,9 +174,14 @@ class MultilabelAUCClassifier(ClosedForm, ClassifierMixin, BaseEstimator):  # ty
         if len(labels) != n:
             raise ValueError(f"X has {n} examples and y has {len(labels)} rows; give one for each.")
         counts = chunk_weights(sample_weight, n)
-        weight = counts if len(counts) else np.ones(n)
-        if not weight.any():
-            raise ValueError("sample_weight is zero for all examples; give some a positive weight.")
+        if len(counts) and not counts.all():
+            kept = np.flatnonzero(counts)
+            if not len(kept):
+                raise ValueError(
+                    "sample_weight is zero for all examples; give some a positive weight."
+                )
+            given, labels, counts, n = given.take(kept), labels[kept], counts[kept], len(kept)
+        weight = as_counts(counts) if len(counts) else np.ones(n)
         with_label = weight @ labels
         for k in np.flatnonzero((with_label == 0.0) | (with_label == weight.sum())).tolist():
             has = "every" if with_label[k] else "no"

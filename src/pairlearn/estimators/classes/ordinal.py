@@ -246,11 +246,13 @@ class OrdinalAUCClassifier(ClosedForm, ClassifierMixin, BaseEstimator):  # type:
 
     def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Return the share of pairs of different grades in order; a tie is half a pair."""
-        scores = self.decision_function(X)
+        scores, labels = self.decision_function(X), np.asarray(y)
+        if labels.shape != scores.shape:
+            raise ValueError(f"y must have the shape {scores.shape}, got {labels.shape}.")
         weight = np.ones(len(scores))
         if sample_weight is not None:
             weight = check_weights(sample_weight, len(scores), name="sample_weight")
-        return share_in_order(_codes(self.classes_, np.asarray(y)), scores, weight)
+        return share_in_order(_codes(self.classes_, labels), scores, weight)
 
 
 def _codes(classes: NDArray[Any], labels: NDArray[Any]) -> Places:

@@ -13,12 +13,13 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from pairlearn.estimators.shared.calibration import Isotonic, Sigmoid
-from pairlearn.estimators.shared.examples import mapped_product, validate_data
+from pairlearn.estimators.shared.examples import check_labels, mapped_product, validate_data
 from pairlearn.estimators.shared.published import Attribute, published
 from pairlearn.estimators.shared.rules import Decision, DecisionRule, Scored, as_rule
 from pairlearn.features import Identity
 from pairlearn.folds import Keys
 from pairlearn.metrics import roc_auc
+from pairlearn.metrics._inputs import which_positive
 from pairlearn.models.record import ModelFileError
 from pairlearn.models.registry import ArraySpec
 from pairlearn.restored import restored_array
@@ -291,7 +292,9 @@ class ScoreDecisions:
         self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, model: Mapping[str, Any]
     ) -> float:
         decision = self._over_threshold(X, model)
-        return roc_auc(np.asarray(y) == model["classes_"][1], decision, sample_weight=sample_weight)
+        check_labels(y)
+        positive = which_positive(y, model["classes_"])
+        return roc_auc(positive, decision, sample_weight=sample_weight)
 
     def _scores(self, X: Any, model: Mapping[str, Any]) -> Vector:
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)

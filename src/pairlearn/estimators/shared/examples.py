@@ -11,14 +11,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import validation
 from sklearn.utils.multiclass import check_classification_targets
 
 from pairlearn.features import Identity
 from pairlearn.solvers.closed_form.mapped_moments import score_mapped
-from pairlearn.solvers.rows import as_rows, check_sparse, is_sparse
-from pairlearn.typing import Vector
+from pairlearn.solvers.rows import Rows, as_rows, check_sparse, is_sparse
+from pairlearn.typing import Labels, Vector
+from pairlearn.validation import check_weights
 
 #: The estimator for Dask collections that corresponds to an estimator.
 _ON_A_CLUSTER = {
@@ -230,6 +231,22 @@ def find_classes(labels: NDArray[Any]) -> NDArray[Any]:
             "Add examples of the other class."
         )
     return np.asarray(classes)
+
+
+def with_weight(
+    rows: Rows, labels: Labels, sample_weight: ArrayLike | None, n_classes: int
+) -> tuple[Rows, Labels, ArrayLike | None]:
+    """Return examples, labels and weights without the examples of weight zero.
+
+    If one of the classes has no other examples, all stay: the caller refuses them.
+    """
+    if sample_weight is None:
+        return rows, labels, None
+    weight = check_weights(sample_weight, len(labels), name="sample_weight")
+    kept = np.flatnonzero(weight)
+    if len(kept) == len(labels) or len(np.unique(labels[kept])) < n_classes:
+        return rows, labels, weight
+    return rows.checked().take(kept), labels[kept], weight[kept]
 
 
 #: The most classes whose pairs are learned: 1225 pairs.

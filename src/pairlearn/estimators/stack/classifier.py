@@ -44,7 +44,7 @@ from pairlearn.folds import Fold, Keys, members_of, stratified
 from pairlearn.models.provenance import data_fingerprint
 from pairlearn.solvers.turns import one_at_a_time
 from pairlearn.typing import Mask, Vector
-from pairlearn.validation import check_count, check_generator
+from pairlearn.validation import as_counts, check_count, check_generator
 
 #: How examples are read: numbers, which may be missing.
 _KINDS: dict[str, Any] = {
@@ -248,7 +248,7 @@ class AUCStack(StackStorage, ClassifierMixin, BaseEstimator):  # type: ignore[mi
         )
         importance = example_weights(None, self.class_weight, classes[y])
         self._decision = self._decide(
-            Z @ w, positive, counts * importance if len(importance) else counts
+            Z @ w, positive, as_counts(counts * importance if len(importance) else counts)
         )
         return held_out
 

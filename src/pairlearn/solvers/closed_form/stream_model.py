@@ -19,7 +19,7 @@ from pairlearn.solvers.closed_form.learned import Learned
 from pairlearn.solvers.closed_form.memories import Directions
 from pairlearn.solvers.closed_form.stream_ridge import Window, held_folds, held_scores
 from pairlearn.typing import Vector
-from pairlearn.validation import DivergenceError
+from pairlearn.validation import DivergenceError, as_counts
 
 #: A model of fewer examples than this, when it is asked for, always chooses its ridge.
 _SHORT = 8192
@@ -128,7 +128,7 @@ def _window(learned: Learned) -> Window:
     folds = held_folds(learned.memories, learned.apart, rows, learned.n, every=True)
     ridge, unit_of = learned.ridge_in_use, partial(_unit, learned)
     kept = held_scores(folds, learned.scale_of, ridge, unit_of, pooled=learned.pooled)
-    if kept is not None:
-        return kept
-    found, (Z, y, weight) = learned.directions(), rows
-    return (Z @ found.weights[0] - found.middle[0]) * _unit(learned, found), y > 0, weight
+    if kept is None:
+        found, (Z, y, weight) = learned.directions(), rows
+        kept = (Z @ found.weights[0] - found.middle[0]) * _unit(learned, found), y > 0, weight
+    return *kept[:2], as_counts(kept[2])

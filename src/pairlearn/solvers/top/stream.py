@@ -44,7 +44,7 @@ from pairlearn.solvers.solution import Solution, Trace
 from pairlearn.solvers.top.objectives import SHARPNESS, Objective, Push
 from pairlearn.spreads import scale_of, which_vary
 from pairlearn.typing import Mask, Places, Vector
-from pairlearn.validation import DivergenceError, check_count, check_positive
+from pairlearn.validation import DivergenceError, as_counts, check_count, check_positive
 
 #: A non-convex objective learns all pairs in its first batches: this many.
 _WARM_UP = 50
@@ -212,8 +212,10 @@ class TopStream:
             return np.ones(self.n_features)
         seen = (self.n_batches + 1) * self.batch_size
         deviation = np.sqrt(self._spread / seen)
-        scale = math.sqrt(self.n_features) * scale_of(deviation, self._low, self._high)
         varies = which_vary(deviation, self._low, self._high)
+        # Variances add up to 1; constant features have none.
+        n_varying = max(int(np.count_nonzero(varies)), 1)
+        scale = math.sqrt(n_varying) * scale_of(deviation, self._low, self._high)
         return np.divide(1.0, scale, out=np.zeros(self.n_features), where=varies)
 
     def _join(self, reservoir: _Kept, batch: _Kept, members: Places, draws: Vector, k: int) -> None:
@@ -231,17 +233,18 @@ class TopStream:
     def window(self) -> tuple[Vector, Mask, Vector]:
         """Return the scores of the sample by the current average, with labels and weights.
 
-        Weights are multiplied by the number of examples seen per example kept, for each class.
+        Weights are 1 on average, times the examples seen per example kept, for each class.
         """
         parts = []
         for kept, seen in zip(self._kept, self._seen.tolist(), strict=True):
             if len(kept):
                 scores = np.asarray(kept.X @ self.average)
-                parts.append((scores, kept.positive, kept.weight * (seen / len(kept))))
+                seen_of = np.full(len(kept), seen / len(kept))
+                parts.append((scores, kept.positive, kept.weight, seen_of))
         if not parts:
             return np.empty(0), np.empty(0, dtype=np.bool_), np.empty(0)
-        first, second, third = zip(*parts, strict=True)
-        return np.concatenate(first), np.concatenate(second), np.concatenate(third)
+        scores, positive, weight, times = map(np.concatenate, zip(*parts, strict=True))
+        return scores, positive, as_counts(weight) * times
 
     # ------------------------------------------------------------------------------ state
 

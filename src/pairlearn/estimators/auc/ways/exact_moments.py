@@ -333,6 +333,8 @@ class ExactStream:
         """Return weights of the sample with which its classes weigh as much as all examples do."""
         found = weight.copy() if len(weight) else np.ones(len(y))
         totals = self._rows.moments.moments.counts[::-1]
+        if len(weight):  # as numbers of examples
+            totals = totals / weight.mean()
         for sign, total, label in zip((-1.0, 1.0), totals, model.classes_.tolist(), strict=True):
             own = y == sign
             found[own] *= (model.class_weight or {}).get(label, 1.0) * total / found[own].sum()

@@ -30,6 +30,7 @@ from pairlearn.solvers.descent.stream import Stream
 from pairlearn.solvers.rows import DenseRows, Rows, mean_pair_distance
 from pairlearn.solvers.streams.running_scales import RunningScales
 from pairlearn.typing import Mask, Vector
+from pairlearn.validation import as_counts
 
 #: Examples that all step sizes of a grid learn; then the best is kept.
 _WARM_UP = 4096
@@ -297,7 +298,7 @@ class OnlineGrid:
         return Undecided(
             latest.scores[self._best],
             latest.positive,
-            latest.weight,
+            as_counts(latest.weight),
             before=self.decided,
             shift=float(average.dot(self._origin)),
         )
