@@ -301,3 +301,29 @@ def test_activation(moons, tmp_path):
     )
     with pytest.raises(ValueError, match='activation must be one of "swish", "relu", got '):
         MLP(activation="tanh")
+
+
+def test_small_layers_are_trained_by_one_thread(moons):
+    seen = []
+
+    class Noting(torch.nn.Linear):
+        def forward(self, rows):
+            seen.append(torch.get_num_threads())
+            return super().forward(rows)
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        for width, expected in ((8, 1), (2_000, 2)):
+            seen.clear()
+
+            def make(n_inputs, width=width):
+                inner = Noting(n_inputs, width)
+                return torch.nn.Sequential(inner, torch.nn.Linear(width, 1))
+
+            solver = Adam(max_epochs=1, n_networks=1, batch_size=64)
+            NeuralAUCClassifier(network=make, solver=solver, device="cpu").fit(*moons)
+            assert seen[0] == expected
+            assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)

@@ -24,7 +24,7 @@ from pairlearn.estimators.shared.storage import Storable
 from pairlearn.models.record import ModelFileError, ModelRecord
 from pairlearn.models.registry import ArraySpec
 from pairlearn.progress import Progress
-from pairlearn.torch.devices import as_device, own_randomness
+from pairlearn.torch.devices import as_device, own_randomness, threads_for
 from pairlearn.torch.networks import (
     MLP,
     as_network,
@@ -196,6 +196,8 @@ class NeuralEstimator(Storable):
 
         with ExitStack() as stack:
             stack.enter_context(own_randomness(seed, table.device))
+            network = courses[0].learner.network
+            stack.enter_context(threads_for(network, plan.batch_size, table.device))
             bar = None
             if self.verbose:
                 title = f"{len(courses)} network{'s' * (len(courses) > 1)} on {table.device}"

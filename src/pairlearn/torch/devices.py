@@ -13,6 +13,8 @@ from pairlearn.validation import warn_caller
 
 #: Steps that a CUDA device takes before one is recorded.
 _WARM_UP = 3
+#: Numbers of a layer up to which PyTorch gives functions of numbers to one thread.
+_FEW_NUMBERS = 32_768
 
 
 def as_device(device: Any) -> Any:
@@ -44,6 +46,25 @@ def own_randomness(seed: int, device: Any) -> Iterator[None]:
     with torch.random.fork_rng(devices=devices):
         torch.manual_seed(seed)
         yield
+
+
+@contextmanager
+def threads_for(network: Any, batch_size: int, device: Any) -> Iterator[None]:
+    """Train a network with small layers by one thread.
+
+    Several threads gain nothing there, since they wait for each other after every product. Beside
+    other work that takes several times as long.
+    """
+    widest = max(len(one) if one.ndim else 1 for one in network.parameters())
+    before = torch.get_num_threads()
+    if device.type != "cpu" or before == 1 or batch_size * widest > _FEW_NUMBERS:
+        yield
+        return
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 class Repeated:
