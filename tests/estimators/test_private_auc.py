@@ -19,12 +19,11 @@ from pairlearn.data import lookup
 from pairlearn.data.cache import FOLDER_VARIABLE
 from pairlearn.data.dataset import Dataset
 from pairlearn.estimators.private.auc import PrivateAUCClassifier
-from pairlearn.estimators.private.certified import PrivacyWarning
 from pairlearn.estimators.private.metric import PrivateMetricLearner
 from pairlearn.experiments.methods.private import PAPER_NOISE, PRIVATE_LEARNERS
 from pairlearn.experiments.methods.public_facts import PUBLIC_FACTS
 from pairlearn.experiments.paper.targets import Settings, Shelf, reproduce
-from pairlearn.privacy.accounting.certificate import Certificate
+from pairlearn.privacy.accounting.certificate import Certificate, PrivacyWarning
 from pairlearn.privacy.accounting.gaussian import mu_of
 from pairlearn.privacy.accounting.ledger import BudgetExceededError, PrivacyLedger
 from pairlearn.privacy.mechanisms.base import PublicSetting

@@ -9,8 +9,8 @@ from scipy.stats import spearmanr
 
 from pairlearn import PairwiseRatings, PrivacyLedger, PrivateRatings, load_model
 from pairlearn.estimators import plot_ratings
-from pairlearn.estimators.private.certified import PrivacyWarning
 from pairlearn.privacy import accounting_problems, audit_entry, mu_of
+from pairlearn.privacy.accounting.certificate import PrivacyWarning
 from pairlearn.privacy.accounting.ledger import BudgetExceededError
 
 CLAIM = {"epsilon": 1.0, "delta": 1e-6}

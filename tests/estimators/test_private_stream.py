@@ -12,8 +12,8 @@ from sklearn.base import clone
 from sklearn.metrics import roc_auc_score
 
 from pairlearn import PrivateAUCClassifier, PrivateAUCStream
-from pairlearn.estimators.private.certified import PrivacyWarning
 from pairlearn.estimators.private.stream import _checksum
+from pairlearn.privacy.accounting.certificate import PrivacyWarning
 from pairlearn.privacy.accounting.ledger import BudgetExceededError, PrivacyLedger
 from pairlearn.privacy.mechanisms.single_pass import SinglePass
 

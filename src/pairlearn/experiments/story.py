@@ -321,7 +321,7 @@ def _imbalance(folder: Path, seed: int) -> Chapter:
 def _private(folder: Path, seed: int) -> Chapter:
     """Measure test AUC without privacy and at several epsilons, with a certificate."""
     from pairlearn import AUCClassifier, PrivateAUCClassifier
-    from pairlearn.estimators.private.certified import PrivacyWarning
+    from pairlearn.privacy.accounting.certificate import PrivacyWarning
 
     X, y = _digits(3)
     epsilons = (0.5, 1.0, 4.0)

@@ -66,7 +66,7 @@ class PrivateMethod(Method):
     def fit(self, X: Any, y: Vector, params: Mapping[str, Any], rng: np.random.Generator) -> Fitted:
         """Return the private model; its noise is seeded, as a simulation needs."""
         from pairlearn.estimators.private.auc import PrivateAUCClassifier
-        from pairlearn.estimators.private.certified import PrivacyWarning
+        from pairlearn.privacy.accounting.certificate import PrivacyWarning
 
         facts = PUBLIC_FACTS[self.facts]
         model = PrivateAUCClassifier(
