@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pairlearn.data import DataCorruptError, read_libsvm
-from pairlearn.data.libsvm import parse_libsvm
+from pairlearn.data.libsvm import parse_libsvm, read_text
 
 TEXT = b"+1 1:0.5 3:2\n-1 2:1\n"
 
@@ -93,3 +93,13 @@ def test_reads_what_scikit_learn_writes(rows):
     X_read, labels_read = parse_libsvm(out.getvalue(), n_features=3)
     np.testing.assert_array_equal(labels_read, labels)
     np.testing.assert_allclose(X_read, X, rtol=1e-12)
+
+
+@pytest.mark.parametrize(("compress", "suffix"), [(lzma.compress, "xz"), (bz2.compress, "bz2")])
+def test_what_follows_a_compressed_stream_is_no_end(tmp_path, compress, suffix):
+    path, whole = tmp_path / f"a.{suffix}", compress(b"1 1:2\n")
+    path.write_bytes(whole + whole + bytes(4))
+    assert read_text(path) == b"1 1:2\n1 1:2\n"
+    path.write_bytes(whole + b"-1 1:3\n")
+    with pytest.raises(DataCorruptError, match="truncated or damaged"):
+        read_text(path)

@@ -7,25 +7,24 @@ values are zero.
 
 from __future__ import annotations
 
-import bz2
 import gzip
 import hashlib
 import io
 import lzma
 import zlib
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from pairlearn.data.compressed import Decompressed
 from pairlearn.data.errors import DataCorruptError
 from pairlearn.typing import Vector
 
-_OPENERS: dict[str, Callable[[Path], Any]] = {".xz": lzma.open, ".bz2": bz2.open, ".gz": gzip.open}
+_KINDS = {".xz": "xz", ".bz2": "bzip2", ".gz": "gzip"}
 
 #: Suffixes of a file, in the order of the search.
-SUFFIXES = ("", *_OPENERS)
+SUFFIXES = ("", *_KINDS)
 
 
 def read_text(path: str | Path) -> bytes:
@@ -34,12 +33,14 @@ def read_text(path: str | Path) -> bytes:
     A damaged or truncated file raises a DataCorruptError.
     """
     path = Path(path)
-    opener = _OPENERS.get(path.suffix)
-    if opener is None:
+    kind = _KINDS.get(path.suffix)
+    if kind is None:
         return path.read_bytes()
     try:
-        with opener(path) as file:
-            return bytes(file.read())
+        with open(path, "rb") as file:
+            if kind == "gzip":
+                return gzip.GzipFile(fileobj=file).read()
+            return io.BufferedReader(Decompressed(file, kind), 1 << 16).read()
     except (EOFError, OSError, ValueError, lzma.LZMAError, zlib.error) as error:
         if isinstance(error, (FileNotFoundError, PermissionError, IsADirectoryError)):
             raise

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import io
+import lzma
 import os
 from dataclasses import replace
 
@@ -63,6 +65,20 @@ CASES = {
 def test_bad_files(tmp_path, case):
     name, content, message = CASES[case]
     assert message in error_of(tmp_path / name, content)
+
+
+def _zstd(text):
+    return pa.compress(text, codec="zstd", asbytes=True)
+
+
+@pytest.mark.parametrize("compress", [gzip.compress, lzma.compress, bz2.compress, _zstd])
+def test_nothing_behind_a_compressed_stream_is_left_out(tmp_path, compress):
+    # Python's own files of xz and bzip2 end without a word where something else follows.
+    whole, path = compress(b"a,target\n1,0\n2,1\n"), tmp_path / "a.csv.z"
+    path.write_bytes(whole + compress(b"3,0\n4,1\n"))
+    assert sum(len(chunk.y) for chunk in open_reader(path, SCHEMA, format="csv")) == 4
+    for rest in (b"5,0\n6,1\n", b"junk" + whole, whole[:-5]):
+        assert "damaged or cut short" in error_of(path, whole + rest, format="csv")
 
 
 def test_missing_file_and_folder(tmp_path):

@@ -159,14 +159,10 @@ class ByteSource:
             import gzip
 
             return cast(BinaryIO, gzip.GzipFile(fileobj=self._raw))
-        if kind == "xz":
-            import lzma
+        if kind in ("xz", "bzip2"):
+            from pairlearn.data.compressed import Decompressed
 
-            return cast(BinaryIO, lzma.LZMAFile(self._raw))
-        if kind == "bzip2":
-            import bz2
-
-            return cast(BinaryIO, bz2.BZ2File(self._raw))
+            return cast(BinaryIO, io.BufferedReader(Decompressed(self._raw, kind), 1 << 16))
         if kind == "zstd":
             try:
                 import pyarrow
