@@ -181,7 +181,16 @@ def test_a_file_and_a_ledger(tmp_path):
 
 def test_refusals():
     X, y = table("a tail", n=30)
-    for wrong in (None, 3.0, (1.0,), (1.0, 1.0), (2.0, 1.0), (0.0, math.inf), ([0.0], [1.0])):
+    for wrong in (
+        (-1e308, 1e308),
+        None,
+        3.0,
+        (1.0,),
+        (1.0, 1.0),
+        (2.0, 1.0),
+        (0.0, math.inf),
+        ([0.0], [1.0]),
+    ):
         with pytest.raises(ValueError, match="target_bounds must be"):
             PrivateEntropyRegressor(bounds=(-1, 1), target_bounds=wrong).fit(X, y)
     with pytest.raises(ValueError, match="bounds must be the public pair"):

@@ -211,8 +211,11 @@ class PrivateEntropyRegressor(
                 "be read from the data without spending privacy."
             )
         low, high = (float(end) for end in ends)
-        if not -math.inf < low < high < math.inf:
-            raise ValueError(f"target_bounds must be finite with lower < upper, got {given!r}.")
+        if not -math.inf < low < high < math.inf or math.isinf(high - low):
+            raise ValueError(
+                "target_bounds must be finite with lower < upper, and a finite width, got "
+                f"{given!r}."
+            )
         return low, high
 
     def _mechanism(self, half: float) -> Mechanism:
