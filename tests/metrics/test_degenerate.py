@@ -174,3 +174,25 @@ def test_the_cheapest_threshold_does_not_see_examples_of_weight_zero():
     assert found == cheapest_threshold([0, 0, 1, 1], [0.0, 1.0, 2.0, 3.0])
     with pytest.raises(ValueError, match="0 for every example"):
         cheapest_threshold(y, scores, sample_weight=np.zeros(5))
+
+
+@pytest.mark.parametrize("metric", METRICS, ids=repr)
+def test_the_order_of_tied_rows_does_not_matter(metric):
+    # weights of thirds: sums differ in their last place
+    rng = np.random.default_rng(0)
+    y, scores = rng.integers(0, 2, 40), rng.integers(0, 4, 40) / 4.0
+    weight = rng.integers(1, 4, 40)
+    found = metric.interval(y, scores, sample_weight=weight)
+    for order in (np.argsort(y), np.argsort(-y)):
+        other = metric.interval(y[order], scores[order], sample_weight=weight[order])
+        assert (other.low, other.high) == pytest.approx((found.low, found.high), rel=1e-9)
+        assert other.standard_error == pytest.approx(found.standard_error, rel=1e-9, abs=1e-12)
+
+
+def test_rounding_is_no_further_positive():
+    # the best positive has the mean weight of all, so no other one stands beside it
+    y, scores = np.array([1, 0, 1, 0, 1, 1]), -np.arange(6.0)
+    weight = np.array([0.4, 1.0, 0.1, 1.0, 0.7, 0.4])
+    ends = [AveragePrecision().interval(y, scores, sample_weight=c * weight).low
+            for c in np.linspace(0.1, 3.0, 200)]  # fmt: skip
+    assert np.ptp(ends) < 1e-9
