@@ -20,12 +20,14 @@ __all__ = [
     "check_fraction",
     "check_generator",
     "check_labels",
+    "check_names",
     "check_positive",
     "check_scored",
     "check_steps",
     "check_vector",
     "check_weights",
     "real_array",
+    "refuse_masked",
     "warn_caller",
 ]
 
@@ -101,16 +103,68 @@ def check_generator(rng: Any) -> np.random.Generator:
 
 
 def real_array(name: str, values: Any) -> NDArray[Any]:
-    """Return `values` as an array of any type; refuse complex numbers.
+    """Return `values` as an array of any type; refuse complex numbers and masked values.
 
-    NumPy would drop the imaginary parts, with a warning at best.
+    NumPy would drop the imaginary parts, with a warning at best, and the mask.
     """
+    refuse_masked(name, values)
     array = np.asarray(values)
     if array.dtype.kind == "c":
         raise ValueError(
             f"{name} holds complex numbers; pass {name}.real, {name}.imag or abs({name})."
         )
     return array
+
+
+def refuse_masked(name: str, values: Any) -> None:
+    """Refuse masked values: NumPy would use the values below the mask."""
+    masked: Any = np.ma.getmaskarray(values) if isinstance(values, np.ma.MaskedArray) else ()
+    n_masked = int(np.count_nonzero(masked))
+    if n_masked:
+        raise ValueError(
+            f"{name} is a masked array with {n_masked} masked values; fill them "
+            f"({name}.filled(...)) or leave these rows out."
+        )
+
+
+def check_names(name: str, values: Any, what: str) -> NDArray[Any]:
+    """Return labels, groups or queries as an array; refuse missing ones, and types of no order.
+
+    `what` is the word for one of them. NumPy would take each NaN for a name of its own in one
+    place and all for one name in another, and a list of texts with NaN for texts.
+    """
+    refuse_masked(name, values)
+    array = np.asarray(values)
+    kind = str(getattr(values, "dtype", ""))
+    if array.ndim != 1:
+        return array
+    if array.dtype.kind in "fcmM":
+        missing = array != array
+        row = int(np.argmax(missing)) if missing.any() else None
+    elif isinstance(values, list | tuple) or kind in ("object", "str", "string"):
+        array = np.asarray(values, dtype=object)
+        row = next((k for k, one in enumerate(array) if _is_missing(one)), None)
+    else:
+        return array
+    if row is not None:
+        raise ValueError(
+            f"{name} has no {what} in row {row} ({array.tolist()[row]!r}); leave out the examples "
+            "without one."
+        )
+    kinds = {type(one) for one in array} if array.dtype.kind == "O" else set()
+    if 0 < sum(issubclass(kind, str) for kind in kinds) < len(kinds):
+        names = " and ".join(sorted(kind.__name__ for kind in kinds))
+        raise ValueError(
+            f"{name} mixes values of the types {names}; give all of them one type, such as "
+            f"{name}.astype(str)."
+        )
+    return np.asarray(values)
+
+
+def _is_missing(value: Any) -> bool:
+    """Whether a value is None, NaN or a missing value of pandas."""
+    nan = isinstance(value, float | np.floating) and value != value
+    return value is None or bool(nan) or type(value).__name__ in ("NAType", "NaTType")
 
 
 def check_vector(name: str, value: ArrayLike, length: int) -> Vector:

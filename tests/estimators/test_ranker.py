@@ -301,8 +301,12 @@ def test_other_bad_input():
         PairwiseRanker().fit(X, y, qid=np.arange(len(y)))
     with pytest.raises(ValueError, match="No query has two different grades"):
         PairwiseRanker().fit(X, np.ones(len(y)))
-    with pytest.raises(ValueError, match="NaN or infinity; every example needs a query"):
+    with pytest.raises(ValueError, match="qid has no query in row 0"):
         PairwiseRanker().fit(X, y, qid=np.full(len(y), np.nan))
+    with pytest.raises(ValueError, match="qid has no query in row 0"):
+        PairwiseRanker().partial_fit(X, y, qid=np.array([None] * len(y)))
+    with pytest.raises(ValueError, match="qid contains infinity"):
+        PairwiseRanker().fit(X, y, qid=np.full(len(y), np.inf))
     with pytest.raises(ValueError, match="max_open must be at least 1"):
         PreviousOfQuery(max_open=0)
     with pytest.raises(ValueError, match="cannot rank examples without queries"):

@@ -228,6 +228,21 @@ def test_a_frame_needs_names_and_tau_a_time():
         ConcordanceIndex(tau=0.5)([(1, 1.0), (0, 2.0)], [1.0, 2.0])
 
 
+def test_tau_is_a_number_of_any_type_and_no_time_is_missing():
+    y, risk = [(1, 1.0), (1, 2.0), (0, 4.0)], [1.0, 2.0, 0.0]
+    expected = ConcordanceIndex(tau=2.0)(y, risk)
+    assert ConcordanceIndex(tau=np.int64(2))(y, risk) == expected
+    assert ConcordanceIndex(tau=np.float32(2))(y, risk) == expected
+    for bad in (np.nan, -np.inf):
+        with pytest.raises(ValueError, match="finite time"):
+            ConcordanceIndex(tau=bad)
+    spans = np.array([(1, 1), (1, "NaT"), (0, 4)], dtype=[("event", "?"), ("time", "m8[D]")])
+    with pytest.raises(ValueError, match="NaN or infinite"):
+        ConcordanceIndex()(spans, risk)
+    with pytest.raises(ValueError, match="complex"):
+        ConcordanceIndex()(np.array(y) + 1j, risk)
+
+
 def coverage(metric, n, slope, late, trials, seed):
     """Return how often intervals hold the index of 400,000 examples."""
     rng = np.random.default_rng(seed)

@@ -22,7 +22,11 @@ from pairlearn.metrics import (
     PrecisionAt,
     RecallAt,
     calibration_curve,
+    cheapest_threshold,
+    compare_auc,
     precision_recall_band,
+    roc_auc,
+    roc_auc_interval,
     roc_band,
     scorer,
 )
@@ -122,3 +126,73 @@ def test_a_class_that_is_missing_in_a_fold():
     two = LogisticRegression(max_iter=300).fit(Z, z)
     with pytest.raises(ValueError, match="class"):
         scorer("average_precision")(two, Z[z == 1], z[z == 1])
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [[1.0, math.nan, 1.0, math.nan], [1, None, 1, None], ["a", math.nan, "a", math.nan],
+     np.array([1, None] * 2, dtype=object), np.array(["2020-01-01", "NaT"] * 2, dtype="M8[D]")],
+    ids=["NaN", "None", "text", "object", "NaT"],
+)  # fmt: skip
+def test_a_missing_label_is_no_class(labels):
+    scores = [0.1, 0.4, 0.35, 0.8]
+    measures = [*METRICS, roc_auc, roc_auc_interval, roc_band, calibration_curve]
+    measures.append(cheapest_threshold)
+    for measure in measures:
+        with pytest.raises(ValueError, match="y has no label in row 1"):
+            measure(labels, scores)
+    with pytest.raises(ValueError, match="y has no label in row 1"):
+        compare_auc(labels, scores, scores)
+
+
+def test_a_missing_group_is_no_group():
+    for groups in ([1.0, math.nan, math.nan, 2.0], ["a", None, None, "b"]):
+        with pytest.raises(ValueError, match="groups has no group in row 1"):
+            AveragePrecision().interval([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8], groups=groups)
+
+
+def test_masked_scores_are_refused():
+    scores = np.ma.masked_greater([0.1, 0.4, 0.35, 0.8], 0.5)
+    with pytest.raises(ValueError, match="masked array with 1 masked"):
+        roc_auc([0, 0, 1, 1], scores)
+
+
+@pytest.mark.parametrize("metric", [AveragePrecision(), BrierScore(), HandTill()], ids=repr)
+def test_no_example_is_named_as_such(metric):
+    with pytest.raises(ValueError, match="y is empty"):
+        metric([], np.zeros((0, 3)) if metric == HandTill() else [])
+
+
+def test_a_class_has_one_column():
+    with pytest.raises(ValueError, match="classes must differ"):
+        HandTill(classes=[0, 1, 1])
+
+
+def test_the_cheapest_threshold_does_not_see_examples_of_weight_zero():
+    y, scores = [0, 0, 0, 1, 1], [0.0, 1.0, 1.9, 2.0, 3.0]
+    found = cheapest_threshold(y, scores, sample_weight=[1, 1, 0, 1, 1])
+    assert found == cheapest_threshold([0, 0, 1, 1], [0.0, 1.0, 2.0, 3.0])
+    with pytest.raises(ValueError, match="0 for every example"):
+        cheapest_threshold(y, scores, sample_weight=np.zeros(5))
+
+
+@pytest.mark.parametrize("metric", METRICS, ids=repr)
+def test_the_order_of_tied_rows_does_not_matter(metric):
+    # weights of thirds: sums differ in their last place
+    rng = np.random.default_rng(0)
+    y, scores = rng.integers(0, 2, 40), rng.integers(0, 4, 40) / 4.0
+    weight = rng.integers(1, 4, 40)
+    found = metric.interval(y, scores, sample_weight=weight)
+    for order in (np.argsort(y), np.argsort(-y)):
+        other = metric.interval(y[order], scores[order], sample_weight=weight[order])
+        assert (other.low, other.high) == pytest.approx((found.low, found.high), rel=1e-9)
+        assert other.standard_error == pytest.approx(found.standard_error, rel=1e-9, abs=1e-12)
+
+
+def test_rounding_is_no_further_positive():
+    # the best positive has the mean weight of all, so no other one stands beside it
+    y, scores = np.array([1, 0, 1, 0, 1, 1]), -np.arange(6.0)
+    weight = np.array([0.4, 1.0, 0.1, 1.0, 0.7, 0.4])
+    ends = [AveragePrecision().interval(y, scores, sample_weight=c * weight).low
+            for c in np.linspace(0.1, 3.0, 200)]  # fmt: skip
+    assert np.ptp(ends) < 1e-9

@@ -437,13 +437,16 @@ def test_influences_at_a_cut_follow_its_formula(kind, n, positives, ties):
     metric = kind(share if kind is EnrichmentFactor else round(share * n))
     found = metric.measure(y, scores, weight)
     assert found.influence.sum() == pytest.approx(0.0, abs=1e-12)
-    order = np.argsort(-scores, kind="stable")
     above = np.array([np.clip((share * weight.sum() - weight[scores > t].sum())
                               / weight[scores == t].sum(), 0.0, 1.0) for t in scores])  # fmt: skip
     near = int((above == 1.0).sum())
     width = math.ceil(0.5 * min(n, 2 * (near + positives)) ** (2 / 3))
-    window = order[max(near - width, 0) : near + width]
-    mix = (weight * y)[window].sum() / weight[window].sum()
+    # the part of the examples of each score that lies in the window, in any order of ties
+    end = np.array([(scores >= t).sum() for t in scores])
+    begin = np.array([(scores > t).sum() for t in scores])
+    window = np.clip(np.minimum(end, near + width) - np.maximum(begin, near - width), 0, None)
+    window = window / (end - begin)
+    mix = (weight * y * window).sum() / (weight * window).sum()
     assert ties or 0.0 < mix < 1.0
     caught, size, positives = (weight * y * above).sum(), share * weight.sum(), (weight * y).sum()
     moved = weight * (above * y - mix * (above - share))

@@ -72,3 +72,10 @@ def test_a_monotone_change_of_grades_changes_no_pair(seed):
 def test_bad_input(function, arguments, keywords, message):
     with pytest.raises(ValueError, match=message):
         function(*arguments, **keywords)
+
+
+@pytest.mark.parametrize("measure", [ndcg, pair_accuracy])
+@pytest.mark.parametrize("qid", [[np.nan, np.nan, 1.0, 1.0], [None, None, "a", "a"]])
+def test_a_missing_query_is_refused(measure, qid):
+    with pytest.raises(ValueError, match="qid has no query in row 0"):
+        measure([1, 0, 1, 0], [1.0, 2.0, 3.0, 4.0], qid=qid)

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pairlearn.typing import Mask, Vector
-from pairlearn.validation import real_array
+from pairlearn.validation import check_names, real_array
 
 
 def check_scores(name: str, scores: ArrayLike, n: int | None = None) -> Vector:
@@ -28,7 +28,7 @@ def check_scores(name: str, scores: ArrayLike, n: int | None = None) -> Vector:
 
 def is_positive(y: ArrayLike) -> Mask:
     """Return a mask of the examples with the larger of exactly two labels."""
-    labels = np.asarray(y)
+    labels = check_names("y", y, "label")
     if labels.ndim != 1:
         raise ValueError(f"y must be a vector of labels, got shape {labels.shape}.")
     classes = np.unique(labels)

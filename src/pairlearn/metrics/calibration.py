@@ -87,6 +87,7 @@ class CalibrationError(TwoClassMetric):
         place = self.bins(scores, weight)
         total = float(weight.sum())
         sums = np.bincount(place, weight * gap)
+        sums[np.abs(sums) <= 1e-12 * np.bincount(place, weight)] = 0.0  # rounding has no sign
         value = float(np.abs(sums).sum()) / total
         return Measured(value, weight * (np.sign(sums)[place] * gap - value) / total, len(gap))
 

@@ -61,6 +61,7 @@ from numpy.typing import ArrayLike, NDArray
 from pairlearn.metrics.limits import Spread, score_limits, spread_of
 from pairlearn.metrics.metric import Interval, Measured, Metric, Sample, interval_of
 from pairlearn.typing import Mask, Places, Vector
+from pairlearn.validation import real_array
 
 #: More examples of the limit on the side of 1/2, and of the other one.
 _EXTRA = (4.0, 0.25)
@@ -90,7 +91,10 @@ def survival_times(y: Any) -> NDArray[Any]:
           dtype=[('event', '?'), ('time', '<f8')])
     """
     event, time = _columns(y)
+    event, time = real_array("y", event), real_array("y", time)
     found = np.empty(len(time), dtype=SURVIVAL)
+    if time.dtype.kind in "mM":  # a missing span would become the least whole number
+        time = np.where(np.isnat(time), np.nan, time.astype(np.float64))
     try:
         found["time"] = time
         codes = np.asarray(event, dtype=np.float64)
@@ -347,7 +351,9 @@ class ConcordanceIndex(Metric):
     tau: float | None = None
 
     def __post_init__(self) -> None:
-        if self.tau is not None and not (isinstance(self.tau, int | float) and self.tau < math.inf):
+        if self.tau is not None and not (
+            isinstance(self.tau, int | float | np.integer | np.floating) and math.isfinite(self.tau)
+        ):
             raise ValueError(f"tau must be a finite time or None, got {self.tau!r}.")
 
     def checked_sample(

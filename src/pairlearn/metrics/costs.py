@@ -79,7 +79,7 @@ def cheapest_threshold(
     false_positive, false_negative : float, default=1.0
         The costs of the two errors.
     sample_weight : array-like of shape (n,), optional
-        Non-negative weights.
+        Non-negative weights; an example of weight zero counts as absent.
 
     Returns
     -------
@@ -106,7 +106,10 @@ def cheapest_threshold(
     weight = np.ones(n)
     if sample_weight is not None:
         weight = check_weights(sample_weight, n, name="sample_weight")
-    found = corners(positive, values, weight)
+        if not weight.any():
+            raise ValueError("sample_weight is 0 for every example; give some a positive weight.")
+    kept = weight > 0.0
+    found = corners(positive[kept], values[kept], weight[kept])
     missed = found.accepted_positive[-1] - found.accepted_positive
     cost = false_positive * found.accepted_negative + false_negative * missed
     best = int(np.argmin(cost))

@@ -84,6 +84,13 @@ class HandTill(Metric):
     pairs: bool = False
     classes: Sequence[Any] | None = None
 
+    def __post_init__(self) -> None:
+        if self.classes is not None and len(set(self.classes)) < len(self.classes):
+            raise ValueError(
+                f"classes must differ, got {list(self.classes)!r}; name the class of each column "
+                "once."
+            )
+
     def check_scores(self, name: str, scores: ArrayLike, n: int) -> Vector:
         """Return scores as a matrix with one row for each label."""
         values = np.asarray(real_array(name, scores), dtype=np.float64)

@@ -50,7 +50,13 @@ from pairlearn.metrics.limits import (
 from pairlearn.register import EqualFields
 from pairlearn.shown import Shown, Table, number
 from pairlearn.typing import Mask, Vector
-from pairlearn.validation import AssumptionWarning, check_fraction, check_weights, warn_caller
+from pairlearn.validation import (
+    AssumptionWarning,
+    check_fraction,
+    check_names,
+    check_weights,
+    warn_caller,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -415,10 +421,12 @@ class Metric(ABC):
         groups: ArrayLike | None,
     ) -> Sample:
         """Return checked arguments without examples of weight zero; `scores` are given by name."""
-        labels = np.asarray(y)
+        labels = check_names("y", y, "label")
         if labels.ndim != 1:
             raise ValueError(f"y must be a vector of labels, got shape {labels.shape}.")
         n = len(labels)
+        if not n:
+            raise ValueError("y is empty; there is no example to measure.")
         checked = [self.check_scores(name, given, n) for name, given in scores.items()]
         weight = np.ones(n)
         if sample_weight is not None:
@@ -428,7 +436,7 @@ class Metric(ABC):
             raise ValueError("sample_weight is 0 for every example; give some a positive weight.")
         codes = None
         if groups is not None:
-            names = np.asarray(groups)
+            names = check_names("groups", groups, "group")
             if names.shape != (n,):
                 raise ValueError(
                     f"groups must hold one group for each of {n} examples, got shape {names.shape}."

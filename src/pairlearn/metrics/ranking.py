@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pairlearn.metrics._inputs import check_scores
 from pairlearn.typing import Vector
-from pairlearn.validation import check_count, check_labels
+from pairlearn.validation import check_count, check_labels, check_names
 
 #: Documents in a query beyond which pairs are counted by sorting, not one by one.
 _MANY = 512
@@ -21,7 +21,7 @@ def query_slices(qid: ArrayLike | None, n: int) -> Iterator[NDArray[np.int64]]:
     if qid is None:
         yield np.arange(n)
         return
-    names = np.asarray(qid)
+    names = check_names("qid", qid, "query")
     if names.shape != (n,):
         raise ValueError(f"qid must hold one query for each of {n} examples, got {names.shape}.")
     order = np.argsort(names, kind="stable")

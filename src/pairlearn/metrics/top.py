@@ -9,7 +9,7 @@ If example i gains weight, the cut moves so that the share stays alpha: examples
 leave, and these are positive with probability p_c. So the caught weight S = sum v_i u_i y_i has the
 derivative u_i y_i - p_c (u_i - alpha), where u_i is the accepted part of i. The estimate of p_c is
 the share of positives among the m^(2/3) examples next to the cut, with m twice the number of
-positives and of examples in the top together.
+positives and of examples in the top together; ties count by the same fraction here, too.
 
 The average precision is AP = sum over positives i of (v_i / V+) P(s_i), where P(s) is the share of
 positives in the weight of the examples with scores of at least s. This is scikit-learn's step-wise
@@ -32,6 +32,9 @@ from pairlearn.metrics._curve import corners
 from pairlearn.metrics.metric import Measured, TwoClassMetric
 from pairlearn.typing import Mask, Vector
 from pairlearn.validation import check_count
+
+#: What the order in which weights are added may change, relative to their sum.
+_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
@@ -56,18 +59,24 @@ def _top(positive: Mask, scores: Vector, weight: Vector, share: float) -> _Top:
     found = corners(positive, scores, weight)
     accepted = found.accepted_positive + found.accepted_negative
     total = float(accepted[-1])
-    cut = min(int(np.searchsorted(accepted, share * total)), len(accepted) - 1)
-    # the cut divides the step that leads to corner `cut`
-    part = min((share * total - accepted[cut - 1]) / (accepted[cut] - accepted[cut - 1]), 1.0)
+    # the cut divides the step that leads to corner `cut`; a corner is met up to rounding
+    size = share * total
+    cut = min(int(np.searchsorted(accepted, size * (1.0 - _ROUNDING))), len(accepted) - 1)
+    part = 1.0
+    if size < accepted[cut] * (1.0 - _ROUNDING):
+        part = (size - accepted[cut - 1]) / (accepted[cut] - accepted[cut - 1])
     step = cut - 1
     inside = np.where(found.step < step, 1.0, np.where(found.step == step, part, 0.0))
-    caught = float((weight * inside) @ positive)
-    n = len(scores)
-    order = np.argsort(found.step, kind="stable")
+    gained = found.accepted_positive[cut] - found.accepted_positive[step]
+    caught = float(found.accepted_positive[cut] - (1.0 - part) * gained)
     near = int(np.count_nonzero(inside == 1.0))
-    width = math.ceil(0.5 * min(n, 2 * (near + int(positive.sum()))) ** (2.0 / 3.0))
-    window = order[max(near - width, 0) : near + width]
-    at_cut = float(weight[window] @ positive[window]) / float(weight[window].sum())
+    width = math.ceil(0.5 * min(len(scores), 2 * (near + int(positive.sum()))) ** (2.0 / 3.0))
+    # the part of each step next to the cut: examples that tie count alike here, too
+    counts = np.bincount(found.step)
+    last = np.cumsum(counts)
+    reached = np.minimum(last, near + width) - np.maximum(last - counts, near - width)
+    beside = np.maximum(reached, 0) / counts
+    at_cut = float(beside @ np.diff(found.accepted_positive) / (beside @ np.diff(accepted)))
     slope = inside * positive - at_cut * (inside - share)
     total_positive = float(found.accepted_positive[-1])
     return _Top(share, total, total_positive, caught, slope, weight * inside, at_cut)
@@ -220,7 +229,9 @@ class AveragePrecision(TwoClassMetric):
         # there: on simulated scores half of it gives the right width.
         first = 0.5 * float((1.0 / np.arange(1.0, n_positive + 1.0)).mean())
         # precision among the other positives: none of them counts itself
-        others = np.maximum(true - true[-1] / n_positive, 0.0) * n_positive / max(n_positive - 1, 1)
+        spare = true - true[-1] / n_positive
+        spare[spare <= _ROUNDING * true] = 0.0  # rounding would pass for another positive
+        others = spare * n_positive / max(n_positive - 1, 1)
         alone = others + false
         without = float(share @ np.divide(others, alone, out=np.zeros_like(alone), where=alone > 0))
         return Measured(

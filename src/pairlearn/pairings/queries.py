@@ -22,18 +22,18 @@ from pairlearn.pairings.plans import (
 )
 from pairlearn.restored import restored_count
 from pairlearn.typing import Vector
-from pairlearn.validation import check_count
+from pairlearn.validation import check_count, check_names
 
 
 def number_queries(qid: ArrayLike, n: int) -> NDArray[np.int64]:
     """Return the queries of n examples as numbers 0, 1, ..., sorted by name."""
-    names = np.asarray(qid)
+    names = check_names("qid", qid, "query")
     if names.shape != (n,):
         raise ValueError(
             f"qid must hold one query for each of the {n} rows of X, got shape {names.shape}."
         )
     if names.dtype.kind == "f" and not np.isfinite(names).all():
-        raise ValueError("qid contains NaN or infinity; every example needs a query.")
+        raise ValueError("qid contains infinity; every example needs a query.")
     return np.asarray(np.unique(names, return_inverse=True)[1], dtype=np.int64)
 
 
@@ -159,8 +159,8 @@ class GroupedSource(OnlineSource):
         """Return the steps of arriving examples of given queries, and the examples to remember."""
         if qid is None:
             raise ValueError("Pairs within queries need qid with every chunk of a stream.")
+        number_queries(qid, len(y))
         names = np.asarray(qid)
-        number_queries(names, len(y))
         known = self._open
         left, right = [], []
         for row, name in enumerate(names.tolist(), start=len(known)):

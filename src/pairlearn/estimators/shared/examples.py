@@ -19,7 +19,7 @@ from pairlearn.features import Identity
 from pairlearn.solvers.closed_form.mapped_moments import score_mapped
 from pairlearn.solvers.rows import Rows, as_rows, check_sparse, is_sparse
 from pairlearn.typing import Labels, Vector
-from pairlearn.validation import check_weights
+from pairlearn.validation import check_names, check_weights, refuse_masked
 
 #: The estimator for Dask collections that corresponds to an estimator.
 _ON_A_CLUSTER = {
@@ -91,10 +91,10 @@ def refuse_collections(model: Any, *values: Any) -> None:
 def validate_data(model: Any, X: Any, *y: Any, **rules: Any) -> Any:
     """Call scikit-learn's function of the same name, after checks that it lacks."""
     refuse_collections(model, X, *y)
-    _refuse_masked("X", X)
+    refuse_masked("X", X)
     for labels in y:
-        _refuse_masked("y", labels)
-        check_labels(labels)
+        refuse_masked("y", labels)
+        check_names("y", labels, "label")
     for name, values in zip("Xy", (X, *y), strict=False):
         if getattr(getattr(values, "dtype", None), "kind", "") == "c":
             # The tests of scikit-learn look for these words; its own message prints the values.
@@ -122,46 +122,6 @@ def validate_data(model: Any, X: Any, *y: Any, **rules: Any) -> Any:
             f"X must hold numbers, but {named}; put pairlearn.TableEncoder() before the model, as "
             "in make_pipeline(TableEncoder(), model), or leave it out."
         ) from error
-
-
-def _refuse_masked(name: str, values: Any) -> None:
-    """Refuse masked values: NumPy would use the values below the mask."""
-    masked: Any = np.ma.getmaskarray(values) if isinstance(values, np.ma.MaskedArray) else ()
-    n_masked = int(np.count_nonzero(masked))
-    if n_masked:
-        raise ValueError(
-            f"{name} is a masked array with {n_masked} masked values; fill them "
-            f"({name}.filled(...)) or leave these rows out."
-        )
-
-
-def check_labels(y: Any) -> None:
-    """Refuse missing labels, and labels of types that cannot be sorted together."""
-    # Arrays of other types hold one kind, and scikit-learn names their NaN.
-    kind = str(getattr(y, "dtype", ""))
-    if not isinstance(y, list | tuple) and kind not in ("object", "str", "string"):
-        return
-    labels = np.asarray(y, dtype=object)
-    if labels.ndim != 1:
-        return
-    row = next((k for k, label in enumerate(labels) if _is_missing(label)), None)
-    if row is not None:
-        raise ValueError(
-            f"y has no label in row {row} ({labels[row]!r}); leave out the examples without one."
-        )
-    kinds = {type(label) for label in labels}
-    if 0 < sum(issubclass(kind, str) for kind in kinds) < len(kinds):
-        names = " and ".join(sorted(kind.__name__ for kind in kinds))
-        raise ValueError(
-            f"y mixes labels of the types {names}; give all of them one type, such as "
-            "y.astype(str)."
-        )
-
-
-def _is_missing(label: Any) -> bool:
-    """Whether a label is None, NaN or a missing value of pandas."""
-    nan = isinstance(label, float | np.floating) and label != label
-    return label is None or bool(nan) or type(label).__name__ in ("NAType", "NaTType")
 
 
 def _not_numbers(X: Any) -> str | None:
