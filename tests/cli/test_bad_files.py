@@ -263,3 +263,23 @@ def test_evaluating_one_class(model, tmp_path, capsys):
     assert err.count("\n") == 1
     assert run(program, ["evaluate", str(model), str(tmp_path / "one.csv")]) == 1
     assert "pass --label" in capsys.readouterr().err
+
+
+def test_options_that_a_format_does_not_have(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    lines = [f"{k % 2} qid:{k // 4} 1:{k} 2:{k % 3}\n" for k in range(40)]
+    (tmp_path / "d.svm").write_text("".join(lines))
+    assert run(program, ["train", "d.svm", "--problem", "ranking", "-o", "m"]) == 0
+    capsys.readouterr()
+    for arguments, message in (
+        (["train", "d.svm", "-o", "n", "--set", "reading.delimiter=;"], "is for csv and tsv files"),
+        (["train", "d.svm", "-o", "n", "--set", "reading.header=false"], "not for svmlight"),
+        (["predict", "m", "d.svm", "--set", "reading.header=false"], "not for svmlight"),
+        (["predict", "m", "d.svm", "--set", "reading.text=a"], "is for tables in files"),
+        (["evaluate", "m", "d.svm", "--confidence", "0.5"], "--confidence is for AUC of two"),
+        (["evaluate", "m", "d.svm", "--report", "page"], "--report is for AUC of two"),
+    ):
+        assert run(program, arguments) == 2, arguments
+        err = capsys.readouterr().err
+        assert message in err
+        assert err.count("\n") == 1

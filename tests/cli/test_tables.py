@@ -326,8 +326,9 @@ def test_a_damaged_table_in_a_model(tmp_path, capsys):
         write_model("broken", replace(record, provenance=broken))
         _, err = call(capsys, "predict", "broken", "new.csv", status=1)
         assert message in err
-    _, err = call(capsys, "predict", "m", "new.csv", "--set", "reading.features=a", status=2)
-    assert "--set reading.features was settled when the model was trained" in err
+    for name in ("features", "numeric", "date", "text"):
+        _, err = call(capsys, "predict", "m", "new.csv", "--set", f"reading.{name}=a", status=2)
+        assert f"--set reading.{name} was settled when the model was trained" in err
     (tmp_path / "x.svm").write_text("1 1:2\n")
     _, err = call(capsys, "predict", "m", "x.svm", status=2)
     assert "was trained on named columns" in err

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pairlearn.atomic import atomic_open
-from pairlearn.cli.output import emit, json_option
+from pairlearn.cli.output import emit, json_option, typed_beside
 from pairlearn.cli.shared.paths import FilePath, force_option, read_argument
 from pairlearn.cli.shared.problem_kinds import kind_of
 from pairlearn.cli.shared.reading import Reading, data_argument, reading_options, size_of
@@ -222,8 +222,8 @@ def _measure(options: Options, model: Any, reader: Any) -> tuple[dict[str, Any],
     """Return the measures of a problem other than AUC."""
     from pairlearn.cli.shared.measures import measure
 
-    for option, folder in (("--plot", options.plot), ("--report", options.report)):
-        if folder is not None:
+    for option in ("--plot", "--report", "--confidence"):
+        if option in typed_beside():
             raise click.UsageError(
                 f"{option} is for AUC of two classes; {options.model} is a {type(model).__name__}."
             )

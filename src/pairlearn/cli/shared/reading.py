@@ -74,6 +74,13 @@ class Reading:
 
 
 _OPTIONS = ("label", "qid", "classes", "categorical", "exclude", "format", "query")
+#: The formats that a field says something about.
+_FORMATS_WITH = {
+    "n_features": ("svmlight",),
+    "zero_based": ("svmlight",),
+    "delimiter": ("csv", "tsv"),
+    "header": ("csv", "tsv", "npy"),
+}
 #: The fields of `Reading` that are set with ``--set reading.FIELD``.
 READING_SETTINGS = tuple(name for name in Reading.__dataclass_fields__ if name not in _OPTIONS)
 
@@ -193,6 +200,9 @@ def schema_of(reading: Reading, base: Schema | None = None) -> Schema:
     """Return the schema that the options ask for, on top of the one of a model."""
     from pairlearn.streams.readers.schema import Schema
 
+    for name in ("exclude", "numeric", "date", "text"):
+        if getattr(reading, name):
+            raise click.UsageError(f"{spelled(name)} is for tables in files; leave it out here.")
     changes: dict[str, Any] = {}
     for name, given in (("label", reading.label), ("qid", reading.qid)):
         if given is not None:
@@ -225,6 +235,11 @@ def format_of(data: Sequence[str], reading: Reading) -> str:
             f"--query asks a DuckDB database, and {data[0]} is {kind}; leave --query out, or name "
             "a database whose tables or views hold the rows."
         )
+    for name, kinds in _FORMATS_WITH.items():
+        if getattr(reading, name) != getattr(Reading, name) and kind not in kinds:
+            raise click.UsageError(
+                f"{spelled(name)} is for {' and '.join(kinds)} files, not for {kind}."
+            )
     return kind
 
 
@@ -258,7 +273,6 @@ def open_data(
     from pairlearn.streams.readers.open import open_reader
 
     kind = format_of(data, reading)
-    check_svmlight_options(kind, reading)
     options: dict[str, Any] = {}
     if kind in ("csv", "tsv"):
         options["header"] = reading.header
@@ -277,13 +291,6 @@ def open_data(
     if kind == "duckdb":
         sources = sources_of(data, kind, reading.query)
     return open_reader(sources, schema, format=kind, strict=reading.strict, **options)
-
-
-def check_svmlight_options(kind: str, reading: Reading) -> None:
-    """Refuse options that only svmlight files have."""
-    for name in ("n_features", "zero_based"):
-        if getattr(reading, name) and kind != "svmlight":
-            raise click.UsageError(f"{spelled(name)} is for svmlight files, not for {kind}.")
 
 
 def find_classes(

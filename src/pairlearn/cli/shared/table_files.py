@@ -14,7 +14,6 @@ import click
 
 from pairlearn.cli.shared.reading import (
     Reading,
-    check_svmlight_options,
     classes_of,
     format_of,
     open_data,
@@ -68,7 +67,6 @@ def table_options(data: Sequence[str], reading: Reading, problem: str) -> TableO
     from pairlearn.tables.fitting import TableOptions
 
     form = format_of(data, reading)
-    check_svmlight_options(form, reading)
     if reading.label is None:
         raise click.UsageError(_which_label(data, form, reading))
     kinds: dict[str, str] = {}
@@ -306,8 +304,8 @@ def open_encoded(
         raise click.UsageError(
             f"the model was trained on named columns, and {data[0]} is {form}, which has none."
         )
-    check_svmlight_options(form, reading)
-    for option in ("features", "categorical", "missing", "classes", "qid", "single"):
+    settled = ("features", "numeric", "date", "text", "categorical", "missing", "classes", "qid")
+    for option in (*settled, "single"):
         if getattr(reading, option):
             raise click.UsageError(
                 f"{spelled(option)} was settled when the model was trained, and is stored in it; "

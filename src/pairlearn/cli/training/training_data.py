@@ -16,7 +16,6 @@ from pairlearn.cli.shared.reading import (
     schema_of,
     schema_to_plain,
     sources_of,
-    spelled,
 )
 from pairlearn.cli.shared.scoring import odd_lines
 from pairlearn.cli.shared.table_files import (
@@ -194,9 +193,6 @@ def _check_dense(encoder: TableEncoding, problem: str) -> None:
 
 def _with_schema(data: tuple[str, ...], reading: Reading, problem: str, form: str) -> Rows:
     """Return rows of data without named columns, or of a pipe."""
-    for name in ("exclude", "numeric", "date", "text"):
-        if getattr(reading, name):
-            raise click.UsageError(f"{spelled(name)} is for tables in files; leave it out here.")
     schema = schema_of(reading)
     if problem != "auc":
         schema = _of_numbers(problem, schema, form)

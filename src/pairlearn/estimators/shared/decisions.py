@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from pairlearn.estimators.shared.calibration import Isotonic, Sigmoid
-from pairlearn.estimators.shared.examples import check_labels, mapped_product, validate_data
+from pairlearn.estimators.shared.examples import mapped_product, validate_data
 from pairlearn.estimators.shared.published import Attribute, published
 from pairlearn.estimators.shared.rules import Decision, DecisionRule, Scored, as_rule
 from pairlearn.features import Identity
@@ -27,6 +27,7 @@ from pairlearn.solvers.closed_form.mapped_moments import score_mapped
 from pairlearn.solvers.closed_form.stream_ridge import Window
 from pairlearn.solvers.rows import DenseRows, Rows
 from pairlearn.typing import Mask, Vector
+from pairlearn.validation import check_names
 
 #: The most training scores of each class that threshold and calibration use.
 SCORES_PER_CLASS = 2_500
@@ -292,7 +293,7 @@ class ScoreDecisions:
         self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, model: Mapping[str, Any]
     ) -> float:
         decision = self._over_threshold(X, model)
-        check_labels(y)
+        check_names("y", y, "label")
         positive = which_positive(y, model["classes_"])
         return roc_auc(positive, decision, sample_weight=sample_weight)
 
