@@ -93,7 +93,6 @@ def validate_data(model: Any, X: Any, *y: Any, **rules: Any) -> Any:
     refuse_collections(model, X, *y)
     refuse_masked("X", X)
     for labels in y:
-        refuse_masked("y", labels)
         check_names("y", labels, "label")
     for name, values in zip("Xy", (X, *y), strict=False):
         if getattr(getattr(values, "dtype", None), "kind", "") == "c":
