@@ -113,6 +113,14 @@ def test_advice_is_that_of_the_library(capsys):
     assert "Theorem 1" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("option", ["--norm-bound", "--radius"])
+@pytest.mark.parametrize("value", ["-1", "0", "inf"])
+def test_advice_names_the_option_that_is_wrong(capsys, option, value):
+    good = ["--n", "9", "--norm-bound", "1", "--radius", "1"]
+    assert run(program, ["bounds", "advise", *good, option, value]) == 2
+    assert f"Invalid value for '{option}'" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("kind", ["png", "svg"])
 @pytest.mark.parametrize("which", [["stability", "--steps", "50"], ["excess", "--sizes", "20,40"]])
 @pytest.mark.thorough

@@ -116,3 +116,20 @@ def test_a_failed_cell_shows_in_the_exit_status():
     answer = run(compare, "breast_cancer", "--estimator", bad, "--splits", "1")
     assert answer.exit_code == 1
     assert "failed: breast_cancer split 0 bad: InvalidParameterError" in answer.output
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--label", "y"), "--label is for tables of your own"),
+        (("--exclude", "a"), "--exclude is for tables of your own"),
+        (("--set", "reading.header=false"), "--set reading.header is for tables of your own"),
+    ],
+)
+def test_options_of_tables_are_refused_for_data_sets_by_name(options, said):
+    methods = ("--methods", "linear", "--splits", "1")
+    answer = run(compare, "breast_cancer", *methods, *options)
+    assert answer.exit_code == 2
+    assert said in answer.output
+    # A file that is not there is what is told first.
+    assert "no data set is called 'customer'" in run(compare, "customer", *methods, *options).output

@@ -186,6 +186,22 @@ def test_metric(rng, tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
+    ("problem", "form"),
+    [("ranking", "csv"), ("ranking", "svm"), ("entropy", "csv"), ("metric", "csv")],
+)
+def test_says_that_a_model_was_trained_on_these_examples(problem, form, ranked, capsys):
+    folder, *_ = ranked
+    options = ["--label", "grade"] * (form == "csv")
+    query = ["--qid", "q"] * (form == "csv" and problem == "ranking")
+    call(capsys, "train", folder / f"train.{form}", "--problem", problem, "-o", folder / "m",
+         "--fit", "offline", *options, *query)  # fmt: skip
+    for name, same in (("train", True), ("test", False)):
+        command = ("evaluate", folder / "m", folder / f"{name}.{form}")
+        assert ("was trained on these very examples" in call(capsys, *command)[1]) is same
+        assert json.loads(call(capsys, *command, "--json")[0])["training_data"] is same
+
+
+@pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["--problem", "ranking"], "name its column with --label"),

@@ -329,6 +329,11 @@ def test_a_damaged_table_in_a_model(tmp_path, capsys):
     for name in ("features", "numeric", "date", "text"):
         _, err = call(capsys, "predict", "m", "new.csv", "--set", f"reading.{name}=a", status=2)
         assert f"--set reading.{name} was settled when the model was trained" in err
+    # A column that is not the label was a feature all the same; the label itself is not read.
+    _, err = call(capsys, "predict", "m", "new.csv", "--label", "nope", status=2)
+    assert f"--label nope: no label is read here, and that of the model is {label!r}" in err
+    out, _ = call(capsys, "predict", "m", file, "--label", label)
+    assert out == call(capsys, "predict", "m", file)[0]
     (tmp_path / "x.svm").write_text("1 1:2\n")
     _, err = call(capsys, "predict", "m", "x.svm", status=2)
     assert "was trained on named columns" in err

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 _LOSSES = ("hinge", "logistic", "square")
+_POSITIVE = click.FloatRange(0, math.inf, min_open=True, max_open=True)
 
 
 @click.group("bounds")
@@ -185,8 +187,9 @@ def excess(
 
 @command.command()
 @click.option("--n", required=True, type=click.IntRange(3), help="Number of examples.")
-@click.option("--norm-bound", required=True, type=float, help="Bound on the norm of an example.")
-@click.option("--radius", required=True, type=float, help="Radius of the ball of the model.")
+@click.option("--norm-bound", required=True, type=_POSITIVE,
+              help="Bound on the norm of an example.")  # fmt: skip
+@click.option("--radius", required=True, type=_POSITIVE, help="Radius of the ball of the model.")
 @click.option("--loss", type=Named("losses.LOSSES"), default="hinge", show_default=True,
               help="The pair loss.")  # fmt: skip
 @click.option("--setting", default="offline", show_default=True,

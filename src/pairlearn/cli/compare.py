@@ -9,7 +9,7 @@ import math
 import shlex
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,13 @@ import click
 
 from pairlearn.cli.output import json_option, result_options
 from pairlearn.cli.shared.paths import announce, read_argument
-from pairlearn.cli.shared.reading import Reading, format_of, sources_of, training_options
+from pairlearn.cli.shared.reading import (
+    Reading,
+    format_of,
+    sources_of,
+    spelled,
+    training_options,
+)
 from pairlearn.cli.shared.settings import Settings
 from pairlearn.cli.wording import in_options, options_of
 
@@ -132,6 +138,8 @@ def _compare(options: Options) -> None:
             chosen = _methods(options, files=bool(files))
             loaded = [_table(name, options.reading, as_json) if name in files else load(name)
                       for name in options.datasets]  # fmt: skip
+            if not files:  # after loading: a file whose name is mistyped is no data set
+                _refuse_reading(options)
             if report is None and files:
                 report = Path(f"{loaded[0].name}-report")
                 announce("write", report, "--report", kind="page", folder=True)
@@ -167,6 +175,16 @@ def _compare(options: Options) -> None:
         click.echo(failure.line, err=True)
     if comparison.failures:
         sys.exit(1)
+
+
+def _refuse_reading(options: Options) -> None:
+    """Refuse options about columns where every data set has a name: nothing would read them."""
+    for field in fields(Reading):
+        if getattr(options.reading, field.name) != field.default:
+            raise click.UsageError(
+                f"{spelled(field.name)} is for tables of your own, and {options.datasets[0]} is a "
+                "data set of `pairlearn data list`; leave it out."
+            )
 
 
 def _table(name: str, reading: Reading, as_json: bool) -> Dataset:

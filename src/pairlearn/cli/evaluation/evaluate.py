@@ -35,8 +35,8 @@ _RATES = (0.01, 0.05, 0.1, 0.2, 0.5)
 #: The pictures of --plot.
 _PICTURES = ("roc", "scores")
 _TRAINING_DATA = (
-    "the model was trained on these very examples, so it will rank new ones worse; go by the "
-    "held-out AUC that train prints, or evaluate on other data."
+    "the model was trained on these very examples, so it will do worse on new ones; go by what "
+    "train prints of held-out rows, or evaluate on other data."
 )
 
 
@@ -220,23 +220,29 @@ def _many_classes(options: Options, model: Any, reader: Any) -> tuple[dict[str, 
 
 def _measure(options: Options, model: Any, reader: Any) -> tuple[dict[str, Any], str]:
     """Return the measures of a problem other than AUC."""
+    import numpy as np
+
     from pairlearn.cli.shared.measures import measure
+    from pairlearn.models.provenance import TrainingData
 
     for option in ("--plot", "--report", "--confidence"):
         if option in typed_beside():
             raise click.UsageError(
                 f"{option} is for AUC of two classes; {options.model} is a {type(model).__name__}."
             )
-    chunks = [replace(chunk, X=None) for chunk in _scored(model, options.data, reader)]
+    known = TrainingData.of_model(model)
+    chunks = [replace(chunk, X=None) for chunk in _scored(model, options.data, reader, known)]
     rows = sum(len(chunk.scores) for chunk in chunks)
     found = measure(model, chunks)
     values = {"model": options.model, "rows": rows, "refused": reader.refusals.count, **found}
+    labels = [np.asarray(chunk.y, dtype=np.float64) for chunk in chunks]
+    values["training_data"] = known.is_this(np.concatenate(labels))
     lines = [f"{name.replace('_', ' ')} {value:.6g}" for name, value in found.items()]
     return values, "\n".join([*lines, f"{rows} rows"])
 
 
 def _scored(
-    model: Any, data: tuple[str, ...], reader: Any, known: TrainingData | None = None
+    model: Any, data: tuple[str, ...], reader: Any, known: TrainingData
 ) -> Iterator[Scored]:
     """Yield the labelled chunks with their scores."""
     from pairlearn.cli.shared.scoring import score_chunks
@@ -247,8 +253,7 @@ def _scored(
         for scored in score_chunks(model, reader):
             if scored.y is None:
                 raise ReadError("the label is needed; name its column with --label.")
-            if known is not None:
-                known.note(scored.X)
+            known.note(scored.X)
             yield scored
             rows += len(scored.scores)
             bar.update(rows, done=scored.done)

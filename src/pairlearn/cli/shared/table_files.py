@@ -311,8 +311,14 @@ def open_encoded(
                 f"{spelled(option)} was settled when the model was trained, and is stored in it; "
                 "leave it out, or train again."
             )
-    if labelled and reading.label is not None and encoder.label is not None:
-        encoder.label = replace(encoder.label, column=reading.label)
+    if reading.label is not None and encoder.label is not None:
+        if labelled:
+            encoder.label = replace(encoder.label, column=reading.label)
+        elif reading.label != encoder.label.column:
+            raise click.UsageError(
+                f"--label {reading.label}: no label is read here, and that of the model is "
+                f"{encoder.label.column!r}; leave the option out."
+            )
     if not (encoder.ids if keep is None else keep) and not impute:
         compiled = _compiled_reader(encoder, data, form, reading, labelled=labelled)
         if compiled is not None:

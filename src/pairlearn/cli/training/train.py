@@ -419,7 +419,20 @@ def _offline(
             if stop.received is not None:
                 raise KeyboardInterrupt
             facts |= {"n_features": int(model.n_features_in_), **about}
-            return model.to_record({"rows_refused": n_refused}), facts
+            known = {"rows_refused": n_refused, **_origin(model, X, y)}
+            return model.to_record(known), facts
     except KeyboardInterrupt:
         click.echo("pairlearn: interrupted; nothing was written", err=True)
         raise click.exceptions.Exit(stop.status) from None
+
+
+def _origin(model: Any, X: Any, y: Any) -> dict[str, Any]:
+    """Return what `evaluate` knows the examples again by, of an estimator that keeps none of it."""
+    import numpy as np
+
+    from pairlearn.models import data_fingerprint
+
+    if hasattr(model, "data_fingerprint_"):
+        return {}
+    fingerprint = data_fingerprint(X, np.asarray(y, dtype=np.float64))
+    return {"rows_seen": len(y), "data_fingerprint": fingerprint}
