@@ -81,7 +81,12 @@ def check_count(name: str, value: int, *, minimum: int = 1) -> int:
 
 def check_fraction(name: str, value: float) -> float:
     """Return `value` as a float if it lies strictly between 0 and 1."""
-    number = float(value)
+    try:
+        if isinstance(value, str):
+            raise TypeError
+        number = float(value)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} must be a number, got {value!r}.") from None
     if not 0.0 < number < 1.0:
         raise ValueError(f"{name} must lie strictly between 0 and 1, got {value!r}.")
     return number

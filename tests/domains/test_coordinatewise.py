@@ -283,3 +283,15 @@ def test_an_array_form_that_no_kernel_calls_is_refused():
         PairwiseSGD(domain=Bounded(0.0, 1.0)).start(PROBLEM, 3)
     with pytest.raises(TypeError, match=r"Undecorated.proximal must be a function decorated"):
         PairwiseSGD(domain=Undecorated()).start(PROBLEM, 3)
+
+
+@pytest.mark.parametrize("given", [(), 0.5, (math.nan,), (math.inf,), ("a",)])
+@pytest.mark.parametrize("name", ["values", "step_sizes"])
+def test_a_check_of_no_points_does_not_pass(name, given):
+    with pytest.raises(ValueError, match=f"{name} must be a list of finite numbers"):
+        check_domain(NonNegative(), **{name: given})
+
+
+def test_steps_do_not_go_backwards():
+    with pytest.raises(ValueError, match="step_sizes must not be negative, got -1"):
+        check_domain(NonNegative(), step_sizes=(0.5, -1.0))

@@ -2,6 +2,7 @@
 """Intervals by resampling hold the truth as often as they say."""
 
 import math
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 
 import numpy as np
@@ -162,3 +163,34 @@ def test_replicates_are_descended_for_the_objective_of_the_model(rng):
         assert mean == pytest.approx(own, abs=0.15)
         angles[str(objective)] = own
     assert angles["Push(power=16.0)"] > angles["auc"] + 0.5
+
+
+@dataclass(frozen=True, repr=False)
+class Halved(SGD):
+    """A solver of one's own: half of what descent finds."""
+
+    def fit(self, task, rows, y, weight):
+        found = SGD(step_size=0.1, n_passes=2, radius=np.inf).fit(task, rows, y, weight)
+        return replace(found, w=0.5 * found.w, solver=self.name)
+
+
+def test_a_solver_of_one_s_own_is_not_replaced(rng):
+    X, y = two_gaussians(rng, 60, [1.0, 0.0])
+    with pytest.raises(ValueError, match=r"by solver sgd or exact; .* by Halved"):
+        bootstrap(AUCClassifier(solver=Halved(), random_state=0), X, y, n=20)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.DataConversionWarning")
+def test_labels_may_be_a_column(rng):
+    X, y = two_gaussians(rng, 60, [1.0, 0.0])
+    model = AUCClassifier(solver=Exact(ridge=0.1), random_state=0)
+    plain, column = (bootstrap(model, X, v, n=20, random_state=0) for v in (y, y[:, None]))
+    assert np.array_equal(plain.coefs, column.coefs)
+    assert np.array_equal(plain.y, column.y)
+
+
+@pytest.mark.parametrize("confidence", ["0.9", "most", None, [0.9]])
+def test_a_confidence_is_a_number(rng, confidence):
+    X, y = two_gaussians(rng, 60, [1.0, 0.0])
+    with pytest.raises(TypeError, match="confidence must be a number"):
+        bootstrap(AUCClassifier(solver=Exact(ridge=0.1)), X, y, n=20, confidence=confidence)

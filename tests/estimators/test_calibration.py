@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from sklearn.isotonic import IsotonicRegression
 
-from pairlearn import AUCClassifier, Costs, Exact, ExpectedCost
+from pairlearn import AUCClassifier, Costs, Exact, ExpectedCost, Threshold
 from pairlearn.estimators.shared.calibration import (
     THRESHOLDS,
     Isotonic,
@@ -196,3 +196,16 @@ def test_scores_that_differ_by_rounding_alone_have_no_scale():
     found = fit_sigmoid(scores, np.array([False, True, False, True]), np.ones(4))
     np.testing.assert_allclose(found(scores), 0.5)
     assert found.slope == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("at", [True, np.True_, None, [1.0], 1j])
+def test_a_threshold_is_a_number_or_a_name(at):
+    with pytest.raises(TypeError, match="a threshold is a number or one of"):
+        Threshold(at)
+    with pytest.raises(ValueError, match='calibration must be "sigmoid" or "isotonic"'):
+        Threshold(calibration=[at])
+
+
+def test_numbers_of_numpy_are_thresholds():
+    cuts = [Threshold(at).default_cut for at in (2, np.int64(2), np.float32(2))]
+    assert cuts == [2.0, 2.0, 2.0]

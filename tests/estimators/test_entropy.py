@@ -313,3 +313,10 @@ def test_bad_weights():
     ):
         with pytest.raises(ValueError, match=message):
             EntropyRegressor().fit(X, y, sample_weight=weight)
+
+
+@pytest.mark.parametrize("kind", [list, tuple, np.array])
+def test_a_stream_refuses_a_schedule_of_any_kind(kind):
+    X, y = task("skewed", n=300)
+    with pytest.raises(ValueError, match="A decreasing schedule of bandwidths needs several runs"):
+        EntropyRegressor(bandwidth=kind([2.0, 1.0])).partial_fit(X, y)

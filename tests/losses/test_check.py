@@ -201,3 +201,11 @@ def test_the_log_link_loss_trains():
     X, y = load_breast_cancer(return_X_y=True)
     model = AUCClassifier(loss="loglink", random_state=0).fit(scale(X), y)
     assert model.score(scale(X), y) > 0.99
+
+
+@pytest.mark.parametrize(
+    "labels", [1.0, [], [(1.0,)], [(math.nan, 1.0)], [(math.inf, 1.0)], [("a", "b")]]
+)
+def test_labels_are_pairs_of_numbers(labels):
+    with pytest.raises(ValueError, match="labels must be a list of pairs of finite numbers"):
+        check_loss(Hinge(), labels=labels)

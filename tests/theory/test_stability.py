@@ -12,11 +12,17 @@ from pairlearn.losses import Exponential, Hinge, Logistic, LogLink, SmoothedHing
 from pairlearn.problem import Problem
 from pairlearn.reference import average_of, pair_gradient
 from pairlearn.scores import LinearScore
+from pairlearn.solvers.descent.localized import LocalizedStage
 from pairlearn.theory import (
     auc_gradient_change,
+    binomial_upper,
+    excess_with_confidence,
     fitted_slope,
     generalization_gap,
     hinge_problem,
+    localized_distance,
+    localized_excess,
+    localized_stage_gap,
     measure_stability,
     realized_stability,
     run_path,
@@ -243,3 +249,28 @@ def test_assumptions_are_checked():
     with pytest.raises(ValueError, match="between 0 and n - 1"):
         realized_stability([0, 2], [0.1], n=2, lipschitz=1.0)
     assert generalization_gap(0.0, lipschitz=1.0) == 0.0
+
+
+@pytest.mark.parametrize("less", [-1.0, math.nan])
+def test_no_bound_shrinks_by_less_than_nothing(less):
+    stage = LocalizedStage(100, 100, 0.01)
+    with pytest.raises(ValueError, match="stability must be at least 0"):
+        generalization_gap(less, lipschitz=1.0)
+    with pytest.raises(ValueError, match="self_pair_lipschitz must be at least 0"):
+        localized_distance(stage, lipschitz=1.0, self_pair_lipschitz=less)
+    with pytest.raises(ValueError, match="self_pair_lipschitz must be at least 0"):
+        localized_excess(1000, lipschitz=1.0, diameter=1.0, self_pair_lipschitz=less)
+    with pytest.raises(ValueError, match="distance must be at least 0"):
+        localized_stage_gap(stage, lipschitz=1.0, distance=less)
+    with pytest.raises(ValueError, match="probability must lie between 0 and 1"):
+        binomial_upper(100, less, failure_probability=0.05)
+
+
+def test_the_bounds_take_the_ends_of_their_ranges():
+    assert generalization_gap(0.0, lipschitz=1.0) == 0.0
+    assert binomial_upper(100, 0.0, failure_probability=0.05) == 0
+    assert binomial_upper(100, 1.0, failure_probability=0.05) == 100
+    with pytest.raises(ValueError, match="n must be at least 4, got 0"):
+        excess_with_confidence(
+            0, 9, lipschitz=1.0, distance=1.0, supremum=1.0, step_size=0.1, failure_probability=0.1
+        )

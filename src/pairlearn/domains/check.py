@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from pairlearn.domains.coordinatewise import CoordinatewiseDomain
 from pairlearn.scalars import Scalar, check_compiled
 from pairlearn.typing import Mask, Vector
+from pairlearn.validation import check_generator, real_array
 
 Array = Vector
 
@@ -97,10 +98,12 @@ def check_domain(
         kinks = np.array([sign * p for p in parameters for sign in (-1, 1) if math.isfinite(p)])
         near = np.array([0.0, *_SIDES, *(-side for side in _SIDES)])
         values = [*np.linspace(-8.0, 8.0, 1025), -1e6, -17.3, 1e-3, 23.7, 1e6]
-        values += np.random.default_rng(seed).uniform(-8.0, 8.0, 500).tolist()
+        values += check_generator(seed).uniform(-8.0, 8.0, 500).tolist()
         values += np.add.outer(kinks, near).ravel().tolist()
-    line = np.unique(np.asarray(values, dtype=np.float64))
-    sizes = np.asarray(step_sizes, dtype=np.float64)
+    line = np.unique(_numbers("values", values))
+    sizes = _numbers("step_sizes", step_sizes)
+    if sizes.min() < 0.0:
+        raise ValueError(f"step_sizes must not be negative, got {sizes.min():g}.")
     taken = np.array([domain.step(line, eta) for eta in sizes])
     refuse = functools.partial(_refuse, line, sizes)
     refuse(~np.isfinite(taken), f"{name} must give finite numbers, but gives", taken)
@@ -129,6 +132,15 @@ def check_domain(
         refuse(change > room, rule.format("it moves a point twice"), change)
     zero = [domain.proximal(0.0, float(eta), *parameters) for eta in sizes]
     return DomainCheck(taken.size, int(np.count_nonzero(taken != line)), not any(zero))
+
+
+def _numbers(name: str, given: Sequence[float]) -> Array:
+    """Return finite numbers, at least one: a check of no points would pass everything."""
+    array = np.asarray(real_array(name, given))
+    numbers = array.dtype.kind in "biuf"
+    if array.ndim != 1 or not array.size or not numbers or not np.isfinite(array).all():
+        raise ValueError(f"{name} must be a list of finite numbers, got {given!r}.")
+    return array.astype(np.float64)
 
 
 def _rows(domain: CoordinatewiseDomain, line: Array, sizes: Array, dtype: Any) -> NDArray[Any]:

@@ -102,8 +102,8 @@ def check_loss(
     check_positive("tolerance", tolerance)
     grid, others = _tried(loss, scores, check_generator(seed))
     pairs = [
-        (float(y), float(other))
-        for y, other in labels
+        (y, other)
+        for y, other in _labels(labels)
         if not (loss.opposite_labels_only and y == other) and not (loss.one_sided and not y > other)
     ]
     if not pairs:
@@ -134,6 +134,16 @@ def check_loss(
     swapped = loss.value.many(turned, other_, y_, loss.parameter)
     symmetric = np.allclose(_at(loss, "value", every), swapped, rtol=1e-9, atol=1e-12)
     return LossCheck(len(every), worst, n_kinks, symmetric)
+
+
+def _labels(labels: Sequence[tuple[float, float]]) -> list[list[float]]:
+    """Return pairs of finite labels: of NaN no loss knows which is the larger."""
+    array = np.asarray(real_array("labels", labels))
+    numbers = array.dtype.kind in "biuf" and np.isfinite(array).all()
+    if array.ndim != 2 or array.shape[1] != 2 or not numbers:
+        raise ValueError(f"labels must be a list of pairs of finite numbers, got {labels!r}.")
+    found: list[list[float]] = array.astype(np.float64).tolist()
+    return found
 
 
 def _tried(

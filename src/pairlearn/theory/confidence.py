@@ -115,6 +115,7 @@ def excess_with_confidence(
     ...                              supremum=1.0, step_size=5e-7, failure_probability=0.05), 3)
     0.296
     """
+    check_count("n", n, minimum=4)
     check_count("n_steps", n_steps)
     check_positive("step_size", step_size)
     check_positive("lipschitz", lipschitz)

@@ -25,6 +25,13 @@ def check_constants(constants: str) -> bool:
     return constants == "corrected"
 
 
+def not_negative(name: str, value: float) -> float:
+    """Return `value` as a float if it is a number of at least 0."""
+    if not value >= 0.0:
+        raise ValueError(f"{name} must be at least 0, got {value!r}.")
+    return float(value)
+
+
 def require(holds: bool, message: str, *, corrected: bool) -> None:
     """Refuse (corrected constants) or warn (the paper's) when an assumption fails."""
     if holds:
@@ -77,8 +84,7 @@ def self_pair_correction(gap: float, n: int | None, self_pair_gap: float) -> flo
 
     F_S(v) - F_S(w) = n/(n-1) [P(v) - P(w)] + [Q(w) - Q(v)]/(n-1), see derivations, section 2.
     """
-    if not self_pair_gap >= 0.0:
-        raise ValueError(f"self_pair_gap must be at least 0, got {self_pair_gap!r}.")
+    not_negative("self_pair_gap", self_pair_gap)
     if n is None:
         return gap
     return sampling_factor(n) * (gap + self_pair_gap / n)

@@ -12,7 +12,7 @@ import math
 
 from pairlearn.solvers.descent import localized
 from pairlearn.solvers.descent.localized import LocalizedStage
-from pairlearn.theory.conventions import ConstantsChoice, check_constants
+from pairlearn.theory.conventions import ConstantsChoice, check_constants, not_negative
 from pairlearn.theory.glossary import documented
 from pairlearn.validation import AssumptionWarning, check_count, check_positive, warn_caller
 
@@ -98,7 +98,7 @@ def localized_distance(
     0.3497
     """
     check_positive("lipschitz", lipschitz)
-    slope = lipschitz + self_pair_lipschitz
+    slope = lipschitz + not_negative("self_pair_lipschitz", self_pair_lipschitz)
     spread = 12.0 * lipschitz**2 * stage.n_examples**2 / (stage.n_steps + 1.0)
     return stage.locality * (slope / 2.0 + math.sqrt(slope**2 / 4.0 + spread))
 
@@ -128,7 +128,7 @@ def localized_stage_gap(
     """
     factor = 4.0 if check_constants(constants) else 2.0
     check_positive("lipschitz", lipschitz)
-    near = distance**2 / (stage.locality * stage.n_examples)
+    near = not_negative("distance", distance) ** 2 / (stage.locality * stage.n_examples)
     return near + factor * lipschitz**2 * stage.locality
 
 

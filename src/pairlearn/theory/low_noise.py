@@ -9,14 +9,9 @@ from __future__ import annotations
 
 import math
 
+from pairlearn.theory.conventions import not_negative
 from pairlearn.theory.glossary import documented
 from pairlearn.validation import check_count, check_positive
-
-
-def _not_negative(name: str, value: float) -> float:
-    if not value >= 0.0:
-        raise ValueError(f"{name} must be at least 0, got {value!r}.")
-    return float(value)
 
 
 def _training_loss(
@@ -31,7 +26,7 @@ def _training_loss(
             f"{step_size:g}."
         )
     start = check_positive("distance", distance) ** 2 / (2.0 * step_size * n_steps)
-    return (_not_negative("least_risk", least_risk) + start) / (1.0 - product)
+    return (not_negative("least_risk", least_risk) + start) / (1.0 - product)
 
 
 @documented
@@ -171,7 +166,7 @@ def on_average_gap(stability: float, *, smoothness: float, empirical_risk: float
     >>> on_average_gap(0.02, smoothness=1.0, empirical_risk=0.01)
     0.08
     """
-    scaled = check_positive("smoothness", smoothness) * _not_negative("stability", stability)
+    scaled = check_positive("smoothness", smoothness) * not_negative("stability", stability)
     return 2.0 * scaled + 2.0 * math.sqrt(
-        2.0 * scaled * _not_negative("empirical_risk", empirical_risk)
+        2.0 * scaled * not_negative("empirical_risk", empirical_risk)
     )

@@ -63,6 +63,8 @@ def binomial_upper(n_trials: int, probability: float, *, failure_probability: fl
 
     check_count("n_trials", n_trials)
     check_fraction("failure_probability", failure_probability)
+    if not 0.0 <= probability <= 1.0:
+        raise ValueError(f"probability must lie between 0 and 1, got {probability!r}.")
     quantile = int(binom.isf(failure_probability, n_trials, probability))
     # isf is exact up to rounding; the loop makes the result surely valid.
     while binom.sf(quantile, n_trials, probability) > failure_probability:

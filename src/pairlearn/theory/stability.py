@@ -20,6 +20,7 @@ from pairlearn.theory.conventions import (
     check_constants,
     check_step_size,
     iterate_weights,
+    not_negative,
     require_contraction,
     tail_mass,
     total_tail,
@@ -79,7 +80,7 @@ def generalization_gap(stability: float, *, lipschitz: float) -> float:
     >>> generalization_gap(0.25, lipschitz=2.0)
     1.0
     """
-    return 2.0 * check_positive("lipschitz", lipschitz) * stability
+    return 2.0 * check_positive("lipschitz", lipschitz) * not_negative("stability", stability)
 
 
 def _change(lipschitz: float, gradient_change: float | None) -> float:

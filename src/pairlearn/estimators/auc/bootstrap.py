@@ -188,6 +188,7 @@ def bootstrap(
     True
     """
     from sklearn.base import clone
+    from sklearn.utils import column_or_1d
 
     if not isinstance(estimator, AUCClassifier):
         raise TypeError(f"bootstrap takes an AUCClassifier, got {estimator!r}.")
@@ -196,15 +197,16 @@ def bootstrap(
     check_count("n", n, minimum=_FEWEST)
     if hasattr(X, "tocsr"):
         raise ValueError("bootstrap takes dense rows; pass X.toarray().")
-    two_classes(np.asarray(y))
+    labels = column_or_1d(y)
+    two_classes(labels)
     fitted = clone(estimator).fit(X, y)
-    if not isinstance(fitted.features_, Identity) or fitted.solver_ == "moments":
+    if not isinstance(fitted.features_, Identity) or fitted.solver_ not in ("sgd", "exact"):
         raise ValueError(
             f"bootstrap takes a linear score by solver sgd or exact; the fit has "
             f"{fitted.features_!r} by {fitted.solver_}. Map the rows first, or use "
             'features="linear".'
         )
-    signs = np.where(np.asarray(y) == fitted.classes_[1], 1.0, -1.0)
+    signs = np.where(labels == fitted.classes_[1], 1.0, -1.0)
     by_theory = getattr(fitted.solver, "step_size", None) == "theory"
     kind = X.dtype if getattr(X, "dtype", None) == np.float32 else np.float64
     given = as_rows(np.asarray(X, dtype=kind))

@@ -254,7 +254,7 @@ class EntropyRegressor(MapsFeatures, Storable, RegressorMixin, BaseEstimator):  
         last 4096 errors, each made before its chunk was learned.
         """
         solver = self._checked_solver()
-        if isinstance(self.bandwidth, Sequence) and not isinstance(self.bandwidth, str):
+        if self.bandwidth is not None and np.ndim(self.bandwidth) > 0:
             raise ValueError(
                 "A decreasing schedule of bandwidths needs several runs over stored examples; "
                 'for partial_fit give one number or "auto".'

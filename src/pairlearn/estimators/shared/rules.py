@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -68,7 +69,7 @@ class DecisionRule(Part, ABC):
     default_cut: float = 0.0
 
     def __post_init__(self) -> None:
-        if self.calibration not in _CALIBRATIONS:
+        if not isinstance(self.calibration, str) or self.calibration not in _CALIBRATIONS:
             raise ValueError(
                 f'calibration must be "sigmoid" or "isotonic", got {self.calibration!r}.'
             )
@@ -129,6 +130,8 @@ class Threshold(DecisionRule):
         if isinstance(self.at, str):
             if self.at not in names:
                 raise ValueError(f"a threshold is a number or one of {names}, got {self.at!r}.")
+        elif isinstance(self.at, (bool, np.bool_)) or not isinstance(self.at, Real):
+            raise TypeError(f"a threshold is a number or one of {names}, got {self.at!r}.")
         elif not np.isfinite(float(self.at)):
             raise ValueError(f"a threshold must be a finite number, got {self.at!r}.")
 
