@@ -67,3 +67,19 @@ def test_a_ranking_is_explained_too():
     ranker = PairwiseRanker(random_state=0, solver=SGD(n_passes=5)).fit(X.to_numpy(), X["age"])
     found = explain(ranker, [1.0, 0.0, 0.0])
     assert found.total == pytest.approx(ranker.predict([[1.0, 0.0, 0.0]])[0])
+
+
+@pytest.mark.parametrize("features", ["linear", Hats(8)])
+def test_an_example_has_the_features_of_the_model(features):
+    model = AUCClassifier(features=features, random_state=0).fit(X, Y)
+    expected = model.decision_function(X.iloc[[0]])[0]
+    for row in (X.iloc[0], X.iloc[[0]], X.iloc[0].reset_index(drop=True)):
+        assert explain(model, row).total == pytest.approx(expected, abs=1e-9)
+    turned = X[["dose", "age", "noise"]]
+    for row in (turned.iloc[0], turned.iloc[[0]]):
+        with pytest.raises(ValueError, match=r"pass x\[model.feature_names_in_\]"):
+            explain(model, row)
+    with pytest.raises(ValueError, match="x contains NaN or infinity"):
+        explain(model, [np.nan, 0.0, 0.0])
+    with pytest.raises(ValueError, match="x must be one example"):
+        explain(model, [[0.0], [0.0], [0.0]])

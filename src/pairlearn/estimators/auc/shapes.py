@@ -57,7 +57,7 @@ def explain(model: Any, x: ArrayLike) -> Explanation:
     model : estimator
         A fitted classifier, ranker or regressor with linear features or hats.
     x : array-like of shape (d,)
-        The example.
+        The example; the names of a row of a data frame must be those of the model, in its order.
 
     Returns
     -------
@@ -76,10 +76,8 @@ def explain(model: Any, x: ArrayLike) -> Explanation:
     >>> bool(abs(found.total - model.decision_function([[2.0, 0.0]])[0]) < 1e-9)
     True
     """
-    row = np.asarray(x, dtype=np.float64).reshape(-1)
     names = _names(model)
-    if len(row) != len(names):
-        raise ValueError(f"x has {len(row)} features, the model has {len(names)}.")
+    row = _example(x, names, is_named=hasattr(model, "feature_names_in_"))
     coef, base = _linear_part(model)
     features = _additive(model)
     if features is None:
@@ -203,6 +201,27 @@ def _names(model: Any) -> list[str]:
     if names is not None:
         return [str(name) for name in names]
     return [f"x{k}" for k in range(model.n_features_in_)]
+
+
+def _example(x: Any, names: list[str], *, is_named: bool) -> Vector:
+    """Return one example as finite numbers; refuse names of other features or in another order."""
+    row = np.asarray(x, dtype=np.float64)
+    if row.ndim == 2 and len(row) == 1:
+        row = row[0]
+    if row.ndim != 1:
+        raise ValueError(f"x must be one example, got shape {row.shape}; explain one row.")
+    if len(row) != len(names):
+        raise ValueError(f"x has {len(row)} features, the model has {len(names)}.")
+    # A row of a data frame has its names in the index, a frame of one row in the columns.
+    given = list(getattr(x, "columns", x.index)) if hasattr(x, "iloc") else []
+    if is_named and given and all(isinstance(one, str) for one in given) and given != names:
+        raise ValueError(
+            f"x has the features {given[:5]}, the model has {names[:5]}; pass "
+            "x[model.feature_names_in_]."
+        )
+    if not np.isfinite(row).all():
+        raise ValueError("x contains NaN or infinity; fill the gaps as for `predict`.")
+    return row
 
 
 def _place(name: str | int, names: list[str]) -> int:
