@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 import pairlearn.cli.shared.private_records as records_module
-import pairlearn.cli.training.private_training as training_module
+import pairlearn.cli.training.train as training_module
 import pairlearn.distributed.private_auc as cluster_module
 import pairlearn.distributed.statistics.private_sums as sums_module
 import pairlearn.estimators.private.auc as auc_module

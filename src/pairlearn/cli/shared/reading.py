@@ -51,6 +51,10 @@ class Reading:
         """Return the fields without an option that are not at their default."""
         return [name for name in READING_SETTINGS if getattr(self, name) != getattr(Reading, name)]
 
+    def with_delimiter(self, found: str | None, form: str) -> Reading:
+        """Return the reading with the delimiter that was found, where the format has one."""
+        return replace(self, delimiter=found) if form in _FORMATS_WITH["delimiter"] else self
+
     def with_settings(self, settings: Settings) -> Reading:
         """Return the reading after settings, which are relative to `reading`."""
         changes: dict[str, Any] = {}

@@ -346,7 +346,7 @@ def _compiled_reader(
         )
         if not table.suits(schema):
             return None
-        reading = replace(reading, delimiter=table.delimiter)
+        reading = reading.with_delimiter(table.delimiter, form)
     return open_data(data, schema, reading)
 
 

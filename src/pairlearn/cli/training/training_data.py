@@ -169,7 +169,7 @@ def open_training_data(
         table = load_table(sources, options)
         _check_dense(table.plan.encoder, problem)
         return EncodedTable(table, problem)
-    reading = replace(reading, delimiter=plan.delimiter)
+    reading = reading.with_delimiter(plan.delimiter, form)
     if schema is None:
         _check_dense(plan.encoder, problem)
         reader = table_reader(plan.encoder, data, form, reading, labelled=True)
