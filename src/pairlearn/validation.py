@@ -16,6 +16,7 @@ from pairlearn.typing import Vector
 __all__ = [
     "AssumptionWarning",
     "DivergenceError",
+    "as_counts",
     "check_count",
     "check_fraction",
     "check_generator",
@@ -26,6 +27,7 @@ __all__ = [
     "check_steps",
     "check_vector",
     "check_weights",
+    "finite_numbers",
     "real_array",
     "refuse_masked",
     "warn_caller",
@@ -119,6 +121,15 @@ def real_array(name: str, values: Any) -> NDArray[Any]:
             f"{name} holds complex numbers; pass {name}.real, {name}.imag or abs({name})."
         )
     return array
+
+
+def finite_numbers(name: str, given: Any) -> Vector:
+    """Return a list of finite numbers, at least one: a check of no points would pass everything."""
+    array = real_array(name, given)
+    numbers = array.dtype.kind in "biuf"
+    if array.ndim != 1 or not array.size or not numbers or not np.isfinite(array).all():
+        raise ValueError(f"{name} must be a list of finite numbers, got {given!r}.")
+    return array.astype(np.float64)
 
 
 def refuse_masked(name: str, values: Any) -> None:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from pairlearn.domains.coordinatewise import CoordinatewiseDomain
 from pairlearn.scalars import Scalar, check_compiled
 from pairlearn.typing import Mask, Vector
-from pairlearn.validation import check_generator, real_array
+from pairlearn.validation import check_generator, finite_numbers
 
 Array = Vector
 
@@ -100,8 +100,8 @@ def check_domain(
         values = [*np.linspace(-8.0, 8.0, 1025), -1e6, -17.3, 1e-3, 23.7, 1e6]
         values += check_generator(seed).uniform(-8.0, 8.0, 500).tolist()
         values += np.add.outer(kinks, near).ravel().tolist()
-    line = np.unique(_numbers("values", values))
-    sizes = _numbers("step_sizes", step_sizes)
+    line = np.unique(finite_numbers("values", values))
+    sizes = finite_numbers("step_sizes", step_sizes)
     if sizes.min() < 0.0:
         raise ValueError(f"step_sizes must not be negative, got {sizes.min():g}.")
     taken = np.array([domain.step(line, eta) for eta in sizes])
@@ -132,15 +132,6 @@ def check_domain(
         refuse(change > room, rule.format("it moves a point twice"), change)
     zero = [domain.proximal(0.0, float(eta), *parameters) for eta in sizes]
     return DomainCheck(taken.size, int(np.count_nonzero(taken != line)), not any(zero))
-
-
-def _numbers(name: str, given: Sequence[float]) -> Array:
-    """Return finite numbers, at least one: a check of no points would pass everything."""
-    array = np.asarray(real_array(name, given))
-    numbers = array.dtype.kind in "biuf"
-    if array.ndim != 1 or not array.size or not numbers or not np.isfinite(array).all():
-        raise ValueError(f"{name} must be a list of finite numbers, got {given!r}.")
-    return array.astype(np.float64)
 
 
 def _rows(domain: CoordinatewiseDomain, line: Array, sizes: Array, dtype: Any) -> NDArray[Any]:

@@ -13,7 +13,7 @@ from pairlearn.losses.base import PairLoss
 from pairlearn.losses.slopes import JumpError, Slopes, compare_slopes
 from pairlearn.scalars import Scalar, check_compiled
 from pairlearn.typing import Vector
-from pairlearn.validation import check_generator, check_positive, real_array
+from pairlearn.validation import check_generator, check_positive, finite_numbers, real_array
 
 #: By default scores are tried densely up to the first number, and sparsely up to the second.
 _NEAR, _FAR = 8.0, 100.0
@@ -151,9 +151,7 @@ def _tried(
 ) -> tuple[Vector, Vector]:
     """Return a grid in which kinks are searched, and further scores to try."""
     if scores is not None:
-        given = np.asarray(real_array("scores", scores), dtype=np.float64)
-        if given.ndim != 1 or not given.size or not np.isfinite(given).all():
-            raise ValueError(f"scores must be a list of finite numbers, got {scores!r}.")
+        given = finite_numbers("scores", scores)
         low, high = float(given.min()), float(given.max())
         if low < 0.0 and loss.kind == "distance":
             raise ValueError(f"scores of a loss of a distance must not be negative, got {low:g}.")

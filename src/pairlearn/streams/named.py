@@ -2,8 +2,7 @@
 """Online AUC maximisation on examples given as dicts, whose features may come and go.
 
 Examples are copied into a queue and learned in batches, with the same result as one by one. An
-absent feature is 0. A new feature starts with coefficient 0, as if it had always been absent. While
-examples have the names of the last batch, only their values are stored.
+absent feature is 0. A new feature starts with coefficient 0, as if it had always been absent.
 
 Class moments (`named_moments`) are the default, for up to 256 names; descent (`named_descent`) does
 the rest. Predictions use coefficients that are updated at fixed numbers of examples, so they do not

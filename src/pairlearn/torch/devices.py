@@ -52,8 +52,8 @@ def own_randomness(seed: int, device: Any) -> Iterator[None]:
 def threads_for(network: Any, batch_size: int, device: Any) -> Iterator[None]:
     """Train a network with small layers by one thread.
 
-    Several threads gain nothing there, since they wait for each other after every product. Beside
-    other work that takes several times as long.
+    Several threads gain nothing there: they wait for each other after every product. If other work
+    keeps one of them waiting, training takes several times as long.
     """
     widest = max(len(one) if one.ndim else 1 for one in network.parameters())
     before = torch.get_num_threads()

@@ -166,7 +166,7 @@ class AUCForgetting(AUCStreams):
         self.n_examples_ -= n_rows
         self.data_fingerprint_ = None
         publish(self, coef_=w[np.newaxis], _decision=decision, **{DEFERRED: ()})
-        if not _has_coarse_grid(rest) and kept.is_scaled:
+        if not _warned_of_coarse_grid(rest) and kept.is_scaled:
             warn_of_wide_ranges(rest)
         return self
 
@@ -212,8 +212,11 @@ def _carried(
     return threshold, Isotonic((calibrator.knots - shift) / slope, calibrator.values)
 
 
-def _has_coarse_grid(moments: MappedMoments) -> bool:
-    """Warn if what is left varies by few quanta: the grid was made for rows that are gone."""
+def _warned_of_coarse_grid(moments: MappedMoments) -> bool:
+    """Warn if what is left varies by few quanta: the grid was made for rows that are gone.
+
+    Tell whether there was a warning.
+    """
     grid, values = moments.moments.grid, moments.moments.values
     assert grid is not None
     quanta = np.ldexp(1.0, grid.exponents)
