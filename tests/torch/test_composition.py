@@ -62,7 +62,7 @@ def test_a_search_changes_fields():
     assert search.best_params_["solver__learning_rate"] == 0.05
     best = search.best_estimator_
     assert best.network == MLP(search.best_params_["network__hidden"])
-    assert best.networks_[0][0].out_features == best.network.hidden[0]
+    assert best.networks_[0][-1].in_features == best.network.hidden[0]
 
 
 def test_what_is_no_network():

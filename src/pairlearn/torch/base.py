@@ -30,6 +30,7 @@ from pairlearn.torch.networks import (
     as_network,
     make_network,
     outputs,
+    pieces_of,
     restore_vector,
     state_vector,
 )
@@ -102,6 +103,7 @@ class NeuralEstimator(Storable):
     _arrays: ClassVar[Mapping[str, ArraySpec]] = {
         "weights": ArraySpec(("n_weights",)),
         "n_networks": ArraySpec((), ("int64",), low=1, high=1000),
+        "pieces": ArraySpec(("n_pieces",), ("int64",), required=False, low=0, high=1 << 20),
         "n_outputs": ArraySpec((), ("int64",), low=1),
         "n_seen": ArraySpec((), low=0.0),
         "centre": ArraySpec(("n_features",)),
@@ -155,12 +157,16 @@ class NeuralEstimator(Storable):
         return memory if pairing == "memory" else None
 
     def _learner(
-        self, seed: int, n_outputs: int, loss: Any, device: Any, plan: Plan | None = None
+        self, seed: int, n_outputs: int, loss: Any, table: Table, plan: Plan, number: int = 1
     ) -> Learner:
-        """Return a learner with a new network; with a plan for `fit`, without one for a stream."""
-        with own_randomness(seed, device):
-            network = make_network(self.network, self.n_features_in_, n_outputs)
-        return self._going_on(network.float(), loss, device, plan)
+        """Return a learner of `fit` with a new network, the one of a number if they take turns."""
+        network, d = as_network(self.network), self.n_features_in_
+        n_pieces = network.pieces_for(d, number) if isinstance(network, MLP) else 0
+        with own_randomness(seed, table.device):
+            made = make_network(network, d, n_outputs, n_pieces)
+        if n_pieces:
+            made[0].place(table.knots(n_pieces + 1))
+        return self._going_on(made.float(), loss, table.device, plan)
 
     def _going_on(self, network: Any, loss: Any, device: Any, plan: Plan | None = None) -> Learner:
         """Return a learner that starts from a network."""
@@ -260,7 +266,15 @@ class NeuralEstimator(Storable):
             return copy.deepcopy(running)
         if not model:
             seed = int(check_generator(self.random_state).integers(2**31))
-            return [self._learner(seed, n_outputs, loss, device)]
+            network = as_network(self.network)
+            if isinstance(network, MLP) and network.pieces not in ("auto", 0):
+                raise ValueError(
+                    f"MLP(pieces={network.pieces!r}) puts knots at quantiles, which the first "
+                    "chunk of a stream does not know; use fit first, or pieces=0."
+                )
+            with own_randomness(seed, device):
+                made = make_network(network, self.n_features_in_, n_outputs)
+            return [self._going_on(made.float(), loss, device)]
         return [
             self._going_on(copy.deepcopy(network), copy.deepcopy(loss), device)
             for network in model["networks_"]
@@ -323,6 +337,7 @@ class NeuralEstimator(Storable):
         arrays: dict[str, NDArray[Any]] = {
             "weights": np.concatenate(vectors),
             "n_networks": np.array(len(vectors)),
+            "pieces": np.array([pieces_of(network) for network in model["networks_"]]),
             "n_outputs": np.array(self.n_outputs_),
             "n_seen": np.array(scaler.n_seen),
             "n_examples": np.array(self.n_examples_),
@@ -352,20 +367,28 @@ class NeuralEstimator(Storable):
             self.network = replace(self.network, activation="relu")
         self._check_training()
         network, weights = as_network(self.network), arrays["weights"]
-        # Before anything is allocated: a file may name layers of any width.
-        if isinstance(network, MLP) and network.size(d, n_outputs) * count != len(weights):
-            raise ModelFileError(
-                f"it has {len(weights)} weights, {count} networks of this shape "
-                f"{network.size(d, n_outputs) * count}."
-            )
+        # Files from before networks had pieces do not name them.
+        pieces = arrays.get("pieces", np.zeros(count, dtype=np.int64)).tolist()
+        if len(pieces) != count:
+            raise ModelFileError(f"it names the pieces of {len(pieces)} networks, and has {count}.")
+        if isinstance(network, MLP):
+            # Before anything is allocated: a file may name layers of any width.
+            sizes = [network.size(d, n_outputs, n_pieces) for n_pieces in pieces]
+            if sum(sizes) != len(weights):
+                raise ModelFileError(
+                    f"it has {len(weights)} weights, {count} networks of this shape {sum(sizes)}."
+                )
+        elif any(pieces) or len(weights) % count:
+            raise ModelFileError(f"its {len(weights)} weights are not those of {count} networks.")
+        else:
+            sizes = [len(weights) // count] * count
         self.n_features_in_ = d
         networks = []
-        for vector in np.split(weights, count) if len(weights) % count == 0 else ():
-            made = make_network(network, d, n_outputs)
+        ends = np.cumsum(sizes)[:-1]
+        for vector, n_pieces in zip(np.split(weights, ends), pieces, strict=True):
+            made = make_network(network, d, n_outputs, n_pieces)
             restore_vector(made, vector)
             networks.append(made.eval())
-        if not networks:
-            raise ModelFileError(f"its {len(weights)} weights are not those of {count} networks.")
         scaler = Standardiser(
             float(arrays["n_seen"]),
             *(arrays[name].copy() for name in ("centre", "squares", "low", "high")),

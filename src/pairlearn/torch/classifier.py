@@ -241,8 +241,8 @@ class NeuralAUCClassifier(NeuralEstimator, ScoreDecisions, ClassifierMixin, Base
         plan = self._adam.plan(n, usual=_BATCH, worth=n if chooses else min(n, _BEARS * rarer))
         networks, self.history_ = self._train(
             [
-                self._course(table, positive, rows, plan, seed)
-                for rows, seed in zip(seen, seeds, strict=True)
+                self._course(table, positive, rows, plan, seed, number)
+                for number, (rows, seed) in enumerate(zip(seen, seeds, strict=True))
             ],
             plan,
             lambda k, found: _auc(positive[held[k]], found[:, 0], weight, held[k]),
@@ -285,22 +285,28 @@ class NeuralAUCClassifier(NeuralEstimator, ScoreDecisions, ClassifierMixin, Base
         return self
 
     def _course(
-        self, table: Table, positive: Mask, seen: NDArray[np.int64], plan: Plan, seed: int
+        self,
+        table: Table,
+        positive: Mask,
+        seen: NDArray[np.int64],
+        plan: Plan,
+        seed: int,
+        number: int,
     ) -> Course:
-        """Return a new network and its balanced batches of the rows that it sees."""
+        """Return the network of a number and its balanced batches of the rows that it sees."""
         sampler = BalancedSampler(positive[seen], plan.batch_size, share=self.share, seed=seed)
         rows, loss = torch.from_numpy(seen), self._loss(stream=False)
         if loss.pairing == "batch":
             # All batches look the same: positives first.
             alike = SortedAUCLoss(loss, sampler.n_positive)
-            learner = self._learner(seed, 1, alike, table.device, plan)
+            learner = self._learner(seed, 1, alike, table, plan, number)
             return Course(learner, table, lambda: rows[sampler.deal(plan.n_batches)])
 
         def order() -> Iterator[NDArray[np.int64]]:
             for _ in range(plan.n_passes):
                 yield from (seen[batch] for batch in sampler)
 
-        return Course(self._learner(seed, 1, loss, table.device, plan), table, order)
+        return Course(self._learner(seed, 1, loss, table, plan, number), table, order)
 
     @one_at_a_time
     @all_or_nothing

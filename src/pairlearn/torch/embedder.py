@@ -164,7 +164,7 @@ class EmbeddingLearner(
         plan = self._adam.plan(len(seen))
         size = plan.batch_size
         seed, width = int(rng.integers(2**31)), check_count("n_components", self.n_components)
-        learner = self._learner(seed, width, self._loss(len(classes)), table.device, plan)
+        learner = self._learner(seed, width, self._loss(len(classes)), table, plan)
 
         def order() -> Iterator[Places]:
             for _ in range(plan.n_passes):

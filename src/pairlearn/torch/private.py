@@ -209,7 +209,12 @@ class NoisyNetworkSGD(ByMeetings):
 
     def __post_init__(self) -> None:
         self._meetings()
-        as_network(self.network)
+        network = as_network(self.network)
+        if isinstance(network, MLP) and network.pieces not in ("auto", 0):
+            raise ValueError(
+                f"MLP(pieces={network.pieces!r}) puts knots where the examples lie, which no noise "
+                "protects; leave pieces out."
+            )
         for name in ("clip", "step", "noise_limit"):
             check_positive(name, getattr(self, name))
         check_margin_loss(self.loss)

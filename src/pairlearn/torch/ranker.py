@@ -155,7 +155,7 @@ class NeuralRanker(QueryScores, NeuralEstimator, BaseEstimator):  # type: ignore
                 yield from _packed(query, seen, size, rng)
 
         networks, told = self._train(
-            [Course(self._learner(seed, 1, loss, table.device, plan), table, order)],
+            [Course(self._learner(seed, 1, loss, table, plan), table, order)],
             plan,
             lambda _, found: pair_accuracy(grades[held], found[:, 0], qid=query[held]),
             table,

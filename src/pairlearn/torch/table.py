@@ -10,10 +10,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from pairlearn.features.columns import columns_of, sample_of
 from pairlearn.solvers.rows import is_sparse
 from pairlearn.torch.standardise import Standardiser
 from pairlearn.torch.training import Batch
 from pairlearn.typing import Vector
+from pairlearn.validation import check_generator
 
 #: Numbers of a block of rows that are dense at the same time.
 _NUMBERS = 2**21
@@ -73,6 +75,18 @@ class Table:
         chosen = torch.as_tensor(index, device=self.device)
         weights = None if self._weight is None else self._weight[chosen]
         return self.take(chosen), tuple(kind[chosen] for kind in self._labels), weights
+
+    def knots(self, count: int) -> list[Vector]:
+        """Return at most so many quantiles of each column, increasing, in its standard units.
+
+        They are those of a sample, if rows are many; a column of few levels has them all.
+        """
+        found = [own.knots(count) for own in columns_of(sample_of(self._X, check_generator(0)))]
+        scaler = self.scaler
+        return [
+            (own - centre) * factor
+            for own, centre, factor in zip(found, scaler.centre, scaler.factor, strict=True)
+        ]
 
     def blocks(self, index: Any) -> Iterator[Any]:
         """Yield some rows in blocks that fit into memory."""
