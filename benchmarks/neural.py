@@ -11,6 +11,7 @@ Each fit is a run of its own, ``--jobs`` of them at a time. ``--json`` keeps the
 and does not run again what the file has. So both methods need not run on one machine: let each
 write a file (``--method networks``, ``--method LightGBM``), put the files together, and
 ``--json`` of that file prints the table. Networks need PyTorch, scikit-learn, SciPy and NumPy.
+``--pieces 0`` leaves out what the first layers see beside the features.
 """
 
 from __future__ import annotations
@@ -40,17 +41,18 @@ BARS = {"ijcnn1": 0.995, "letter, half against half": 0.990, "magic": 0.926}
 LONGEST = ("usps, half against half", "phoneme", "letter H", "ijcnn1", "letter, half against half")
 
 
-def network(X: Any, y: Any, device: str) -> Callable[[Any], Any]:
+def network(X: Any, y: Any, device: str, pieces: int | str) -> Callable[[Any], Any]:
     """Fit the networks."""
     import torch
 
-    from pairlearn.torch import NeuralAUCClassifier
+    from pairlearn.torch import MLP, NeuralAUCClassifier
 
     torch.set_num_threads(1)
-    return NeuralAUCClassifier(random_state=0, device=device).fit(X, y).decision_function
+    model = NeuralAUCClassifier(network=MLP(pieces=pieces), random_state=0, device=device)
+    return model.fit(X, y).decision_function
 
 
-def boosted(X: Any, y: Any, device: str) -> Callable[[Any], Any]:
+def boosted(X: Any, y: Any, device: str, pieces: int | str) -> Callable[[Any], Any]:
     """Fit LightGBM as it comes."""
     import lightgbm
 
@@ -74,7 +76,7 @@ def _examples(folder: Path, name: str) -> tuple[Any, Any]:
     return load(folder, *SETS[name])
 
 
-def result_of(run: Run, folder: Path, device: str) -> dict[str, Any]:
+def result_of(run: Run, folder: Path, device: str, pieces: int | str) -> dict[str, Any]:
     """Fit a method on one split, and return its test AUC with what tells the run apart."""
     from sklearn.metrics import roc_auc_score
     from sklearn.model_selection import train_test_split
@@ -86,7 +88,7 @@ def result_of(run: Run, folder: Path, device: str) -> dict[str, Any]:
     train, test, y_train, y_test = parts
     with threadpool_limits(1):
         begin, begin_cpu = time.perf_counter(), time.process_time()
-        score = METHODS[run.method](train, y_train, device)
+        score = METHODS[run.method](train, y_train, device, pieces)
         cpu, seconds = time.process_time() - begin_cpu, time.perf_counter() - begin
         auc = float(roc_auc_score(y_test, score(test)))
     return {
@@ -102,18 +104,18 @@ def result_of(run: Run, folder: Path, device: str) -> dict[str, Any]:
 
 
 def results_of(
-    runs: Sequence[Run], folder: Path, device: str, jobs: int
+    runs: Sequence[Run], folder: Path, device: str, pieces: int | str, jobs: int
 ) -> Iterator[dict[str, Any]]:
     """Yield the results as they come, from so many processes of one thread each."""
     if jobs == 1:
-        yield from (result_of(run, folder, device) for run in runs)
+        yield from (result_of(run, folder, device, pieces) for run in runs)
         return
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ[name] = "1"
     # CUDA does not survive a fork.
     fresh = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(jobs, mp_context=fresh) as pool:
-        waiting = [pool.submit(result_of, run, folder, device) for run in runs]
+        waiting = [pool.submit(result_of, run, folder, device, pieces) for run in runs]
         for done in as_completed(waiting):
             yield done.result()
 
@@ -159,6 +161,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--method", action="append", choices=list(METHODS), help="one of the two")
     parser.add_argument("--jobs", type=int, default=1, help="fits at a time")
     parser.add_argument("--device", default="cpu", help="of the networks")
+    parser.add_argument("--pieces", type=int, help="of the networks, see MLP")
     parser.add_argument("--json", type=Path, help="results so far; new ones are added")
     options = parser.parse_args(arguments)
     names = options.only or list(SETS)
@@ -177,7 +180,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if runs and "PAIRLEARN_DATA" not in os.environ:
         parser.error("the sets are not here; name their folder by PAIRLEARN_DATA.")
     folder = Path(os.environ.get("PAIRLEARN_DATA", ""))
-    for result in results_of(runs, folder, options.device, options.jobs):
+    pieces = "auto" if options.pieces is None else options.pieces
+    for result in results_of(runs, folder, options.device, pieces, options.jobs):
         run = Run(*(result[field] for field in Run._fields))
         found[run] = result
         if options.json:

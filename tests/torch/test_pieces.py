@@ -58,7 +58,7 @@ def test_every_second_network_has_pieces():
     model = NeuralAUCClassifier(**small(n_networks=5), random_state=0).fit(X, y)
     assert [pieces_of(network) for network in model.networks_] == [16, 0, 16, 0, 16]
     auto = MLP()
-    assert [auto.pieces_for(d, 0) for d in (1, 8, 16, 22, 64, 65, 500)] == [16, 16, 8, 5, 2, 0, 0]
+    assert [auto.pieces_for(d, 0) for d in (1, 8, 16, 22, 64, 65, 500)] == [16, 8, 4, 2, 2, 0, 0]
     # No hidden layer asks for a plane.
     assert MLP(()).pieces_for(4, 0) == 0
     assert [MLP(pieces=3).pieces_for(500, k) for k in (0, 1)] == [3, 3]

@@ -23,8 +23,9 @@ from pairlearn.validation import check_count
 #: The limit on rows that pass a network together.
 _BLOCK = 8192
 
-#: pieces="auto" takes about so many in all, and at most so many of a feature.
-_PIECES, _MOST_PIECES = 128, 16
+#: pieces="auto" takes about so many in all, at most so many of a feature, and two for up to so many
+#: features.
+_PIECES, _MOST_PIECES, _MOST_BROKEN = 64, 16, 64
 #: A shorter piece, in standard units, is too steep for single precision.
 _LEAST_PIECE = 1e-6
 
@@ -108,8 +109,8 @@ class MLP(Part):
     pieces : int or "auto", default="auto"
         The first layer sees each feature, and beside it so many pieces of a broken line with knots
         at quantiles. 0 leaves them out. "auto" gives them to every second network of a
-        `NeuralAUCClassifier`, the first included: about 128 in all, at most 16 a feature, none from
-        65 features on. Their knots are put by `fit`; a stream has "auto" or 0, and no pieces.
+        `NeuralAUCClassifier`, the first included: about 64 in all, from 2 to 16 a feature, and none
+        from 65 features on. `fit` puts their knots; a stream has "auto" or 0, and no pieces.
 
     Examples
     --------
@@ -143,8 +144,9 @@ class MLP(Part):
         """Return the pieces a feature of the network of a number among several that take turns."""
         if self.pieces != "auto":
             return int(self.pieces)
-        each = min(_PIECES // n_inputs, _MOST_PIECES)
-        return each if number % 2 == 0 and each > 1 and self.hidden else 0
+        if number % 2 or n_inputs > _MOST_BROKEN or not self.hidden:
+            return 0
+        return max(min(_PIECES // n_inputs, _MOST_PIECES), 2)
 
     def make(self, n_inputs: int, n_outputs: int, n_pieces: int = 0) -> Any:
         """Return a new module with random weights; its pieces have no knots yet."""
