@@ -31,6 +31,11 @@ solver.solve(Problem(LinearScore(), Hinge()), X, y, n_steps=1000, rng=0)
 from pairlearn import SGD, AUCClassifier
 AUCClassifier(solver=SGD(step_size=0.1, radius=10.0, n_passes=1), random_state=0).fit(X, y)
 """,
+    "default": _DATA
+    + """
+from pairlearn import AUCClassifier
+AUCClassifier(random_state=0).fit(X, y)
+""",
     "rival": "import sklearn.linear_model",
 }
 
@@ -58,7 +63,11 @@ def run(effort: Effort) -> list[Row]:
             1.0,
             at_most=True,
         )
-        for name, what in (("solver", "PairwiseSGD.solve"), ("estimator", "AUCClassifier.fit"))
+        for name, what in (
+            ("solver", "PairwiseSGD.solve"),
+            ("estimator", "AUCClassifier.fit by descent"),
+            ("default", "AUCClassifier.fit"),
+        )
     ]
 
 
