@@ -13,6 +13,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.tree import DecisionTreeClassifier
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from pairlearn import AUCClassifier, AUCStack, roc_auc
 from pairlearn.estimators.stack.blend import stack_weights
@@ -120,6 +121,28 @@ def test_threads_and_seeds_give_the_same(table):
     second = AUCStack(quick(), random_state=0, n_jobs=2).fit(X, y)
     np.testing.assert_array_equal(first.decision_function(X), second.decision_function(X))
     assert first.weights_ == second.weights_
+
+
+@pytest.mark.parametrize(("n", "expected"), [(240, 1), (2_600, 2)])
+def test_small_tables_are_learned_by_one_thread(n, expected):
+    class Counting(GaussianNB):
+        """Notes how many threads of OpenMP it may start."""
+
+        def fit(self, X, y, sample_weight=None):
+            seen.update(pool["num_threads"] for pool in openmp_pools())
+            return super().fit(X, y, sample_weight)
+
+    def openmp_pools():
+        return [pool for pool in threadpool_info() if pool["user_api"] == "openmp"]
+
+    seen, rng = set(), np.random.default_rng(0)
+    X = rng.normal(size=(n, 40))
+    with threadpool_limits(2, user_api="openmp"):
+        if not openmp_pools() or openmp_pools()[0]["num_threads"] != 2:
+            pytest.skip("scikit-learn was built without OpenMP, or two threads are not allowed")
+        AUCStack([("a", Counting()), ("b", Counting())], random_state=0).fit(X, X[:, 0] > 0.0)
+        assert {pool["num_threads"] for pool in openmp_pools()} == {2}
+    assert seen == {expected}
 
 
 def test_a_change_of_a_members_scale_changes_nothing(table):

@@ -9,7 +9,7 @@ for each feature that had missing values in training.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,6 +35,9 @@ _TREES = 60
 _FOLD = 1 / 3
 #: Rows that a tree of the forest sees. Its nodes grow with them, and a model file with its nodes.
 _FOREST_ROWS = 20_000
+#: Up to this many numbers are learned by one thread of OpenMP. More of them would bring nothing,
+#: and where a machine is busy they wait for each other most of the time.
+_ALONE = 100_000
 
 
 def nobody(name: str) -> None:
@@ -163,7 +166,7 @@ def fit_member(
     X = rows.of_member(member)
     part: Any = slice(None) if index is None else index
     given = {"sample_weight": weight[part]} if len(weight) else {}
-    with _naming(name):
+    with _naming(name), _threads_for(X):
         fitted = clone(member).fit(X[part], y[part], **given)
     told(name)
     return fitted
@@ -175,7 +178,7 @@ def member_scores(named: Named, rows: Rows, index: Places | None = None) -> Vect
     X = rows.of_member(member)
     if index is not None:
         X = X[index]
-    with _naming(name):
+    with _naming(name), _threads_for(X):
         if hasattr(member, "decision_function"):
             scores = np.asarray(member.decision_function(X), dtype=np.float64)
         else:
@@ -226,6 +229,13 @@ def out_of_bag(member: Any) -> Vector | None:
     scores = scores[:, 1]
     known = np.isfinite(scores)
     return np.where(known, scores, scores[known].mean()) if known.any() else None
+
+
+def _threads_for(X: Any) -> Any:
+    """Return a context in which a small table is the work of one thread; the result is the same."""
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+    return threadpool_limits(1, user_api="openmp") if X.size <= _ALONE else nullcontext()
 
 
 @contextmanager
