@@ -63,11 +63,12 @@ _EXPLAINED = {
     "ours": "stochastic descent on pairs of an example and the previous one (the paper's Algorithm "
             "1); step size and radius chosen by cross-validation",
     "linear": "AUCClassifier() with its defaults: scales features, chooses its solver and settings "
-              "itself; what `train --model linear` makes",
-    "auto": "what `train` makes: linear, curves, trees or a stack, the simplest within a standard "
-            "error of the best by held-out AUC",
+              "itself; what pairlearn train --model linear makes",
+    "auto": "what pairlearn train makes: linear, curves, trees or a stack, the simplest within a "
+            "standard error of the best by held-out AUC",
     "curves": "AUCClassifier(features=\"hats\"): a curve for each feature",
-    "trees": "boosted trees of scikit-learn with their defaults; what `train --model trees` makes",
+    "trees": "boosted trees of scikit-learn with their defaults; what pairlearn train --model "
+             "trees makes",
     "stack": "AUCStack(): a linear score, boosted trees and a forest, weighed by held-out pairs",
     "sgd-pair": "stochastic descent on pairs drawn anew at each step; tuned like ours",
     "exact": "AUCClassifier(solver=\"exact\"): the minimiser over all pairs, its ridge by "
