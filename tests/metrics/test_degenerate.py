@@ -176,6 +176,25 @@ def test_the_cheapest_threshold_does_not_see_examples_of_weight_zero():
         cheapest_threshold(y, scores, sample_weight=np.zeros(5))
 
 
+@pytest.mark.parametrize("metric", [roc_auc, cheapest_threshold])
+def test_a_third_label_of_weight_zero_is_absent(metric):
+    y, scores = [0, 2, 0, 1, 1], [0.0, 9.0, 1.9, 1.0, 3.0]
+    found = metric(y, scores, sample_weight=[1, 0, 2, 1, 1])
+    assert found == metric([0, 0, 1, 1], [0.0, 1.9, 1.0, 3.0], sample_weight=[1, 2, 1, 1])
+    with pytest.raises(ValueError, match="exactly two classes, got 3"):
+        metric(y, scores, sample_weight=[1, 1, 2, 1, 1])
+    with pytest.raises(ValueError, match="0 for every example of one class"):
+        metric([0, 0, 1], [0.0, 1.0, 2.0], sample_weight=[1, 1, 0])
+
+
+def test_the_unit_of_weights_does_not_matter():
+    rng = np.random.default_rng(0)
+    y, scores, weight = rng.integers(0, 2, 50), rng.standard_normal(50), rng.random(50)
+    found = roc_auc(y, scores, sample_weight=weight)
+    for unit in (2.0**1023, 2.0**-900):
+        assert roc_auc(y, scores, sample_weight=unit * weight) == found
+
+
 @pytest.mark.parametrize("metric", METRICS, ids=repr)
 def test_the_order_of_tied_rows_does_not_matter(metric):
     # weights of thirds: sums differ in their last place
