@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -205,10 +206,10 @@ class PairMixin(MetricMixin):
     def set_threshold(self, threshold: float) -> Self:
         """Set the distance up to which a pair is predicted to be similar, `threshold_`."""
         check_is_fitted(self, "components_")
-        value = float(threshold)
-        if not np.isfinite(value):
+        number = isinstance(threshold, Real) and not isinstance(threshold, bool | np.bool_)
+        if not number or not np.isfinite(float(threshold)):
             raise ValueError(f"threshold must be a finite number, got {threshold!r}.")
-        self.threshold_ = value
+        self.threshold_ = float(threshold)
         return self
 
     @available_if(_has_threshold)  # type: ignore[untyped-decorator]
