@@ -18,6 +18,7 @@ __all__ = [
     "DivergenceError",
     "as_counts",
     "check_count",
+    "check_flag",
     "check_fraction",
     "check_generator",
     "check_labels",
@@ -62,7 +63,8 @@ def warn_caller(message: str, category: type[Warning]) -> None:
 def check_positive(name: str, value: float, *, allow_infinite: bool = False) -> float:
     """Return `value` as a float if it is a positive number."""
     try:
-        if isinstance(value, str):  # Python would read "1_000" and digits of all scripts
+        # Python would read "1_000", digits of all scripts, and True as 1.
+        if isinstance(value, str | bool | np.bool_):
             raise TypeError
         number = float(value)
     except (TypeError, ValueError):
@@ -79,6 +81,13 @@ def check_count(name: str, value: int, *, minimum: int = 1) -> int:
     if value < minimum:
         raise ValueError(f"{name} must be at least {minimum}, got {value}.")
     return int(value)
+
+
+def check_flag(name: str, value: bool) -> bool:
+    """Return `value` if it is True or False: the text "no" would count as true."""
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"{name} must be True or False, got {value!r}.")
+    return bool(value)
 
 
 def check_fraction(name: str, value: float) -> float:

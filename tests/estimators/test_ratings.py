@@ -463,6 +463,12 @@ def test_other_errors():
         model.compare("an", "bob")
     with pytest.raises(ValueError, match="cannot be compared with itself"):
         model.compare("bob", "bob")
+    numbered = PairwiseRatings().fit([0, 1], [1, 2])
+    with pytest.raises(ValueError, match="no votes on '0'; the players are whole numbers: write 0"):
+        numbered.compare("0", 1)
+    texts = PairwiseRatings().fit(["0", "1"], ["1", "2"])
+    with pytest.raises(ValueError, match="no votes on 0; the players are texts: write '0'"):
+        texts.compare(0, "1")
     with pytest.raises(TypeError, match="got one ndarray"):
         PairwiseRatings().fit(np.zeros((3, 2)))
     with pytest.raises(TypeError, match="winners must hold texts or whole numbers, got float64"):
