@@ -25,7 +25,7 @@ PUBLIC_OUTCOMES = {
     for form in dict.fromkeys((word, word.capitalize(), word.title(), word.upper()))
 }
 #: Those of them that may also be the name of a player.
-WORDS = frozenset(word for word in _PLACES if word[0] not in "01.")
+_WORDS_ALONE = frozenset(word for word in _PLACES if word[0] not in "01.")
 #: How to write an outcome, for messages.
 OUTCOMES = "1, a, model_a, win or true; 0.5, tie or draw; 0, b, model_b, loss or false"
 
@@ -204,13 +204,22 @@ def check_outcomes(outcome: Any, n: int, players: Iterable[Any] = ()) -> NDArray
         )
     if array.dtype.kind not in "biuf":
         words = {str(word) for word in set(array.tolist())}
-        named = {word for word in words & set(players) if word.strip().casefold() in WORDS}
+        named = outcome_names(words & set(players))
         if named:
             raise ValueError(
                 f"outcome {min(named)!r} is also the name of a player, so it may mean the first "
                 "player or that one; write win, tie or loss, or 1, 0.5 or 0."
             )
     return places
+
+
+def outcome_names(players: Iterable[Any]) -> list[Any]:
+    """Return the players who are called like an outcome.
+
+    >>> outcome_names(["ann", "Draw", 1])
+    ['Draw']
+    """
+    return [name for name in players if str(name).strip().casefold() in _WORDS_ALONE]
 
 
 def word_places(cells: Iterable[Any]) -> list[int]:
