@@ -21,7 +21,7 @@ from pairlearn.estimators.shared.order import watch_order
 from pairlearn.estimators.shared.scaling import is_scaled, scaled_rows
 from pairlearn.estimators.shared.solvers import SOLVERS, Fitted, Solver
 from pairlearn.estimators.shared.storage import register_storable
-from pairlearn.estimators.shared.weights import chunk_weights, weigh
+from pairlearn.estimators.shared.weights import chunk_weights, kept_of_chunk, weigh
 from pairlearn.features import FeatureMap, Identity
 from pairlearn.folds import Keys
 from pairlearn.losses import LOSSES, PairLoss
@@ -262,8 +262,16 @@ class PairwiseRanker(RankerPredictions, BaseEstimator):  # type: ignore[misc]
         solver, loss = self._parts()
         stream = getattr(self, "_stream", None)
         rows, y = rows_and_targets(self, X, y, reset=stream is None, minimum=1)
-        rows = self._map_chunk(rows)
         weight = chunk_weights(sample_weight, len(y))
+        kept = kept_of_chunk(weight, begun=stream is not None)
+        if kept is not None:
+            if qid is not None:
+                number_queries(qid, len(y))
+                qid = np.asarray(qid)[kept]
+            if not len(kept):
+                return self
+            rows, y, weight = rows.take(kept), y[kept], weight[kept]
+        rows = self._map_chunk(rows)
         if stream is None:
             rng = check_generator(self.random_state)
             self._grouped = qid is not None
