@@ -23,6 +23,7 @@ __all__ = [
     "check_generator",
     "check_labels",
     "check_names",
+    "check_one_type",
     "check_positive",
     "check_scored",
     "check_steps",
@@ -184,6 +185,18 @@ def check_names(name: str, values: Any, what: str) -> NDArray[Any]:
             f"{name}.astype(str)."
         )
     return np.asarray(values)
+
+
+def check_one_type(name: str, now: Any, before: Any, what: str) -> None:
+    """Refuse a text after numbers in a stream, or a number after texts.
+
+    "7" and 7 would be two of `what`. Within one chunk, `check_names` refuses a mixture.
+    """
+    if isinstance(now, str) != isinstance(before, str):
+        raise ValueError(
+            f"{name} holds {now!r} in this chunk and held {before!r} in one before: a text and a "
+            f"number are different {what}; give all chunks one type, such as {name}.astype(str)."
+        )
 
 
 def _is_missing(value: Any) -> bool:

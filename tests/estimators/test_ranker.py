@@ -393,3 +393,15 @@ def test_more_columns_than_rows_change_nothing(grouped):
     )
     np.testing.assert_allclose(wide.predict(Z @ turn.T), narrow.predict(Z), rtol=1e-7, atol=1e-9)
     np.testing.assert_allclose(wide.coef_, turn @ narrow.coef_, rtol=1e-7, atol=1e-9)
+
+
+def test_queries_of_a_stream_have_one_type():
+    X, y, qid = task(n_queries=10)
+    ranker = PairwiseRanker(random_state=0).partial_fit(X[:100], y[:100], qid=qid[:100])
+    before = ranker.coef_
+    with pytest.raises(ValueError, match="a text and a number are different queries; give"):
+        ranker.partial_fit(X[100:], y[100:], qid=qid[100:].astype(str))
+    np.testing.assert_array_equal(ranker.coef_, before)
+    ranker.partial_fit(X[100:], y[100:], qid=qid[100:].astype(float))
+    whole = PairwiseRanker(random_state=0).partial_fit(X, y, qid=qid)
+    np.testing.assert_array_equal(ranker.coef_, whole.coef_)

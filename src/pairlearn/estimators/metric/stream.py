@@ -30,7 +30,7 @@ from pairlearn.scores import MahalanobisScore
 from pairlearn.solvers.rows import DenseRows, check_squares
 from pairlearn.solvers.turns import one_at_a_time
 from pairlearn.typing import Vector
-from pairlearn.validation import check_count, check_fraction
+from pairlearn.validation import check_count, check_fraction, check_one_type
 
 
 class MetricStream(MapsFeatures):
@@ -92,6 +92,8 @@ class MetricStream(MapsFeatures):
         names = np.asarray(y)
         if coded:
             return X, np.unique(names, return_inverse=True)[1].astype(np.float64), False
+        if self._codes:
+            check_one_type("y", names.tolist()[0], next(iter(self._codes)), "labels")
         codes = [self._codes.setdefault(name, float(len(self._codes))) for name in names.tolist()]
         return X, np.array(codes), False
 
