@@ -427,3 +427,33 @@ def test_the_unit_of_weights_changes_no_probability(examples):
         return model.predict_proba(pa.table(columns))
 
     np.testing.assert_allclose(probabilities(2.0**-20), probabilities(1.0), rtol=1e-9)
+
+
+@pytest.mark.parametrize("dialect", IN)
+@pytest.mark.parametrize("name", ["s0", "s1", "source", "c"])
+def test_a_table_may_have_the_name_of_a_part_of_the_statement(examples, dialect, name):
+    X, y, _ = examples
+    X, y = X[:50], y[:50]
+    with closing(IN[dialect](X, y, name=name)) as db:
+        found = class_moments(
+            db, table=name, columns=["x0"], target="y", weight="w", dialect=dialect
+        )
+    assert found.n_examples == 50
+
+
+@pytest.mark.parametrize("kind", ["VARCHAR", "ENUM('1', '2', '007')"])
+def test_texts_that_look_like_numbers_are_refused_in_duckdb(kind):
+    duckdb = pytest.importorskip("duckdb")
+    with closing(duckdb.connect()) as db:
+        db.execute(f"CREATE TABLE t (x {kind}, y INTEGER)")
+        db.execute("INSERT INTO t VALUES ('1', 0), ('2', 1), ('007', 1)")
+        with pytest.raises(ReadError, match="'x' is NULL, or no number, in 3 of 3 rows"):
+            class_moments(db, table="t", columns=["x"], target="y")
+
+
+def test_the_weight_that_is_refused_is_shown(examples):
+    X, y, _ = examples
+    with closing(in_sqlite(X[:50], y[:50])) as db:
+        db.execute("UPDATE rows SET w = 9e999 WHERE rowid = 1")
+        with pytest.raises(ReadError, match="column 'w' has inf"):
+            asked(db, X, "sqlite", weight="w")
