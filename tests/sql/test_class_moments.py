@@ -457,3 +457,22 @@ def test_the_weight_that_is_refused_is_shown(examples):
         db.execute("UPDATE rows SET w = 9e999 WHERE rowid = 1")
         with pytest.raises(ReadError, match="column 'w' has inf"):
             asked(db, X, "sqlite", weight="w")
+
+
+def test_moments_that_are_merged_have_the_range_of_all_rows():
+    # The scale of a column is at least a tenth of its range.
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.standard_normal(4_000), np.zeros(4_000)])
+    y = (X[:, 0] + rng.standard_normal(4_000) > 0).astype(int)
+    X[:2_000:50, 1], X[2_000::1_000, 1], y[2_000::1_000] = 0.01, [100.0, 200.0], 1
+    table = pa.table({"a": X[:, 0], "b": X[:, 1], "y": y})
+    first = batch_moments(table.slice(0, 2_000), target="y")
+    rest = batch_moments(table.slice(2_000), target="y", like=first)
+    for found in (
+        first.merge(rest),
+        rest.merge(first),
+        batch_moments(table, target="y", like=first),
+    ):
+        assert found.extents.high[1] == 200.0
+        in_memory = AUCClassifier(loss="square", solver=Moments(0.1)).fit(X, y)
+        np.testing.assert_allclose(found.model(0.1).coef_, in_memory.coef_, rtol=1e-9)
