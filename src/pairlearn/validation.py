@@ -23,6 +23,7 @@ __all__ = [
     "check_generator",
     "check_labels",
     "check_names",
+    "check_number",
     "check_one_type",
     "check_positive",
     "check_scored",
@@ -61,15 +62,20 @@ def warn_caller(message: str, category: type[Warning]) -> None:
     warnings.warn(message, category, stacklevel=level)
 
 
-def check_positive(name: str, value: float, *, allow_infinite: bool = False) -> float:
-    """Return `value` as a float if it is a positive number."""
+def check_number(name: str, value: float) -> float:
+    """Return `value` as a float if it is a number; texts, True and False are none."""
     try:
         # Python would read "1_000", digits of all scripts, and True as 1.
         if isinstance(value, str | bool | np.bool_):
             raise TypeError
-        number = float(value)
+        return float(value)
     except (TypeError, ValueError):
         raise TypeError(f"{name} must be a number, got {value!r}.") from None
+
+
+def check_positive(name: str, value: float, *, allow_infinite: bool = False) -> float:
+    """Return `value` as a float if it is a positive number."""
+    number = check_number(name, value)
     if not number > 0 or (math.isinf(number) and not allow_infinite):
         raise ValueError(f"{name} must be a positive number, got {value!r}; choose {name} > 0.")
     return number
@@ -93,12 +99,7 @@ def check_flag(name: str, value: bool) -> bool:
 
 def check_fraction(name: str, value: float) -> float:
     """Return `value` as a float if it lies strictly between 0 and 1."""
-    try:
-        if isinstance(value, str):
-            raise TypeError
-        number = float(value)
-    except (TypeError, ValueError):
-        raise TypeError(f"{name} must be a number, got {value!r}.") from None
+    number = check_number(name, value)
     if not 0.0 < number < 1.0:
         raise ValueError(f"{name} must lie strictly between 0 and 1, got {value!r}.")
     return number

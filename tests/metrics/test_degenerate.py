@@ -15,6 +15,7 @@ from pairlearn.metrics import (
     AveragePrecision,
     BrierScore,
     CalibrationError,
+    ConcordanceIndex,
     EnrichmentFactor,
     ExpectedCost,
     HandTill,
@@ -215,3 +216,18 @@ def test_rounding_is_no_further_positive():
     ends = [AveragePrecision().interval(y, scores, sample_weight=c * weight).low
             for c in np.linspace(0.1, 3.0, 200)]  # fmt: skip
     assert np.ptp(ends) < 1e-9
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda value: PartialAUC(max_fpr=value),
+        lambda value: PartialAUC(min_tpr=value),
+        EnrichmentFactor,
+        lambda value: ConcordanceIndex(tau=value),
+    ],
+)
+@pytest.mark.parametrize("value", [True, np.True_, "0.5", [0.5, 0.6]])
+def test_a_share_or_a_time_is_a_number(make, value):
+    with pytest.raises(TypeError, match="must be a number, got"):
+        make(value)

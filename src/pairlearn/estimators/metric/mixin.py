@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -20,6 +19,7 @@ from pairlearn.estimators.shared.weights import weigh
 from pairlearn.features import FeatureMap
 from pairlearn.metrics import roc_auc
 from pairlearn.typing import Vector
+from pairlearn.validation import check_number
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,10 +206,10 @@ class PairMixin(MetricMixin):
     def set_threshold(self, threshold: float) -> Self:
         """Set the distance up to which a pair is predicted to be similar, `threshold_`."""
         check_is_fitted(self, "components_")
-        number = isinstance(threshold, Real) and not isinstance(threshold, bool | np.bool_)
-        if not number or not np.isfinite(float(threshold)):
+        value = check_number("threshold", threshold)
+        if not np.isfinite(value):
             raise ValueError(f"threshold must be a finite number, got {threshold!r}.")
-        self.threshold_ = float(threshold)
+        self.threshold_ = value
         return self
 
     @available_if(_has_threshold)  # type: ignore[untyped-decorator]

@@ -26,6 +26,7 @@ from pairlearn.features import FeatureMap, Identity
 from pairlearn.folds import Keys
 from pairlearn.losses import LOSSES, PairLoss
 from pairlearn.losses.weighted import GapWeighted
+from pairlearn.metrics.ranking import check_ndcg
 from pairlearn.pairings.queries import number_queries
 from pairlearn.solvers.solution import Trace
 from pairlearn.solvers.turns import one_at_a_time
@@ -323,6 +324,7 @@ class PairwiseRanker(RankerPredictions, BaseEstimator):  # type: ignore[misc]
                 f"{type(loss).__name__} does not compare the order of labels; a ranking loss has "
                 "opposite_labels_only = True."
             )
+        check_ndcg(self.k, self.gain)
         by_grade = check_flag("weight_by_grade", self.weight_by_grade)
         return SOLVERS.make(self.solver), GapWeighted(base=loss) if by_grade else loss
 
