@@ -127,7 +127,7 @@ def _plain(name: str, values: Any) -> NDArray[Any]:
     if not len(array):
         return array.astype(object)
     if array.dtype.kind in "iu":
-        return array.astype(np.int64)
+        return _whole(name, array)
     if array.dtype.kind in "UT":
         # A list of numbers and texts becomes texts; its own elements tell.
         mixed = isinstance(values, (list, tuple)) and not all(type(v) is str for v in values)
@@ -139,7 +139,7 @@ def _plain(name: str, values: Any) -> NDArray[Any]:
         )
     types = set(map(type, array.tolist()))
     if types <= {int}:
-        return array.astype(np.int64)
+        return _whole(name, array)
     if not types <= {str, np.str_}:
         row = next(k for k, one in enumerate(array) if not isinstance(one, str))
         raise ValueError(
@@ -147,6 +147,17 @@ def _plain(name: str, values: Any) -> NDArray[Any]:
             "both names, and use texts throughout."
         )
     return array
+
+
+def _whole(name: str, array: NDArray[Any]) -> NDArray[Any]:
+    """Return names that are whole numbers; refuse those that 64 bits do not hold."""
+    low, high = int(array.min()), int(array.max())
+    if low < -(1 << 63) or high >= 1 << 63:
+        raise ValueError(
+            f"{name} holds {high if high >= 1 << 63 else low}, too large a whole number for a "
+            "name; write such names as texts."
+        )
+    return array.astype(np.int64)
 
 
 def _texts_coded(array: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
