@@ -34,7 +34,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     Numbers stay numbers; categories become one feature for each level; dates become a number and
     waves of the year, week and day; spans of time become hours; texts become words. A
-    gap becomes the median, or a feature of its own if there are many. Ids and constants are left out. Nothing looks at labels.
+    gap becomes the median, or a feature of its own if there are many. Ids and constants are left
+    out. Nothing looks at labels.
 
     Parameters
     ----------
