@@ -165,3 +165,14 @@ def test_columns_to_leave_out_are_a_list():
     frame = pd.DataFrame({"a": [1.5, 2.5] * 10, "b": [3.5, 4.5] * 10, "c": [5.5, 6.5] * 10})
     with pytest.raises(TypeError, match="exclude must be a list of names, got 'ab'"):
         TableEncoder(exclude="ab").fit(frame)
+
+
+def test_a_whole_number_is_its_level_however_it_is_written():
+    kinds = {"a": "category"}
+    for levels, later in ((["1", "2"], ["1.0", "2.00"]), (["1.0", "2.0"], ["1", "2"])):
+        encoder = TableEncoder(kinds=kinds).fit(pd.DataFrame({"a": levels * 20}))
+        found = encoder.transform(pd.DataFrame({"a": [*later, "1.5"]}))
+        assert found.tolist() == [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
+    # Both spellings may be levels.
+    encoder = TableEncoder(kinds=kinds).fit(pd.DataFrame({"a": ["1", "1.0"] * 20}))
+    assert encoder.transform(pd.DataFrame({"a": ["1", "1.0"]}))[:, :2].tolist() == [[1, 0], [0, 1]]
