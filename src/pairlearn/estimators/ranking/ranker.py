@@ -251,7 +251,8 @@ class PairwiseRanker(RankerPredictions, BaseEstimator):  # type: ignore[misc]
         y : array-like of shape (n_samples,)
             Grades, or any real target.
         qid : array-like of shape (n_samples,), optional
-            The query of each example; with every chunk or with none.
+            The query of each example, with every chunk or with none; texts in all chunks, or
+            numbers in all: the text "7" and the number 7 are different queries.
         sample_weight : array-like of shape (n_samples,), optional
             Weights, for every chunk or for none. A pair weighs the product of both, unscaled.
 
