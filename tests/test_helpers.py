@@ -109,6 +109,9 @@ def test_check_positive():
         ValueError, match=re.escape("radius must be a positive number, got -1; choose radius > 0.")
     ):
         check_positive("radius", -1)
+    for given in (True, np.True_, "1"):
+        with pytest.raises(TypeError, match="radius must be a number, got"):
+            check_positive("radius", given)
 
 
 def test_real_array():

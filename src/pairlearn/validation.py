@@ -18,10 +18,13 @@ __all__ = [
     "DivergenceError",
     "as_counts",
     "check_count",
+    "check_flag",
     "check_fraction",
     "check_generator",
     "check_labels",
     "check_names",
+    "check_number",
+    "check_one_type",
     "check_positive",
     "check_scored",
     "check_steps",
@@ -59,14 +62,20 @@ def warn_caller(message: str, category: type[Warning]) -> None:
     warnings.warn(message, category, stacklevel=level)
 
 
-def check_positive(name: str, value: float, *, allow_infinite: bool = False) -> float:
-    """Return `value` as a float if it is a positive number."""
+def check_number(name: str, value: float) -> float:
+    """Return `value` as a float if it is a number; texts, True and False are none."""
     try:
-        if isinstance(value, str):  # Python would read "1_000" and digits of all scripts
+        # Python would read "1_000", digits of all scripts, and True as 1.
+        if isinstance(value, str | bool | np.bool_):
             raise TypeError
-        number = float(value)
+        return float(value)
     except (TypeError, ValueError):
         raise TypeError(f"{name} must be a number, got {value!r}.") from None
+
+
+def check_positive(name: str, value: float, *, allow_infinite: bool = False) -> float:
+    """Return `value` as a float if it is a positive number."""
+    number = check_number(name, value)
     if not number > 0 or (math.isinf(number) and not allow_infinite):
         raise ValueError(f"{name} must be a positive number, got {value!r}; choose {name} > 0.")
     return number
@@ -81,14 +90,16 @@ def check_count(name: str, value: int, *, minimum: int = 1) -> int:
     return int(value)
 
 
+def check_flag(name: str, value: bool) -> bool:
+    """Return `value` if it is True or False: the text "no" would count as true."""
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"{name} must be True or False, got {value!r}.")
+    return bool(value)
+
+
 def check_fraction(name: str, value: float) -> float:
     """Return `value` as a float if it lies strictly between 0 and 1."""
-    try:
-        if isinstance(value, str):
-            raise TypeError
-        number = float(value)
-    except (TypeError, ValueError):
-        raise TypeError(f"{name} must be a number, got {value!r}.") from None
+    number = check_number(name, value)
     if not 0.0 < number < 1.0:
         raise ValueError(f"{name} must lie strictly between 0 and 1, got {value!r}.")
     return number
@@ -175,6 +186,18 @@ def check_names(name: str, values: Any, what: str) -> NDArray[Any]:
             f"{name}.astype(str)."
         )
     return np.asarray(values)
+
+
+def check_one_type(name: str, now: Any, before: Any, what: str) -> None:
+    """Refuse a text after numbers in a stream, or a number after texts.
+
+    "7" and 7 would be two of `what`. Within one chunk, `check_names` refuses a mixture.
+    """
+    if isinstance(now, str) != isinstance(before, str):
+        raise ValueError(
+            f"{name} holds {now!r} in this chunk and held {before!r} in one before: a text and a "
+            f"number are different {what}; give all chunks one type, such as {name}.astype(str)."
+        )
 
 
 def _is_missing(value: Any) -> bool:

@@ -119,3 +119,21 @@ def test_one_line_for_what_is_wrong(capsys, here, arguments, message):
     assert message in err
     assert out == ""
     assert not (here / "votes.certificate.json").exists()
+
+
+def test_a_player_may_have_the_name_of_an_outcome_if_outcomes_are_numbers(capsys, here):
+    names = ["draw", "b", "a"]
+    (here / "players.txt").write_text("\n".join(names) + "\n")
+    rng = np.random.default_rng(1)
+    votes = ["a,b,outcome"]
+    for _ in range(3_000):
+        low, high = sorted(rng.choice(3, 2, replace=False))
+        votes.append(f"{names[high]},{names[low]},{int(rng.random() < 0.8)}")
+    (here / "outcomes.csv").write_text("\n".join(votes) + "\n")
+    status, out, err = rate(capsys, "outcomes.csv", *PROMISE)
+    # Scores about 1.4 apart with errors below 0.1.
+    assert [line.split()[1] for line in out.splitlines()[1:4]] == names[::-1]
+    assert status == 0
+    assert "the player 'draw' has the name of an outcome, so that only 1, 0.5 and 0 count" in err
+    public = json.loads((here / "outcomes.certificate.json").read_text())["public"]
+    assert public["outcomes"] == "1, 0.5 and 0 alone: a player is called 'draw'"

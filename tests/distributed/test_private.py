@@ -522,6 +522,8 @@ def test_what_is_not_offered_over_partitions_is_refused(table, tmp_path):
         train_private_auc(run, PrivateAUCClassifier(**public, features="hats"))
     with pytest.raises(ValueError, match="leave secure=True"):
         train_private_auc(run, PrivateAUCClassifier(**public, secure=False))
+    with pytest.raises(ValueError, match="secure must be True or False, got 'no'"):
+        train_private_auc(run, PrivateAUCClassifier(**public, secure="no"))
     alone = {"trust": "none", "key_file": tmp_path / "short"}
     for more, words in (
         ({}, r"needs reach, the number of partitions in which one example .* blocks of bytes"),

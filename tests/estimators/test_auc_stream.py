@@ -390,3 +390,14 @@ def test_a_stream_of_three_classes_drops_what_it_no_longer_needs_at_once():
         gc.enable()
     assert after == before
     assert 0.0 < model.held_out_auc_ < 1.0
+
+
+def test_a_state_of_another_pairing_is_refused():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((50, 2))
+    y = (X[:, 0] > 0).astype(int)
+    for saved, restored in (("previous", "reservoir"), ("reservoir", "previous")):
+        model = AUCClassifier(solver=SGD(pairing=saved), random_state=0)
+        state = model.partial_fit(X, y, classes=[0, 1]).stream_state()
+        with pytest.raises(ValueError, match="the saved stream has another pairing"):
+            AUCClassifier(solver=SGD(pairing=restored), random_state=0).restore_stream(state)

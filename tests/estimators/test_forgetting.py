@@ -206,3 +206,29 @@ def test_a_model_that_forgot_is_not_taken_for_a_private_one(tmp_path):
     model.save(tmp_path / "m")
     assert read_model(tmp_path / "m").certificate is None
     assert np.array_equal(load_model(tmp_path / "m").coef_, model.coef_)
+
+
+@pytest.mark.parametrize("ranges", [None, (-8.0, 8.0)])
+def test_rows_are_taken_back_with_their_weights(ranges):
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(200, 2))
+    y = (X[:, 0] + rng.normal(size=200) > 0).astype(int)
+    weight = rng.integers(0, 4, 200).astype(float)
+    solver = Moments(0.1, keep_state=True, ranges=ranges)
+    model = AUCClassifier(solver=solver).fit(X, y, sample_weight=weight)
+    before = model.coef_
+    with pytest.raises(ValueError, match="the 200 rows were learned with sample_weight; give"):
+        model.partial_unfit(X[:20], y[:20])
+    np.testing.assert_array_equal(model.coef_, before)
+    model.partial_unfit(X[:20], y[:20], sample_weight=weight[:20])
+    # Again: the number of rows and the sum of weights have both changed.
+    with pytest.raises(ValueError, match="the 180 rows were learned with sample_weight; give"):
+        model.partial_unfit(X[20:40], y[20:40])
+    plain = AUCClassifier(solver=solver).fit(X, y)
+    with pytest.raises(ValueError, match="learned without sample_weight, or with one weight"):
+        plain.partial_unfit(X[:20], y[:20], sample_weight=np.full(20, 2.0))
+    plain.partial_unfit(X[:20], y[:20], sample_weight=np.ones(20))
+    plain.partial_unfit(X[20:40], y[20:40])
+    alike = AUCClassifier(solver=solver).fit(X, y, sample_weight=np.full(200, 3.0))
+    alike.partial_unfit(X[:40], y[:40], sample_weight=np.full(40, 3.0))
+    np.testing.assert_allclose(alike.coef_, plain.coef_, rtol=1e-12)

@@ -441,6 +441,10 @@ def test_bad_pairs():
         learner.calibrate_threshold(pairs, np.ones(40))
     with pytest.raises(ValueError, match="finite"):
         learner.set_threshold(np.inf)
+    for odd in ("1", True, np.True_, None, [1.0]):
+        with pytest.raises(TypeError, match="threshold must be a number, got"):
+            learner.set_threshold(odd)
+    assert learner.set_threshold(np.float32(0.5)).threshold_ == 0.5
     with pytest.raises(ValueError, match="one kind of labels"):
         MetricLearner().fit(X, np.zeros(60))
     with pytest.raises(ValueError, match="even number of rows"):
@@ -590,3 +594,13 @@ def test_the_remedy_for_a_matrix_that_is_not_psd_works():
     X, y = task(n=60)
     bad = np.diag([1.0, 1, 1, 1, 1, -1])
     MetricLearner(init=PsdCone().project(bad), solver=MetricSGD(step_size=1e-4)).fit(X, y)
+
+
+def test_labels_of_a_stream_have_one_type():
+    X = np.random.default_rng(0).standard_normal((40, 2))
+    y = np.arange(40) % 3
+    learner = MetricLearner(random_state=0).partial_fit(X[:20], y[:20])
+    before = learner.components_
+    with pytest.raises(ValueError, match="y holds '2' in this chunk and held 0 in one before"):
+        learner.partial_fit(X[20:], y[20:].astype(str))
+    np.testing.assert_array_equal(learner.components_, before)

@@ -112,10 +112,23 @@ def test_grades_are_found_nearly_as_often_as_with_the_true_model(graded):
     assert share_in_order(np.array([0, 0, 1]), np.zeros(3), np.ones(3)) == 0.5
 
 
+def test_the_share_is_that_of_all_pairs():
+    rng = np.random.default_rng(3)
+    codes, weight = rng.integers(0, 40, 200), rng.integers(0, 3, 200).astype(float)
+    scores = np.round(codes / 40 + rng.standard_normal(200), 1)
+    higher = (codes[:, None] > codes) * weight[:, None] * weight
+    wins = (scores[:, None] > scores) + 0.5 * (scores[:, None] == scores)
+    expected = (higher * wins).sum() / higher.sum()
+    assert share_in_order(codes, scores, weight) == pytest.approx(expected, rel=1e-13)
+    with pytest.raises(ValueError, match="one grade only"):
+        share_in_order(codes, scores, np.where(codes == 3, 1.0, 0.0))
+
+
 @pytest.mark.parametrize(
     ("settings", "y", "message"),
     [
         ({}, ["a", "b", "c", "a"], r"y holds texts.*pass grades=\[lowest"),
+        ({}, ["low", "high", "low", "high"], r"y holds texts, \['high', 'low'\].*pass grades="),
         ({"grades": [0, 1]}, [0, 1, 2, 1], r"y holds 2, which is not in grades=\[0, 1\]"),
         ({"grades": [0, 1, 1]}, [0, 1, 0, 1], "list of different grades"),
         ({"grades": [0, 1, 2]}, [0, 1, 0, 1], "the class 2 is without weight"),

@@ -393,3 +393,29 @@ def test_more_columns_than_rows_change_nothing(grouped):
     )
     np.testing.assert_allclose(wide.predict(Z @ turn.T), narrow.predict(Z), rtol=1e-7, atol=1e-9)
     np.testing.assert_allclose(wide.coef_, turn @ narrow.coef_, rtol=1e-7, atol=1e-9)
+
+
+def test_queries_of_a_stream_have_one_type():
+    X, y, qid = task(n_queries=10)
+    ranker = PairwiseRanker(random_state=0).partial_fit(X[:100], y[:100], qid=qid[:100])
+    before = ranker.coef_
+    with pytest.raises(ValueError, match="a text and a number are different queries; give"):
+        ranker.partial_fit(X[100:], y[100:], qid=qid[100:].astype(str))
+    np.testing.assert_array_equal(ranker.coef_, before)
+    ranker.partial_fit(X[100:], y[100:], qid=qid[100:].astype(float))
+    whole = PairwiseRanker(random_state=0).partial_fit(X, y, qid=qid)
+    np.testing.assert_array_equal(ranker.coef_, whole.coef_)
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "told"),
+    [
+        ({"gain": "lin"}, ValueError, 'gain must be "exponential" or "linear"'),
+        ({"k": -1}, ValueError, "k must be at least 1, got -1"),
+        ({"k": "3"}, TypeError, "k must be a whole number"),
+    ],
+)
+def test_what_a_score_needs_is_checked_in_a_fit(given, error, told):
+    X, y, qid = task(n_queries=10)
+    with pytest.raises(error, match=told):
+        PairwiseRanker(**given).fit(X, y, qid=qid)

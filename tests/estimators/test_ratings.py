@@ -463,6 +463,12 @@ def test_other_errors():
         model.compare("an", "bob")
     with pytest.raises(ValueError, match="cannot be compared with itself"):
         model.compare("bob", "bob")
+    numbered = PairwiseRatings().fit([0, 1], [1, 2])
+    with pytest.raises(ValueError, match="no votes on '0'; the players are whole numbers: write 0"):
+        numbered.compare("0", 1)
+    texts = PairwiseRatings().fit(["0", "1"], ["1", "2"])
+    with pytest.raises(ValueError, match="no votes on 0; the players are texts: write '0'"):
+        texts.compare(0, "1")
     with pytest.raises(TypeError, match="got one ndarray"):
         PairwiseRatings().fit(np.zeros((3, 2)))
     with pytest.raises(TypeError, match="winners must hold texts or whole numbers, got float64"):
@@ -579,3 +585,23 @@ def test_an_outcome_that_may_be_a_name_is_refused():
     assert len(PairwiseRatings().fit([("b", "a", "loss"), ("a", "c", "tie")]).scores_) == 3
     # the texts of a CSV file: a number is an outcome
     assert len(PairwiseRatings().fit([("0", "1", "1"), ("1", "2", "0")]).scores_) == 3
+
+
+@pytest.mark.parametrize("half_life", [None, 2.0])
+def test_a_row_of_weight_zero_is_no_vote(half_life):
+    a, b, outcome = ["x", "y", "z", "x", "y"], ["y", "z", "x", "z", "x"], [1, 0, 0.5, 1, 0]
+    weight = [1.0, 0.0, 1.0, 2.0, 0.0]
+    kept = [0, 2, 3]
+    given = {"groups": [1, 2, 1, 2, 3], "covariates": [0.0, 5.0, 1.0, 2.0, 7.0]}
+    found = Votes.count(a, b, outcome, sample_weight=weight, half_life=half_life, **given)
+    some = {name: [values[k] for k in kept] for name, values in given.items()}
+    a, b, outcome = ([one[k] for k in kept] for one in (a, b, outcome))
+    never = Votes.count(a, b, outcome, sample_weight=[1.0, 1.0, 2.0], half_life=half_life, **some)
+    for name, value in vars(never).items():
+        np.testing.assert_array_equal(getattr(found, name), value, err_msg=name)
+
+
+@pytest.mark.parametrize("large", [np.array([2**63 + 1, 3], dtype=np.uint64), [2**70, 3]])
+def test_names_are_no_larger_than_their_type(large):
+    with pytest.raises(ValueError, match="too large a whole number for a name; write such names"):
+        PairwiseRatings().fit(large, [1, 2])

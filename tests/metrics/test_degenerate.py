@@ -15,6 +15,7 @@ from pairlearn.metrics import (
     AveragePrecision,
     BrierScore,
     CalibrationError,
+    ConcordanceIndex,
     EnrichmentFactor,
     ExpectedCost,
     HandTill,
@@ -176,6 +177,25 @@ def test_the_cheapest_threshold_does_not_see_examples_of_weight_zero():
         cheapest_threshold(y, scores, sample_weight=np.zeros(5))
 
 
+@pytest.mark.parametrize("metric", [roc_auc, cheapest_threshold])
+def test_a_third_label_of_weight_zero_is_absent(metric):
+    y, scores = [0, 2, 0, 1, 1], [0.0, 9.0, 1.9, 1.0, 3.0]
+    found = metric(y, scores, sample_weight=[1, 0, 2, 1, 1])
+    assert found == metric([0, 0, 1, 1], [0.0, 1.9, 1.0, 3.0], sample_weight=[1, 2, 1, 1])
+    with pytest.raises(ValueError, match="exactly two classes, got 3"):
+        metric(y, scores, sample_weight=[1, 1, 2, 1, 1])
+    with pytest.raises(ValueError, match="0 for every example of one class"):
+        metric([0, 0, 1], [0.0, 1.0, 2.0], sample_weight=[1, 1, 0])
+
+
+def test_the_unit_of_weights_does_not_matter():
+    rng = np.random.default_rng(0)
+    y, scores, weight = rng.integers(0, 2, 50), rng.standard_normal(50), rng.random(50)
+    found = roc_auc(y, scores, sample_weight=weight)
+    for unit in (2.0**1023, 2.0**-900):
+        assert roc_auc(y, scores, sample_weight=unit * weight) == found
+
+
 @pytest.mark.parametrize("metric", METRICS, ids=repr)
 def test_the_order_of_tied_rows_does_not_matter(metric):
     # weights of thirds: sums differ in their last place
@@ -196,3 +216,18 @@ def test_rounding_is_no_further_positive():
     ends = [AveragePrecision().interval(y, scores, sample_weight=c * weight).low
             for c in np.linspace(0.1, 3.0, 200)]  # fmt: skip
     assert np.ptp(ends) < 1e-9
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda value: PartialAUC(max_fpr=value),
+        lambda value: PartialAUC(min_tpr=value),
+        EnrichmentFactor,
+        lambda value: ConcordanceIndex(tau=value),
+    ],
+)
+@pytest.mark.parametrize("value", [True, np.True_, "0.5", [0.5, 0.6]])
+def test_a_share_or_a_time_is_a_number(make, value):
+    with pytest.raises(TypeError, match="must be a number, got"):
+        make(value)

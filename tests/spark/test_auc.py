@@ -209,6 +209,9 @@ def test_it_is_at_least_as_good_as_logistic_regression(frame, table, model):
         ({"labelCol": "text"}, TypeError, "'text' is of type string.*StringIndexer"),
         ({"labelCol": "wrong"}, ValueError, "labelCol 'wrong' is no column"),
         ({"weightCol": "text"}, TypeError, "weightCol must name columns of numbers"),
+        ({"featuresCol": ["x0", "x0"]}, ValueError, "'x0' is read twice"),
+        ({"labelCol": "x1"}, ValueError, "'x1' is read twice, as a feature, label or weight"),
+        ({"weightCol": "x1"}, ValueError, "'x1' is read twice"),
     ],
 )
 def test_wrong_columns_are_refused_by_name(frame, changed, error, told):

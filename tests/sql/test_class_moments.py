@@ -427,3 +427,52 @@ def test_the_unit_of_weights_changes_no_probability(examples):
         return model.predict_proba(pa.table(columns))
 
     np.testing.assert_allclose(probabilities(2.0**-20), probabilities(1.0), rtol=1e-9)
+
+
+@pytest.mark.parametrize("dialect", IN)
+@pytest.mark.parametrize("name", ["s0", "s1", "source", "c"])
+def test_a_table_may_have_the_name_of_a_part_of_the_statement(examples, dialect, name):
+    X, y, _ = examples
+    X, y = X[:50], y[:50]
+    with closing(IN[dialect](X, y, name=name)) as db:
+        found = class_moments(
+            db, table=name, columns=["x0"], target="y", weight="w", dialect=dialect
+        )
+    assert found.n_examples == 50
+
+
+@pytest.mark.parametrize("kind", ["VARCHAR", "ENUM('1', '2', '007')"])
+def test_texts_that_look_like_numbers_are_refused_in_duckdb(kind):
+    duckdb = pytest.importorskip("duckdb")
+    with closing(duckdb.connect()) as db:
+        db.execute(f"CREATE TABLE t (x {kind}, y INTEGER)")
+        db.execute("INSERT INTO t VALUES ('1', 0), ('2', 1), ('007', 1)")
+        with pytest.raises(ReadError, match="'x' is NULL, or no number, in 3 of 3 rows"):
+            class_moments(db, table="t", columns=["x"], target="y")
+
+
+def test_the_weight_that_is_refused_is_shown(examples):
+    X, y, _ = examples
+    with closing(in_sqlite(X[:50], y[:50])) as db:
+        db.execute("UPDATE rows SET w = 9e999 WHERE rowid = 1")
+        with pytest.raises(ReadError, match="column 'w' has inf"):
+            asked(db, X, "sqlite", weight="w")
+
+
+def test_moments_that_are_merged_have_the_range_of_all_rows():
+    # The scale of a column is at least a tenth of its range.
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.standard_normal(4_000), np.zeros(4_000)])
+    y = (X[:, 0] + rng.standard_normal(4_000) > 0).astype(int)
+    X[:2_000:50, 1], X[2_000::1_000, 1], y[2_000::1_000] = 0.01, [100.0, 200.0], 1
+    table = pa.table({"a": X[:, 0], "b": X[:, 1], "y": y})
+    first = batch_moments(table.slice(0, 2_000), target="y")
+    rest = batch_moments(table.slice(2_000), target="y", like=first)
+    for found in (
+        first.merge(rest),
+        rest.merge(first),
+        batch_moments(table, target="y", like=first),
+    ):
+        assert found.extents.high[1] == 200.0
+        in_memory = AUCClassifier(loss="square", solver=Moments(0.1)).fit(X, y)
+        np.testing.assert_allclose(found.model(0.1).coef_, in_memory.coef_, rtol=1e-9)

@@ -139,3 +139,6 @@ def test_what_cannot_be_summed_is_refused(postgresql, examples):
     postgresql("UPDATE bad SET x0 = 'NaN' WHERE x0 IS NULL")
     with pytest.raises(ValueError, match="NaN or infinity"):
         class_moments(postgresql, **options)
+    postgresql("ALTER TABLE bad ALTER COLUMN x0 TYPE TEXT USING '7'")
+    with pytest.raises(ValueError, match="column 'x0' is NULL, or no number, in 50 of 50"):
+        class_moments(postgresql, **options)

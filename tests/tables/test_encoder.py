@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import datetime
 import pickle
 
 import numpy as np
@@ -135,3 +136,43 @@ def test_a_model_names_the_encoder_as_the_cure(frame):
 def test_wrong_input_is_refused(change, words, frame):
     with pytest.raises(ValueError, match=words):
         change(frame)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_a_level_does_not_depend_on_the_other_rows(library):
+    frames = pytest.importorskip(library)
+    values = [1.0, 2.0, 2.5, None] * 10
+    frame = frames.DataFrame({"a": values})
+    encoder = TableEncoder(kinds={"a": "category"}).fit(frame)
+    whole = encoder.transform(frame)
+    for row in range(4):
+        alone = encoder.transform(frames.DataFrame({"a": frame["a"][row : row + 1]}))
+        np.testing.assert_array_equal(alone[0], whole[row])
+    some = encoder.transform(frames.DataFrame({"a": [2, 1]}))
+    np.testing.assert_array_equal(some, whole[[1, 0]])
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_spans_of_time_are_hours(library):
+    frames = pytest.importorskip(library)
+    spans = [datetime.timedelta(hours=k % 7, minutes=30) for k in range(40)] + [None]
+    encoder = TableEncoder().fit(frames.DataFrame({"a": spans}))
+    found = encoder.transform(frames.DataFrame({"a": spans[:3]}))
+    assert found[:, 0].tolist() == [0.5, 1.5, 2.5]
+
+
+def test_columns_to_leave_out_are_a_list():
+    frame = pd.DataFrame({"a": [1.5, 2.5] * 10, "b": [3.5, 4.5] * 10, "c": [5.5, 6.5] * 10})
+    with pytest.raises(TypeError, match="exclude must be a list of names, got 'ab'"):
+        TableEncoder(exclude="ab").fit(frame)
+
+
+def test_a_whole_number_is_its_level_however_it_is_written():
+    kinds = {"a": "category"}
+    for levels, later in ((["1", "2"], ["1.0", "2.00"]), (["1.0", "2.0"], ["1", "2"])):
+        encoder = TableEncoder(kinds=kinds).fit(pd.DataFrame({"a": levels * 20}))
+        found = encoder.transform(pd.DataFrame({"a": [*later, "1.5"]}))
+        assert found.tolist() == [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
+    # Both spellings may be levels.
+    encoder = TableEncoder(kinds=kinds).fit(pd.DataFrame({"a": ["1", "1.0"] * 20}))
+    assert encoder.transform(pd.DataFrame({"a": ["1", "1.0"]}))[:, :2].tolist() == [[1, 0], [0, 1]]

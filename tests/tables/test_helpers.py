@@ -66,6 +66,12 @@ def test_nothing():
 
 def test_query_numbers():
     assert repr(query_numbers(["7", "8"])[0]) == "array([7, 8])"
+    # What int() does not read, or reads by the digits of another script, is a text.
+    odd = ["²", "--5", "-", "\uff11\uff12"]
+    found, wrong = query_numbers([*odd, "12", "-5"])
+    assert len(set(found.tolist())) == 6
+    assert found[4:].tolist() == [12, -5]
+    assert not wrong
 
 
 def test_lines_above():

@@ -239,3 +239,15 @@ def test_measured_whole_numbers_are_no_ids():
         rng.permutation(90)[:30],  # too few to tell, and not in order
     ):
         assert decide("pay", [str(k) for k in numbers]).kind == "number"
+
+
+def test_what_is_read_alike_is_told():
+    found = decide("rate", ["12%", "7 %", ".789", "n/a"])
+    assert (found.kind, found.note) == ("number", "per cent, .789 is .789 % too")
+    assert decide("rate", ["12%", "7 %", "n/a"]).note == "per cent"
+    found = decide("price", ["$3.10", "€4", "5 USD", "6", "-$7"])
+    assert (found.kind, found.note) == (
+        "number",
+        "$ and USD and € count alike, nothing is converted",
+    )
+    assert decide("price", ["$3.10", "$4", "-$7", "8"]).note == ""

@@ -453,3 +453,8 @@ def test_a_memory_keeps_its_type_through_a_file():
     other = ScoreMemory(3)
     other.load_state_dict(memory.state_dict())
     assert other.held()[0].tolist() == [1 / 3]
+
+
+def test_a_loss_is_balanced_or_not():
+    with pytest.raises(ValueError, match="balanced must be True or False, got 'no'"):
+        ContrastiveLoss(balanced="no")

@@ -42,7 +42,7 @@ from pairlearn.privacy.mechanisms.sufficient_statistics import Grid, Moments, We
 from pairlearn.privacy.narrowing import Bins, NoisyCounts
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.typing import Vector
-from pairlearn.validation import check_count
+from pairlearn.validation import check_count, check_flag
 
 _TRUST = ("aggregator", "none")
 _UNITS = ("example", "person")
@@ -130,7 +130,7 @@ def train_private_auc(
     if type(estimator) is not PrivateAUCClassifier:
         found = type(estimator).__name__
         raise TypeError(f"estimator must be a PrivateAUCClassifier, got {found}.")
-    if not estimator.secure:
+    if not check_flag("secure", estimator.secure):
         raise ValueError(
             "over partitions the noise is secure (whole numbers add up in any order); leave "
             "secure=True."

@@ -17,6 +17,7 @@ from pairlearn.estimators.shared.scaling import is_scaled
 from pairlearn.estimators.shared.solvers import Solver
 from pairlearn.losses import LOSSES, PairLoss
 from pairlearn.typing import Vector
+from pairlearn.validation import check_flag
 
 
 def train_ranker(
@@ -72,6 +73,7 @@ def train_ranker(
         )
     settings = QueryPasses.of(solver)
     scaled = is_scaled(scaling)
+    check_flag("weight_by_grade", weight_by_grade)
     passes = Passes(run, progress)
     found: QueryPairs = passes(QueryMoments(weight_by_grade), "pair moments")
     units = scaling_by_passes(found.scales, scaled, passes, of=OfUsefulQueries)

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pairlearn.typing import Mask, Vector
-from pairlearn.validation import check_names, real_array
+from pairlearn.validation import check_names, check_weights, real_array
 
 
 def check_scores(name: str, scores: ArrayLike, n: int | None = None) -> Vector:
@@ -39,6 +39,28 @@ def is_positive(y: ArrayLike) -> Mask:
             "the AUC compares examples of one class with examples of the other."
         )
     return np.asarray(labels == classes[1])
+
+
+def weighed_classes(
+    y: ArrayLike, scores: ArrayLike, sample_weight: ArrayLike
+) -> tuple[Mask, Vector, Vector]:
+    """Return the positives, the scores and the weights of the examples that weigh something.
+
+    An example of weight zero is as good as absent, whatever its label. Weights are brought near 1
+    by a power of two, which changes no bit of a ratio and lets their sums stay finite.
+    """
+    labels = check_names("y", y, "label")
+    values = check_scores("scores", scores, len(labels))
+    weight = check_weights(sample_weight, len(labels), name="sample_weight")
+    kept = weight > 0.0
+    if not kept.any():
+        raise ValueError("sample_weight is 0 for every example; give some a positive weight.")
+    if labels.ndim == 1 and len(np.unique(labels[kept])) < 2 <= len(np.unique(labels)):
+        raise ValueError(
+            "sample_weight is 0 for every example of one class; a comparison needs weight in both."
+        )
+    weight = np.ldexp(weight[kept], -int(np.frexp(weight.max())[1]))
+    return is_positive(labels[kept]), values[kept], weight
 
 
 def which_positive(y: ArrayLike, classes: ArrayLike) -> Mask:

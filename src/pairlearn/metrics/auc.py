@@ -8,9 +8,8 @@ from operator import mul
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pairlearn.metrics._inputs import check_scores, is_positive
+from pairlearn.metrics._inputs import check_scores, is_positive, weighed_classes
 from pairlearn.typing import Mask, Vector
-from pairlearn.validation import check_weights
 
 
 def doubled_wins_of_each(values: Vector, positive: Mask) -> NDArray[np.int64]:
@@ -65,7 +64,8 @@ def roc_auc(y: ArrayLike, scores: ArrayLike, *, sample_weight: ArrayLike | None 
     scores : array-like of shape (n,)
         Finite scores, larger for examples that look positive.
     sample_weight : array-like of shape (n,), optional
-        Non-negative weights; the weight of a pair is the product of its examples' weights.
+        Non-negative weights; the weight of a pair is the product of its examples' weights. An
+        example of weight zero counts as absent.
 
     Returns
     -------
@@ -83,12 +83,10 @@ def roc_auc(y: ArrayLike, scores: ArrayLike, *, sample_weight: ArrayLike | None 
     >>> roc_auc([0, 0, 1, 1], [0.1, 0.4, 0.4, 0.8])
     0.875
     """
-    positive = is_positive(y)
-    n = len(positive)
-    values = check_scores("scores", scores, n)
     if sample_weight is not None:
-        weight = check_weights(sample_weight, n, name="sample_weight")
-        return _weighted_auc(positive, values, weight)
+        return _weighted_auc(*weighed_classes(y, scores, sample_weight))
+    positive = is_positive(y)
+    values = check_scores("scores", scores, len(positive))
     winners, losers = np.sort(values[positive]), np.sort(values[~positive])
     return doubled_wins(winners, losers) / (2 * len(winners) * len(losers))
 
@@ -96,10 +94,6 @@ def roc_auc(y: ArrayLike, scores: ArrayLike, *, sample_weight: ArrayLike | None 
 def _weighted_auc(positive: Mask, values: Vector, weight: Vector) -> float:
     total_positive = float(weight[positive].sum())
     total_negative = float(weight[~positive].sum())
-    if total_positive == 0.0 or total_negative == 0.0:
-        raise ValueError(
-            "sample_weight is 0 for every example of one class; the AUC needs weight in both."
-        )
     order = np.argsort(values, kind="stable")
     first, last = _ties(values[order])
     negative_weight = np.where(positive, 0.0, weight / total_negative)[order]

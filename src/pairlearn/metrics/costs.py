@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pairlearn.metrics._curve import corners
-from pairlearn.metrics._inputs import check_scores, is_positive
+from pairlearn.metrics._inputs import check_scores, is_positive, weighed_classes
 from pairlearn.metrics.metric import Measured, TwoClassMetric
 from pairlearn.typing import Mask, Vector
-from pairlearn.validation import check_positive, check_weights
+from pairlearn.validation import check_positive
 
 
 @dataclass(frozen=True)
@@ -100,16 +100,13 @@ def cheapest_threshold(
     """
     check_positive("false_positive", false_positive)
     check_positive("false_negative", false_negative)
-    positive = is_positive(y)
-    n = len(positive)
-    values = check_scores("scores", scores, n)
-    weight = np.ones(n)
-    if sample_weight is not None:
-        weight = check_weights(sample_weight, n, name="sample_weight")
-        if not weight.any():
-            raise ValueError("sample_weight is 0 for every example; give some a positive weight.")
-    kept = weight > 0.0
-    found = corners(positive[kept], values[kept], weight[kept])
+    if sample_weight is None:
+        positive = is_positive(y)
+        weight = np.ones(len(positive))
+        values = check_scores("scores", scores, len(positive))
+    else:
+        positive, values, weight = weighed_classes(y, scores, sample_weight)
+    found = corners(positive, values, weight)
     missed = found.accepted_positive[-1] - found.accepted_positive
     cost = false_positive * found.accepted_negative + false_negative * missed
     best = int(np.argmin(cost))

@@ -29,6 +29,14 @@ def query_slices(qid: ArrayLike | None, n: int) -> Iterator[NDArray[np.int64]]:
     yield from np.split(order, cuts)
 
 
+def check_ndcg(k: int | None, gain: str) -> None:
+    """Refuse a number of ranks or a gain that `ndcg` does not know."""
+    if k is not None:
+        check_count("k", k)
+    if gain not in ("exponential", "linear"):
+        raise ValueError(f'gain must be "exponential" or "linear", got {gain!r}.')
+
+
 def ndcg(
     y: ArrayLike,
     scores: ArrayLike,
@@ -75,20 +83,18 @@ def ndcg(
             f"NDCG needs grades of at least 0, got {grades.min():g}; shift them, or use "
             "pair_accuracy."
         )
-    if gain not in ("exponential", "linear"):
-        raise ValueError(f'gain must be "exponential" or "linear", got {gain!r}.')
+    check_ndcg(k, gain)
     if gain == "exponential" and grades.max(initial=0.0) > 1000:
         raise ValueError(
             f'A grade of {grades.max():g} has an exponential gain out of range; use gain="linear".'
         )
     gains = np.exp2(grades) - 1.0 if gain == "exponential" else grades
-    cut = None if k is None else check_count("k", k)
     values = []
     for rows in query_slices(qid, len(grades)):
         g = gains[rows]
         discount = 1.0 / np.log2(np.arange(2.0, len(g) + 2.0))
-        if cut is not None:
-            discount[cut:] = 0.0
+        if k is not None:
+            discount[k:] = 0.0
         best = float(np.sort(g)[::-1] @ discount)
         if best > 0.0:
             _, group, counts = np.unique(-predicted[rows], return_inverse=True, return_counts=True)

@@ -31,7 +31,7 @@ import numpy as np
 from pairlearn.metrics._curve import corners
 from pairlearn.metrics.metric import Measured, TwoClassMetric
 from pairlearn.typing import Mask, Vector
-from pairlearn.validation import check_count
+from pairlearn.validation import check_count, check_number
 
 #: What the order in which weights are added may change, relative to their sum.
 _ROUNDING = 1e-12
@@ -169,7 +169,7 @@ class EnrichmentFactor(TwoClassMetric):
     share: float = 0.01
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.share <= 1.0:
+        if not 0.0 < check_number("share", self.share) <= 1.0:
             raise ValueError(f"share must lie in (0, 1], got {self.share!r}.")
 
     def measure_classes(self, positive: Mask, scores: Vector, weight: Vector) -> Measured:

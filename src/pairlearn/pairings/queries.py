@@ -22,7 +22,7 @@ from pairlearn.pairings.plans import (
 )
 from pairlearn.restored import restored_count
 from pairlearn.typing import Vector
-from pairlearn.validation import check_count, check_names
+from pairlearn.validation import check_count, check_names, check_one_type
 
 
 def number_queries(qid: ArrayLike, n: int) -> NDArray[np.int64]:
@@ -160,10 +160,12 @@ class GroupedSource(OnlineSource):
         if qid is None:
             raise ValueError("Pairs within queries need qid with every chunk of a stream.")
         number_queries(qid, len(y))
-        names = np.asarray(qid)
+        names = np.asarray(qid).tolist()
         known = self._open
+        if names and known:
+            check_one_type("qid", names[0], next(reversed(known)), "queries")
         left, right = [], []
-        for row, name in enumerate(names.tolist(), start=len(known)):
+        for row, name in enumerate(names, start=len(known)):
             previous = known.pop(name, None)
             if previous is not None:
                 left.append(row)

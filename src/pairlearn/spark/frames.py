@@ -84,6 +84,13 @@ def selected(
 ) -> Selected:
     """Select features, label, weight and ids of persons, in this order and under own names."""
     check_frame(dataset)
+    read = [*([features] if isinstance(features, str) else features), label]
+    read += [weight] if weight else []
+    twice = [name for name in read if read.count(name) > 1]
+    if twice:
+        raise ValueError(
+            f"{twice[0]!r} is read twice, as a feature, label or weight; name each column once."
+        )
     columns, layout, names = features_of(dataset, features, private=private)
     kind = _type_of(dataset, label, "labelCol")
     if not (private or isinstance(kind, T.NumericType | T.BooleanType)):

@@ -66,14 +66,20 @@ DIALECTS: Register[Dialect] = Register("dialect", Dialect)
 @DIALECTS.add("duckdb")
 @dataclass(frozen=True, repr=False)
 class DuckDB(Dialect):
-    """DuckDB: HUGEINT has 128 bits, and what overflows it is an error."""
+    """DuckDB: HUGEINT has 128 bits, and what overflows it is an error.
+
+    A column of texts counts as NULL: a cast would read '007' and '1_000' as numbers.
+    """
 
     double: str = "DOUBLE"
     whole: str = "HUGEINT"
     bits: int | None = 127
     from_double: str = "CAST({} AS HUGEINT)"
     reach: int = 120
-    number: str = "CAST({} AS DOUBLE)"
+    number: str = (
+        "CASE WHEN typeof({0}) NOT IN ('VARCHAR', 'JSON') AND typeof({0}) NOT LIKE 'ENUM%' "
+        "THEN CAST({0} AS DOUBLE) END"
+    )
     ignores_case: bool = True
 
 
@@ -82,7 +88,7 @@ class DuckDB(Dialect):
 class PostgreSQL(Dialect):
     """PostgreSQL: NUMERIC has no limit that matters. A cast of floats to it keeps 15 digits only.
 
-    So a float becomes a BIGINT first.
+    So a float becomes a BIGINT first. A column of texts counts as NULL.
     """
 
     double: str = "DOUBLE PRECISION"
@@ -90,7 +96,10 @@ class PostgreSQL(Dialect):
     bits: int | None = None
     from_double: str = "CAST(CAST({} AS BIGINT) AS NUMERIC)"
     reach: int = 62
-    number: str = "CAST({} AS DOUBLE PRECISION)"
+    number: str = (
+        "CASE WHEN pg_typeof({0}) NOT IN ('text'::regtype, 'varchar'::regtype, 'bpchar'::regtype) "
+        "THEN CAST({0} AS DOUBLE PRECISION) END"
+    )
     fence: str = " OFFSET 0"
     most_columns: int = 1_600
 

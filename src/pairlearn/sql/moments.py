@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from pairlearn.distributed.statistics.base import Together
 from pairlearn.distributed.statistics.moments import ColumnExtents, LabelMoments
 from pairlearn.estimators.auc.classifier import AUCClassifier
 from pairlearn.estimators.auc.forgetting import warn_of_wide_ranges
@@ -45,7 +46,8 @@ class TableMoments:
     feature_names : tuple of str
         The columns.
     extents : Extents
-        How far the columns of the first query reached; they made the grid.
+        How far the columns reach: those of the first query, which made the grid, and of all rows
+        since. The scale of a column depends on its range.
     n_examples : int
         The number of rows.
     """
@@ -79,7 +81,13 @@ class TableMoments:
         """Return the moments of the rows of both."""
         self._like(other)
         both = ClassMoments.from_state(self.moments.state()).merge(other.moments)
-        return replace(self, moments=both, n_examples=self.n_examples + other.n_examples)
+        n_rows = self.extents.n_rows + other.extents.n_rows
+        return replace(
+            self,
+            moments=both,
+            extents=replace(_widened(self.extents, other.extents), n_rows=n_rows),
+            n_examples=self.n_examples + other.n_examples,
+        )
 
     def without(self, gone: TableMoments) -> TableMoments:
         """Return the moments without those of some of the rows, as if these had never come.
@@ -209,17 +217,25 @@ def batch_moments(
     run = QueryEngine(
         source, query, target=target, columns=columns, weight=weight, batch_rows=batch_rows
     )
+    extents = ColumnExtents()
     if like is None:
-        extents = ColumnExtents()
         reach: Extents = extents.finish(run(extents))
-        grid = Grid.of(reach)
+        statistic = LabelMoments(grid=Grid.of(reach))
+        found = statistic.finish(run(statistic))
     else:
-        reach, grid = like.extents, like.grid
-    statistic = LabelMoments(grid=grid)
-    found = statistic.finish(run(statistic))
+        both = Together({"extents": extents, "moments": LabelMoments(grid=like.grid)})
+        results = both.finish(run(both))
+        reach, found = _widened(like.extents, results["extents"]), results["moments"]
+    grid = found.sums[0].grid
     by_label = dict(zip(found.classes.tolist(), found.sums, strict=True))
     n_rows = dict(zip(found.classes.tolist(), found.n_examples.tolist(), strict=True))
     return table_moments(by_label, n_rows, run.feature_names, reach, grid, like)
+
+
+def _widened(extents: Extents, other: Extents) -> Extents:
+    """Return extents whose range holds that of others, too."""
+    low, high = np.minimum(extents.low, other.low), np.maximum(extents.high, other.high)
+    return replace(extents, low=low, high=high)
 
 
 def table_moments(

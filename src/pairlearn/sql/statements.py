@@ -188,9 +188,16 @@ def _select(rows: Rows, shown: Sequence[str], *layers: str, after: str = "") -> 
     """
     _check_width(rows, len(shown))
     named = [
-        f"s{k} AS NOT MATERIALIZED (\n{layer}{rows.own.fence}\n)" for k, layer in enumerate(layers)
+        f"{_layer(k)} AS NOT MATERIALIZED (\n{layer}{rows.own.fence}\n)"
+        for k, layer in enumerate(layers)
     ]
-    return f"WITH {', '.join(named)}\nSELECT {', '.join(shown)}\nFROM s{len(layers) - 1}{after}"
+    last = _layer(len(layers) - 1)
+    return f"WITH {', '.join(named)}\nSELECT {', '.join(shown)}\nFROM {last}{after}"
+
+
+def _layer(k: int) -> str:
+    """Return the name of a layer, which no table should have: SQLite would read the layer."""
+    return f"pairlearn_layer{k}"
 
 
 def _check_width(rows: Rows, n_columns: int) -> None:
@@ -271,7 +278,7 @@ class MomentsSelect:
         told = []
         for k, layer in enumerate(layers):
             columns = ", ".join(f"{value} AS {name}" for name, value in layer.items())
-            told.append(f"SELECT c, {columns} FROM s{k}")
+            told.append(f"SELECT c, {columns} FROM {_layer(k)}")
         return _select(rows, shown, rows.examples, *told, after="\nGROUP BY c")
 
     def __str__(self) -> str:

@@ -282,7 +282,8 @@ def _with_weights(found: Extents, name: str, facts: Sequence[Any]) -> Extents:
         )
     ends = [float(smallest), float(largest)]
     if not (ends[0] > 0.0 and math.isfinite(ends[1])):
-        raise ReadError(f"weights must be finite and at least 0, column {name!r} has {ends[0]!r}.")
+        wrong = ends[0] if ends[0] < 0.0 else ends[1]
+        raise ReadError(f"weights must be finite and at least 0, column {name!r} has {wrong!r}.")
     told = found.with_weights(np.array(ends))
     # Both ends may be whole where others are not.
     whole = told.whole_weights and not whole_number(fractions)

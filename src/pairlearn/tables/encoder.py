@@ -33,8 +33,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Turn a data frame into features as ``pairlearn train`` does with a file.
 
     Numbers stay numbers; categories become one feature for each level; dates become a number and
-    waves of the year, week and day; texts become words. A gap becomes the median, or a feature of
-    its own if there are many. Ids and constants are left out. Nothing looks at labels.
+    waves of the year, week and day; spans of time become hours; texts become words. A
+    gap becomes the median, or a feature of its own if there are many. Ids and constants are left
+    out. Nothing looks at labels.
 
     Parameters
     ----------
@@ -158,6 +159,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _learn(self, frame: _Frame) -> list[Any]:
         """Fit to a frame; return its compact values."""
         kinds = dict(self.kinds or {})
+        if isinstance(self.exclude, str):
+            raise TypeError(f"exclude must be a list of names, got {self.exclude!r}.")
         for name in [*kinds, *self.exclude]:
             if name not in frame.names:
                 raise ValueError(f"X has no column {name!r}{nearest(name, frame.names)}")
@@ -277,18 +280,16 @@ class _Frame:
         # pyarrow, pandas and polars each have a word of their own
         words = ("to_pylist", "tolist", "to_list")
         values = next(getattr(column, word) for word in words if hasattr(column, word))()
-        whole = all(
-            value is None or not isinstance(value, float) or value != value or value.is_integer()
-            for value in values
-        )
-        return [_text(value, whole) for value in values]
+        return [_text(value) for value in values]
 
 
-def _text(value: Any, whole: bool) -> str:
-    """Return a value as a text; a gap is empty. `whole` writes 3.0 as 3.
+def _text(value: Any) -> str:
+    """Return a value as a text; a gap is empty, and 3.0 is 3, as Arrow writes it.
 
-    >>> _text(3.0, True), _text(float("nan"), False), _text(True, False), _text("a", True)
-    ('3', '', 'true', 'a')
+    The text depends on the value alone: a row by itself has the level that it had among others.
+
+    >>> _text(3.0), _text(2.5), _text(float("nan")), _text(True), _text("a")
+    ('3', '2.5', '', 'true', 'a')
     """
     if isinstance(value, str):
         return value
@@ -299,7 +300,9 @@ def _text(value: Any, whole: bool) -> str:
     if isinstance(value, float):
         if value != value:
             return ""
-        return str(int(value)) if whole and math.isfinite(value) else repr(value)
+        return str(int(value)) if value.is_integer() and abs(value) < 2.0**53 else repr(value)
+    if isinstance(value, datetime.timedelta) and value == value:
+        return _text(value.total_seconds() / 3600.0)
     if isinstance(value, datetime.datetime) and value == value:
         return value.isoformat(" ")
     # pandas has gaps of its own, NA and NaT: neither equals itself

@@ -19,6 +19,7 @@ from pairlearn.streams.readers.base import ReadError
 from pairlearn.tables.dates import date_order, parse_date
 from pairlearn.tables.units import CLOCK, MARKED, MULTIPLIED, converted, unit_of, without_unit
 from pairlearn.tables.values import (
+    currencies,
     cut,
     is_missing,
     parse_number,
@@ -277,7 +278,14 @@ def _number_note(texts: Collection[str], style: str, unit: str) -> str:
     if style != "plain" and "(" in marks:
         notes.append("(5) is -5")
     if "%" in marks:
-        notes.append("per cent")
+        bare = [text for text in texts if "%" not in text]
+        alone = next((text for text in bare if parse_number(text, style, unit) is not None), None)
+        notes.append(
+            "per cent" if alone is None else f"per cent, {cut(alone)} is {cut(alone)} % too"
+        )
+    money = currencies(texts) if style != "plain" else []
+    if len(money) > 1:
+        notes.append(f"{' and '.join(money)} count alike, nothing is converted")
     if unit in _SHOWN:
         notes.append(_SHOWN[unit])
     elif unit:

@@ -328,7 +328,8 @@ def query_numbers(texts: Sequence[str]) -> tuple[NDArray[np.int64], dict[int, st
     for k, text in enumerate(texts):
         bare = text.strip()
         if bare not in known:
-            whole = bare.lstrip("-").isdigit() and len(bare) <= 18
+            digits = bare.removeprefix("-")
+            whole = digits.isascii() and digits.isdigit() and len(bare) <= 18
             known[bare] = int(bare) if whole else bucket_of(bare, 1 << 62)
         found[k] = known[bare]
         if not bare:

@@ -32,7 +32,8 @@ _MISSING = frozenset(
 )  # fmt: skip
 _YES, _NO = frozenset(("yes", "y", "true", "t", "on")), frozenset(("no", "n", "false", "f", "off"))
 
-_SIGNS = " \t\u00a0\u202f$€£¥₹%"
+_MONEY = "$€£¥₹"
+_SIGNS = f" \t\u00a0\u202f{_MONEY}%"
 _CODES = frozenset(
     ("AUD", "BRL", "CAD", "CHF", "CNY", "CZK", "DKK", "EUR", "GBP", "HKD", "HUF", "IDR", "ILS",
      "INR", "JPY", "KRW", "MXN", "NOK", "NZD", "PLN", "RUB", "SEK", "SGD", "THB", "TRY", "TWD",
@@ -104,6 +105,20 @@ def _unsigned(text: str) -> tuple[str, float]:
     if bare[:1] in ("-", "+", "\u2212"):
         return _without_code(bare[1:].strip(_SIGNS)), 1.0 if bare[0] == "+" else -1.0
     return bare, 1.0
+
+
+def currencies(texts: Iterable[str]) -> list[str]:
+    """Return the signs and codes of currencies in some fields, sorted.
+
+    >>> currencies(["$3", "4 EUR", "5"])
+    ['$', 'EUR']
+    """
+    found: set[str] = set()
+    for text in texts:
+        bare = text.strip(" -+()\t\u00a0\u202f%")
+        found.update(c for c in bare if c in _MONEY)
+        found.update({bare[:3], bare[-3:]} & _CODES)
+    return sorted(found)
 
 
 def _without_code(text: str) -> str:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -34,13 +35,15 @@ _MAX_WIDTH = 1 << 22
 _SHOWN = 30
 
 _OTHER = "(other)"
+_WHOLE = re.compile(r"(-?[0-9]+)\.0+")
 
 
 class CategoryColumn(ColumnEncoder):
     """A category: one feature for each frequent level, one for the rest, one for missing values.
 
     Levels that differ only in case are one level, named by its most frequent spelling. Levels given
-    by the user may differ in case only.
+    by the user may differ in case only. A later 1.0 is the level 1, and the other way round: a
+    program that meets a gap writes whole numbers as floats.
     """
 
     kind = "category"
@@ -57,10 +60,13 @@ class CategoryColumn(ColumnEncoder):
         self.levels = levels
         self._codes = {level: k for k, level in enumerate(levels)}
         self._folded = {level.casefold(): k for k, level in reversed(list(enumerate(levels)))}
+        self._whole = {_as_whole(level): k for k, level in reversed(list(enumerate(levels)))}
 
     def _code(self, value: str, unknown: int) -> int:
         code = self._codes.get(value)
-        return self._folded.get(value.casefold(), unknown) if code is None else code
+        if code is None:
+            code = self._folded.get(value.casefold())
+        return self._whole.get(_as_whole(value), unknown) if code is None else code
 
     def read(self, fields: Sequence[str], odd: Odd) -> list[str]:
         shared: dict[str, str] = {}
@@ -129,6 +135,16 @@ class CategoryColumn(ColumnEncoder):
                 return f"{len(self.levels)} levels ({shown}, ...)"
             shown += f", {level}" if shown else level
         return f"{len(self.levels)} level{'s' * (k > 0)} ({shown})"
+
+
+def _as_whole(text: str) -> str:
+    """Return a whole number without the zeros after its point, and any other text as it is.
+
+    >>> [_as_whole(text) for text in ("1.0", "-20.00", "1", "1.50", "v1.0", ".0")]
+    ['1', '-20', '1', '1.50', 'v1.0', '.0']
+    """
+    found = _WHOLE.fullmatch(text)
+    return text if found is None else found[1]
 
 
 def _one_spelling(counts: Mapping[str, int]) -> Counter[str]:

@@ -12,6 +12,7 @@ from torch.nn import functional
 from pairlearn.torch.margins import Both
 from pairlearn.torch.memory import EmbeddingMemory
 from pairlearn.torch.pairwise import PairwiseLoss, Totals, check_batch, check_weights, products
+from pairlearn.validation import check_flag
 
 
 class EmbeddingLoss(PairwiseLoss):
@@ -28,7 +29,7 @@ class EmbeddingLoss(PairwiseLoss):
         memory: EmbeddingMemory | None = None,
     ) -> None:
         super().__init__(pairing=pairing, memory=memory)
-        self.balanced = bool(balanced)
+        self.balanced = check_flag("balanced", balanced)
 
     def of_distances(self, distances: Tensor, same: Tensor) -> Tensor:
         """Return the loss of each pair from its distance and whether the labels are the same."""

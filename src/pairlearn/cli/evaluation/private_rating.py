@@ -100,11 +100,24 @@ def rate_privately(
     announce("write", beside, "the certificate", kind="certificate")
     import_scikit_learn()
     from pairlearn.estimators import PrivateRatings
+    from pairlearn.estimators.ratings.reading import outcome_names
+    from pairlearn.privacy.records import read_numbers
 
     assert privacy.epsilon is not None
     columns, rows, facts = _read(data[0], given, judge)
+    players, public = _players(limits["players"]), {"rows": facts.rows}
+    named = outcome_names(players)
+    if named and len(columns) == 3:
+        # Cells of a file are texts, and a word may mean the first player or the player so called.
+        columns[2] = read_numbers("outcome", columns[2])
+        public["outcomes"] = f"1, 0.5 and 0 alone: a player is called {named[0]!r}"
+        click.echo(
+            f"pairlearn: the player {named[0]!r} has the name of an outcome, so that only 1, 0.5 "
+            "and 0 count as outcomes; a vote with a word is left out.",
+            err=True,
+        )
     rated = PrivateRatings(
-        privacy.epsilon, privacy.delta, players=_players(limits["players"]),
+        privacy.epsilon, privacy.delta, players=players,
         votes_per_judge=limits["votes_per_judge"], votes_per_pair=limits["votes_per_pair"] or 1,
         ties=model["ties"], prior=model["prior"], ledger=privacy.open_ledger(),
     )  # fmt: skip
@@ -113,7 +126,7 @@ def rate_privately(
     except BudgetExceededError as error:
         raise click.ClickException(str(error)) from None
     certificate = rated.certificate_
-    certificate = replace(certificate, public={**certificate.public, "rows": facts.rows})
+    certificate = replace(certificate, public={**certificate.public, **public})
     rated.certificate_ = certificate
     values = rating_values(rated, rated.meetings().round(), confidence)
     number = certificate.n_examples

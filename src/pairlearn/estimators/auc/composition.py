@@ -27,6 +27,7 @@ from pairlearn.solvers.closed_form.block_stream import MOST_BY_MOMENTS
 from pairlearn.solvers.rows import Rows
 from pairlearn.solvers.top.objectives import OBJECTIVES, Objective
 from pairlearn.typing import Vector
+from pairlearn.validation import check_flag
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,8 @@ class Composition:
         """Return the composition of an estimator; refuse parts that do not go together."""
         asked = tuple(
             name for name, given in (
-                ("callbacks", model.callbacks is not None), ("warm_start", bool(model.warm_start)),
+                ("callbacks", model.callbacks is not None),
+                ("warm_start", check_flag("warm_start", model.warm_start)),
             ) if given
         )  # fmt: skip
         found = cls(

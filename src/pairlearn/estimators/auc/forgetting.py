@@ -88,7 +88,7 @@ class AUCForgetting(AUCStreams):
         y : array-like of shape (n_samples,)
             Their labels.
         sample_weight : array-like of shape (n_samples,), optional
-            Their weights when they were learned.
+            Their weights when they were learned; needed if there were any.
 
         Returns
         -------
@@ -123,6 +123,7 @@ class AUCForgetting(AUCStreams):
         else:
             weight = example_weights(sample_weight, self.class_weight, labels) / self._kept.unit
         if stream is None:
+            self._check_weighed(kept, weight, given=sample_weight is not None)
             own = weight if len(weight) else None
             gone = kept.alike().add(rows, signs, example_weight=own)
             return self._without(gone, len(labels))
@@ -169,6 +170,25 @@ class AUCForgetting(AUCStreams):
         if not _warned_of_coarse_grid(rest) and kept.is_scaled:
             warn_of_wide_ranges(rest)
         return self
+
+    def _check_weighed(self, kept: MappedMoments, weight: Vector, *, given: bool) -> None:
+        """Refuse rows without weights that had some, and weights that no row can have had.
+
+        As many examples as rows tell that all of them weigh 1.
+        """
+        if self.class_weight is not None and not kept.has_given_grid:
+            return
+        alike = float(kept.moments.counts.sum()) == self.n_examples_
+        if not given and not alike:
+            raise ValueError(
+                f"the {self.n_examples_} rows were learned with sample_weight; give the weights of "
+                "these rows, too."
+            )
+        if given and alike and (np.abs(weight - 1.0) > 1e-9).any():
+            raise ValueError(
+                "the rows were learned without sample_weight, or with one weight for all, and "
+                "these rows have another; take them back with the weights they were learned with."
+            )
 
     def _why_not(self) -> str:
         """Return why this model cannot forget, and what can."""

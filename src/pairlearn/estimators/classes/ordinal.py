@@ -37,7 +37,7 @@ from pairlearn.estimators.shared.solvers import Exact
 from pairlearn.estimators.shared.storage import register_storable
 from pairlearn.estimators.shared.weights import chunk_weights
 from pairlearn.folds import Keys
-from pairlearn.metrics import roc_auc
+from pairlearn.metrics.concordance import SURVIVAL, ConcordanceIndex
 from pairlearn.models.record import ModelFileError, ModelRecord
 from pairlearn.models.registry import ArraySpec
 from pairlearn.solvers.rows import as_rows
@@ -64,8 +64,8 @@ class OrdinalAUCClassifier(ClosedForm, ClassifierMixin, BaseEstimator):  # type:
     Parameters
     ----------
     grades : sequence or None, default=None
-        The grades from the lowest to the highest; by default those of y in their natural order,
-        which for texts is the alphabet's and must be said.
+        The grades from the lowest to the highest; by default those of y in their natural order.
+        The order of texts is not known and must be said.
     solver : "exact" or Exact, default="exact"
         `Exact` holds the ridge. ``Exact(ridge="auto")`` takes the best of 100, 10, ..., 1e-6 by the
         share of pairs in order over stratified folds.
@@ -197,7 +197,7 @@ class OrdinalAUCClassifier(ClosedForm, ClassifierMixin, BaseEstimator):  # type:
                 "no pair to put in order."
             )
         if self.grades is None:
-            if present.dtype.kind in "OUS" and len(present) > 2:
+            if any(isinstance(one, str | bytes) for one in present.tolist()):
                 raise ValueError(
                     f"y holds texts, {present.tolist()[:3]!r}, whose order is not known; pass "
                     "grades=[lowest, ..., highest]."
@@ -267,17 +267,13 @@ def _codes(classes: NDArray[Any], labels: NDArray[Any]) -> Places:
 
 def share_in_order(codes: Places, scores: Vector, weight: Vector) -> float:
     """Return the weighted share of pairs of different grades that scores put in order."""
-    total = right = 0.0
-    for low in np.unique(codes[weight > 0.0])[:-1].tolist():
-        # The lowest grade that is left against all higher ones.
-        rows = codes >= low
-        higher, shares = codes[rows] > low, weight[rows]
-        pairs = float(shares[~higher].sum() * shares[higher].sum())
-        total += pairs
-        right += pairs * roc_auc(higher, scores[rows], sample_weight=shares)
-    if total == 0.0:
+    kept = weight > 0.0
+    if len(np.unique(codes[kept])) < 2:
         raise ValueError("y holds one grade only; there is no pair to put in order.")
-    return right / total
+    # As if an example of a higher grade had its event earlier, and none were censored.
+    times = np.empty(len(codes), dtype=SURVIVAL)
+    times["event"], times["time"] = True, -codes
+    return ConcordanceIndex()(times, scores, sample_weight=weight)
 
 
 register_storable(OrdinalAUCClassifier)

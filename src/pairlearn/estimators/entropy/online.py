@@ -184,11 +184,6 @@ class OnlineCorrection:
         if n_before and bool(len(weight)) != bool(len(self._weights[0])):
             raise ValueError("Give sample_weight for every chunk of a stream or for none.")
         known_weight = np.concatenate([*self._weights, weight])[:_WARM_UP]
-        if len(known_weight) and not known_weight.any():
-            raise ValueError(
-                "sample_weight is zero for all examples so far; a stream starts with an example "
-                "of positive weight."
-            )
         self._rows, self._targets = [*self._rows, rows], [*self._targets, y]
         self._weights = [*self._weights, weight]
         collected, targets = self._collected(), np.concatenate(self._targets)

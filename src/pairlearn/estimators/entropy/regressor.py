@@ -24,7 +24,7 @@ from pairlearn.estimators.shared.published import Attribute, publish, published
 from pairlearn.estimators.shared.scaling import Scaling, is_scaled, scaled_rows
 from pairlearn.estimators.shared.solvers import SOLVERS, Solver
 from pairlearn.estimators.shared.storage import Storable, register_storable
-from pairlearn.estimators.shared.weights import chunk_weights, representatives, weigh
+from pairlearn.estimators.shared.weights import chunk_weights, kept_of_chunk, representatives, weigh
 from pairlearn.features import FeatureMap
 from pairlearn.losses import PairLoss
 from pairlearn.metrics.entropy import error_entropy
@@ -261,6 +261,12 @@ class EntropyRegressor(MapsFeatures, Storable, RegressorMixin, BaseEstimator):  
             )
         online = getattr(self, "_online", None)
         rows, y = rows_and_targets(self, X, y, reset=online is None, minimum=1)
+        weight = chunk_weights(sample_weight, len(y))
+        kept = kept_of_chunk(weight, begun=online is not None)
+        if kept is not None:
+            if not len(kept):
+                return self
+            rows, y, weight = rows.take(kept), y[kept], weight[kept]
         rows = self._map_chunk(rows)
         if self.scaling is None:
             check_squares(rows, whole=online is None)
@@ -270,7 +276,7 @@ class EntropyRegressor(MapsFeatures, Storable, RegressorMixin, BaseEstimator):  
                 known = self.coef_, float(self.intercept_), self.n_steps_
             online = OnlineCorrection(rows.shape[1], is_scaled=is_scaled(self.scaling), known=known)
         begin = functools.partial(self._begin, solver, online.known)
-        online.learn(rows, y, chunk_weights(sample_weight, len(y)), begin)
+        online.learn(rows, y, weight, begin)
         self._adopt(online, solver)
         watch_order(self, rows, y, online.scales)
         return self

@@ -19,6 +19,7 @@ from pairlearn.estimators.shared.weights import weigh
 from pairlearn.features import FeatureMap
 from pairlearn.metrics import roc_auc
 from pairlearn.typing import Vector
+from pairlearn.validation import check_number
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,7 +206,7 @@ class PairMixin(MetricMixin):
     def set_threshold(self, threshold: float) -> Self:
         """Set the distance up to which a pair is predicted to be similar, `threshold_`."""
         check_is_fitted(self, "components_")
-        value = float(threshold)
+        value = check_number("threshold", threshold)
         if not np.isfinite(value):
             raise ValueError(f"threshold must be a finite number, got {threshold!r}.")
         self.threshold_ = value

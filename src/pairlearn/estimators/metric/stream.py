@@ -21,7 +21,7 @@ from pairlearn.estimators.shared.maps import is_linear
 from pairlearn.estimators.shared.order import watch_order
 from pairlearn.estimators.shared.scaling import is_scaled
 from pairlearn.estimators.shared.solvers import Solver
-from pairlearn.estimators.shared.weights import chunk_weights
+from pairlearn.estimators.shared.weights import chunk_weights, kept_of_chunk
 from pairlearn.features import FeatureMap, Identity
 from pairlearn.losses import METRIC_LOSSES, PairLoss
 from pairlearn.pairings.given import as_rows_of_pairs
@@ -30,7 +30,7 @@ from pairlearn.scores import MahalanobisScore
 from pairlearn.solvers.rows import DenseRows, check_squares
 from pairlearn.solvers.turns import one_at_a_time
 from pairlearn.typing import Vector
-from pairlearn.validation import check_count, check_fraction
+from pairlearn.validation import check_count, check_fraction, check_one_type
 
 
 class MetricStream(MapsFeatures):
@@ -92,6 +92,8 @@ class MetricStream(MapsFeatures):
         names = np.asarray(y)
         if coded:
             return X, np.unique(names, return_inverse=True)[1].astype(np.float64), False
+        if self._codes:
+            check_one_type("y", names.tolist()[0], next(iter(self._codes)), "labels")
         codes = [self._codes.setdefault(name, float(len(self._codes))) for name in names.tolist()]
         return X, np.array(codes), False
 
@@ -128,12 +130,17 @@ class MetricStream(MapsFeatures):
         if first:
             self._codes = {}
         rows, y, paired = self._examples(X, y, reset=first, minimum=1, coded=False)
-        self._map_chunk(DenseRows(rows))
-        if self.scaling is None:
-            check_squares(DenseRows(rows), whole=first)
         weight = chunk_weights(sample_weight, len(rows) // (2 if paired else 1))
         if paired:
             weight = np.repeat(np.sqrt(weight), 2)
+        kept = kept_of_chunk(weight, begun=not first)
+        if kept is not None:
+            if not len(kept):
+                return self
+            rows, y, weight = rows[kept], y[kept], weight[kept]
+        self._map_chunk(DenseRows(rows))
+        if self.scaling is None:
+            check_squares(DenseRows(rows), whole=first)
         if first:
             solver = metric_solver(self.solver)
             stream = solver.stream(self._task(paired), rows.shape[1], self._known())

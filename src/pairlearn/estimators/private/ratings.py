@@ -14,7 +14,7 @@ from pairlearn.estimators.private.certified import CertifiedMixin
 from pairlearn.estimators.private.rating_equations import equations, further_covariance
 from pairlearn.estimators.ratings.answers import RatedVotes
 from pairlearn.estimators.ratings.likelihood import DENSE_PLAYERS, maximise
-from pairlearn.estimators.ratings.reading import PUBLIC_OUTCOMES, WORDS, name_codes
+from pairlearn.estimators.ratings.reading import PUBLIC_OUTCOMES, name_codes, outcome_names
 from pairlearn.estimators.shared.storage import register_storable
 from pairlearn.models.record import ModelRecord
 from pairlearn.models.registry import ArraySpec
@@ -326,7 +326,7 @@ class PrivateRatings(
 
 def _check_words(players: list[Any], outcome: Any) -> None:
     """Refuse words as outcomes where one may mean the first player, or the player of that name."""
-    both = [name for name in players if str(name).strip().casefold() in WORDS]
+    both = outcome_names(players)
     if both and not column_of("outcome", outcome).is_numeric:
         raise ValueError(
             f"the player {both[0]!r} has the name of an outcome, which may mean the first player "

@@ -21,16 +21,17 @@ from pairlearn.estimators.shared.order import watch_order
 from pairlearn.estimators.shared.scaling import is_scaled, scaled_rows
 from pairlearn.estimators.shared.solvers import SOLVERS, Fitted, Solver
 from pairlearn.estimators.shared.storage import register_storable
-from pairlearn.estimators.shared.weights import chunk_weights, weigh
+from pairlearn.estimators.shared.weights import chunk_weights, kept_of_chunk, weigh
 from pairlearn.features import FeatureMap, Identity
 from pairlearn.folds import Keys
 from pairlearn.losses import LOSSES, PairLoss
 from pairlearn.losses.weighted import GapWeighted
+from pairlearn.metrics.ranking import check_ndcg
 from pairlearn.pairings.queries import number_queries
 from pairlearn.solvers.solution import Trace
 from pairlearn.solvers.turns import one_at_a_time
 from pairlearn.typing import Vector
-from pairlearn.validation import check_fraction, check_generator
+from pairlearn.validation import check_flag, check_fraction, check_generator
 
 
 class PairwiseRanker(RankerPredictions, BaseEstimator):  # type: ignore[misc]
@@ -250,7 +251,8 @@ class PairwiseRanker(RankerPredictions, BaseEstimator):  # type: ignore[misc]
         y : array-like of shape (n_samples,)
             Grades, or any real target.
         qid : array-like of shape (n_samples,), optional
-            The query of each example; with every chunk or with none.
+            The query of each example, with every chunk or with none; texts in all chunks, or
+            numbers in all: the text "7" and the number 7 are different queries.
         sample_weight : array-like of shape (n_samples,), optional
             Weights, for every chunk or for none. A pair weighs the product of both, unscaled.
 
@@ -262,8 +264,16 @@ class PairwiseRanker(RankerPredictions, BaseEstimator):  # type: ignore[misc]
         solver, loss = self._parts()
         stream = getattr(self, "_stream", None)
         rows, y = rows_and_targets(self, X, y, reset=stream is None, minimum=1)
-        rows = self._map_chunk(rows)
         weight = chunk_weights(sample_weight, len(y))
+        kept = kept_of_chunk(weight, begun=stream is not None)
+        if kept is not None:
+            if qid is not None:
+                number_queries(qid, len(y))
+                qid = np.asarray(qid)[kept]
+            if not len(kept):
+                return self
+            rows, y, weight = rows.take(kept), y[kept], weight[kept]
+        rows = self._map_chunk(rows)
         if stream is None:
             rng = check_generator(self.random_state)
             self._grouped = qid is not None
@@ -315,7 +325,9 @@ class PairwiseRanker(RankerPredictions, BaseEstimator):  # type: ignore[misc]
                 f"{type(loss).__name__} does not compare the order of labels; a ranking loss has "
                 "opposite_labels_only = True."
             )
-        return SOLVERS.make(self.solver), GapWeighted(base=loss) if self.weight_by_grade else loss
+        check_ndcg(self.k, self.gain)
+        by_grade = check_flag("weight_by_grade", self.weight_by_grade)
+        return SOLVERS.make(self.solver), GapWeighted(base=loss) if by_grade else loss
 
     def _task(
         self,

@@ -14,7 +14,7 @@ from pairlearn.estimators.ratings.likelihood import MOST_WHOLE, Likelihood, log_
 from pairlearn.metrics import Comparison, Interval
 from pairlearn.register import nearest
 from pairlearn.typing import Vector
-from pairlearn.validation import check_count, check_fraction
+from pairlearn.validation import check_count, check_flag, check_fraction
 
 
 class RatedVotes:
@@ -203,7 +203,7 @@ class RatedVotes:
         check_is_fitted(self, "scores_")
         first, second = np.broadcast_arrays(self._places(a), self._places(b))
         gaps = self.scores_[first] - self.scores_[second]
-        if not neutral:
+        if not check_flag("neutral", neutral):
             gaps = gaps + self.home_
         if covariates is not None:
             table = np.asarray(covariates, dtype=np.float64)
@@ -228,7 +228,11 @@ class RatedVotes:
         names = np.atleast_1d(np.asarray(players)).tolist()
         for name in names:
             if name not in known:
+                alike = [one for one in known if str(one) == str(name)]
                 close = nearest(str(name), [str(one) for one in known][:1000])
+                if alike:
+                    kind = "texts" if isinstance(alike[0], str) else "whole numbers"
+                    close = f"; the players are {kind}: write {alike[0]!r}."
                 raise ValueError(f"there are no votes on {name!r}{close}")
         return np.array([known[name] for name in names], dtype=np.int64)
 

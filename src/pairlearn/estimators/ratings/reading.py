@@ -25,7 +25,7 @@ PUBLIC_OUTCOMES = {
     for form in dict.fromkeys((word, word.capitalize(), word.title(), word.upper()))
 }
 #: Those of them that may also be the name of a player.
-WORDS = frozenset(word for word in _PLACES if word[0] not in "01.")
+_WORDS_ALONE = frozenset(word for word in _PLACES if word[0] not in "01.")
 #: How to write an outcome, for messages.
 OUTCOMES = "1, a, model_a, win or true; 0.5, tie or draw; 0, b, model_b, loss or false"
 
@@ -127,7 +127,7 @@ def _plain(name: str, values: Any) -> NDArray[Any]:
     if not len(array):
         return array.astype(object)
     if array.dtype.kind in "iu":
-        return array.astype(np.int64)
+        return _whole(name, array)
     if array.dtype.kind in "UT":
         # A list of numbers and texts becomes texts; its own elements tell.
         mixed = isinstance(values, (list, tuple)) and not all(type(v) is str for v in values)
@@ -139,7 +139,7 @@ def _plain(name: str, values: Any) -> NDArray[Any]:
         )
     types = set(map(type, array.tolist()))
     if types <= {int}:
-        return array.astype(np.int64)
+        return _whole(name, array)
     if not types <= {str, np.str_}:
         row = next(k for k, one in enumerate(array) if not isinstance(one, str))
         raise ValueError(
@@ -147,6 +147,17 @@ def _plain(name: str, values: Any) -> NDArray[Any]:
             "both names, and use texts throughout."
         )
     return array
+
+
+def _whole(name: str, array: NDArray[Any]) -> NDArray[Any]:
+    """Return names that are whole numbers; refuse those that 64 bits do not hold."""
+    low, high = int(array.min()), int(array.max())
+    if low < -(1 << 63) or high >= 1 << 63:
+        raise ValueError(
+            f"{name} holds {high if high >= 1 << 63 else low}, too large a whole number for a "
+            "name; write such names as texts."
+        )
+    return array.astype(np.int64)
 
 
 def _texts_coded(array: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
@@ -204,13 +215,22 @@ def check_outcomes(outcome: Any, n: int, players: Iterable[Any] = ()) -> NDArray
         )
     if array.dtype.kind not in "biuf":
         words = {str(word) for word in set(array.tolist())}
-        named = {word for word in words & set(players) if word.strip().casefold() in WORDS}
+        named = outcome_names(words & set(players))
         if named:
             raise ValueError(
                 f"outcome {min(named)!r} is also the name of a player, so it may mean the first "
                 "player or that one; write win, tie or loss, or 1, 0.5 or 0."
             )
     return places
+
+
+def outcome_names(players: Iterable[Any]) -> list[Any]:
+    """Return the players who are called like an outcome.
+
+    >>> outcome_names(["ann", "Draw", 1])
+    ['Draw']
+    """
+    return [name for name in players if str(name).strip().casefold() in _WORDS_ALONE]
 
 
 def word_places(cells: Iterable[Any]) -> list[int]:

@@ -48,7 +48,7 @@ class Votes:
     counts : ndarray of shape (n_cells, 3)
         Wins of the first player, ties, and wins of the second.
     n_votes : int
-        Number of rows that were counted.
+        Number of rows that were counted; those of weight 0 are not.
     ordered : bool
         Whether `first` is the player whom the votes name first.
     group : ndarray of int64, optional
@@ -154,6 +154,12 @@ class Votes:
         group = labels = squares = None
         if groups is not None:
             labels, (group,) = name_codes({"groups": groups}, n)
+        if weight is not None and not weight.all():
+            # A row of weight 0 is no vote: it makes others no older, either.
+            kept = np.flatnonzero(weight)
+            first, second, place, weight = first[kept], second[kept], place[kept], weight[kept]
+            group = None if group is None else group[kept]
+            extra, n = None if extra is None else extra[kept], len(kept)
         if half_life is not None:
             half_life = check_positive("half_life", half_life)
             discount = np.exp2((np.arange(n) - (n - 1)) / half_life)

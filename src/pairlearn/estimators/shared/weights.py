@@ -47,6 +47,23 @@ def chunk_weights(sample_weight: ArrayLike | None, n: int) -> Vector:
     return _of_products(check_weights(sample_weight, n, name="sample_weight"), "sample_weight")
 
 
+def kept_of_chunk(weight: Vector, *, begun: bool) -> NDArray[np.int64] | None:
+    """Return the examples of a chunk that weigh something, None if all do.
+
+    An example of weight zero is as good as absent: it neither meets another one nor has a part in
+    scales. A stream that has not begun needs an example that weighs something.
+    """
+    if not len(weight) or weight.all():
+        return None
+    kept = np.flatnonzero(weight)
+    if not len(kept) and not begun:
+        raise ValueError(
+            "sample_weight is zero for all examples so far; a stream starts with an example of "
+            "positive weight."
+        )
+    return kept
+
+
 def _of_products(weight: Vector, name: str) -> Vector:
     """Return the weights; refuse them if their products would underflow or overflow."""
     largest = float(weight.max(initial=0.0))

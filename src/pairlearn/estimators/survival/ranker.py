@@ -19,7 +19,7 @@ from pairlearn.estimators.shared.maps import is_linear
 from pairlearn.estimators.shared.scaling import is_scaled, scaled_rows
 from pairlearn.estimators.shared.solvers import SOLVERS, Exact, Solver
 from pairlearn.estimators.shared.storage import register_storable
-from pairlearn.estimators.shared.weights import chunk_weights, weigh
+from pairlearn.estimators.shared.weights import chunk_weights, kept_of_chunk, weigh
 from pairlearn.estimators.survival.hazard import fit_hazard
 from pairlearn.estimators.survival.predictions import SurvivalPredictions
 from pairlearn.estimators.survival.task import SurvivalTask
@@ -241,9 +241,14 @@ class SurvivalRanker(SurvivalPredictions, BaseEstimator):  # type: ignore[misc]
         solver, task = self._parts(check_generator(self.random_state))
         stream = getattr(self, "_stream", None)
         rows, labels = self._examples(X, y, reset=stream is None, minimum=1)
+        weight = chunk_weights(sample_weight, len(labels))
+        kept = kept_of_chunk(weight, begun=stream is not None)
+        if kept is not None:
+            if not len(kept):
+                return self
+            rows, labels, weight = rows.take(kept), labels[kept], weight[kept]
         times = signed_times(labels["event"], labels["time"])
         rows = self._map_chunk(rows)
-        weight = chunk_weights(sample_weight, len(labels))
         n_before = 0
         if stream is None:
             before = None
@@ -319,9 +324,7 @@ class SurvivalRanker(SurvivalPredictions, BaseEstimator):  # type: ignore[misc]
         """Return the solver and what it is asked to do, once all parameters are checked."""
         scaled = is_scaled(self.scaling)
         share = check_fraction("validation_fraction", self.validation_fraction)
-        if not isinstance(self.ipcw, bool | np.bool_):
-            raise ValueError(f"ipcw must be True or False, got {self.ipcw!r}.")
-        metric = ConcordanceIndex(bool(self.ipcw), self.tau)
+        metric = ConcordanceIndex(self.ipcw, self.tau)
         return SOLVERS.make(self.solver), SurvivalTask(
             LOSSES.make(self.loss), scaled, rng, metric, share
         )

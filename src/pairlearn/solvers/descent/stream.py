@@ -326,6 +326,8 @@ class Stream:
                 f"the saved position {saved['position']} is not that of step {n_steps}."
             )
         n_examples = restored_count(state, "n_examples", minimum=len(y))
+        if (self.source is None) != (state["source"] is None):
+            raise ValueError("the saved stream has another pairing; start this one with it.")
         if self.source is not None:
             self.source.restore(state["source"])
             expected = self.source.n_remembered

@@ -24,6 +24,7 @@ from pairlearn.estimators.shared.evidence import Choice
 from pairlearn.estimators.shared.maps import map_rows
 from pairlearn.estimators.shared.order import RESERVOIRS, watch_order
 from pairlearn.estimators.shared.solvers import SGD, Fitted, as_schedule, auto_steps
+from pairlearn.estimators.shared.weights import kept_of_chunk
 from pairlearn.features import Identity
 from pairlearn.pairings import PAIRINGS, PreviousExample, RandomPair
 from pairlearn.problem import Problem
@@ -134,7 +135,14 @@ class DescentStream:
         }
 
     def learn(self, rows: Rows, y: Vector, weight: Vector) -> Vector:
-        """Learn a chunk; return the scores that it had before."""
+        """Learn a chunk; return the scores that it had before, NaN for examples without weight."""
+        kept = kept_of_chunk(weight, begun=self._grid is not None)
+        if kept is not None:
+            scores = np.full(len(y), np.nan)
+            self._latest = rows.take(kept), y[kept]
+            if len(kept):
+                scores[kept] = self.learn(*self._latest, weight[kept])
+            return scores
         rows = mapped_chunk(self._task, rows, self._solver.max_memory)
         if not self._task.is_scaled:
             check_squares(rows, whole=self._grid is None and self._before is None)

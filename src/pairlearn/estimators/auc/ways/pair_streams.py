@@ -85,15 +85,16 @@ class PairStreams:
     def learn(self, rows: Rows, labels: NDArray[Any], weight: Vector) -> Vector:
         """Learn a chunk; return the scores that it had before.
 
-        The score of a pair is NaN for an example of another class. Copies learn the chunk, so that
-        a chunk that fails for one pair is learned by none.
+        The score of a pair is NaN for an example of another class, and for one without weight.
+        Copies learn the chunk, so that a chunk that fails for one pair is learned by none.
         """
         # Maps never change, so copies share them.
         memo = {id(one.features): one.features for one in self._learners}
         learners = copy.deepcopy(self._learners, memo)
         scores = np.full((len(labels), len(learners)), np.nan)
+        weighs = weight > 0.0 if len(weight) else np.ones(len(labels), dtype=np.bool_)
         for column, (learner, pair) in enumerate(zip(learners, self._pairs, strict=True)):
-            index = np.flatnonzero((labels == pair[0]) | (labels == pair[1]))
+            index = np.flatnonzero(((labels == pair[0]) | (labels == pair[1])) & weighs)
             if len(index):
                 scores[index, column] = learner.score_and_learn(
                     rows.take(index).matrix,

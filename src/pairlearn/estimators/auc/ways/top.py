@@ -18,6 +18,7 @@ from pairlearn.estimators.shared.class_moments import deal_folds
 from pairlearn.estimators.shared.decisions import Undecided
 from pairlearn.estimators.shared.evidence import Choice, best_of
 from pairlearn.estimators.shared.solvers import SGD, Fitted, auto_steps
+from pairlearn.estimators.shared.weights import kept_of_chunk
 from pairlearn.features import Identity
 from pairlearn.restored import restored_array, restored_count
 from pairlearn.solvers.rows import Rows, check_squares
@@ -134,7 +135,13 @@ class TopDescentStream:
         )
 
     def learn(self, rows: Rows, y: Vector, weight: Vector) -> Vector:
-        """Learn a chunk; return the scores that it had before."""
+        """Learn a chunk; return the scores that it had before, NaN for examples without weight."""
+        kept = kept_of_chunk(weight, begun=self._stream.n_examples > 0)
+        if kept is not None:
+            scores = np.full(len(y), np.nan)
+            if len(kept):
+                scores[kept] = self.learn(rows.take(kept), y[kept], weight[kept])
+            return scores
         rows = mapped_chunk(self._task, rows, self._solver.max_memory)
         if not self._task.is_scaled:
             check_squares(rows, whole=not self._stream.n_examples)
