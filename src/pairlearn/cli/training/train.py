@@ -150,7 +150,8 @@ class Options:
               show_default=True,
               help="offline: in memory; stream: in chunks, for data of any size; auto: in memory "
                    "up to 500 MB of text.")  # fmt: skip
-@click.option("--seed", type=int, default=0, show_default=True, help="Source of randomness.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True,
+              help="Source of randomness.")  # fmt: skip
 @click.option("--dry-run", is_flag=True, help="Show what the columns are taken for, and stop.")
 @click.option("--dask", metavar="local|ADDRESS",
               help="Train on a Dask cluster, on Parquet files of numbers that its workers can "
