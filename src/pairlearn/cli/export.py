@@ -72,7 +72,7 @@ def as_json(model: Any) -> dict[str, Any]:
         return _plain_json(model)
     if hasattr(model, "members_"):
         raise click.UsageError(
-            f"{type(model).__name__} has trees, which are not exported to JSON; pass --to onnx."
+            "the model is of trees or a stack, which are not exported to JSON; pass --to onnx."
         )
     if not hasattr(model, "intercept_"):
         return _pairs_json(model)
