@@ -3,6 +3,7 @@
 
 import inspect
 import re
+import warnings
 from dataclasses import fields, is_dataclass, replace
 
 import numpy as np
@@ -175,6 +176,30 @@ def test_every_parameter_is_there_after_loading(name, tmp_path):
     loaded = load_model(tmp_path / "model")
     kept = {k: v for k, v in model.get_params(deep=False).items() if k not in model._not_stored}
     assert {k: v for k, v in loaded.get_params(deep=False).items() if k in kept} == kept
+
+
+#: What an estimator is fitted to anew; the others take two classes.
+AGAIN = {
+    "PairwiseRanker": (X, GRADES, QID),
+    "EntropyRegressor": (X, TARGET),
+    "PrivateEntropyRegressor": (X, TARGET),
+    "SurvivalRanker": (X, TIMES),
+    "MultilabelAUCClassifier": (X, LABELS),
+    "PairwiseRatings": (QID % 3, 3 + QID % 2, VOTES),
+    "PrivateRatings": (QID % 3, 3 + QID % 2, VOTES),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_model_that_is_fitted_anew_forgets_where_it_came_from(name, tmp_path):
+    """The next file held the columns and the held-out AUC of the data before."""
+    MODELS[name]().save(tmp_path / "model", provenance={"purpose": "the first fit"})
+    loaded = load_model(tmp_path / "model")
+    assert loaded.to_record().provenance["purpose"] == "the first fit"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        loaded.fit(*AGAIN.get(type(loaded).__name__, (X, BINARY)))
+    assert "purpose" not in loaded.to_record().provenance
 
 
 @pytest.mark.parametrize(
