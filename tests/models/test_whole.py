@@ -202,6 +202,55 @@ def test_a_model_that_is_fitted_anew_forgets_where_it_came_from(name, tmp_path):
     assert "purpose" not in loaded.to_record().provenance
 
 
+PRIVATE_MODELS = [name for name in MODELS if name.startswith("Private") and "Ratings" not in name]
+
+
+@pytest.mark.parametrize("name", PRIVATE_MODELS)
+def test_an_exported_private_model_clips_as_it_does(name):
+    """Regressions and metrics were exported without their bounds, and gave other numbers."""
+    runtime = pytest.importorskip("onnxruntime")
+    from pairlearn.cli.export import as_json
+    from pairlearn.cli.shared.onnx_models import as_onnx
+
+    model, far = MODELS[name](), 5.0 * X
+    answer = next(
+        getattr(model, one) for one in ("transform", "decision_function", "predict")
+        if hasattr(model, one)
+    )  # fmt: skip
+    graph = runtime.InferenceSession(as_onnx(model))
+    gaps = np.where(np.arange(3) == 1, np.nan, far)
+    for rows in (far, gaps):
+        np.testing.assert_allclose(graph.run(None, {"X": rows})[0], answer(rows), atol=1e-9)
+    has_label = "label" in [output.name for output in graph.get_outputs()]
+    assert has_label is (hasattr(model, "classes_") and hasattr(model, "predict"))
+    found = as_json(model)
+    clipped = np.clip(far, found["bounds"]["lower"], found["bounds"]["upper"])
+    if "components" in found:
+        plain = clipped @ np.array(found["components"]).T
+    else:
+        plain = clipped @ list(found["coefficients"].values()) + found["intercept"]
+    np.testing.assert_allclose(plain, answer(far), atol=1e-9)
+    assert found["certificate"]["epsilon"] == model.certificate_.epsilon
+
+
+@pytest.mark.parametrize("name", ["MultilabelAUCClassifier", "SurvivalRanker"])
+def test_the_program_says_what_it_does_not_score(name, tmp_path, capsys):
+    """These were internal errors, and ONNX advised JSON, which is refused too."""
+    from pairlearn.cli.program import program
+    from pairlearn.cli.running import run
+
+    MODELS[name]().save(tmp_path / "model")
+    np.savetxt(tmp_path / "x.csv", X, delimiter=",", header="a,b,c", comments="")
+    for command in ("predict", "evaluate"):
+        typed = [command, str(tmp_path / "model"), str(tmp_path / "x.csv")]
+        assert run(program, typed) == 1
+        assert f"is a {name}, which the program does not score" in capsys.readouterr().err
+    for form in ("json", "onnx"):
+        typed = ["export", str(tmp_path / "model"), "--to", form, "-o", str(tmp_path / "out")]
+        assert run(program, typed) == 2
+        assert "load its file with pairlearn" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("facts", "message"),
     [
