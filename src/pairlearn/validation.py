@@ -18,6 +18,7 @@ __all__ = [
     "DivergenceError",
     "as_counts",
     "check_count",
+    "check_flag",
     "check_fraction",
     "check_generator",
     "check_labels",
@@ -79,6 +80,13 @@ def check_count(name: str, value: int, *, minimum: int = 1) -> int:
     if value < minimum:
         raise ValueError(f"{name} must be at least {minimum}, got {value}.")
     return int(value)
+
+
+def check_flag(name: str, value: bool) -> bool:
+    """Return `value` as a bool if it is True or False: the text "no" would count as True."""
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"{name} must be True or False, got {value!r}.")
+    return bool(value)
 
 
 def check_fraction(name: str, value: float) -> float:

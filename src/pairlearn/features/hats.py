@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from pairlearn.features.base import Bounds, FeatureMap, blocks_of, read_only
 from pairlearn.features.columns import columns_of, sample_of
 from pairlearn.typing import Mask, Vector
-from pairlearn.validation import check_count
+from pairlearn.validation import check_count, check_flag
 
 #: Number of rows that are converted to double precision at once.
 _ROWS = 1024
@@ -79,13 +79,17 @@ class Hats(FeatureMap):
 
     def __post_init__(self) -> None:
         check_count("n_knots", self.n_knots, minimum=2)
+        if self.monotone is not None and not isinstance(self.monotone, Mapping):
+            raise TypeError(
+                f"monotone must name features, as in {{'age': 1}} or {{0: -1}}, got "
+                f"{self.monotone!r}."
+            )
         for key, sign in (self.monotone or {}).items():
             if sign not in (-1, 0, 1):
                 raise ValueError(f"monotone must be 1, -1 or 0 for feature {key!r}, got {sign!r}.")
         if self.monotone and not self.cumulative:
             raise ValueError("monotone needs cumulative=True: ramps, whose signs say it.")
-        if not isinstance(self.cumulative, (bool, np.bool_)):
-            raise ValueError(f"cumulative must be True or False, got {self.cumulative!r}.")
+        check_flag("cumulative", self.cumulative)
         if self.knots is not None:
             given = tuple(tuple(float(v) for v in own) for own in self.knots)
             for k, own in enumerate(given):

@@ -61,7 +61,7 @@ from numpy.typing import ArrayLike, NDArray
 from pairlearn.metrics.limits import Spread, score_limits, spread_of
 from pairlearn.metrics.metric import Interval, Measured, Metric, Sample, interval_of
 from pairlearn.typing import Mask, Places, Vector
-from pairlearn.validation import real_array
+from pairlearn.validation import check_flag, real_array
 
 #: More examples of the limit on the side of 1/2, and of the other one.
 _EXTRA = (4.0, 0.25)
@@ -351,6 +351,7 @@ class ConcordanceIndex(Metric):
     tau: float | None = None
 
     def __post_init__(self) -> None:
+        check_flag("ipcw", self.ipcw)
         if self.tau is not None and not (
             isinstance(self.tau, int | float | np.integer | np.floating) and math.isfinite(self.tau)
         ):

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from pairlearn.metrics.metric import Measured, Metric
 from pairlearn.metrics.partial import PartialAUC
 from pairlearn.typing import Places, Vector
-from pairlearn.validation import real_array
+from pairlearn.validation import check_flag, real_array
 
 #: With at most this number of examples, all pairs of examples are compared at once.
 _FEW_EXAMPLES = 4_096
@@ -85,6 +85,7 @@ class HandTill(Metric):
     classes: Sequence[Any] | None = None
 
     def __post_init__(self) -> None:
+        check_flag("pairs", self.pairs)
         if self.classes is not None and len(set(self.classes)) < len(self.classes):
             raise ValueError(
                 f"classes must differ, got {list(self.classes)!r}; name the class of each column "

@@ -32,6 +32,7 @@ import numpy as np
 from pairlearn.metrics._curve import corners
 from pairlearn.metrics.metric import Measured, TwoClassMetric
 from pairlearn.typing import Mask, Vector
+from pairlearn.validation import check_flag
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,7 @@ class PartialAUC(TwoClassMetric):
     standardised: bool = True
 
     def __post_init__(self) -> None:
+        check_flag("standardised", self.standardised)
         if not 0.0 < self.max_fpr <= 1.0:
             raise ValueError(
                 f"max_fpr must lie in (0, 1], got {self.max_fpr!r}; 1 is the whole AUC."

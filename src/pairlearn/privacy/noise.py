@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.typing import Mask, Vector
-from pairlearn.validation import check_count, check_positive
+from pairlearn.validation import check_count, check_flag, check_positive
 
 # Keeps every intermediate value below 2^63 while |X| < 2^13 scale. A proposal satisfies this with
 # probability at least 1 - exp(-2^13).
@@ -235,7 +235,7 @@ class NoiseSource:
         return seed if isinstance(seed, NoiseSource) else cls(secure=secure, seed=seed)
 
     def __init__(self, *, secure: bool = True, seed: Any = None, key: bytes | None = None) -> None:
-        self.secure = bool(secure)
+        self.secure = check_flag("secure", secure)
         self.private = seed is None
         generator = None
         if isinstance(seed, np.random.Generator):

@@ -30,7 +30,7 @@ from pairlearn.pairings.queries import number_queries
 from pairlearn.solvers.solution import Trace
 from pairlearn.solvers.turns import one_at_a_time
 from pairlearn.typing import Vector
-from pairlearn.validation import check_fraction, check_generator
+from pairlearn.validation import check_flag, check_fraction, check_generator
 
 
 class PairwiseRanker(RankerPredictions, BaseEstimator):  # type: ignore[misc]
@@ -315,7 +315,8 @@ class PairwiseRanker(RankerPredictions, BaseEstimator):  # type: ignore[misc]
                 f"{type(loss).__name__} does not compare the order of labels; a ranking loss has "
                 "opposite_labels_only = True."
             )
-        return SOLVERS.make(self.solver), GapWeighted(base=loss) if self.weight_by_grade else loss
+        weighted = check_flag("weight_by_grade", self.weight_by_grade)
+        return SOLVERS.make(self.solver), GapWeighted(base=loss) if weighted else loss
 
     def _task(
         self,

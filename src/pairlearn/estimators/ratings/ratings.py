@@ -17,7 +17,7 @@ from pairlearn.estimators.ratings.votes import Votes
 from pairlearn.estimators.shared.examples import forget_origin
 from pairlearn.estimators.shared.storage import register_storable
 from pairlearn.typing import Vector
-from pairlearn.validation import AssumptionWarning, check_positive, warn_caller
+from pairlearn.validation import AssumptionWarning, check_flag, check_positive, warn_caller
 
 _TIES = ("davidson", "half")
 
@@ -222,7 +222,7 @@ class PairwiseRatings(RatedVotes, StoredVotes, BaseEstimator):  # type: ignore[m
             raise ValueError(
                 f"ratings need votes between at least 2 players, got {n_players} player(s)."
             )
-        if self.home and not votes.ordered:
+        if check_flag("home", self.home) and not votes.ordered:
             raise ValueError(
                 "home=True needs to know who was named first, and winners and losers do not tell; "
                 "pass a, b and outcome."

@@ -27,7 +27,7 @@ from pairlearn.solvers.rows import Rows
 from pairlearn.solvers.solution import Trace
 from pairlearn.solvers.two_classes import n_steps_of
 from pairlearn.typing import Vector
-from pairlearn.validation import check_positive
+from pairlearn.validation import check_flag, check_positive
 
 #: The most bytes that mapped rows may take by default: one gibibyte.
 MAPPED_BYTES = 2.0**30
@@ -344,8 +344,7 @@ class Moments(Exact):
     def __post_init__(self) -> None:
         super().__post_init__()
         given_number("memory", self.memory, or_infinite=True)
-        if not isinstance(self.keep_state, bool):
-            raise ValueError(f"keep_state must be True or False, got {self.keep_state!r}.")
+        check_flag("keep_state", self.keep_state)
         if self.ranges is None:
             return
         object.__setattr__(self, "ranges", _as_ranges(self.ranges))

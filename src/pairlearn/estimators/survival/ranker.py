@@ -319,9 +319,7 @@ class SurvivalRanker(SurvivalPredictions, BaseEstimator):  # type: ignore[misc]
         """Return the solver and what it is asked to do, once all parameters are checked."""
         scaled = is_scaled(self.scaling)
         share = check_fraction("validation_fraction", self.validation_fraction)
-        if not isinstance(self.ipcw, bool | np.bool_):
-            raise ValueError(f"ipcw must be True or False, got {self.ipcw!r}.")
-        metric = ConcordanceIndex(bool(self.ipcw), self.tau)
+        metric = ConcordanceIndex(self.ipcw, self.tau)
         return SOLVERS.make(self.solver), SurvivalTask(
             LOSSES.make(self.loss), scaled, rng, metric, share
         )

@@ -29,7 +29,7 @@ from pairlearn.solvers.iterates import iterate_weights
 from pairlearn.solvers.solution import Solution, Trace
 from pairlearn.solvers.support import check_parts
 from pairlearn.solvers.two_classes import check_finished, dense_two_classes, n_steps_of
-from pairlearn.validation import check_generator, check_positive
+from pairlearn.validation import check_flag, check_generator, check_positive
 
 
 class _Accelerated:
@@ -131,6 +131,7 @@ class MomentumSGD(_Accelerated):
     averaging: Averaging = field(default_factory=DelayedByStepSize)
 
     def __post_init__(self) -> None:
+        check_flag("nesterov", self.nesterov)
         if not 0.0 <= self.momentum < 1.0:
             raise ValueError(f"momentum must be at least 0 and below 1, got {self.momentum!r}.")
         if not self.pairing.one_pair_a_step:
