@@ -233,6 +233,16 @@ def test_an_exported_private_model_clips_as_it_does(name):
     assert found["certificate"]["epsilon"] == model.certificate_.epsilon
 
 
+def test_a_label_beyond_the_whole_numbers_of_onnx_is_refused():
+    """It came out negative."""
+    pytest.importorskip("onnx")
+    from pairlearn.cli.shared.onnx_models import as_onnx
+
+    model = AUCClassifier(random_state=0).fit(X, BINARY.astype(np.uint64) + 2**63)
+    with pytest.raises(Exception, match="train on labels that are texts"):
+        as_onnx(model)
+
+
 @pytest.mark.parametrize("name", ["MultilabelAUCClassifier", "SurvivalRanker"])
 def test_the_program_says_what_it_does_not_score(name, tmp_path, capsys):
     """These were internal errors, and ONNX advised JSON, which is refused too."""

@@ -164,6 +164,11 @@ def _add_decisions(graph: _Graph, model: Any, plain: str) -> None:
         model.classes_.dtype.kind, ("INT64", np.int64)
     )
     classes = [str(c) if kind == "STRING" else c for c in model.classes_]
+    if kind == "INT64" and max(map(int, classes)) > np.iinfo(np.int64).max:
+        raise click.UsageError(
+            f"the label {max(map(int, classes))} is larger than whole numbers of ONNX labels "
+            f"({np.iinfo(np.int64).max}); train on labels that are texts."
+        )
     negative, positive = (graph.constant(np.array(c, dtype=dtype)) for c in classes)
     graph.output(graph.node("Where", [chosen, positive, negative], "label"), kind)
     sigmoid = sigmoid_of(model)
