@@ -234,6 +234,15 @@ def test_scores_are_known_by_their_columns(text):
     assert KINDS["scores"][1](text.encode())
 
 
+@pytest.mark.parametrize("order", [1, -1])
+@pytest.mark.parametrize("command", [("compare", "digits"), ("reproduce", "table1")])
+def test_a_store_does_not_lie_where_the_page_goes(command, order, call, folder):
+    """The page replaced the results of all cells."""
+    pairs = [("--report", "page"), ("--store", "page/index.html")][::order]
+    err = refused(call, folder, *command, *pairs[0], *pairs[1])
+    assert "--store page/index.html lies in the folder of the page (--report page)" in err
+
+
 def test_a_dry_run_replaces_nothing(call):
     assert "replaced" not in call(*TRAIN, "-o", "m", "--dry-run").err
 

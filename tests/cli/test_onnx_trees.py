@@ -77,7 +77,7 @@ def test_what_has_no_graph_is_refused(rng, tmp_path):
     assert not (tmp_path / "m.onnx").exists()
     plain = run("export", tmp_path / "m", "--to", "json")
     assert plain.exit_code == 2
-    assert "trees, which are not exported to JSON; pass --to onnx" in plain.output
+    assert "of trees or a stack, which are not exported to JSON; pass --to onnx" in plain.output
     # A member of another library has no safe file, so it never comes so far.
     stack = AUCStack([("other", LogisticRegression())], random_state=0).fit(X, y)
     with pytest.raises(ValueError, match="no safe form"):

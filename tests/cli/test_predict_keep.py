@@ -95,6 +95,18 @@ def test_a_kept_column_of_a_name_of_ours_is_told_apart(tmp_path, monkeypatch, ca
     assert [row["label (data)"] for row in found] == [line.strip().split(",")[1] for line in lines]
 
 
+def test_a_class_called_line_does_not_take_the_place_of_the_line(tmp_path, monkeypatch, capsys):
+    """Its probabilities stood where the numbers of the lines belong."""
+    rows = [f"{k % 7},{'line' if k % 7 > 3 else 'score'}" for k in range(70)]
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "named.csv").write_text("\n".join(["x,y", *rows]) + "\n")
+    call(capsys, "train", "named.csv", "--label", "y", "--model", "linear", "-o", "named")
+    out, _ = call(capsys, "predict", "named", "named.csv", "--proba")
+    head, first = out.splitlines()[:2]
+    assert head in ("line,line (class),score", "line,score,line (class)")
+    assert first.startswith("2,")
+
+
 def test_a_column_to_keep_must_be_there(table, capsys):
     write("new.csv", table, range(4))
     _, err = call(capsys, "predict", "model", "new.csv", "--keep", "plans", status=1)

@@ -43,10 +43,18 @@ def test_quick_on_a_shipped_set_writes_a_report(tmp_path):
         ((), 2, "NAME"),
         (("table1", "--protocol", "fast"), 2, "fast"),
         (("table1", "--splits", "0"), 2, "0"),
-        (("table1", "--methods", "nothing"), 1, "no method is called 'nothing'"),
-        (("table1", "--methods", "logistic"), 1, "none of them was asked for"),
-        (("private-mechanisms", "--methods", "ours"), 1, "none of them was asked for"),
-        (("private-add-remove", "--data", "nothing"), 1, "neither data set is available"),
+        (("table1", "--methods", "nothing"), 1, "no method 'nothing' to choose; choose from ours"),
+        (("table1", "--methods", "ours,logistic"), 1, "no method 'logistic' to choose"),
+        (("table1", "--methods", "ours,"), 2, "must be names between commas, got 'ours,'"),
+        (("table1", "table-dp-time", "--methods", "ours"), 1, "none of them was asked for"),
+        (("private-mechanisms", "--methods", "ours"), 1, "no method 'ours' to choose"),
+        (("fig-hinge", "--methods", "spauc"), 1, "no method 'spauc' to choose"),
+        (("fig-loglink", "--methods", "ours"), 1, "no method 'ours' to choose; leave the option"),
+        (("private-add-remove", "--data", "nothing"), 1, "choose from diabetes, german"),
+        (("table-dp-german", "--data", "diabetes"), 1, "no data set 'diabetes' to choose"),
+        (("fig-sampling", "--data", "german"), 1, "no data set 'german' to choose; leave the"),
+        (("fig-sampling", "--splits", "3"), 1, "no splits to count"),
+        (("private-regimes", "--protocol", "paper"), 1, "no protocol to choose"),
         (("table1", "--data", "nothing"), 1, "no data set is called 'nothing'"),
     ],
 )
@@ -54,6 +62,37 @@ def test_mistakes(arguments, status, message):
     answer = run(*arguments)
     assert answer.exit_code == status
     assert message in answer.output
+
+
+def test_a_failed_cell_of_fig_loglink_is_told(monkeypatch):
+    """The exit status alone would not say what went wrong."""
+
+    def fails(self, X, y, rng):
+        raise ValueError("the pot is empty")
+
+    monkeypatch.setattr("pairlearn.experiments.paper.figures._risk_curve", lambda *_: [(1.0, 0.2)])
+    monkeypatch.setattr("pairlearn.experiments.methods.pairwise.RecipeMethod.tune", fails)
+    answer = run("fig-loglink", "--quick", "--data", "breast_cancer", "--splits", "1")
+    assert answer.exit_code == 1
+    assert answer.output.count("the pot is empty") == 2
+
+
+def test_names_that_come_twice_are_taken_once(monkeypatch):
+    seen = []
+    monkeypatch.setattr(
+        "pairlearn.experiments.paper.targets.reproduce",
+        lambda names, given, shelf: seen.append(given) or [],
+    )
+    run("table1", "--data", "digits,digits", "--methods", "ours, ours")
+    assert seen[0].datasets == ("digits",)
+    assert seen[0].methods == ("ours",)
+
+
+@pytest.mark.thorough
+def test_one_split_has_no_deviation():
+    answer = run("table1", "--data", "breast_cancer", "--methods", "spauc", "--splits", "1")
+    assert answer.exit_code == 0, answer.output
+    assert "nan" not in answer.output
 
 
 def test_nothing_at_hand_is_an_error(monkeypatch):

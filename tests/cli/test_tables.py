@@ -201,6 +201,21 @@ def test_dry_run_and_overrides(tmp_path, capsys):
     assert "svmlight has none" in err
 
 
+@pytest.mark.parametrize(
+    ("typed", "message"),
+    [
+        (("-o", "nowhere/m.safetensors"), "nowhere does not exist; make it first"),
+        (("--model", "trees", "--loss", "hinge"), "--loss hinge: AUCStack has no loss"),
+        (("--objective", "nothing"), "--objective nothing: objective must be one of"),
+        (("--set", "solver.nothing=3"), "solver.nothing=3"),
+    ],
+)
+def test_a_dry_run_refuses_what_the_training_would_refuse(typed, message, tmp_path, capsys):
+    file, label = real_files.FILES["patients"](tmp_path, np.random.default_rng(7))
+    _, err = call(capsys, "train", file, "--label", label, "--dry-run", *typed, status=2)
+    assert message in err
+
+
 def test_options_from_a_file(tmp_path, capsys):
     file, label = real_files.FILES["patients"](tmp_path, np.random.default_rng(7))
     (tmp_path / "train.toml").write_text(

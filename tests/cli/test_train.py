@@ -553,6 +553,19 @@ def test_privacy_audit(capsys):
     assert "'none' is not one of 'statistics'" in err
 
 
+@pytest.mark.parametrize(
+    ("typed", "message"),
+    [
+        (("--what", "ratings", "--d", 3), "--what ratings has no features; leave --d out"),
+        (("--what", "curve-groups", "--d", 2), "--what curve-groups has no features"),
+        (("--what", "selection", "--delta", 1e-6), "promises epsilon alone; leave --delta out"),
+    ],
+)
+def test_an_audit_refuses_options_that_change_nothing(typed, message, capsys):
+    _, err = call(capsys, "privacy", "audit", "--runs", 8, *typed, status=2)
+    assert message in err
+
+
 # ------------------------------------------------------------------------------ order of rows
 
 

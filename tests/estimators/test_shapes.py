@@ -4,7 +4,18 @@
 import numpy as np
 import pytest
 
-from pairlearn import SGD, AUCClassifier, Hats, PairwiseRanker, explain, plot_shapes
+from pairlearn import (
+    SGD,
+    AUCClassifier,
+    AUCStack,
+    Hats,
+    MetricLearner,
+    PairwiseRanker,
+    PrivateAUCClassifier,
+    PrivateEntropyRegressor,
+    explain,
+    plot_shapes,
+)
 
 pd = pytest.importorskip("pandas")
 
@@ -60,6 +71,37 @@ def test_what_is_no_sum_is_refused():
         explain(linear, [0.0, 0.0])
     with pytest.raises(ValueError, match="no feature 'weight'"):
         plot_shapes(linear, X, features=["weight"])
+
+
+@pytest.mark.parametrize("learns", ["classes", "target"])
+def test_a_private_model_is_explained_with_its_bounds(learns):
+    """Values beyond the bounds were not clipped, and the sum was another score."""
+    rows = X.to_numpy()
+    if learns == "classes":
+        model = PrivateAUCClassifier(bounds=(-1.0, 1.0), labels=(0, 1)).fit(rows, Y)
+        score = model.decision_function
+    else:
+        limits = {"bounds": (-1.0, 1.0), "target_bounds": (-3.0, 3.0)}
+        model = PrivateEntropyRegressor(**limits).fit(rows, rows[:, 0])
+        score = model.predict
+    for x in ([0.5, -0.5, 0.0], [4.0, -9.0, 0.5]):
+        assert explain(model, x).total == pytest.approx(score([x])[0])
+    panel = plot_shapes(model, rows, features=[0]).axes[0]
+    at, added = panel.lines[-1].get_data()
+    far, edge, end = (np.array([[k, 0.0, 0.0]]) for k in (at[-1], 1.0, 0.0))
+    assert at[-1] > 1.0
+    assert np.interp(1.0, at, added) == pytest.approx(added[-1])
+    assert added[-1] - np.interp(0.0, at, added) == pytest.approx(
+        (score(far) - score(end))[0], abs=1e-9
+    )
+    assert score(edge)[0] == score(far)[0]
+
+
+@pytest.mark.parametrize("model", [AUCStack(random_state=0), MetricLearner(random_state=0)])
+def test_a_fitted_model_without_coefficients_is_not_called_unfitted(model):
+    model.fit(X.to_numpy()[:80], Y[:80])
+    with pytest.raises(ValueError, match="has no coefficients of features; explain a classifier"):
+        explain(model, [0.0, 0.0, 0.0])
 
 
 @pytest.mark.thorough

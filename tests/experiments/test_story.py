@@ -42,6 +42,42 @@ def test_the_program_names_the_chapters(capsys):
         assert name in out
 
 
+def short(folder, seed):
+    return "A title", "A conclusion.", []
+
+
+def test_a_chapter_asked_for_twice_is_told_once_and_the_page_says_its_command(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setitem(CHAPTERS, "metric", short)
+    said = []
+    text = tell(tmp_path, only=["metric", "metric"], seed=3, say=said.append).read_text()
+    assert len(said) == 1
+    assert text.count("pairlearn demo --only metric --seed 3") == 2  # of the chapter, of the page
+    assert "pairlearn demo --seed 3" not in text
+
+
+def test_a_store_of_others_is_no_error_of_the_program(tmp_path, capsys):
+    from pairlearn.cli.program import program
+    from pairlearn.cli.running import run
+
+    (tmp_path / "results.sqlite").write_text("mine")
+    assert run(program, ["demo", "--only", "paper", "--report", str(tmp_path)]) == 1
+    err = capsys.readouterr().err
+    assert "not a store of results" in err
+    assert "internal error" not in err
+    assert (tmp_path / "results.sqlite").read_text() == "mine"
+
+
+@pytest.mark.parametrize("command", ["demo", "compare", "train x.csv", "bounds stability"])
+def test_a_negative_seed_is_refused_as_an_option(command, capsys):
+    from pairlearn.cli.program import program
+    from pairlearn.cli.running import run
+
+    assert run(program, [*command.split(), "--seed", "-1"]) == 2
+    assert "'--seed': -1 is not in the range" in capsys.readouterr().err
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CHAPTERS)
 def test_every_chapter(name, tmp_path):

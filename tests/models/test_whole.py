@@ -3,6 +3,7 @@
 
 import inspect
 import re
+import warnings
 from dataclasses import fields, is_dataclass, replace
 
 import numpy as np
@@ -175,6 +176,89 @@ def test_every_parameter_is_there_after_loading(name, tmp_path):
     loaded = load_model(tmp_path / "model")
     kept = {k: v for k, v in model.get_params(deep=False).items() if k not in model._not_stored}
     assert {k: v for k, v in loaded.get_params(deep=False).items() if k in kept} == kept
+
+
+#: What an estimator is fitted to anew; the others take two classes.
+AGAIN = {
+    "PairwiseRanker": (X, GRADES, QID),
+    "EntropyRegressor": (X, TARGET),
+    "PrivateEntropyRegressor": (X, TARGET),
+    "SurvivalRanker": (X, TIMES),
+    "MultilabelAUCClassifier": (X, LABELS),
+    "PairwiseRatings": (QID % 3, 3 + QID % 2, VOTES),
+    "PrivateRatings": (QID % 3, 3 + QID % 2, VOTES),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_model_that_is_fitted_anew_forgets_where_it_came_from(name, tmp_path):
+    """The next file held the columns and the held-out AUC of the data before."""
+    MODELS[name]().save(tmp_path / "model", provenance={"purpose": "the first fit"})
+    loaded = load_model(tmp_path / "model")
+    assert loaded.to_record().provenance["purpose"] == "the first fit"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        loaded.fit(*AGAIN.get(type(loaded).__name__, (X, BINARY)))
+    assert "purpose" not in loaded.to_record().provenance
+
+
+PRIVATE_MODELS = [name for name in MODELS if name.startswith("Private") and "Ratings" not in name]
+
+
+@pytest.mark.parametrize("name", PRIVATE_MODELS)
+def test_an_exported_private_model_clips_as_it_does(name):
+    """Regressions and metrics were exported without their bounds, and gave other numbers."""
+    runtime = pytest.importorskip("onnxruntime")
+    from pairlearn.cli.export import as_json
+    from pairlearn.cli.shared.onnx_models import as_onnx
+
+    model, far = MODELS[name](), 5.0 * X
+    answer = next(
+        getattr(model, one) for one in ("transform", "decision_function", "predict")
+        if hasattr(model, one)
+    )  # fmt: skip
+    graph = runtime.InferenceSession(as_onnx(model))
+    gaps = np.where(np.arange(3) == 1, np.nan, far)
+    for rows in (far, gaps):
+        np.testing.assert_allclose(graph.run(None, {"X": rows})[0], answer(rows), atol=1e-9)
+    has_label = "label" in [output.name for output in graph.get_outputs()]
+    assert has_label is (hasattr(model, "classes_") and hasattr(model, "predict"))
+    found = as_json(model)
+    clipped = np.clip(far, found["bounds"]["lower"], found["bounds"]["upper"])
+    if "components" in found:
+        plain = clipped @ np.array(found["components"]).T
+    else:
+        plain = clipped @ list(found["coefficients"].values()) + found["intercept"]
+    np.testing.assert_allclose(plain, answer(far), atol=1e-9)
+    assert found["certificate"]["epsilon"] == model.certificate_.epsilon
+
+
+def test_a_label_beyond_the_whole_numbers_of_onnx_is_refused():
+    """It came out negative."""
+    pytest.importorskip("onnx")
+    from pairlearn.cli.shared.onnx_models import as_onnx
+
+    model = AUCClassifier(random_state=0).fit(X, BINARY.astype(np.uint64) + 2**63)
+    with pytest.raises(Exception, match="train on labels that are texts"):
+        as_onnx(model)
+
+
+@pytest.mark.parametrize("name", ["MultilabelAUCClassifier", "SurvivalRanker"])
+def test_the_program_says_what_it_does_not_score(name, tmp_path, capsys):
+    """These were internal errors, and ONNX advised JSON, which is refused too."""
+    from pairlearn.cli.program import program
+    from pairlearn.cli.running import run
+
+    MODELS[name]().save(tmp_path / "model")
+    np.savetxt(tmp_path / "x.csv", X, delimiter=",", header="a,b,c", comments="")
+    for command in ("predict", "evaluate"):
+        typed = [command, str(tmp_path / "model"), str(tmp_path / "x.csv")]
+        assert run(program, typed) == 1
+        assert f"is a {name}, which the program does not score" in capsys.readouterr().err
+    for form in ("json", "onnx"):
+        typed = ["export", str(tmp_path / "model"), "--to", form, "-o", str(tmp_path / "out")]
+        assert run(program, typed) == 2
+        assert "load its file with pairlearn" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -302,7 +302,7 @@ def test_regimes(tmp_path):
     assert len(table.rows) == 2 * len(REGIMES)
     # No direction is better than the best linear score.
     assert all(0.15 < cell.value < 0.851 for row in table.rows for cell in row[5:])
-    assert "Standard errors are at most" in " ".join(outcome.text.split())
+    assert "One has no standard error." in " ".join(outcome.text.split())
     page = write_reproduction([outcome], tmp_path, settings=settings, shelf=Shelf(settings))
     assert "private-regimes-auc" in page.read_text()
 

@@ -22,6 +22,7 @@ from pairlearn.cli.shared.reading import (
     format_of,
     sources_of,
     spelled,
+    split_names,
     training_options,
 )
 from pairlearn.cli.shared.settings import Settings
@@ -61,8 +62,10 @@ class Options:
                    "over.")  # fmt: skip
 @click.option("--splits", type=click.IntRange(1), metavar="N",
               help="Splits of each data set; by default 25, for files and folders 5.")  # fmt: skip
-@click.option("--seed", default=0, show_default=True, help="Determines all numbers but times.")
-@click.option("--workers", default=1, show_default=True, help="Processes.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True,
+              help="Determines all numbers but times.")  # fmt: skip
+@click.option("--workers", type=click.IntRange(1), default=1, show_default=True,
+              help="Processes.")  # fmt: skip
 @click.option("--protocol", type=click.Choice(["honest", "paper"]), default="honest",
               show_default=True, help="honest: scaled and tuned on the training part; paper: on "
                                       "all examples, as published.")  # fmt: skip
@@ -231,7 +234,7 @@ def _methods(options: Options, *, files: bool) -> list[Method]:
     from pairlearn.experiments.methods.base import parse_estimator
     from pairlearn.experiments.methods.table import find_method
 
-    named = [name.strip() for name in options.methods.split(",") if name.strip()]
+    named = split_names(options.methods, "--methods") if options.methods else []
     if not named and not options.estimators:
         named = ["ours", "linear", "logistic", "sgd"]
         if files:

@@ -9,6 +9,9 @@ import click
 
 from pairlearn.cli.shared.paths import FilePath, force_option
 
+#: The largest seed of scikit-learn, less those of the further splits.
+_LARGEST_SEED = 2**32 - 1 - 4
+
 
 @click.command("demo")
 @click.option("--report", type=FilePath("write", "page", folder=True, path_type=Path),
@@ -17,7 +20,8 @@ from pairlearn.cli.shared.paths import FilePath, force_option
 @force_option
 @click.option("--only", multiple=True, metavar="CHAPTER",
               help="One chapter: stream, paper, imbalance, private, metric, curved.")  # fmt: skip
-@click.option("--seed", default=0, show_default=True, help="Determines all numbers but times.")
+@click.option("--seed", type=click.IntRange(0, _LARGEST_SEED), default=0, show_default=True,
+              help="Determines all numbers but times.")  # fmt: skip
 def command(report: Path, only: tuple[str, ...], seed: int) -> None:
     r"""Tell what the library does, measured on data that ship with scikit-learn.
 
@@ -30,10 +34,15 @@ def command(report: Path, only: tuple[str, ...], seed: int) -> None:
       pairlearn demo
       pairlearn demo --only stream --only private --report story
     """
+    from pairlearn.experiments.comparison.runner import ComparisonError
+    from pairlearn.experiments.comparison.store import StoreError
     from pairlearn.experiments.story import CHAPTERS, tell
 
     for name in only:
         if name not in CHAPTERS:
             raise click.UsageError(f"there is no chapter {name!r}; take of {', '.join(CHAPTERS)}.")
-    page = tell(report, only=only, seed=seed, say=click.echo)
+    try:
+        page = tell(report, only=only, seed=seed, say=click.echo)
+    except (StoreError, ComparisonError) as error:
+        raise click.ClickException(str(error)) from error
     click.echo(f"report: {page}")

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from pairlearn.cli.shared.onnx_models import as_onnx, map_of, sigmoid_of
+from pairlearn.cli.shared.onnx_models import as_onnx, map_of, pairs_of, sigmoid_of
 from pairlearn.cli.shared.paths import FilePath, force_option, read_argument
 from pairlearn.cli.shared.problem_kinds import kind_of
 
@@ -25,8 +25,9 @@ def command(model: str, kind: str, output: str | None) -> None:
     The ONNX graph takes X (double, rows by features) and gives score (positive where the model
     says positive), label, and probability where the model has a sigmoid; for a ranking score, for
     a regression prediction, for a metric z, the image of each row. Mapped features (hats, Fourier)
-    are part of the graph; in JSON they stand under "features" with all their numbers. Trees and
-    stacks have an ONNX graph, in which missing values are NaN, and no JSON.
+    are part of the graph; in JSON they stand under "features" with all their numbers. In JSON a
+    private model has "bounds", to which values are clipped first. Trees and stacks have an ONNX
+    graph, in which missing values are NaN, and no JSON.
 
     \b
     Examples:
@@ -66,13 +67,14 @@ def as_json(model: Any) -> dict[str, Any]:
     With a feature map, "features" describes it, and coefficients and components are lists about
     mapped rows. Of more than two classes "pairs" has such a score, without intercept, and the
     probability of the second class of each pair; Wu, Lin and Weng's second method couples them to
-    those of the classes, which are raised to "power" and divided by their sum.
+    those of the classes, which are raised to "power" and divided by their sum. Of a private model
+    x is clipped to "bounds" first, and a missing value is their middle.
     """
     if kind_of(model).name != "auc":
         return _plain_json(model)
     if hasattr(model, "members_"):
         raise click.UsageError(
-            f"{type(model).__name__} has trees, which are not exported to JSON; pass --to onnx."
+            "the model is of trees or a stack, which are not exported to JSON; pass --to onnx."
         )
     if not hasattr(model, "intercept_"):
         return _pairs_json(model)
@@ -85,11 +87,16 @@ def as_json(model: Any) -> dict[str, Any]:
     sigmoid = sigmoid_of(model)
     if sigmoid is not None:
         found["probability"] = {"slope": sigmoid[0], "offset": sigmoid[1]}
-    if hasattr(model, "certificate_"):
-        lower, upper = model.bounds_
-        found["bounds"] = {"lower": lower.tolist(), "upper": upper.tolist()}
-        found["certificate"] = model.certificate_.to_dict()
-    return found
+    return {**found, **_private(model)}
+
+
+def _private(model: Any) -> dict[str, Any]:
+    """Return the bounds to which a private model clips, and its certificate."""
+    if not hasattr(model, "certificate_"):
+        return {}
+    lower, upper = model.bounds_
+    bounds = {"lower": lower.tolist(), "upper": upper.tolist()}
+    return {"bounds": bounds, "certificate": model.certificate_.to_dict()}
 
 
 def _coefficients(model: Any, coef: Any) -> dict[str, Any]:
@@ -109,17 +116,18 @@ def _plain_json(model: Any) -> dict[str, Any]:
     if hasattr(model, "components_"):
         components = {"components": model.components_.tolist()}
         if features is None:
-            return {**found, "features": _names(model), **components}
+            return {**found, "features": _names(model), **components, **_private(model)}
         return {**found, "inputs": _names(model), "features": plain_map(features), **components}
     intercept = float(getattr(model, "intercept_", 0.0))
-    return {**found, "intercept": intercept, **_coefficients(model, model.coef_)}
+    coefficients = _coefficients(model, model.coef_)
+    return {**found, "intercept": intercept, **coefficients, **_private(model)}
 
 
 def _pairs_json(model: Any) -> dict[str, Any]:
     """Return the scores of all pairs of classes."""
     from itertools import combinations
 
-    pairs = _pairs_of(model, "JSON")
+    pairs = pairs_of(model, "JSON")
     scores = []
     classes = combinations(model.classes_.tolist(), 2)
     for pair, coef, (slope, offset) in zip(
@@ -136,12 +144,3 @@ def _pairs_json(model: Any) -> dict[str, Any]:
         "pairs": scores,
         "power": float(pairs.power_),
     }
-
-
-def _pairs_of(model: Any, form: str) -> Any:
-    """Return the scores of the pairs of a model of many classes."""
-    name = type(model).__name__
-    pairs = model if name == "MulticlassAUCClassifier" else getattr(model, "pairs_", None)
-    if pairs is None:
-        raise click.UsageError(f"{name} is not exported to {form}; load its file with pairlearn.")
-    return pairs

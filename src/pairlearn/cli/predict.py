@@ -185,7 +185,8 @@ def _probabilities(model: Any, scored: Scored) -> Iterator[dict[str, Any]]:
     found = probabilities_of(model, scored)
     columns: dict[str, Any] = {"line": scored.lines.tolist()}
     for k, label in enumerate(model.classes_.tolist()):
-        columns[str(label)] = found[:, k].tolist()
+        name = str(label)
+        columns[f"{name} (class)" if name in columns else name] = found[:, k].tolist()
     yield from _rows(columns)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from pairlearn.cli.output import emit, json_option
+from pairlearn.cli.output import emit, json_option, typed_beside
 from pairlearn.cli.shared.names import Named
 from pairlearn.cli.shared.paths import FilePath, read_argument
 
@@ -296,6 +296,8 @@ def audit_command(
             f"--what {what} has no proof for --neighbours {claim['neighbours']}; with it there "
             f"are {', '.join(known)}."
         )
+    if what != "all":
+        _refuse_unheeded(what, known[what])
     results = [
         audit_entry(known[name], n_runs=runs, confidence=confidence)
         for name in (known if what == "all" else [what])
@@ -308,6 +310,16 @@ def audit_command(
     )
     if not passed:
         raise click.exceptions.Exit(1)
+
+
+def _refuse_unheeded(what: str, entry: Any) -> None:
+    """Refuse typed options that would change nothing about what is attacked."""
+    for option, heeded, why in (
+        ("--d", hasattr(entry, "width"), "has no features"),
+        ("--delta", entry.delta > 0.0, "promises epsilon alone"),
+    ):
+        if not heeded and option in typed_beside():
+            raise click.UsageError(f"--what {what} {why}; leave {option} out.")
 
 
 def _audit_values(result: Any) -> dict[str, Any]:

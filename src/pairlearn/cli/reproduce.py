@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from pairlearn.cli.output import result_options
+from pairlearn.cli.shared.reading import split_names
 
 #: The names in `pairlearn.experiments.paper.targets`, written out so that --help is fast.
 NAMES = (
@@ -68,21 +69,16 @@ def command(
     """
     from pairlearn.experiments.comparison.runner import ComparisonError
     from pairlearn.experiments.comparison.store import StoreError
-    from pairlearn.experiments.methods.private import PRIVATE_LEARNERS
-    from pairlearn.experiments.methods.table import find_method
     from pairlearn.experiments.paper.outcome import Settings, Shelf
     from pairlearn.experiments.paper.targets import reproduce, write_reproduction
     from pairlearn.progress import Progress
 
     done = []
     try:
-        wanted = _listed(methods)
-        for name in wanted:
-            if name not in (*PRIVATE_LEARNERS, "non-private"):
-                find_method(name)
         with Progress(unit="cells", quiet=quiet) as bar:
             settings = Settings(
-                datasets=_listed(datasets), methods=wanted, progress=bar.update,
+                datasets=_listed(datasets, "--data"), methods=_listed(methods, "--methods"),
+                progress=bar.update,
                 tell=lambda line: click.echo(line, err=True),
                 command=shlex.join(["pairlearn", *sys.argv[1:]]), **given,
             )  # fmt: skip
@@ -103,6 +99,6 @@ def command(
         sys.exit(1)
 
 
-def _listed(text: str) -> tuple[str, ...]:
-    """Return the names between commas."""
-    return tuple(name.strip() for name in text.split(",") if name.strip())
+def _listed(text: str, what: str) -> tuple[str, ...]:
+    """Return the names between commas, each once."""
+    return tuple(dict.fromkeys(split_names(text, what))) if text else ()

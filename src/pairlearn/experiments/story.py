@@ -48,13 +48,15 @@ def tell(
     folder.mkdir(parents=True, exist_ok=True)
     parts: list[Part] = []
     conclusions = []
-    for name in only or CHAPTERS:
+    chosen = list(dict.fromkeys(only))
+    for name in chosen or CHAPTERS:
         title, conclusion, found = CHAPTERS[name](folder, seed)
         conclusions.append(conclusion)
         say(f"{title}: {conclusion}")
         made_by = f"pairlearn demo --only {name} --seed {seed}"
         parts += [Text(title, (conclusion, f"Made by `{made_by}`.")), *found]
-    parts += how_it_was_run({"seed": str(seed)}, commands=[f"pairlearn demo --seed {seed}"])
+    typed = " ".join(["pairlearn demo", *(f"--only {name}" for name in chosen), f"--seed {seed}"])
+    parts += how_it_was_run({"seed": str(seed)}, commands=[typed])
     page = Page(
         title="What pairwise learning does",
         headline=f"{conclusions[0].partition('. ')[0].removesuffix('.')}.",  # one sentence

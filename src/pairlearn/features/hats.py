@@ -79,6 +79,11 @@ class Hats(FeatureMap):
 
     def __post_init__(self) -> None:
         check_count("n_knots", self.n_knots, minimum=2)
+        if self.monotone is not None and not isinstance(self.monotone, Mapping):
+            raise TypeError(
+                f"monotone must name features, as in {{'age': 1}} or {{0: -1}}, got "
+                f"{self.monotone!r}."
+            )
         for key, sign in (self.monotone or {}).items():
             if sign not in (-1, 0, 1):
                 raise ValueError(f"monotone must be 1, -1 or 0 for feature {key!r}, got {sign!r}.")

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 from pairlearn.register import Part, Register
 from pairlearn.scalars import Scalar
 from pairlearn.typing import Vector
+from pairlearn.validation import check_flag
 
 #: What was known of scalar functions, and is forgotten where a subclass replaces them.
 _FACTS = ("never_increases", "falls", "by_moments", "sums")
@@ -65,6 +66,9 @@ class PairLoss(Part):
 
     value: ClassVar[Scalar]
     derivative: ClassVar[Scalar]
+
+    def __post_init__(self) -> None:
+        check_flag("one_sided", self.one_sided)
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)

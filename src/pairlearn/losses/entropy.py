@@ -48,6 +48,7 @@ class Welsch(PairLoss):
     convex: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_positive("bandwidth", self.bandwidth)
 
     @property

@@ -48,6 +48,7 @@ class Hinge(PairLoss):
     margin: float = 1.0
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_positive("margin", self.margin)
 
     @property
@@ -429,6 +430,7 @@ class SmoothedHinge(PairLoss):
     width: float = 0.5
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_positive("width", self.width)
 
     @property

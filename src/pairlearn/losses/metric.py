@@ -44,6 +44,7 @@ class DistanceHinge(PairLoss):
     opposite_labels_only: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not (math.isfinite(self.bias) and self.bias >= 0.0):
             raise ValueError(f"bias must be a number of at least 0, got {self.bias!r}.")
 

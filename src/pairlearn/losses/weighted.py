@@ -38,6 +38,8 @@ class GapWeighted(PairLoss):
     base: PairLoss = field(default_factory=Hinge)
 
     def __post_init__(self) -> None:
+        if not isinstance(self.base, PairLoss):
+            raise TypeError(f"base must be a PairLoss, such as Hinge(), got {self.base!r}.")
         object.__setattr__(self, "one_sided", self.base.one_sided)
 
     @property

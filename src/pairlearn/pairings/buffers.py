@@ -27,7 +27,7 @@ from pairlearn.pairings.plans import (
 )
 from pairlearn.restored import restored_array, restored_count
 from pairlearn.typing import Mask
-from pairlearn.validation import check_count
+from pairlearn.validation import check_count, check_flag
 
 Rows = NDArray[np.int64]
 
@@ -186,6 +186,7 @@ class ClassReservoirs(_Buffer):
     def __post_init__(self) -> None:
         check_count("n_positive", self.n_positive)
         check_count("n_negative", self.n_negative)
+        check_flag("zero_filled", self.zero_filled)
         if self.weighting not in ("mean", "oam"):
             raise ValueError(f'weighting must be "mean" or "oam", got {self.weighting!r}.')
 

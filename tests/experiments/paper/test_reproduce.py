@@ -183,10 +183,12 @@ def test_private_tables_take_the_methods_and_the_protocol_that_they_have(tmp_pat
     assert "here: statistics" in outcome.text
     assert "here: Algorithm 3" not in outcome.text
     assert "'paper' is not for private tables" in " ".join(outcome.text.split())
-    with pytest.raises(ValueError, match="none of them was asked for"):
+    with pytest.raises(ValueError, match="no method 'olp' to choose"):
         list(reproduce(["table-dp-time"], replace(settings, methods=("olp",)), shelf))
 
 
-def test_a_table_without_its_methods_is_refused(tmp_path):
-    with pytest.raises(ValueError, match="none of them was asked for"):
-        list(reproduce(["table1"], *setup(tmp_path, methods=("logistic",))))
+def test_a_table_without_its_methods_is_refused_before_anything_is_run(tmp_path):
+    settings, shelf = setup(tmp_path, methods=("ours",))
+    with pytest.raises(ValueError, match=r"table-dp-time .* none of them was asked for"):
+        next(reproduce(["table1", "table-dp-time"], settings, shelf))
+    assert not settings.store.exists()

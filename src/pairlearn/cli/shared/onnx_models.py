@@ -28,6 +28,15 @@ def sigmoid_of(model: Any) -> tuple[float, float] | None:
     return float(calibrator.slope), float(calibrator.intercept)
 
 
+def pairs_of(model: Any, form: str) -> Any:
+    """Return the scores of the pairs of a model of many classes."""
+    name = type(model).__name__
+    pairs = model if name == "MulticlassAUCClassifier" else getattr(model, "pairs_", None)
+    if pairs is None:
+        raise click.UsageError(f"{name} is not exported to {form}; load its file with pairlearn.")
+    return pairs
+
+
 def map_of(model: Any) -> Any:
     """Return the feature map of a model; None if the score is linear in the features."""
     from pairlearn.features import Identity
@@ -111,9 +120,10 @@ def as_onnx(model: Any) -> bytes:
     elif hasattr(model, "intercept_"):
         _add_decisions(graph, model, _linear_score(graph, model, "X"))
     else:
+        name = type(pairs_of(model, "ONNX")).__name__
         raise click.UsageError(
-            f"{type(model).__name__} is not exported to ONNX, which has no operator that couples "
-            "pairs of classes; pass --to json."
+            f"{name} is not exported to ONNX, which has no operator that couples pairs of classes; "
+            "pass --to json."
         )
     return graph.to_bytes(int(model.n_features_in_))
 
@@ -122,17 +132,23 @@ def _linear_score(graph: _Graph, model: Any, given: str) -> str:
     """Add the score of a linear classifier before its threshold; return its name."""
     import numpy as np
 
-    rows = given
-    if hasattr(model, "certificate_"):
-        # A private model clips to its public bounds; a missing value becomes their middle.
-        lower, upper = model.bounds_
-        middle = graph.constant(0.5 * lower + 0.5 * upper)
-        filled = graph.node("Where", [graph.node("IsNaN", [given]), middle, given])
-        raised = graph.node("Max", [filled, graph.constant(lower)])
-        rows = graph.node("Min", [raised, graph.constant(upper)])
-    rows = graph.mapped(model, rows)
+    rows = graph.mapped(model, _within_bounds(graph, model, given))
     product = graph.node("MatMul", [rows, graph.constant(model.coef_[0].reshape(-1, 1))])
     return graph.node("Squeeze", [product, graph.constant(np.array([1], dtype=np.int64))])
+
+
+def _within_bounds(graph: _Graph, model: Any, given: str) -> str:
+    """Add the clipping of a private model to its bounds; return the name of the rows.
+
+    A missing value becomes the middle of the bounds. Rows of other models stay as they are.
+    """
+    if not hasattr(model, "certificate_"):
+        return given
+    lower, upper = model.bounds_
+    middle = graph.constant(0.5 * lower + 0.5 * upper)
+    filled = graph.node("Where", [graph.node("IsNaN", [given]), middle, given])
+    raised = graph.node("Max", [filled, graph.constant(lower)])
+    return graph.node("Min", [raised, graph.constant(upper)])
 
 
 def _add_decisions(graph: _Graph, model: Any, plain: str) -> None:
@@ -141,11 +157,18 @@ def _add_decisions(graph: _Graph, model: Any, plain: str) -> None:
 
     intercept = graph.constant(np.array(model.intercept_[0]))
     graph.output(graph.node("Add", [plain, intercept], "score"))
+    if not hasattr(model, "predict"):  # a private stream has no threshold
+        return
     chosen = graph.node("Greater", ["score", graph.constant(np.array(0.0))])
     kind, dtype = {"U": ("STRING", object), "O": ("STRING", object), "f": ("DOUBLE", float)}.get(
         model.classes_.dtype.kind, ("INT64", np.int64)
     )
     classes = [str(c) if kind == "STRING" else c for c in model.classes_]
+    if kind == "INT64" and max(map(int, classes)) > np.iinfo(np.int64).max:
+        raise click.UsageError(
+            f"the label {max(map(int, classes))} is larger than whole numbers of ONNX labels "
+            f"({np.iinfo(np.int64).max}); train on labels that are texts."
+        )
     negative, positive = (graph.constant(np.array(c, dtype=dtype)) for c in classes)
     graph.output(graph.node("Where", [chosen, positive, negative], "label"), kind)
     sigmoid = sigmoid_of(model)
@@ -252,7 +275,7 @@ def _add_product(graph: _Graph, model: Any) -> None:
     import numpy as np
 
     name = kind_of(model).result
-    rows = graph.mapped(model, "X")
+    rows = graph.mapped(model, _within_bounds(graph, model, "X"))
     if hasattr(model, "components_"):
         matrix = graph.constant(np.ascontiguousarray(model.components_.T))
         graph.output(graph.node("MatMul", [rows, matrix], name),

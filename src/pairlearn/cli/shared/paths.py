@@ -284,6 +284,8 @@ def _compare(old: _File, new: _File) -> None:
     for one, other in ((old, new), (new, old)):
         if one.does in ("write", "keep") and other.does == "read":
             _keep_out(one, other)
+        elif one.folder and one.does == "write" and other.does in ("write", "keep"):
+            _keep_apart(one, other)
     if old.does == new.does and old.does in ("read", "print"):
         return
     if old.identity is None or old.identity != new.identity or (old.folder and new.folder):
@@ -307,6 +309,16 @@ def _compare(old: _File, new: _File) -> None:
             )
         return
     raise click.UsageError(f"{old} and {new} are one file; give each a name of its own.")
+
+
+def _keep_apart(page: _File, other: _File) -> None:
+    """Refuse another result in the folder of a page, under a name that the page may have."""
+    folder, path = os.path.realpath(page.path), os.path.realpath(other.path)
+    if os.path.dirname(path) == folder and path.endswith((".csv", ".html")):
+        raise click.UsageError(
+            f"{other} lies in the folder of the page ({page}), which might replace it; name "
+            "another file."
+        )
 
 
 def _keep_out(written: _File, read: _File) -> None:

@@ -64,6 +64,14 @@ def open_for(
             "the model holds ratings of players, which have no score for a row of data; "
             "`pairlearn rate` prints them, and load_model(path).predict_proba(a, b) predicts votes."
         )
+    # many labels have a list of classes each, and some estimators other methods
+    if not hasattr(model, kind_of(model).scorer) or isinstance(
+        getattr(model, "classes_", None), list
+    ):
+        raise ReadError(
+            f"the model is a {type(model).__name__}, which the program does not score; in Python "
+            "load_model(path) does."
+        )
     encoder = encoder_of(model)
     if encoder is not None:
         return open_encoded(encoder, data, reading, labelled=labelled, keep=keep, impute=impute)

@@ -150,7 +150,7 @@ def _held_out(model: Any, X: Any, y: Any, qid: Any, seed: int) -> dict[str, Any]
     n_groups = int(groups.max()) + 1
     if n_groups < _ENOUGH:
         return f"{n_groups} {'rows' if qid is None else 'queries'} are too few"
-    chosen = np.random.default_rng(abs(seed)).permutation(n_groups)[: n_groups // 5]
+    chosen = np.random.default_rng(seed).permutation(n_groups)[: n_groups // 5]
     out = np.isin(groups, chosen)
     queries = {} if qid is None else {"qid": qid[~out]}
     with warnings.catch_warnings():
@@ -179,7 +179,7 @@ def _held_out_classes(model: Any, X: Any, y: Any, seed: int) -> dict[str, Any] |
     labels, counts = np.unique(y, return_counts=True)
     if counts.min() < _ENOUGH_OF_A_CLASS:
         return f"the rarest class has {counts.min()} rows"
-    rng = np.random.default_rng(abs(seed))
+    rng = np.random.default_rng(seed)
     members = [rng.permutation(np.flatnonzero(y == label)) for label in labels]
     out = np.zeros(len(y), dtype=bool)
     out[np.concatenate([own[: max(len(own) // 5, 1)] for own in members])] = True

@@ -150,4 +150,4 @@ def _shuffled(reader: Reader, settings: StreamSettings, seed: int, *, keeps: boo
     size = settings.shuffle_buffer
     if size == 0 or (size == "auto" and (keeps or settings.forget is not None)):
         return reader
-    return ShuffledReader(reader, buffer_rows=size, seed=abs(seed))
+    return ShuffledReader(reader, buffer_rows=size, seed=seed)

@@ -150,7 +150,8 @@ class Options:
               show_default=True,
               help="offline: in memory; stream: in chunks, for data of any size; auto: in memory "
                    "up to 500 MB of text.")  # fmt: skip
-@click.option("--seed", type=int, default=0, show_default=True, help="Source of randomness.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True,
+              help="Source of randomness.")  # fmt: skip
 @click.option("--dry-run", is_flag=True, help="Show what the columns are taken for, and stop.")
 @click.option("--dask", metavar="local|ADDRESS",
               help="Train on a Dask cluster, on Parquet files of numbers that its workers can "
@@ -251,19 +252,21 @@ def _train(options: Options) -> None:
     how = _how(options, form)
     _check(options, parts, how)
     kind = planned(options.model, options.problem, parts, how=how)
-    if options.dry_run:
-        _show_plan(options, form)
-        return
-    output = _output_of(options.output, options.data)
-    path = checkpoint_of(stream, output, options.data) if how == "stream" else None
-    if path is not None:
-        said = "the checkpoint" if stream.checkpoint is None else "--set stream.checkpoint"
-        announce("keep", path, said, kind="checkpoint" * stream.fresh, beside=BESIDE_CHECKPOINT)
+    # A look needs no name for a model; one that is given is checked.
+    nameless = options.dry_run and options.output is None
+    output = "" if nameless else _output_of(options.output, options.data)
     begin = time.perf_counter()
     if kind.name in ("auto", *FEATURES):
         model = PROBLEMS[options.problem].make(parts, options.seed)
     else:
         model = make_stack(kind.name, parts, options.seed)
+    if options.dry_run:
+        _show_plan(options, form)
+        return
+    path = checkpoint_of(stream, output, options.data) if how == "stream" else None
+    if path is not None:
+        said = "the checkpoint" if stream.checkpoint is None else "--set stream.checkpoint"
+        announce("keep", path, said, kind="checkpoint" * stream.fresh, beside=BESIDE_CHECKPOINT)
     found = open_training_data(options.data, options.reading, options.problem, form, how)
     if found.plan is not None and not options.as_json:
         click.echo("\n".join([*decided_lines(found.plan, found.n_rows), ""]))

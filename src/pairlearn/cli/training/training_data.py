@@ -167,28 +167,36 @@ def open_training_data(
     schema = None if plan is None else plan.schema
     if plan is None or (how == "offline" and schema is None):
         table = load_table(sources, options)
-        _check_dense(table.plan.encoder, problem)
+        _check_dense(problem, table.plan.encoder)
         return EncodedTable(table, problem)
     reading = reading.with_delimiter(plan.delimiter, form)
     if schema is None:
-        _check_dense(plan.encoder, problem)
+        _check_dense(problem, plan.encoder)
         reader = table_reader(plan.encoder, data, form, reading, labelled=True)
         return Rows(reader, problem, plan)
     plan.encoder.compiled = True
     return Rows(open_data(data, schema, reading), problem, plan)
 
 
-def _check_dense(encoder: TableEncoding, problem: str) -> None:
-    """Refuse many features for a metric, which has a number for each pair of them."""
+def _check_dense(problem: str, columns: Any) -> None:
+    """Refuse sparse features for a metric, which has a number for each pair of them.
+
+    `columns` are an encoder or a layout; None if the format of the data is sparse.
+    """
     from pairlearn.tables.encoding import MOST_DENSE_FEATURES
 
-    if problem == "metric" and encoder.sparse:
+    if problem != "metric" or not getattr(columns, "sparse", columns is None):
+        return
+    why = "--problem metric learns a number for each pair of features and takes dense ones; "
+    if columns is None:
         raise click.UsageError(
-            "--problem metric learns a number for each pair of features and takes dense ones; "
-            f"these {encoder.n_features} are sparse (over {MOST_DENSE_FEATURES}, or hashed, or of "
-            "texts). Choose columns with --set reading.features=A,B, or leave some out with "
-            "--exclude."
+            f"{why}rows of svmlight are sparse. Write them as CSV, Parquet or .npy, with a number "
+            "for each feature."
         )
+    raise click.UsageError(
+        f"{why}these {columns.n_features} are sparse (over {MOST_DENSE_FEATURES}, or hashed, or of "
+        "texts). Choose columns with --set reading.features=A,B, or leave some out with --exclude."
+    )
 
 
 def _with_schema(data: tuple[str, ...], reading: Reading, problem: str, form: str) -> Rows:
@@ -199,7 +207,11 @@ def _with_schema(data: tuple[str, ...], reading: Reading, problem: str, form: st
     elif schema.classes is None:
         classes = find_classes(data, schema, reading)
         schema = replace(schema, classes=classes, label=_label(schema))
-    return Rows(open_data(data, schema, reading), problem, schema=schema)
+    if form == "svmlight":
+        _check_dense(problem, None)
+    reader = open_data(data, schema, reading)
+    _check_dense(problem, getattr(reader, "layout", reader))
+    return Rows(reader, problem, schema=schema)
 
 
 def _label(schema: Schema) -> str | int:

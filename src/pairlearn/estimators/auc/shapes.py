@@ -16,6 +16,8 @@ from pairlearn.typing import Vector
 
 #: Bins of the density below a curve.
 _BINS = 40
+#: Attributes of fitted stacks, metrics and ratings, which are no sums over features.
+_NO_SUMS = ("members_", "components_", "players_")
 #: The most panels without a choice of features.
 _MOST_PANELS = 12
 
@@ -81,7 +83,7 @@ def explain(model: Any, x: ArrayLike) -> Explanation:
     coef, base = _linear_part(model)
     features = _additive(model)
     if features is None:
-        added = coef * row
+        added = coef * _clipped(model, row)
     else:
         added = np.empty(len(row))
         for k in range(len(row)):
@@ -150,7 +152,9 @@ def plot_shapes(
         else:
             assert table is not None
             at = np.array([table[:, k].min(), table[:, k].max()])
-            values = coef[k] * at
+            if hasattr(model, "certificate_"):  # the function bends where values are clipped
+                at = np.unique([*at, *np.clip(model.bounds_[:, k], *at)])
+            values = coef[k] * _clipped(model, at, k)
         curves.append((at, values - values.mean()))
     if features is None:
         spans = np.array([float(np.ptp(values)) for _, values in curves])
@@ -196,6 +200,11 @@ def _foot(panel: Any) -> Any:
 def _names(model: Any) -> list[str]:
     from sklearn.utils.validation import check_is_fitted
 
+    if any(hasattr(model, name) for name in _NO_SUMS):
+        raise ValueError(
+            f"{type(model).__name__} has no coefficients of features; explain a classifier, ranker "
+            "or regressor with linear features or hats."
+        )
     check_is_fitted(model, "coef_")
     names = getattr(model, "feature_names_in_", None)
     if names is not None:
@@ -224,6 +233,14 @@ def _example(x: Any, names: list[str], *, is_named: bool) -> Vector:
     return row
 
 
+def _clipped(model: Any, values: Vector, k: int | slice = slice(None)) -> Vector:
+    """Return values of features within the bounds of a private model, as its score takes them."""
+    if not hasattr(model, "certificate_"):
+        return values
+    lower, upper = model.bounds_
+    return np.clip(values, lower[k], upper[k])
+
+
 def _place(name: str | int, names: list[str]) -> int:
     if isinstance(name, str):
         if name not in names:
@@ -235,8 +252,6 @@ def _place(name: str | int, names: list[str]) -> int:
 
 
 def _linear_part(model: Any) -> tuple[Vector, float]:
-    if not hasattr(model, "coef_"):
-        raise ValueError(f"{type(model).__name__} has no coefficients of features.")
     coef = np.asarray(model.coef_, dtype=np.float64)
     if coef.ndim == 2 and len(coef) > 1:
         raise ValueError(

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pairlearn.estimators.private.certified import CertifiedMixin
+from pairlearn.estimators.shared.examples import forget_origin
 from pairlearn.features import FeatureMap, Identity
 from pairlearn.privacy.accounting.certificate import Release
 from pairlearn.privacy.accounting.gaussian import mu_of
@@ -152,6 +153,7 @@ class PrivateMixin(CertifiedMixin):
         """Warn of the cautions, and store the certificate with the arguments that it is about."""
         self._warn(cautions)
         self._note_arguments()
+        forget_origin(self)
         self.certificate_ = certify(
             fit,
             mechanism.name,

@@ -15,6 +15,7 @@ from pairlearn.estimators.private.rating_equations import equations, further_cov
 from pairlearn.estimators.ratings.answers import RatedVotes
 from pairlearn.estimators.ratings.likelihood import DENSE_PLAYERS, maximise
 from pairlearn.estimators.ratings.reading import PUBLIC_OUTCOMES, name_codes, outcome_names
+from pairlearn.estimators.shared.examples import forget_origin
 from pairlearn.estimators.shared.storage import register_storable
 from pairlearn.models.record import ModelRecord
 from pairlearn.models.registry import ArraySpec
@@ -200,6 +201,7 @@ class PrivateRatings(
         counts, releases = release_counts(exact, limits, mu=mu, noise=noise)
         self._warn(cautions)
         self._note_arguments()
+        forget_origin(self)
         number = f"{n_units}, as in the data"
         if limits.removes:
             number = f"at most {n_units}, given by the caller"

@@ -14,6 +14,7 @@ from pairlearn.estimators.ratings.answers import RatedVotes
 from pairlearn.estimators.ratings.likelihood import Likelihood, components, maximise
 from pairlearn.estimators.ratings.storage import StoredVotes
 from pairlearn.estimators.ratings.votes import Votes
+from pairlearn.estimators.shared.examples import forget_origin
 from pairlearn.estimators.shared.storage import register_storable
 from pairlearn.typing import Vector
 from pairlearn.validation import AssumptionWarning, check_flag, check_positive, warn_caller
@@ -134,7 +135,9 @@ class PairwiseRatings(RatedVotes, StoredVotes, BaseEstimator):  # type: ignore[m
             This model.
         """
         given = {"sample_weight": sample_weight, "groups": groups, "covariates": covariates}
-        return self._rate(self._counted(a, b, outcome, given))
+        counts = self._counted(a, b, outcome, given)
+        forget_origin(self)
+        return self._rate(counts)
 
     def partial_fit(
         self,

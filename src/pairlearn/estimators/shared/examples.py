@@ -33,6 +33,18 @@ _ON_A_CLUSTER = {
 _FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 
 
+#: What a file says about the origin of a model.
+_ORIGIN = "provenance_"
+
+
+def forget_origin(model: Any) -> None:
+    """Forget what a file said about the origin of a model, which is fitted anew.
+
+    Otherwise the next file would hold the columns and the held-out AUC of other data.
+    """
+    vars(model).pop(_ORIGIN, None)
+
+
 def is_plain(model: Any, X: Any, y: Any, *, reset: bool, minimum: int, dtype: Any = None) -> bool:
     """Tell whether examples need no conversion by scikit-learn, which is slow for small chunks.
 
@@ -52,6 +64,7 @@ def is_plain(model: Any, X: Any, y: Any, *, reset: bool, minimum: int, dtype: An
         and y.dtype.kind in "iufUS"
         and (y.dtype.kind != "f" or np.count_nonzero(np.isfinite(y)) == len(y))
         and "feature_names_in_" not in vars(model)
+        and not (reset and _ORIGIN in vars(model))
         and (reset or X.shape[1] == vars(model)["n_features_in_"])
     )
 
@@ -112,7 +125,10 @@ def validate_data(model: Any, X: Any, *y: Any, **rules: Any) -> Any:
     try:
         # scikit-learn looks for infinity by a sum, which may overflow for huge finite values.
         with np.errstate(over="ignore", invalid="ignore"):
-            return validation.validate_data(model, X, *y, **rules)
+            found = validation.validate_data(model, X, *y, **rules)
+        if rules.get("reset", True):
+            forget_origin(model)
+        return found
     except (TypeError, ValueError) as error:
         named = _not_numbers(X)
         if named is None:

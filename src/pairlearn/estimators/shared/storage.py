@@ -75,7 +75,8 @@ class Storable(Composed):
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Return the fitted model in a file written by `save`.
 
-        It predicts what the saved one predicted, bit for bit. Nothing in the file is executed.
+        It predicts what the saved one predicted, bit for bit; a stack that holds a forest, up to
+        rounding. Nothing in the file is executed.
         """
         record = read_model(path, allow_unregistered=True)
         if record.estimator != cls.__name__:

@@ -9,7 +9,7 @@ from pairlearn.experiments.comparison.tables import auc_rows
 from pairlearn.experiments.comparison.trajectories import trajectories
 from pairlearn.experiments.methods.table import TABLE
 from pairlearn.experiments.paper.outcome import Outcome, Settings, Shelf, cost_text, run_comparison
-from pairlearn.experiments.plain_text import paragraph, text_table
+from pairlearn.experiments.plain_text import mean_sd, paragraph, text_table
 from pairlearn.experiments.published import (
     Beside,
     beside,
@@ -36,10 +36,6 @@ def auc_table(name: str, settings: Settings, shelf: Shelf) -> Outcome:
     """Reproduce table1 or table-rs1: our means and deviations, the paper's, and the differences."""
     table = published_table(name)
     methods = settings.chosen([TABLE[row] for row in table.rows])
-    if not methods:
-        raise ValueError(
-            f"{name} has the methods {', '.join(table.rows)}; none of them was asked for."
-        )
     datasets = shelf.take(PAPER_SETS)
     title = f"{table.caption} ({table.where})"
     embedded = not datasets and settings.quick and not settings.datasets
@@ -121,8 +117,8 @@ def unpublished(comparison: Comparison, published: list[Beside]) -> str:
     """Return means of data sets that the paper's table does not have."""
     known = {(entry.row, entry.column) for entry in published}
     body = [
-        (row.method, row.dataset, f"{row.auc.mean:.3f}", f"{row.auc.sd:.3f}")
+        (row.method, row.dataset, mean_sd(row.auc.mean, row.auc.sd))
         for row in auc_rows(comparison)
         if (row.method, row.dataset) not in known
     ]
-    return text_table(("method", "data set", "AUC", "sd"), body) if body else ""
+    return text_table(("method", "data set", "AUC"), body) if body else ""

@@ -40,7 +40,7 @@ _SAME = (
 )
 
 
-def _pairwise(loss: str) -> list[Method]:
+def timed_methods(loss: str) -> list[Method]:
     """Return the methods of the timing figures for a loss."""
     ball: dict[str, Any] = {"radii": (_RADIUS,), "steps": "constant"}
     swept = {**ball, "loss": loss, "n_passes": 20, "tuning": "sweep"}
@@ -79,13 +79,13 @@ def hinge_figure(name: str, settings: Settings, shelf: Shelf) -> Outcome:
     """Reproduce fig-hinge (three data sets) or fig-hinge-more (the other three)."""
     sets = PAPER_SETS[:3] if name == "fig-hinge" else PAPER_SETS[3:]
     title = "Test AUC against CPU time (log axis), hinge loss"
-    return _time_figure(name, title, _pairwise("hinge"), sets, settings, shelf)
+    return _time_figure(name, title, timed_methods("hinge"), sets, settings, shelf)
 
 
 def square_figure(name: str, settings: Settings, shelf: Shelf) -> Outcome:
     """Reproduce fig-square."""
     title = "Test AUC against CPU time (log axis), square loss"
-    return _time_figure(name, title, _pairwise("square"), PAPER_SETS, settings, shelf)
+    return _time_figure(name, title, timed_methods("square"), PAPER_SETS, settings, shelf)
 
 
 def _time_figure(
@@ -99,8 +99,8 @@ def _time_figure(
     """Run the timing comparison; return its curves and a table of final AUC and seconds."""
     datasets = shelf.take(sets)
     methods = settings.chosen(methods)
-    if not datasets or not methods:
-        return Outcome(name, title, "no data set or no method of it is available.", ())
+    if not datasets:
+        return Outcome(name, title, "no data set is available, so nothing was run.", ())
     comparison = run_comparison(datasets, methods, settings=settings, n_splits=5)
     paths = trajectories(comparison)
     rows = [_summary(path, _best(paths, path.dataset)) for path in paths]
@@ -205,7 +205,9 @@ def loglink_figure(name: str, settings: Settings, shelf: Shelf) -> Outcome:
         rows.append((path.dataset, path.method, *ends, f"{first:.4f}", f"{last:.4f}"))
     head = ("data set", "steps", "AUC at the end", "CPU s", "risk after 16 steps", "at the end")
     kept = _kept(comparison)
-    text = f"{paragraph(remark)}\n{text_table(head, rows)}"
+    text = "\n".join(
+        [paragraph(remark), text_table(head, rows), *(f.line for f in comparison.failures)]
+    )
     parts = [*kept[:1], figure, *kept[1:]]
     return Outcome.shown(name, title, text, [remark], parts, len(comparison.failures))
 

@@ -66,9 +66,13 @@ class Settings:
         """The protocol as an object."""
         return {"honest": HONEST, "paper": PAPER}[self.protocol]
 
+    def takes(self, method: str) -> bool:
+        """Whether a method of a table or figure was requested; all are, if none was named."""
+        return not self.methods or method in self.methods
+
     def chosen(self, methods: Sequence[Method]) -> list[Method]:
         """Return the requested ones of the methods of a table or figure."""
-        return [m for m in methods if not self.methods or m.name in self.methods]
+        return [m for m in methods if self.takes(m.name)]
 
 
 class Shelf:
@@ -147,6 +151,20 @@ class Outcome:
         )
         chapter = (heading, *(_renamed(name, part) for part in parts))
         return cls(name, title, text, chapter, n_failures=n_failures)
+
+
+@dataclass(frozen=True)
+class Target:
+    """How a table or figure is made, and which settings it heeds.
+
+    `methods` are those to choose from, `datasets` those that it can take; None stands for any.
+    """
+
+    make: Callable[[str, Settings, Shelf], Outcome]
+    methods: Sequence[str] = ()
+    datasets: Sequence[str] | None = None
+    splits: bool = True
+    protocol: bool = True
 
 
 def run_comparison(

@@ -102,7 +102,8 @@ def regime_auc(
         w = fit.direction
         spread = (1.0 - rho) * float(w @ w) + rho * float(w.sum()) ** 2
         found[run] = ndtr(float(w @ gap) / math.sqrt(2.0 * spread))
-    return float(found.mean()), float(found.std() / math.sqrt(n_runs))
+    error = found.std(ddof=1) / math.sqrt(n_runs) if n_runs > 1 else math.nan
+    return float(found.mean()), float(error)
 
 
 def private_regimes(name: str, settings: Settings, shelf: Shelf) -> Outcome:
@@ -120,7 +121,11 @@ def private_regimes(name: str, settings: Settings, shelf: Shelf) -> Outcome:
     facts = ["n", "d", "positive", "correlation", "epsilon"]
     remark = (
         f"Mean AUC over {n_runs} data sets each, where the best linear score has .85; delta = 1/n. "
-        f"Standard errors are at most {largest:.3f}."
+        + (
+            f"Standard errors are at most {largest:.3f}."
+            if n_runs > 1
+            else "One has no standard error."
+        )
     )
     title = "Private learning with many features and with few positives"
     return _outcome(name, title, remark, facts, [*CONTESTANTS], rows)

@@ -61,7 +61,7 @@ def private_auc(name: str, settings: Settings, shelf: Shelf) -> Outcome:
     title = f"{table.caption} ({table.where})"
     data = _data(dataset, settings, shelf)
     if data is None:
-        return Outcome(name, title, f"{dataset} is not available, so nothing was run.", ())
+        return _nothing(name, title, f"{dataset} is not available", settings)
     chosen = _chosen(name, settings)
     mechanisms = [row for row in chosen if row != _NON_PRIVATE]
     rows: Numbers = {}
@@ -98,19 +98,15 @@ def private_auc(name: str, settings: Settings, shelf: Shelf) -> Outcome:
     return _outcome(name, title, [paragraph(remark), *grids], parts, runs)
 
 
+def methods_by_row(name: str) -> dict[str, str]:
+    """Return the methods of one of the paper's private tables by row."""
+    return _ROWS if name == "table-dp-time" else {**_ROWS, _NON_PRIVATE: _NON_PRIVATE}
+
+
 def _chosen(name: str, settings: Settings) -> list[str]:
     """Return the requested rows, by the name of their mechanism."""
-    rows = {**_ROWS, _NON_PRIVATE: _NON_PRIVATE}
-    if name == "table-dp-time":
-        del rows[_NON_PRIVATE]
-    chosen = [
-        row for row, method in rows.items() if not settings.methods or method in settings.methods
-    ]
-    if not chosen:
-        raise ValueError(
-            f"{name} has the methods {', '.join(rows.values())}; none of them was asked for."
-        )
-    return chosen
+    rows = methods_by_row(name)
+    return [row for row, method in rows.items() if settings.takes(method)]
 
 
 def _own_protocol(settings: Settings) -> str:
@@ -123,21 +119,24 @@ def _own_protocol(settings: Settings) -> str:
     )
 
 
-def private_mechanisms(name: str, settings: Settings, shelf: Shelf) -> Outcome:
-    """Compare all mechanisms for one example replaced, or (private-add-remove) added or removed."""
-    neighbours = "add_remove" if name == "private-add-remove" else "replace"
-    title = f"Test AUC of every private mechanism, neighbours: {neighbours}"
-    chosen = [
+def _neighbours(name: str) -> str:
+    return "add_remove" if name == "private-add-remove" else "replace"
+
+
+def mechanisms_of(name: str) -> list[str]:
+    """Return the mechanisms that protect against the neighbours of a target."""
+    return [
         mechanism
         for mechanism, learner in PRIVATE_LEARNERS.items()
-        if neighbours in learner.relations
-        and (not settings.methods or mechanism in settings.methods)
+        if _neighbours(name) in learner.relations
     ]
-    if not chosen:
-        raise ValueError(
-            f"{name} has the methods {', '.join(PRIVATE_LEARNERS)}; none of them was asked for, or "
-            f"none protects against {neighbours}."
-        )
+
+
+def private_mechanisms(name: str, settings: Settings, shelf: Shelf) -> Outcome:
+    """Compare all mechanisms for one example replaced, or (private-add-remove) added or removed."""
+    neighbours = _neighbours(name)
+    title = f"Test AUC of every private mechanism, neighbours: {neighbours}"
+    chosen = [mechanism for mechanism in mechanisms_of(name) if settings.takes(mechanism)]
     blocks, parts, runs = [], [], []
     for dataset in PUBLIC_FACTS:
         data = _data(dataset, settings, shelf)
@@ -149,12 +148,13 @@ def private_mechanisms(name: str, settings: Settings, shelf: Shelf) -> Outcome:
         remark = (
             f"{dataset}: {run.n_splits} splits with {_N} training examples, delta = 1/{_N}, seed "
             f"{settings.seed}; the published noise is refused for epsilon > 1."
+            f"{_own_protocol(settings)}"
         )
         blocks += [paragraph(remark), _grid(table, rows)]
         parts.append(_grid_table(table, rows, "epsilon", note=remark, prefix=f"{dataset}-"))
         runs.append(run)
     if not runs:
-        return Outcome(name, title, "neither data set is available, so nothing was run.", ())
+        return _nothing(name, title, "neither data set is available", settings)
     return _outcome(name, title, blocks, parts, runs)
 
 
@@ -227,7 +227,7 @@ def private_time(name: str, settings: Settings, shelf: Shelf) -> Outcome:
             for method, value in found.items():
                 numbers.setdefault(f"here: {chosen[method]}", {})[column] = value
     if not runs:
-        return Outcome(name, title, "neither data set is available, so nothing was run.", ())
+        return _nothing(name, title, "neither data set is available", settings)
     remark = (
         f"{runs[0].n_splits} splits, seed {settings.seed}. Published seconds are of the authors' "
         "machine and Python code; ours are medians on this machine, so their ratio compares "
@@ -246,6 +246,11 @@ def private_time(name: str, settings: Settings, shelf: Shelf) -> Outcome:
     blocks += ["CPU seconds of a fit:", _grid(time_table, seconds, digits=4)]
     blocks += ["CPU seconds of the first fit, with calibration:", _grid(no_paper, first, digits=4)]
     return _outcome(name, title, blocks, parts, runs)
+
+
+def _nothing(name: str, title: str, why: str, settings: Settings) -> Outcome:
+    asked = f" of those asked for ({', '.join(settings.datasets)})" if settings.datasets else ""
+    return Outcome(name, title, f"{why}{asked}, so nothing was run.", ())
 
 
 def _data(dataset: str, settings: Settings, shelf: Shelf) -> Dataset | None:

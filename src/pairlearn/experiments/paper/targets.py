@@ -4,60 +4,115 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from pairlearn.experiments.methods.public_facts import PUBLIC_FACTS
 from pairlearn.experiments.paper.auc_tables import auc_table
 from pairlearn.experiments.paper.figures import (
     hinge_figure,
     loglink_figure,
     sampling_figure,
     square_figure,
+    timed_methods,
 )
-from pairlearn.experiments.paper.outcome import Outcome, Settings, Shelf
+from pairlearn.experiments.paper.outcome import Outcome, Settings, Shelf, Target
 from pairlearn.experiments.paper.private_regimes import private_planner, private_regimes
-from pairlearn.experiments.paper.private_tables import private_auc, private_mechanisms, private_time
-from pairlearn.experiments.published import CITATION
+from pairlearn.experiments.paper.private_tables import (
+    mechanisms_of,
+    methods_by_row,
+    private_auc,
+    private_mechanisms,
+    private_time,
+)
+from pairlearn.experiments.published import CITATION, published_table
 from pairlearn.experiments.report.page import Facts, Page, Part, write_page
 from pairlearn.experiments.report.sections import how_it_was_run
 
 #: The paper's tables and figures, in the order of `all`.
-PAPER: dict[str, Callable[[str, Settings, Shelf], Outcome]] = {
-    "table1": auc_table,
-    "table-rs1": auc_table,
-    "table-dp-diabetes": private_auc,
-    "table-dp-german": private_auc,
-    "table-dp-time": private_time,
-    "fig-hinge": hinge_figure,
-    "fig-hinge-more": hinge_figure,
-    "fig-square": square_figure,
-    "fig-sampling": sampling_figure,
-    "fig-loglink": loglink_figure,
+PAPER = {
+    "table1": Target(auc_table, list(published_table("table1").rows)),
+    "table-rs1": Target(auc_table, list(published_table("table-rs1").rows)),
+    **{
+        name: Target(make, list(methods_by_row(name).values()), datasets)
+        for name, make, datasets in (
+            ("table-dp-diabetes", private_auc, ["diabetes"]),
+            ("table-dp-german", private_auc, ["german"]),
+            ("table-dp-time", private_time, list(PUBLIC_FACTS)),
+        )
+    },
+    **{
+        name: Target(make, [method.name for method in timed_methods(loss)])
+        for name, make, loss in (
+            ("fig-hinge", hinge_figure, "hinge"),
+            ("fig-hinge-more", hinge_figure, "hinge"),
+            ("fig-square", square_figure, "square"),
+        )
+    },
+    "fig-sampling": Target(sampling_figure, datasets=(), splits=False, protocol=False),
+    "fig-loglink": Target(loglink_figure),
 }
 
 #: All targets; some are tables of the documentation that the paper lacks.
 TARGETS = {
     **PAPER,
-    "private-mechanisms": private_mechanisms,
-    "private-add-remove": private_mechanisms,
-    "private-regimes": private_regimes,
-    "private-planner": private_planner,
+    **{
+        name: Target(private_mechanisms, mechanisms_of(name), list(PUBLIC_FACTS))
+        for name in ("private-mechanisms", "private-add-remove")
+    },
+    "private-regimes": Target(private_regimes, datasets=(), protocol=False),
+    "private-planner": Target(private_planner, datasets=(), protocol=False),
 }
 
 
 def reproduce(names: Sequence[str], settings: Settings, shelf: Shelf) -> Iterator[Outcome]:
-    """Yield the outcomes of the targets ("all": the paper's), each as soon as it is ready."""
+    """Yield the outcomes of the targets ("all": the paper's), each as soon as it is ready.
+
+    A setting that none of the targets heeds is refused before anything is run.
+    """
     chosen = list(PAPER) if "all" in names else list(dict.fromkeys(names))
     unknown = [name for name in chosen if name not in TARGETS]
     if unknown:
         raise ValueError(
             f"there is no {unknown[0]!r} to reproduce; choose from {', '.join(TARGETS)} and all."
         )
+    _refuse_unheeded(chosen, settings)
     for name in chosen:
         begin = time.perf_counter()
-        outcome = TARGETS[name](name, settings, shelf)
+        outcome = TARGETS[name].make(name, settings, shelf)
         yield replace(outcome, seconds=time.perf_counter() - begin)
+
+
+def _refuse_unheeded(chosen: Sequence[str], settings: Settings) -> None:
+    """Refuse settings that would change nothing, and methods that leave a target without any."""
+    targets = [TARGETS[name] for name in chosen]
+    names = ", ".join(chosen)
+    for given, heeded, what in (
+        (settings.n_splits is not None, [t.splits for t in targets], "splits to count"),
+        (settings.protocol != "honest", [t.protocol for t in targets], "protocol to choose"),
+    ):
+        if given and not any(heeded):
+            raise ValueError(f"{names}: there is no {what}; leave the option out.")
+    if all(target.datasets is not None for target in targets):
+        _refuse_unknown(names, "data set", settings.datasets, [t.datasets or () for t in targets])
+    _refuse_unknown(names, "method", settings.methods, [t.methods for t in targets])
+    for name, target in zip(chosen, targets, strict=True):
+        if target.methods and not any(map(settings.takes, target.methods)):
+            raise ValueError(
+                f"{name} has the methods {', '.join(target.methods)}; none of them was asked for."
+            )
+
+
+def _refuse_unknown(
+    names: str, what: str, asked: Sequence[str], taken: Sequence[Sequence[str]]
+) -> None:
+    """Refuse the first name that was asked for and that no target takes."""
+    known = list(dict.fromkeys(name for some in taken for name in some))
+    for name in asked:
+        if name not in known:
+            cure = f"choose from {', '.join(known)}" if known else "leave the option out"
+            raise ValueError(f"{names}: there is no {what} {name!r} to choose; {cure}.")
 
 
 def write_reproduction(

@@ -33,6 +33,7 @@ from pairlearn.privacy.mechanisms.log_odds import kept_by_clipping, read_scores
 from pairlearn.privacy.mechanisms.sufficient_statistics import Moments, Weights, release_moments
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.typing import Vector
+from pairlearn.validation import check_flag
 
 # By number of rounds: (share of mu^2, weight b of the mean) of each round. The weight of the last
 # round is multiplied by |label mean|.
@@ -123,6 +124,8 @@ class CentredStatistics(Mechanism):
     name = "statistics"
 
     def __post_init__(self) -> None:
+        check_flag("rare_class_belief", self.rare_class_belief)
+        check_flag("narrow_bounds", self.narrow_bounds)
         if self.n_rounds not in _ROUNDS:
             names = ", ".join(map(str, _ROUNDS))
             raise ValueError(f"n_rounds must be one of {names}, got {self.n_rounds!r}.")

@@ -31,7 +31,7 @@ from pairlearn.privacy.mechanisms.sufficient_statistics import (
 )
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.typing import Vector
-from pairlearn.validation import check_count, check_positive
+from pairlearn.validation import check_count, check_flag, check_positive
 
 Sums = NDArray[np.int64]
 
@@ -94,6 +94,7 @@ class TreeStatistics(Mechanism):
 
     def __post_init__(self) -> None:
         check_count("n_releases", self.n_releases)
+        check_flag("rare_class_belief", self.rare_class_belief)
         check_positive("mean_weight", self.mean_weight)
 
     @property
