@@ -27,14 +27,16 @@ from pairlearn.validation import warn_caller
 
 #: Rows from which the kinds of columns are decided, spread over the frame.
 _SAMPLE = 10_000
+_DAY = datetime.timedelta(days=1)
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Turn a data frame into features as ``pairlearn train`` does with a file.
 
-    Numbers stay numbers; categories become one feature for each level; dates become a number and
-    waves of the year, week and day; texts become words. A gap becomes the median, or a feature of
-    its own if there are many. Ids and constants are left out. Nothing looks at labels.
+    Numbers stay numbers, and durations become days; categories become one feature for each level;
+    dates become a number and waves of the year, week and day; texts become words. A gap becomes the
+    median, or a feature of its own if there are many. Ids and constants are left out. Nothing looks
+    at labels.
 
     Parameters
     ----------
@@ -264,6 +266,8 @@ class _Frame:
     def numbers(self, name: str) -> NDArray[np.float64] | None:
         """Return a column of numbers, with NaN for gaps, or None if it holds something else."""
         values = np.asarray(self._column(name))
+        if values.dtype.kind == "m":
+            values = values / np.timedelta64(1, "D")
         if values.dtype.kind not in "iuf":
             return None
         numbers = values.astype(np.float64)
@@ -277,6 +281,7 @@ class _Frame:
         # pyarrow, pandas and polars each have a word of their own
         words = ("to_pylist", "tolist", "to_list")
         values = next(getattr(column, word) for word in words if hasattr(column, word))()
+        values = [v / _DAY if isinstance(v, datetime.timedelta) else v for v in values]
         whole = all(
             value is None or not isinstance(value, float) or value != value or value.is_integer()
             for value in values
