@@ -2,6 +2,7 @@
 """One score for each label."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse
 from sklearn.exceptions import NotFittedError
@@ -141,7 +142,7 @@ def test_held_out_scores_have_a_column_for_each_label(labelled, method):
     np.testing.assert_allclose(found[:100], expected)
 
 
-def test_masked_labels_are_refused(labelled):
+def test_masked_and_missing_labels_are_refused(labelled):
     X, Y = labelled
     hidden = np.ma.array(Y, mask=np.zeros(Y.shape, dtype=bool))
     hidden[3, 1] = np.ma.masked
@@ -150,3 +151,6 @@ def test_masked_labels_are_refused(labelled):
         model.fit(X, hidden)
     with pytest.raises(ValueError, match="y is a masked array with 1 masked values"):
         model.fit(X, Y).score(X, hidden)
+    gaps = pd.DataFrame(Y).astype("Int64").mask(np.ma.getmaskarray(hidden))
+    with pytest.raises(ValueError, match="y has no label in row 3"):
+        model.fit(X, gaps)

@@ -35,7 +35,13 @@ from pairlearn.metrics import roc_auc
 from pairlearn.models.registry import ArraySpec
 from pairlearn.solvers.rows import CsrRows, Rows, as_rows
 from pairlearn.typing import Mask, Places, Vector
-from pairlearn.validation import as_counts, check_generator, check_weights, refuse_masked
+from pairlearn.validation import (
+    as_counts,
+    check_generator,
+    check_names,
+    check_weights,
+    refuse_masked,
+)
 
 
 @dataclass(frozen=True)
@@ -334,6 +340,8 @@ def _indicator(y: Any) -> Mask:
             f"y must have a row for each example and a column for each label, got shape "
             f"{array.shape}; for classes that exclude each other use MulticlassAUCClassifier."
         )
+    for column in array.T if array.dtype.kind == "O" else ():
+        check_names("y", column, "label")
     if array.dtype != np.bool_ and not np.isin(array, (0, 1)).all():
         raise ValueError("y must hold 1 where an example has a label and 0 elsewhere.")
     return array.astype(np.bool_)
