@@ -33,6 +33,7 @@ __all__ = [
     "finite_numbers",
     "real_array",
     "refuse_masked",
+    "refuse_times",
     "warn_caller",
 ]
 
@@ -121,12 +122,13 @@ def check_generator(rng: Any) -> np.random.Generator:
 
 
 def real_array(name: str, values: Any) -> NDArray[Any]:
-    """Return `values` as an array of any type; refuse complex numbers and masked values.
+    """Return `values` as an array of any type; refuse complex numbers, times and masked values.
 
-    NumPy would drop the imaginary parts, with a warning at best, and the mask.
+    NumPy would drop the imaginary parts, with a warning at best, the mask, and the unit.
     """
     refuse_masked(name, values)
     array = np.asarray(values)
+    refuse_times(name, array.dtype)
     if array.dtype.kind == "c":
         raise ValueError(
             f"{name} holds complex numbers; pass {name}.real, {name}.imag or abs({name})."
@@ -154,6 +156,17 @@ def refuse_masked(name: str, values: Any) -> None:
         )
 
 
+def refuse_times(name: str, dtype: Any) -> None:
+    """Refuse dates and durations: NumPy counts their units, and NaT is -9.2e18 of them."""
+    kind = getattr(dtype, "kind", "")
+    if kind in ("m", "M"):
+        what, since = ("durations", name) if kind == "m" else ("dates", f"({name} - first day)")
+        raise ValueError(
+            f"{name} holds {what} ({dtype}), whose numbers depend on their unit; pass numbers, "
+            f'such as {since} / np.timedelta64(1, "D"), without missing ones.'
+        )
+
+
 def check_names(name: str, values: Any, what: str) -> NDArray[Any]:
     """Return labels, groups or queries as an array; refuse missing ones, and types of no order.
 
@@ -168,7 +181,7 @@ def check_names(name: str, values: Any, what: str) -> NDArray[Any]:
     if array.dtype.kind in "fcmM":
         missing = array != array
         row = int(np.argmax(missing)) if missing.any() else None
-    elif isinstance(values, list | tuple) or kind in ("object", "str", "string"):
+    elif isinstance(values, list | tuple) or array.dtype.kind == "O" or kind in ("str", "string"):
         array = np.asarray(values, dtype=object)
         row = next((k for k, one in enumerate(array) if _is_missing(one)), None)
     else:

@@ -2,6 +2,7 @@
 """Bad input of AUCClassifier: the message says what is wrong and how to cure it."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse
 
@@ -216,3 +217,16 @@ def test_a_score_refuses_labels_that_the_model_does_not_know(labels, message):
     X, y = sample()
     with pytest.raises(ValueError, match=message):
         quick().fit(X, y).score(X, labels(y))
+
+
+def test_a_warm_start_goes_on_with_the_same_columns():
+    """Its coefficients would otherwise start as those of other columns."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(size=(80, 3)), columns=["a", "b", "c"])
+    labels = (table["a"] > 0).astype(int)
+    model = AUCClassifier(solver="sgd", warm_start=True, random_state=0).fit(table, labels)
+    before = model.coef_.copy()
+    with pytest.raises(ValueError, match="feature names should match"):
+        model.fit(table[["c", "b", "a"]], labels)
+    np.testing.assert_array_equal(model.coef_, before)
+    assert model.fit(table, labels).feature_names_in_.tolist() == ["a", "b", "c"]

@@ -4,10 +4,11 @@
 import copy
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse
 
-from pairlearn import AUCClassifier, EntropyRegressor, MetricLearner, PairwiseRanker
+from pairlearn import AUCClassifier, EntropyRegressor, MetricLearner, PairwiseRanker, roc_auc
 from pairlearn.estimators import MetricSGD
 from pairlearn.estimators.classes.multiclass import MulticlassAUCClassifier
 
@@ -103,3 +104,56 @@ def test_plain_arrays_are_taken_as_scikit_learn_would(Model):
                 copy.deepcopy(plain).partial_fit(given, bad_y)
             told.append(str(error.value))
         assert told[0] == told[1]
+
+
+DAYS = np.arange("2020-01-01", "2020-03-01", dtype="M8[D]").astype("M8[us]")
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        lambda days: days,
+        list,
+        lambda days: days - days[0],
+        lambda days: pd.DataFrame(days, columns=["on"]),
+        lambda days: pd.DataFrame(days - days[0], columns=["on"]),
+        lambda days: pytest.importorskip("polars").DataFrame(days, schema=["on"]),
+        lambda days: pytest.importorskip("pyarrow").table({"on": days[:, 0]}),
+    ],
+    ids=["dates", "list", "durations", "frame", "frame of durations", "polars", "arrow"],
+)
+def test_features_that_are_times_are_refused(kind):
+    """NumPy would take NaT for -9.2e18 units of whatever unit the column happens to have."""
+    days = DAYS[:, None].copy()
+    days[3] = "NaT"
+    labels = np.arange(len(days)) % 2
+    for model in (AUCClassifier(random_state=0), MetricLearner(random_state=0)):
+        with pytest.raises(ValueError, match=r"X holds d|'on' is of the type .*TableEncoder"):
+            model.fit(kind(days), labels)
+    model = AUCClassifier(random_state=0).fit(np.arange(len(days))[:, None], labels)
+    with pytest.raises(ValueError, match=r"X holds d|'on' is of the type .*TableEncoder"):
+        model.predict(kind(days))
+
+
+def test_scores_targets_and_weights_that_are_times_are_refused():
+    labels, rows = np.arange(len(DAYS)) % 2, np.arange(len(DAYS), dtype=float)[:, None]
+    with pytest.raises(ValueError, match=r"scores holds dates .* without missing ones"):
+        roc_auc(labels, pd.Series(DAYS).mask(labels == 1))
+    with pytest.raises(ValueError, match="y holds durations"):
+        EntropyRegressor().fit(rows, DAYS - DAYS[0])
+    with pytest.raises(ValueError, match="sample_weight holds durations"):
+        AUCClassifier().fit(rows, labels, sample_weight=DAYS - DAYS[0])
+
+
+def test_a_column_of_polars_that_holds_texts_is_named():
+    polars = pytest.importorskip("polars")
+    table = polars.DataFrame({"age": [1.0, 2.0, 3.0, 4.0], "city": ["a", "b", "c", "d"]})
+    with pytest.raises(ValueError, match="column 'city' is of the type String, as in 'a'; put"):
+        AUCClassifier().fit(table, [0, 1, 0, 1])
+
+
+@pytest.mark.parametrize("values", [[True, None, False, True], ["a", None, "b", "b"]])
+def test_a_missing_label_of_polars_is_named(values):
+    polars = pytest.importorskip("polars")
+    with pytest.raises(ValueError, match="y has no label in row 1"):
+        AUCClassifier().fit(X[:4], polars.Series(values))

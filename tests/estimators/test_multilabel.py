@@ -2,11 +2,12 @@
 """One score for each label."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import cross_val_score
+from sklearn.model_selection import cross_val_predict, cross_val_score
 
 from pairlearn import Costs, Exact, MultilabelAUCClassifier, Threshold, load_model, roc_auc
 from pairlearn.solvers import solve_square_auc
@@ -129,3 +130,27 @@ def test_decision_rules(labelled, decision, tmp_path):
     loaded = load_model(tmp_path / "model")
     assert loaded.decision == decision
     np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+
+
+@pytest.mark.parametrize("method", ["predict_proba", "decision_function"])
+def test_held_out_scores_have_a_column_for_each_label(labelled, method):
+    X, Y = labelled
+    model = MultilabelAUCClassifier(solver=Exact(ridge=0.1), random_state=0)
+    found = cross_val_predict(model, X, Y, cv=3, method=method)
+    assert found.shape == Y.shape
+    expected = getattr(model.fit(X[100:], Y[100:]), method)(X[:100])
+    np.testing.assert_allclose(found[:100], expected)
+
+
+def test_masked_and_missing_labels_are_refused(labelled):
+    X, Y = labelled
+    hidden = np.ma.array(Y, mask=np.zeros(Y.shape, dtype=bool))
+    hidden[3, 1] = np.ma.masked
+    model = MultilabelAUCClassifier(solver=Exact(ridge=0.1), random_state=0)
+    with pytest.raises(ValueError, match="y is a masked array with 1 masked values"):
+        model.fit(X, hidden)
+    with pytest.raises(ValueError, match="y is a masked array with 1 masked values"):
+        model.fit(X, Y).score(X, hidden)
+    gaps = pd.DataFrame(Y).astype("Int64").mask(np.ma.getmaskarray(hidden))
+    with pytest.raises(ValueError, match="y has no label in row 3"):
+        model.fit(X, gaps)

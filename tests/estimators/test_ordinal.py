@@ -4,9 +4,12 @@
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse
 from scipy.optimize import approx_fprime, minimize
+from sklearn.ensemble import BaggingClassifier
+from sklearn.metrics import get_scorer
 
 from pairlearn import Exact, OrdinalAUCClassifier, pair_accuracy, roc_auc
 from pairlearn.estimators.classes.cuts import fit_cuts
@@ -52,8 +55,11 @@ def test_units_storage_and_names_do_not_matter(graded, tmp_path):
     found, expected = named.decision_function(other), model.decision_function(X)
     np.testing.assert_allclose(found - found.mean(), expected - expected.mean(), atol=1e-7)
     # Other numbers make other folds, which place the cuts.
-    np.testing.assert_allclose(named.predict_proba(other), p, atol=0.05)
-    assert named.classes_.tolist() == names.tolist()
+    place = {name: k for k, name in enumerate(named.classes_.tolist())}
+    columns = [place[name] for name in names.tolist()]
+    np.testing.assert_allclose(named.predict_proba(other)[:, columns], p, atol=0.05)
+    assert named.grades_.tolist() == names.tolist()
+    assert named.classes_.tolist() == sorted(names.tolist())
     sparse = OrdinalAUCClassifier(solver=Exact(ridge=0.1), scaling=None).fit(
         scipy.sparse.csr_array(X), y
     )
@@ -62,6 +68,9 @@ def test_units_storage_and_names_do_not_matter(graded, tmp_path):
     named.save(tmp_path / "m")
     again = OrdinalAUCClassifier.load(tmp_path / "m")
     np.testing.assert_array_equal(again.predict(X), named.predict(X))
+    np.testing.assert_array_equal(again.predict_proba(X), named.predict_proba(X))
+    assert again.grades_.tolist() == named.grades_.tolist()
+    assert again.classes_.tolist() == named.classes_.tolist()
 
 
 def test_score_is_the_share_of_pairs_in_order(graded, rng):
@@ -170,3 +179,38 @@ def test_a_score_needs_a_grade_for_each_example(graded):
     for wrong in (y[:-1], y[:, np.newaxis]):
         with pytest.raises(ValueError, match="y must have the shape"):
             model.score(X, wrong)
+
+
+def test_the_order_of_the_grades_does_not_matter_to_scikit_learn(graded):
+    """Its scorers and ensembles take columns and signs to be those of sorted classes."""
+    X, y = graded
+    words = np.array(["poor", "fair", "good", "best"])
+    settings = {"solver": Exact(ridge=0.1), "random_state": 0}
+    numbers = OrdinalAUCClassifier(**settings).fit(X, y)
+    model = OrdinalAUCClassifier(grades=words.tolist(), **settings).fit(X, words[y])
+    for name in ("roc_auc_ovr", "neg_log_loss"):
+        expected = get_scorer(name)(numbers, X, y)
+        assert get_scorer(name)(model, X, words[y]) == pytest.approx(expected)
+    falling = OrdinalAUCClassifier(grades=[3, 2, 1, 0], **settings)
+    bags = [BaggingClassifier(one, 3, random_state=0) for one in (numbers, falling)]
+    right = bags[0].fit(X, y).score(X, y)
+    assert bags[1].fit(X, 3 - y).score(X, 3 - y) == pytest.approx(right, abs=0.05)
+    for labels in ([1, 0], ["yes", "no"]):
+        two = OrdinalAUCClassifier(grades=labels, **settings)
+        two.fit(X, np.array(labels)[(y > 1).astype(int)])
+        known = np.array(labels)[(y > 1).astype(int)]
+        assert two.score(X, known) > 0.85
+        assert get_scorer("roc_auc")(two, X, known) == pytest.approx(two.score(X, known))
+        sign = (two.decision_function(X) > 0).astype(int)
+        np.testing.assert_array_equal(two.classes_[sign], two.predict(X))
+
+
+def test_an_ordered_categorical_says_the_order_of_its_grades(graded):
+    X, y = graded
+    words = ["poor", "fair", "good", "best"]
+    for k in (2, 4):
+        codes = np.minimum(y, k - 1)
+        given = pd.Series(pd.Categorical.from_codes(codes, words, ordered=True))
+        model = OrdinalAUCClassifier(random_state=0).fit(X, given)
+        assert model.grades_.tolist() == words[:k]
+        assert model.score(X, given) > 0.8

@@ -125,3 +125,10 @@ def test_an_example_has_the_features_of_the_model(features):
         explain(model, [np.nan, 0.0, 0.0])
     with pytest.raises(ValueError, match="x must be one example"):
         explain(model, [[0.0], [0.0], [0.0]])
+
+
+def test_a_plot_has_the_columns_of_the_model():
+    """Ranges and densities of other columns would stand below the functions."""
+    model = AUCClassifier(random_state=0).fit(X, Y)
+    with pytest.raises(ValueError, match="feature names should match"):
+        plot_shapes(model, X[["dose", "age", "noise"]])

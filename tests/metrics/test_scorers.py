@@ -13,7 +13,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.naive_bayes import GaussianNB
 from sklearn.svm import LinearSVC
 
-from pairlearn import Exact, MulticlassAUCClassifier
+from pairlearn import Exact, MulticlassAUCClassifier, MultilabelAUCClassifier
 from pairlearn.metrics import AveragePrecision, scorer
 
 
@@ -59,6 +59,25 @@ def test_what_cannot_be_scored_is_refused():
         scorer("auc", k=3)
     with pytest.raises(ValueError, match="give them to the metric itself"):
         scorer(AveragePrecision(), k=3)
+
+
+@pytest.mark.parametrize("name", ["auc", "hand_till", "brier_score"])
+def test_many_labels_are_refused(name):
+    X, y = load_iris(return_X_y=True)
+    labels = np.column_stack([y == 0, y == 2, X[:, 0] > 6.0]).astype(int)
+    model = MultilabelAUCClassifier(solver=Exact(ridge=0.1)).fit(X, labels)
+    with pytest.raises(ValueError, match="one label of an example, y has 3 columns; measure each"):
+        scorer(name)(model, X, labels)
+
+
+def test_a_threshold_of_scores_is_none_of_probabilities():
+    """Probabilities are above 0: the cost was that of calling everybody positive."""
+    X, y = load_breast_cancer(return_X_y=True)
+    model = GaussianNB().fit(X[:, 1:2], y)
+    with pytest.raises(ValueError, match=r"GaussianNB has probabilities .* such as threshold=0\.5"):
+        scorer("expected_cost")(model, X[:, 1:2], y)
+    found = scorer("expected_cost", threshold=0.5)(model, X[:, 1:2], y)
+    assert found == pytest.approx(-np.mean(model.predict(X[:, 1:2]) != y))
 
 
 @pytest.mark.parametrize("wrong", [2.0, np.nan])

@@ -70,6 +70,26 @@ def test_polars(frame):
     assert np.array_equal(TableEncoder().fit_transform(polars.from_pandas(frame)), X)
 
 
+@pytest.mark.parametrize("unit", ["D", "h"])
+def test_durations_are_hours(unit):
+    """As texts they would be categories, or all different and left out without a word."""
+    polars = pytest.importorskip("polars")
+    rng = np.random.default_rng(0)
+    spans = pd.Series(pd.to_timedelta(rng.integers(1, 4000, 200), unit=unit)).mask(
+        np.arange(200) < 2
+    )
+    frame = pd.DataFrame({"usage": rng.normal(size=200), "span": spans})
+    expected = frame.assign(span=spans / pd.Timedelta(hours=1))
+    X = TableEncoder().fit_transform(expected)
+    for given in (frame, polars.from_pandas(frame), pa.Table.from_pandas(frame)):
+        encoder = TableEncoder().fit(given)
+        assert encoder.get_feature_names_out().tolist()[:2] == ["usage", "span"]
+        np.testing.assert_allclose(encoder.transform(given), X, rtol=1e-15)
+    with pytest.raises(ValueError, match="TableEncoder"):
+        AUCClassifier().fit(frame, np.arange(200) % 2)
+    make_pipeline(TableEncoder(), AUCClassifier()).fit(frame, np.arange(200) % 2)
+
+
 def test_numbers_are_taken_as_they_are():
     rng = np.random.default_rng(0)
     values = rng.normal(size=300) * 10.0 ** rng.integers(-200, 200, size=300)

@@ -149,6 +149,28 @@ def test_a_file_from_before_pieces(tmp_path):
     )
 
 
+@pytest.mark.parametrize(
+    "changes", [{"activation": "relu"}, {"hidden": (9, 9)}, {"dropout": 0.5}], ids=str
+)
+def test_a_network_that_is_set_after_a_fit_is_not_stored(changes, tmp_path):
+    """The numbers of one network and the shape of another would be a model that nobody trained."""
+    X, y = waves(120)
+    model = NeuralAUCClassifier(**small(), random_state=0).fit(X, y)
+    before, scores = model.network, model.decision_function(X)
+    model.set_params(**{f"network__{name}": value for name, value in changes.items()})
+    with pytest.raises(ValueError, match=r"was set after the fit.*; set it back, or fit again"):
+        model.save(tmp_path / "m.safetensors")
+    model.set_params(network=before).save(tmp_path / "m.safetensors")
+    back = load_model(tmp_path / "m.safetensors")
+    np.testing.assert_array_equal(back.decision_function(X), scores)
+
+
+@pytest.mark.parametrize("dropout", ["0.5", None, float("nan"), 1.0])
+def test_what_is_no_dropout(dropout):
+    with pytest.raises(ValueError, match=r"dropout must lie in \[0, 1\)"):
+        MLP(dropout=dropout)
+
+
 def test_others_take_pieces_by_number():
     X, y = waves(120)
     ranker = NeuralRanker(**small(pieces=4)).fit(X, y, qid=np.arange(120) // 6)

@@ -61,7 +61,7 @@ from numpy.typing import ArrayLike, NDArray
 from pairlearn.metrics.limits import Spread, score_limits, spread_of
 from pairlearn.metrics.metric import Interval, Measured, Metric, Sample, interval_of
 from pairlearn.typing import Mask, Places, Vector
-from pairlearn.validation import check_flag, check_number, real_array
+from pairlearn.validation import check_flag, check_number, real_array, refuse_masked
 
 #: More examples of the limit on the side of 1/2, and of the other one.
 _EXTRA = (4.0, 0.25)
@@ -91,10 +91,12 @@ def survival_times(y: Any) -> NDArray[Any]:
           dtype=[('event', '?'), ('time', '<f8')])
     """
     event, time = _columns(y)
+    refuse_masked("y", time)
+    spans = np.asarray(time)
+    if spans.dtype.kind in "mM":  # a missing span would become the least whole number
+        time = np.where(np.isnat(spans), np.nan, spans.astype(np.float64))
     event, time = real_array("y", event), real_array("y", time)
     found = np.empty(len(time), dtype=SURVIVAL)
-    if time.dtype.kind in "mM":  # a missing span would become the least whole number
-        time = np.where(np.isnat(time), np.nan, time.astype(np.float64))
     try:
         found["time"] = time
         codes = np.asarray(event, dtype=np.float64)

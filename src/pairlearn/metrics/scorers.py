@@ -65,7 +65,8 @@ class Scorer:
     ----------
     metric : Metric
         The metric. If smaller is better, as for a cost, the sign is changed, as in
-        scikit-learn's ``neg_...`` scorers.
+        scikit-learn's ``neg_...`` scorers. A threshold is one of `decision_function`, or of
+        probabilities if an estimator has nothing else.
 
     Examples
     --------
@@ -81,10 +82,16 @@ class Scorer:
         self, estimator: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> float:
         """Return the value for a fitted estimator; larger is better."""
-        scores = self._scores(estimator, X)
         classes = getattr(estimator, "classes_", None)
         labels: NDArray[Any] = np.asarray(y)
         metric = self.metric
+        if classes is not None and labels.ndim == 2:
+            raise ValueError(
+                f"{type(metric).__name__} is for one label of an example, y has "
+                f"{labels.shape[1]} columns; measure each column alone, or take the mean AUC of "
+                "MultilabelAUCClassifier.score."
+            )
+        scores = self._scores(estimator, X)
         if isinstance(metric, HandTill):
             if classes is not None and metric.classes is None:
                 # a fold may lack a class that the estimator knows
@@ -111,6 +118,12 @@ class Scorer:
             return estimator.decision_function(X)
         if hasattr(estimator, "predict_proba") and not by_pairs:
             probabilities = np.asarray(estimator.predict_proba(X))
+            if isinstance(metric, ExpectedCost) and not 0.0 < metric.threshold < 1.0:
+                raise ValueError(
+                    f"{type(estimator).__name__} has probabilities and no decision_function: with "
+                    f"threshold={metric.threshold:g} all would be one class; pass a threshold "
+                    "between 0 and 1, such as threshold=0.5."
+                )
             return probabilities if many else probabilities[:, 1]
         if metric.of_probabilities:
             raise TypeError(

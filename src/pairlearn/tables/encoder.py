@@ -267,6 +267,8 @@ class _Frame:
     def numbers(self, name: str) -> NDArray[np.float64] | None:
         """Return a column of numbers, with NaN for gaps, or None if it holds something else."""
         values = np.asarray(self._column(name))
+        if values.dtype.kind == "m":
+            values = values / np.timedelta64(1, "h")
         if values.dtype.kind not in "iuf":
             return None
         numbers = values.astype(np.float64)

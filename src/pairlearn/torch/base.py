@@ -28,6 +28,7 @@ from pairlearn.torch.devices import as_device, own_randomness, threads_for
 from pairlearn.torch.networks import (
     MLP,
     as_network,
+    check_unchanged,
     make_network,
     outputs,
     pieces_of,
@@ -332,6 +333,8 @@ class NeuralEstimator(Storable):
     def _pack(self) -> dict[str, NDArray[Any]]:
         """Return networks, scales and classes as arrays of a model file."""
         model = self._fitted()
+        for network in model["networks_"]:
+            check_unchanged(self.network, network, self.n_features_in_, self.n_outputs_)
         vectors = [state_vector(network) for network in model["networks_"]]
         scaler: Standardiser = model["scaler_"]
         arrays: dict[str, NDArray[Any]] = {

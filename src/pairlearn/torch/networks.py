@@ -15,6 +15,7 @@ from torch import nn
 
 from pairlearn.models.record import ModelFileError
 from pairlearn.register import Part, Register
+from pairlearn.torch.devices import own_randomness
 from pairlearn.torch.standardise import Standardiser
 from pairlearn.torch.table import rows_of_a_block
 from pairlearn.typing import Vector
@@ -132,7 +133,7 @@ class MLP(Part):
             raise TypeError(f"hidden must be a sequence of widths, got {self.hidden!r}.")
         widths = tuple(check_count("hidden", width) for width in self.hidden)
         object.__setattr__(self, "hidden", widths)
-        if not 0.0 <= float(self.dropout) < 1.0:
+        if not isinstance(self.dropout, int | float | np.number) or not 0.0 <= self.dropout < 1.0:
             raise ValueError(f"dropout must lie in [0, 1), got {self.dropout!r}.")
         if self.activation not in ACTIVATIONS:
             names = ", ".join(f'"{name}"' for name in ACTIVATIONS)
@@ -201,6 +202,20 @@ def pieces_of(network: Any) -> int:
     """Return the number of pieces a feature that a network has."""
     first = network[0] if isinstance(network, nn.Sequential) and len(network) else None
     return first.n_pieces if isinstance(first, Broken) else 0
+
+
+def check_unchanged(given: Any, network: Any, n_inputs: int, n_outputs: int) -> None:
+    """Refuse to store a fitted network beside the description of another."""
+    described = as_network(given)
+    if not isinstance(described, MLP):
+        return
+    with own_randomness(0, torch.device("cpu")):
+        made = described.make(n_inputs, n_outputs, pieces_of(network))
+    if str(made) != str(network):
+        raise ValueError(
+            f"network={given!r} was set after the fit, which had another one: a file would hold "
+            "the numbers of one network and the shape of the other; set it back, or fit again."
+        )
 
 
 def outputs(networks: Sequence[Any], X: Any, scaler: Standardiser, device: Any) -> Vector:

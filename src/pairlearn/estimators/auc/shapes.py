@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pairlearn.estimators.shared.features_seen import check_columns
 from pairlearn.features import Hats, Identity
 from pairlearn.register import nearest
 from pairlearn.typing import Vector
@@ -140,6 +141,8 @@ def plot_shapes(
     names = _names(model)
     coef, _ = _linear_part(model)
     hats = _additive(model)
+    if X is not None:
+        check_columns(model, X)
     table = None if X is None else np.asarray(X, dtype=np.float64)
     if table is None and hats is None:
         raise ValueError("plot_shapes needs X for a linear model: its functions have no range.")

@@ -35,7 +35,13 @@ from pairlearn.metrics import roc_auc
 from pairlearn.models.registry import ArraySpec
 from pairlearn.solvers.rows import CsrRows, Rows, as_rows
 from pairlearn.typing import Mask, Places, Vector
-from pairlearn.validation import as_counts, check_generator, check_weights
+from pairlearn.validation import (
+    as_counts,
+    check_generator,
+    check_names,
+    check_weights,
+    refuse_masked,
+)
 
 
 @dataclass(frozen=True)
@@ -225,10 +231,10 @@ class MultilabelAUCClassifier(ClosedForm, ClassifierMixin, BaseEstimator):  # ty
         return rule
 
     @property
-    def classes_(self) -> list[NDArray[np.int64]]:
-        """The values of each label, as scikit-learn's scorers ask for them."""
+    def classes_(self) -> NDArray[np.int64]:
+        """The values of each label, a row for each, as scikit-learn's scorers ask for them."""
         check_is_fitted(self, "coef_")
-        return [np.array([0, 1])] * len(self.coef_)
+        return np.tile(np.array([0, 1]), (len(self.coef_), 1))
 
     def decision_function(self, X: Any) -> Vector:
         """Return scores minus thresholds, of shape (n_samples, n_labels)."""
@@ -327,12 +333,15 @@ def _indicator(y: Any) -> Mask:
             "MultilabelAUCClassifier requires y to be passed, but the target y is None; give a "
             "column of 0 and 1 for each label."
         )
+    refuse_masked("y", y)
     array = np.asarray(y.toarray() if hasattr(y, "toarray") else y)
     if array.ndim != 2 or array.shape[1] < 1:
         raise ValueError(
             f"y must have a row for each example and a column for each label, got shape "
             f"{array.shape}; for classes that exclude each other use MulticlassAUCClassifier."
         )
+    for column in array.T if array.dtype.kind == "O" else ():
+        check_names("y", column, "label")
     if array.dtype != np.bool_ and not np.isin(array, (0, 1)).all():
         raise ValueError("y must hold 1 where an example has a label and 0 elsewhere.")
     return array.astype(np.bool_)

@@ -17,7 +17,8 @@ P. McCullagh, Regression models for ordinal data, Journal of the Royal Statistic
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -64,8 +65,8 @@ class OrdinalAUCClassifier(ClosedForm, ClassifierMixin, BaseEstimator):  # type:
     Parameters
     ----------
     grades : sequence or None, default=None
-        The grades from the lowest to the highest; by default those of y in their natural order.
-        The order of texts is not known and must be said.
+        The grades from the lowest to the highest; by default those of y in their natural order, or
+        in that of an ordered categorical. The order of texts is not known and must be said.
     solver : "exact" or Exact, default="exact"
         `Exact` holds the ridge. ``Exact(ridge="auto")`` takes the best of 100, 10, ..., 1e-6 by the
         share of pairs in order over stratified folds.
@@ -80,6 +81,8 @@ class OrdinalAUCClassifier(ClosedForm, ClassifierMixin, BaseEstimator):  # type:
     Attributes
     ----------
     classes_ : ndarray of shape (n_grades,)
+        The grades, sorted as in all of scikit-learn, which relies on it.
+    grades_ : ndarray of shape (n_grades,)
         The grades, from the lowest to the highest.
     coef_ : ndarray of shape (n_features,)
         Coefficients of the score.
@@ -97,8 +100,8 @@ class OrdinalAUCClassifier(ClosedForm, ClassifierMixin, BaseEstimator):  # type:
     >>> X = np.array([[1.0], [2.0], [2.5], [4.0], [5.0], [6.0]])
     >>> y = ["poor", "poor", "fair", "fair", "good", "good"]
     >>> clf = OrdinalAUCClassifier(grades=["poor", "fair", "good"], random_state=0).fit(X, y)
-    >>> clf.score(X, y), clf.classes_.tolist()
-    (1.0, ['poor', 'fair', 'good'])
+    >>> clf.score(X, y), clf.grades_.tolist(), clf.classes_.tolist()
+    (1.0, ['poor', 'fair', 'good'], ['fair', 'good', 'poor'])
     """
 
     _arrays: ClassVar[dict[str, ArraySpec]] = {
@@ -109,6 +112,7 @@ class OrdinalAUCClassifier(ClosedForm, ClassifierMixin, BaseEstimator):  # type:
     }
 
     classes_: NDArray[Any]
+    grades_: NDArray[Any]
     coef_: Vector
     cuts_: Vector
 
@@ -142,10 +146,11 @@ class OrdinalAUCClassifier(ClosedForm, ClassifierMixin, BaseEstimator):  # type:
             The fitted classifier.
         """
         candidates = self._ridges()
+        kind: Any = getattr(y, "dtype", None)
         X, y = self._checked(X, y)
         labels = np.asarray(y)
         check_classification_targets(labels)
-        classes = self._ordered(labels)
+        classes = self._ordered(labels, kind.categories if getattr(kind, "ordered", False) else ())
         codes = _codes(classes, labels)
         counts = chunk_weights(sample_weight, len(labels))
         weight = counts if len(counts) else np.ones(len(labels))
@@ -184,12 +189,12 @@ class OrdinalAUCClassifier(ClosedForm, ClassifierMixin, BaseEstimator):  # type:
         coef, shift = found.to_user(w[np.newaxis])
         tests = np.concatenate([test for test, _ in held])
         slope, cuts = fit_cuts(np.concatenate(best.model), codes[tests], weight[tests])
-        self.classes_, self.coef_ = classes, coef[0]
+        self.grades_, self.classes_, self.coef_ = classes, np.sort(classes), coef[0]
         self.slope_, self.cuts_ = slope, cuts + slope * float(shift[0])
         return self
 
-    def _ordered(self, labels: NDArray[Any]) -> NDArray[Any]:
-        """Return the grades from the lowest to the highest."""
+    def _ordered(self, labels: NDArray[Any], declared: Any) -> NDArray[Any]:
+        """Return the grades from the lowest to the highest; y may have declared their order."""
         present = np.unique(labels)
         if len(present) < 2:
             raise ValueError(
@@ -197,6 +202,8 @@ class OrdinalAUCClassifier(ClosedForm, ClassifierMixin, BaseEstimator):  # type:
                 "no pair to put in order."
             )
         if self.grades is None:
+            if len(declared):
+                return np.asarray(declared)[np.isin(declared, present)]
             if any(isinstance(one, str | bytes) for one in present.tolist()):
                 raise ValueError(
                     f"y holds texts, {present.tolist()[:3]!r}, whose order is not known; pass "
@@ -218,23 +225,49 @@ class OrdinalAUCClassifier(ClosedForm, ClassifierMixin, BaseEstimator):  # type:
         return grades
 
     def decision_function(self, X: Any) -> Vector:
-        """Return the scores of the rows of `X`, larger for higher grades."""
+        """Return the scores of the rows of `X`, larger for higher grades.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+            Examples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Scores. Those of two grades are positive where `predict` says ``classes_[1]``, as
+            everywhere in scikit-learn, whichever grade is the higher one.
+        """
+        scores = self._order(X)
+        falls = len(self.grades_) == 2 and self.grades_[0] == self.classes_[1]
+        return -scores if falls else scores
+
+    def _order(self, X: Any) -> Vector:
+        """Return scores that are larger for higher grades, cut at 0 if there are two."""
         scores = self._products(X)
-        # Of two grades the sign decides, as everywhere in scikit-learn.
         return scores - self.cuts_[0] / self.slope_ if len(self.cuts_) == 1 else scores
 
-    def predict_proba(self, X: Any) -> Vector:
-        """Return probabilities of ``classes_``, of shape (n_samples, n_grades)."""
-        scores = self.decision_function(X)
+    def _of_grades(self, X: Any) -> Vector:
+        """Return probabilities of ``grades_``."""
+        scores = self._order(X)
         cuts = self.cuts_ if len(self.cuts_) > 1 else np.zeros(1)
         above = odds_above(self.slope_, cuts, scores)
         ends = np.ones((len(scores), 1)), np.zeros((len(scores), 1))
         return np.asarray(-np.diff(np.hstack((ends[0], above, ends[1])), axis=1))
 
+    def predict_proba(self, X: Any) -> Vector:
+        """Return probabilities of ``classes_``, of shape (n_samples, n_grades)."""
+        found = self._of_grades(X)
+        return np.ascontiguousarray(found[:, np.argsort(self.grades_)])
+
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the most probable grade of each row of `X`."""
-        probabilities = self.predict_proba(X)
-        return np.asarray(self.classes_[probabilities.argmax(axis=1)])
+        likeliest = self._of_grades(X).argmax(axis=1)
+        return np.asarray(self.grades_[likeliest])
+
+    def to_record(self, provenance: Mapping[str, Any] | None = None) -> ModelRecord:
+        """Return the fitted model as the plain values that `save` writes; grades in their order."""
+        return replace(super().to_record(provenance), classes=self.grades_.tolist())
 
     def _unpack(self, record: ModelRecord) -> None:
         super()._unpack(record)
@@ -243,16 +276,17 @@ class OrdinalAUCClassifier(ClosedForm, ClassifierMixin, BaseEstimator):  # type:
             raise ModelFileError(f"its {k} grades do not have {len(self.cuts_)} cuts.")
         if self.slope_ == 0.0:
             raise ModelFileError("its score does not tell grades apart: the slope is 0.")
+        self.grades_, self.classes_ = self.classes_, np.sort(self.classes_)
 
     def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Return the share of pairs of different grades in order; a tie is half a pair."""
-        scores, labels = self.decision_function(X), np.asarray(y)
+        scores, labels = self._order(X), np.asarray(y)
         if labels.shape != scores.shape:
             raise ValueError(f"y must have the shape {scores.shape}, got {labels.shape}.")
         weight = np.ones(len(scores))
         if sample_weight is not None:
             weight = check_weights(sample_weight, len(scores), name="sample_weight")
-        return share_in_order(_codes(self.classes_, labels), scores, weight)
+        return share_in_order(_codes(self.grades_, labels), scores, weight)
 
 
 def _codes(classes: NDArray[Any], labels: NDArray[Any]) -> Places:

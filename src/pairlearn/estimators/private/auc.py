@@ -80,7 +80,8 @@ class PrivateAUCClassifier(PrivateMixin, ClassifierMixin, BaseEstimator):  # typ
     levels : array-like of int, optional
         0 for a continuous feature, k for a code of k equally spaced levels.
     labels : tuple (negative, positive), default=(0, 1)
-        The two labels, public.
+        The two labels, public. scikit-learn's own scorers, such as "roc_auc", take the larger one
+        for the positive one, whatever stands here; those of `pairlearn.scorer` take the second.
     mechanism : str or Mechanism, default="statistics"
         How to learn; see `privacy.mechanisms.by_name`.
     neighbours : {"replace", "add_remove"}, default="replace"

@@ -19,7 +19,7 @@ from pairlearn.features import Identity
 from pairlearn.solvers.closed_form.mapped_moments import score_mapped
 from pairlearn.solvers.rows import Rows, as_rows, check_sparse, is_sparse
 from pairlearn.typing import Labels, Vector
-from pairlearn.validation import check_names, check_weights, refuse_masked
+from pairlearn.validation import check_names, check_weights, refuse_masked, refuse_times
 
 #: The estimator for Dask collections that corresponds to an estimator.
 _ON_A_CLUSTER = {
@@ -122,7 +122,12 @@ def validate_data(model: Any, X: Any, *y: Any, **rules: Any) -> Any:
             f"{type(model).__name__} takes dense examples, got a sparse matrix of shape {X.shape}; "
             "pass X.toarray(), or reduce the dimension first (scikit-learn's TruncatedSVD)."
         )
+    kinds = getattr(X, "dtypes", None) if hasattr(X, "columns") else None
+    if kinds is None and not is_sparse(X):
+        refuse_times("X", np.asarray(X[:1] if isinstance(X, list) else X).dtype)
     try:
+        if kinds is not None and any(map(_is_time, kinds)):
+            raise ValueError("NumPy would count the units of times, and of missing ones.")
         # scikit-learn looks for infinity by a sum, which may overflow for huge finite values.
         with np.errstate(over="ignore", invalid="ignore"):
             found = validation.validate_data(model, X, *y, **rules)
@@ -139,17 +144,27 @@ def validate_data(model: Any, X: Any, *y: Any, **rules: Any) -> Any:
         ) from error
 
 
+def _is_time(dtype: Any) -> bool:
+    """Whether a column of this type, of pandas or polars, holds dates or durations."""
+    temporal = getattr(dtype, "is_temporal", None)
+    return bool(temporal()) if callable(temporal) else getattr(dtype, "kind", "") in ("m", "M")
+
+
 def _not_numbers(X: Any) -> str | None:
     """Name a column of a table that does not hold numbers; return None if there is none."""
     if not hasattr(X, "dtypes") or not hasattr(X, "columns") or not len(X):
         return None
-    for name, kind in zip(X.columns, X.dtypes, strict=True):
+    for k, (name, kind) in enumerate(zip(X.columns, X.dtypes, strict=True)):
         if getattr(kind, "kind", "O") in "biuf":
             continue
+        column = X.iloc[:, k] if hasattr(X, "iloc") else X[name].to_numpy()
+        first = column.iloc[0] if hasattr(X, "iloc") else X[name][0]
         try:
-            X[name].astype(np.float64)
+            if _is_time(kind):
+                raise TypeError
+            column.astype(np.float64)
         except (TypeError, ValueError):
-            return f"column {name!r} is of the type {kind}, as in {X[name].iloc[0]!r}"
+            return f"column {name!r} is of the type {kind}, as in {first!r}"
     return None
 
 

@@ -30,6 +30,8 @@ def rows_and_labels(
 
     `finite` says whether X is known to be finite; if it is None, the caller looks for NaN itself.
     """
+    if reset and getattr(model, "warm_start", False) and hasattr(model, "coef_"):
+        check_columns(model, X)  # its coefficients go on
     if is_plain(model, X, y, reset=reset, minimum=minimum, dtype=None):
         rows = as_rows(X, finite=finite)
         model.n_features_in_ = X.shape[1]

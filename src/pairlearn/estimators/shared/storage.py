@@ -94,8 +94,8 @@ class Storable(Composed):
         """Return the fitted model as the plain values that `save` writes."""
         check_is_fitted(self)
         parameters = {name: encode(v, name) for name, v in self._stored_parameters().items()}
-        classes = getattr(self, "classes_", None)
-        if isinstance(classes, list):  # Of many labels each has the classes 0 and 1.
+        classes: Any = getattr(self, "classes_", None)
+        if np.ndim(classes) == 2:  # Of many labels each has the classes 0 and 1.
             classes = None
         if classes is not None:
             parameters[_CLASS_TYPE] = classes.dtype.str if classes.dtype.kind != "O" else "object"
