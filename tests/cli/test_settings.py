@@ -127,6 +127,7 @@ def test_paths_reach_parts(texts, parameters):
         (["reading.n_features=0"], "must be a whole number of at least 1"),
         (["reading.label=y"], "use --label"),
         (["solver.step_size=1", "solver.step_size=2"], "is given twice"),
+        (['class_weight={"0": 1, "1": 5}'], 'the program takes "balanced" or null'),
         (["stream.window=9", "solver.n_passes=2"], "use --set stream.n_passes"),
     ],
 )

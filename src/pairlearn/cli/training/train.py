@@ -309,6 +309,11 @@ def _check(options: Options, parts: Settings, how: str) -> None:
     for path, setting in parts.items():
         if is_stream and path.rpartition(".")[2] == "n_passes":
             raise setting.refuse("a stream has stream.n_passes; use --set stream.n_passes.")
+        if path == "class_weight" and isinstance(setting.value, dict):
+            raise setting.refuse(
+                'the program takes "balanced" or null; weights of named classes are for Python, '
+                "AUCClassifier(class_weight={...})."
+            )
 
 
 def _tell(
