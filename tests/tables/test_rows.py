@@ -268,6 +268,21 @@ def test_compressed_and_parquet(tmp_path):
         open_table("a.svm", "svmlight")
 
 
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_durations_of_parquet_are_hours_whatever_their_unit(tmp_path, unit):
+    """pandas writes nanoseconds and polars microseconds: numbers of ticks are not comparable."""
+    pytest.importorskip("pyarrow")
+    import datetime
+
+    import pyarrow.parquet
+
+    spans = [datetime.timedelta(minutes=30), None, datetime.timedelta(days=-400, hours=5)]
+    table = pyarrow.table({"span": pyarrow.array(spans, pyarrow.duration(unit))})
+    pyarrow.parquet.write_table(table, tmp_path / "t.parquet")
+    [block] = open_table(tmp_path / "t.parquet", "parquet").blocks(print)
+    assert block.columns == {"span": ["0.5", "", "-9595"]}
+
+
 @pytest.mark.parametrize(
     ("name", "content", "cure"),
     [

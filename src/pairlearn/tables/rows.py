@@ -425,6 +425,10 @@ def _is_not_utf8(raw: bytes) -> bool:
     return False
 
 
+#: Ticks of a second, by Arrow's unit of a duration.
+_PER_SECOND = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
+
+
 class ArrowTable:
     """Rows of a Parquet or Arrow file, with each value as the text in a CSV file.
 
@@ -495,6 +499,12 @@ class ArrowTable:
     def _texts(self, array: Any) -> list[str]:
         if self._pa.types.is_dictionary(array.type):
             array = array.dictionary_decode()
+        if self._pa.types.is_duration(array.type):
+            from pyarrow.compute import divide
+
+            # Hours, as 8:30 in a file of texts. Its own unit depends on who wrote the file.
+            ticks = array.cast(self._pa.int64()).cast(self._pa.float64(), safe=False)
+            array = divide(ticks, 3600.0 * _PER_SECOND[array.type.unit])
         if not self._pa.types.is_string(array.type):
             array = array.cast(self._pa.string(), safe=False)
         return array.fill_null("").to_pylist()  # type: ignore[no-any-return]
