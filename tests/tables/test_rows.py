@@ -283,6 +283,18 @@ def test_durations_of_parquet_are_hours_whatever_their_unit(tmp_path, unit):
     assert block.columns == {"span": ["0.5", "", "-9595"]}
 
 
+def test_an_interval_of_calendar_time_is_refused_by_name(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    spans = pyarrow.array([(1, 2, 3), None], pyarrow.month_day_nano_interval())
+    table = pyarrow.table({"a": [1.0, 2.0], "span": spans})
+    with pyarrow.ipc.new_file(str(tmp_path / "t.arrow"), table.schema) as writer:
+        writer.write_table(table)
+    with pytest.raises(ReadError, match=r"'span' is an interval .* --exclude 'span'"):
+        open_table(tmp_path / "t.arrow", "arrow")
+    source = open_table(tmp_path / "t.arrow", "arrow", leave_out=["span"])
+    assert [block.columns for block in source.blocks(print)] == [{"a": ["1", "2"]}]
+
+
 @pytest.mark.parametrize(
     ("name", "content", "cure"),
     [

@@ -460,6 +460,12 @@ class ArrowTable:
                     f"{path}: column {short_name(name)} is {shown_kind(kind)}; take its parts "
                     f"out into columns, or leave it out with --exclude {name!r}."
                 )
+            if name not in left_out and self._pa.types.is_interval(kind):
+                # It may hold months, which have no fixed length.
+                raise ReadError(
+                    f"{path}: column {short_name(name)} is an interval of calendar time; make it a "
+                    f"number of hours, or leave it out with --exclude {name!r}."
+                )
 
     def suits(self, schema: Schema) -> bool:
         """Whether a compiled reader can read the columns of a schema."""
