@@ -64,10 +64,9 @@ def open_for(
             "the model holds ratings of players, which have no score for a row of data; "
             "`pairlearn rate` prints them, and load_model(path).predict_proba(a, b) predicts votes."
         )
-    # many labels have a list of classes each, and some estimators other methods
-    if not hasattr(model, kind_of(model).scorer) or isinstance(
-        getattr(model, "classes_", None), list
-    ):
+    # many labels have a row of classes each, and some estimators other methods
+    has_rows = getattr(getattr(model, "classes_", None), "ndim", 1) > 1
+    if not hasattr(model, kind_of(model).scorer) or has_rows:
         raise ReadError(
             f"the model is a {type(model).__name__}, which the program does not score; in Python "
             "load_model(path) does."
