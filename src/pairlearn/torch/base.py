@@ -268,7 +268,7 @@ class NeuralEstimator(Storable):
         if not model:
             seed = int(check_generator(self.random_state).integers(2**31))
             network = as_network(self.network)
-            if isinstance(network, MLP) and network.pieces not in ("auto", 0):
+            if isinstance(network, MLP) and network.needs_examples:
                 raise ValueError(
                     f"MLP(pieces={network.pieces!r}) puts knots at quantiles, which the first "
                     "chunk of a stream does not know; use fit first, or pieces=0."

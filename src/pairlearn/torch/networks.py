@@ -141,6 +141,11 @@ class MLP(Part):
         if self.pieces != "auto":
             check_count("pieces", self.pieces, minimum=0)  # type: ignore[arg-type]
 
+    @property
+    def needs_examples(self) -> bool:
+        """Whether knots are asked for, which only `fit` can put."""
+        return self.pieces not in ("auto", 0)
+
     def pieces_for(self, n_inputs: int, number: int) -> int:
         """Return the pieces a feature of the network of a number among several that take turns."""
         if self.pieces != "auto":

@@ -210,7 +210,7 @@ class NoisyNetworkSGD(ByMeetings):
     def __post_init__(self) -> None:
         self._meetings()
         network = as_network(self.network)
-        if isinstance(network, MLP) and network.pieces not in ("auto", 0):
+        if isinstance(network, MLP) and network.needs_examples:
             raise ValueError(
                 f"MLP(pieces={network.pieces!r}) puts knots where the examples lie, which no noise "
                 "protects; leave pieces out."

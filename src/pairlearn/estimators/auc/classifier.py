@@ -40,7 +40,7 @@ from pairlearn.solvers.solution import Trace
 from pairlearn.solvers.top.objectives import Objective
 from pairlearn.solvers.turns import one_at_a_time
 from pairlearn.typing import Labels, Mask, Vector
-from pairlearn.validation import check_flag, check_generator
+from pairlearn.validation import check_generator
 
 
 class AUCClassifier(AUCForgetting, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -357,7 +357,7 @@ class AUCClassifier(AUCForgetting, ClassifierMixin, BaseEstimator):  # type: ign
 
     def _warm_start(self, n_features: int, scaling: Scaling | None) -> Vector | None:
         """Return the coefficients of the previous fit in the units of this one."""
-        if not (check_flag("warm_start", self.warm_start) and hasattr(self, "coef_")):
+        if not (self.warm_start and hasattr(self, "coef_")):
             return None
         start: Vector = self.coef_[0]
         if len(start) != n_features:

@@ -24,7 +24,12 @@ from pairlearn.estimators.shared.published import Attribute, publish, published
 from pairlearn.estimators.shared.scaling import Scaling, is_scaled, scaled_rows
 from pairlearn.estimators.shared.solvers import SOLVERS, Solver
 from pairlearn.estimators.shared.storage import Storable, register_storable
-from pairlearn.estimators.shared.weights import chunk_weights, kept_of_chunk, representatives, weigh
+from pairlearn.estimators.shared.weights import (
+    chunk_weights,
+    representatives,
+    weigh,
+    weighing_examples,
+)
 from pairlearn.features import FeatureMap
 from pairlearn.losses import PairLoss
 from pairlearn.metrics.entropy import error_entropy
@@ -262,11 +267,9 @@ class EntropyRegressor(MapsFeatures, Storable, RegressorMixin, BaseEstimator):  
         online = getattr(self, "_online", None)
         rows, y = rows_and_targets(self, X, y, reset=online is None, minimum=1)
         weight = chunk_weights(sample_weight, len(y))
-        kept = kept_of_chunk(weight, begun=online is not None)
-        if kept is not None:
-            if not len(kept):
-                return self
-            rows, y, weight = rows.take(kept), y[kept], weight[kept]
+        weight, rows, y = weighing_examples(weight, rows, y, begun=online is not None)
+        if not len(y):
+            return self
         rows = self._map_chunk(rows)
         if self.scaling is None:
             check_squares(rows, whole=online is None)

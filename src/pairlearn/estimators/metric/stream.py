@@ -21,7 +21,7 @@ from pairlearn.estimators.shared.maps import is_linear
 from pairlearn.estimators.shared.order import watch_order
 from pairlearn.estimators.shared.scaling import is_scaled
 from pairlearn.estimators.shared.solvers import Solver
-from pairlearn.estimators.shared.weights import chunk_weights, kept_of_chunk
+from pairlearn.estimators.shared.weights import chunk_weights, weighing_examples
 from pairlearn.features import FeatureMap, Identity
 from pairlearn.losses import METRIC_LOSSES, PairLoss
 from pairlearn.pairings.given import as_rows_of_pairs
@@ -133,11 +133,9 @@ class MetricStream(MapsFeatures):
         weight = chunk_weights(sample_weight, len(rows) // (2 if paired else 1))
         if paired:
             weight = np.repeat(np.sqrt(weight), 2)
-        kept = kept_of_chunk(weight, begun=not first)
-        if kept is not None:
-            if not len(kept):
-                return self
-            rows, y, weight = rows[kept], y[kept], weight[kept]
+        weight, rows, y = weighing_examples(weight, rows, y, begun=not first)
+        if not len(y):
+            return self
         self._map_chunk(DenseRows(rows))
         if self.scaling is None:
             check_squares(DenseRows(rows), whole=first)

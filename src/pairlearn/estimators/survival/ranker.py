@@ -19,7 +19,7 @@ from pairlearn.estimators.shared.maps import is_linear
 from pairlearn.estimators.shared.scaling import is_scaled, scaled_rows
 from pairlearn.estimators.shared.solvers import SOLVERS, Exact, Solver
 from pairlearn.estimators.shared.storage import register_storable
-from pairlearn.estimators.shared.weights import chunk_weights, kept_of_chunk, weigh
+from pairlearn.estimators.shared.weights import chunk_weights, weigh, weighing_examples
 from pairlearn.estimators.survival.hazard import fit_hazard
 from pairlearn.estimators.survival.predictions import SurvivalPredictions
 from pairlearn.estimators.survival.task import SurvivalTask
@@ -242,11 +242,9 @@ class SurvivalRanker(SurvivalPredictions, BaseEstimator):  # type: ignore[misc]
         stream = getattr(self, "_stream", None)
         rows, labels = self._examples(X, y, reset=stream is None, minimum=1)
         weight = chunk_weights(sample_weight, len(labels))
-        kept = kept_of_chunk(weight, begun=stream is not None)
-        if kept is not None:
-            if not len(kept):
-                return self
-            rows, labels, weight = rows.take(kept), labels[kept], weight[kept]
+        weight, rows, labels = weighing_examples(weight, rows, labels, begun=stream is not None)
+        if not len(labels):
+            return self
         times = signed_times(labels["event"], labels["time"])
         rows = self._map_chunk(rows)
         n_before = 0
