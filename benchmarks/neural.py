@@ -11,7 +11,8 @@ Each fit is a run of its own, ``--jobs`` of them at a time. ``--json`` keeps the
 and does not run again what the file has. So both methods need not run on one machine: let each
 write a file (``--method networks``, ``--method LightGBM``), put the files together, and
 ``--json`` of that file prints the table. Networks need PyTorch, scikit-learn, SciPy and NumPy.
-``--pieces 0`` leaves out what the first layers see beside the features.
+``--pieces 0`` leaves out what the first layers see beside the features, ``--no-line`` the linear
+scores beside networks.
 """
 
 from __future__ import annotations
@@ -41,18 +42,18 @@ BARS = {"ijcnn1": 0.995, "letter, half against half": 0.990, "magic": 0.926}
 LONGEST = ("usps, half against half", "phoneme", "letter H", "ijcnn1", "letter, half against half")
 
 
-def network(X: Any, y: Any, device: str, pieces: int | str) -> Callable[[Any], Any]:
+def network(X: Any, y: Any, device: str, shape: dict[str, Any]) -> Callable[[Any], Any]:
     """Fit the networks."""
     import torch
 
     from pairlearn.torch import MLP, NeuralAUCClassifier
 
     torch.set_num_threads(1)
-    model = NeuralAUCClassifier(network=MLP(pieces=pieces), random_state=0, device=device)
+    model = NeuralAUCClassifier(network=MLP(**shape), random_state=0, device=device)
     return model.fit(X, y).decision_function
 
 
-def boosted(X: Any, y: Any, device: str, pieces: int | str) -> Callable[[Any], Any]:
+def boosted(X: Any, y: Any, device: str, shape: dict[str, Any]) -> Callable[[Any], Any]:
     """Fit LightGBM as it comes."""
     import lightgbm
 
@@ -76,7 +77,7 @@ def _examples(folder: Path, name: str) -> tuple[Any, Any]:
     return load(folder, *SETS[name])
 
 
-def result_of(run: Run, folder: Path, device: str, pieces: int | str) -> dict[str, Any]:
+def result_of(run: Run, folder: Path, device: str, shape: dict[str, Any]) -> dict[str, Any]:
     """Fit a method on one split, and return its test AUC with what tells the run apart."""
     from sklearn.metrics import roc_auc_score
     from sklearn.model_selection import train_test_split
@@ -88,7 +89,7 @@ def result_of(run: Run, folder: Path, device: str, pieces: int | str) -> dict[st
     train, test, y_train, y_test = parts
     with threadpool_limits(1):
         begin, begin_cpu = time.perf_counter(), time.process_time()
-        score = METHODS[run.method](train, y_train, device, pieces)
+        score = METHODS[run.method](train, y_train, device, shape)
         cpu, seconds = time.process_time() - begin_cpu, time.perf_counter() - begin
         auc = float(roc_auc_score(y_test, score(test)))
     return {
@@ -104,18 +105,18 @@ def result_of(run: Run, folder: Path, device: str, pieces: int | str) -> dict[st
 
 
 def results_of(
-    runs: Sequence[Run], folder: Path, device: str, pieces: int | str, jobs: int
+    runs: Sequence[Run], folder: Path, device: str, shape: dict[str, Any], jobs: int
 ) -> Iterator[dict[str, Any]]:
     """Yield the results as they come, from so many processes of one thread each."""
     if jobs == 1:
-        yield from (result_of(run, folder, device, pieces) for run in runs)
+        yield from (result_of(run, folder, device, shape) for run in runs)
         return
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ[name] = "1"
     # CUDA does not survive a fork.
     fresh = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(jobs, mp_context=fresh) as pool:
-        waiting = [pool.submit(result_of, run, folder, device, pieces) for run in runs]
+        waiting = [pool.submit(result_of, run, folder, device, shape) for run in runs]
         for done in as_completed(waiting):
             yield done.result()
 
@@ -162,6 +163,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, default=1, help="fits at a time")
     parser.add_argument("--device", default="cpu", help="of the networks")
     parser.add_argument("--pieces", type=int, help="of the networks, see MLP")
+    parser.add_argument("--no-line", action="store_true", help="beside the networks, see MLP")
     parser.add_argument("--json", type=Path, help="results so far; new ones are added")
     options = parser.parse_args(arguments)
     names = options.only or list(SETS)
@@ -181,7 +183,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error("the sets are not here; name their folder by PAIRLEARN_DATA.")
     folder = Path(os.environ.get("PAIRLEARN_DATA", ""))
     pieces = "auto" if options.pieces is None else options.pieces
-    for result in results_of(runs, folder, options.device, pieces, options.jobs):
+    shape = {"pieces": pieces, "line": not options.no_line}
+    for result in results_of(runs, folder, options.device, shape, options.jobs):
         run = Run(*(result[field] for field in Run._fields))
         found[run] = result
         if options.json:

@@ -17,7 +17,7 @@ def small(monkeypatch, tmp_path, rng):
     fits = []
 
     def fit(column):
-        def method(X, y, device, pieces):
+        def method(X, y, device, shape):
             fits.append(column)
             return lambda rows: rows[:, column]
 

@@ -27,7 +27,9 @@ from pairlearn.progress import Progress
 from pairlearn.torch.devices import as_device, own_randomness, threads_for
 from pairlearn.torch.networks import (
     MLP,
+    Beside,
     as_network,
+    bare,
     check_unchanged,
     make_network,
     outputs,
@@ -105,6 +107,7 @@ class NeuralEstimator(Storable):
         "weights": ArraySpec(("n_weights",)),
         "n_networks": ArraySpec((), ("int64",), low=1, high=1000),
         "pieces": ArraySpec(("n_pieces",), ("int64",), required=False, low=0, high=1 << 20),
+        "lines": ArraySpec(("n_lines", "n_features"), required=False),
         "n_outputs": ArraySpec((), ("int64",), low=1),
         "n_seen": ArraySpec((), low=0.0),
         "centre": ArraySpec(("n_features",)),
@@ -333,20 +336,24 @@ class NeuralEstimator(Storable):
     def _pack(self) -> dict[str, NDArray[Any]]:
         """Return networks, scales and classes as arrays of a model file."""
         model = self._fitted()
-        for network in model["networks_"]:
+        networks = [bare(network) for network in model["networks_"]]
+        for network in networks:
             check_unchanged(self.network, network, self.n_features_in_, self.n_outputs_)
-        vectors = [state_vector(network) for network in model["networks_"]]
+        vectors = [state_vector(network) for network in networks]
         scaler: Standardiser = model["scaler_"]
         arrays: dict[str, NDArray[Any]] = {
             "weights": np.concatenate(vectors),
             "n_networks": np.array(len(vectors)),
-            "pieces": np.array([pieces_of(network) for network in model["networks_"]]),
+            "pieces": np.array([pieces_of(network) for network in networks]),
             "n_outputs": np.array(self.n_outputs_),
             "n_seen": np.array(scaler.n_seen),
             "n_examples": np.array(self.n_examples_),
         }
         for name in ("centre", "squares", "low", "high"):
             arrays[name] = getattr(scaler, name)
+        lines = [each.line for each in model["networks_"] if isinstance(each, Beside)]
+        if lines:
+            arrays["lines"] = torch.stack(lines).double().numpy()
         if self.held_out_ is not None:
             arrays["held_out"] = np.array(self.held_out_)
         return arrays
@@ -385,13 +392,18 @@ class NeuralEstimator(Storable):
             raise ModelFileError(f"its {len(weights)} weights are not those of {count} networks.")
         else:
             sizes = [len(weights) // count] * count
+        lines = arrays.get("lines")
+        if lines is not None and (len(lines) != count or n_outputs != 1):
+            raise ModelFileError(
+                f"it has {len(lines)} lines beside {count} networks of {n_outputs} scores."
+            )
         self.n_features_in_ = d
         networks = []
         ends = np.cumsum(sizes)[:-1]
-        for vector, n_pieces in zip(np.split(weights, ends), pieces, strict=True):
+        for k, (vector, n_pieces) in enumerate(zip(np.split(weights, ends), pieces, strict=True)):
             made = make_network(network, d, n_outputs, n_pieces)
             restore_vector(made, vector)
-            networks.append(made.eval())
+            networks.append((made if lines is None else Beside(made, lines[k])).eval())
         scaler = Standardiser(
             float(arrays["n_seen"]),
             *(arrays[name].copy() for name in ("centre", "squares", "low", "high")),

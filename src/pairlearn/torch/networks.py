@@ -19,7 +19,7 @@ from pairlearn.torch.devices import own_randomness
 from pairlearn.torch.standardise import Standardiser
 from pairlearn.torch.table import rows_of_a_block
 from pairlearn.typing import Vector
-from pairlearn.validation import check_count
+from pairlearn.validation import check_count, check_flag
 
 #: The limit on rows that pass a network together.
 _BLOCK = 8192
@@ -95,6 +95,20 @@ class Broken(nn.Module):  # type: ignore[misc]
         return self.straight(rows) + self.broken(placed.flatten(-2))
 
 
+class Beside(nn.Module):  # type: ignore[misc]
+    """A network with a linear score beside it: f(x) + w^T x, where w is no longer learned."""
+
+    def __init__(self, network: Any, line: Vector) -> None:
+        super().__init__()
+        self.network = network
+        self.register_buffer("line", torch.from_numpy(line.astype(np.float32)))
+
+    def forward(self, rows: Any) -> Any:
+        """Return the sums of both scores."""
+        told = self.network(rows)
+        return told + (rows @ self.line).reshape(told.shape)
+
+
 @dataclass(frozen=True, repr=False)
 class MLP(Part):
     """Fully connected layers.
@@ -112,6 +126,9 @@ class MLP(Part):
         at quantiles. 0 leaves them out. "auto" gives them to every second network of a
         `NeuralAUCClassifier`, the first included: about 64 in all, from 2 to 16 a feature, and none
         from 65 features on. `fit` puts their knots; a stream has "auto" or 0, and no pieces.
+    line : bool, default=True
+        Whether several networks of a `NeuralAUCClassifier` may have a linear score beside them, see
+        there. Others have none.
 
     Examples
     --------
@@ -127,6 +144,7 @@ class MLP(Part):
     dropout: float = 0.0
     activation: str = "swish"
     pieces: int | str = "auto"
+    line: bool = True
 
     def __post_init__(self) -> None:
         if isinstance(self.hidden, str) or not isinstance(self.hidden, Sequence):
@@ -140,6 +158,7 @@ class MLP(Part):
             raise ValueError(f"activation must be one of {names}, got {self.activation!r}.")
         if self.pieces != "auto":
             check_count("pieces", self.pieces, minimum=0)  # type: ignore[arg-type]
+        check_flag("line", self.line)
 
     @property
     def needs_examples(self) -> bool:
@@ -201,6 +220,11 @@ def make_network(given: Any, n_inputs: int, n_outputs: int, n_pieces: int = 0) -
     if not isinstance(made, nn.Module):
         raise TypeError(f"the function network must return a module, got {type(made).__name__}.")
     return made
+
+
+def bare(network: Any) -> Any:
+    """Return a network without the linear score beside it."""
+    return network.network if isinstance(network, Beside) else network
 
 
 def pieces_of(network: Any) -> int:
