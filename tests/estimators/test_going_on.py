@@ -11,6 +11,7 @@ from pairlearn import (
     EntropyRegressor,
     MetricLearner,
     PairwiseRanker,
+    SurvivalRanker,
     Threshold,
     load_model,
 )
@@ -233,3 +234,32 @@ def test_tables_with_text_are_named():
         AUCClassifier().fit(X, y, sample_weight=-np.ones(80))
     with pytest.raises(TypeError, match="random_state must be"):
         AUCClassifier(random_state="a").fit(X, y)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        AUCClassifier(),
+        EntropyRegressor(),
+        PairwiseRanker(),
+        MetricLearner(),
+        SurvivalRanker(solver="sgd"),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_a_stream_after_a_fit_has_the_columns_of_the_fit(model, tmp_path):
+    """A frame with its columns in another order was learned as if they were in theirs."""
+    pd = pytest.importorskip("pandas")
+    X, y = examples(300, 0)
+    table = pd.DataFrame(X, columns=list("abcde"))
+    times = np.array(list(zip(y == 1, 1.0 + np.abs(X[:, 0]), strict=True)), dtype="?, f8")
+    times.dtype.names = "event", "time"
+    known = times if isinstance(model, SurvivalRanker) else y
+    model.set_params(random_state=0).fit(table, known)
+    model.save(tmp_path / "m")
+    for fitted in (model, load_model(tmp_path / "m")):
+        with pytest.raises(ValueError, match="feature names"):
+            fitted.partial_fit(table[list("edcba")], known)
+        with pytest.raises(ValueError, match="feature names"):
+            fitted.partial_fit(table[["a", "b"]], known)
+        fitted.partial_fit(table, known)

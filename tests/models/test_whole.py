@@ -202,6 +202,32 @@ def test_a_model_that_is_fitted_anew_forgets_where_it_came_from(name, tmp_path):
     assert "purpose" not in loaded.to_record().provenance
 
 
+#: Models that a user may add facts to and that go on: descent by theory and a chosen map do not.
+GOING_ON = [
+    name
+    for name in MODELS
+    if not name.startswith("Private") and name.split()[-1] not in ("theory", "map")
+]
+
+
+@pytest.mark.parametrize("name", GOING_ON)
+def test_a_model_that_goes_on_forgets_what_it_was_worth(name, tmp_path):
+    """After `partial_fit` the next file held the AUC and the fingerprint of the first examples."""
+    facts = {"model": {"kind": "linear"}, "purpose": "a test"}
+    MODELS[name]().save(tmp_path / "model", provenance=facts)
+    loaded = load_model(tmp_path / "model")
+    assert loaded.to_record().provenance["model"] == facts["model"]
+    if not hasattr(loaded, "partial_fit"):
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        loaded.partial_fit(*AGAIN.get(type(loaded).__name__, (X, BINARY)))
+    after = loaded.to_record().provenance
+    assert "model" not in after
+    assert after.get("data_fingerprint") is None
+    assert after["purpose"] == "a test"
+
+
 PRIVATE_MODELS = [name for name in MODELS if name.startswith("Private") and "Ratings" not in name]
 
 

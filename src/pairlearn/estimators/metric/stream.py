@@ -83,7 +83,7 @@ class MetricStream(MapsFeatures):
             pairs = check_pairs(X, known)
             signs = check_pair_labels(y, len(pairs))
             rows, y = as_rows_of_pairs(pairs, signs)
-            validate_data(self, rows, reset=reset)
+            validate_data(self, rows, y, reset=reset)
             return rows, y, True
         X, y = validate_data(
             self, X, y, dtype=np.float64, order="C", reset=reset, ensure_min_samples=minimum
@@ -129,7 +129,9 @@ class MetricStream(MapsFeatures):
         first = stream is None
         if first:
             self._codes = {}
-        rows, y, paired = self._examples(X, y, reset=first, minimum=1, coded=False)
+        rows, y, paired = self._examples(
+            X, y, reset=first and not hasattr(self, "components_"), minimum=1, coded=False
+        )
         weight = chunk_weights(sample_weight, len(rows) // (2 if paired else 1))
         if paired:
             weight = np.repeat(np.sqrt(weight), 2)

@@ -14,7 +14,7 @@ from pairlearn.estimators.ratings.answers import RatedVotes
 from pairlearn.estimators.ratings.likelihood import Likelihood, components, maximise
 from pairlearn.estimators.ratings.storage import StoredVotes
 from pairlearn.estimators.ratings.votes import Votes
-from pairlearn.estimators.shared.examples import forget_origin
+from pairlearn.estimators.shared.examples import forget_origin, forget_worth
 from pairlearn.estimators.shared.storage import register_storable
 from pairlearn.typing import Vector
 from pairlearn.validation import AssumptionWarning, check_flag, check_positive, warn_caller
@@ -172,6 +172,7 @@ class PairwiseRatings(RatedVotes, StoredVotes, BaseEstimator):  # type: ignore[m
         """
         given = {"sample_weight": sample_weight, "groups": groups, "covariates": covariates}
         votes = self._counted(a, b, outcome, given)
+        forget_worth(self)
         known: Votes | None = getattr(self, "votes_", None)
         return self._rate(votes if known is None else known.merge(votes))
 

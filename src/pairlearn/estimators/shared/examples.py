@@ -35,6 +35,8 @@ _FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 
 #: What a file says about the origin of a model.
 _ORIGIN = "provenance_"
+#: What is true of the examples that a model had seen, and of no more.
+_WORTH = ("model", "data_fingerprint")
 
 
 def forget_origin(model: Any) -> None:
@@ -43,6 +45,17 @@ def forget_origin(model: Any) -> None:
     Otherwise the next file would hold the columns and the held-out AUC of other data.
     """
     vars(model).pop(_ORIGIN, None)
+
+
+def forget_worth(model: Any) -> None:
+    """Forget what a file said a model was worth, and on which examples, for it learns more.
+
+    Its columns are still those of the file.
+    """
+    known = vars(model).get(_ORIGIN)
+    if known:
+        kept = {name: value for name, value in known.items() if name not in _WORTH}
+        vars(model)[_ORIGIN] = kept
 
 
 def is_plain(model: Any, X: Any, y: Any, *, reset: bool, minimum: int, dtype: Any = None) -> bool:
@@ -133,6 +146,8 @@ def validate_data(model: Any, X: Any, *y: Any, **rules: Any) -> Any:
             found = validation.validate_data(model, X, *y, **rules)
         if rules.get("reset", True):
             forget_origin(model)
+        elif y:
+            forget_worth(model)
         return found
     except (TypeError, ValueError) as error:
         named = _not_numbers(X)

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import validation
 
-from pairlearn.estimators.shared.examples import is_plain, validate_data
+from pairlearn.estimators.shared.examples import forget_worth, is_plain, validate_data
 from pairlearn.solvers.rows import Rows, as_rows
 from pairlearn.typing import Labels, Vector
 from pairlearn.validation import check_count, check_labels
@@ -35,6 +35,7 @@ def rows_and_labels(
     if is_plain(model, X, y, reset=reset, minimum=minimum, dtype=None):
         rows = as_rows(X, finite=finite)
         model.n_features_in_ = X.shape[1]
+        forget_worth(model)
         return rows, y
     X, y = validate_data(
         model, X, y, **_KINDS, reset=reset, ensure_min_samples=minimum,
@@ -52,6 +53,7 @@ def rows_and_targets(
         with contextlib.suppress(ValueError):
             rows = as_rows(X)
             model.n_features_in_ = rows.shape[1]
+            forget_worth(model)
             return rows, np.ascontiguousarray(y, dtype=np.float64)
     X, y = validate_data(
         model, X, y, **_KINDS, reset=reset, ensure_min_samples=minimum, y_numeric=True

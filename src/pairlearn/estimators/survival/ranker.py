@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.metaestimators import available_if
 
 from pairlearn.comparisons import signed_times
-from pairlearn.estimators.shared.examples import validate_data
+from pairlearn.estimators.shared.examples import forget_worth, validate_data
 from pairlearn.estimators.shared.features_seen import see_features, seen_features
 from pairlearn.estimators.shared.maps import is_linear
 from pairlearn.estimators.shared.scaling import is_scaled, scaled_rows
@@ -240,7 +240,9 @@ class SurvivalRanker(SurvivalPredictions, BaseEstimator):  # type: ignore[misc]
         """
         solver, task = self._parts(check_generator(self.random_state))
         stream = getattr(self, "_stream", None)
-        rows, labels = self._examples(X, y, reset=stream is None, minimum=1)
+        rows, labels = self._examples(
+            X, y, reset=stream is None and not hasattr(self, "coef_"), minimum=1
+        )
         weight = chunk_weights(sample_weight, len(labels))
         weight, rows, labels = weighing_examples(weight, rows, labels, begun=stream is not None)
         if not len(labels):
@@ -316,6 +318,7 @@ class SurvivalRanker(SurvivalPredictions, BaseEstimator):  # type: ignore[misc]
         n = rows.shape[0]
         if len(labels) != n:
             raise ValueError(f"y holds {len(labels)} times for {n} rows of X; give one for each.")
+        forget_worth(self)
         return rows, labels
 
     def _parts(self, rng: np.random.Generator) -> tuple[Solver, SurvivalTask]:
