@@ -101,6 +101,12 @@ def test_one_class_and_constant_columns_run_through(label):
     assert np.isfinite(model.coef_).all()
 
 
+def test_no_rows_are_refused_in_words():
+    for delta in (None, 1e-3):
+        with pytest.raises(ValueError, match="X has no rows"):
+            PrivateAUCClassifier(1.0, delta, bounds=(-1, 1)).fit(np.zeros((0, 2)), [])
+
+
 #: Bounds that are not narrowed: otherwise a gap is the middle of narrowed bounds.
 AS_GIVEN = CentredStatistics(narrow_bounds=False)
 

@@ -276,6 +276,8 @@ class PrivateMixin(CertifiedMixin):
 
     def _setting(self, n: int, d: int) -> PublicSetting:
         """Return the public setting of n examples with d features."""
+        if n == 0:
+            raise ValueError("X has no rows, and a private fit needs one or more; give some.")
         lower, upper = self.public_bounds(d)
         delta = self.delta
         if delta is None:
