@@ -43,6 +43,19 @@ def large_delta(delta: float, n: int) -> tuple[str, ...]:
     )
 
 
+def cautions_about(delta: float, n: int, *, seeded: bool) -> tuple[str, ...]:
+    """Return the warnings about a promise on n examples or persons, with noise of a seed or not.
+
+    >>> cautions_about(1e-6, 1000, seeded=False)
+    ()
+    """
+    told = (
+        "random_state makes the noise reproducible: what is released is not private. Leave it at "
+        "None for private data.",
+    )
+    return (*(told if seeded else ()), *large_delta(delta, n))
+
+
 @dataclass(frozen=True)
 class Release:
     """One noisy quantity that left the data.
