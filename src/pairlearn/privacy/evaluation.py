@@ -19,14 +19,14 @@ from numpy.typing import ArrayLike
 
 from pairlearn.metrics.auc import doubled_wins, doubled_wins_weighted
 from pairlearn.privacy.accounting.certificate import Certificate, PrivacyWarning, cautions_about
-from pairlearn.privacy.accounting.gaussian import mu_of
+from pairlearn.privacy.accounting.gaussian import check_epsilon, mu_of
 from pairlearn.privacy.accounting.ledger import PrivacyLedger
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.privacy.persons import WHOLE, shares
 from pairlearn.privacy.records import read_labels, read_numbers
 from pairlearn.privacy.release import release_vector
 from pairlearn.typing import Mask, Vector
-from pairlearn.validation import check_fraction, check_positive, warn_caller
+from pairlearn.validation import check_fraction, warn_caller
 
 _SLACK = 1.0 + 1e-9
 #: Step of the grid of rates and areas; an interval is one step wider at each end.
@@ -317,7 +317,7 @@ class _Query:
     random_state: Any
 
     def __post_init__(self) -> None:
-        check_positive("epsilon", self.epsilon)
+        check_epsilon(self.epsilon)
         check_fraction("delta", self.delta)
         check_fraction("confidence", self.confidence)
 

@@ -18,11 +18,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pairlearn.privacy.accounting.certificate import NEIGHBOURS, Certificate, Release
-from pairlearn.privacy.accounting.gaussian import compose, mu_of
+from pairlearn.privacy.accounting.gaussian import check_epsilon, compose, mu_of
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.register import Part
 from pairlearn.typing import Vector
-from pairlearn.validation import check_count, check_fraction, check_positive
+from pairlearn.validation import check_count, check_fraction
 
 #: Factor on every proved sensitivity that absorbs floating-point rounding.
 relative_slack = 1.0 + 1e-9
@@ -128,7 +128,7 @@ class PublicSetting:
             lower=low,
             upper=high,
             levels=kinds,
-            epsilon=check_positive("epsilon", epsilon),
+            epsilon=check_epsilon(epsilon),
             delta=check_fraction("delta", delta),
             neighbours=neighbours,
             centre=point,
