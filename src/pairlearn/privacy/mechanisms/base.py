@@ -109,12 +109,14 @@ class PublicSetting:
             )
         kinds = np.zeros(len(low), dtype=np.int64)
         if levels is not None:
-            kinds = np.asarray(levels, dtype=np.int64)
-            if kinds.shape != low.shape or (kinds < 0).any() or (kinds == 1).any():
+            given = np.asarray(levels)
+            whole = given.dtype.kind in "iuf" and (given == np.floor(given)).all()
+            if not whole or given.shape != low.shape or (given < 0).any() or (given == 1).any():
                 raise ValueError(
                     "levels must hold, for each feature, 0 (continuous) or the number of levels "
-                    f"(2 or more), got {levels!r}."
+                    f"(2 or more), a whole number, got {levels!r}."
                 )
+            kinds = given.astype(np.int64)
         if neighbours not in NEIGHBOURS:
             names = ", ".join(repr(name) for name in NEIGHBOURS)
             raise ValueError(f"neighbours must be one of {names}, got {neighbours!r}.")
