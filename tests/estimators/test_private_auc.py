@@ -104,6 +104,8 @@ def test_one_class_and_constant_columns_run_through(label):
 @pytest.mark.parametrize(
     ("name", "value", "words"),
     [("bounds", 5, r"bounds must be the public pair \(lower, upper\), got 5"),
+     ("bounds", ([0, 3], [1, 2]), r"lower < upper, .*got \(3, 2\) for feature 1"),
+     ("bounds", (-np.inf, np.inf), r"got \(-inf, inf\) for feature 0"),
      ("levels", [2.5, 3.0], r"a whole number, got \[2.5, 3.0\]"), ("levels", "ab", "got 'ab'"),
      ("levels", [np.nan, 0.0], "a whole number"), ("random_state", -1, "at least 0 .*got -1"),
      ("random_state", np.random.RandomState(0), "numpy.random.Generator, got RandomState")],

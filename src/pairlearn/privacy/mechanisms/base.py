@@ -101,11 +101,15 @@ class PublicSetting:
                 f"{high.shape}; give one lower and one upper bound for each feature."
             )
         # Between closer bounds a unit is not exact, and its inverse overflows.
-        apart = 0.5 * high - 0.5 * low >= 0.5 * _NARROWEST
-        if not (np.isfinite(low).all() and np.isfinite(high).all() and apart.all()):
+        with np.errstate(invalid="ignore"):
+            apart = 0.5 * high - 0.5 * low >= 0.5 * _NARROWEST
+        wrong = np.flatnonzero(~(np.isfinite(low) & np.isfinite(high) & apart))
+        if len(wrong):
+            k = int(wrong[0])
             raise ValueError(
                 "each feature needs finite public bounds with lower < upper, at least "
-                f"{_NARROWEST:g} apart; features without known bounds cannot be used privately."
+                f"{_NARROWEST:g} apart, got ({low[k]:g}, {high[k]:g}) for feature {k}; features "
+                "without known bounds cannot be used privately."
             )
         kinds = np.zeros(len(low), dtype=np.int64)
         if levels is not None:
