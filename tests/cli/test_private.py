@@ -7,8 +7,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
+from sklearn.ensemble import RandomForestClassifier
 
-from pairlearn import AUCClassifier, PrivacyLedger, load_model
+from pairlearn import AUCClassifier, AUCStack, PrivacyLedger, load_model
 from pairlearn.cli.program import program
 from pairlearn.cli.running import run as run_program
 from pairlearn.cli.shared.private_records import read_facts, read_rows
@@ -289,6 +290,21 @@ def test_no_score_of_an_evaluation_overflows(files):
                 "--json")  # fmt: skip
     assert found.exit_code == 0, found.output
     assert json.loads(found.stdout)["auc"] > 0.7
+
+
+def test_a_forest_scores_any_number(files):
+    # A forest compares in float32, and says so where a number is larger: an error about one row.
+    table = pd.read_csv(files / "test.csv").iloc[:200]
+    table["age"] = table["age"].astype(float)
+    members = [("linear", AUCClassifier()), ("forest", RandomForestClassifier(3, random_state=0))]
+    stack = AUCStack(members, random_state=0).fit(table[["age", "children"]], table["churned"])
+    stack.save(files / "stack.safetensors")
+    (files / "facts.toml").write_text('label = "churned"\n')
+    table.loc[0, "age"] = 1e39
+    table.to_csv(files / "huge.csv", index=False)
+    found = evaluated(files / "stack.safetensors", files / "huge.csv", "--bounds",
+                      files / "facts.toml")  # fmt: skip
+    assert found["auc"] > 0.7
 
 
 def test_persons_are_evaluated(files, plain_model):

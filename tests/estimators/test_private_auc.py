@@ -101,6 +101,27 @@ def test_one_class_and_constant_columns_run_through(label):
     assert np.isfinite(model.coef_).all()
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [("bounds", 5, r"bounds must be the public pair \(lower, upper\), got 5"),
+     ("bounds", ([0, 3], [1, 2]), r"lower < upper, .*got \(3, 2\) for feature 1"),
+     ("bounds", (-np.inf, np.inf), r"got \(-inf, inf\) for feature 0"),
+     ("levels", [2.5, 3.0], r"a whole number, got \[2.5, 3.0\]"), ("levels", "ab", "got 'ab'"),
+     ("levels", [np.nan, 0.0], "a whole number"), ("random_state", -1, "at least 0 .*got -1"),
+     ("random_state", np.random.RandomState(0), "numpy.random.Generator, got RandomState")],
+)  # fmt: skip
+def test_arguments_are_refused_in_words(name, value, words):
+    given = {"bounds": (-1.0, 1.0), name: value}
+    with pytest.raises(ValueError, match=words):
+        PrivateAUCClassifier(1.0, 1e-3, **given).fit(np.zeros((4, 2)), [0, 1, 0, 1])
+
+
+def test_no_rows_are_refused_in_words():
+    for delta in (None, 1e-3):
+        with pytest.raises(ValueError, match="X has no rows"):
+            PrivateAUCClassifier(1.0, delta, bounds=(-1, 1)).fit(np.zeros((0, 2)), [])
+
+
 #: Bounds that are not narrowed: otherwise a gap is the middle of narrowed bounds.
 AS_GIVEN = CentredStatistics(narrow_bounds=False)
 

@@ -257,6 +257,21 @@ def test_the_first_rows_of_a_person_count():
     np.testing.assert_array_equal(late.release().coef_, usual.coef_)
 
 
+def test_rows_per_person_may_change_until_the_stream_begins():
+    model = PrivateAUCContinual(40, 1, rows_per_person=5)
+    with pytest.raises(ValueError, match="bounds must be"):
+        model.partial_fit(np.ones((8, 1)), np.ones(8), groups=["ann"] * 8)
+    model.set_params(bounds=(-1.0, 1.0), rows_per_person=1)
+    model.partial_fit(np.ones((8, 1)), np.ones(8), groups=["ann"] * 8)
+    assert model._state.n_seen == 1
+    model.set_params(rows_per_person=2)
+    with pytest.raises(ValueError, match="rows_per_person changed after the stream had begun"):
+        model.partial_fit(np.ones((8, 1)), np.ones(8), groups=["bob"] * 8)
+    single = PrivateAUCContinual(40, 1, **OPTIONS).partial_fit(np.ones((8, 1)), np.ones(8))
+    with pytest.raises(ValueError, match="changed after the stream had begun"):
+        single.set_params(rows_per_person=2).partial_fit([[1.0]], [1], groups=["bob"])
+
+
 def test_seeds_and_cuts():
     X, y = clouds(200)
     fits = []

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from pairlearn.kernels.clipped_sums import add_clipped_differences, add_clipped_squares
-from pairlearn.losses import DistanceHinge, Logistic
+from pairlearn.losses import DistanceHinge, Logistic, PairLoss, scalar
 
 CUTS = np.array([0, 7, 8, 20], dtype=np.int64)
 
@@ -84,3 +84,35 @@ def test_a_slope_that_is_no_number_counts_nothing():
         False, np.empty(2), total,
     )  # fmt: skip
     assert total.tolist() == [0.0, 0.0]
+
+
+class Steep(PairLoss):
+    """A slope that nothing bounds."""
+
+    @scalar
+    def value(score, y, y_partner, _):  # noqa: N805
+        return 1e300 * score
+
+    @scalar
+    def derivative(score, y, y_partner, _):  # noqa: N805
+        return 1e300
+
+
+@pytest.mark.parametrize("apart", [1.0, 1e-154, 1e-160, 1e-170, 1e-250, 0.0])
+def test_no_gradient_is_longer_than_allowed_however_near_the_rows_are(apart):
+    X, y, cuts, loss = (
+        np.array([apart, 0.0, 0.0, 0.0]),
+        np.array([1.0, 0.0]),
+        np.array([0, 2]),
+        Steep(),
+    )
+    w, total = np.zeros(2), np.zeros(2)
+    add_clipped_differences(
+        X, y, cuts, w, 0.5, loss.derivative.address, loss.parameter, False, np.empty(2), total
+    )
+    assert np.abs(total).max() <= 0.5 * (1.0 + 1e-9)
+    W, total = np.zeros(4), np.zeros(4)
+    add_clipped_squares(
+        X, y, cuts, W, 1e-9, loss.derivative.address, loss.parameter, 1.0, np.empty(4), total
+    )
+    assert np.abs(total).max() <= 1e-9 * (1.0 + 1e-9)

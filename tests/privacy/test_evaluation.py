@@ -22,6 +22,16 @@ from pairlearn.privacy.noise import NoiseSource
 from pairlearn.privacy.persons import WHOLE, shares
 from pairlearn.privacy.records import read_persons
 
+#: Simulations and replays have seeds.
+pytestmark = pytest.mark.filterwarnings("ignore:random_state makes the noise reproducible")
+
+
+def test_a_seed_is_told():
+    for query in (private_roc_auc, lambda *a, **k: private_roc_curve(*a, thresholds=[1.0], **k)):
+        with pytest.warns(PrivacyWarning, match="not private"):
+            found = query([0, 1], [0, 2], epsilon=1.0, delta=1e-3, random_state=0)
+        assert any("not private" in caution for caution in found.certificate.warnings)
+
 
 def scores_of(y, rng, gap=1.0):
     return gap * y + rng.normal(size=len(y))

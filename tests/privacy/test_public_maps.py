@@ -61,3 +61,8 @@ def test_a_name_is_that_of_a_map(name):
         return
     with pytest.raises(ValueError, match="must be"):
         check_public_map(name)
+
+
+def test_knots_of_bounds_whose_width_is_beyond_floats():
+    setting = PublicSetting.make(9, lower=[-1e308], upper=[1e308], epsilon=1.0, delta=1e-3)
+    assert map_publicly("hats", setting).knots == ((-1e308, -5e307, 0.0, 5e307, 1e308),)

@@ -158,8 +158,10 @@ def test_a_damaged_text_of_arrow_raises_nothing():
     pa = pytest.importorskip("pyarrow")
     raw = pa.array([b"bob", b"\xff\xfe", b"\xff", b"bob"])
     texts = pa.StringArray.from_buffers(4, *raw.buffers()[1:])
-    assert read_persons(texts, 4).tolist() == [0, 1, 2, 0]
-    assert read_labels(texts, ("ann", "bob")).tolist() == [1, -1, -1, 1]
+    # As pandas holds the texts of a Parquet file.
+    for held in (texts, pd.Series(pd.arrays.ArrowStringArray(pa.chunked_array([texts])))):
+        assert read_persons(held, 4).tolist() == [0, 1, 2, 0]
+        assert read_labels(held, ("ann", "bob")).tolist() == [1, -1, -1, 1]
 
 
 # --------------------------------------------------------------------------------- every cell

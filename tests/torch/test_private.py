@@ -58,6 +58,21 @@ def sum_by_backward(network, Z, labels, cells, loss, clip):
     return total
 
 
+@pytest.mark.parametrize(
+    ("slope", "apart", "clip"),
+    [(1e308, [1.0, 0.0], 2.0), (-1.7e308, [0.5, 0.5], 4.0), (1e300, [1e-200, 0.0], 1.0),
+     (1e250, [1e-170, 1e-170], 1.0), (0.5, [3.0, 4.0], 9.0)],
+)  # fmt: skip
+def test_no_gradient_is_longer_than_allowed(slope, apart, clip):
+    pairs = private._PairGradients(make_network(MLP((3,)), 2, 1).double())
+    found = pairs._clipped(
+        torch.tensor([apart], dtype=torch.float64), torch.tensor([slope], dtype=torch.float64), clip
+    )
+    assert np.linalg.norm(found.numpy()) <= clip * (1.0 + 1e-9)
+    if slope == 0.5:
+        assert found.tolist() == [1.5, 2.0]
+
+
 @pytest.mark.parametrize("clip", [0.05, 1.0, 1e9])
 @pytest.mark.parametrize("loss", [Logistic(), Square()])
 def test_gradients_are_those_of_pairs(clip, loss, monkeypatch):

@@ -25,6 +25,10 @@ import numpy as np
 
 from pairlearn.kernels._native import call_scalar, kernel, part
 
+#: The square of a length begins here: squares of numbers below 1e-154 underflow, and a pair with a
+#: large slope would be taken for a short one. Other lengths stay the same to the last bit.
+_LEAST_SQUARE = 1e-300
+
 
 @part
 def _clipped(slope, unit, clip):
@@ -54,7 +58,7 @@ def add_clipped_differences(
                 a = i * d
                 b = j * d
                 score = 0.0
-                squared = 0.0
+                squared = _LEAST_SQUARE
                 for k in range(d):
                     v = X[a + k] - X[b + k]
                     score += w[k] * v
@@ -86,7 +90,7 @@ def add_clipped_squares(
                 a = i * d
                 b = j * d
                 score = 0.0
-                squared = 0.0
+                squared = _LEAST_SQUARE
                 for k in range(d):
                     v = X[a + k] - X[b + k]
                     squared += v * v

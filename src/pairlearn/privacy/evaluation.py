@@ -18,15 +18,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pairlearn.metrics.auc import doubled_wins, doubled_wins_weighted
-from pairlearn.privacy.accounting.certificate import Certificate, PrivacyWarning, large_delta
-from pairlearn.privacy.accounting.gaussian import mu_of
+from pairlearn.privacy.accounting.certificate import Certificate, PrivacyWarning, cautions_about
+from pairlearn.privacy.accounting.gaussian import check_epsilon, mu_of
 from pairlearn.privacy.accounting.ledger import PrivacyLedger
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.privacy.persons import WHOLE, shares
 from pairlearn.privacy.records import read_labels, read_numbers
 from pairlearn.privacy.release import release_vector
 from pairlearn.typing import Mask, Vector
-from pairlearn.validation import check_fraction, check_positive, warn_caller
+from pairlearn.validation import check_fraction, warn_caller
 
 _SLACK = 1.0 + 1e-9
 #: Step of the grid of rates and areas; an interval is one step wider at each end.
@@ -123,7 +123,7 @@ def private_roc_auc(
     secure : bool, default=True
         Discrete noise on a grid.
     random_state : int, optional
-        Makes the noise reproducible, hence the result not private.
+        Makes the noise reproducible, hence the result not private; a warning says so.
     ledger : PrivacyLedger, optional
         A budget shared with other releases; it records the cost before the data are read.
     groups : array-like of shape (n,), optional
@@ -317,7 +317,7 @@ class _Query:
     random_state: Any
 
     def __post_init__(self) -> None:
-        check_positive("epsilon", self.epsilon)
+        check_epsilon(self.epsilon)
         check_fraction("delta", self.delta)
         check_fraction("confidence", self.confidence)
 
@@ -339,7 +339,7 @@ class _Query:
         noisy, release = release_vector(
             exact, name=name, sensitivity=sensitivity * _SLACK, mu=self.mu, noise=noise
         )
-        cautions = large_delta(self.delta, max(self.n, 1))
+        cautions = cautions_about(self.delta, max(self.n, 1), seeded=self.random_state is not None)
         for caution in cautions:
             warn_caller(caution, PrivacyWarning)
         certificate = Certificate(

@@ -242,7 +242,13 @@ class NoiseSource:
             generator = seed
         elif seed is not None:
             # Not NumPy's default generator: the same seed elsewhere must not give this stream.
-            generator = np.random.Generator(np.random.PCG64DXSM(seed))
+            try:
+                generator = np.random.Generator(np.random.PCG64DXSM(seed))
+            except (TypeError, ValueError):
+                raise ValueError(
+                    "a seed (random_state) must be a whole number of at least 0 or a "
+                    f"numpy.random.Generator, got {seed!r}; leave it at None for private data."
+                ) from None
         if key is not None and (seed is not None or len(key) < 32):
             raise ValueError("key must be at least 32 secret bytes, without a seed.")
         self._bits = _Bits(generator) if key is None else _KeyedBits(key)

@@ -130,7 +130,9 @@ def _named(name: str, setting: PublicSetting) -> FeatureMap:
 def _even_knots(setting: PublicSetting) -> tuple[tuple[float, ...], ...]:
     counts = np.where(setting.levels > 0, np.minimum(setting.levels, _KNOTS), _KNOTS)
     ends = zip(setting.lower, setting.upper, counts, strict=True)
-    return tuple(tuple(np.linspace(a, b, int(k)).tolist()) for a, b, k in ends)
+    # In halves, since the width of bounds may be beyond float64.
+    knots = (2.0 * np.linspace(0.5 * a, 0.5 * b, int(k)) for a, b, k in ends)
+    return tuple(tuple(one.tolist()) for one in knots)
 
 
 def _bounds(

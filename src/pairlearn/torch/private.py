@@ -43,6 +43,8 @@ from pairlearn.validation import check_positive
 
 #: Gradients of so many numbers are held at once (256 MiB).
 _NUMBERS = 1 << 25
+#: The least length of a difference of gradients.
+_LEAST_LENGTH = 1e-150
 
 
 def _layers(*parts: str) -> tuple[Any, ...]:
@@ -146,9 +148,11 @@ class _PairGradients:
 
     def _clipped(self, differences: Any, slopes: Any, clip: float) -> Any:
         """Return the sum of slopes times differences, each clipped; what is not finite is 0."""
-        lengths = slopes.abs() * torch.linalg.vector_norm(differences, dim=1)
+        # Squares of short differences underflow, and a large slope would make them long.
+        units = torch.clamp(torch.linalg.vector_norm(differences, dim=1), min=_LEAST_LENGTH)
+        lengths = slopes.abs() * units
         finite = torch.isfinite(lengths)
-        factors = torch.where(finite, slopes * clip / torch.clamp(lengths, min=clip), 0.0)
+        factors = torch.where(finite, slopes * (clip / torch.clamp(lengths, min=clip)), 0.0)
         differences = torch.where(finite[:, None], differences, 0.0)
         return factors @ differences
 

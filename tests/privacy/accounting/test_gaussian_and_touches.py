@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pairlearn import PrivateAUCClassifier, private_roc_auc
+from pairlearn.estimators import PrivateRatings
 from pairlearn.privacy.accounting.gaussian import (
     compose,
     epsilon_curve,
@@ -21,6 +23,17 @@ from pairlearn.privacy.accounting.touches import _power
 
 EPSILONS = [0.2, 0.5, 1.0, 2.0, 8.0]
 DELTAS = [1 / 256, 1e-5, 1e-9]
+
+
+def test_an_epsilon_whose_grid_would_overflow_is_refused():
+    X, y = [[0.0], [1.0]], [0, 1]
+    for call in (
+        lambda: PrivateAUCClassifier(1e20, 0.1, bounds=(0, 1)).fit(X, y),
+        lambda: private_roc_auc(y, [0.0, 1.0], epsilon=1e20, delta=0.1),
+        lambda: PrivateRatings(1e20, 0.1, players=["ann", "bob"]).fit(["ann"], ["bob"]),
+    ):
+        with pytest.raises(ValueError, match=r"epsilon must be at most 1e\+09, got 1e\+20"):
+            call()
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)

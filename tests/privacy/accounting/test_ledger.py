@@ -256,6 +256,21 @@ def test_certificate_statement_and_round_trip():
         Certificate.from_dict({})
 
 
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [({"private": "False"}, "private must be true or false, got 'False'"),
+     ({"secure": 1}, "secure must be true or false, got 1"),
+     ({"noise_scale": 0.0}, "noise above 0, got sensitivity=0.01 and noise_scale=0.0"),
+     ({"sensitivity": -1.0}, "got sensitivity=-1.0"), ({"noise_scale": "much"}, "'much'"),
+     ({"sensitivity": float("nan")}, "got sensitivity=nan")],
+)  # fmt: skip
+def test_a_certificate_of_a_file_holds_what_it_may(change, words):
+    plain = certificate().to_dict()
+    (plain["releases"][0] if change.keys() & plain["releases"][0].keys() else plain).update(change)
+    with pytest.raises(ValueError, match=words):
+        Certificate.from_dict(plain)
+
+
 @pytest.mark.parametrize("composition", ["adaptive", "disjoint"])
 def test_events_for_another_accountant(composition):
     dp_accounting = pytest.importorskip("dp_accounting")

@@ -20,15 +20,18 @@ from pairlearn.typing import Vector
 if TYPE_CHECKING:
     from pairlearn.tables.encoding import TableEncoding
 
-#: Features are cut to this size, so that no score overflows: the error would tell of a row. Beside
-#: large coefficients they are cut to less, so that no score is larger than this.
-_LARGEST, _LARGEST_SCORE = 1e60, 1e300
+#: Features are cut to this size, so that no score overflows: the error would tell of a row. It is
+#: below the largest float32, in which forests compare. Beside large coefficients they are cut to
+#: less, so that no score is larger than this.
+_LARGEST, _LARGEST_SCORE = 1e38, 1e300
 
 
 def evaluate_privately(
     path: str, data: tuple[str, ...], confidence: float, privacy: PrivateOptions
 ) -> tuple[dict[str, Any], str]:
     """Return the result as values and as text."""
+    import numpy as np
+
     from pairlearn.cli.light_imports import import_scikit_learn
     from pairlearn.cli.shared.private_records import read_rows
     from pairlearn.cli.shared.scoring import names_compared
@@ -45,7 +48,8 @@ def evaluate_privately(
     rows = read_rows(data[0], facts)
     assert privacy.epsilon is not None
     assert privacy.delta is not None
-    with names_compared():
+    # A network computes in float32, and a warning about an overflow would tell of a row.
+    with names_compared(), np.errstate(all="ignore"):
         scores = ()
         if rows.X:
             scores = model.decision_function(columns.features_of(rows.X, _largest(model)))

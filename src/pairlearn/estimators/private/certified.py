@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 from pairlearn.estimators.shared.storage import Storable
 from pairlearn.models.parts import encode
 from pairlearn.models.record import ModelFileError, ModelRecord
-from pairlearn.privacy.accounting.certificate import Certificate, PrivacyWarning, large_delta
+from pairlearn.privacy.accounting.certificate import Certificate, PrivacyWarning, cautions_about
 from pairlearn.privacy.mechanisms.by_name import get_mechanism
 from pairlearn.validation import check_count, warn_caller
 
@@ -35,13 +35,7 @@ class CertifiedMixin(Storable):
 
     def _cautions(self, delta: float, n: int) -> tuple[str, ...]:
         """Return warnings about a promise on n examples or persons."""
-        cautions = []
-        if self.random_state is not None:
-            cautions.append(
-                "random_state makes the noise reproducible: this model is not private. Leave it "
-                "at None for private data."
-            )
-        return (*cautions, *large_delta(delta, n))
+        return cautions_about(delta, n, seeded=self.random_state is not None)
 
     def _public_number(self, n_rows: int) -> int:
         """Return the public number of examples that scales a release."""

@@ -140,9 +140,11 @@ class PrivateAUCContinual(PrivateRunning):
                 f"rows_per_person={most} needs groups, the person of each row; give both, or "
                 "neither."
             )
-        persons: FirstRows = self._persons or FirstRows(most)
-        self._persons = persons
-        return persons.taken(groups, n_rows)
+        # Before the stream begins, `rows_per_person` may still change, after a call that failed.
+        if self._state is None or self._persons is None:
+            self._persons = FirstRows(most)
+        kept, later = self._persons.taken(groups, n_rows)
+        return kept, later
 
     def _setting(self, n: int, d: int) -> PublicSetting:
         setting = super()._setting(n, d)

@@ -239,7 +239,8 @@ class PrivateMixin(CertifiedMixin):
     def public_width(self) -> int | None:
         """Return the number of features if the public arguments determine it, else None."""
         search = self._search()
-        ends: Any = (self.bounds or ()) if search is None else (search.lower, search.upper)
+        own = self.bounds if np.iterable(self.bounds) else ()
+        ends: Any = own if search is None else (search.lower, search.upper)
         given = [*ends, self.levels, self.public_centre]
         widths = {len(np.asarray(fact)) for fact in given if np.ndim(fact) == 1}
         return widths.pop() if len(widths) == 1 else None
@@ -250,7 +251,7 @@ class PrivateMixin(CertifiedMixin):
         if search is not None:
             return search.range_of(d)
         given: Any = self.bounds
-        if given is None or len(tuple(given)) != 2:
+        if not np.iterable(given) or len(tuple(given)) != 2:
             raise ValueError(
                 f"bounds must be the public pair (lower, upper), got {self.bounds!r}; they "
                 'cannot be read from the data without spending privacy (bounds="private").'
@@ -276,6 +277,8 @@ class PrivateMixin(CertifiedMixin):
 
     def _setting(self, n: int, d: int) -> PublicSetting:
         """Return the public setting of n examples with d features."""
+        if n == 0:
+            raise ValueError("X has no rows, and a private fit needs one or more; give some.")
         lower, upper = self.public_bounds(d)
         delta = self.delta
         if delta is None:

@@ -20,7 +20,7 @@ from pairlearn.estimators.shared.storage import register_storable
 from pairlearn.models.record import ModelRecord
 from pairlearn.models.registry import ArraySpec
 from pairlearn.privacy.accounting.certificate import Certificate, Release
-from pairlearn.privacy.accounting.gaussian import compose, mu_of
+from pairlearn.privacy.accounting.gaussian import check_epsilon, compose, mu_of
 from pairlearn.privacy.accounting.ledger import PrivacyLedger
 from pairlearn.privacy.accounting.spend import check_relation
 from pairlearn.privacy.noise import NoiseSource
@@ -272,7 +272,7 @@ class PrivateRatings(
         )
 
     def _claim(self, n: int) -> tuple[float, float]:
-        epsilon = check_positive("epsilon", self.epsilon)
+        epsilon = check_epsilon(self.epsilon)
         if self.delta is not None:
             return epsilon, check_fraction("delta", self.delta)
         n = max(n, 1)

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from numbers import Real
 from typing import Any
 
 from pairlearn.shown import Shown, Table, number
@@ -41,6 +43,19 @@ def large_delta(delta: float, n: int) -> tuple[str, ...]:
         f"delta = {delta:g} is at least 1/n = {1.0 / n:g}, which would allow publishing one random "
         "record; use 1/(10 n) or less.",
     )
+
+
+def cautions_about(delta: float, n: int, *, seeded: bool) -> tuple[str, ...]:
+    """Return the warnings about a promise on n examples or persons, with noise of a seed or not.
+
+    >>> cautions_about(1e-6, 1000, seeded=False)
+    ()
+    """
+    told = (
+        "random_state makes the noise reproducible: what is released is not private. Leave it at "
+        "None for private data.",
+    )
+    return (*(told if seeded else ()), *large_delta(delta, n))
 
 
 @dataclass(frozen=True)
@@ -310,7 +325,18 @@ class Certificate(Shown):
                 f"rows_per_person must be a whole number above 0, for persons who are replaced, "
                 f"got {most!r}."
             )
+        for name in ("private", "secure"):
+            if type(values[name]) is not bool:
+                raise ValueError(f"{name} must be true or false, got {values[name]!r}.")
         values["releases"] = tuple(Release(**release) for release in values["releases"])
+        for release in values["releases"]:
+            moved, noise = release.sensitivity, release.noise_scale
+            known = isinstance(moved, Real) and isinstance(noise, Real)
+            if not known or not (0.0 <= moved < math.inf and 0.0 < noise < math.inf):
+                raise ValueError(
+                    "a release needs a finite sensitivity of at least 0 and a finite noise above "
+                    f"0, got sensitivity={moved!r} and noise_scale={noise!r}."
+                )
         values["warnings"] = tuple(values["warnings"])
         values["public"] = dict(values["public"])
         return cls(**values)

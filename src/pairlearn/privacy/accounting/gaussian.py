@@ -21,6 +21,24 @@ from pairlearn.validation import check_fraction, check_positive
 
 # A computed budget shrinks by this relative amount, so that rounding errs on the safe side.
 _SAFETY = 1e-12
+# The largest epsilon of a release. It promises nothing and its noise is none, and on the grid of a
+# larger one sums of many examples would overflow.
+_LARGEST_EPSILON = 1e9
+
+
+def check_epsilon(epsilon: float) -> float:
+    """Return the epsilon of a release as a float; raise if it is not positive, or far too large.
+
+    >>> check_epsilon(1)
+    1.0
+    """
+    found = check_positive("epsilon", epsilon)
+    if found > _LARGEST_EPSILON:
+        raise ValueError(
+            f"epsilon must be at most {_LARGEST_EPSILON:g}, got {epsilon!r}; that has no noise to "
+            "speak of already."
+        )
+    return found
 
 
 def gaussian_delta(mu: float, epsilon: float) -> float:

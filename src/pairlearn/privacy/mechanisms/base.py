@@ -18,11 +18,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pairlearn.privacy.accounting.certificate import NEIGHBOURS, Certificate, Release
-from pairlearn.privacy.accounting.gaussian import compose, mu_of
+from pairlearn.privacy.accounting.gaussian import check_epsilon, compose, mu_of
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.register import Part
 from pairlearn.typing import Vector
-from pairlearn.validation import check_count, check_fraction, check_positive
+from pairlearn.validation import check_count, check_fraction
 
 #: Factor on every proved sensitivity that absorbs floating-point rounding.
 relative_slack = 1.0 + 1e-9
@@ -101,20 +101,26 @@ class PublicSetting:
                 f"{high.shape}; give one lower and one upper bound for each feature."
             )
         # Between closer bounds a unit is not exact, and its inverse overflows.
-        apart = 0.5 * high - 0.5 * low >= 0.5 * _NARROWEST
-        if not (np.isfinite(low).all() and np.isfinite(high).all() and apart.all()):
+        with np.errstate(invalid="ignore"):
+            apart = 0.5 * high - 0.5 * low >= 0.5 * _NARROWEST
+        wrong = np.flatnonzero(~(np.isfinite(low) & np.isfinite(high) & apart))
+        if len(wrong):
+            k = int(wrong[0])
             raise ValueError(
                 "each feature needs finite public bounds with lower < upper, at least "
-                f"{_NARROWEST:g} apart; features without known bounds cannot be used privately."
+                f"{_NARROWEST:g} apart, got ({low[k]:g}, {high[k]:g}) for feature {k}; features "
+                "without known bounds cannot be used privately."
             )
         kinds = np.zeros(len(low), dtype=np.int64)
         if levels is not None:
-            kinds = np.asarray(levels, dtype=np.int64)
-            if kinds.shape != low.shape or (kinds < 0).any() or (kinds == 1).any():
+            given = np.asarray(levels)
+            whole = given.dtype.kind in "iuf" and (given == np.floor(given)).all()
+            if not whole or given.shape != low.shape or (given < 0).any() or (given == 1).any():
                 raise ValueError(
                     "levels must hold, for each feature, 0 (continuous) or the number of levels "
-                    f"(2 or more), got {levels!r}."
+                    f"(2 or more), a whole number, got {levels!r}."
                 )
+            kinds = given.astype(np.int64)
         if neighbours not in NEIGHBOURS:
             names = ", ".join(repr(name) for name in NEIGHBOURS)
             raise ValueError(f"neighbours must be one of {names}, got {neighbours!r}.")
@@ -128,7 +134,7 @@ class PublicSetting:
             lower=low,
             upper=high,
             levels=kinds,
-            epsilon=check_positive("epsilon", epsilon),
+            epsilon=check_epsilon(epsilon),
             delta=check_fraction("delta", delta),
             neighbours=neighbours,
             centre=point,

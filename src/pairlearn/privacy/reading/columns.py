@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -184,6 +184,8 @@ def _from_pandas(name: str, values: Any) -> Column:
     if isinstance(dtype, pd.ArrowDtype):
         return _from_arrow(name, values.__arrow_array__())
     if isinstance(dtype, pd.StringDtype):
+        if dtype.storage != "python":  # Arrow's texts, which pandas cannot decode if one is no text
+            return replace(_from_arrow(name, values.__arrow_array__()), type=str(dtype))
         return Column("text", str(dtype), values.tolist())
     kind = getattr(dtype, "numpy_dtype", None)
     if not isinstance(kind, np.dtype) or _KINDS.get(kind.kind) not in _NUMERIC:
