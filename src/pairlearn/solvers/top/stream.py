@@ -279,7 +279,7 @@ class TopStream:
         for name, values in (("average", self.average), ("iterate", self._v), ("units", units)):
             check_sane(name, values)
         self._mean, self._spread, self._low, self._high = units
-        self._seen = restored_array(state, "seen", (2,), ("int64",))
+        self._seen = restored_array(state, "seen", (2,), ("int64",)).copy()
         self._waiting = _Kept.from_state(state["waiting"], d, self.batch_size - 1)
         self._kept = (
             _Kept.from_state(state["negatives"], d, self.memory),
@@ -309,7 +309,8 @@ class _Kept:
         return len(self.positive)
 
     def add(self, X: Any, positive: Mask, weight: Vector) -> None:
-        self.X = X if self.X is None else _stack([self.X, X])
+        # A copy: the caller may write the next chunk into the same array.
+        self.X = X.copy() if self.X is None else _stack([self.X, X])
         self.positive = np.append(self.positive, positive)
         self.weight = np.append(self.weight, weight)
 
