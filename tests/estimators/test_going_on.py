@@ -2,7 +2,9 @@
 """A model that was fitted meets a few more examples: it must not forget what it knows."""
 
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.base import clone
 from sklearn.datasets import load_digits
 
 from pairlearn import (
@@ -11,6 +13,7 @@ from pairlearn import (
     EntropyRegressor,
     MetricLearner,
     PairwiseRanker,
+    SurvivalRanker,
     Threshold,
     load_model,
 )
@@ -134,6 +137,29 @@ def targets(n, seed):
     X, _ = examples(n, seed)
     noise = np.random.default_rng(seed + 100)
     return X, X[:, 0] + 0.1 * X[:, 1] + 0.5 * noise.normal(size=n)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [AUCClassifier(), PairwiseRanker(), EntropyRegressor(), MetricLearner(),
+     SurvivalRanker(solver="sgd")],
+    ids=lambda model: type(model).__name__,
+)  # fmt: skip
+def test_a_stream_goes_on_with_the_features_of_the_fit(model):
+    X, y = examples(60, 0)
+    table = pd.DataFrame(X, columns=list("abcde"))
+    if isinstance(model, SurvivalRanker):
+        y = np.column_stack([y, np.exp(-X[:, 0])])
+    model = clone(model).set_params(random_state=0).fit(table, y)
+    for other, said in (
+        (table[list("edcba")], "same order"),
+        (table[list("abc")], "should match"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            model.partial_fit(other, y)
+    assert model.n_features_in_ == 5
+    assert list(model.feature_names_in_) == list("abcde")
+    model.partial_fit(table, y)
 
 
 @pytest.mark.parametrize("options", [{}, {"scaling": None}])

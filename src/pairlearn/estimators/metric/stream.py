@@ -129,7 +129,9 @@ class MetricStream(MapsFeatures):
         first = stream is None
         if first:
             self._codes = {}
-        rows, y, paired = self._examples(X, y, reset=first, minimum=1, coded=False)
+        # A stream that goes on from a fit has its features.
+        known = hasattr(self, "components_")
+        rows, y, paired = self._examples(X, y, reset=not known, minimum=1, coded=False)
         weight = chunk_weights(sample_weight, len(rows) // (2 if paired else 1))
         if paired:
             weight = np.repeat(np.sqrt(weight), 2)
