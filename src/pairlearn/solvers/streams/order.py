@@ -110,13 +110,15 @@ class OrderWatch:
                 if ratio < _SORTED:
                     self._warn_of_feature(ratio, column)
 
+    @np.errstate(over="ignore", invalid="ignore")
     def _judge_labels(self) -> None:
         n = self._n
-        _, _, low, high, total, squares, jumps, _, _, m, means, squared_means = self._sums.tolist()
+        _, _, low, high, total, squares, jumps, _, _, m, means, squared_means = self._sums
         variance = squares / n - (total / n) ** 2
         expected = 2.0 * n * variance
-        # With two classes this is the number of opposite pairs to expect.
-        if not high > low or expected < _EXPECTED * (high - low) ** 2:
+        # With two classes this is the number of opposite pairs to expect. Labels whose squares are
+        # too large or too small for numbers are not judged.
+        if not 0.0 < _EXPECTED * (high - low) ** 2 <= expected < math.inf:
             return
         share = jumps / expected
         ratio = 0.0
@@ -125,6 +127,7 @@ class OrderWatch:
         if share < _SHARE or ratio > max(_RATIO, 1.0 + _SPREAD / math.sqrt(m)):
             self._warn(share, "successive examples")
 
+    @np.errstate(over="ignore", invalid="ignore")
     def _note_queries(self, y: Vector, qid: NDArray[np.int64]) -> None:
         """Compare neighbours within a query with any two rows of that query."""
         order = np.argsort(qid, kind="stable")
@@ -139,8 +142,8 @@ class OrderWatch:
         self._within += (float(jumps @ jumps), expected)
         self._n += len(y)
         found, wanted = self._within.tolist()
-        largest = float(np.ptp(grades)) ** 2
-        if self._n >= self._next and wanted > _EXPECTED * largest > 0.0:
+        largest = np.ptp(grades) ** 2
+        if self._n >= self._next and math.inf > wanted > _EXPECTED * largest > 0.0:
             self._next = self._n + max(self._n // 8, 64)
             if found < _SHARE * wanted:
                 self._warn(found / wanted, "successive examples of a query")
