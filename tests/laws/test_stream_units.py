@@ -171,6 +171,20 @@ def test_other_scalings_are_refused(kind):
         MODELS[kind](scaling="standard").partial_fit(X, (target > 0).astype(int), **first)
 
 
+@pytest.mark.parametrize(
+    "options", [{"parameterization": "diagonal"}, {"parameterization": "low_rank", "rank": 2}]
+)
+def test_a_metric_stream_begins_with_one_example(options):
+    X, target = sample()
+    y = (target > 0).astype(int)
+    model = MetricLearner(random_state=0, **options)
+    for part in (slice(0, 1), slice(1, 2), slice(2, 300)):
+        model.partial_fit(X[part], y[part])
+        assert np.isfinite(model.transform(X)).all()
+    whole = MetricLearner(random_state=0, **options).partial_fit(X[:300], y[:300])
+    assert np.array_equal(model.components_, whole.components_)
+
+
 def test_a_metric_stream_that_waits_has_a_metric():
     X, target = sample()
     y = (target > 0).astype(int)
