@@ -17,6 +17,9 @@
 ``progressive_metric``                    optional, of a model of survival times: the
                                           `ConcordanceIndex` of the scores that `predict` gives
                                           before a chunk is learned
+``progressive_origin``                    optional, with it: the score of a typical example, from
+                                          which these scores are measured, so that those of
+                                          several chunks compare
 ``get_params(deep=False)``                the settings that a checkpoint belongs to, as in
                                           scikit-learn's `BaseEstimator`
 ========================================  =====================================================
@@ -93,9 +96,12 @@ class Driver:
             return scores
         if self.of_times is not None:
             # before the first example all scores are equal
-            before = self.model.predict(X) if hasattr(self.model, "coef_") else np.zeros(len(y))
+            before = np.zeros(len(y))
+            if hasattr(self.model, "coef_"):
+                origin = getattr(self.model, "progressive_origin", 0.0)
+                before = np.asarray(self.model.predict(X), dtype=np.float64) - origin
             self.model.partial_fit(X, y)
-            return np.asarray(before, dtype=np.float64)
+            return before
         if self._takes_queries:
             self.model.partial_fit(X, y, qid=qid)
         else:

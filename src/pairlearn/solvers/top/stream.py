@@ -114,8 +114,9 @@ class TopStream:
     def learn(self, rows: Rows, y: Vector, weight: Vector) -> Vector:
         """Learn a chunk.
 
-        Returns the examples' scores by the average before this chunk. Empty weights are equal. A
-        chunk that makes numbers overflow is refused and not learned.
+        Returns the examples' scores by the average before this chunk, less that of the mean of the
+        examples before it: wherever features lie, scores of several chunks compare. Empty weights
+        are equal. A chunk that makes numbers overflow is refused and not learned.
         """
         before = self.state()
         with np.errstate(over="ignore", invalid="ignore"):
@@ -130,7 +131,7 @@ class TopStream:
 
     def _learn(self, rows: Rows, y: Vector, weight: Vector) -> Vector:
         X = _matrix(rows)
-        scores = np.asarray(X @ self.average)
+        scores = np.asarray(X @ self.average) - float(self.average @ self._mean)
         weights = weight if len(weight) else np.ones(len(y))
         begin = 0
         while begin < len(y):
