@@ -338,7 +338,10 @@ class ExactStream:
         }
 
     def _of_classes(self, y: Vector, weight: Vector, model: Any) -> Vector:
-        """Return weights of the sample with which its classes weigh as much as all examples do."""
+        """Return weights of the sample with which its classes weigh as much as all examples do.
+
+        Together they are as many as all examples, in whatever unit the weights of classes are.
+        """
         found = weight.copy() if len(weight) else np.ones(len(y))
         totals = self._rows.moments.moments.counts[::-1]
         if len(weight):  # as numbers of examples
@@ -346,7 +349,7 @@ class ExactStream:
         for sign, total, label in zip((-1.0, 1.0), totals, model.classes_.tolist(), strict=True):
             own = y == sign
             found[own] *= (model.class_weight or {}).get(label, 1.0) * total / found[own].sum()
-        return found
+        return found if model.class_weight is None else found * (totals.sum() / found.sum())
 
     def restart(self) -> None:
         """Refuse to forget all but the latest past."""
