@@ -157,6 +157,21 @@ def test_progressive_scores_compare_wherever_features_lie(kind):
     assert abs(found[1] - found[0]) < LAW
 
 
+@pytest.mark.parametrize("store", [np.asarray, scipy.sparse.csr_array])
+@pytest.mark.parametrize("scaling", ["auto", None])
+@pytest.mark.parametrize("options", [{}, {"solver": "sgd"}, {"objective": "partial_auc"}])
+def test_probabilities_of_streams_hold_wherever_features_lie(options, scaling, store):
+    X, target = sample()
+    X, y = X[:600, [0, 3]], (target[:600] > 0).astype(int)
+    found = []
+    for shift in (np.zeros(2), np.array([30.0, 1000.0])):
+        Z, model = store(X + shift), AUCClassifier(scaling=scaling, random_state=0, **options)
+        for begin in range(0, 600, 20):
+            model.partial_fit(Z[begin : begin + 20], y[begin : begin + 20], classes=[0, 1])
+        found.append(model.predict_proba(Z))
+    np.testing.assert_allclose(found[0], found[1], atol=0.02)
+
+
 MODELS = {
     "AUCClassifier": lambda **options: AUCClassifier(**options),
     "PairwiseRanker": lambda **options: PairwiseRanker(**options),
