@@ -67,7 +67,12 @@ class Driver:
         self.model = model
         #: Learns a single example and tells whether it did; None if the estimator has no such way.
         self.put_one: Callable[[Any, Any], bool] | None = getattr(model, "put_one", None)
-        self._takes_queries = "qid" in signature(getattr(model, learn)).parameters
+        #: Whether the estimator ranks within queries.
+        self.takes_queries = (
+            not self.ranks_classes
+            and self.of_times is None
+            and "qid" in signature(model.partial_fit).parameters
+        )
 
     @property
     def n_put(self) -> int:
@@ -102,7 +107,7 @@ class Driver:
                 before = np.asarray(self.model.predict(X), dtype=np.float64) - origin
             self.model.partial_fit(X, y)
             return before
-        if self._takes_queries:
+        if self.takes_queries:
             self.model.partial_fit(X, y, qid=qid)
         else:
             self.model.partial_fit(X, y)
