@@ -95,6 +95,15 @@ def test_sparse_partitions_and_files(tmp_path):
     assert again.ridge_ == 0.01
 
 
+@pytest.mark.parametrize("make", [np.asarray, scipy.sparse.csr_array])
+def test_probabilities_of_rows_that_are_not_centred(make):
+    expected = memory(solver=Exact(0.01)).fit(X, Y).predict_proba(X)
+    found = train_multiclass(
+        engine(3, make), solver=ClassPasses(0.01, sample_size=1000), scaling=None, random_state=0
+    )
+    assert np.abs(found.predict_proba(X) - expected).mean() < 0.02
+
+
 def test_what_cannot_be_is_refused():
     with pytest.raises(ValueError, match="y has 4 classes"):
         train_multiclass(engine(1), solver=ClassPasses(max_classes=3))

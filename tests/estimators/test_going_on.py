@@ -2,6 +2,7 @@
 """A model that was fitted meets a few more examples: it must not forget what it knows."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.datasets import load_digits
 
@@ -249,7 +250,6 @@ def test_tables_with_text_are_named():
 )
 def test_a_stream_after_a_fit_has_the_columns_of_the_fit(model, tmp_path):
     """A frame with its columns in another order was learned as if they were in theirs."""
-    pd = pytest.importorskip("pandas")
     X, y = examples(300, 0)
     table = pd.DataFrame(X, columns=list("abcde"))
     times = np.array(list(zip(y == 1, 1.0 + np.abs(X[:, 0]), strict=True)), dtype="?, f8")
@@ -262,4 +262,5 @@ def test_a_stream_after_a_fit_has_the_columns_of_the_fit(model, tmp_path):
             fitted.partial_fit(table[list("edcba")], known)
         with pytest.raises(ValueError, match="feature names"):
             fitted.partial_fit(table[["a", "b"]], known)
+        assert list(fitted.feature_names_in_) == list("abcde")
         fitted.partial_fit(table, known)

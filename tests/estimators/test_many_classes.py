@@ -7,9 +7,16 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+import scipy.sparse
 from sklearn.base import clone
 
-from pairlearn import AUCClassifier, MulticlassAUCClassifier, OrdinalAUCClassifier
+from pairlearn import (
+    AUCClassifier,
+    Exact,
+    MulticlassAUCClassifier,
+    MultilabelAUCClassifier,
+    OrdinalAUCClassifier,
+)
 from pairlearn.estimators.classes.ordinal import share_in_order
 from pairlearn.estimators.shared.class_moments import ClassSystems
 from pairlearn.metrics import HandTill
@@ -97,3 +104,23 @@ def test_forty_classes_and_two_hundred_grades_are_learned() -> None:
     grades = np.argsort(np.argsort(X[:, 0] + 0.1 * rng.normal(size=200))) // 2
     ordinal = OrdinalAUCClassifier(random_state=0).fit(X, grades)
     assert ordinal.score(X, grades) > 0.9
+
+
+@pytest.mark.parametrize("store", [np.asarray, scipy.sparse.csr_array])
+@pytest.mark.parametrize("scaling", ["auto", None])
+@pytest.mark.parametrize(
+    "model", [MulticlassAUCClassifier(), OrdinalAUCClassifier(), MultilabelAUCClassifier()],
+    ids=lambda model: type(model).__name__,
+)  # fmt: skip
+def test_probabilities_do_not_depend_on_where_features_lie(model, scaling, store) -> None:
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(400, 3))
+    y = np.digitize(X[:, 0] - X[:, 1] + 0.5 * rng.normal(size=400), [-1.0, 1.0])
+    if isinstance(model, MultilabelAUCClassifier):
+        y = np.column_stack([y > 0, y > 1])
+    model = clone(model).set_params(solver=Exact(0.1), scaling=scaling, random_state=0)
+    near = clone(model).fit(store(X), y).predict_proba(store(X))
+    far = X + np.array([0.0, 100.0, 1000.0])
+    found = clone(model).fit(store(far), y).predict_proba(store(far))
+    # Other rows are dealt into other folds.
+    assert np.abs(found - near).mean() < 0.02

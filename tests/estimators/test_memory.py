@@ -307,3 +307,22 @@ def test_the_longest_memory_as_good_as_the_best_is_taken():
         recent = RecentScores(3)
         recent.add(np.column_stack(columns), y)
         assert recent.best() == place
+
+
+@pytest.mark.parametrize("half_life", [10.0, 300.0])
+def test_an_example_counts_half_after_its_half_life(half_life):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1000, 3)) + 5.0
+    y = (X[:, 0] + rng.normal(size=1000) > 5.0).astype(int)
+    solver = Moments(0.1, memory=half_life)
+    model = AUCClassifier(solver=solver, scaling=None).partial_fit(X, y, classes=[0, 1])
+    # Rows of a block of 128 count alike; the last block has 104.
+    later = np.maximum(1000 - 128 * (1 + np.arange(1000) // 128), 0)
+    means, matrix = [], 0.1 * np.eye(3)
+    for label in (0, 1):
+        share = 0.5 ** (later[y == label] / half_life)
+        means.append(share @ X[y == label] / share.sum())
+        matrix += np.cov(X[y == label].T, aweights=share, ddof=0)
+    step = means[1] - means[0]
+    expected = np.linalg.solve(matrix + np.outer(step, step), step)
+    np.testing.assert_allclose(model.coef_[0], expected, rtol=1e-10)

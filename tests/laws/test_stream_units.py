@@ -12,8 +12,10 @@ from pairlearn import (
     AUCClassifier,
     EntropyRegressor,
     MetricLearner,
+    Moments,
     OnlineLearner,
     PairwiseRanker,
+    SurvivalRanker,
     roc_auc,
 )
 from pairlearn.streams.named import NamedLearner
@@ -131,6 +133,45 @@ def test_law_of_units_on_sparse_streams(path):
         assert abs(found - expected) < LAW
 
 
+@pytest.mark.parametrize("kind", ["default", "ranges", "sgd", "top", "survival"])
+def test_progressive_scores_compare_wherever_features_lie(kind):
+    X, target = sample()
+    X, target = X[:600, :4], target[:600]
+    y = (target > 0).astype(int)
+    if kind == "survival":
+        y = np.column_stack([y, np.exp(-target)])
+    make = {
+        "default": AUCClassifier,
+        "ranges": lambda: AUCClassifier(solver=Moments(0.1, ranges=(-1e4, 1e4))),
+        "sgd": lambda: AUCClassifier(solver="sgd"),
+        "top": lambda: AUCClassifier("partial_auc", random_state=0),
+        "survival": lambda: SurvivalRanker(solver="sgd"),
+    }[kind]
+    found = []
+    for shift in (0.0, np.array([0.0, 100.0, -1000.0, 1000.0])):
+        learner = OnlineLearner(make(), classes=None if kind == "survival" else [0, 1])
+        for begin in range(0, 600, 20):
+            learner.learn_many(X[begin : begin + 20] + shift, y[begin : begin + 20])
+        found.append(learner.concordance if kind == "survival" else learner.auc)
+    assert found[0] > 0.65
+    assert abs(found[1] - found[0]) < LAW
+
+
+@pytest.mark.parametrize("store", [np.asarray, scipy.sparse.csr_array])
+@pytest.mark.parametrize("scaling", ["auto", None])
+@pytest.mark.parametrize("options", [{}, {"solver": "sgd"}, {"objective": "partial_auc"}])
+def test_probabilities_of_streams_hold_wherever_features_lie(options, scaling, store):
+    X, target = sample()
+    X, y = X[:600, [0, 3]], (target[:600] > 0).astype(int)
+    found = []
+    for shift in (np.zeros(2), np.array([30.0, 1000.0])):
+        Z, model = store(X + shift), AUCClassifier(scaling=scaling, random_state=0, **options)
+        for begin in range(0, 600, 20):
+            model.partial_fit(Z[begin : begin + 20], y[begin : begin + 20], classes=[0, 1])
+        found.append(model.predict_proba(Z))
+    np.testing.assert_allclose(found[0], found[1], atol=0.02)
+
+
 MODELS = {
     "AUCClassifier": lambda **options: AUCClassifier(**options),
     "PairwiseRanker": lambda **options: PairwiseRanker(**options),
@@ -169,6 +210,20 @@ def test_other_scalings_are_refused(kind):
     first = {"classes": [0, 1]} if kind == "AUCClassifier" else {}
     with pytest.raises(ValueError, match="scaling must be"):
         MODELS[kind](scaling="standard").partial_fit(X, (target > 0).astype(int), **first)
+
+
+@pytest.mark.parametrize(
+    "options", [{"parameterization": "diagonal"}, {"parameterization": "low_rank", "rank": 2}]
+)
+def test_a_metric_stream_begins_with_one_example(options):
+    X, target = sample()
+    y = (target > 0).astype(int)
+    model = MetricLearner(random_state=0, **options)
+    for part in (slice(0, 1), slice(1, 2), slice(2, 300)):
+        model.partial_fit(X[part], y[part])
+        assert np.isfinite(model.transform(X)).all()
+    whole = MetricLearner(random_state=0, **options).partial_fit(X[:300], y[:300])
+    assert np.array_equal(model.components_, whole.components_)
 
 
 def test_a_metric_stream_that_waits_has_a_metric():

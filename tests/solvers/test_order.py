@@ -234,3 +234,14 @@ def test_what_waits_does_not_grow_with_the_stream(rng):
         watch.note(rng.choice([-1.0, 1.0], size=1000))
         assert sum(map(len, watch._waiting)) < 5000
     assert not watch.has_warned
+
+
+@pytest.mark.parametrize("unit", [1e-300, 1e-170, 1e154, 1e300])
+@pytest.mark.parametrize("queries", [False, True])
+def test_labels_in_extreme_units_are_not_judged(unit, queries, rng):
+    y = rng.integers(0, 5, 2000) * unit
+    qid = np.arange(2000) // 10 if queries else None
+    watch = OrderWatch()
+    for part in np.split(np.arange(2000), 20):
+        watch.note(y[part], None if qid is None else qid[part])
+    assert not watch.has_warned

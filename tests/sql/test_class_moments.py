@@ -172,6 +172,8 @@ def test_a_model_has_the_coefficients_of_the_rows_in_memory(examples):
     assert abs(model.threshold_ - memory.threshold_) < 0.2
     with pytest.raises(ValueError, match="ridge"):
         found.model(-1.0)
+    with pytest.raises(TypeError, match="ridge must be a number, got 'auto'"):
+        found.model("auto")
 
 
 def test_rows_that_are_taken_back_leave_no_trace(examples):

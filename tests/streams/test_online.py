@@ -176,6 +176,10 @@ def test_no_false_alarms_without_drift(rng):
             lambda: OnlineLearner(MetricLearner(), classes=[0, 1]),
             "Learner does not; leave class",
         ),
+        (
+            lambda: OnlineLearner().learn_many(np.ones((2, 1)), [0, 1], qid=[1, 1]),
+            "which AUCClassifier does not; leave qid",
+        ),
     ],
 )
 def test_wrong_use(call, message):

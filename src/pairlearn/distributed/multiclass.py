@@ -111,9 +111,8 @@ def train_multiclass(
         random_state=copy.deepcopy(rng),
     )
     source = DenseRows(sample.X)
-    judge.fit_rows(
-        units.apply(source), sample.labels, _as_all(sample, classes, values.counts), source=source
-    )
+    rows, shares = units.apply(source), _as_all(sample, classes, values.counts)
+    judge.fit_rows(rows, sample.labels, shares, source=source)
     weights = units.weights
     systems = ClassSystems(
         (values.means * units.inverse - units.centre) * units.factor,
@@ -121,9 +120,12 @@ def train_multiclass(
         values.counts,
     )
     coef = systems.solve_pairs(judge.ridge_)
-    # In the units of the user, the centre of the scaled rows is somewhere else.
+    # The sigmoids are about scores of differences from the mean of the sample. In the units of the
+    # user, the centre of the scaled rows is somewhere else.
+    middle = shares @ rows.matrix / shares.sum()
+    shift = (coef - judge.coef_) @ middle + coef @ (units.centre * units.factor)
     sigmoids = judge.sigmoids_.copy()
-    sigmoids[:, 1] -= sigmoids[:, 0] * (coef @ (units.centre * units.factor))
+    sigmoids[:, 1] -= sigmoids[:, 0] * shift
     model = MulticlassAUCClassifier(
         loss="square",
         solver=Exact(settings.ridge),

@@ -28,6 +28,7 @@ from pairlearn.solvers.closed_form.moments import ClassMoments
 from pairlearn.solvers.closed_form.packed import packed_sums
 from pairlearn.solvers.solution import Trace
 from pairlearn.sql.engine import BATCH_ROWS, QueryEngine
+from pairlearn.validation import check_positive
 
 #: Quantiles of normal scores of each class, from which threshold and probabilities are found.
 _QUANTILES = 2_000
@@ -136,6 +137,7 @@ class TableMoments:
             Moments do not know single scores: threshold and probabilities are those of scores that
             are normal in each class, with the mean and the variance that the moments tell.
         """
+        ridge = check_positive("ridge", ridge)
         model = AUCClassifier(
             loss="square", solver=Moments(ridge), scaling=scaling, decision=decision
         )

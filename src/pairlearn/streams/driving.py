@@ -17,6 +17,9 @@
 ``progressive_metric``                    optional, of a model of survival times: the
                                           `ConcordanceIndex` of the scores that `predict` gives
                                           before a chunk is learned
+``progressive_origin``                    optional, with it: the score of a typical example, from
+                                          which these scores are measured, so that those of
+                                          several chunks compare
 ``get_params(deep=False)``                the settings that a checkpoint belongs to, as in
                                           scikit-learn's `BaseEstimator`
 ========================================  =====================================================
@@ -64,7 +67,12 @@ class Driver:
         self.model = model
         #: Learns a single example and tells whether it did; None if the estimator has no such way.
         self.put_one: Callable[[Any, Any], bool] | None = getattr(model, "put_one", None)
-        self._takes_queries = "qid" in signature(getattr(model, learn)).parameters
+        #: Whether the estimator ranks within queries.
+        self.takes_queries = (
+            not self.ranks_classes
+            and self.of_times is None
+            and "qid" in signature(model.partial_fit).parameters
+        )
 
     @property
     def n_put(self) -> int:
@@ -93,10 +101,13 @@ class Driver:
             return scores
         if self.of_times is not None:
             # before the first example all scores are equal
-            before = self.model.predict(X) if hasattr(self.model, "coef_") else np.zeros(len(y))
+            before = np.zeros(len(y))
+            if hasattr(self.model, "coef_"):
+                origin = getattr(self.model, "progressive_origin", 0.0)
+                before = np.asarray(self.model.predict(X), dtype=np.float64) - origin
             self.model.partial_fit(X, y)
-            return np.asarray(before, dtype=np.float64)
-        if self._takes_queries:
+            return before
+        if self.takes_queries:
             self.model.partial_fit(X, y, qid=qid)
         else:
             self.model.partial_fit(X, y)

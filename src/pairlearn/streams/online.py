@@ -236,6 +236,11 @@ class OnlineLearner:
             X = np.asarray(X)
         labels = self._driver.labels(y)
         queries = None if qid is None else np.asarray(qid)
+        if qid is not None and not self._driver.takes_queries:
+            raise ValueError(
+                f"qid is for models that rank within queries, which {type(self.model).__name__} "
+                "does not; leave qid at None, or take PairwiseRanker."
+            )
         if labels.shape != (X.shape[0],):
             raise ValueError(f"y must have shape ({X.shape[0]},), got {labels.shape}.")
         self._learn(X, labels, queries)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -174,31 +175,34 @@ class OnlineCorrection:
         if isinstance(rows, DenseRows) and rows.X.dtype != np.float64:
             rows = DenseRows(rows.X.astype(np.float64))
         if self._stream is not None:
-            before = self._errors(rows, y)
+            before = _errors(rows, y, self.coef, self._centre)
             self._stream.learn_many(
                 rows, y - rows.scores(self._start), example_weight=weight if len(weight) else None
             )
             self._note(np.concatenate([self.errors, before]), [self.error_weight, weight])
             return
-        n_before = sum(map(len, self._targets))
-        if n_before and bool(len(weight)) != bool(len(self._weights[0])):
+        if self._rows and bool(len(weight)) != bool(len(self._weights[0])):
             raise ValueError("Give sample_weight for every chunk of a stream or for none.")
-        known_weight = np.concatenate([*self._weights, weight])[:_WARM_UP]
-        self._rows, self._targets = [*self._rows, rows], [*self._targets, y]
-        self._weights = [*self._weights, weight]
-        collected, targets = self._collected(), np.concatenate(self._targets)
-        weights = np.concatenate(self._weights)
-        if n_before + len(y) < _WARM_UP:
-            scales = RunningScales(len(self._start)).take(collected) if self._is_scaled else None
+        # Copies: the caller may write the next chunk into the same arrays.
+        collected = functools.reduce(_followed_by, [*self._rows, rows.take(np.arange(len(y)))])
+        targets, weights = (
+            np.concatenate([*self._targets, y]),
+            np.concatenate([*self._weights, weight]),
+        )
+        start, centre = self._start, self._centre
+        if len(targets) < _WARM_UP:
             if self.known is None:
-                self._start = scaled_start(collected, targets, "least_squares", weights, scales)
+                scales = RunningScales(len(start)).take(collected) if self._is_scaled else None
+                start = scaled_start(collected, targets, "least_squares", weights, scales)
             if self._is_scaled:
-                self._centre = collected.spread()[0]
-            self._note(self._errors(collected, targets), [weights])
+                centre = collected.spread()[0]
+            self._note(_errors(collected, targets, start, centre), [weights])
+            self._rows, self._targets, self._weights = [collected], [targets], [weights]
+            self._start, self._centre = start, centre
             return
         # Examples after the 256th have no part in the choices.
         known = collected.take(np.arange(_WARM_UP))
-        begun = begin(known, targets[:_WARM_UP], known_weight)
+        begun = begin(known, targets[:_WARM_UP], weights[:_WARM_UP])
         errors = targets - collected.scores(begun.start)
         begun.stream.learn_many(collected, errors, example_weight=weights if len(weights) else None)
         if self._is_scaled:
@@ -208,27 +212,26 @@ class OnlineCorrection:
         # One row tells dense from sparse chunks.
         self._rows, self._targets, self._weights = [known.take(np.arange(1))], [], []
 
-    def _errors(self, rows: Rows, y: Vector) -> Vector:
-        coef = self.coef
-        with np.errstate(over="ignore", invalid="ignore"):
-            errors = y - rows.scores(coef) + float(coef @ self._centre)
-        if not np.isfinite(errors).all():
-            raise DivergenceError(
-                "The errors of the predictions are too large for numbers; give y and the features "
-                "in larger units."
-            )
-        return errors
-
     def _note(self, errors: Vector, weights: list[Vector]) -> None:
         """Keep the latest errors and their weights, in which the intercept is located."""
         self.errors = errors[-_WINDOW:]
         self.error_weight = np.concatenate(weights)[-_WINDOW:]
 
-    def _collected(self) -> Rows:
-        total = self._rows[0]
-        for rows in self._rows[1:]:
-            total = total.followed_by(rows)  # type: ignore[arg-type]
-        return total
+
+def _followed_by(rows: Rows, others: Rows) -> Rows:
+    return rows.followed_by(others)  # type: ignore[arg-type]
+
+
+def _errors(rows: Rows, y: Vector, coef: Vector, centre: Vector) -> Vector:
+    """Return the errors of predictions, measured about a centre."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        errors = y - rows.scores(coef) + float(coef @ centre)
+    if not np.isfinite(errors).all():
+        raise DivergenceError(
+            "The errors of the predictions are too large for numbers; give y and the features "
+            "in larger units."
+        )
+    return np.asarray(errors)
 
 
 def _check_collected(

@@ -218,7 +218,8 @@ class MetricDescentStream:
         if not waits:
             stream.learn_many(rows, y, example_weight=weight if len(weight) else None)
         self.stream, self.step_size = stream, step_size
-        self.waiting, self._has_begun = chunks if waits else [], not waits
+        # Joined rows are copies: the caller may write the next chunk into the same arrays.
+        self.waiting, self._has_begun = [(rows, y, weight)] if waits else [], not waits
         return None if waits else (rows, y)
 
     @property

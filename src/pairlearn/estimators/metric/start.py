@@ -85,7 +85,9 @@ def start_from(
         if kind == "low_rank":
             assert rank is not None
             aweights = weight if len(weight) else None
-            vectors = np.linalg.eigh(np.cov(X.T, aweights=aweights).reshape(d, d))[1]
+            # A stream may begin with a single row, which has no spread.
+            spread = np.cov(X.T, aweights=aweights) if len(X) > 1 else np.zeros((d, d))
+            vectors = np.linalg.eigh(spread.reshape(d, d))[1]
             factor = vectors[:, ::-1][:, :rank]
         else:
             factor = np.eye(d)

@@ -167,28 +167,37 @@ def compact(rows: Rows) -> tuple[Rows, Vector | None]:
 
 @dataclass(frozen=True)
 class CompactRows:
-    """Scaled rows in a `compact` basis, and the way back to the units of the user."""
+    """Scaled rows in a `compact` basis, and the way back to the units of the user.
+
+    `middle` is the mean of rows that are not centred: sparse ones, and those without scaling.
+    """
 
     given: Rows
     scaling: Scaling | None
     rows: Rows
     basis: Vector | None
+    middle: Vector
+
+    def scores(self, index: Places, coef: Vector) -> Vector:
+        """Return the scores of some rows, with a column for each row of the coefficients.
+
+        They are relative to `middle`, so that those of several folds compare: far from zero, small
+        changes of coefficients would shift all scores of a fold.
+        """
+        return scores_of(self.rows.take(index), coef) - coef @ self.middle
 
     def to_user(self, coef: Vector) -> tuple[Vector, Vector]:
         """Return coefficients in the units of the user, and the shift of their scores.
 
-        The shift is the scores of the user's rows less those of scaled rows, one number for each
-        row of `coef`.
+        The shift is the scores of the user's rows less those of `scores`, one number for each row
+        of `coef`.
         """
         spread = coef if self.basis is None else coef @ self.basis.T
         if self.scaling is None:
-            return spread, np.zeros(len(coef))
+            return spread, coef @ self.middle
         user = np.array([self.scaling.to_user(w) for w in spread])
         first = np.arange(1)
-        shift = (
-            scores_of(self.given.take(first), user)[0] - scores_of(self.rows.take(first), coef)[0]
-        )
-        return user, shift
+        return user, scores_of(self.given.take(first), user)[0] - self.scores(first, coef)[0]
 
 
 class ClosedForm(Storable):
@@ -223,7 +232,13 @@ class ClosedForm(Storable):
                 f"closed form; use {cure}."
             )
         scaling, rows = scaled_rows(self.scaling, given, counts, mapped=mapped)
-        return CompactRows(given, scaling, *compact(rows))
+        rows, basis = compact(rows)
+        n, d = rows.shape
+        middle = np.zeros(d)
+        if scaling is None or isinstance(rows, CsrRows):
+            share = counts / counts.sum() if len(counts) else np.full(n, 1.0 / n)
+            middle = np.asarray(share @ rows.matrix, dtype=np.float64)
+        return CompactRows(given, scaling, rows, basis, middle)
 
     def _products(self, X: Any) -> Vector:
         """Return the products of new examples with the coefficients."""

@@ -269,6 +269,14 @@ class SurvivalRanker(SurvivalPredictions, BaseEstimator):  # type: ignore[misc]
         """What an `OnlineLearner` measures the scores of new examples by, before it learns them."""
         return ConcordanceIndex(bool(self.ipcw), self.tau)
 
+    @property
+    def progressive_origin(self) -> float:
+        """The score amid those so far, from which an `OnlineLearner` measures new ones."""
+        stream = getattr(self, "_stream", None)
+        if stream is None:
+            return float(getattr(self, "hazard_centre_", None) or 0.0)
+        return 0.0 if stream.scales is None else float(self.coef_ @ stream.scales.middle)
+
     def _adopt(self, stream: Any, solver: Solver, loss: PairLoss, n_events: int) -> None:
         """Take over what a stream has learned."""
         self._stream, self.solver_, self.loss_ = stream, solver.name, loss

@@ -112,11 +112,13 @@ class OrderWatch:
 
     def _judge_labels(self) -> None:
         n = self._n
-        _, _, low, high, total, squares, jumps, _, _, m, means, squared_means = self._sums.tolist()
-        variance = squares / n - (total / n) ** 2
-        expected = 2.0 * n * variance
-        # With two classes this is the number of opposite pairs to expect.
-        if not high > low or expected < _EXPECTED * (high - low) ** 2:
+        _, _, low, high, total, squares, jumps, _, _, m, means, squared_means = self._sums
+        with np.errstate(over="ignore", invalid="ignore"):
+            variance = squares / n - (total / n) ** 2
+            expected, least = 2.0 * n * variance, _EXPECTED * (high - low) ** 2
+        # With two classes this is the number of opposite pairs to expect. Labels whose squares are
+        # too large or too small for numbers are not judged.
+        if not 0.0 < least <= expected < math.inf:
             return
         share = jumps / expected
         ratio = 0.0
@@ -131,16 +133,17 @@ class OrderWatch:
         grades, query = y[order].astype(np.float64), qid[order]
         begins = np.flatnonzero(np.concatenate([[True], query[1:] != query[:-1]]))
         sizes = np.diff(np.append(begins, len(grades)))
-        means = np.add.reduceat(grades, begins) / sizes
-        squares = np.add.reduceat((grades - np.repeat(means, sizes)) ** 2, begins)
-        # m rows have m - 1 neighbours, each at a mean squared distance of twice the variance.
-        expected = 2.0 * float(squares[sizes > 1].sum())
-        jumps = np.diff(grades)[query[1:] == query[:-1]]
-        self._within += (float(jumps @ jumps), expected)
+        with np.errstate(over="ignore", invalid="ignore"):
+            means = np.add.reduceat(grades, begins) / sizes
+            squares = np.add.reduceat((grades - np.repeat(means, sizes)) ** 2, begins)
+            # m rows have m - 1 neighbours, each at a mean squared distance of twice the variance.
+            expected = 2.0 * float(squares[sizes > 1].sum())
+            jumps = np.diff(grades)[query[1:] == query[:-1]]
+            self._within += (float(jumps @ jumps), expected)
+            largest = float(np.ptp(grades) ** 2)
         self._n += len(y)
         found, wanted = self._within.tolist()
-        largest = float(np.ptp(grades)) ** 2
-        if self._n >= self._next and wanted > _EXPECTED * largest > 0.0:
+        if self._n >= self._next and math.inf > wanted > _EXPECTED * largest > 0.0:
             self._next = self._n + max(self._n // 8, 64)
             if found < _SHARE * wanted:
                 self._warn(found / wanted, "successive examples of a query")

@@ -154,6 +154,11 @@ class RunningScales:
             return np.where(self.factor == 0.0, 1.0, self.factor)
         return np.asarray(self.factor)
 
+    @property
+    def middle(self) -> Vector:
+        """A row amid those seen: the centres of columns, or their value while they are constant."""
+        return np.asarray(np.where(self._scale > 0.0, self._centre, self._shift))
+
     def take(self, rows: Rows) -> Self:
         """Note rows without learning from them; return the scales themselves."""
         for _ in self.segments(rows):

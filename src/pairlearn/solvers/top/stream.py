@@ -114,8 +114,9 @@ class TopStream:
     def learn(self, rows: Rows, y: Vector, weight: Vector) -> Vector:
         """Learn a chunk.
 
-        Returns the examples' scores by the average before this chunk. Empty weights are equal. A
-        chunk that makes numbers overflow is refused and not learned.
+        Returns the examples' scores by the average before this chunk, less that of the mean of the
+        examples before it: wherever features lie, scores of several chunks compare. Empty weights
+        are equal. A chunk that makes numbers overflow is refused and not learned.
         """
         before = self.state()
         with np.errstate(over="ignore", invalid="ignore"):
@@ -130,7 +131,7 @@ class TopStream:
 
     def _learn(self, rows: Rows, y: Vector, weight: Vector) -> Vector:
         X = _matrix(rows)
-        scores = np.asarray(X @ self.average)
+        scores = np.asarray(X @ self.average) - float(self.average @ self._mean)
         weights = weight if len(weight) else np.ones(len(y))
         begin = 0
         while begin < len(y):
@@ -279,7 +280,7 @@ class TopStream:
         for name, values in (("average", self.average), ("iterate", self._v), ("units", units)):
             check_sane(name, values)
         self._mean, self._spread, self._low, self._high = units
-        self._seen = restored_array(state, "seen", (2,), ("int64",))
+        self._seen = restored_array(state, "seen", (2,), ("int64",)).copy()
         self._waiting = _Kept.from_state(state["waiting"], d, self.batch_size - 1)
         self._kept = (
             _Kept.from_state(state["negatives"], d, self.memory),
@@ -309,7 +310,8 @@ class _Kept:
         return len(self.positive)
 
     def add(self, X: Any, positive: Mask, weight: Vector) -> None:
-        self.X = X if self.X is None else _stack([self.X, X])
+        # A copy: the caller may write the next chunk into the same array.
+        self.X = X.copy() if self.X is None else _stack([self.X, X])
         self.positive = np.append(self.positive, positive)
         self.weight = np.append(self.weight, weight)
 

@@ -24,7 +24,7 @@ from pairlearn.estimators.shared.published import DEFERRED
 from pairlearn.estimators.shared.solvers import Fitted, Moments
 from pairlearn.features import FeatureMap, Identity
 from pairlearn.folds import seed_of
-from pairlearn.restored import restored_array, restored_count
+from pairlearn.restored import check_sane, restored_array, restored_count, restored_number
 from pairlearn.solvers.closed_form.block_stream import next_double
 from pairlearn.solvers.closed_form.grid import Grid
 from pairlearn.solvers.closed_form.mapped_moments import MappedMoments
@@ -230,7 +230,8 @@ class ExactStream:
 
     Its coefficients do not depend on the order of the examples, and threshold and probabilities are
     those of the scores of the sample. The scores of a chunk before it was learned are by the model
-    of the first 8, 16, 32, ... examples.
+    of the first 8, 16, 32, ... examples, and 0 halfway between its classes: wherever features lie,
+    scores of several models compare.
     """
 
     kind = "moments"
@@ -241,8 +242,10 @@ class ExactStream:
     def __init__(self, task: Task, ridge: float | None, rows: ExactRows) -> None:
         self._task, self._ridge, self._rows = task, ridge, rows
         self.loss = task.loss
-        # The coefficients that score the next examples, and when they are found anew.
+        # The coefficients that score the next examples, the score halfway between the classes, and
+        # when both are found anew.
         self._w: Vector | None = None
+        self._middle = 0.0
         self._next = next_double(0)
 
     @property
@@ -261,12 +264,12 @@ class ExactStream:
                 now = slice(start, stop)
                 part = rows if stop - start == n else rows.take(np.arange(start, stop))
                 if self._w is not None:
-                    scores[now] = part.scores(self._w)
+                    scores[now] = part.scores(self._w) - self._middle
                 exact.add(part, y[now], weight[now] if len(weight) else weight)
                 if exact.n_examples == self._next:
                     self._next = next_double(exact.n_examples)
                     if exact.has_both:
-                        self._w = exact.solve(self._task, self._ridge)[0]
+                        self._find_scores()
                 start = stop
         except BaseException:
             vars(self).update(before)
@@ -288,9 +291,14 @@ class ExactStream:
                 "stream when there are other examples."
             )
         # What scores the next examples has seen these.
-        self._w = self._rows.solve(self._task, self._ridge)[0]
+        self._find_scores()
         self._next = next_double(self._rows.n_examples)
         return before, gone, self._rows.moments
+
+    def _find_scores(self) -> None:
+        """Find what scores the next examples."""
+        w = self._rows.solve(self._task, self._ridge)[0]
+        self._w, self._middle = w, float(w @ self.moments.moments.values.means.mean(axis=0))
 
     def facts(self) -> dict[str, Any]:
         """Return the fitted attributes."""
@@ -330,7 +338,10 @@ class ExactStream:
         }
 
     def _of_classes(self, y: Vector, weight: Vector, model: Any) -> Vector:
-        """Return weights of the sample with which its classes weigh as much as all examples do."""
+        """Return weights of the sample with which its classes weigh as much as all examples do.
+
+        Together they are as many as all examples, in whatever unit the weights of classes are.
+        """
         found = weight.copy() if len(weight) else np.ones(len(y))
         totals = self._rows.moments.moments.counts[::-1]
         if len(weight):  # as numbers of examples
@@ -338,7 +349,7 @@ class ExactStream:
         for sign, total, label in zip((-1.0, 1.0), totals, model.classes_.tolist(), strict=True):
             own = y == sign
             found[own] *= (model.class_weight or {}).get(label, 1.0) * total / found[own].sum()
-        return found
+        return found if model.class_weight is None else found * (totals.sum() / found.sum())
 
     def restart(self) -> None:
         """Refuse to forget all but the latest past."""
@@ -349,7 +360,8 @@ class ExactStream:
 
     def state(self) -> dict[str, Any]:
         """Return everything that the next chunk depends on."""
-        return {"moments": {"exact": self._rows.state(), "w": self._w, "next": self._next}}
+        scoring = {"w": self._w, "middle": self._middle, "next": self._next}
+        return {"moments": {"exact": self._rows.state(), **scoring}}
 
     def restore(self, state: Mapping[str, Any], n_features: int) -> None:
         """Go back to a state."""
@@ -359,5 +371,8 @@ class ExactStream:
         self._rows.restore(saved["exact"])
         w = saved["w"]
         self._w = None if w is None else restored_array(saved, "w", (n_features,))
+        # States of older versions scored about zero.
+        self._middle = restored_number({"middle": 0.0, **saved}, "middle")
+        check_sane("middle", self._middle)
         n = self._rows.n_examples
         self._next = restored_count(saved, "next", minimum=n + 1, maximum=next_double(n))

@@ -27,7 +27,7 @@ from pairlearn.restored import (
 from pairlearn.schedules import Schedule
 from pairlearn.solvers.descent.pairwise_sgd import PairwiseSGD
 from pairlearn.solvers.descent.stream import Stream
-from pairlearn.solvers.rows import DenseRows, Rows, mean_pair_distance
+from pairlearn.solvers.rows import CsrRows, DenseRows, Rows, mean_pair_distance
 from pairlearn.solvers.streams.running_scales import RunningScales
 from pairlearn.typing import Mask, Vector
 from pairlearn.validation import as_counts
@@ -169,8 +169,9 @@ class OnlineGrid:
             for step in self._steps
         ]
         self._averages = self._found_averages()
-        #: Scores of a scaled dense stream are relative to its first example: if features lie far
-        #: from zero, changing coefficients would shift all scores.
+        #: Scores are relative to a row: if features lie far from zero, changing coefficients would
+        #: shift all scores. It is the first example of dense rows, and the mean of sparse ones,
+        #: among which a single one may be far from the others.
         self._origin = np.zeros(n_features)
         self._progress = np.zeros(len(self._steps))
         self._pairs = 0.0
@@ -306,16 +307,18 @@ class OnlineGrid:
     def learn(self, rows: Rows, y: Vector, weight: Vector) -> Vector:
         """Learn a chunk; `weight` may be empty. Return the scores that its examples had before.
 
-        Those of a scaled stream are scores of the differences from its first example.
+        They are scores of the differences from the first example, or from the mean of sparse ones.
         """
         if isinstance(rows, DenseRows) and rows.X.dtype != self._dtype:
             rows = DenseRows(rows.X.astype(self._dtype))
-        scales = self._streams[0].scales
-        origin = self._origin
-        if scales is not None and isinstance(rows, DenseRows) and not self.best.n_examples:
+        origin, n_before = self._origin, self.best.n_examples
+        if isinstance(rows, CsrRows):
+            share = rows.shape[0] / (n_before + rows.shape[0])
+            origin = origin + share * (rows.spread()[0] - origin)
+        elif not n_before:
             origin = rows.X[0].astype(np.float64)
         scores = rows.scores(self._averages) - (self._averages @ origin)[:, np.newaxis]
-        given, is_first = scores[self._best], not self.best.n_examples
+        given, is_first = scores[self._best], not n_before
         # A stream that fails restores itself; the streams before it are restored here.
         saved = [stream.state() for stream in self._streams[:-1]]
         try:
