@@ -545,3 +545,14 @@ def test_an_interval_of_no_difference_is_mirrored_too():
     assert there.standard_error > 0.0
     assert there.high != pytest.approx(-there.low, rel=0.1)  # one is surer than the other
     assert (there.low, there.high) == pytest.approx((-back.high, -back.low))
+
+
+@pytest.mark.parametrize(("metric", "seed"), [(PartialAUC(0.3), 26), (PartialAUC(0.5, 0.3), 38)])
+def test_rounding_does_not_choose_the_side_of_a_corner(metric, seed):
+    # The part ends at a corner, which weights in another unit meet up to rounding.
+    scores = np.random.default_rng(seed).permutation(20)
+    y, weight = np.repeat([0, 1], 10), np.tile([1.0, 2.0, 3.0, 1.0, 3.0], 4)
+    exact = metric.interval(y, scores, sample_weight=weight)
+    for unit in (0.1, 0.7, 1.1, 7.3):
+        found = metric.interval(y, scores, sample_weight=unit * weight)
+        assert found.standard_error == pytest.approx(exact.standard_error, rel=1e-9)
