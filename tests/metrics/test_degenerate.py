@@ -25,6 +25,7 @@ from pairlearn.metrics import (
     calibration_curve,
     cheapest_threshold,
     compare_auc,
+    pair_risk,
     precision_recall_band,
     roc_auc,
     roc_auc_interval,
@@ -194,6 +195,26 @@ def test_the_unit_of_weights_does_not_matter():
     found = roc_auc(y, scores, sample_weight=weight)
     for unit in (2.0**1023, 2.0**-900):
         assert roc_auc(y, scores, sample_weight=unit * weight) == found
+
+
+@pytest.mark.parametrize(
+    "measure",
+    [
+        lambda y, s, weight: roc_auc(y, s, sample_weight=weight),
+        lambda y, s, weight: PartialAUC().interval(y, s, sample_weight=weight),
+        lambda y, s, weight: pair_risk("hinge", s, y, sample_weight=weight),
+    ],
+)
+def test_weights_whose_ratio_is_no_number_are_refused(measure):
+    with pytest.raises(ValueError, match=r"sample_weight holds 1e-200 beside 1e\+200"):
+        measure([0, 0, 1, 1], [0.0, 2.0, 1.0, 3.0], [1e-200, 1e-200, 1e200, 1e200])
+
+
+def test_the_cheapest_threshold_of_huge_scores_is_finite():
+    scores = np.array([-1.7e308, -1.6e308, -1.5e308, -1.4e308])
+    for sign in (1.0, -1.0):
+        found = cheapest_threshold([0, 0, 1, 1] if sign > 0 else [1, 1, 0, 0], sign * scores)
+        assert sign * found == pytest.approx(-1.55e308)
 
 
 @pytest.mark.parametrize("metric", METRICS, ids=repr)

@@ -116,5 +116,5 @@ def cheapest_threshold(
     if best == len(steps):
         return float(np.nextafter(steps[-1], -math.inf))
     above, below = float(steps[best - 1]), float(steps[best])
-    middle = 0.5 * (above + below)
+    middle = 0.5 * above + 0.5 * below  # their sum may overflow
     return middle if middle < above else below
