@@ -2,6 +2,7 @@
 """A model that was fitted meets a few more examples: it must not forget what it knows."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.datasets import load_digits
 
@@ -11,6 +12,7 @@ from pairlearn import (
     EntropyRegressor,
     MetricLearner,
     PairwiseRanker,
+    SurvivalRanker,
     Threshold,
     load_model,
 )
@@ -233,3 +235,26 @@ def test_tables_with_text_are_named():
         AUCClassifier().fit(X, y, sample_weight=-np.ones(80))
     with pytest.raises(TypeError, match="random_state must be"):
         AUCClassifier(random_state="a").fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("make", "answer"),
+    [
+        (lambda: AUCClassifier(random_state=0), "decision_function"),
+        (lambda: MetricLearner(random_state=0), "transform"),
+        (lambda: EntropyRegressor(random_state=0), "predict"),
+        (lambda: PairwiseRanker(random_state=0), "predict"),
+        (lambda: SurvivalRanker(solver="sgd", random_state=0), "predict"),
+    ],
+)
+def test_columns_that_a_fit_did_not_see_are_refused_and_change_nothing(make, answer):
+    X, labels = examples(60, 0)
+    table = pd.DataFrame(X, columns=list("abcde"))
+    kinds = {"EntropyRegressor": X[:, 0], "SurvivalRanker": np.column_stack([labels, X[:, 1]])}
+    model = make()
+    y = kinds.get(type(model).__name__, labels)
+    before = getattr(model.fit(table, y), answer)(table)
+    for other in (list("ab"), list("bacde")):
+        with pytest.raises(ValueError, match="feature names should match"):
+            model.partial_fit(table[other], y)
+    np.testing.assert_array_equal(getattr(model, answer)(table), before)

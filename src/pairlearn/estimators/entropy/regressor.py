@@ -272,7 +272,7 @@ class EntropyRegressor(MapsFeatures, Storable, RegressorMixin, BaseEstimator):  
                 'for partial_fit give one number or "auto".'
             )
         online = getattr(self, "_online", None)
-        rows, y = rows_and_targets(self, X, y, reset=online is None, minimum=1)
+        rows, y = rows_and_targets(self, X, y, reset=not hasattr(self, "coef_"), minimum=1)
         weight = chunk_weights(sample_weight, len(y))
         weight, rows, y = weighing_examples(weight, rows, y, begun=online is not None)
         if not len(y):

@@ -129,7 +129,8 @@ class MetricStream(MapsFeatures):
         first = stream is None
         if first:
             self._codes = {}
-        rows, y, paired = self._examples(X, y, reset=first, minimum=1, coded=False)
+        new = not hasattr(self, "components_")
+        rows, y, paired = self._examples(X, y, reset=new, minimum=1, coded=False)
         weight = chunk_weights(sample_weight, len(rows) // (2 if paired else 1))
         if paired:
             weight = np.repeat(np.sqrt(weight), 2)

@@ -263,7 +263,7 @@ class PairwiseRanker(RankerPredictions, BaseEstimator):  # type: ignore[misc]
         """
         solver, loss = self._parts()
         stream = getattr(self, "_stream", None)
-        rows, y = rows_and_targets(self, X, y, reset=stream is None, minimum=1)
+        rows, y = rows_and_targets(self, X, y, reset=not hasattr(self, "coef_"), minimum=1)
         weight = chunk_weights(sample_weight, len(y))
         kept = kept_of_chunk(weight, begun=stream is not None)
         if kept is not None:

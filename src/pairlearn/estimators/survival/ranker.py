@@ -240,7 +240,7 @@ class SurvivalRanker(SurvivalPredictions, BaseEstimator):  # type: ignore[misc]
         """
         solver, task = self._parts(check_generator(self.random_state))
         stream = getattr(self, "_stream", None)
-        rows, labels = self._examples(X, y, reset=stream is None, minimum=1)
+        rows, labels = self._examples(X, y, reset=not hasattr(self, "coef_"), minimum=1)
         weight = chunk_weights(sample_weight, len(labels))
         weight, rows, labels = weighing_examples(weight, rows, labels, begun=stream is not None)
         if not len(labels):
