@@ -210,6 +210,13 @@ def test_weights_whose_ratio_is_no_number_are_refused(measure):
         measure([0, 0, 1, 1], [0.0, 2.0, 1.0, 3.0], [1e-200, 1e-200, 1e200, 1e200])
 
 
+def test_rounding_does_not_choose_among_equally_cheap_thresholds():
+    # Several thresholds make as few mistakes; the largest counts.
+    y = [0, 1, 0, 0, 0, 1, 0, 1, 0, 1, 0, 1, 1, 0, 1, 0]
+    plain = cheapest_threshold(y, np.arange(16))
+    assert cheapest_threshold(y, np.arange(16), sample_weight=np.full(16, 0.3)) == plain
+
+
 def test_the_cheapest_threshold_of_huge_scores_is_finite():
     scores = np.array([-1.7e308, -1.6e308, -1.5e308, -1.4e308])
     for sign in (1.0, -1.0):

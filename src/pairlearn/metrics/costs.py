@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pairlearn.metrics._curve import corners
+from pairlearn.metrics._curve import ROUNDING, corners
 from pairlearn.metrics._inputs import check_scores, is_positive, weighed_classes
 from pairlearn.metrics.metric import Measured, TwoClassMetric
 from pairlearn.typing import Mask, Vector
@@ -109,7 +109,8 @@ def cheapest_threshold(
     found = corners(positive, values, weight)
     missed = found.accepted_positive[-1] - found.accepted_positive
     cost = false_positive * found.accepted_negative + false_negative * missed
-    best = int(np.argmin(cost))
+    # the first of equals: what is cheaper by rounding is not cheaper
+    best = int(np.argmax(cost <= cost.min() + ROUNDING * cost.max()))
     steps = found.thresholds
     if best == 0:
         return float(steps[0])
