@@ -67,7 +67,7 @@ def test_important_classes_count_more(sample, importance):
 
 
 def test_unknown_criterion():
-    with pytest.raises(ValueError, match=r"threshold must be a number or one of .* got 'best'"):
+    with pytest.raises(ValueError, match=r"a threshold is chosen by one of .* got 'best'"):
         choose_threshold(np.zeros(2), np.array([True, False]), np.ones(2), "best")
 
 

@@ -51,7 +51,7 @@ def choose_threshold(
     elif criterion == "f1":
         value = 2.0 * true_positive / (n_positive + true_positive + n_negative - true_negative)
     else:
-        raise ValueError(f"threshold must be a number or one of {THRESHOLDS}, got {criterion!r}.")
+        raise ValueError(f"a threshold is chosen by one of {THRESHOLDS}, got {criterion!r}.")
     possible = np.concatenate([[True], s[1:] > s[:-1], [True]])
     # the first of equals: what is better by rounding is not better
     best = int(np.argmax(possible & (value >= value[possible].max() * (1.0 - _ROUNDING))))
