@@ -37,7 +37,6 @@ from pairlearn.estimators.shared.class_moments import (
     ClassSystems,
     ClosedForm,
     deal_folds,
-    scores_of,
 )
 from pairlearn.estimators.shared.evidence import Candidate, Choice, Tried, best_of, threads
 from pairlearn.estimators.shared.examples import check_many_classes
@@ -218,7 +217,7 @@ class MulticlassAUCClassifier(ClosedForm, ClassifierMixin, BaseEstimator):  # ty
         def hinge_of(fold: Fold, start: Vector) -> Vector:
             train, test = fold
             w = self._minimise(rows.take(train), codes[train], weight[train], start)
-            return scores_of(rows.take(test), w)
+            return found.scores(test, w)
 
         with threads(self.n_jobs) as run:
             moments = list(run(moments_of, folds))
@@ -232,7 +231,7 @@ class MulticlassAUCClassifier(ClosedForm, ClassifierMixin, BaseEstimator):  # ty
         def solutions() -> Iterator[Candidate[tuple[list[Vector], list[Vector]]]]:
             for ridge in candidates:
                 solved = [one.solve_pairs(ridge) for one in moments]
-                scores = [scores_of(rows.take(t), w) for t, w in zip(tests, solved, strict=True)]
+                scores = [found.scores(t, w) for t, w in zip(tests, solved, strict=True)]
                 yield {"ridge": ridge}, (scores, solved), worth(scores)
 
         best = best_of(solutions())

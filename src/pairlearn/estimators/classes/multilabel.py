@@ -23,7 +23,7 @@ from pairlearn.estimators.shared.calibration import Sigmoid
 from pairlearn.estimators.shared.class_moments import (
     ClassSystems,
     ClosedForm,
-    scores_of,
+    CompactRows,
 )
 from pairlearn.estimators.shared.evidence import Candidate, best_of
 from pairlearn.estimators.shared.rules import DecisionRule, Threshold, as_rule
@@ -206,7 +206,7 @@ class MultilabelAUCClassifier(ClosedForm, ClassifierMixin, BaseEstimator):  # ty
         of_all = [_Sums.of(rows.take(part), weight[part]) for part in parts]
         total = _added(of_all)
         found = [
-            _fit_label(rows, labels[:, k], weight, parts, of_all, total, candidates, rule)
+            _fit_label(ready, labels[:, k], weight, parts, of_all, total, candidates, rule)
             for k in range(labels.shape[1])
         ]
         coef, shift = ready.to_user(np.array([one[0] for one in found]))
@@ -267,7 +267,7 @@ class MultilabelAUCClassifier(ClosedForm, ClassifierMixin, BaseEstimator):  # ty
 
 
 def _fit_label(
-    rows: Rows,
+    ready: CompactRows,
     has: Mask,
     weight: Vector,
     parts: list[Places],
@@ -277,6 +277,7 @@ def _fit_label(
     rule: DecisionRule,
 ) -> tuple[Vector, float, float, tuple[float, float]]:
     """Return coefficients, ridge, threshold and sigmoid of one label."""
+    rows = ready.rows
     having = [_Sums.of(rows.take(part[has[part]]), weight[part[has[part]]]) for part in parts]
     all_having = _added(having)
     # A fold is scored where the label is told apart on both sides of it.
@@ -297,7 +298,7 @@ def _fit_label(
 
     def solutions() -> Iterator[Candidate[list[Vector]]]:
         for one in candidates:
-            tried = [scores_of(rows.take(t), m.solve_pairs(one))[:, 0] for t, m in held]
+            tried = [ready.scores(t, m.solve_pairs(one))[:, 0] for t, m in held]
             worth = [
                 roc_auc(has[test], s, sample_weight=weight[test])
                 for (test, _), s in zip(held, tried, strict=True)
@@ -308,7 +309,7 @@ def _fit_label(
     ridge = best.evidence.values["ridge"] if best else candidates[0]
     coef = _moments(total - all_having, all_having).solve_pairs(ridge)[0]
     index = np.concatenate([test for test, _ in held]) if held else np.arange(len(has))
-    judged = np.concatenate(best.model) if best else rows.scores(coef)
+    judged = np.concatenate(best.model) if best else ready.scores(index, coef[np.newaxis])[:, 0]
     cut, sigmoid = rule.decide(judged, has[index], weight[index], (1.0, 1.0))
     assert isinstance(sigmoid, Sigmoid)
     return coef, ridge, cut, (sigmoid.slope, sigmoid.intercept)

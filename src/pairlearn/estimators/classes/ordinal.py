@@ -31,7 +31,6 @@ from pairlearn.estimators.shared.class_moments import (
     ClassSystems,
     ClosedForm,
     deal_folds,
-    scores_of,
 )
 from pairlearn.estimators.shared.evidence import Candidate, best_of
 from pairlearn.estimators.shared.solvers import Exact
@@ -174,7 +173,7 @@ class OrdinalAUCClassifier(ClosedForm, ClassifierMixin, BaseEstimator):  # type:
         def solutions() -> Iterator[Candidate[list[Vector]]]:
             for ridge in candidates:
                 scores = [
-                    scores_of(rows.take(test), moments.solve_order(ridge)[np.newaxis])[:, 0]
+                    found.scores(test, moments.solve_order(ridge)[np.newaxis])[:, 0]
                     for test, moments in held
                 ]
                 worth = [

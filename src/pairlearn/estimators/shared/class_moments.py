@@ -138,11 +138,6 @@ def ridges_of(solver: str | Solver, owner: str) -> tuple[float, ...]:
     return RIDGES if ridge is None else (ridge,)
 
 
-def scores_of(rows: Rows, coef: Vector) -> Vector:
-    """Return the scores of the rows, with a column for each row of the coefficients."""
-    return np.asarray(rows.matrix @ coef.T, dtype=np.float64)
-
-
 def n_unknowns(rows: Rows) -> int:
     """Return the number of coefficients per score after `compact`."""
     n, d = rows.shape
@@ -173,22 +168,30 @@ class CompactRows:
     scaling: Scaling | None
     rows: Rows
     basis: Vector | None
+    #: The mean of the rows; None where it is zero.
+    mean: Vector | None
+
+    def scores(self, index: Places, coef: Vector) -> Vector:
+        """Return the scores of some rows, with a column for each row of the coefficients.
+
+        They are measured from the mean of all rows, so that scores by the coefficients of several
+        folds compare: where rows lie far from zero, each fold would have a shift of its own.
+        """
+        found = np.asarray(self.rows.take(index).matrix @ coef.T, dtype=np.float64)
+        return found if self.mean is None else found - coef @ self.mean
 
     def to_user(self, coef: Vector) -> tuple[Vector, Vector]:
         """Return coefficients in the units of the user, and the shift of their scores.
 
-        The shift is the scores of the user's rows less those of scaled rows, one number for each
-        row of `coef`.
+        The shift is the scores of the user's rows less `scores`, one number for each row of `coef`.
         """
         spread = coef if self.basis is None else coef @ self.basis.T
         if self.scaling is None:
-            return spread, np.zeros(len(coef))
+            return spread, np.zeros(len(coef)) if self.mean is None else coef @ self.mean
         user = np.array([self.scaling.to_user(w) for w in spread])
         first = np.arange(1)
-        shift = (
-            scores_of(self.given.take(first), user)[0] - scores_of(self.rows.take(first), coef)[0]
-        )
-        return user, shift
+        of_first = np.asarray(self.given.take(first).matrix @ user.T, dtype=np.float64)
+        return user, of_first[0] - self.scores(first, coef)[0]
 
 
 class ClosedForm(Storable):
@@ -223,7 +226,12 @@ class ClosedForm(Storable):
                 f"closed form; use {cure}."
             )
         scaling, rows = scaled_rows(self.scaling, given, counts, mapped=mapped)
-        return CompactRows(given, scaling, *compact(rows))
+        rows, basis = compact(rows)
+        mean = None
+        if scaling is None or isinstance(rows, CsrRows):
+            weight = counts if len(counts) else np.ones(given.shape[0])
+            mean = np.asarray((weight / weight.sum()) @ rows.matrix, dtype=np.float64).ravel()
+        return CompactRows(given, scaling, rows, basis, mean)
 
     def _products(self, X: Any) -> Vector:
         """Return the products of new examples with the coefficients."""
