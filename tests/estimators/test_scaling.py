@@ -12,6 +12,7 @@ from pairlearn import (
     SGD,
     AUCClassifier,
     Exact,
+    Hats,
     Hinge,
     LinearScore,
     MulticlassAUCClassifier,
@@ -325,3 +326,11 @@ def test_folds_have_no_shift_of_their_own_far_from_zero(kind):
         np.testing.assert_allclose(found[0], found[1], atol=1e-9)
         truth = y if y.ndim == 2 else y[:, np.newaxis] == np.arange(3)
         assert np.abs(found[0] - truth).mean() < 0.3
+
+
+@pytest.mark.parametrize("features", [Hats(4), Hats(4, monotone={0: 1})])
+def test_curves_of_constants_by_moments_say_so(features):
+    X, y = np.full((12, 3), 7.0), np.arange(12) % 2
+    with pytest.warns(UserWarning, match=r"None of the 3 features varies.*same score"):
+        model = AUCClassifier(features=features, solver="moments", random_state=0).fit(X, y)
+    assert len(set(model.decision_function(X).tolist())) == 1
