@@ -253,9 +253,15 @@ def test_rounding_is_no_further_positive():
         lambda value: PartialAUC(min_tpr=value),
         EnrichmentFactor,
         lambda value: ConcordanceIndex(tau=value),
+        lambda value: ExpectedCost(threshold=value),
     ],
 )
 @pytest.mark.parametrize("value", [True, np.True_, "0.5", [0.5, 0.6]])
-def test_a_share_or_a_time_is_a_number(make, value):
+def test_a_share_a_time_or_a_threshold_is_a_number(make, value):
     with pytest.raises(TypeError, match="must be a number, got"):
         make(value)
+
+
+def test_scores_that_are_texts_are_named():
+    with pytest.raises(ValueError, match="scores_b must hold numbers: could not convert"):
+        compare_auc([0, 1], [0.1, 0.2], ["low", "high"])

@@ -13,7 +13,7 @@ from pairlearn.metrics._curve import ROUNDING, corners
 from pairlearn.metrics._inputs import check_scores, is_positive, weighed_classes
 from pairlearn.metrics.metric import Measured, TwoClassMetric
 from pairlearn.typing import Mask, Vector
-from pairlearn.validation import check_positive
+from pairlearn.validation import check_number, check_positive
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class ExpectedCost(TwoClassMetric):
     def __post_init__(self) -> None:
         check_positive("false_positive", self.false_positive)
         check_positive("false_negative", self.false_negative)
-        if not math.isfinite(self.threshold):
+        if not math.isfinite(check_number("threshold", self.threshold)):
             raise ValueError(f"threshold must be a finite number, got {self.threshold!r}.")
 
     def measure_classes(self, positive: Mask, scores: Vector, weight: Vector) -> Measured:
