@@ -258,6 +258,12 @@ def check_weights(weights: ArrayLike, n: int, *, name: str = "example_weight") -
             f"{name} must hold finite numbers of at least 0, got {weight[wrong][0]}; use 0 to "
             "leave an example out."
         )
+    least, largest = weight.min(initial=np.inf, where=weight > 0), weight.max(initial=0.0)
+    if largest and not least / largest > 0:
+        raise ValueError(
+            f"{name} holds {least:g} beside {largest:g}, whose ratio is no number; use 0 to leave "
+            "an example out."
+        )
     return weight
 
 

@@ -67,7 +67,7 @@ def test_important_classes_count_more(sample, importance):
 
 
 def test_unknown_criterion():
-    with pytest.raises(ValueError, match=r"threshold must be a number or one of .* got 'best'"):
+    with pytest.raises(ValueError, match=r"a threshold is chosen by one of .* got 'best'"):
         choose_threshold(np.zeros(2), np.array([True, False]), np.ones(2), "best")
 
 
@@ -209,3 +209,23 @@ def test_a_threshold_is_a_number_or_a_name(at):
 def test_numbers_of_numpy_are_thresholds():
     cuts = [Threshold(at).default_cut for at in (2, np.int64(2), np.float32(2))]
     assert cuts == [2.0, 2.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    ("criterion", "y"),
+    [
+        ("accuracy", [0, 1, 0, 1, 1, 1, 1, 1, 0, 0, 1, 1]),
+        ("balanced_accuracy", [0, 1, 0, 1, 1, 1, 0, 1, 1, 1, 1, 1]),
+    ],
+)
+def test_rounding_does_not_choose_among_equally_good_thresholds(criterion, y):
+    scores, positive = np.arange(12.0), np.array(y) == 1
+    plain = choose_threshold(scores, positive, np.ones(12), criterion)
+    for unit in (0.1, 0.3):
+        assert choose_threshold(scores, positive, np.full(12, unit), criterion) == plain
+
+
+def test_a_threshold_between_huge_scores_is_finite():
+    scores = np.array([-1.7e308, -1.6e308, -1.5e308, -1.4e308])
+    found = choose_threshold(scores, np.arange(4) > 1, np.ones(4), "accuracy")
+    assert found == pytest.approx(-1.55e308)

@@ -320,3 +320,14 @@ def test_a_stream_refuses_a_schedule_of_any_kind(kind):
     X, y = task("skewed", n=300)
     with pytest.raises(ValueError, match="A decreasing schedule of bandwidths needs several runs"):
         EntropyRegressor(bandwidth=kind([2.0, 1.0])).partial_fit(X, y)
+
+
+@pytest.mark.parametrize("unit", [1e160, 1e-160])
+@pytest.mark.parametrize("init", ["auto", "zero"])
+def test_targets_whose_squares_are_no_numbers_are_refused(unit, init):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 2))
+    y = unit * (X[:, 0] + rng.normal(size=300))
+    for learn in (EntropyRegressor.fit, EntropyRegressor.partial_fit):
+        with pytest.raises(ValueError, match=r"y must span between 1e-140 and 1e\+140, got"):
+            learn(EntropyRegressor(init=init, random_state=0), X, y)

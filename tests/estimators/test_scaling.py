@@ -8,7 +8,19 @@ import pytest
 import scipy.sparse
 from sklearn.preprocessing import StandardScaler
 
-from pairlearn import SGD, AUCClassifier, Exact, Hinge, LinearScore, PairwiseSGD, Problem
+from pairlearn import (
+    SGD,
+    AUCClassifier,
+    Exact,
+    Hats,
+    Hinge,
+    LinearScore,
+    MulticlassAUCClassifier,
+    MultilabelAUCClassifier,
+    OrdinalAUCClassifier,
+    PairwiseSGD,
+    Problem,
+)
 from pairlearn.estimators.shared.scaling import fit_scaling, scaled_rows
 from pairlearn.solvers.rows import DenseRows, LaterRows, as_rows
 
@@ -294,3 +306,31 @@ def test_arrays_and_lists_are_the_same_to_fit():
     a, b = (AUCClassifier(random_state=0).fit(*data) for data in ((X, y), (X.tolist(), y.tolist())))
     np.testing.assert_array_equal(a.coef_, b.coef_)
     assert a.n_features_in_ == b.n_features_in_ == X.shape[1]
+
+
+@pytest.mark.parametrize(
+    "kind", [MulticlassAUCClassifier, OrdinalAUCClassifier, MultilabelAUCClassifier]
+)
+def test_folds_have_no_shift_of_their_own_far_from_zero(kind):
+    # Probabilities come from scores of several folds, whose coefficients differ.
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(150, 4))
+    y = np.digitize(X[:, 0] + 0.5 * rng.normal(size=150), [-0.6, 0.6])
+    y = np.column_stack([y > 0, y > 1]) if kind is MultilabelAUCClassifier else y
+    far = X + 50.0
+    for scaling in ("auto", None):
+        found = [
+            kind(solver=Exact(0.1), scaling=scaling, random_state=0).fit(rows, y).predict_proba(far)
+            for rows in (far, scipy.sparse.csr_matrix(far))
+        ]
+        np.testing.assert_allclose(found[0], found[1], atol=1e-9)
+        truth = y if y.ndim == 2 else y[:, np.newaxis] == np.arange(3)
+        assert np.abs(found[0] - truth).mean() < 0.3
+
+
+@pytest.mark.parametrize("features", [Hats(4), Hats(4, monotone={0: 1})])
+def test_curves_of_constants_by_moments_say_so(features):
+    X, y = np.full((12, 3), 7.0), np.arange(12) % 2
+    with pytest.warns(UserWarning, match=r"None of the 3 features varies.*same score"):
+        model = AUCClassifier(features=features, solver="moments", random_state=0).fit(X, y)
+    assert len(set(model.decision_function(X).tolist())) == 1

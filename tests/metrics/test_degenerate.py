@@ -25,6 +25,7 @@ from pairlearn.metrics import (
     calibration_curve,
     cheapest_threshold,
     compare_auc,
+    pair_risk,
     precision_recall_band,
     roc_auc,
     roc_auc_interval,
@@ -196,6 +197,33 @@ def test_the_unit_of_weights_does_not_matter():
         assert roc_auc(y, scores, sample_weight=unit * weight) == found
 
 
+@pytest.mark.parametrize(
+    "measure",
+    [
+        lambda y, s, weight: roc_auc(y, s, sample_weight=weight),
+        lambda y, s, weight: PartialAUC().interval(y, s, sample_weight=weight),
+        lambda y, s, weight: pair_risk("hinge", s, y, sample_weight=weight),
+    ],
+)
+def test_weights_whose_ratio_is_no_number_are_refused(measure):
+    with pytest.raises(ValueError, match=r"sample_weight holds 1e-200 beside 1e\+200"):
+        measure([0, 0, 1, 1], [0.0, 2.0, 1.0, 3.0], [1e-200, 1e-200, 1e200, 1e200])
+
+
+def test_rounding_does_not_choose_among_equally_cheap_thresholds():
+    # Several thresholds make as few mistakes; the largest counts.
+    y = [0, 1, 0, 0, 0, 1, 0, 1, 0, 1, 0, 1, 1, 0, 1, 0]
+    plain = cheapest_threshold(y, np.arange(16))
+    assert cheapest_threshold(y, np.arange(16), sample_weight=np.full(16, 0.3)) == plain
+
+
+def test_the_cheapest_threshold_of_huge_scores_is_finite():
+    scores = np.array([-1.7e308, -1.6e308, -1.5e308, -1.4e308])
+    for sign in (1.0, -1.0):
+        found = cheapest_threshold([0, 0, 1, 1] if sign > 0 else [1, 1, 0, 0], sign * scores)
+        assert sign * found == pytest.approx(-1.55e308)
+
+
 @pytest.mark.parametrize("metric", METRICS, ids=repr)
 def test_the_order_of_tied_rows_does_not_matter(metric):
     # weights of thirds: sums differ in their last place
@@ -225,9 +253,15 @@ def test_rounding_is_no_further_positive():
         lambda value: PartialAUC(min_tpr=value),
         EnrichmentFactor,
         lambda value: ConcordanceIndex(tau=value),
+        lambda value: ExpectedCost(threshold=value),
     ],
 )
 @pytest.mark.parametrize("value", [True, np.True_, "0.5", [0.5, 0.6]])
-def test_a_share_or_a_time_is_a_number(make, value):
+def test_a_share_a_time_or_a_threshold_is_a_number(make, value):
     with pytest.raises(TypeError, match="must be a number, got"):
         make(value)
+
+
+def test_scores_that_are_texts_are_named():
+    with pytest.raises(ValueError, match="scores_b must hold numbers: could not convert"):
+        compare_auc([0, 1], [0.1, 0.2], ["low", "high"])

@@ -98,3 +98,20 @@ def test_bins_laid_out_with_gaps_have_the_sum_of_those_in_use(far):
     places[bins[:n].astype(int)] = counts[:n]
     wanted = sum_near_bins(bins[:n], counts[:n], weights)
     assert sum_near_places(places, weights, n_places) == pytest.approx(wanted, rel=1e-12)
+
+
+@pytest.mark.parametrize("window", ["gaussian", "epanechnikov"])
+@pytest.mark.parametrize("method", ["exact", "binned"])
+def test_the_unit_of_errors_adds_its_logarithm(window, method):
+    errors = np.array([0.0, 0.25, 0.25, 3.0])
+    plain = error_entropy(errors, 1.0, window=window, method=method)
+    for unit in (2.0**-1000, 2.0**1022):
+        found = error_entropy(unit * errors, unit, window=window, method=method)
+        assert found == pytest.approx(plain + np.log(unit), rel=1e-12)
+
+
+@pytest.mark.parametrize("method", ["exact", "binned"])
+def test_a_bandwidth_that_no_error_can_see_is_refused(method):
+    for errors, bandwidth in (([0.0, 1e200, 2e200], 1e-200), ([0.0, 1.0], 1e-320)):
+        with pytest.raises(ValueError, match="bandwidths apart, got bandwidth="):
+            error_entropy(errors, bandwidth, method=method)

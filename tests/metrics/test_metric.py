@@ -141,6 +141,7 @@ def test_laws_of_all_metrics(metric, sample):
     there, back = metric.compare(y, a, a[::-1]), metric.compare(y, a[::-1], a)
     assert there.difference == -back.difference
     assert there.p_value == pytest.approx(back.p_value)
+    assert (there.low, there.high) == pytest.approx((-back.high, -back.low))
 
 
 def test_repeated_examples_in_groups_are_no_evidence():
@@ -532,3 +533,26 @@ def test_a_bound_for_equal_differences_is_in_the_units_of_the_metric():
     assert found.p_value == pytest.approx(2 * math.exp(-0.5 * 16 * 0.25))
     half = 2 * math.sqrt(2 * math.log(40) / 16)
     assert (found.low, found.high) == pytest.approx((1.0 - half, 2.0))
+
+
+def test_an_interval_of_no_difference_is_mirrored_too():
+    rng = np.random.default_rng(64)
+    y = rng.random(30) < 0.4
+    a, b = rng.random((2, 30))
+    metric = PrecisionAt(5)
+    there, back = metric.compare(y, a, b), metric.compare(y, b, a)
+    assert there.difference == 0.0
+    assert there.standard_error > 0.0
+    assert there.high != pytest.approx(-there.low, rel=0.1)  # one is surer than the other
+    assert (there.low, there.high) == pytest.approx((-back.high, -back.low))
+
+
+@pytest.mark.parametrize(("metric", "seed"), [(PartialAUC(0.3), 26), (PartialAUC(0.5, 0.3), 38)])
+def test_rounding_does_not_choose_the_side_of_a_corner(metric, seed):
+    # The part ends at a corner, which weights in another unit meet up to rounding.
+    scores = np.random.default_rng(seed).permutation(20)
+    y, weight = np.repeat([0, 1], 10), np.tile([1.0, 2.0, 3.0, 1.0, 3.0], 4)
+    exact = metric.interval(y, scores, sample_weight=weight)
+    for unit in (0.1, 0.7, 1.1, 7.3):
+        found = metric.interval(y, scores, sample_weight=unit * weight)
+        assert found.standard_error == pytest.approx(exact.standard_error, rel=1e-9)

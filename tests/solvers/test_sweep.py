@@ -67,8 +67,6 @@ def compare(
     found = Sweep(*grid, pairing, schedule, averaging).solve(
         Problem(LinearScore(), loss), X, y, n_steps=n_steps, rng=11, **options
     )
-    # Sparse rows are solved one by one, from a seed drawn by the generator.
-    path = int(np.random.default_rng(11).integers(2**63)) if scipy.sparse.issparse(X) else 11
     assert not found.diverged.any()
     for m, (step_size, radius) in enumerate(zip(*grid, strict=True)):
         expected = separate(
@@ -76,7 +74,7 @@ def compare(
             X,
             y,
             n_steps=n_steps,
-            rng=path,
+            rng=11,
             step_size=step_size,
             radius=radius,
             schedule=schedule,
@@ -155,6 +153,18 @@ def test_sparse_rows(d):
     weight = np.random.default_rng(1).choice([0.5, 1.0, 1.5], 80)
     compare(Hinge(), scipy.sparse.csr_array(X), y)
     compare(Logistic(), scipy.sparse.csr_array(X), y, weight=weight)
+
+
+def test_sparse_rows_take_the_path_of_dense_ones_and_leave_the_generator_where_they_do():
+    X, y = sample(80, 5)
+    found = []
+    for rows in (X, scipy.sparse.csr_array(X)):
+        rng = np.random.default_rng(3)
+        sweep = Sweep((0.1, 1e300), (np.inf, np.inf))  # the second model diverges
+        solution = sweep.solve(Problem(LinearScore(), Square()), rows, y, n_steps=300, rng=rng)
+        found.append((solution.averages[0], solution.diverged.tolist(), rng.random()))
+    assert np.abs(found[0][0] - found[1][0]).max() <= 1e-12
+    assert found[0][1:] == found[1][1:]
 
 
 @pytest.mark.parametrize("d", [5, 80])

@@ -9,6 +9,9 @@ import numpy as np
 
 from pairlearn.typing import Mask, Places, Vector
 
+#: What the order in which weights are added may change, relative to their sum.
+ROUNDING = 1e-12
+
 
 @dataclass(frozen=True)
 class Corners:

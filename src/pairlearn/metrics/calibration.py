@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pairlearn.metrics._inputs import is_positive
+from pairlearn.metrics.limits import spread_of
 from pairlearn.metrics.metric import Measured, TwoClassMetric
 from pairlearn.typing import Mask, Places, Vector
 from pairlearn.validation import check_count, check_fraction
@@ -162,8 +163,9 @@ def calibration_curve(
     Notes
     -----
     The limits are Wilson's score interval, at the level 1 - (1 - confidence) / n_bins in each bin
-    (Bonferroni). Its size is the number of independent examples with the observed variance, which
-    is smaller with uneven weights or with groups.
+    (Bonferroni). Its size is the number of equal and independent examples with the same variance,
+    which is smaller with uneven weights or with groups (see `spread_of` in
+    `pairlearn.metrics.limits`).
 
     Examples
     --------
@@ -183,10 +185,8 @@ def calibration_curve(
     limits = np.empty((2, len(mass)))
     for k in range(len(mass)):
         rows = np.flatnonzero(place == k)
-        codes = np.arange(len(rows)) if sample.groups is None else sample.groups[rows]
-        size = _effective_size(
-            weight[rows], positive[rows], np.unique(codes, return_inverse=True)[1]
-        )
+        groups = None if sample.groups is None else sample.groups[rows]
+        size = _effective_size(weight[rows], positive[rows], groups)
         limits[:, k] = _wilson(float(observed[k]), size, z)
     error = metric.measure_classes(positive, scores, weight).value
     return CalibrationCurve(
@@ -194,16 +194,14 @@ def calibration_curve(
     )
 
 
-def _effective_size(weight: Vector, positive: Mask, group: Places) -> float:
+def _effective_size(weight: Vector, positive: Mask, groups: Places | None) -> float:
     """Return the number of independent examples with the same variance of the share."""
-    share = float(weight @ positive) / float(weight.sum())
-    spread = float((np.bincount(group, weight * (positive - share)) ** 2).sum())
     total = float(weight.sum())
-    # without variance only the groups are known
-    mass = np.bincount(group, weight)
-    known = total**2 / float(mass @ mass)
-    size = share * (1.0 - share) * total**2 / spread if spread > 0.0 else known
-    return min(size, float(len(weight)))
+    share = float(weight @ positive) / total
+    codes = None if groups is None else np.unique(groups, return_inverse=True)[1]
+    of_one_class = np.zeros(len(weight), dtype=np.intp)
+    spread = spread_of(of_one_class, weight * (positive - share) / total, weight, codes, 1.0)
+    return 1.0 if spread is None else spread.parts[0].size
 
 
 def _wilson(share: float, size: float, z: float) -> tuple[float, float]:

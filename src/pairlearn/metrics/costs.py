@@ -9,11 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pairlearn.metrics._curve import corners
+from pairlearn.metrics._curve import ROUNDING, corners
 from pairlearn.metrics._inputs import check_scores, is_positive, weighed_classes
 from pairlearn.metrics.metric import Measured, TwoClassMetric
 from pairlearn.typing import Mask, Vector
-from pairlearn.validation import check_positive
+from pairlearn.validation import check_number, check_positive
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class ExpectedCost(TwoClassMetric):
     def __post_init__(self) -> None:
         check_positive("false_positive", self.false_positive)
         check_positive("false_negative", self.false_negative)
-        if not math.isfinite(self.threshold):
+        if not math.isfinite(check_number("threshold", self.threshold)):
             raise ValueError(f"threshold must be a finite number, got {self.threshold!r}.")
 
     def measure_classes(self, positive: Mask, scores: Vector, weight: Vector) -> Measured:
@@ -109,12 +109,13 @@ def cheapest_threshold(
     found = corners(positive, values, weight)
     missed = found.accepted_positive[-1] - found.accepted_positive
     cost = false_positive * found.accepted_negative + false_negative * missed
-    best = int(np.argmin(cost))
+    # the first of equals: what is cheaper by rounding is not cheaper
+    best = int(np.argmax(cost <= cost.min() + ROUNDING * cost.max()))
     steps = found.thresholds
     if best == 0:
         return float(steps[0])
     if best == len(steps):
         return float(np.nextafter(steps[-1], -math.inf))
     above, below = float(steps[best - 1]), float(steps[best])
-    middle = 0.5 * (above + below)
+    middle = 0.5 * above + 0.5 * below  # their sum may overflow
     return middle if middle < above else below

@@ -22,6 +22,8 @@ _MOST_EXACT = 512
 _BINS_PER_BANDWIDTH = 32
 #: Empty bins are stored too if there are fewer than this number of bins per occupied one.
 _GAPS = 16
+#: The most bandwidths that errors may span: more than their doubles can tell apart.
+_WIDEST = 1e300
 
 
 def _gaussian(u: Vector) -> Vector:
@@ -84,8 +86,15 @@ def error_entropy(
         raise ValueError(f'method must be "auto", "exact" or "binned", got {method!r}.')
     density, reach = DENSITIES[window]
     exact = method == "exact" or (method == "auto" and len(e) <= _MOST_EXACT)
-    total = (_exact if exact else _binned)((e - e[0]) / gamma, density, reach)
-    return -math.log(total / (len(e) ** 2 * gamma))
+    with np.errstate(over="ignore"):
+        u = (e - e[0]) / gamma
+    if not u[-1] <= _WIDEST:
+        raise ValueError(
+            f"errors from {e[0]:g} to {e[-1]:g} are more than {_WIDEST:g} bandwidths apart, got "
+            f"bandwidth={gamma:g}; take a larger one, or another unit."
+        )
+    total = (_exact if exact else _binned)(u, density, reach)
+    return math.log(gamma) - math.log(total / len(e) ** 2)
 
 
 def _exact(u: Vector, density: Callable[[Vector], Vector], reach: float) -> float:

@@ -550,8 +550,8 @@ def comparison_of(
 
     It is Student's test with the degrees of freedom of the spread, or where nothing varies
     Hoeffding's bound for k terms. The end of the interval on the side of 0 belongs to the test: it
-    is 0 if the p-value is 1 - confidence. The other end takes over how skewed the intervals of both
-    values are: for a difference a - b > 0 its distance is at least
+    is 0 if the p-value is 1 - confidence. The other end, or both for a difference of 0, takes over
+    how skewed the intervals of both values are: for a difference a - b > 0 its distance is at least
 
     .. math:: s \sqrt{\frac{(u_a - a)^2 + (b - l_b)^2}{s_a^2 + s_b^2}},
 
@@ -573,15 +573,15 @@ def comparison_of(
         z = difference / error
         p_value = 2.0 * float(stdtr(spread.degrees, -abs(z)))
         half = student_quantile(0.5 + 0.5 * confidence, spread.degrees) * error
-        up, down = a.high - a.value, b.value - b.low
-        if difference < 0.0:
-            up, down = a.value - a.low, b.high - b.value
         alone = math.hypot(a.standard_error, b.standard_error)
-        far = max(half, error * math.hypot(up, down) / alone)
+        below = above = half
+        if difference >= 0.0:
+            above = max(half, error * math.hypot(a.high - a.value, b.value - b.low) / alone)
+        if difference <= 0.0:
+            below = max(half, error * math.hypot(a.value - a.low, b.high - b.value) / alone)
     else:
         z = math.nan
         p_value = min(1.0, 2.0 * math.exp(-0.5 * k * (difference / width) ** 2))
-        half = far = width * math.sqrt(2.0 * math.log(2.0 / (1.0 - confidence)) / k)
-    halves = (half, far) if difference >= 0.0 else (far, half)
-    low, high = max(difference - halves[0], -width), min(difference + halves[1], width)
+        below = above = width * math.sqrt(2.0 * math.log(2.0 / (1.0 - confidence)) / k)
+    low, high = max(difference - below, -width), min(difference + above, width)
     return kind(a.value, b.value, difference, error, z, p_value, low, high, confidence)

@@ -29,7 +29,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pairlearn.metrics._curve import corners
+from pairlearn.metrics._curve import ROUNDING, corners
 from pairlearn.metrics.metric import Measured, TwoClassMetric
 from pairlearn.typing import Mask, Vector
 from pairlearn.validation import check_flag, check_number
@@ -171,13 +171,14 @@ class PartialAUC(TwoClassMetric):
         """Return where the part begins and ends within each step, from 0 to 1."""
         n_steps = len(fpr) - 1
         steps = np.arange(n_steps)
-        last = int(np.searchsorted(fpr, self.max_fpr, side="right")) - 1
-        first = int(np.searchsorted(tpr, self.min_tpr, side="right")) - 1
+        # a corner is met up to rounding: on its other side the influences differ
+        last = int(np.searchsorted(fpr, self.max_fpr * (1.0 + ROUNDING), side="right")) - 1
+        first = int(np.searchsorted(tpr, self.min_tpr * (1.0 + ROUNDING), side="right")) - 1
         end, begin = (steps < last).astype(np.float64), (steps < first).astype(np.float64)
         if last < n_steps:
-            end[last] = (self.max_fpr - fpr[last]) / (fpr[last + 1] - fpr[last])
+            end[last] = max(self.max_fpr - fpr[last], 0.0) / (fpr[last + 1] - fpr[last])
         if first < n_steps:
-            begin[first] = (self.min_tpr - tpr[first]) / (tpr[first + 1] - tpr[first])
+            begin[first] = max(self.min_tpr - tpr[first], 0.0) / (tpr[first + 1] - tpr[first])
         return np.minimum(begin, end), end
 
 

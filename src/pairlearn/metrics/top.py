@@ -28,13 +28,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pairlearn.metrics._curve import corners
+from pairlearn.metrics._curve import ROUNDING, corners
 from pairlearn.metrics.metric import Measured, TwoClassMetric
 from pairlearn.typing import Mask, Vector
 from pairlearn.validation import check_count, check_number
-
-#: What the order in which weights are added may change, relative to their sum.
-_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
@@ -61,9 +58,9 @@ def _top(positive: Mask, scores: Vector, weight: Vector, share: float) -> _Top:
     total = float(accepted[-1])
     # the cut divides the step that leads to corner `cut`; a corner is met up to rounding
     size = share * total
-    cut = min(int(np.searchsorted(accepted, size * (1.0 - _ROUNDING))), len(accepted) - 1)
+    cut = min(int(np.searchsorted(accepted, size * (1.0 - ROUNDING))), len(accepted) - 1)
     part = 1.0
-    if size < accepted[cut] * (1.0 - _ROUNDING):
+    if size < accepted[cut] * (1.0 - ROUNDING):
         part = (size - accepted[cut - 1]) / (accepted[cut] - accepted[cut - 1])
     step = cut - 1
     inside = np.where(found.step < step, 1.0, np.where(found.step == step, part, 0.0))
@@ -230,7 +227,7 @@ class AveragePrecision(TwoClassMetric):
         first = 0.5 * float((1.0 / np.arange(1.0, n_positive + 1.0)).mean())
         # precision among the other positives: none of them counts itself
         spare = true - true[-1] / n_positive
-        spare[spare <= _ROUNDING * true] = 0.0  # rounding would pass for another positive
+        spare[spare <= ROUNDING * true] = 0.0  # rounding would pass for another positive
         others = spare * n_positive / max(n_positive - 1, 1)
         alone = others + false
         without = float(share @ np.divide(others, alone, out=np.zeros_like(alone), where=alone > 0))

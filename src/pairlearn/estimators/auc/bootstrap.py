@@ -32,7 +32,6 @@ from pairlearn.estimators.auc.task import Task
 from pairlearn.estimators.auc.ways.exact import fit_exact
 from pairlearn.estimators.auc.ways.top import TopDescent
 from pairlearn.estimators.shared.examples import two_classes
-from pairlearn.estimators.shared.scaling import scaled_rows
 from pairlearn.estimators.shared.solvers import SGD, as_schedule
 from pairlearn.features import Identity
 from pairlearn.folds import Keys
@@ -207,10 +206,11 @@ def bootstrap(
             'features="linear".'
         )
     signs = np.where(labels == fitted.classes_[1], 1.0, -1.0)
-    by_theory = getattr(fitted.solver, "step_size", None) == "theory"
     kind = X.dtype if getattr(X, "dtype", None) == np.float32 else np.float64
     given = as_rows(np.asarray(X, dtype=kind))
-    scaling, rows = scaled_rows(None if by_theory else fitted.scaling, given)
+    # Step size, radius and ridge are in the scales of the fit, which folds may have chosen.
+    scaling = fitted._known_scales
+    rows = given if scaling is None else scaling.apply(given)
     assert isinstance(rows, DenseRows)
     generators = check_generator(random_state).spawn(n)
     drawn = [_resample(signs, generator) for generator in generators]

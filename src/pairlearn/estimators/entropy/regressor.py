@@ -14,7 +14,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from pairlearn.estimators.entropy.online import Beginning, OnlineCorrection, scaled_start
 from pairlearn.estimators.entropy.stages import EntropyTask, Known, Windows
-from pairlearn.estimators.entropy.start import INTERCEPTS, check_start, locate, start_from
+from pairlearn.estimators.entropy.start import (
+    INTERCEPTS,
+    check_span,
+    check_start,
+    locate,
+    start_from,
+)
 from pairlearn.estimators.shared.examples import validate_data
 from pairlearn.estimators.shared.features_seen import rows_and_targets, see_features, seen_features
 from pairlearn.estimators.shared.mapping import MapsFeatures
@@ -205,6 +211,7 @@ class EntropyRegressor(MapsFeatures, Storable, RegressorMixin, BaseEstimator):  
                 f"y is constant ({y[0]:g}): all errors can be made equal and there is "
                 "nothing to learn. Check the target column."
             )
+        check_span(y)
         rng = check_generator(self.random_state)
         given = self._fit_map(given, rng)
         scaling, rows = scaled_rows(
@@ -295,6 +302,7 @@ class EntropyRegressor(MapsFeatures, Storable, RegressorMixin, BaseEstimator):  
         weight: Vector,
     ) -> Beginning:
         """Return the starting point of a stream, its window and its solver, from first examples."""
+        check_span(y)
         rng = check_generator(self.random_state)
         scales = RunningScales(rows.shape[1]).take(rows) if is_scaled(self.scaling) else None
         init = self._init(None) if known is None else known[0]

@@ -19,7 +19,20 @@ _PAIRS = 16_384
 _ALL = 32_768
 #: Rounds of reweighted least squares.
 _ROUNDS = 30
+#: What targets may span: squares of errors, and sums of them, must be numbers.
+_LEAST_SPAN, _MOST_SPAN = 1e-140, 1e140
 _NO_WEIGHTS = np.empty(0)
+
+
+def check_span(y: Vector) -> None:
+    """Refuse targets so far apart, or so near, that squares of errors overflow or vanish."""
+    with np.errstate(over="ignore"):
+        span = float(y.max() - y.min())
+    if span and not _LEAST_SPAN <= span <= _MOST_SPAN:
+        raise ValueError(
+            f"y must span between {_LEAST_SPAN:g} and {_MOST_SPAN:g}, got values from {y.min():g} "
+            f"to {y.max():g}: squares of errors overflow or vanish. Give y in another unit."
+        )
 
 
 def half_sample_mode(values: Vector) -> float:

@@ -17,6 +17,8 @@ import numpy as np
 from pairlearn.typing import Mask, Vector
 
 THRESHOLDS = ("balanced_accuracy", "accuracy", "f1")
+#: What the order in which weights are added may change, relative to their sum.
+_ROUNDING = 1e-12
 
 
 def choose_threshold(
@@ -49,14 +51,15 @@ def choose_threshold(
     elif criterion == "f1":
         value = 2.0 * true_positive / (n_positive + true_positive + n_negative - true_negative)
     else:
-        raise ValueError(f"threshold must be a number or one of {THRESHOLDS}, got {criterion!r}.")
+        raise ValueError(f"a threshold is chosen by one of {THRESHOLDS}, got {criterion!r}.")
     possible = np.concatenate([[True], s[1:] > s[:-1], [True]])
-    best = int(np.argmax(np.where(possible, value, -math.inf)))
+    # the first of equals: what is better by rounding is not better
+    best = int(np.argmax(possible & (value >= value[possible].max() * (1.0 - _ROUNDING))))
     if best == 0:
         return float(np.nextafter(s[0], -math.inf))
     if best == len(s):
         return float(s[-1])
-    middle = 0.5 * (float(s[best - 1]) + float(s[best]))
+    middle = 0.5 * float(s[best - 1]) + 0.5 * float(s[best])  # their sum may overflow
     return middle if middle < s[best] else float(s[best - 1])
 
 

@@ -224,11 +224,7 @@ def scaling_of(columns: Columns, inverse: Vector, *, dtype: Any, centred: bool) 
     varies = _varies(columns, dtype, inverse)
     factor = np.zeros(len(inverse))
     if not varies.any():
-        warn_caller(
-            f"None of the {len(inverse)} features varies: every example gets the same score. Check "
-            "the columns of X.",
-            UserWarning,
-        )
+        warn_of_constants(len(inverse))
         return Scaling(inverse, np.zeros_like(inverse), factor)
     present = np.minimum(columns.present[varies], 0.5)
     power = np.clip(math.log(TABLE / float(present.mean())) / math.log(TABLE / TEXT), 0.0, 1.0)
@@ -273,6 +269,15 @@ def by_spread(scaling: Scaling, rows: Rows, weight: Vector) -> tuple[Scaling, Ro
     if isinstance(rows, CsrRows):
         return found, rows.with_values(rows.data * change[rows.indices], finite=True)
     return found, DenseRows(matrix * change).known_finite()
+
+
+def warn_of_constants(n_features: int) -> None:
+    """Warn that nothing can be learned from features of which none varies."""
+    warn_caller(
+        f"None of the {n_features} features varies: every example gets the same score. Check the "
+        "columns of X.",
+        UserWarning,
+    )
 
 
 def warn_of_outliers(rows: DenseRows, scaling: Scaling) -> None:

@@ -159,9 +159,8 @@ class Sweep:
             return self._solve_on(device, problem, rows, y, n_steps, generator, example_weight)
         if not isinstance(rows, DenseRows):
             weight = example_weight if len(example_weight) else None
-            seed = int(generator.integers(2**63))
-            how = {"n_steps": n_steps, "rng": seed, "example_weight": weight}
-            return self._solve_apart(problem, rows, y, **how)
+            how = {"n_steps": n_steps, "example_weight": weight}
+            return self._solve_apart(problem, rows, y, generator, **how)
         source = sound_source(self.pairing, rows.shape[0], generator, y)
         run = _Run(self, problem, rows, y, n_steps, example_weight)
         while run.n_steps < n_steps:
@@ -216,17 +215,24 @@ class Sweep:
         last = W[0].double().cpu().numpy()
         return SweepSolution(found, last, np.isnan(found).any(axis=1), n_gradients)
 
-    def _solve_apart(self, problem: Problem, rows: CsrRows, y: Vector, **how: Any) -> SweepSolution:
-        """Train the models one by one on the same path: sparse rows share no work."""
+    def _solve_apart(
+        self, problem: Problem, rows: CsrRows, y: Vector, rng: np.random.Generator, **how: Any
+    ) -> SweepSolution:
+        """Train the models one by one on the path of dense rows: sparse rows share no work."""
         models: list[Solution | None] = []
+        begin = rng.bit_generator.state
+        end = begin
         for step_size, radius in zip(self.step_sizes, self.radii, strict=True):
             solver = PairwiseSGD(
                 self.pairing, self.schedule.scaled(step_size), ball_or_whole(radius), self.averaging
             )
+            rng.bit_generator.state = begin
             try:
-                models.append(solver.solve(problem, rows, y, **how))
+                models.append(solver.solve(problem, rows, y, rng=rng, **how))
+                end = rng.bit_generator.state
             except DivergenceError:
                 models.append(None)
+        rng.bit_generator.state = end
         lost = np.full(rows.shape[1], math.nan)
         return SweepSolution(
             np.array([lost if model is None else model.average for model in models]),

@@ -23,6 +23,7 @@ from pairlearn.estimators.auc.ways.moment_stream import MomentStream
 from pairlearn.estimators.shared.decisions import Undecided
 from pairlearn.estimators.shared.evidence import Choice, Tried
 from pairlearn.estimators.shared.judged_maps import HeldOutMap, deal_held_out
+from pairlearn.estimators.shared.scaling import warn_of_constants
 from pairlearn.estimators.shared.solvers import Fitted, Moments
 from pairlearn.features import FeatureMap, Identity
 from pairlearn.solvers.closed_form.block_stream import BlockStream
@@ -57,6 +58,9 @@ class ByMoments:
         assert features is not None
         check_memory(features.n_outputs, self.solver)
         trace = Trace(n_steps=len(y), n_gradients=len(y))
+        if not features.n_outputs:  # hats of constants
+            warn_of_constants(rows.shape[1])
+            return Fitted(np.zeros(0), "moments", task.loss, Choice(ridge=ridge), trace)
         held_out, signs, scaled = task.held_out, task.signs, task.is_scaled
         if len(weight) and not weight.all() and (held_out is None or ridge is not None):
             kept = np.flatnonzero(weight)
