@@ -263,6 +263,7 @@ def test_seeds_bounds_and_odd_cells():
     assert np.array_equal(one.decision_function(X), other.decision_function(X))
     far = one.decision_function([[1e300, -np.inf], [np.nan, 0.0]])
     assert np.array_equal(far, one.decision_function([[1.0, -1.0], [0.0, 0.0]]))
+    assert one.decision_function(X[:0]).shape == (0,)
 
 
 def test_a_ledger_is_charged_before_the_data_are_read():

@@ -8,8 +8,8 @@ given seed the model is the same as that of all examples in one memory.
 difference in one partition only, it changes this answer by at most the sensitivity, and no other
 answer. So the same noise in each of the P answers makes the same promise (parallel composition),
 also towards whoever runs the passes. The sum has sqrt(P) times the noise. An example that makes a
-difference in k partitions needs sqrt(k) times the noise in each, and one that moves others across
-all borders sqrt(P + 3) times. Lemma 17 in ``docs/privacy/lemmas.md`` proves it.
+difference in k partitions needs about sqrt(k) times the noise in each, and one that moves others
+across all borders sqrt(P + 3) times. Lemma 17 in ``docs/privacy/lemmas.md`` proves it.
 """
 
 from __future__ import annotations
@@ -84,10 +84,13 @@ def train_private_auc(
     reach : int or "all"
         Required with trust="none", and for persons: in how many partitions one example (one person,
         with unit="person") can make a difference, by your word. 1 if its partition depends on no
-        other: a file for each holder of data, or rows with a fixed place. k if a person, and
-        whoever may take his or her place, has rows in at most k partitions; each has sqrt(k) times
-        the noise. "all" if rows are sorted or counted and then cut, so that one example moves
-        others: at most one over each border. Each partition then has sqrt(P + 3) times the noise.
+        other, and whoever takes its place is in the same: a file for each holder of data, or rows
+        with a fixed place. 2 if an example may be replaced by one of another partition. k if a
+        person has rows in at most k partitions, and whoever may take his or her place in at most k,
+        the same or others. Each partition has sqrt(k) times the noise, with persons who are
+        replaced about a sixth more. "all" if rows are sorted or counted and then cut, so that one
+        example moves others: at most one over each border. Each partition then has sqrt(P + 3)
+        times the noise.
         From 2 on the numbers of rows of partitions are secret, so the estimator needs `n_examples`.
         Text files that are cut into blocks of bytes fit no value: one long record moves all later
         ones. Read one file as one partition.
@@ -215,13 +218,18 @@ class _Reach:
             )
         return found
 
-    def factor(self, n_parts: int) -> float:
+    def factor(self, neighbours: str, n_parts: int, sensitivity: Callable[[str], float]) -> float:
         """Return the sensitivity of all answers over that of one partition, by lemma 17."""
         if n_parts == 1 or self.partitions == 1:
             return 1.0
         if self.partitions is None:
             return math.sqrt(n_parts + 3)
-        return math.sqrt(min(self.partitions, n_parts))
+        k: float = self.partitions
+        if neighbours == "replace" and self.unit == "person":
+            # Whoever takes the place may be in k other partitions: k lose one, and k gain one.
+            one = sensitivity(self.relation(neighbours, n_parts, sensitivity))
+            k *= max(1.0, 2.0 * (sensitivity("add_remove") / one) ** 2)
+        return math.sqrt(min(k, n_parts))
 
     def relation(self, neighbours: str, n_parts: int, sensitivity: Callable[[str], float]) -> str:
         """Return the relation of one partition: it may lose one, gain one, or both."""
@@ -239,9 +247,14 @@ class _Reach:
                 f"lose at most one {self.unit} and gain at most one, and one of them twice as "
                 "many; their number is public"
             )
+        other = ""
+        if self.partitions == 1:
+            other = ", and so does whoever takes the place, in the same"
+        elif self.unit == "person":
+            other = ", and whoever takes the place in at most as many"
         return (
             f"by the caller's word, one {self.unit} makes a difference in at most "
-            f"{self.partitions} of them; their number is public"
+            f"{self.partitions} of them{other}; their number is public"
         )
 
 
@@ -292,7 +305,7 @@ class _Releases:
     ) -> Moments:
         """Release moments of all examples; see `release_moments`."""
         setting, n_parts = self._setting, self._form.n_parts
-        share = self._reach.factor(n_parts)
+        share = self._reach.factor(setting.neighbours, n_parts, weights.sensitivity)
         relation = self._reach.relation(setting.neighbours, n_parts, weights.sensitivity)
         grid = Grid.fitting(weights, setting.n_features, mu=mu / share, neighbours=relation)
         scale = round(grid.scale / grid.step)
@@ -322,7 +335,7 @@ class _Releases:
     def count(self, bins: Bins, *, neighbours: str, mu: float, name: str) -> NoisyCounts:
         """Release counts of all examples; see `privacy.narrowing.narrowed`."""
         n_parts = self._form.n_parts
-        share = self._reach.factor(n_parts)
+        share = self._reach.factor(neighbours, n_parts, bins.sensitivity)
         relation = self._reach.relation(neighbours, n_parts, bins.sensitivity)
         grid = bins.grid(relation, mu=mu / share)
         asked = BinSums(

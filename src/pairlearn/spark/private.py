@@ -50,7 +50,8 @@ class SparkPrivateAUCClassifier(Estimator, Stored, HasPasses):  # type: ignore[m
     reach : int or "all", optional
         With trust="none", and for persons: in how many partitions one example (one person) can make
         a difference; see `train_private_auc`. ``frame.repartition(P, "hospital")`` places a row by
-        the hash of its hospital alone, which is reach=1 for rows and for persons of one hospital.
+        the hash of its hospital alone, which is reach=1 for rows and for persons of one hospital,
+        replaced by others of the same.
         Spark packs files into partitions by their sizes, and ``repartition(P)`` deals rows out one
         after the other: one row more moves others, which is not reach=1.
     groupsCol : str or list of str, optional

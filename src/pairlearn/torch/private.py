@@ -431,7 +431,7 @@ class PrivateNeuralAUCClassifier(
                 self.network_(torch.from_numpy(rows[begin : begin + size])).reshape(-1).numpy()
                 for begin in range(0, len(rows), size)
             ]
-        return np.concatenate(found)
+        return np.concatenate(found) if found else np.empty(0)
 
     def _pack(self) -> dict[str, NDArray[Any]]:
         (lower, upper), (centre, unit) = self.bounds_, self.units_
