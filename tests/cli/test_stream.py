@@ -216,6 +216,7 @@ HOSTILE = {
     "infinite": '{"id": 1, "x": {"a": 1e999}, "y": 1}',
     "an infinite id": '{"id": 1e999, "x": {"a": 1}, "y": 1}',
     "an id that is no number": '{"id": NaN, "x": {"a": 1}}',
+    "an id that is true": '{"id": true, "x": {"a": 1}}',
     "half an id": r'{"id": "\ud800", "x": {"a": 1}}',
     "half a name": r'{"id": 1, "x": {"\udfff": 1}, "y": 1}',
     "half a label": r'{"id": 1, "x": {"a": 1}, "y": "\ud800"}',
@@ -241,6 +242,18 @@ def test_no_line_ends_it(stream, name):
     assert len(first) < 300
     facts = json.loads(last)
     assert (facts["lines"], facts["learned"], facts["refused"]) == (101, 100, 1)
+
+
+def test_an_id_that_comes_again_replaces_the_example_that_waits(stream):
+    waiting = [json.dumps({"id": k, "x": {"a": 1.0}}) for k in (1, 2, 1, 3)]
+    labels = [json.dumps({"id": k, "y": 1}) for k in (1, 3, 2)]
+    _, answers, err = stream([*waiting, *labels], "--pending", "2", "--json")
+    told = err.splitlines()
+    facts = json.loads(told[-1])
+    assert [answer["id"] for answer in answers] == [1, 2, 1, 3]
+    # The first example of id 1 was replaced; that of id 2 had then waited longest.
+    assert "the id '2' is not waiting" in told[0]
+    assert (facts["forgotten"], facts["learned"], facts["waiting"]) == (2, 2, 0)
 
 
 @pytest.mark.parametrize("value", [9e59, 1e-160, 5e-324, 0.0])

@@ -77,6 +77,8 @@ class Conversation:
         if message.get("y") is not None:
             self._learn(x, score - self.learner.offset, message["y"])
         elif key is not None:
+            # An id that comes again takes the place of the example that still waits.
+            self.n_forgotten += self.waiting.pop(key, None) is not None
             # Without the offset, scores of different times can be compared.
             self.waiting[key] = (x, score - self.learner.offset)
             if len(self.waiting) > self.pending:
@@ -175,7 +177,7 @@ def _parsed(line: str) -> dict[str, Any]:
     if odd:
         raise LineError(f"it has the entry {odd[0][:_SHOWN]!r}; known are id, x and y")
     key = message.get("id")
-    if isinstance(key, (dict, list)) or (isinstance(key, float) and not math.isfinite(key)):
+    if isinstance(key, (dict, list, bool)) or (isinstance(key, float) and not math.isfinite(key)):
         raise LineError("its id must be a text or a number")
     # An escape may hold half of a surrogate pair, which no file can store.
     if "\\u" in line:
