@@ -171,8 +171,8 @@ class AUCStreams(AUCPredictions):
         finite: bool = False,
     ) -> Vector:
         """Learn a chunk as `partial_fit` does; return the scores that it had before."""
-        # Dense scaled streams score differences from their first example, so that scores of several
-        # chunks compare however far from zero features lie.
+        # Scaled streams score differences from an origin among their first examples, so that scores
+        # of several chunks compare however far from zero features lie.
         first = not hasattr(self, "classes_")
         if first and classes is None:
             raise ValueError("classes must be passed on the first call to partial_fit.")

@@ -169,8 +169,9 @@ class OnlineGrid:
             for step in self._steps
         ]
         self._averages = self._found_averages()
-        #: Scores of a scaled dense stream are relative to its first example: if features lie far
-        #: from zero, changing coefficients would shift all scores.
+        #: Scores of a scaled stream are relative to its first example, or to the mean of the first
+        #: chunk if that is sparse: if features lie far from zero, changing coefficients would
+        #: shift all scores.
         self._origin = np.zeros(n_features)
         self._progress = np.zeros(len(self._steps))
         self._pairs = 0.0
@@ -306,14 +307,17 @@ class OnlineGrid:
     def learn(self, rows: Rows, y: Vector, weight: Vector) -> Vector:
         """Learn a chunk; `weight` may be empty. Return the scores that its examples had before.
 
-        Those of a scaled stream are scores of the differences from its first example.
+        Those of a scaled stream are scores of the differences from its origin.
         """
         if isinstance(rows, DenseRows) and rows.X.dtype != self._dtype:
             rows = DenseRows(rows.X.astype(self._dtype))
         scales = self._streams[0].scales
         origin = self._origin
-        if scales is not None and isinstance(rows, DenseRows) and not self.best.n_examples:
-            origin = rows.X[0].astype(np.float64)
+        if scales is not None and not self.best.n_examples:
+            if isinstance(rows, DenseRows):
+                origin = rows.X[0].astype(np.float64)
+            else:
+                origin = rows.spread()[0]
         scores = rows.scores(self._averages) - (self._averages @ origin)[:, np.newaxis]
         given, is_first = scores[self._best], not self.best.n_examples
         # A stream that fails restores itself; the streams before it are restored here.
