@@ -401,3 +401,19 @@ def test_a_state_of_another_pairing_is_refused():
         state = model.partial_fit(X, y, classes=[0, 1]).stream_state()
         with pytest.raises(ValueError, match="the saved stream has another pairing"):
             AUCClassifier(solver=SGD(pairing=restored), random_state=0).restore_stream(state)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_decisions_of_a_sparse_stream_do_not_depend_on_where_zero_is(n_classes):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 4))
+    y = np.digitize(X[:, 0] + 0.5 * rng.normal(size=600), [-0.6, 0.6][: n_classes - 1])
+    found = []
+    for shift in (0.0, 64.0):
+        rows = scipy.sparse.csr_matrix(X + shift)
+        model = AUCClassifier(solver="sgd", random_state=0)
+        for begin in range(0, 600, 100):
+            part = slice(begin, begin + 100)
+            model.partial_fit(rows[part], y[part], classes=np.arange(n_classes))
+        found.append(model.predict_proba(rows))
+    np.testing.assert_allclose(found[0], found[1], atol=1e-6)

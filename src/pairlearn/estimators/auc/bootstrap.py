@@ -209,7 +209,7 @@ def bootstrap(
     kind = X.dtype if getattr(X, "dtype", None) == np.float32 else np.float64
     given = as_rows(np.asarray(X, dtype=kind))
     # Step size, radius and ridge are in the scales of the fit, which folds may have chosen.
-    scaling = fitted._known_scales
+    scaling = fitted.known_scales
     rows = given if scaling is None else scaling.apply(given)
     assert isinstance(rows, DenseRows)
     generators = check_generator(random_state).spawn(n)

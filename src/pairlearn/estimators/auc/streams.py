@@ -88,6 +88,11 @@ class AUCStreams(AUCPredictions):
     #: Whether the next chunk begins anew from the present coefficients.
     _restarted = False
 
+    @property
+    def known_scales(self) -> Any:
+        """The scales of the features in a fit or a stream, in which its settings are; or None."""
+        return self._known_scales
+
     def _composition(self) -> Composition:
         """Return the parts, checked alone and together."""
         as_rule(self.decision)
