@@ -403,6 +403,19 @@ def test_a_state_of_another_pairing_is_refused():
             AUCClassifier(solver=SGD(pairing=restored), random_state=0).restore_stream(state)
 
 
+def test_a_state_of_another_loss_is_refused():
+    """It was taken, and the stream went on with another loss."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 3)), np.arange(60) % 2
+    state = AUCClassifier(loss="hinge", solver="sgd").partial_fit(X, y, [0, 1]).stream_state()
+    with pytest.raises(ValueError, match=r"has the loss Hinge.* and this one Logistic"):
+        AUCClassifier(loss="logistic", solver="sgd").restore_stream(state)
+    # A state from before losses had names.
+    for stream in state["streams"]:
+        del stream["loss"], stream["pairing"]
+    AUCClassifier(loss="hinge", solver="sgd").restore_stream(state)
+
+
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_decisions_of_a_sparse_stream_do_not_depend_on_where_zero_is(n_classes):
     rng = np.random.default_rng(0)

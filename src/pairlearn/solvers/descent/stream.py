@@ -7,6 +7,7 @@ A chunk that fails leaves the stream as it was. Results do not depend on the siz
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import is_dataclass
 from math import isfinite
 from typing import Any
 
@@ -85,6 +86,7 @@ class Stream:
                     f"{type(self.source).__name__}; derive it from pairlearn.pairings.OnlineSource."
                 )
         loss, self._by_labels = descent.parts.problem.loss, descent.parts.problem.by_labels
+        self._made_of = {"loss": _told(loss), "pairing": _told(pairing)}
         self._one_sided, self._all_pairs = loss.one_sided, not loss.opposite_labels_only
         self._buffer: Rows | None = None
         self._buffer_y = _NO_WEIGHTS
@@ -306,6 +308,7 @@ class Stream:
             "buffer_y": self._buffer_y,
             "buffer_weight": self._buffer_weight,
             "n_examples": self.n_examples,
+            **self._made_of,
             **({} if self.scales is None else {"scales": self.scales.state()}),
         }
 
@@ -328,6 +331,13 @@ class Stream:
         n_examples = restored_count(state, "n_examples", minimum=len(y))
         if (self.source is None) != (state["source"] is None):
             raise ValueError("the saved stream has another pairing; start this one with it.")
+        for name, own in self._made_of.items():
+            # States from before they had names do not tell.
+            if state.get(name, own) != own:
+                raise ValueError(
+                    f"the saved stream has the {name} {state[name]}, and this one {own}; start "
+                    "this one with it."
+                )
         if self.source is not None:
             self.source.restore(state["source"])
             expected = self.source.n_remembered
@@ -502,3 +512,8 @@ def _in_order(m: int) -> Plan:
     """Return the plan that pairs each of m rows with the one before it."""
     order = _ORDER if m <= len(_ORDER) else np.arange(m, dtype=np.int32)
     return Plan(order[1:m], order[: m - 1])
+
+
+def _told(part: Any) -> str:
+    """Return the same words for equal parts, in every process."""
+    return repr(part) if is_dataclass(part) else type(part).__name__
