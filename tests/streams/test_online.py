@@ -161,6 +161,18 @@ def test_no_false_alarms_without_drift(rng):
     assert learner.n_restarts == 0
 
 
+@pytest.mark.parametrize("store", [np.asarray, scipy.sparse.csr_array])
+def test_scores_before_and_after_a_restart_compare(store):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1200, 3))
+    y = (X[:, 0] + 0.5 * rng.normal(size=1200) > 0).astype(int)
+    learner = OnlineLearner(AUCClassifier(solver="sgd"), classes=[0, 1], forget=150)
+    scores = learner.learn_many(store(X + 10.0), y).state()["progressive"]["scores"]
+    # The AUC between restarts, and that of all of them together.
+    alone = np.mean([roc_auc(y[k : k + 150], scores[k : k + 150]) for k in range(600, 1200, 150)])
+    assert alone - roc_auc(y[600:], scores[600:]) < 0.03
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [

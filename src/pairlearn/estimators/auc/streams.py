@@ -81,6 +81,7 @@ class AUCStreams(AUCPredictions):
     #: The stream of the solver; None after `fit` and before the first chunk.
     _stream: Any = None
     _known_scales: Any = None
+    _known_origin: Vector | None = None
     #: What rows can be taken back from; None if it was not kept.
     _kept: Any = None
     #: What takes single examples; None if nothing does.
@@ -111,7 +112,8 @@ class AUCStreams(AUCPredictions):
         self.half_life_ = np.inf
         self.n_steps_, self.n_gradients_ = trace.n_steps, trace.n_gradients
         self.n_examples_, self.data_fingerprint_ = n_examples, fingerprint
-        self._stream, self._restarted, self._known_scales = None, False, None
+        self._stream, self._restarted = None, False
+        self._known_scales = self._known_origin = None
         self._forget_nothing()
 
     def _forget_nothing(self) -> None:
@@ -314,7 +316,8 @@ class AUCStreams(AUCPredictions):
         if not first:
             n_before = 0 if self._restarted else self.n_examples_
             decision = self._decided(self._published())
-            before = Before(self.coef_[0], n_before, decision, self._known_scales)
+            seen = self._known_scales, self._known_origin
+            before = Before(self.coef_[0], n_before, decision, *seen)
         task = Task(
             parts.objective,
             parts.loss_for(solver),
@@ -404,7 +407,7 @@ class AUCStreams(AUCPredictions):
             stream.restart()
             return
         if stream is not None:
-            self._known_scales = stream.scales
+            self._known_scales, self._known_origin = stream.scales, stream.grid.origin
         self._stream, self._restarted = None, True
 
     @one_at_a_time

@@ -34,6 +34,8 @@ class Before:
     decision: Decision
     #: Scales of its features, if they are known.
     scales: Any = None
+    #: The row from which the stream before measured its scores.
+    origin: Vector | None = None
 
 
 @dataclass(frozen=True)

@@ -171,6 +171,7 @@ class DescentStream:
             start=None if before is None else before.coef,
             n_before=0 if before is None else before.n_examples,
             decided=None if before is None else before.decision,
+            origin=None if before is None else before.origin,
             scales=scales,
             **self._parts(),
         )

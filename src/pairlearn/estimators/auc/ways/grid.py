@@ -149,6 +149,7 @@ class OnlineGrid:
         start: Vector | None = None,
         n_before: int = 0,
         decided: Decision | None = None,
+        origin: Vector | None = None,
         scales: RunningScales | None = None,
     ) -> None:
         self.radius = radius
@@ -171,8 +172,9 @@ class OnlineGrid:
         self._averages = self._found_averages()
         #: Scores are relative to a row: if features lie far from zero, changing coefficients would
         #: shift all scores. It is the first example of dense rows, and the mean of sparse ones,
-        #: among which a single one may be far from the others.
-        self._origin = np.zeros(n_features)
+        #: among which a single one may be far from the others. A stream that begins anew keeps it.
+        self.origin = np.zeros(n_features) if origin is None else origin
+        self._has_origin = origin is not None
         self._progress = np.zeros(len(self._steps))
         self._pairs = 0.0
         self._latest = LatestScores(
@@ -193,7 +195,7 @@ class OnlineGrid:
             "streams": [stream.state() for stream in self._streams],
             "progress": self._progress.copy(),
             "pairs": self._pairs,
-            "origin": self._origin,
+            "origin": self.origin,
             "scores": self._latest.scores.copy(),
             "positive": self._latest.positive.copy(),
             "weight": self._latest.weight.copy(),
@@ -263,7 +265,7 @@ class OnlineGrid:
         check_sane("score", scores)
         self._progress, self._pairs = progress.copy(), pairs
         self._latest = LatestScores(scores, positive, weight)
-        self._best, self._origin = best, origin
+        self._best, self.origin = best, origin
 
     def _found_averages(self) -> Vector:
         if len(self._streams) == 1:
@@ -301,7 +303,7 @@ class OnlineGrid:
             latest.positive,
             as_counts(latest.weight),
             before=self.decided,
-            shift=float(average.dot(self._origin)),
+            shift=float(average.dot(self.origin)),
         )
 
     def learn(self, rows: Rows, y: Vector, weight: Vector) -> Vector:
@@ -311,11 +313,11 @@ class OnlineGrid:
         """
         if isinstance(rows, DenseRows) and rows.X.dtype != self._dtype:
             rows = DenseRows(rows.X.astype(self._dtype))
-        origin, n_before = self._origin, self.best.n_examples
+        origin, n_before = self.origin, self.best.n_examples
         if isinstance(rows, CsrRows):
             share = rows.shape[0] / (n_before + rows.shape[0])
             origin = origin + share * (rows.spread()[0] - origin)
-        elif not n_before:
+        elif not n_before and not self._has_origin:
             origin = rows.X[0].astype(np.float64)
         scores = rows.scores(self._averages) - (self._averages @ origin)[:, np.newaxis]
         given, is_first = scores[self._best], not n_before
@@ -329,7 +331,7 @@ class OnlineGrid:
                 stream.restore(state)
             raise
         self._averages = self._found_averages()
-        self._origin = origin
+        self.origin = origin
         positive = y > 0
         noted = scores
         if is_first:
