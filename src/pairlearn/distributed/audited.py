@@ -57,7 +57,10 @@ class ClusterEntry(FitEntry):
     def pairs(self) -> Sequence[PublicNeighbours]:
         """Return neighbouring tables; without trust every other example keeps its partition."""
         pairs = super().pairs()
-        return [pair for pair in pairs if self.trust == "aggregator" or pair.rows is None]
+        if self.trust == "aggregator":
+            return pairs
+        pairs = [pair for pair in pairs if pair.rows is None]
+        return [*pairs, *map(_elsewhere, pairs)] if self.persons else pairs
 
     def listed(self, result: Any) -> Sequence[Release]:
         """Return the release of each noisy sum; without trust each partition makes one."""
@@ -105,3 +108,14 @@ class ClusterEntry(FitEntry):
              "groups": [table.groups[k] for k in rows]}
             for rows in parts
         ]  # fmt: skip
+
+
+def _elsewhere(pair: PublicNeighbours) -> PublicNeighbours:
+    """Return the pair with a name for the person who comes that puts the rows elsewhere."""
+    (gone,) = set(pair.first.groups) - {f"person {k}" for k in range(1, len(pair.first.groups))}
+    names = (f"somebody {k}" for k in range(64))
+    code = zlib.crc32(gone.encode())
+    name = next(one for one in names if (zlib.crc32(one.encode()) - code) % _PARTS == _REACH)
+    groups = [name if person == gone else person for person in pair.second.groups]
+    second = replace(pair.second, groups=groups)
+    return replace(pair, name=f"{pair.name}, in other partitions", second=second)

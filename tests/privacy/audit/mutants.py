@@ -710,7 +710,7 @@ def every_row_of_a_person(patch):
 
 
 def reach_of_one(patch):
-    patch.setattr(cluster_module._Reach, "factor", lambda self, n_parts: 1.0)
+    patch.setattr(cluster_module._Reach, "factor", lambda self, *given: 1.0)
 
 
 TOGETHER = "all releases together are"
@@ -769,8 +769,12 @@ UNITS = [
            entry("partitions-groups"), reach_of_one, TOGETHER, always=True),
     Mutant("reach ignored in looks", "a person in two partitions counts twice",
            with_looks("partitions-groups"),
-           rewritten(cluster_module._Releases, "count", "self._reach.factor(n_parts)", "1.0"),
+           rewritten(cluster_module._Releases, "count",
+                     "self._reach.factor(neighbours, n_parts, bins.sensitivity)", "1.0"),
            TOGETHER),
+    Mutant("whoever comes is in the same partitions", "a person in two others counts twice",
+           entry("partitions-groups"),
+           rewritten(cluster_module._Reach, "factor", 'self.unit == "person"', "False"), TOGETHER),
     Mutant("a person counts in each partition", "a person in two partitions counts twice",
            entry("cluster-groups"),
            rewritten(sums_module.TableForm, "finish", "if gone:", "if False:"), AWAY),
