@@ -100,6 +100,21 @@ def test_one_record_moves_all_nodes_together_by_no_more_than_is_stated(secure):
     assert reached > 0.99
 
 
+def test_a_ledger_that_comes_after_the_first_release_is_refused():
+    """It would say that nothing was released."""
+    X, y = clouds(600)
+    ledger, other = (PrivacyLedger(epsilon=1.0, delta=1e-5) for _ in range(2))
+    for first in (None, ledger):
+        model = PrivateAUCContinual(600, 4, 1.0, 1e-5, bounds=(-1, 1), ledger=first)
+        model.partial_fit(X[:300], y[:300]).release()
+        with pytest.raises(ValueError, match="this ledger did not record it"):
+            model.set_params(ledger=other).release()
+        assert not other.entries
+        model.set_params(ledger=None).partial_fit(X[300:], y[300:]).release()
+    model.set_params(ledger=ledger).release()
+    assert len(ledger.entries) == 1
+
+
 def test_all_releases_have_one_certificate_and_one_price(tmp_path):
     X, y = clouds(6000)
     ledger = PrivacyLedger(epsilon=1.0, delta=1e-5)

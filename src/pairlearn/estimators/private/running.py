@@ -13,6 +13,7 @@ from pairlearn.estimators.private.auc import PrivateAUCClassifier
 from pairlearn.estimators.private.mixin import check_unchanged, public_facts
 from pairlearn.estimators.shared.features_seen import check_columns
 from pairlearn.models.record import ModelFileError
+from pairlearn.privacy.accounting.ledger import PrivacyLedger
 from pairlearn.privacy.mechanisms.base import PrivateFit, PublicSetting
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.privacy.public_maps import map_publicly
@@ -41,6 +42,8 @@ class PrivateRunning(PrivateAUCClassifier, ABC):
     _persons: Any = None
     #: What a release protects.
     _unit = "example"
+    #: The ledger that recorded the first release of several.
+    _paid_by: PrivacyLedger | None = None
     #: Number of features of the stream.
     _width = 0
     _is_stream = True
@@ -104,9 +107,15 @@ class PrivateRunning(PrivateAUCClassifier, ABC):
         noise = self._source()
         cautions = self._cautions(setting.delta, setting.n_examples)
         entry = self._entry(setting)
+        if entry is None and self.ledger not in (None, self._paid_by):
+            raise ValueError(
+                "the first release paid for all of them, and this ledger did not record it: give "
+                "the ledger before the first release, or set ledger=None."
+            )
         if self.ledger is not None and entry is not None:
             cost = self._cost(setting)
             self.ledger.spend(entry, **cost, neighbours=setting.neighbours, unit=self._unit)
+            self._paid_by = self.ledger
         fit = self._released(setting, noise)
         self.bounds_ = np.stack([setting.lower, setting.upper])
         self.features_ = map_publicly("linear", setting)
@@ -137,7 +146,7 @@ class PrivateRunning(PrivateAUCClassifier, ABC):
 
     def _forget(self) -> None:
         """End the stream and forget the releases."""
-        self._state = self._frozen = self._persons = None
+        self._state = self._frozen = self._persons = self._paid_by = None
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)
 
