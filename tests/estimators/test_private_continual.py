@@ -230,6 +230,27 @@ def test_a_person_moves_all_nodes_together_by_no_more_than_is_stated(secure):
     assert reached > 0.99
 
 
+def test_a_chunk_that_is_interrupted_and_comes_again_counts_no_person_twice(monkeypatch):
+    X, y = clouds(60)
+    model = PrivateAUCContinual(60, 1, 1.0, 1e-3, bounds=(-1, 1), rows_per_person=1)
+    learner, learned = type(model._learner()), []
+    learn = learner.learn
+
+    def learn_then_stop(self, state, rows, *rest, **options):
+        learn(self, state, rows, *rest, **options)
+        learned.append(len(rows))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(learner, "learn", learn_then_stop)
+    with pytest.raises(KeyboardInterrupt):
+        model.partial_fit(X, y, groups=np.arange(60) // 2)
+    monkeypatch.setattr(
+        learner, "learn", lambda self, state, rows, *rest, **options: learned.append(len(rows))
+    )
+    model.partial_fit(X, y, groups=np.arange(60) // 2)
+    assert learned == [30, 0]
+
+
 def test_persons_of_a_stream(tmp_path):
     X, y = clouds(3000)
     who = np.arange(3000) // 3

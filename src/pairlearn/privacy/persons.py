@@ -51,7 +51,7 @@ class FirstRows:
     >>> mask, counts = rows.taken(["ann", "ann", "bob", "ann"], 4)
     >>> mask.tolist()
     [True, True, True, False]
-    >>> rows.remember(counts)
+    >>> _ = rows.remember(counts)
     >>> rows.taken(["bob", "ann", "bob"], 3)[0].tolist()
     [True, False, False]
     """
@@ -70,9 +70,11 @@ class FirstRows:
             changed[person] = min(count + 1, self.most)
         return mask, changed
 
-    def remember(self, counts: dict[Any, int]) -> None:
-        """Remember what `taken` returned, once its rows are learned."""
+    def remember(self, counts: dict[Any, int]) -> dict[Any, int]:
+        """Remember what `taken` returned; return the numbers of before."""
+        before = {person: self._counts.get(person, 0) for person in counts}
         self._counts.update(counts)
+        return before
 
 
 class OneRowEach:

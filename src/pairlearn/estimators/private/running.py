@@ -82,9 +82,14 @@ class PrivateRunning(PrivateAUCClassifier, ABC):
         check_columns(self, X, reset=self._state is None)
         setting = self._begun(rows.shape[1])
         Z = setting.to_standard(rows[kept])
-        self._learner().learn(self._state, Z, y[kept], setting=setting)
-        if later is not None:
-            self._persons.remember(later)
+        # Before rows are learned: an interrupted chunk that comes again counts less, not more.
+        before = None if later is None else self._persons.remember(later)
+        try:
+            self._learner().learn(self._state, Z, y[kept], setting=setting)
+        except ValueError:  # It is refused, and nothing was learned.
+            if before is not None:
+                self._persons.remember(before)
+            raise
         return self
 
     def _counted(self, groups: Any, n_rows: int) -> tuple[Any, Any]:
