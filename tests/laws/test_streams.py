@@ -263,8 +263,11 @@ def test_a_state_of_other_parts_is_refused():
     X, y = sample()
     problem = Problem(LinearScore(), Hinge())
     state = PairwiseSGD(FifoBuffer(3)).start(problem, D).learn_many(X, y).state()
-    with pytest.raises(ValueError, match="is not one of _Reservoir"):
+    with pytest.raises(ValueError, match=r"has the pairing FifoBuffer.*this one ReservoirBuffer"):
         PairwiseSGD(ReservoirBuffer(3)).start(problem, D).restore(state)
+    unnamed = {name: value for name, value in state.items() if name != "pairing"}
+    with pytest.raises(ValueError, match="is not one of _Reservoir"):
+        PairwiseSGD(ReservoirBuffer(3)).start(problem, D).restore(unnamed)
     with pytest.raises(ValueError, match=r"examples of shape \(3, 5\).*has 4 features"):
         PairwiseSGD(FifoBuffer(3)).start(problem, 4).restore(state)
     state["descent"]["w"] = np.zeros(1)
