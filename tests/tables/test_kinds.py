@@ -65,6 +65,9 @@ from pairlearn.tables.labels import query_numbers
         ("weight", [f"{k}.5" for k in range(30)] + ["10+"] * 9, "category"),
         ("rating", ["1", "2", "3", "4", "none given"] * 9, "category"),
         ("part_id", [f"{k}.5" for k in range(30)] + ["lost"] * 29, "category"),
+        ("calls", [str(k * k) for k in range(30)] + ["--5"], "number"),
+        ("area", [str(k * k) for k in range(30)] + ["²"], "number"),
+        ("flag", ["yes", "no", "01"], "category"),
     ],
 )
 def test_kinds(name, values, kind):
@@ -114,6 +117,8 @@ def two(*texts, given=None):
         (["0", "1"], (0, 1)),
         (["1.0", "-1", "1"], (-1, 1)),
         (["0.5", "2"], (0.5, 2)),
+        (["1000002", "1000001"], (1000001, 1000002)),
+        (["0.1234567", "0.1234568"], (0.1234567, 0.1234568)),
         (["Yes", "no", "yes ", "NO"], ("NO", "Yes")),
         (["Y", "N", "yes", "no"], ("N", "Y")),
         (["true", "false", "1", "0"], ("0", "1")),

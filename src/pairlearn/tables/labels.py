@@ -102,7 +102,9 @@ class LabelRule:
         groups: dict[str, list[str]] = {}
         for text in counts:
             number = parse_number(text)
-            groups.setdefault(_fold(text) if number is None else f"{number:g}", []).append(text)
+            # 17 digits tell any two numbers apart
+            key = _fold(text) if number is None else f"{number:.17g}"
+            groups.setdefault(key, []).append(text)
         left_out: list[str] = []
         if len(groups) > 2:
             known = {key: texts for key, texts in groups.items() if key not in _UNKNOWN}
