@@ -71,6 +71,19 @@ def test_a_name_with_a_comma_is_given_in_quotes(tmp_path, capsys):
     assert "has no excluded column 'city'" in call(capsys, *start, "city, state", status=1)[1]
 
 
+def test_a_word_for_nothing_costs_no_row_of_a_streamed_model(tmp_path, capsys):
+    rows = "".join(f"{k * k % 17},{k % 5},{k // 3 % 2}\n" for k in range(60))
+    Path("t.csv").write_text("a,b,y\n" + rows)
+    call(capsys, "train", "t.csv", "--label", "y", "--fit", "stream", "-o", "m")
+    words = ("", "-", "NULL", "n/a", "NaN", "<NA>", "#N/A", " none ")
+    Path("new.csv").write_text("a,b\n" + "".join(f"{word},1\n" for word in words))
+    out, err = call(capsys, "predict", "m", "new.csv", "--json")
+    scores = {json.loads(line)["score"] for line in out.splitlines()}
+    assert len(out.splitlines()) == len(words)
+    assert len(scores) == 1
+    assert not err
+
+
 @pytest.mark.parametrize("name", real_files.FILES)
 def test_real_files(name, tmp_path, capsys):
     file, label = real_files.FILES[name](tmp_path, np.random.default_rng(7))

@@ -30,6 +30,10 @@ _MISSING = frozenset(
     ("", "na", "n/a", "n.a.", "#n/a", "<na>", "nan", "null", "none", "nil", "nat", "?", "-", "--",
      ".", "#div/0!", "#name?", "#null!", "#num!", "#ref!", "#value!")
 )  # fmt: skip
+#: They as files spell them, for a reader that compares whole fields.
+MISSING_TOKENS = tuple(sorted(
+    {form for word in _MISSING - {""} for form in (word, word.upper(), word.title())} | {"NaN"}
+))  # fmt: skip
 _YES, _NO = frozenset(("yes", "y", "true", "t", "on")), frozenset(("no", "n", "false", "f", "off"))
 
 _MONEY = "$€£¥₹"
