@@ -139,7 +139,7 @@ def test_dates_have_waves(tmp_path):
 
 
 def test_yes_and_no_in_words_and_digits(tmp_path):
-    words = ["yes", "0", "No", "1", "", "1", "0", "y"]
+    words = ["yes", "0 ", "No", "1 ", "", "1", "0", "y "]
     table = load(tmp_path, "f,y\n" + "".join(f"{word},{k % 2}\n" for k, word in enumerate(words)))
     expected = [1, 0, 0, 1, 4 / 7, 1, 0, 1]
     np.testing.assert_allclose(column(table, "f"), expected, rtol=1e-15)
