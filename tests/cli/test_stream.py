@@ -244,6 +244,13 @@ def test_no_line_ends_it(stream, name):
     assert (facts["lines"], facts["learned"], facts["refused"]) == (101, 100, 1)
 
 
+def test_a_byte_order_mark_costs_no_line(stream):
+    status, answers, err = stream(["\ufeff" + LINES[0], LINES[1] + "\r"], "--json")
+    assert status == 0
+    assert [answer["id"] for answer in answers] == [0, 1]
+    assert json.loads(err)["learned"] == 2
+
+
 def test_an_id_that_comes_again_replaces_the_example_that_waits(stream):
     waiting = [json.dumps({"id": k, "x": {"a": 1.0}}) for k in (1, 2, 1, 3)]
     labels = [json.dumps({"id": k, "y": 1}) for k in (1, 3, 2)]

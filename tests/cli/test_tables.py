@@ -53,6 +53,37 @@ def test_a_share_of_another_model_is_said(tmp_path, capsys):
     assert 0.0 < float(settings["share of Fisher's discriminant"]) <= 1.0
 
 
+def test_json_has_every_coefficient_where_names_repeat(tmp_path, capsys):
+    levels = ["(other)", "blue", "red"]
+    rows = "".join(f"{levels[k % 3]},{k * k % 17},{k // 3 % 2}\n" for k in range(60))
+    Path("t.csv").write_text("c,x,y\n" + rows)
+    call(capsys, "train", "t.csv", "--label", "y", "--model", "linear", "-o", "m")
+    out, _ = call(capsys, "export", "m", "--to", "json")
+    assert [*json.loads(out)["coefficients"].values()] == load_model("m").coef_[0].tolist()
+
+
+def test_a_name_with_a_comma_is_given_in_quotes(tmp_path, capsys):
+    rows = "".join(f"{k * k % 17},{k % 5},{k // 3 % 2}\n" for k in range(60))
+    Path("t.csv").write_text('x,"city, state",y\n' + rows)
+    start = ("train", "t.csv", "--label", "y", "--dry-run", "--exclude")
+    out, _ = call(capsys, *start, '"city, state"')
+    assert re.search("city, state +excluded", out)
+    assert "has no excluded column 'city'" in call(capsys, *start, "city, state", status=1)[1]
+
+
+def test_a_word_for_nothing_costs_no_row_of_a_streamed_model(tmp_path, capsys):
+    rows = "".join(f"{k * k % 17},{k % 5},{k // 3 % 2}\n" for k in range(60))
+    Path("t.csv").write_text("a,b,y\n" + rows)
+    call(capsys, "train", "t.csv", "--label", "y", "--fit", "stream", "-o", "m")
+    words = ("", "-", "NULL", "n/a", "NaN", "<NA>", "#N/A", " none ")
+    Path("new.csv").write_text("a,b\n" + "".join(f"{word},1\n" for word in words))
+    out, err = call(capsys, "predict", "m", "new.csv", "--json")
+    scores = {json.loads(line)["score"] for line in out.splitlines()}
+    assert len(out.splitlines()) == len(words)
+    assert len(scores) == 1
+    assert not err
+
+
 @pytest.mark.parametrize("name", real_files.FILES)
 def test_real_files(name, tmp_path, capsys):
     file, label = real_files.FILES[name](tmp_path, np.random.default_rng(7))

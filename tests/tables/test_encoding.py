@@ -85,6 +85,16 @@ def test_categories(tmp_path):
     assert hashed.X[0, bucket_of("red", 16)] == 1.0
 
 
+def test_no_two_features_have_one_name(tmp_path):
+    levels = ["(other)", "(missing)", "", "red"]
+    rows = "".join(f"{levels[k % 4]},{k / 7},{k % 2}\n" for k in range(40))
+    table = load(tmp_path, "c,c=red,y\n" + rows)
+    assert table.plan.encoder.feature_names == (
+        "c=(missing)", "c=(other)", "c=red", "c=(other) (2)", "c=(missing) (2)", "c=red (2)",
+    )  # fmt: skip
+    assert column(table, "c=(missing) (2)") == [float(k % 4 == 2) for k in range(40)]
+
+
 def test_the_size_of_letters_makes_no_level(tmp_path):
     levels = ["Visa"] * 12 + ["visa"] * 10 + ["VISA "] * 2 + ["cash"] * 12
     text = "c,x,y\n" + "".join(f"{v},{k % 5},{k % 2}\n" for k, v in enumerate(levels))
@@ -129,7 +139,7 @@ def test_dates_have_waves(tmp_path):
 
 
 def test_yes_and_no_in_words_and_digits(tmp_path):
-    words = ["yes", "0", "No", "1", "", "1", "0", "y"]
+    words = ["yes", "0 ", "No", "1 ", "", "1", "0", "y "]
     table = load(tmp_path, "f,y\n" + "".join(f"{word},{k % 2}\n" for k, word in enumerate(words)))
     expected = [1, 0, 0, 1, 4 / 7, 1, 0, 1]
     np.testing.assert_allclose(column(table, "f"), expected, rtol=1e-15)

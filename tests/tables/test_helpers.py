@@ -16,7 +16,7 @@ from pairlearn.tables.layout import (
     has_row_names,
     lines_above,
 )
-from pairlearn.tables.rows import _different, _is_total, no_column
+from pairlearn.tables.rows import _is_total, different, no_column
 from pairlearn.tables.units import converted, parse_clock, unit_of, without_unit
 from pairlearn.tables.values import (
     _unsigned,
@@ -115,7 +115,7 @@ def test_is_total():
 
 
 def test_different():
-    assert (_different(["a", "b", "a", "a (2)", "a"])) == ("a", "b", "a (3)", "a (2)", "a (4)")
+    assert (different(["a", "b", "a", "a (2)", "a"])) == ("a", "b", "a (3)", "a (2)", "a (4)")
 
 
 def test_no_column():

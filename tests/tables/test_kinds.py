@@ -65,6 +65,9 @@ from pairlearn.tables.labels import query_numbers
         ("weight", [f"{k}.5" for k in range(30)] + ["10+"] * 9, "category"),
         ("rating", ["1", "2", "3", "4", "none given"] * 9, "category"),
         ("part_id", [f"{k}.5" for k in range(30)] + ["lost"] * 29, "category"),
+        ("calls", [str(k * k) for k in range(30)] + ["--5"], "number"),
+        ("area", [str(k * k) for k in range(30)] + ["²"], "number"),
+        ("flag", ["yes", "no", "01"], "category"),
     ],
 )
 def test_kinds(name, values, kind):
@@ -114,6 +117,10 @@ def two(*texts, given=None):
         (["0", "1"], (0, 1)),
         (["1.0", "-1", "1"], (-1, 1)),
         (["0.5", "2"], (0.5, 2)),
+        (["1000002", "1000001"], (1000001, 1000002)),
+        (["003", "007", "007", "7"], ("003", "007")),
+        (["9007199254740993", "9007199254740992"], ("9007199254740992", "9007199254740993")),
+        (["0.1234567", "0.1234568"], (0.1234567, 0.1234568)),
         (["Yes", "no", "yes ", "NO"], ("NO", "Yes")),
         (["Y", "N", "yes", "no"], ("N", "Y")),
         (["true", "false", "1", "0"], ("0", "1")),
@@ -150,6 +157,9 @@ def test_classes_that_are_given():
     y, wrong = rule.apply(["GOOD", "bad", "so so"])
     assert y[:2].tolist() == [0.0, 1.0]
     assert wrong == {2: "label 'so so' is not among the classes"}
+    long = ("9007199254740992", "9007199254740993")
+    assert two(*long, given=long).apply(long)[0].tolist() == [0.0, 1.0]
+    assert two("003", "007").apply(["3", "007", "7.0"])[0].tolist() == [0.0, 1.0, 1.0]
     with pytest.raises(ReadError, match=r"no row of 'y' is 'x'; its labels are 'a', 'b'"):
         two("a", "b", given=("a", "x"))
 
@@ -177,6 +187,10 @@ def test_other_labels():
     assert groups.apply(["a", "B", "d"])[0][:2].tolist() == [0.0, 1.0]
     with pytest.raises(ReadError, match="two or more"):
         LabelRule.of_groups("y", ["a", ""], "a.csv")
+    # a float would merge the first two, and write the last one without its zero
+    digits = ["9007199254740992", "9007199254740993", "01"]
+    assert LabelRule.of_groups("y", digits, "a.csv").values == ("01", *digits[:2])
+    assert LabelRule.of_groups("y", ["0", "1.5", "-2"], "a.csv").kind == "numbers"
 
 
 def test_queries_that_are_texts():

@@ -101,6 +101,12 @@ def test_numbers_in_a_column_are_those_of_float(rng):
         ([["1,234"]], ";", "european"),
         ([["1,234"]], ",", "english"),
         ([["a, b"], ["7"]], ",", "english"),
+        # a point that groups no three digits is decimal, so that this comma groups
+        ([["1,234", "896"], ["0.512", "-0.25"]], ";", "english"),
+        ([["1.234", "2.345"], ["1.5", "2.25"]], ";", "english"),
+        ([["1.234e+00", "2.345e-01"]], ";", "english"),
+        ([["1.234", "12.345"], ["1.5", "red"]], ";", "european"),
+        ([["1,5", "2,25"], ["1.5", "2.25"]], ";", "european"),
     ],
 )
 def test_the_style_of_a_file(columns, delimiter, style):

@@ -18,7 +18,7 @@ from pairlearn.tables.column import ColumnEncoder, saved_flag
 from pairlearn.tables.columns import restored_column
 from pairlearn.tables.labels import LabelRule
 from pairlearn.tables.number_columns import NumberColumn, fit_full
-from pairlearn.tables.rows import Block
+from pairlearn.tables.rows import Block, different
 from pairlearn.tables.values import plain_rows, together
 from pairlearn.typing import Mask
 
@@ -159,8 +159,8 @@ class TableEncoding:
 
     @property
     def feature_names(self) -> tuple[str, ...]:
-        """The names of all features."""
-        return tuple(name for column in self.columns for name in column.feature_names)
+        """The names of all features, each once: a level may be called "(other)"."""
+        return different([name for column in self.columns for name in column.feature_names])
 
     @property
     def n_features(self) -> int:

@@ -64,6 +64,7 @@ _POSTAL = re.compile(r"(?i)(?:^|[_\s.-])(?:zip[_\s-]?(?:code)?|post(?:al)?[_\s-]
 #: The same in a text of one name a line, which is at least as often found there.
 _POSTAL_LINES = re.compile(_POSTAL.pattern, re.MULTILINE)
 _CODE = re.compile(r"0\d+")
+_WHOLE = re.compile(r"[+-]?\d+")
 #: The beginning of a code in a line of fields.
 _CODES = re.compile(r"(?:^|,)\s*0\d")
 #: Examples that explain a unit.
@@ -155,7 +156,7 @@ def decide(
         if len(present) == len(values):
             return Decision(name, "constant", note=f"always {cut(present[0])}")
         return Decision(name, "category", note="one value, or none")
-    if all(yes_or_no(value) is not None or value in "01" for value in counts) and any(
+    if all(yes_or_no(value) is not None or value in ("0", "1") for value in counts) and any(
         yes_or_no(value) is not None for value in counts
     ):
         return Decision(name, "yes/no")
@@ -318,7 +319,7 @@ def _is_running(numbers: Sequence[int], step: int) -> bool:
 def _number(
     name: str, present: Sequence[str], counts: Mapping[str, int], style: str, step: int
 ) -> Decision:
-    whole = all(value.lstrip("+-").isdigit() for value in counts)
+    whole = all(map(_WHOLE.fullmatch, counts))
     distinct = len(counts) / len(present)
     if whole and len(present) >= _LEAST_ID_ROWS:
         named = _ID_NAME.search(name) is not None

@@ -8,6 +8,7 @@ are the classes. A third word such as "unknown" is not a class, and its rows are
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -42,12 +43,26 @@ _UNKNOWN = frozenset(
      "undefined", "unspecified", "not specified", "don't know", "pending", "unbekannt", "inconnu",
      "desconocido", "sconosciuto", "k.a.", "s/d")
 )  # fmt: skip
+_CODE = re.compile(r"-?0\d")
+#: Digits of whole numbers that a float always tells apart.
+_MOST_DIGITS = 15
 #: Labels that a message shows.
 _SHOWN = 6
 
 
 def _fold(text: str) -> str:
     return text.strip().casefold()
+
+
+def _number(text: str) -> float | None:
+    """Return the number in a label; more digits than a float tells apart are a text."""
+    whole = text.strip().removeprefix("-")
+    return None if whole.isdecimal() and len(whole) > _MOST_DIGITS else parse_number(text)
+
+
+def _are_numbers(texts: Iterable[str]) -> bool:
+    """Whether all classes are numbers; digits after a zero are a code, as in 007."""
+    return all(_number(text) is not None and not _CODE.match(text.strip()) for text in texts)
 
 
 @dataclass(frozen=True)
@@ -101,8 +116,10 @@ class LabelRule:
             return cls._of_given(column, counts, given, source)
         groups: dict[str, list[str]] = {}
         for text in counts:
-            number = parse_number(text)
-            groups.setdefault(_fold(text) if number is None else f"{number:g}", []).append(text)
+            number = _number(text)
+            # 17 digits tell any two numbers apart
+            key = _fold(text) if number is None else f"{number:.17g}"
+            groups.setdefault(key, []).append(text)
         left_out: list[str] = []
         if len(groups) > 2:
             known = {key: texts for key, texts in groups.items() if key not in _UNKNOWN}
@@ -130,7 +147,7 @@ class LabelRule:
         """Return the rule for given classes; refuse a class that no row has."""
         codes: dict[str, int] = {}
         for code, wanted in enumerate(given):
-            number = parse_number(wanted)
+            number = _number(wanted)
             found = [text for text in counts
                      if _fold(text) == _fold(wanted)
                      or (number is not None and parse_number(text) == number)]  # fmt: skip
@@ -164,7 +181,7 @@ class LabelRule:
         if len(counts) < 2:
             raise ReadError(f"{source}: the label {column!r} has {len(counts)} value; two or more "
                             "are needed, check --label.")  # fmt: skip
-        if all(parse_number(text) is not None for text in counts):
+        if _are_numbers(counts):
             return cls(column, "numbers")
         spellings: dict[str, list[str]] = {}
         for text in counts:
@@ -188,9 +205,9 @@ class LabelRule:
             return parse_number(text, self.style)
         code = self.codes.get(_fold(text))
         if code is None and self.kind == "classes":
-            number = parse_number(text)
-            code = next((k for k, value in enumerate(self.values)
-                         if number is not None and value == number), None)  # fmt: skip
+            number = _number(text)
+            known = [] if number is None else [parse_number(str(value)) for value in self.values]
+            code = known.index(number) if number in known else None
         return code
 
     def _reason(self, text: str) -> str:
@@ -262,7 +279,7 @@ def _in_order(
     first, second = sorted(groups)
     numbers = [parse_number(key) for key in (first, second)]
     if numbers[0] is not None and numbers[1] is not None:
-        return (first, second, []) if numbers[0] < numbers[1] else (second, first, [])
+        return (first, second, []) if numbers[0] <= numbers[1] else (second, first, [])
     known = [key in _POSITIVE for key in (first, second)]
     if known[0] != known[1]:
         return (second, first, []) if known[0] else (first, second, [])
@@ -285,10 +302,9 @@ def _shown(spellings: Sequence[str], counts: Mapping[str, int]) -> str:
 
 def _as_numbers(values: Sequence[str]) -> tuple[str | int | float, ...]:
     """Return the values as numbers if all are numbers."""
-    numbers = [parse_number(value) for value in values]
-    if any(number is None for number in numbers):
+    if not _are_numbers(values):
         return tuple(values)
-    return tuple(int(n) if n == int(n) else n for n in numbers if n is not None)
+    return tuple(int(n) if n == int(n) else n for n in map(float, values))
 
 
 def _not_two(

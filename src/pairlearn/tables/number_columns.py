@@ -133,7 +133,7 @@ class YesNoColumn(NumberColumn):
     kind = "yes/no"
 
     def read(self, fields: Sequence[str], odd: Odd) -> Vector:
-        values, wrong = parse_each(fields, lambda field: _BITS.get(field, yes_or_no(field)))
+        values, wrong = parse_each(fields, lambda field: _BITS.get(field.strip(), yes_or_no(field)))
         for k in wrong:
             odd(k, f"{fields[k].strip()[:60]!r} is neither yes nor no")
         return values

@@ -226,7 +226,7 @@ class TextTable:
             self.notes += (
                 f"rows have one field more than the header: the first is {_ROW_NAMES!r}",
             )
-        self.names = _different(read)
+        self.names = different(read)
         self.repeated = _repeated(read)
         #: Whether the first line is a header with distinct names, and a compiled reader knows the
         #: ends of the lines.
@@ -399,7 +399,7 @@ def _repeated(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(sorted(name for name, count in Counter(names).items() if count > 1))
 
 
-def _different(names: Sequence[str]) -> tuple[str, ...]:
+def different(names: Sequence[str]) -> tuple[str, ...]:
     """Return distinct names: repeated ones get a number."""
     taken = set(names)
     if len(taken) == len(names):

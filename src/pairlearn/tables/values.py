@@ -13,7 +13,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,10 @@ _MISSING = frozenset(
     ("", "na", "n/a", "n.a.", "#n/a", "<na>", "nan", "null", "none", "nil", "nat", "?", "-", "--",
      ".", "#div/0!", "#name?", "#null!", "#num!", "#ref!", "#value!")
 )  # fmt: skip
+#: They as files spell them, for a reader that compares whole fields.
+MISSING_TOKENS = tuple(sorted(
+    {form for word in _MISSING - {""} for form in (word, word.upper(), word.title())} | {"NaN"}
+))  # fmt: skip
 _YES, _NO = frozenset(("yes", "y", "true", "t", "on")), frozenset(("no", "n", "false", "f", "off"))
 
 _MONEY = "$€£¥₹"
@@ -60,6 +64,8 @@ _ONLY_EUROPEAN = re.compile(r"\d*,(?:\d{1,2}|\d{4,})|0,\d+|\d{1,3}(?:\.\d{3})+,\
 _ONLY_ENGLISH = re.compile(
     r"\d{1,3}(?:,\d{3})+\.\d*|\d{1,3}(?:,\d{3}){2,}|\d{1,2}(?:,\d{2})+,\d{3}(?:\.\d*)?"
 )
+#: Numbers whose point can only be decimal: it does not group three digits.
+_DECIMAL_POINT = re.compile(r"\d*\.(?:\d{1,2}|\d{4,})|(?:0+|\d{4,})\.\d+|\d*\.\d+[eE][+-]?\d+")
 
 
 def cut(text: str, width: int = 30) -> str:
@@ -184,11 +190,11 @@ def parse_each(
     return values, wrong
 
 
-def file_style(columns: Iterable[Sequence[str]], delimiter: str) -> str:
+def file_style(columns: Collection[Sequence[str]], delimiter: str) -> str:
     """Return the style of numbers with commas in a file.
 
     Fields that are valid in only one style decide. Without them, a semicolon as delimiter means
-    "european": it is usual where commas are decimal.
+    "european", as it is usual where commas are decimal, unless a column has decimal points.
     """
     votes = {"english": 0, "european": 0}
     for column in columns:
@@ -198,8 +204,15 @@ def file_style(columns: Iterable[Sequence[str]], delimiter: str) -> str:
                 votes["european"] += _ONLY_EUROPEAN.fullmatch(bare) is not None
                 votes["english"] += _ONLY_ENGLISH.fullmatch(bare) is not None
     if votes["english"] == votes["european"]:
-        return "european" if delimiter == ";" else "english"
+        commas = delimiter == ";" and not any(map(_has_points, columns))
+        return "european" if commas else "english"
     return max(votes, key=votes.__getitem__)
+
+
+def _has_points(texts: Sequence[str]) -> bool:
+    """Whether most fields of a column are numbers with a decimal point."""
+    bare = (text.strip(_SIGNS).lstrip("+-") for text in texts)
+    return 2 * sum(_DECIMAL_POINT.fullmatch(text) is not None for text in bare) > len(texts)
 
 
 def style_of(texts: Sequence[str], commas: str) -> tuple[str, float]:

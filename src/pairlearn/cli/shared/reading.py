@@ -111,7 +111,8 @@ def reading_options(function: F) -> F:
 def training_options(function: F) -> F:
     """Add the options of `Reading` and ``--set``; the command gets `reading` and `settings`."""
     function = click.option("--exclude", multiple=True, metavar="A,B,...",
-                            help="Columns to leave out.")(function)  # fmt: skip
+                            help="Columns to leave out; a name with a comma goes in double "
+                                 "quotes.")(function)  # fmt: skip
     example = "solver.step_size=0.1, objective.power=4 or reading.header=false"
     return _reading(function, set_option(example=example), parts=True)
 
@@ -152,9 +153,18 @@ def _reading(function: F, add_set: Callable[[Any], Any], *, parts: bool) -> F:
 
 
 def split_names(text: str, what: str) -> list[str]:
-    """Return the names between commas."""
-    parts = [part.strip() for part in text.split(",")]
-    if not all(parts):
+    """Return the names between commas; a name in double quotes may have commas of its own.
+
+    >>> split_names('age, "city, state"', "--exclude")
+    ['age', 'city, state']
+    """
+    import csv
+
+    try:
+        parts = [part.strip() for part in next(csv.reader([text], skipinitialspace=True), [])]
+    except csv.Error:
+        parts = []
+    if not parts or not all(parts):
         raise click.BadParameter(f"{what} must be names between commas, got {text!r}.")
     return parts
 

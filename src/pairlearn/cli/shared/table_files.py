@@ -331,10 +331,13 @@ def _compiled_reader(
 ) -> Reader | None:
     """Return the compiled reader if the model was trained through one and the header is plain."""
     from pairlearn.tables.rows import open_table
+    from pairlearn.tables.values import MISSING_TOKENS
 
     schema = encoder.as_schema() if encoder.compiled else None
     if schema is None:
         return None
+    # gaps here are those of a table, and cost no row
+    schema = replace(schema, missing_tokens=MISSING_TOKENS)
     if not labelled:
         schema = replace(schema, label=None, qid=None, classes=None)
     if data[0] != "-":

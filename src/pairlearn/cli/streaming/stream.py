@@ -386,7 +386,8 @@ def _lines(file: BinaryIO, limit: int, stop: Stopping) -> Iterator[str | None]:
             short = len(raw) <= limit or raw.endswith(b"\n")
             while len(raw) > limit and not raw.endswith(b"\n"):
                 raw = file.readline(limit + 1)
-        yield raw.decode("utf-8", "replace") if short else None
+        # "sig": some shells begin what they pipe with a byte-order mark
+        yield raw.decode("utf-8-sig", "replace") if short else None
 
 
 def _reply(talk: Conversation, line: str | None, strict: bool, limit: int) -> None:
