@@ -357,3 +357,35 @@ def test_single_examples_refuse_a_setting_that_their_stream_would_ignore():
     model.set_params(loss="hinge")
     with pytest.raises(ValueError, match="began with loss='auto'"):
         model.put_one(X[0], 1)
+
+
+@pytest.mark.parametrize("kind", ["classes", "many", "ranking", "survival", "entropy", "metric"])
+def test_a_state_of_other_steps_is_refused(kind):
+    """The given step size was ignored, another radius, schedule or average was mixed in."""
+    make = CHANGES[kind][0]
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(300, 3)), np.arange(300) % (3 if kind == "many" else 2)
+    if kind == "survival":
+        y = np.column_stack([y, rng.exponential(size=300)])
+    if kind == "entropy":
+        y = X @ [1.0, 2.0, 0.0] + rng.normal(size=300)
+    first = {"classes": np.unique(y)} if kind in ("classes", "many") else {}
+    solver = SGD(step_size=0.1, radius=2.0, pairing="previous")
+    state = make(solver=solver).partial_fit(X, y, **first).stream_state()
+    for change, told in (
+        ({"step_size": 0.5}, "has step_size=0.1, and this one step_size=0.5"),
+        ({"radius": 3.0}, "the saved stream has "),
+        ({"radius": "auto"}, "the saved stream has "),
+        ({"schedule": "constant"}, "has the schedule InverseSqrt.* and this one Constant"),
+        ({"averaging": "uniform"}, "has the averaging .* and this one Uniform"),
+    ):
+        with pytest.raises(ValueError, match=told):
+            make(solver=solver.with_params(**change)).restore_stream(state)
+    for step_size in (0.1, "auto"):
+        model = make(solver=solver.with_params(step_size=step_size))
+        model.restore_stream(state)
+        model.partial_fit(X, y)
+    if kind == "entropy":
+        state = make(bandwidth=0.3).partial_fit(X, y).stream_state()
+        with pytest.raises(ValueError, match=r"has bandwidth=0.3, and this one bandwidth=0.4"):
+            make(bandwidth=0.4).restore_stream(state)

@@ -345,7 +345,7 @@ class EntropyRegressor(MapsFeatures, Storable, RegressorMixin, BaseEstimator):  
             online = OnlineCorrection(self._n_mapped(), is_scaled=scaled)
 
             def start(bandwidth: float, step_size: float, n_features: int) -> Stream:
-                loss, zero = self._windows().of_bandwidth(bandwidth), np.zeros(n_features)
+                loss, zero = self._windows().of_saved(bandwidth), np.zeros(n_features)
                 task = EntropyTask(loss, check_generator(self.random_state), zero, zero)
                 scales = RunningScales(n_features) if scaled else None
                 known = Known(scales=scales, step_size=step_size)
