@@ -389,3 +389,23 @@ def test_a_state_of_other_steps_is_refused(kind):
         state = make(bandwidth=0.3).partial_fit(X, y).stream_state()
         with pytest.raises(ValueError, match=r"has bandwidth=0.3, and this one bandwidth=0.4"):
             make(bandwidth=0.4).restore_stream(state)
+
+
+@pytest.mark.parametrize("kind", ["classes", "many", "ranking", "survival", "entropy", "metric"])
+def test_a_stream_goes_on_from_coefficients_with_their_own_map(kind):
+    """It took those of another map of as many features, or failed on shapes."""
+    make = CHANGES[kind][0]
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 3)), np.arange(60) % (3 if kind == "many" else 2)
+    if kind == "survival":
+        y = np.column_stack([y, rng.exponential(size=60)])
+    options = {"init": "auto"} if kind == "entropy" else {}
+    model = make(**options, features=Hats(4)).fit(X, y)
+    for other in ("linear", Hats(4).fit(3.0 * X)):
+        changed = copy.deepcopy(model).set_params(features=other)
+        if kind == "metric" and other != "linear":
+            continue
+        with pytest.raises(ValueError, match=r"are those of the map Hats.*pass features="):
+            changed.partial_fit(X, y)
+    if kind != "metric":
+        model.set_params(features=pickle.loads(pickle.dumps(model.features_))).partial_fit(X, y)

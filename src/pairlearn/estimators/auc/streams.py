@@ -45,7 +45,7 @@ from pairlearn.solvers.closed_form.block_stream import BlockStream
 from pairlearn.solvers.interrupts import deferred_interrupt
 from pairlearn.solvers.rows import Rows
 from pairlearn.solvers.solution import Trace
-from pairlearn.solvers.streams.settings import keep_settings
+from pairlearn.solvers.streams.settings import check_map, keep_settings
 from pairlearn.solvers.turns import Turns, one_at_a_time, turns_of
 from pairlearn.typing import Labels, Mask, Vector
 from pairlearn.validation import check_fraction, check_generator
@@ -322,6 +322,8 @@ class AUCStreams(AUCPredictions):
             )
         before = None
         if not first:
+            if known is not None:
+                check_map(self._published().get("features_"), known)
             n_before = 0 if self._restarted else self.n_examples_
             decision = self._decided(self._published())
             seen = self._known_scales, self._known_origin

@@ -59,6 +59,16 @@ def keep_settings(model: Any, names: tuple[str, ...], *, begun: bool) -> None:
     vars(model)[_BEGUN_WITH] = now
 
 
+def check_map(before: FeatureMap | None, now: FeatureMap) -> None:
+    """Refuse a map other than that of the coefficients that a stream goes on from, if any."""
+    if before is not None and not _is_same(before, now):
+        raise ValueError(
+            f"the coefficients are those of the map {before!r:.200}, and the stream has "
+            f"{now!r:.200}, another map or one of other rows; pass features=model.features_, or "
+            "begin anew with `fit` or with sklearn.base.clone of the model."
+        )
+
+
 def _is_same(old: Any, new: Any) -> bool:
     if old is new:
         return True
