@@ -275,7 +275,7 @@ CHANGES = {
     "classes": (
         partial(AUCClassifier, random_state=0),
         [
-            {"objective": "top"},
+            {"objective": "push"},
             {"features": "hats"},
             {"loss": "logistic"},
             {"solver": "sgd"},
@@ -409,3 +409,20 @@ def test_a_stream_goes_on_from_coefficients_with_their_own_map(kind):
             changed.partial_fit(X, y)
     if kind != "metric":
         model.set_params(features=pickle.loads(pickle.dumps(model.features_))).partial_fit(X, y)
+
+
+@pytest.mark.parametrize("kind", ["classes", "many", "ranking", "survival", "entropy"])
+def test_a_state_of_another_map_is_refused(kind):
+    """The sums of one map went on with the rows of another."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 3)), np.arange(60) % (3 if kind == "many" else 2)
+    if kind == "survival":
+        y = np.column_stack([y, rng.exponential(size=60)])
+    first = {"classes": np.unique(y)} if kind in ("classes", "many") else {}
+    make = partial(CHANGES[kind][0], **{"init": "auto"} if kind == "entropy" else {})
+    state = make(features=Hats(4).fit(X)).partial_fit(X, y, **first).stream_state()
+    with pytest.raises(ValueError, match="learned with another map than features=Hats"):
+        make(features=Hats(4).fit(3.0 * X)).restore_stream(state)
+    same = make(features=Hats(4).fit(X))
+    same.restore_stream(state)
+    same.partial_fit(X, y)
