@@ -100,6 +100,15 @@ def restored_weights(
     return found
 
 
+def check_as_saved(name: str, given: float | None, saved: float) -> None:
+    """Refuse a number other than that of the saved stream; None takes over what was saved."""
+    if given is not None and given != saved:
+        raise ValueError(
+            f"the saved stream has {name}={saved:g}, and this one {name}={given:g}; restore it "
+            f"with {name}={saved!r}, or start a new stream."
+        )
+
+
 def check_sane(name: str, values: Any) -> None:
     """Refuse learned numbers whose squares would overflow; learning stops long before that."""
     # written this way round so that NaN fails

@@ -430,3 +430,13 @@ def test_decisions_of_a_sparse_stream_do_not_depend_on_where_zero_is(n_classes):
             model.partial_fit(rows[part], y[part], classes=np.arange(n_classes))
         found.append(model.predict_proba(rows))
     np.testing.assert_allclose(found[0], found[1], atol=1e-6)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("solver", ["auto", "sgd"])
+def test_a_stream_refuses_callbacks(n_classes, solver):
+    """They were never called, and "auto" took descent for their sake."""
+    X, y = np.random.default_rng(0).normal(size=(60, 3)), np.arange(60) % n_classes
+    model = AUCClassifier(solver=solver, callbacks=[print])
+    with pytest.raises(ValueError, match="would ignore callbacks"):
+        model.partial_fit(X, y, np.arange(n_classes))

@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A model that was fitted meets a few more examples: it must not forget what it knows."""
 
+import copy
+import pickle
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,6 +14,7 @@ from pairlearn import (
     SGD,
     AUCClassifier,
     EntropyRegressor,
+    Hats,
     MetricLearner,
     PairwiseRanker,
     SurvivalRanker,
@@ -264,3 +269,160 @@ def test_a_stream_after_a_fit_has_the_columns_of_the_fit(model, tmp_path):
             fitted.partial_fit(table[["a", "b"]], known)
         assert list(fitted.feature_names_in_) == list("abcde")
         fitted.partial_fit(table, known)
+
+
+CHANGES = {
+    "classes": (
+        partial(AUCClassifier, random_state=0),
+        [
+            {"objective": "push"},
+            {"features": "hats"},
+            {"loss": "logistic"},
+            {"solver": "sgd"},
+            {"scaling": None},
+        ],
+    ),
+    "many": (partial(AUCClassifier, random_state=0), [{"loss": "square"}, {"decision": "f1"}]),
+    "ranking": (
+        partial(PairwiseRanker, features=Hats().fit(np.eye(3)), random_state=0),
+        [
+            {"loss": "logistic"},
+            {"features": Hats().fit(2.0 * np.eye(3))},
+            {"features": "linear"},
+            {"solver": SGD(step_size=0.1)},
+            {"scaling": None},
+            {"weight_by_grade": True},
+        ],
+    ),
+    "survival": (
+        partial(SurvivalRanker, solver="sgd", random_state=0),
+        [{"loss": "hinge"}, {"solver": SGD(pairing="opposite")}, {"ipcw": True}, {"tau": 1.0}],
+    ),
+    "entropy": (
+        partial(EntropyRegressor, init=np.zeros(3), random_state=0),
+        [
+            {"window": "epanechnikov"},
+            {"bandwidth": 0.3},
+            {"solver": SGD(step_size=0.1)},
+            {"scaling": None},
+            {"init": np.ones(3)},
+        ],
+    ),
+    "metric": (
+        partial(MetricLearner, random_state=0),
+        [
+            {"loss": "logistic"},
+            {"solver": SGD(step_size=0.1)},
+            {"scaling": None},
+            {"init": "identity"},
+            {"parameterization": "low_rank", "rank": 2},
+        ],
+    ),
+}
+#: Settings that count with each chunk, after the stream, or not at all in one.
+FREE = {"k": 3, "intercept": "mean", "n_neighbors": 2, "validation_fraction": 0.3, "n_jobs": 2}
+
+
+@pytest.mark.parametrize("kind", CHANGES)
+def test_a_setting_that_a_stream_would_ignore_is_refused(kind):
+    """The stream went on as before, and a ranker even published the new loss."""
+    make, changes = CHANGES[kind]
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 3)), np.arange(60) % (3 if kind == "many" else 2)
+    if kind == "survival":
+        y = np.column_stack([y, rng.exponential(size=60)])
+    first = {"classes": np.unique(y)} if "class" in kind or kind == "many" else {}
+    begun = make().partial_fit(X, y, **first)
+    for change in changes:
+        model = copy.deepcopy(begun).set_params(**change)
+        name = next(iter(change))
+        with pytest.raises(ValueError, match=rf"began with {name}=.* would ignore {name}="):
+            model.partial_fit(X, y)
+        model.set_params(**{name: getattr(begun, name) for name in change}).partial_fit(X, y)
+    restored = make()
+    restored.restore_stream(begun.stream_state())
+    with pytest.raises(ValueError, match="began with"):
+        restored.set_params(**changes[0]).partial_fit(X, y)
+    # Equal values are no change, and some settings are free.
+    equal = pickle.loads(pickle.dumps(begun.get_params(deep=False)))
+    free = {name: FREE[name] for name in FREE.keys() & equal.keys()}
+    begun.set_params(**equal | free | {"random_state": 1}).partial_fit(X, y)
+
+
+def test_single_examples_refuse_a_setting_that_their_stream_would_ignore():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 3)), np.arange(60) % 2
+    model = AUCClassifier().partial_fit(X, y, [0, 1])
+    assert model.put_one(X[0], 1)
+    model.set_params(loss="hinge")
+    with pytest.raises(ValueError, match="began with loss='auto'"):
+        model.put_one(X[0], 1)
+
+
+@pytest.mark.parametrize("kind", ["classes", "many", "ranking", "survival", "entropy", "metric"])
+def test_a_state_of_other_steps_is_refused(kind):
+    """The given step size was ignored, another radius, schedule or average was mixed in."""
+    make = CHANGES[kind][0]
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(300, 3)), np.arange(300) % (3 if kind == "many" else 2)
+    if kind == "survival":
+        y = np.column_stack([y, rng.exponential(size=300)])
+    if kind == "entropy":
+        y = X @ [1.0, 2.0, 0.0] + rng.normal(size=300)
+    first = {"classes": np.unique(y)} if kind in ("classes", "many") else {}
+    solver = SGD(step_size=0.1, radius=2.0, pairing="previous")
+    state = make(solver=solver).partial_fit(X, y, **first).stream_state()
+    for change, told in (
+        ({"step_size": 0.5}, "has step_size=0.1, and this one step_size=0.5"),
+        ({"radius": 3.0}, "the saved stream has "),
+        ({"radius": "auto"}, "the saved stream has "),
+        ({"schedule": "constant"}, "has the schedule InverseSqrt.* and this one Constant"),
+        ({"averaging": "uniform"}, "has the averaging .* and this one Uniform"),
+    ):
+        with pytest.raises(ValueError, match=told):
+            make(solver=solver.with_params(**change)).restore_stream(state)
+    for step_size in (0.1, "auto"):
+        model = make(solver=solver.with_params(step_size=step_size))
+        model.restore_stream(state)
+        model.partial_fit(X, y)
+    if kind == "entropy":
+        state = make(bandwidth=0.3).partial_fit(X, y).stream_state()
+        with pytest.raises(ValueError, match=r"has bandwidth=0.3, and this one bandwidth=0.4"):
+            make(bandwidth=0.4).restore_stream(state)
+
+
+@pytest.mark.parametrize("kind", ["classes", "many", "ranking", "survival", "entropy", "metric"])
+def test_a_stream_goes_on_from_coefficients_with_their_own_map(kind):
+    """It took those of another map of as many features, or failed on shapes."""
+    make = CHANGES[kind][0]
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 3)), np.arange(60) % (3 if kind == "many" else 2)
+    if kind == "survival":
+        y = np.column_stack([y, rng.exponential(size=60)])
+    options = {"init": "auto"} if kind == "entropy" else {}
+    model = make(**options, features=Hats(4)).fit(X, y)
+    for other in ("linear", Hats(4).fit(3.0 * X)):
+        changed = copy.deepcopy(model).set_params(features=other)
+        if kind == "metric" and other != "linear":
+            continue
+        with pytest.raises(ValueError, match=r"are those of the map Hats.*pass features="):
+            changed.partial_fit(X, y)
+    if kind != "metric":
+        model.set_params(features=pickle.loads(pickle.dumps(model.features_))).partial_fit(X, y)
+
+
+@pytest.mark.parametrize("kind", ["classes", "many", "ranking", "survival", "entropy"])
+def test_a_state_of_another_map_is_refused(kind):
+    """The sums of one map went on with the rows of another."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 3)), np.arange(60) % (3 if kind == "many" else 2)
+    if kind == "survival":
+        y = np.column_stack([y, rng.exponential(size=60)])
+    first = {"classes": np.unique(y)} if kind in ("classes", "many") else {}
+    make = partial(CHANGES[kind][0], **{"init": "auto"} if kind == "entropy" else {})
+    state = make(features=Hats(4).fit(X)).partial_fit(X, y, **first).stream_state()
+    with pytest.raises(ValueError, match="learned with another map than features=Hats"):
+        make(features=Hats(4).fit(3.0 * X)).restore_stream(state)
+    same = make(features=Hats(4).fit(X))
+    same.restore_stream(state)
+    same.partial_fit(X, y)

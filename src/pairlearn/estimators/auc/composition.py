@@ -146,6 +146,11 @@ class Composition:
             raise ValueError(
                 f'partial_fit needs solver="sgd", "moments" or "auto", got {self.solver!r}.'
             )
+        if "callbacks" in self.asked:
+            raise ValueError(
+                "partial_fit would ignore callbacks, which fit calls between its blocks of steps; "
+                "leave out callbacks, and look at the model after each chunk."
+            )
         if self.solver is not None:
             return self.solver
         fits = n_outputs is None or n_outputs <= MOST_BY_MOMENTS

@@ -45,12 +45,17 @@ from pairlearn.solvers.closed_form.block_stream import BlockStream
 from pairlearn.solvers.interrupts import deferred_interrupt
 from pairlearn.solvers.rows import Rows
 from pairlearn.solvers.solution import Trace
+from pairlearn.solvers.streams.settings import check_map, keep_settings
 from pairlearn.solvers.turns import Turns, one_at_a_time, turns_of
 from pairlearn.typing import Labels, Mask, Vector
 from pairlearn.validation import check_fraction, check_generator
 
 #: The type of values that need no conversion.
 _FLOAT64 = np.dtype(np.float64)
+#: What a stream is made of, so that it cannot change on the way.
+_KEPT = ("objective", "features", "loss", "solver", "scaling")
+#: Decisions between two classes are made anew with each model.
+_KEPT_OF_MANY = (*_KEPT, "decision")
 
 
 @dataclass(slots=True)
@@ -205,6 +210,7 @@ class AUCStreams(AUCPredictions):
                 singles = self._new_singles()
                 if singles is None:
                     return False
+            keep_settings(self, _KEPT, begun=True)
             try:
                 sign = singles.signs[y]
             except (KeyError, TypeError):
@@ -260,6 +266,8 @@ class AUCStreams(AUCPredictions):
         stream = self._stream
         parts = None if stream is not None else self._composition()
         known = known_classes(classes, None if first else self.classes_)
+        if stream is not None:
+            keep_settings(self, _KEPT if len(known) == 2 else _KEPT_OF_MANY, begun=True)
         if self.class_weight == "balanced":
             raise ValueError(
                 "class_weight='balanced' needs all labels at once; pass a dict to partial_fit."
@@ -314,6 +322,8 @@ class AUCStreams(AUCPredictions):
             )
         before = None
         if not first:
+            if known is not None:
+                check_map(self._published().get("features_"), known)
             n_before = 0 if self._restarted else self.n_examples_
             decision = self._decided(self._published())
             seen = self._known_scales, self._known_origin
@@ -358,6 +368,8 @@ class AUCStreams(AUCPredictions):
 
     def _adopt_stream(self, stream: Any, classes: Labels) -> None:
         """Set the fitted attributes from a stream."""
+        if stream is not self._stream:
+            keep_settings(self, _KEPT, begun=False)
         self._stream, self._restarted = stream, False
         self._forget_nothing()
         self.solver_ = "sgd" if stream.kind == "top" else stream.kind
@@ -478,6 +490,8 @@ class AUCStreams(AUCPredictions):
 
     def _adopt_pairs(self, streams: PairStreams) -> None:
         """Set the fitted attributes from the streams of pairs; the model is found when needed."""
+        if streams is not self._stream:
+            keep_settings(self, _KEPT_OF_MANY, begun=False)
         self._stream = streams
         self.step_size_, self.radius_ = None, np.inf
         self.half_life_ = streams.half_life

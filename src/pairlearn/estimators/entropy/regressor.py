@@ -44,9 +44,13 @@ from pairlearn.models.registry import ArraySpec
 from pairlearn.solvers.descent.stream import Stream
 from pairlearn.solvers.rows import Rows, check_squares
 from pairlearn.solvers.streams.running_scales import RunningScales
+from pairlearn.solvers.streams.settings import keep_settings
 from pairlearn.solvers.turns import one_at_a_time
 from pairlearn.typing import Vector
 from pairlearn.validation import check_generator
+
+#: What a stream is made of, so that it cannot change on the way.
+_KEPT = ("window", "bandwidth", "features", "solver", "scaling", "init")
 
 
 class EntropyRegressor(MapsFeatures, Storable, RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -272,6 +276,7 @@ class EntropyRegressor(MapsFeatures, Storable, RegressorMixin, BaseEstimator):  
                 'for partial_fit give one number or "auto".'
             )
         online = getattr(self, "_online", None)
+        keep_settings(self, _KEPT, begun=online is not None)
         rows, y = rows_and_targets(
             self, X, y, reset=online is None and not hasattr(self, "coef_"), minimum=1
         )
@@ -336,10 +341,11 @@ class EntropyRegressor(MapsFeatures, Storable, RegressorMixin, BaseEstimator):  
         if state:
             see_features(self, state)
             solver, scaled = self._checked_solver(), is_scaled(self.scaling)
+            keep_settings(self, _KEPT, begun=False)
             online = OnlineCorrection(self._n_mapped(), is_scaled=scaled)
 
             def start(bandwidth: float, step_size: float, n_features: int) -> Stream:
-                loss, zero = self._windows().of_bandwidth(bandwidth), np.zeros(n_features)
+                loss, zero = self._windows().of_saved(bandwidth), np.zeros(n_features)
                 task = EntropyTask(loss, check_generator(self.random_state), zero, zero)
                 scales = RunningScales(n_features) if scaled else None
                 known = Known(scales=scales, step_size=step_size)

@@ -27,6 +27,7 @@ from pairlearn.estimators.shared.weights import representatives
 from pairlearn.losses import WINDOWS, PairLoss
 from pairlearn.pairings import PAIRINGS
 from pairlearn.problem import Problem
+from pairlearn.restored import check_as_saved
 from pairlearn.scores import LinearScore
 from pairlearn.solvers.descent.pairwise_sgd import PairwiseSGD
 from pairlearn.solvers.descent.stream import Stream
@@ -113,6 +114,12 @@ class Windows:
             )
         return dataclasses.replace(loss, bandwidth=bandwidth)  # type: ignore[call-arg]
 
+    def of_saved(self, bandwidth: float) -> PairLoss:
+        """Return the loss of a saved stream; refuse another bandwidth than the given one."""
+        if isinstance(self.bandwidth, int | float):
+            check_as_saved("bandwidth", self.bandwidth, bandwidth)
+        return self.of_bandwidth(bandwidth)
+
     def _plain(self) -> PairLoss:
         loss = WINDOWS.make(self.window)
         if loss.opposite_labels_only:
@@ -191,6 +198,8 @@ class Descent:
     def stream(self, n_features: int, before: Known | None = None) -> tuple[Stream, float]:
         """Return a stream of errors that learns a correction, and its step size."""
         known = before or Known()
+        if known.step_size is not None:
+            check_as_saved("step_size", self.step_size, known.step_size)
         step_size = known.step_size or self.step_size
         if step_size is None:
             assert known.rows is not None

@@ -27,7 +27,12 @@ from pairlearn.estimators.shared.evidence import Best, Choice
 from pairlearn.estimators.shared.scaling import Scaling
 from pairlearn.estimators.shared.solvers import SGD, Fitted, auto_steps, way_of
 from pairlearn.problem import Problem
-from pairlearn.restored import restored_array, restored_count, restored_weights
+from pairlearn.restored import (
+    check_as_saved,
+    restored_array,
+    restored_count,
+    restored_weights,
+)
 from pairlearn.scores import MahalanobisScore
 from pairlearn.solvers.descent.pairwise_sgd import PairwiseSGD
 from pairlearn.solvers.descent.stream import Stream
@@ -311,6 +316,7 @@ class MetricDescentStream:
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go back to a state."""
         step_size = check_positive("the saved step_size", state["step_size"])
+        check_as_saved("step_size", self._solver.given_step, step_size)
         waiting = _checked_waiting(state["waiting"], self._d)
         self._before = self._checked_before(state.get("known"))
         if state["stream"] is None:

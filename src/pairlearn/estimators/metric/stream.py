@@ -28,9 +28,13 @@ from pairlearn.pairings.given import as_rows_of_pairs
 from pairlearn.problem import Problem
 from pairlearn.scores import MahalanobisScore
 from pairlearn.solvers.rows import DenseRows, check_squares
+from pairlearn.solvers.streams.settings import keep_settings
 from pairlearn.solvers.turns import one_at_a_time
 from pairlearn.typing import Vector
 from pairlearn.validation import check_count, check_fraction, check_one_type
+
+#: What a stream is made of, so that it cannot change on the way.
+_KEPT = ("loss", "solver", "scaling", "init", "parameterization", "rank")
 
 
 class MetricStream(MapsFeatures):
@@ -127,6 +131,7 @@ class MetricStream(MapsFeatures):
             )
         stream = self._stream
         first = stream is None
+        keep_settings(self, _KEPT, begun=not first)
         if first:
             self._codes = {}
         rows, y, paired = self._examples(
@@ -197,6 +202,7 @@ class MetricStream(MapsFeatures):
         see_features(self, state)
         self._codes = _checked_codes(state["codes"])
         self.features_ = Identity.of(self.n_features_in_)
+        keep_settings(self, _KEPT, begun=False)
         task = self._task(bool(state["paired"]))
         stream = metric_solver(self.solver).stream(task, self.n_features_in_)
         stream.restore(state)

@@ -29,9 +29,13 @@ from pairlearn.losses.weighted import GapWeighted
 from pairlearn.metrics.ranking import check_ndcg
 from pairlearn.pairings.queries import number_queries
 from pairlearn.solvers.solution import Trace
+from pairlearn.solvers.streams.settings import keep_settings
 from pairlearn.solvers.turns import one_at_a_time
 from pairlearn.typing import Vector
 from pairlearn.validation import check_flag, check_fraction, check_generator
+
+#: What a stream is made of, so that it cannot change on the way.
+_KEPT = ("loss", "features", "solver", "scaling", "weight_by_grade")
 
 
 class PairwiseRanker(RankerPredictions, BaseEstimator):  # type: ignore[misc]
@@ -263,6 +267,7 @@ class PairwiseRanker(RankerPredictions, BaseEstimator):  # type: ignore[misc]
         """
         solver, loss = self._parts()
         stream = getattr(self, "_stream", None)
+        keep_settings(self, _KEPT, begun=stream is not None)
         rows, y = rows_and_targets(
             self, X, y, reset=stream is None and not hasattr(self, "coef_"), minimum=1
         )
@@ -309,6 +314,7 @@ class PairwiseRanker(RankerPredictions, BaseEstimator):  # type: ignore[misc]
         if state:
             see_features(self, state)
             solver, loss = self._parts()
+            keep_settings(self, _KEPT, begun=False)
             rng = check_generator(self.random_state)
             self._grouped = bool(state["grouped"])
             task = self._task(loss, rng, Queries(grouped=self._grouped))

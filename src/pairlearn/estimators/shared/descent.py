@@ -25,7 +25,7 @@ from pairlearn.estimators.shared.solvers import (
 )
 from pairlearn.pairings import Pairing
 from pairlearn.problem import Problem
-from pairlearn.restored import restored_array
+from pairlearn.restored import check_as_saved, restored_array
 from pairlearn.schedules import Schedule
 from pairlearn.solvers.descent.pairwise_sgd import PairwiseSGD
 from pairlearn.solvers.descent.stream import Stream
@@ -242,6 +242,7 @@ class RankerStream:
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go back to a state."""
         step_size = check_positive("the saved step_size", state["step_size"])
+        check_as_saved("step_size", self._way.step_size, step_size)
         # Check the size that the file gives before an array of that size is made.
         restored_array(state["stream"]["descent"], "w", (self._n_features,))
         stream = self._way.start(self._n_features, step_size, None)

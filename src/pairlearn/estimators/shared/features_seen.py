@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import validation
 
 from pairlearn.estimators.shared.examples import forget_worth, is_plain, validate_data
+from pairlearn.features import FeatureMap
 from pairlearn.solvers.rows import Rows, as_rows
 from pairlearn.typing import Labels, Vector
 from pairlearn.validation import check_count, check_labels
@@ -88,20 +90,53 @@ def see_columns(model: Any, names: Any) -> None:
 
 
 def seen_features(model: Any) -> dict[str, Any]:
-    """Return the number and the names of the features of an estimator, as plain values."""
+    """Return the number and names of the features of an estimator, and the hash of a fitted map."""
     names = getattr(model, "feature_names_in_", None)
     return {
         "n_features": model.n_features_in_,
         "feature_names": None if names is None else names.tolist(),
+        "map_hash": _map_hash(model),
     }
 
 
 def see_features(model: Any, state: Mapping[str, Any]) -> None:
-    """Set the features of an estimator, as `seen_features` returned them."""
+    """Set the features of an estimator, as `seen_features` returned them; refuse another map."""
+    saved, given = state.get("map_hash"), _map_hash(model)
+    if saved is not None and given is not None and saved != given:
+        raise ValueError(
+            f"the saved stream was learned with another map than features={model.features!r:.200}, "
+            "or one of other rows; restore it with the map that it began with."
+        )
     model.n_features_in_ = check_count("n_features", state["n_features"])
     names = restored_columns(state, model.n_features_in_)
     if names is not None:
         see_columns(model, names)
+
+
+def _map_hash(model: Any) -> str | None:
+    """Return the hash of a given map that is fitted, the same in every process."""
+    features = getattr(model, "features", None)
+    if not isinstance(features, FeatureMap) or not features.is_fitted:
+        return None
+    found = sha256()
+    _add(found, features.state())
+    return found.hexdigest()
+
+
+def _add(found: Any, value: Any) -> None:
+    """Add plain values and arrays to a hash, and the types of other objects."""
+    if isinstance(value, Mapping):
+        for name in sorted(value, key=str):
+            found.update(str(name).encode())
+            _add(found, value[name])
+    elif isinstance(value, list | tuple):
+        for one in value:
+            _add(found, one)
+    elif isinstance(value, np.ndarray):
+        found.update(f"{value.dtype}{value.shape}".encode() + value.tobytes())
+    else:
+        plain = value is None or isinstance(value, bool | int | float | str)
+        found.update((str(value) if plain else type(value).__name__).encode())
 
 
 def restored_columns(state: Mapping[str, Any], n_features: int) -> list[str] | None:

@@ -14,6 +14,7 @@ from pairlearn.estimators.shared.solvers import MAPPED_BYTES
 from pairlearn.features import MAPS, FeatureMap, Identity
 from pairlearn.models.record import ModelRecord
 from pairlearn.solvers.rows import Rows, as_rows
+from pairlearn.solvers.streams.settings import check_map
 from pairlearn.typing import Vector
 from pairlearn.validation import check_generator, check_positive
 
@@ -64,8 +65,12 @@ class MapsFeatures:
     def _map_chunk(self, rows: Rows) -> Rows:
         """Return the mapped rows of a chunk; the map must be fitted beforehand."""
         self._check_features()
+        known = hasattr(self, "coef_") or hasattr(self, "components_")
+        before = self.features_ if known else None
         if is_linear(self.features):
-            self.features_ = Identity.of(rows.shape[1])
+            if not isinstance(before, Identity):
+                check_map(before, Identity.of(rows.shape[1]))
+                self.features_ = Identity.of(rows.shape[1])
             return rows
         if not isinstance(self.features, FeatureMap) or not self.features.is_fitted:
             raise ValueError(
@@ -73,6 +78,7 @@ class MapsFeatures:
                 "features=Hats().fit(X) of a sample X."
             )
         fitted = fit_map(self.features, rows, np.random.default_rng(0))
+        check_map(before, fitted)
         found = map_rows(fitted, rows, self._max_memory, "pass smaller chunks.")
         self.features_ = fitted
         return as_rows(found, finite=True)

@@ -29,8 +29,12 @@ from pairlearn.losses import LOSSES, PairLoss
 from pairlearn.metrics.concordance import ConcordanceIndex, comparable_pairs, survival_times
 from pairlearn.restored import restored_count
 from pairlearn.solvers.rows import Rows, as_rows
+from pairlearn.solvers.streams.settings import keep_settings
 from pairlearn.solvers.turns import one_at_a_time
 from pairlearn.validation import check_fraction, check_generator
+
+#: What a stream is made of, so that it cannot change on the way.
+_KEPT = ("loss", "features", "solver", "scaling", "ipcw", "tau")
 
 
 def _streams(ranker: SurvivalRanker) -> bool:
@@ -240,6 +244,7 @@ class SurvivalRanker(SurvivalPredictions, BaseEstimator):  # type: ignore[misc]
         """
         solver, task = self._parts(check_generator(self.random_state))
         stream = getattr(self, "_stream", None)
+        keep_settings(self, _KEPT, begun=stream is not None)
         rows, labels = self._examples(
             X, y, reset=stream is None and not hasattr(self, "coef_"), minimum=1
         )
@@ -303,6 +308,7 @@ class SurvivalRanker(SurvivalPredictions, BaseEstimator):  # type: ignore[misc]
             n_events = restored_count(state, "n_events")
             see_features(self, state)
             solver, task = self._parts(check_generator(self.random_state))
+            keep_settings(self, _KEPT, begun=False)
             stream = solver.stream(task, self._n_mapped())
             stream.restore(state)
             self._restore_features()

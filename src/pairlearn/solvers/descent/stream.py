@@ -85,8 +85,15 @@ class Stream:
                     f"{type(pairing).__name__}.online must return an OnlineSource, got "
                     f"{type(self.source).__name__}; derive it from pairlearn.pairings.OnlineSource."
                 )
-        loss, self._by_labels = descent.parts.problem.loss, descent.parts.problem.by_labels
-        self._made_of = {"loss": _told(loss), "pairing": _told(pairing)}
+        parts = descent.parts
+        loss, self._by_labels = parts.problem.loss, parts.problem.by_labels
+        self._made_of = {
+            "loss": _told(loss),
+            "pairing": _told(pairing),
+            "schedule": _told(parts.schedule),
+            "domain": _told(parts.domain),
+            "averaging": _told(parts.averaging),
+        }
         self._one_sided, self._all_pairs = loss.one_sided, not loss.opposite_labels_only
         self._buffer: Rows | None = None
         self._buffer_y = _NO_WEIGHTS

@@ -29,6 +29,7 @@ from pairlearn.features import Identity
 from pairlearn.pairings import PAIRINGS, PreviousExample, RandomPair
 from pairlearn.problem import Problem
 from pairlearn.progress import Progress
+from pairlearn.restored import check_as_saved
 from pairlearn.scores import LinearScore
 from pairlearn.solvers.descent.pairwise_sgd import PairwiseSGD
 from pairlearn.solvers.rows import DenseRows, Rows, as_rows, check_squares
@@ -212,14 +213,17 @@ class DescentStream:
 
     def restore(self, state: Mapping[str, Any], n_features: int) -> None:
         """Go back to a state."""
-        features = self._task.features
-        self._grid = OnlineGrid.from_state(
+        features, radius = self._task.features, self._solver.given_radius
+        grid = OnlineGrid.from_state(
             state,
             Problem(LinearScore(), self._task.loss),
             n_features if features is None else features.n_outputs,
             is_scaled=self._task.is_scaled,
             **self._parts(),
         )
+        check_as_saved("step_size", self._solver.given_step, grid.step_size)
+        check_as_saved("radius", np.inf if radius is None else radius, grid.radius)
+        self._grid = grid
 
 
 def _running_scales(n_features: int, before: Before | None) -> RunningScales:
