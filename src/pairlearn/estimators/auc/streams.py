@@ -11,6 +11,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any, Self
 
 import numpy as np
@@ -54,6 +55,7 @@ from pairlearn.validation import check_fraction, check_generator
 _FLOAT64 = np.dtype(np.float64)
 #: What a stream is made of, so that it cannot change on the way.
 _KEPT = ("objective", "features", "loss", "solver", "scaling")
+_settings = attrgetter(*_KEPT)
 #: Decisions between two classes are made anew with each model.
 _KEPT_OF_MANY = (*_KEPT, "decision")
 
@@ -69,6 +71,8 @@ class Singles:
     signs: dict[Any, float]
     #: The one that the model shows.
     trace: Trace = field(default_factory=Trace)
+    #: Those that the model had when they were last compared with those of its stream.
+    settings: tuple[Any, ...] = ()
 
     def __reduce__(self) -> tuple[type[None], tuple[()]]:
         # A copy of the model has other turns, and finds its own.
@@ -210,7 +214,9 @@ class AUCStreams(AUCPredictions):
                 singles = self._new_singles()
                 if singles is None:
                     return False
-            keep_settings(self, _KEPT, begun=True)
+            if _settings(self) != singles.settings:
+                keep_settings(self, _KEPT, begun=True)
+                singles.settings = _settings(self)
             try:
                 sign = singles.signs[y]
             except (KeyError, TypeError):
