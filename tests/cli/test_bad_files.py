@@ -126,6 +126,23 @@ def test_some_bad_rows_are_counted(tmp_path, capsys):
     assert "strict" in err
 
 
+def test_a_column_of_which_nothing_can_be_read(tmp_path, capsys):
+    """All of its values counted as missing, all rows had one score, and the status was 0."""
+    (tmp_path / "d.csv").write_text(GOOD)
+    assert train(tmp_path, capsys)[0] == 0
+    predict = ["predict", str(tmp_path / "m"), str(tmp_path / "new.csv"), "-o", str(tmp_path / "o")]
+    for n_rows, status in ((19, 0), (20, 1)):
+        rows = "".join(f"{k % 7} pieces;{k % 5}\n" for k in range(n_rows))
+        (tmp_path / "new.csv").write_text("a;b\n" + rows)
+        assert run(program, predict) == status
+        assert (tmp_path / "o").exists() is (status == 0)
+        (tmp_path / "o").unlink(missing_ok=True)
+    told = capsys.readouterr().err
+    assert "none of the first 20 values of column 'a' can be read: " in told
+    assert "`predict --missing impute` takes it as missing" in told
+    assert run(program, [*predict, "--missing", "impute"]) == 0
+
+
 def test_a_label_seen_late(tmp_path, capsys):
     """The second class after thousands of rows is found; a third one is refused by row."""
     rows = "".join(f"{k % 7},{k % 5},0\n" for k in range(20_000))

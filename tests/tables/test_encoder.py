@@ -124,6 +124,14 @@ def test_what_cannot_be_read_is_told(frame):
     assert X[3, 0] == np.median(frame["usage"])
 
 
+def test_a_column_of_which_nothing_can_be_read_is_refused(frame):
+    encoder = TableEncoder().fit(frame)
+    odd = frame.assign(usage=frame["usage"].map("{} pieces".format))
+    assert len(odd) >= 20
+    with pytest.raises(ValueError, match=r"none of the \d+ values of column 'usage' can be read"):
+        encoder.transform(odd)
+
+
 def test_a_model_names_the_encoder_as_the_cure(frame):
     with pytest.raises(ValueError, match=r"column 'customer' .* make_pipeline\(TableEncoder\(\)"):
         AUCClassifier().fit(frame, labels_of(frame))

@@ -199,8 +199,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return part
 
     def _read(self, encoding: TableEncoding, frame: _Frame) -> list[Any]:
-        """Return the compact values of a frame; warn of values that cannot be read."""
-        odd = OddFields()
+        """Return the compact values of a frame; warn of values that cannot be read.
+
+        A column of which nothing can be read is refused.
+        """
+        odd, texts = OddFields(), {}
         lines = np.arange(frame.n)
         found: list[Any] = []
         for column in encoding.columns:
@@ -208,7 +211,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             if numbers is not None and isinstance(column, NumberColumn) and column.is_plain:
                 found.append(column.without_nothing(numbers))
                 continue
-            block = Block("row", {column.name: frame.texts(column.name)}, lines, 0, 0)
+            texts[column.name] = frame.texts(column.name)
+            block = Block("row", {column.name: texts[column.name]}, lines, 0, 0)
 
             def note(name: str, line: int, reason: str) -> None:
                 odd.add("row", name, line, reason)
@@ -220,6 +224,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError(
                 f"row {k}: column {encoding.columns[blame[k]].name!r} misses its value, and "
                 'missing="refuse" allows no gap.'
+            )
+        for name in odd.unread_columns(texts):
+            raise ValueError(
+                f"none of the {odd.counts[name]} values of column {name!r} can be read: "
+                f"{odd.first[name]}; write it as in the frame of fit, or put None for a gap."
             )
         for line in odd.lines():
             warn_caller(line, UserWarning)

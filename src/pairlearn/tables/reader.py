@@ -26,6 +26,10 @@ from pairlearn.tables.column import ColumnEncoder
 from pairlearn.tables.encoding import TableEncoding
 from pairlearn.tables.labels import query_numbers
 from pairlearn.tables.rows import BLOCK_ROWS, Block, no_column, open_table
+from pairlearn.tables.values import is_missing
+
+#: From so many fields on a column of which none can be read is written in another way.
+_WHOLE = 20
 
 
 class OddFields:
@@ -35,10 +39,31 @@ class OddFields:
         self.counts: dict[str, int] = {}
         self.first: dict[str, str] = {}
 
+    def unread_columns(self, columns: Mapping[str, Sequence[str]]) -> list[str]:
+        """Return the columns of which nothing was read, if these are all fields so far.
+
+        >>> odd = OddFields()
+        >>> for line in range(20):
+        ...     odd.add("a.csv", "age", line, "'1,5' is not a number")
+        >>> odd.unread_columns({"age": ["1,5"] * 20 + ["NA"]})
+        ['age']
+        """
+        return [
+            name
+            for name, count in self.counts.items()
+            if count >= _WHOLE and count == sum(not is_missing(text) for text in columns[name])
+        ]
+
     def add(self, source: str, column: str, line: int, reason: str) -> None:
         """Count one field."""
         self.counts[column] = self.counts.get(column, 0) + 1
         self.first.setdefault(column, f"{source}:{line}: {reason}")
+
+    def take(self, others: OddFields) -> None:
+        """Count the fields of the next block."""
+        for column, count in others.counts.items():
+            self.counts[column] = self.counts.get(column, 0) + count
+            self.first.setdefault(column, others.first[column])
 
     def lines(self) -> list[str]:
         """Return one sentence for each column."""
@@ -222,7 +247,16 @@ class TableReader(Reader):
         if lacking:
             empty = ("",) * len(block)
             block = replace(block, columns={**block.columns, **dict.fromkeys(lacking, empty)})
-        part, lines, y, qid = usable_rows(self.encoder, block, refuse, self.odd, self._labelled)
+        odd, begins = OddFields(), not self.position.offset
+        part, lines, y, qid = usable_rows(self.encoder, block, refuse, odd, self._labelled)
+        unread = odd.unread_columns(block.columns) if begins and not self._impute else []
+        if unread:
+            raise ReadError(
+                f"none of the first {odd.counts[unread[0]]} values of column {unread[0]!r} can be "
+                f"read: {odd.first[unread[0]]}; write it as in the training data, or "
+                "`predict --missing impute` takes it as missing."
+            )
+        self.odd.take(odd)
         carried: dict[str, Sequence[str]] = {name: block.columns[name] for name in self.carry or ()}
         if len(lines) < len(block):
             kept = np.isin(block.lines, lines)
