@@ -323,14 +323,18 @@ CHANGES = {
 FREE = {"k": 3, "intercept": "mean", "n_neighbors": 2, "validation_fraction": 0.3, "n_jobs": 2}
 
 
+def examples_for(kind, n=60):
+    """Return examples with the labels that a kind of `CHANGES` takes."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(n, 3)), np.arange(n) % (3 if kind == "many" else 2)
+    return X, np.column_stack([y, rng.exponential(size=n)]) if kind == "survival" else y
+
+
 @pytest.mark.parametrize("kind", CHANGES)
 def test_a_setting_that_a_stream_would_ignore_is_refused(kind):
     """The stream went on as before, and a ranker even published the new loss."""
     make, changes = CHANGES[kind]
-    rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(60, 3)), np.arange(60) % (3 if kind == "many" else 2)
-    if kind == "survival":
-        y = np.column_stack([y, rng.exponential(size=60)])
+    X, y = examples_for(kind)
     first = {"classes": np.unique(y)} if "class" in kind or kind == "many" else {}
     begun = make().partial_fit(X, y, **first)
     for change in changes:
@@ -363,12 +367,9 @@ def test_single_examples_refuse_a_setting_that_their_stream_would_ignore():
 def test_a_state_of_other_steps_is_refused(kind):
     """The given step size was ignored, another radius, schedule or average was mixed in."""
     make = CHANGES[kind][0]
-    rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(300, 3)), np.arange(300) % (3 if kind == "many" else 2)
-    if kind == "survival":
-        y = np.column_stack([y, rng.exponential(size=300)])
+    X, y = examples_for(kind, 300)
     if kind == "entropy":
-        y = X @ [1.0, 2.0, 0.0] + rng.normal(size=300)
+        y = X @ [1.0, 2.0, 0.0] + np.random.default_rng(1).normal(size=300)
     first = {"classes": np.unique(y)} if kind in ("classes", "many") else {}
     solver = SGD(step_size=0.1, radius=2.0, pairing="previous")
     state = make(solver=solver).partial_fit(X, y, **first).stream_state()
@@ -395,10 +396,7 @@ def test_a_state_of_other_steps_is_refused(kind):
 def test_a_stream_goes_on_from_coefficients_with_their_own_map(kind):
     """It took those of another map of as many features, or failed on shapes."""
     make = CHANGES[kind][0]
-    rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(60, 3)), np.arange(60) % (3 if kind == "many" else 2)
-    if kind == "survival":
-        y = np.column_stack([y, rng.exponential(size=60)])
+    X, y = examples_for(kind)
     options = {"init": "auto"} if kind == "entropy" else {}
     model = make(**options, features=Hats(4)).fit(X, y)
     for other in ("linear", Hats(4).fit(3.0 * X)):
@@ -414,10 +412,7 @@ def test_a_stream_goes_on_from_coefficients_with_their_own_map(kind):
 @pytest.mark.parametrize("kind", ["classes", "many", "ranking", "survival", "entropy"])
 def test_a_state_of_another_map_is_refused(kind):
     """The sums of one map went on with the rows of another."""
-    rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(60, 3)), np.arange(60) % (3 if kind == "many" else 2)
-    if kind == "survival":
-        y = np.column_stack([y, rng.exponential(size=60)])
+    X, y = examples_for(kind)
     first = {"classes": np.unique(y)} if kind in ("classes", "many") else {}
     make = partial(CHANGES[kind][0], **{"init": "auto"} if kind == "entropy" else {})
     state = make(features=Hats(4).fit(X)).partial_fit(X, y, **first).stream_state()

@@ -14,11 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from pairlearn.metrics._curve import ROUNDING
 from pairlearn.typing import Mask, Vector
 
 THRESHOLDS = ("balanced_accuracy", "accuracy", "f1")
-#: What the order in which weights are added may change, relative to their sum.
-_ROUNDING = 1e-12
 
 
 def choose_threshold(
@@ -54,7 +53,7 @@ def choose_threshold(
         raise ValueError(f"a threshold is chosen by one of {THRESHOLDS}, got {criterion!r}.")
     possible = np.concatenate([[True], s[1:] > s[:-1], [True]])
     # the first of equals: what is better by rounding is not better
-    best = int(np.argmax(possible & (value >= value[possible].max() * (1.0 - _ROUNDING))))
+    best = int(np.argmax(possible & (value >= value[possible].max() * (1.0 - ROUNDING))))
     if best == 0:
         return float(np.nextafter(s[0], -math.inf))
     if best == len(s):
