@@ -6,6 +6,7 @@ import re
 import numpy as np
 import pytest
 
+from pairlearn.features.spreads import scale_of, which_vary
 from pairlearn.folds import Keys, deal, members_of, n_folds_of, splits_of, stratified
 from pairlearn.progress import format_count
 from pairlearn.restored import (
@@ -17,7 +18,6 @@ from pairlearn.restored import (
 )
 from pairlearn.scalars import GapScalar, Scalar
 from pairlearn.shown import defused
-from pairlearn.spreads import scale_of, which_vary
 from pairlearn.validation import check_positive, check_scored, check_steps, real_array
 
 

@@ -134,7 +134,7 @@ def test_standard_input_stays(call, folder, monkeypatch):
 
 
 def program_in_a_shell(line):
-    line = line.replace("pairlearn", f"{sys.executable} -m pairlearn.cli")
+    line = line.replace("pairlearn", f"{sys.executable} -m pairlearn")
     return subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False)
 
 

@@ -283,7 +283,7 @@ def test_idle_readers_take_few_handles_for_a_short_time(port, monkeypatch, capfd
 @pytest.mark.thorough
 def test_idle_readers_do_not_keep_a_stream_from_its_files(tmp_path, port, rng):
     """With 64 file handles, and as many sockets that say nothing, checkpoint and model appear."""
-    arguments = ["-m", "pairlearn.cli", "stream", "--live", str(port), "--checkpoint", "state",
+    arguments = ["-m", "pairlearn", "stream", "--live", str(port), "--checkpoint", "state",
                  "-o", "model", "--json"]  # fmt: skip
     with subprocess.Popen(
         [sys.executable, *arguments],

@@ -155,7 +155,7 @@ def test_traceback_on_request(monkeypatch, capsys):
 
 def test_the_process_exits_with_the_status(tmp_path):
     def call(*arguments):
-        return subprocess.run([sys.executable, "-m", "pairlearn.cli", *arguments],
+        return subprocess.run([sys.executable, "-m", "pairlearn", *arguments],
                               capture_output=True, text=True, check=False)  # fmt: skip
 
     assert call("--help").returncode == 0
@@ -168,7 +168,7 @@ def test_the_process_exits_with_the_status(tmp_path):
 
 def test_a_closed_pipe_is_silent():
     process = subprocess.Popen(
-        [sys.executable, "-m", "pairlearn.cli", "--help"],
+        [sys.executable, "-m", "pairlearn", "--help"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
     process.stdout.close()

@@ -36,7 +36,7 @@ def made(tmp_path_factory):
 
 
 def shell(folder, line):
-    line = line.replace("pairlearn", f"{sys.executable} -m pairlearn.cli")
+    line = line.replace("pairlearn", f"{sys.executable} -m pairlearn")
     done = subprocess.run(["bash", "-c", f"set -o pipefail; {line}"], cwd=folder,
                           capture_output=True, text=True, check=False)  # fmt: skip
     assert "Traceback" not in done.stderr
@@ -135,7 +135,7 @@ def test_a_pipe_that_is_an_output_is_named(capsys):
 def test_output_that_nobody_reads(made, arguments):
     read, write = os.pipe()
     os.close(read)
-    done = subprocess.run([sys.executable, "-m", "pairlearn.cli", *arguments], cwd=made,
+    done = subprocess.run([sys.executable, "-m", "pairlearn", *arguments], cwd=made,
                           stdout=write, stderr=subprocess.PIPE, text=True, check=False)  # fmt: skip
     os.close(write)
     assert (done.returncode, done.stderr) == (1, "")

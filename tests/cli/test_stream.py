@@ -337,7 +337,7 @@ def test_who_reads_the_answers_may_leave(stream, written, monkeypatch):
 @pytest.mark.thorough
 def test_the_second_process_is_told_who_has_the_checkpoint(tmp_path):
     """Two signals to a process that waits for a line, and a second process meanwhile."""
-    command = [sys.executable, "-m", "pairlearn.cli", "stream", "--checkpoint", "c"]
+    command = [sys.executable, "-m", "pairlearn", "stream", "--checkpoint", "c"]
     first = subprocess.Popen([*command, "-o", "m"], cwd=tmp_path, stdin=subprocess.PIPE,
                              stdout=subprocess.PIPE, stderr=subprocess.PIPE)  # fmt: skip
     try:

@@ -253,7 +253,7 @@ def test_an_interrupted_run_goes_on(files, rng):
     y = (X[:, 0] > 0).astype(int)
     np.savetxt(files / "long.csv", np.column_stack([X, y]), delimiter=",", fmt="%.9g",
                header="a,b,c,y", comments="")  # fmt: skip
-    command = [sys.executable, "-m", "pairlearn.cli", "train", "long.csv", "--label", "y",
+    command = [sys.executable, "-m", "pairlearn", "train", "long.csv", "--label", "y",
                "--set", "stream.n_passes=2000", "--fit", "stream", "-o", "m"]  # fmt: skip
     process = subprocess.Popen(
         [*command, "--set", "stream.every=8192"], cwd=files, stderr=subprocess.PIPE
@@ -410,7 +410,7 @@ def test_stream_learns_as_it_goes(stream, tmp_path, rng):
             lines.append({"id": k, "y": bool(y)})
     half = len(lines) // 2
     done = subprocess.run(
-        [sys.executable, "-m", "pairlearn.cli", "stream", "-o", "whole"],
+        [sys.executable, "-m", "pairlearn", "stream", "-o", "whole"],
         input=as_text(lines), capture_output=True, text=True, check=False, cwd=tmp_path,
     )  # fmt: skip
     whole = done.returncode, [json.loads(line) for line in done.stdout.splitlines()], done.stderr

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.spreads import scale_of, which_vary
+from pairlearn.features.spreads import scale_of, which_vary
 from pairlearn.typing import Vector
 
 #: Order statistics come from a sample of at most this many rows.

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from pairlearn.features.spreads import scale_of, which_vary
 from pairlearn.solvers.rows import is_sparse
-from pairlearn.spreads import scale_of, which_vary
 from pairlearn.typing import Vector
 
 

@@ -26,9 +26,9 @@ from typing import Any
 
 import numpy as np
 
+from pairlearn.features.spreads import least_spread, scale_of
 from pairlearn.solvers.rows import CsrRows, DenseRows, Rows, check_squares
 from pairlearn.solvers.streams.running_scales import TABLE, TEXT
-from pairlearn.spreads import least_spread, scale_of
 from pairlearn.typing import Mask, Vector
 from pairlearn.validation import warn_caller
 

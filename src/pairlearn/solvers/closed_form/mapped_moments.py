@@ -22,12 +22,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pairlearn.features import FeatureMap, Identity
+from pairlearn.features.spreads import FLOOR, scale_of, which_vary
 from pairlearn.restored import restored_array
 from pairlearn.solvers.closed_form.grid import Extents, Grid
 from pairlearn.solvers.closed_form.moment_values import MomentValues
 from pairlearn.solvers.closed_form.moments import ClassMoments, same_features
 from pairlearn.solvers.rows import CsrRows, DenseRows, Rows, as_rows
-from pairlearn.spreads import FLOOR, scale_of, which_vary
 from pairlearn.typing import Vector
 from pairlearn.validation import check_labels, check_weights
 

@@ -34,9 +34,9 @@ from typing import Any, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from pairlearn.features.spreads import FLOOR, least_spread
 from pairlearn.restored import restored_array, restored_count, restored_number
 from pairlearn.solvers.rows import CsrRows, DenseRows, Rows
-from pairlearn.spreads import FLOOR, least_spread
 from pairlearn.typing import Vector
 from pairlearn.validation import check_count, warn_caller
 

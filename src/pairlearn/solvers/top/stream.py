@@ -31,6 +31,7 @@ from typing import Any
 
 import numpy as np
 
+from pairlearn.features.spreads import scale_of, which_vary
 from pairlearn.losses import PairLoss
 from pairlearn.restored import (
     check_sane,
@@ -42,7 +43,6 @@ from pairlearn.restored import (
 from pairlearn.solvers.rows import CsrRows, Rows
 from pairlearn.solvers.solution import Solution, Trace
 from pairlearn.solvers.top.objectives import SHARPNESS, Objective, Push
-from pairlearn.spreads import scale_of, which_vary
 from pairlearn.typing import Mask, Places, Vector
 from pairlearn.validation import DivergenceError, as_counts, check_count, check_positive
 

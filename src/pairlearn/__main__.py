@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``python -m pairlearn.cli``, where the script is not on the path."""
+"""``python -m pairlearn``, where the script is not on the path."""
 
 from pairlearn.cli import main
 
