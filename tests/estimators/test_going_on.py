@@ -17,6 +17,8 @@ from pairlearn import (
     Hats,
     MetricLearner,
     PairwiseRanker,
+    Push,
+    SquaredHinge,
     SurvivalRanker,
     Threshold,
     load_model,
@@ -390,6 +392,44 @@ def test_a_state_of_other_steps_is_refused(kind):
         state = make(bandwidth=0.3).partial_fit(X, y).stream_state()
         with pytest.raises(ValueError, match=r"has bandwidth=0.3, and this one bandwidth=0.4"):
             make(bandwidth=0.4).restore_stream(state)
+
+
+@pytest.mark.parametrize(
+    ("kind", "first", "changes"),
+    [
+        (
+            "classes",
+            {"objective": "push"},
+            [
+                {"objective": Push(2.0)},
+                {"objective": "partial_auc"},
+                {"loss": "logistic"},
+                {"loss": SquaredHinge(margin=2.0)},
+                {"scaling": None},
+                {"solver": SGD(step_size=0.1)},
+                {"solver": SGD(radius=0.1)},
+            ],
+        ),
+        ("survival", {}, [{"tau": 1.0}]),
+        (
+            "metric",
+            {"parameterization": "low_rank", "rank": 1},
+            [{"parameterization": "diagonal", "rank": None}],
+        ),
+    ],
+)
+def test_a_state_of_other_parts_is_refused(kind, first, changes):
+    """Another objective, loss, horizon or form of the metric went on from the saved sums."""
+    make = partial(CHANGES[kind][0], **first)
+    X, y = examples_for(kind, 300)
+    known = {"classes": [0, 1]} if kind == "classes" else {}
+    state = make().partial_fit(X, y, **known).stream_state()
+    for change in changes:
+        with pytest.raises(ValueError, match=r"the saved stream has the .* and this one "):
+            make(**change).restore_stream(state)
+    same = make()
+    same.restore_stream(state)
+    same.partial_fit(X, y)
 
 
 @pytest.mark.parametrize("kind", ["classes", "many", "ranking", "survival", "entropy", "metric"])

@@ -2,7 +2,8 @@
 """Settings that must stay while a stream runs.
 
 A stream is made of the settings of its model once. A setting that is changed later would be
-ignored, so the next chunk is refused.
+ignored, so the next chunk is refused. A state names the parts of its stream, and a stream of others
+refuses it.
 """
 
 from __future__ import annotations
@@ -67,6 +68,22 @@ def check_map(before: FeatureMap | None, now: FeatureMap) -> None:
             f"{now!r:.200}, another map or one of other rows; pass features=model.features_, or "
             "begin anew with `fit` or with sklearn.base.clone of the model."
         )
+
+
+def told(part: Any) -> str:
+    """Return the same words for equal parts, in every process."""
+    return repr(part) if is_dataclass(part) else type(part).__name__
+
+
+def check_made_of(state: Mapping[str, Any], made_of: Mapping[str, Any]) -> None:
+    """Refuse a state whose stream was made of other parts or numbers than these, by their names."""
+    for name, own in made_of.items():
+        # States from before they had names do not tell.
+        if state.get(name, own) != own:
+            raise ValueError(
+                f"the saved stream has the {name} {state[name]}, and this one {own}; start "
+                "this one with it."
+            )
 
 
 def _is_same(old: Any, new: Any) -> bool:
