@@ -3,6 +3,7 @@
 
 import copy
 import pickle
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -394,6 +395,13 @@ def test_a_state_of_other_steps_is_refused(kind):
             make(bandwidth=0.4).restore_stream(state)
 
 
+@dataclass(frozen=True, repr=False)
+class _OwnHinge(SquaredHinge):
+    """A loss whose `repr` is that of its base: it hides a field."""
+
+    offset: float = 0.0
+
+
 @pytest.mark.parametrize(
     ("kind", "first", "changes"),
     [
@@ -410,6 +418,8 @@ def test_a_state_of_other_steps_is_refused(kind):
                 {"solver": SGD(radius=0.1)},
             ],
         ),
+        ("classes", {"objective": "push", "loss": _OwnHinge()}, [{"loss": _OwnHinge(offset=1.0)}]),
+        ("ranking", {"loss": _OwnHinge(), "features": "linear"}, [{"loss": _OwnHinge(offset=1.0)}]),
         ("survival", {}, [{"tau": 1.0}]),
         (
             "metric",

@@ -11,6 +11,8 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
+from hashlib import sha256
+from numbers import Real
 from operator import attrgetter, is_
 from typing import Any
 
@@ -71,8 +73,23 @@ def check_map(before: FeatureMap | None, now: FeatureMap) -> None:
 
 
 def told(part: Any) -> str:
-    """Return the same words for equal parts, in every process."""
-    return repr(part) if is_dataclass(part) else type(part).__name__
+    """Return the same words for equal parts in every process, and others for other fields.
+
+    A class without a `repr` of its own would show the fields of its base only.
+
+    >>> from pairlearn.domains import Ball
+    >>> told(Ball(2)), told(Ball(np.float64(3.0)))
+    ('Ball(radius=2.0)', 'Ball(radius=3.0)')
+    """
+    if is_dataclass(part):
+        own = (f"{one.name}={told(getattr(part, one.name))}" for one in fields(part) if one.init)
+        return f"{type(part).__name__}({', '.join(own)})"
+    if isinstance(part, np.ndarray):
+        return f"{part.dtype}{part.shape} {sha256(part.tobytes()).hexdigest()[:16]}"
+    if isinstance(part, Real) and not isinstance(part, bool):
+        return repr(float(part))
+    plain = part is None or isinstance(part, bool | str | tuple)
+    return repr(part) if plain else type(part).__name__
 
 
 def check_made_of(state: Mapping[str, Any], made_of: Mapping[str, Any]) -> None:
