@@ -471,3 +471,27 @@ def test_a_state_of_another_map_is_refused(kind):
     same = make(features=Hats(4).fit(X))
     same.restore_stream(state)
     same.partial_fit(X, y)
+
+
+def test_moments_of_another_map_are_refused():
+    """A model with linear features went on with the curves of the state, without a word."""
+    make = CHANGES["classes"][0]
+    X, y = examples_for("classes", 5000)
+    state = make(features="hats").partial_fit(X, y, classes=[0, 1]).stream_state()
+    for given in ("linear", Hats(4).fit(X)):
+        with pytest.raises(ValueError, match="are those of the map Hats"):
+            make(features=given).restore_stream(state)
+    make(features="hats").restore_stream(state)
+    linear = make().partial_fit(X, y, classes=[0, 1]).stream_state()
+    with pytest.raises(ValueError, match="are those of the map Identity"):
+        make(features=Hats(4).fit(X)).restore_stream(linear)
+    make().restore_stream(linear)
+
+
+def test_a_state_of_many_classes_refuses_a_decision_between_two():
+    """It was taken, and the decision ignored."""
+    make = CHANGES["many"][0]
+    X, y = examples_for("many")
+    state = make().partial_fit(X, y, classes=[0, 1, 2]).stream_state()
+    with pytest.raises(ValueError, match="decision='f1' is for two"):
+        make(decision="f1").restore_stream(state)
