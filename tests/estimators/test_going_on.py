@@ -3,6 +3,7 @@
 
 import copy
 import pickle
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -17,6 +18,8 @@ from pairlearn import (
     Hats,
     MetricLearner,
     PairwiseRanker,
+    Push,
+    SquaredHinge,
     SurvivalRanker,
     Threshold,
     load_model,
@@ -392,6 +395,53 @@ def test_a_state_of_other_steps_is_refused(kind):
             make(bandwidth=0.4).restore_stream(state)
 
 
+@dataclass(frozen=True, repr=False)
+class _OwnHinge(SquaredHinge):
+    """A loss whose `repr` is that of its base: it hides a field."""
+
+    offset: float = 0.0
+
+
+@pytest.mark.parametrize(
+    ("kind", "first", "changes"),
+    [
+        (
+            "classes",
+            {"objective": "push"},
+            [
+                {"objective": Push(2.0)},
+                {"objective": "partial_auc"},
+                {"loss": "logistic"},
+                {"loss": SquaredHinge(margin=2.0)},
+                {"scaling": None},
+                {"solver": SGD(step_size=0.1)},
+                {"solver": SGD(radius=0.1)},
+            ],
+        ),
+        ("classes", {"objective": "push", "loss": _OwnHinge()}, [{"loss": _OwnHinge(offset=1.0)}]),
+        ("ranking", {"loss": _OwnHinge(), "features": "linear"}, [{"loss": _OwnHinge(offset=1.0)}]),
+        ("survival", {}, [{"tau": 1.0}]),
+        (
+            "metric",
+            {"parameterization": "low_rank", "rank": 1},
+            [{"parameterization": "diagonal", "rank": None}],
+        ),
+    ],
+)
+def test_a_state_of_other_parts_is_refused(kind, first, changes):
+    """Another objective, loss, horizon or form of the metric went on from the saved sums."""
+    make = partial(CHANGES[kind][0], **first)
+    X, y = examples_for(kind, 300)
+    known = {"classes": [0, 1]} if kind == "classes" else {}
+    state = make().partial_fit(X, y, **known).stream_state()
+    for change in changes:
+        with pytest.raises(ValueError, match=r"the saved stream has the .* and this one "):
+            make(**change).restore_stream(state)
+    same = make()
+    same.restore_stream(state)
+    same.partial_fit(X, y)
+
+
 @pytest.mark.parametrize("kind", ["classes", "many", "ranking", "survival", "entropy", "metric"])
 def test_a_stream_goes_on_from_coefficients_with_their_own_map(kind):
     """It took those of another map of as many features, or failed on shapes."""
@@ -421,3 +471,27 @@ def test_a_state_of_another_map_is_refused(kind):
     same = make(features=Hats(4).fit(X))
     same.restore_stream(state)
     same.partial_fit(X, y)
+
+
+def test_moments_of_another_map_are_refused():
+    """A model with linear features went on with the curves of the state, without a word."""
+    make = CHANGES["classes"][0]
+    X, y = examples_for("classes", 5000)
+    state = make(features="hats").partial_fit(X, y, classes=[0, 1]).stream_state()
+    for given in ("linear", Hats(4).fit(X)):
+        with pytest.raises(ValueError, match="are those of the map Hats"):
+            make(features=given).restore_stream(state)
+    make(features="hats").restore_stream(state)
+    linear = make().partial_fit(X, y, classes=[0, 1]).stream_state()
+    with pytest.raises(ValueError, match="are those of the map Identity"):
+        make(features=Hats(4).fit(X)).restore_stream(linear)
+    make().restore_stream(linear)
+
+
+def test_a_state_of_many_classes_refuses_a_decision_between_two():
+    """It was taken, and the decision ignored."""
+    make = CHANGES["many"][0]
+    X, y = examples_for("many")
+    state = make().partial_fit(X, y, classes=[0, 1, 2]).stream_state()
+    with pytest.raises(ValueError, match="decision='f1' is for two"):
+        make(decision="f1").restore_stream(state)

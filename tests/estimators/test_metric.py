@@ -604,3 +604,14 @@ def test_labels_of_a_stream_have_one_type():
     with pytest.raises(ValueError, match="y holds '2' in this chunk and held 0 in one before"):
         learner.partial_fit(X[20:], y[20:].astype(str))
     np.testing.assert_array_equal(learner.components_, before)
+
+
+def test_a_first_chunk_of_one_row_is_told_what_would_do():
+    """The message asked for step_size and init, and both were given: "identity" has a scale."""
+    solver = MetricSGD(step_size=0.1)
+    model = MetricLearner(scaling=None, solver=solver, init="identity")
+    with pytest.raises(
+        ValueError, match=r"n_samples=1.*a number as step_size and an array as init"
+    ):
+        model.partial_fit([[1.0, 2.0]], [0])
+    MetricLearner(scaling=None, solver=solver, init=np.eye(2)).partial_fit([[1.0, 2.0]], [0])

@@ -12,6 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import RobustScaler, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 from threadpoolctl import threadpool_info, threadpool_limits
 
@@ -163,10 +164,12 @@ def test_gaps_are_filled_for_members_that_do_not_take_them(table, rng):
     members = [
         ("linear", LogisticRegression()),
         ("pipe", make_pipeline(SimpleImputer(strategy="constant", fill_value=9.0), GaussianNB())),
+        ("scaled", make_pipeline(StandardScaler(), LogisticRegression())),
     ]
     clf = AUCStack(members, random_state=0).fit(X, y)
     assert clf.members_["linear"].n_features_in_ == 5
     assert clf.members_["pipe"].n_features_in_ == 4  # its own imputer saw the gaps
+    assert clf.members_["scaled"].n_features_in_ == 5
     gone = X.copy()
     gone[0] = np.nan
     assert np.isfinite(clf.decision_function(gone)).all()
@@ -182,6 +185,11 @@ def test_filling():
     assert filling.apply(X).tolist() == [[1, 3, 0, 1, 1], [3, 2, 0, 0, 1], [5, 4, 0, 0, 1]]
     assert takes_gaps(make_pipeline(SimpleImputer(), GaussianNB()))
     assert not takes_gaps(make_pipeline("passthrough", GaussianNB()))
+    # A scaler takes gaps and leaves them to the next step.
+    assert takes_gaps(make_pipeline(StandardScaler(), SimpleImputer(), GaussianNB()))
+    scaled = make_pipeline(StandardScaler(), LogisticRegression())
+    assert not takes_gaps(scaled)
+    assert not takes_gaps(make_pipeline(RobustScaler(), scaled))
 
 
 @pytest.mark.parametrize("n_positive", [2, 3, 5])

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 from scipy.optimize import minimize
+from scipy.special import logsumexp
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.utils.estimator_checks import check_estimator
@@ -296,3 +297,32 @@ def test_scikit_survivals_own_checks(features):
     # its scorers wrap the ranker as they wrap its own estimators
     wrapped = metrics.as_concordance_index_ipcw_scorer(ranker, tau=float(times[-1]))
     assert 0.6 < wrapped.fit(X[train], y[train]).score(X[test], y[test]) < 1.0
+
+
+@pytest.mark.parametrize("far", [0.0, 30.0, 1e3, 1e5, -1e3])
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_the_slope_of_the_hazard_is_the_top_of_its_likelihood(far):
+    """Beside one far score the sums were 0 and the slope NaN, or the search went to and fro."""
+    rng = np.random.default_rng(0)
+    n = 300
+    scores, weight = 0.1 * rng.normal(size=n), rng.integers(1, 4, size=n).astype(float)
+    time = rng.exponential(size=n) * np.exp(-30.0 * scores)
+    event = rng.random(n) < 0.8
+    if far:
+        scores[0], time[0], event[0] = far, 1e-9, True
+    found = fit_hazard(scores, event, time, weight)
+    centre = np.average(scores, weights=weight)
+    spread = np.sqrt(np.average((scores - centre) ** 2, weights=weight))
+    z = (scores - centre) / spread
+
+    def cost(slope):
+        total = slope**2 / 50.0
+        for i in np.flatnonzero(event):
+            there = time >= time[i]
+            total -= weight[i] * (slope * z[i] - logsumexp(slope * z[there], b=weight[there]))
+        return total
+
+    slope = found.slope * spread
+    step = 1e-4 * max(abs(slope), 1.0)
+    assert cost(slope) <= min(cost(slope - step), cost(slope + step))
+    assert np.isfinite(found.cumulative).all()

@@ -449,6 +449,7 @@ class AUCStreams(AUCPredictions):
             raise ValueError(f"the saved classes are {classes!r:.60}, not {wanted}.")
         parts = self._composition()
         if many:
+            check_decisions_between(self, len(classes), parts)
             streams = PairStreams(self._new_pair, classes, self.n_features_in_)
             streams.restore(restored_count(state, "n_examples"), state["class_pairs"])
             self._adopt_pairs(streams)

@@ -253,7 +253,7 @@ class MetricDescentStream:
         elif self._is_found and len(rows) < 2:
             raise ValueError(
                 f"The first chunk has n_samples={len(rows)}; the scale of the data needs "
-                "2 examples, or give step_size and init."
+                "2 examples, or give a number as step_size and an array as init."
             )
         scales = None
         if task.is_scaled:

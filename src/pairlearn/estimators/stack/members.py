@@ -17,6 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import (
+    MaxAbsScaler,
+    MinMaxScaler,
+    PowerTransformer,
+    QuantileTransformer,
+    RobustScaler,
+    StandardScaler,
+)
 from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
@@ -38,6 +46,15 @@ _FOREST_ROWS = 20_000
 #: Up to this many numbers are learned by one thread of OpenMP. More of them would bring nothing,
 #: and where a machine is busy they wait for each other most of the time.
 _ALONE = 100_000
+#: Steps of a pipeline that take missing values and leave them to the next step.
+_LEAVE_GAPS = (
+    MaxAbsScaler,
+    MinMaxScaler,
+    PowerTransformer,
+    QuantileTransformer,
+    RobustScaler,
+    StandardScaler,
+)
 
 
 def nobody(name: str) -> None:
@@ -117,11 +134,10 @@ def takes_gaps(member: Any) -> bool:
     """Tell whether a classifier says that it takes missing values itself."""
     if isinstance(member, TreeScores):
         return member.takes_gaps
-    while isinstance(member, Pipeline):  # a pipeline does not say it; its first step does
+    if isinstance(member, Pipeline):  # a pipeline does not say it; the first step that matters does
         steps = [step for _, step in member.steps if step is not None and step != "passthrough"]
-        if not steps:
-            return False
-        member = steps[0]
+        deciding = [step for step in steps if not isinstance(step, _LEAVE_GAPS)]
+        return bool(deciding) and takes_gaps(deciding[0])
     return bool(get_tags(member).input_tags.allow_nan)
 
 

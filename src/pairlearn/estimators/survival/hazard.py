@@ -29,9 +29,11 @@ from pairlearn.typing import Vector
 
 #: The standard deviation of the prior of the slope.
 _PRIOR = 5.0
-_MOST_STEPS = 50
-#: The most that one step changes the slope.
+_MOST_STEPS = 200
+#: The most that the first step changes the slope; a search that goes on doubles it.
 _LONGEST_STEP = 2.0
+#: The largest difference of two exponents whose sums may be made without their logarithms.
+_RANGE = 600.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,19 +75,35 @@ def fit_hazard(scores: Vector, event: NDArray[np.bool_], time: Vector, weight: V
     def moments(slope: float) -> tuple[float, float, Vector]:
         """Return the first two derivatives of the log likelihood, and the sums over those there."""
         lift = float((slope * z).max())
-        risk = v * np.exp(slope * z - lift)
-        sums = [np.cumsum(risk * power)[until[at]] for power in (np.ones(len(z)), z, z * z)]
-        mean = sums[1] / sums[0]
+        if lift - float((slope * z).min()) <= _RANGE:
+            risk = v * np.exp(slope * z - lift)
+            sums = [np.cumsum(risk * power)[until[at]] for power in (np.ones(len(z)), z, z * z)]
+            mean, square = sums[1] / sums[0], sums[2] / sums[0]
+            logs = np.log(sums[0]) + lift
+        else:  # beside an outlier all others would count as nothing
+            with np.errstate(divide="ignore"):
+                height, risk = np.log(z - z.min()), np.log(v) + slope * z
+            powers = (risk, risk + height, risk + 2.0 * height)
+            sums = [np.logaddexp.accumulate(power)[until[at]] for power in powers]
+            logs, up, square = sums[0], np.exp(sums[1] - sums[0]), np.exp(sums[2] - sums[0])
+            mean = up + z.min()
+            square = square - up**2 + mean**2
         first = float(v[at] @ (z[at] - mean)) - slope / _PRIOR**2
-        second = float(v[at] @ (sums[2] / sums[0] - mean**2)) + 1.0 / _PRIOR**2
-        return first, second, np.asarray(np.log(sums[0]) + lift)
+        second = float(v[at] @ np.maximum(square - mean**2, 0.0)) + 1.0 / _PRIOR**2
+        return first, second, np.asarray(logs)
 
-    slope = 0.0
+    slope, longest, low, high = 0.0, _LONGEST_STEP, -np.inf, np.inf
     for _ in range(_MOST_STEPS):
         first, second, _sums = moments(slope)
-        step = float(np.clip(first / second, -_LONGEST_STEP, _LONGEST_STEP))
+        low, high = (slope, high) if first > 0.0 else (low, slope)
+        step = float(np.clip(first / second, -longest, longest))
+        if abs(first / second) > longest:
+            longest *= 2.0
+        settled = abs(first) <= 1e-10 * n_events or abs(step) <= 1e-12
+        if not settled and not low < slope + step < high:
+            step = 0.5 * (low + high) - slope  # the likelihood is concave: its top lies between
         slope += step
-        if abs(first) <= 1e-10 * n_events or abs(step) <= 1e-12:
+        if settled:
             break
     there = moments(slope)[2]
     jumps = v[at] * np.exp(-there)

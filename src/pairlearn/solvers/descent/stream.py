@@ -7,7 +7,6 @@ A chunk that fails leaves the stream as it was. Results do not depend on the siz
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import is_dataclass
 from math import isfinite
 from typing import Any
 
@@ -22,6 +21,7 @@ from pairlearn.solvers.block_sizes import BLOCK
 from pairlearn.solvers.descent.descent import Descent, PairPlan, Turn
 from pairlearn.solvers.rows import DenseRows, Rows, as_rows
 from pairlearn.solvers.streams.running_scales import RunningScales
+from pairlearn.solvers.streams.settings import check_made_of, told
 from pairlearn.solvers.turns import Turns
 from pairlearn.typing import Vector
 from pairlearn.validation import check_labels, check_weights, real_array
@@ -88,11 +88,13 @@ class Stream:
         parts = descent.parts
         loss, self._by_labels = parts.problem.loss, parts.problem.by_labels
         self._made_of = {
-            "loss": _told(loss),
-            "pairing": _told(pairing),
-            "schedule": _told(parts.schedule),
-            "domain": _told(parts.domain),
-            "averaging": _told(parts.averaging),
+            "score": told(parts.problem.score),
+            "loss": told(loss),
+            "comparison": told(parts.problem.comparison),
+            "pairing": told(pairing),
+            "schedule": told(parts.schedule),
+            "domain": told(parts.domain),
+            "averaging": told(parts.averaging),
         }
         self._one_sided, self._all_pairs = loss.one_sided, not loss.opposite_labels_only
         self._buffer: Rows | None = None
@@ -338,13 +340,7 @@ class Stream:
         n_examples = restored_count(state, "n_examples", minimum=len(y))
         if (self.source is None) != (state["source"] is None):
             raise ValueError("the saved stream has another pairing; start this one with it.")
-        for name, own in self._made_of.items():
-            # States from before they had names do not tell.
-            if state.get(name, own) != own:
-                raise ValueError(
-                    f"the saved stream has the {name} {state[name]}, and this one {own}; start "
-                    "this one with it."
-                )
+        check_made_of(state, self._made_of)
         if self.source is not None:
             self.source.restore(state["source"])
             expected = self.source.n_remembered
@@ -519,8 +515,3 @@ def _in_order(m: int) -> Plan:
     """Return the plan that pairs each of m rows with the one before it."""
     order = _ORDER if m <= len(_ORDER) else np.arange(m, dtype=np.int32)
     return Plan(order[1:m], order[: m - 1])
-
-
-def _told(part: Any) -> str:
-    """Return the same words for equal parts, in every process."""
-    return repr(part) if is_dataclass(part) else type(part).__name__

@@ -2,7 +2,8 @@
 """Settings that must stay while a stream runs.
 
 A stream is made of the settings of its model once. A setting that is changed later would be
-ignored, so the next chunk is refused.
+ignored, so the next chunk is refused. A state names the parts of its stream, and a stream of others
+refuses it.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
+from hashlib import sha256
+from numbers import Real
 from operator import attrgetter, is_
 from typing import Any
 
@@ -67,6 +70,37 @@ def check_map(before: FeatureMap | None, now: FeatureMap) -> None:
             f"{now!r:.200}, another map or one of other rows; pass features=model.features_, or "
             "begin anew with `fit` or with sklearn.base.clone of the model."
         )
+
+
+def told(part: Any) -> str:
+    """Return the same words for equal parts in every process, and others for other fields.
+
+    A class without a `repr` of its own would show the fields of its base only.
+
+    >>> from pairlearn.domains import Ball
+    >>> told(Ball(2)), told(Ball(np.float64(3.0)))
+    ('Ball(radius=2.0)', 'Ball(radius=3.0)')
+    """
+    if is_dataclass(part):
+        own = (f"{one.name}={told(getattr(part, one.name))}" for one in fields(part) if one.init)
+        return f"{type(part).__name__}({', '.join(own)})"
+    if isinstance(part, np.ndarray):
+        return f"{part.dtype}{part.shape} {sha256(part.tobytes()).hexdigest()[:16]}"
+    if isinstance(part, Real) and not isinstance(part, bool):
+        return repr(float(part))
+    plain = part is None or isinstance(part, bool | str | tuple)
+    return repr(part) if plain else type(part).__name__
+
+
+def check_made_of(state: Mapping[str, Any], made_of: Mapping[str, Any]) -> None:
+    """Refuse a state whose stream was made of other parts or numbers than these, by their names."""
+    for name, own in made_of.items():
+        # States from before they had names do not tell.
+        if state.get(name, own) != own:
+            raise ValueError(
+                f"the saved stream has the {name} {state[name]}, and this one {own}; start "
+                "this one with it."
+            )
 
 
 def _is_same(old: Any, new: Any) -> bool:

@@ -42,6 +42,7 @@ from pairlearn.restored import (
 )
 from pairlearn.solvers.rows import CsrRows, Rows
 from pairlearn.solvers.solution import Solution, Trace
+from pairlearn.solvers.streams.settings import check_made_of, told
 from pairlearn.solvers.top.objectives import SHARPNESS, Objective, Push
 from pairlearn.typing import Mask, Places, Vector
 from pairlearn.validation import DivergenceError, as_counts, check_count, check_positive
@@ -98,6 +99,13 @@ class TopStream:
         self.batch_size = check_count("batch_size", batch_size, minimum=2)
         self.memory = check_count("memory", memory, minimum=2)
         self.seed = check_count("seed", seed, minimum=0)
+        self._made_of = {
+            "objective": told(objective),
+            "loss": told(loss),
+            "step_size": self.step_size,
+            "radius": self.radius,
+            "is_scaled": self.is_scaled,
+        }
         self.n_examples = self.n_batches = self.n_pairs = 0
         self.average = np.zeros(n_features)
         #: Scaled coefficients, and the sum of squared gradient norms.
@@ -264,10 +272,12 @@ class TopStream:
             "waiting": self._waiting.state(),
             "negatives": self._kept[0].state(),
             "positives": self._kept[1].state(),
+            **self._made_of,
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Continue from a saved `state` of a stream with the same parameters."""
+        check_made_of(state, self._made_of)
         d = self.n_features
         self.n_examples = restored_count(state, "n_examples")
         self.n_batches = restored_count(state, "n_batches", maximum=self.n_examples)

@@ -21,6 +21,7 @@ from pairlearn.solvers.closed_form.block_stream import BlockStream, next_double
 from pairlearn.solvers.closed_form.mapped_moments import BLOCK, block_of, score_mapped
 from pairlearn.solvers.closed_form.stream_model import Finder, MomentModel
 from pairlearn.solvers.rows import CsrRows, DenseRows, Rows
+from pairlearn.solvers.streams.settings import check_map
 from pairlearn.typing import Vector
 
 #: Examples that the map is fitted to.
@@ -148,10 +149,14 @@ class MomentStream:
     def restore(self, state: Mapping[str, Any], n_features: int) -> None:
         """Go back to a state."""
         n = restored_count(state, "n_examples")
+        if state["features"] is not None:
+            saved = _map_of(state["features"], n_features)
+            if self._blocks is not None:
+                check_map(saved, self._blocks.features)
         self._first = _Kept.from_state(state["first"], n_features)
         self._blocks = self._young = None
         if state["features"] is not None:
-            self._blocks = self._make(_map_of(state["features"], n_features))
+            self._blocks = self._make(saved)
             self._blocks.restore(state["blocks"])
             if self._blocks.n > n:
                 raise ValueError("the saved blocks have more examples than the stream.")
