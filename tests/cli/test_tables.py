@@ -336,6 +336,20 @@ def test_text_queries(tmp_path, capsys):
     assert "pair_auc" in json.loads(out)
 
 
+@pytest.mark.parametrize("how", ["stream", "offline"])
+def test_queries_are_texts(tmp_path, capsys, how):
+    """1 and 01 are two queries, and so are two numbers that one float stands for."""
+    rng = np.random.default_rng(3)
+    ids = [*range(1, 30), *(f"0{k}" for k in range(1, 30)), 2**53, 2**53 + 1]
+    rows = [f"{q},{x},{int(x > 0)}" for q in ids for x in rng.normal(size=6).round(3)]
+    (tmp_path / "q.csv").write_text("\n".join(["query,a,grade", *rows]))
+    call(capsys, "train", "q.csv", "--problem", "ranking", "--label", "grade", "--qid", "query",
+         "--fit", how)  # fmt: skip
+    out, _ = call(capsys, "evaluate", "q.safetensors", "q.csv", "--json")
+    found = json.loads(out)
+    assert found["queries"] == len(ids)
+
+
 def test_the_table_is_the_library(tmp_path, capsys):
     """The model of the program is that of the estimator on the encoded rows."""
     from pairlearn import AUCClassifier

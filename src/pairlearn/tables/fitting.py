@@ -349,8 +349,6 @@ def _plan(
     if files.first.delimiter != "," and options.delimiter is None and options.format == "csv":
         notes.append(f"fields are separated by {files.first.delimiter!r}")
     schema = encoder.as_schema() if blocks else None
-    if qid is not None and not all(t.isascii() and t.strip().isdigit() for t in sample[qid]):
-        schema = None
     if schema is not None and not files.first.suits(schema):
         schema = None
     return Plan(tuple(decisions), encoder, absent, tuple(notes), files.first.delimiter, schema)

@@ -240,8 +240,11 @@ class TextTable:
                            "number, as in 'NAME (2)'",)  # fmt: skip
 
     def suits(self, schema: Schema) -> bool:
-        """Whether a compiled reader can read the columns of a schema."""
-        return self.plain_header
+        """Whether a compiled reader can read the columns of a schema.
+
+        It reads queries as numbers, and in a text they are ids: 01 is not 1.
+        """
+        return self.plain_header and schema.qid is None
 
     def _first_lines(self) -> list[bytes]:
         """Return the first lines, without a byte-order mark."""
