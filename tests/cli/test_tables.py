@@ -350,6 +350,48 @@ def test_queries_are_texts(tmp_path, capsys, how):
     assert found["queries"] == len(ids)
 
 
+@pytest.mark.parametrize(
+    ("header", "line"),
+    [
+        ("a, b, y", "{},{},{}"),
+        ("a ,b,y ", "{},{},{}"),
+        ("gr\xf6\xdfe,b,y", "{},{},{}"),
+        ("a,b,y", '{}, "{}", {}'),
+        ("a,b,y", "{},{},{},"),
+        ("a,b,y", "{}\xa0,{},{}"),
+        ("a,b,y", "{},{},{} "),
+        ("a,b,y", "{},{}, {}"),
+    ],
+)
+@pytest.mark.parametrize("classes", ["01", ("no", "yes")])
+def test_a_stream_reads_the_fields_of_a_table(tmp_path, capsys, header, line, classes):
+    """Blanks, letters of Windows and empty fields at the end, where a strict reader is misled."""
+    rng = np.random.default_rng(3)
+    rows = [line.format(a, b, classes[int(a > 0)]) for a, b in rng.normal(size=(60, 2)).round(3)]
+    (tmp_path / "t.csv").write_text("\n".join([header, *rows]), encoding="latin-1")
+    for how in ("offline", "stream"):
+        out, _ = call(capsys, "train", "t.csv", "--label", "y", "--fit", how, "--json",
+                      "--model", "linear")  # fmt: skip
+        found = json.loads(out)
+        assert (found["rows"], found["refused"], found["n_features"]) == (60, 0, 2)
+        out, _ = call(capsys, "predict", "t.safetensors", "t.csv")
+        assert len(out.splitlines()) == 61
+
+
+@pytest.mark.parametrize("odd", ["1e999", "inf", "abc", "1_000", "0x10"])
+def test_a_stream_takes_unreadable_numbers_of_its_sample_as_missing(tmp_path, capsys, odd):
+    rng = np.random.default_rng(3)
+    rows = [f"{a},{b},{int(a > 0)}" for a, b in rng.normal(size=(60, 2)).round(3)]
+    rows[7] = f"{odd},1,1"
+    (tmp_path / "t.csv").write_text("\n".join(["a,b,y", *rows]))
+    for how in ("offline", "stream"):
+        out, _ = call(capsys, "train", "t.csv", "--label", "y", "--fit", how, "--json",
+                      "--model", "linear")  # fmt: skip
+        found = json.loads(out)
+        assert (found["rows"], found["refused"]) == (60, 0)
+        assert "t.csv:9" in found["taken_as_missing"][0]
+
+
 def test_the_table_is_the_library(tmp_path, capsys):
     """The model of the program is that of the estimator on the encoded rows."""
     from pairlearn import AUCClassifier

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.streams.readers.base import ReadError, Refusals
+from pairlearn.streams.readers.row_buffer import RefusedFieldError, parse_number
 from pairlearn.streams.readers.schema import Schema, listed
 from pairlearn.tables.column import ColumnEncoder
 from pairlearn.tables.columns import make_column
@@ -349,9 +350,38 @@ def _plan(
     if files.first.delimiter != "," and options.delimiter is None and options.format == "csv":
         notes.append(f"fields are separated by {files.first.delimiter!r}")
     schema = encoder.as_schema() if blocks else None
-    if schema is not None and not files.first.suits(schema):
+    if schema is not None and not (
+        files.first.suits(schema) and _read_alike(schema, rule, sample, plain)
+    ):
         schema = None
     return Plan(tuple(decisions), encoder, absent, tuple(notes), files.first.delimiter, schema)
+
+
+def _read_alike(
+    schema: Schema, rule: LabelRule, sample: Mapping[str, Sequence[str]], plain: Container[str]
+) -> bool:
+    """Whether a compiled reader takes each field of the sample that a table takes."""
+    for name in map(str, schema.features or ()):
+        texts = sample[name]
+        # plain numbers need a look only for blanks and digits of other scripts
+        if name in plain and "".join(texts).isascii():
+            continue
+        if not all(_is_read(text, schema) for text in set(texts)):
+            return False
+    labels = list(set(sample[rule.column]))
+    wrong = rule.apply(labels)[1]
+    taken = {text for k, text in enumerate(labels) if k not in wrong}
+    if schema.text_labels:
+        return taken <= set(schema.classes or ())
+    return all(_is_read(text, schema) for text in taken)
+
+
+def _is_read(text: str, schema: Schema) -> bool:
+    try:
+        parse_number(text, schema.missing_tokens)
+    except RefusedFieldError:
+        return False
+    return True
 
 
 def _given(name: str, options: TableOptions) -> str | None:

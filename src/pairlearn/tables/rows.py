@@ -33,6 +33,7 @@ from pairlearn.tables.layout import (
     filled_width,
     find_delimiter,
     find_quote,
+    has_plain_fields,
     has_row_names,
     is_number,
     lines_above,
@@ -228,12 +229,13 @@ class TextTable:
             )
         self.names = different(read)
         self.repeated = _repeated(read)
-        #: Whether the first line is a header with distinct names, and a compiled reader knows the
-        #: ends of the lines.
+        #: Whether the first line is a header with distinct names, and a compiled reader finds the
+        #: same lines, fields and letters in it and in the lines below.
         self.plain_header = (
-            not any(raw.endswith(b"\r") for raw in beginning)
-            and read == tuple(field.strip() for field in self._record)
+            not any(raw.endswith(b"\r") or _is_not_utf8(raw) for raw in beginning)
+            and read == tuple(self._record)
             and not (self.repeated or self._skipped or self._quote != '"' or self.delimiter == " ")
+            and has_plain_fields(texts, self.delimiter)
         )
         if self.repeated:
             self.notes += (f"columns of one name, {listed(self.repeated)}, are told apart by their "
