@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from pairlearn import SGD, load_model, roc_auc
@@ -376,6 +377,35 @@ def test_a_stream_reads_the_fields_of_a_table(tmp_path, capsys, header, line, cl
         assert (found["rows"], found["refused"], found["n_features"]) == (60, 0, 2)
         out, _ = call(capsys, "predict", "t.safetensors", "t.csv")
         assert len(out.splitlines()) == 61
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+@pytest.mark.parametrize("word", [False, True])
+def test_files_of_other_layouts_are_read_together(tmp_path, capsys, form, word):
+    """Columns in another order, a further column, and in a text another delimiter and a title."""
+    rng = np.random.default_rng(3)
+    frame = pd.DataFrame(rng.normal(size=(120, 2)).round(3), columns=["a", "b"])
+    frame["y"] = (frame["a"] > 0).astype(int)
+    if word:
+        frame["c"] = rng.choice(["red", "blue"], 120)
+    parts = [frame[:40], frame[40:80][frame.columns[::-1]], frame[80:].assign(z=1)]
+    names = [f"{k}.{form}" for k in range(3)]
+    for k, (name, part) in enumerate(zip(names, parts, strict=True)):
+        if form == "parquet":
+            part.to_parquet(name, index=False)
+            continue
+        text = part.to_csv(index=False, sep=",;\t"[k])
+        Path(name).write_text(f"a title\n\n{text}" if k == 2 else text)
+    frame.to_csv("all.csv", index=False)
+    for how in ("offline", "stream"):
+        scores = []
+        for data in (["all.csv"], names):
+            call(capsys, "train", *data, "--label", "y", "--fit", how, "--model", "linear",
+                 "-o", "m")  # fmt: skip
+            for read in (["all.csv"], names):
+                out, _ = call(capsys, "predict", "m", *read)
+                scores.append([float(line.split(",")[1]) for line in out.splitlines()[1:]])
+        np.testing.assert_array_equal(scores, [scores[0]] * 4)
 
 
 @pytest.mark.parametrize("odd", ["1e999", "inf", "abc", "1_000", "0x10"])

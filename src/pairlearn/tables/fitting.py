@@ -26,7 +26,7 @@ from pairlearn.tables.kinds import UNUSED, Decision, decide, surely_numbers
 from pairlearn.tables.labels import LabelRule
 from pairlearn.tables.number_columns import NumberColumn
 from pairlearn.tables.reader import OddFields, Refuse, usable_rows
-from pairlearn.tables.rows import Block, no_column, open_table
+from pairlearn.tables.rows import Block, no_column, open_table, suit_together
 from pairlearn.tables.values import file_style, is_missing, parse_numbers, plain_numbers
 from pairlearn.typing import Vector
 
@@ -152,10 +152,14 @@ class _Files:
             leave_out=options.exclude,
         )  # fmt: skip
 
+    def tables(self) -> Iterator[Any]:
+        """Yield the files, each opened when its turn comes."""
+        yield self.first
+        yield from map(self._open, self._sources[1:])
+
     def blocks(self) -> Iterator[Block]:
         """Yield all rows; every file must have the columns of the first."""
-        for index, source in enumerate(self._sources):
-            table = self.first if index == 0 else self._open(source)
+        for index, table in enumerate(self.tables()):
             if index:
                 self.opened.append(table.name)
             present = set(table.names)
@@ -351,7 +355,7 @@ def _plan(
         notes.append(f"fields are separated by {files.first.delimiter!r}")
     schema = encoder.as_schema() if blocks else None
     if schema is not None and not (
-        files.first.suits(schema) and _read_alike(schema, rule, sample, plain)
+        suit_together(files.tables(), schema) and _read_alike(schema, rule, sample, plain)
     ):
         schema = None
     return Plan(tuple(decisions), encoder, absent, tuple(notes), files.first.delimiter, schema)

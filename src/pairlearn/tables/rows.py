@@ -11,7 +11,7 @@ import csv
 import hashlib
 import re
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -519,6 +519,17 @@ class ArrowTable:
         if not self._pa.types.is_string(array.type):
             array = array.cast(self._pa.string(), safe=False)
         return array.fill_null("").to_pylist()  # type: ignore[no-any-return]
+
+
+def suit_together(tables: Iterable[TextTable | ArrowTable], schema: Schema) -> bool:
+    """Whether one compiled reader can read all tables: their columns must stand in one order."""
+    first = None
+    for table in tables:
+        first = first or table
+        alike = (table.names, table.delimiter) == (first.names, first.delimiter)
+        if not (alike and table.suits(schema)):
+            return False
+    return True
 
 
 def no_column(name: str, names: Sequence[str], source: str, what: str) -> ReadError:
