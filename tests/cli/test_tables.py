@@ -379,6 +379,34 @@ def test_a_stream_reads_the_fields_of_a_table(tmp_path, capsys, header, line, cl
         assert len(out.splitlines()) == 61
 
 
+def test_numbers_of_columns_count_from_both_ends(tmp_path, capsys):
+    """Options that name columns by number: -2 was checked, and then left aside."""
+    rng = np.random.default_rng(3)
+    rows = [f"{a},{b},{c},{a > 0:d}" for a, b, c in rng.integers(-4, 4, size=(60, 3))]
+    (tmp_path / "t.csv").write_text("\n".join(rows))
+    start = ["train", "t.csv", "--label", "-1", "--set", "reading.header=false", "--dry-run"]
+    for options, expected in (
+        (["--exclude", "-2"], ["number", "number", "excluded"]),
+        (["--categorical", "-2"], ["number", "number", "category"]),
+        (["--set", "reading.features=0,-2"], ["number", "excluded", "number"]),
+    ):
+        out, _ = call(capsys, *start, *options, "--json")
+        assert [column["kind"] for column in json.loads(out)["columns"]] == expected
+    _, err = call(capsys, *start, "--exclude", "-2", "--categorical", "2", status=1)
+    assert "drop one of them" in err
+
+
+def test_a_column_to_exclude_must_exist(tmp_path, capsys):
+    frame = pd.DataFrame({"a": [0.5, 1.5] * 30, "b": [1.0, 2.0, 4.0] * 20, "y": [0, 1] * 30})
+    frame.to_csv("t.csv", index=False)
+    frame.to_parquet("t.parquet", index=False)
+    for data in ("t.csv", "t.parquet"):
+        out, _ = call(capsys, "train", data, "--label", "y", "--exclude", "a", "--dry-run")
+        assert "1 column gives 1 feature" in out
+        _, err = call(capsys, "train", data, "--label", "y", "--exclude", "A", status=1)
+        assert "no excluded column 'A' (did you mean 'a'?)" in err
+
+
 @pytest.mark.parametrize("form", ["csv", "parquet"])
 @pytest.mark.parametrize("word", [False, True])
 def test_files_of_other_layouts_are_read_together(tmp_path, capsys, form, word):

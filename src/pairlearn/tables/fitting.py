@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -201,8 +201,10 @@ def _spread(blocks: Sequence[Block], names: Sequence[str]) -> Mapping[str, Seque
     return found
 
 
-def _checked(names: Sequence[str], files: _Files, options: TableOptions) -> tuple[str, str | None]:
-    """Check all columns that the options name; return the label and the query column."""
+def _checked(
+    names: Sequence[str], files: _Files, options: TableOptions
+) -> tuple[str, str | None, TableOptions]:
+    """Return the label, the query column, and options with names in the place of numbers."""
     label = _column(options.label, names, files.name, "label", options.header)
     qid = None
     if options.qid is not None:
@@ -215,15 +217,38 @@ def _checked(names: Sequence[str], files: _Files, options: TableOptions) -> tupl
             )
     if label == qid:
         raise ReadError(f"--label and --qid name the same column, {label!r}.")
-    named = [*(options.features or ()), *options.kinds, *options.levels, *options.widths]
-    for name in named:
-        if _column(name, names, files.name, "feature", options.header) in (label, qid):
-            raise ReadError(f"{name!r} is the label or the query and cannot be a feature.")
-    return label, qid
+    excluded = [
+        given
+        if given in files.first.left_out
+        else _column(given, names, files.name, "excluded", options.header)
+        for given in options.exclude
+    ]
+    if label in excluded:
+        raise ReadError(f"--exclude {label}: it is the label; exclude other columns.")
+
+    def feature(given: str) -> str:
+        name = _column(given, names, files.name, "feature", options.header)
+        if name in (label, qid):
+            raise ReadError(f"{given!r} is the label or the query and cannot be a feature.")
+        if name in excluded:
+            raise ReadError(f"--exclude {name}: another option names the column; drop one of them.")
+        return name
+
+    return (
+        label,
+        qid,
+        replace(
+            options,
+            features=None if options.features is None else tuple(map(feature, options.features)),
+            kinds={feature(name): kind for name, kind in options.kinds.items()},
+            levels={feature(name): levels for name, levels in options.levels.items()},
+            widths={feature(name): width for name, width in options.widths.items()},
+            exclude=tuple(excluded),
+        ),
+    )
 
 
-def _used(names: Sequence[str], label: str, qid: str | None, options: TableOptions,
-          source: str) -> list[str]:  # fmt: skip
+def _used(names: Sequence[str], label: str, qid: str | None, options: TableOptions) -> list[str]:
     if options.features is not None:
         chosen = list(options.features)
         counts = Counter(chosen)
@@ -232,12 +257,7 @@ def _used(names: Sequence[str], label: str, qid: str | None, options: TableOptio
             raise ReadError(f"reading.features names {twice!r} twice; name it once.")
     else:
         chosen = [name for name in names if name not in (label, qid)]
-    present, excluded = set(names), set(options.exclude)
-    for name in options.exclude:
-        if name == label:
-            raise ReadError(f"--exclude {name}: it is the label; exclude other columns.")
-        if name not in present and options.format in ("csv", "tsv"):
-            _column(name, names, source, "excluded", options.header)
+    excluded = set(options.exclude)
     return [name for name in chosen if name not in excluded]
 
 
@@ -258,7 +278,7 @@ def plan_table(sources: Sequence[Any], options: TableOptions) -> Plan:
     """
     refuse = Refuse(options.strict)
     files = _Files(sources, options, refuse)
-    label, qid = _checked(files.names, files, options)
+    label, qid, options = _checked(files.names, files, options)
     taken: list[Block] = []
     found: Counter[str] = Counter()
     whole = True
@@ -304,7 +324,7 @@ def _plan(
         rule = LabelRule.of_numbers(label, sample[label], commas, files.name)
     else:
         rule = LabelRule.of_groups(label, labels, files.name)
-    used = _used(files.names, label, qid, options, files.name)
+    used = _used(files.names, label, qid, options)
     decisions: list[Decision] = []
     columns: list[ColumnEncoder] = []
     features = set(used)
@@ -440,7 +460,7 @@ def load_table(sources: Sequence[Any], options: TableOptions) -> FittedTable:
     """
     read, refuse, odd = Refuse(options.strict), Refuse(options.strict), OddFields()
     files = _Files(sources, options, read)
-    label, qid = _checked(files.names, files, options)
+    label, qid, options = _checked(files.names, files, options)
     blocks = list(files.blocks())
     if not blocks:
         raise _nothing(files, read.refusals)

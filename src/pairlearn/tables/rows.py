@@ -11,7 +11,7 @@ import csv
 import hashlib
 import re
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -192,6 +192,9 @@ class TextTable:
     >>> block.columns
     {'name': ('a;b',), 'price': ('1,5',)}
     """
+
+    #: A text is read whole.
+    left_out: Collection[str] = ()
 
     def __init__(self, target: Any, *, header: bool = True, delimiter: str | None = None) -> None:
         if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
@@ -448,6 +451,8 @@ class ArrowTable:
     notes: tuple[str, ...] = ()
     repeated: tuple[str, ...] = ()
     delimiter = ","
+    #: The columns that are not read.
+    left_out: Collection[str] = ()
 
     def __init__(self, path: str | Path, *, leave_out: Sequence[str] = ()) -> None:
         self._pa, self.name = load_pyarrow(), str(path)
@@ -457,6 +462,7 @@ class ArrowTable:
             raise ReadError(f"{path} has more than one column named {listed(repeated)}; rename "
                             "the columns.")  # fmt: skip
         left_out = set(leave_out)
+        self.left_out = left_out.intersection(names)
         self.names = tuple(name for name in names if name not in left_out)
         self._worded = {n for n, kind in zip(names, types, strict=True) if not is_numeric(kind)}
         for name, kind in zip(names, types, strict=True):
