@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from pairlearn import SGD, load_model, roc_auc
@@ -334,6 +335,119 @@ def test_text_queries(tmp_path, capsys):
     call(capsys, "train", "q.csv", "--problem", "metric", "--label", "page", "-o", "m")
     out, _ = call(capsys, "evaluate", "m", "q.csv", "--json")
     assert "pair_auc" in json.loads(out)
+
+
+@pytest.mark.parametrize("how", ["stream", "offline"])
+def test_queries_are_texts(tmp_path, capsys, how):
+    """1 and 01 are two queries, and so are two numbers that one float stands for."""
+    rng = np.random.default_rng(3)
+    ids = [*range(1, 30), *(f"0{k}" for k in range(1, 30)), 2**53, 2**53 + 1]
+    rows = [f"{q},{x},{int(x > 0)}" for q in ids for x in rng.normal(size=6).round(3)]
+    (tmp_path / "q.csv").write_text("\n".join(["query,a,grade", *rows]))
+    call(capsys, "train", "q.csv", "--problem", "ranking", "--label", "grade", "--qid", "query",
+         "--fit", how)  # fmt: skip
+    out, _ = call(capsys, "evaluate", "q.safetensors", "q.csv", "--json")
+    found = json.loads(out)
+    assert found["queries"] == len(ids)
+
+
+@pytest.mark.parametrize(
+    ("header", "line"),
+    [
+        ("a, b, y", "{},{},{}"),
+        ("a ,b,y ", "{},{},{}"),
+        ("gr\xf6\xdfe,b,y", "{},{},{}"),
+        ("a,b,y", '{}, "{}", {}'),
+        ("a,b,y", "{},{},{},"),
+        ("a,b,y", "{}\xa0,{},{}"),
+        ("a,b,y", "{},{},{} "),
+        ("a,b,y", "{},{}, {}"),
+    ],
+)
+@pytest.mark.parametrize("classes", ["01", ("no", "yes")])
+def test_a_stream_reads_the_fields_of_a_table(tmp_path, capsys, header, line, classes):
+    """Blanks, letters of Windows and empty fields at the end, where a strict reader is misled."""
+    rng = np.random.default_rng(3)
+    rows = [line.format(a, b, classes[int(a > 0)]) for a, b in rng.normal(size=(60, 2)).round(3)]
+    (tmp_path / "t.csv").write_text("\n".join([header, *rows]), encoding="latin-1")
+    for how in ("offline", "stream"):
+        out, _ = call(capsys, "train", "t.csv", "--label", "y", "--fit", how, "--json",
+                      "--model", "linear")  # fmt: skip
+        found = json.loads(out)
+        assert (found["rows"], found["refused"], found["n_features"]) == (60, 0, 2)
+        out, _ = call(capsys, "predict", "t.safetensors", "t.csv")
+        assert len(out.splitlines()) == 61
+
+
+def test_numbers_of_columns_count_from_both_ends(tmp_path, capsys):
+    """Options that name columns by number: -2 was checked, and then left aside."""
+    rng = np.random.default_rng(3)
+    rows = [f"{a},{b},{c},{a > 0:d}" for a, b, c in rng.integers(-4, 4, size=(60, 3))]
+    (tmp_path / "t.csv").write_text("\n".join(rows))
+    start = ["train", "t.csv", "--label", "-1", "--set", "reading.header=false", "--dry-run"]
+    for options, expected in (
+        (["--exclude", "-2"], ["number", "number", "excluded"]),
+        (["--categorical", "-2"], ["number", "number", "category"]),
+        (["--set", "reading.features=0,-2"], ["number", "excluded", "number"]),
+    ):
+        out, _ = call(capsys, *start, *options, "--json")
+        assert [column["kind"] for column in json.loads(out)["columns"]] == expected
+    _, err = call(capsys, *start, "--exclude", "-2", "--categorical", "2", status=1)
+    assert "drop one of them" in err
+
+
+def test_a_column_to_exclude_must_exist(tmp_path, capsys):
+    frame = pd.DataFrame({"a": [0.5, 1.5] * 30, "b": [1.0, 2.0, 4.0] * 20, "y": [0, 1] * 30})
+    frame.to_csv("t.csv", index=False)
+    frame.to_parquet("t.parquet", index=False)
+    for data in ("t.csv", "t.parquet"):
+        out, _ = call(capsys, "train", data, "--label", "y", "--exclude", "a", "--dry-run")
+        assert "1 column gives 1 feature" in out
+        _, err = call(capsys, "train", data, "--label", "y", "--exclude", "A", status=1)
+        assert "no excluded column 'A' (did you mean 'a'?)" in err
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+@pytest.mark.parametrize("word", [False, True])
+def test_files_of_other_layouts_are_read_together(tmp_path, capsys, form, word):
+    """Columns in another order, a further column, and in a text another delimiter and a title."""
+    rng = np.random.default_rng(3)
+    frame = pd.DataFrame(rng.normal(size=(120, 2)).round(3), columns=["a", "b"])
+    frame["y"] = (frame["a"] > 0).astype(int)
+    if word:
+        frame["c"] = rng.choice(["red", "blue"], 120)
+    parts = [frame[:40], frame[40:80][frame.columns[::-1]], frame[80:].assign(z=1)]
+    names = [f"{k}.{form}" for k in range(3)]
+    for k, (name, part) in enumerate(zip(names, parts, strict=True)):
+        if form == "parquet":
+            part.to_parquet(name, index=False)
+            continue
+        text = part.to_csv(index=False, sep=",;\t"[k])
+        Path(name).write_text(f"a title\n\n{text}" if k == 2 else text)
+    frame.to_csv("all.csv", index=False)
+    for how in ("offline", "stream"):
+        scores = []
+        for data in (["all.csv"], names):
+            call(capsys, "train", *data, "--label", "y", "--fit", how, "--model", "linear",
+                 "-o", "m")  # fmt: skip
+            for read in (["all.csv"], names):
+                out, _ = call(capsys, "predict", "m", *read)
+                scores.append([float(line.split(",")[1]) for line in out.splitlines()[1:]])
+        np.testing.assert_array_equal(scores, [scores[0]] * 4)
+
+
+@pytest.mark.parametrize("odd", ["1e999", "inf", "abc", "1_000", "0x10"])
+def test_a_stream_takes_unreadable_numbers_of_its_sample_as_missing(tmp_path, capsys, odd):
+    rng = np.random.default_rng(3)
+    rows = [f"{a},{b},{int(a > 0)}" for a, b in rng.normal(size=(60, 2)).round(3)]
+    rows[7] = f"{odd},1,1"
+    (tmp_path / "t.csv").write_text("\n".join(["a,b,y", *rows]))
+    for how in ("offline", "stream"):
+        out, _ = call(capsys, "train", "t.csv", "--label", "y", "--fit", how, "--json",
+                      "--model", "linear")  # fmt: skip
+        found = json.loads(out)
+        assert (found["rows"], found["refused"]) == (60, 0)
+        assert "t.csv:9" in found["taken_as_missing"][0]
 
 
 def test_the_table_is_the_library(tmp_path, capsys):

@@ -486,6 +486,7 @@ def test_every_certificate_adds_up(name, secure):
     )
     assert accounting_problems(replace(certificate, releases=quieter))
     assert accounting_problems(replace(certificate, private=False))
+    assert "lists no release" in accounting_problems(replace(certificate, releases=()))[0]
 
 
 def test_permute_and_flip_has_its_law():

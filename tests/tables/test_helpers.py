@@ -72,6 +72,8 @@ def test_query_numbers():
     assert len(set(found.tolist())) == 6
     assert found[4:].tolist() == [12, -5]
     assert not wrong
+    # An id is its text: 01 is another one than 1.
+    assert len(set(query_numbers(["1", "01", "001", "-1", "-01", "0", "00", "-0"])[0])) == 8
 
 
 def test_lines_above():

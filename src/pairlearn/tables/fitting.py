@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.streams.readers.base import ReadError, Refusals
+from pairlearn.streams.readers.row_buffer import RefusedFieldError, parse_number
 from pairlearn.streams.readers.schema import Schema, listed
 from pairlearn.tables.column import ColumnEncoder
 from pairlearn.tables.columns import make_column
@@ -25,7 +26,7 @@ from pairlearn.tables.kinds import UNUSED, Decision, decide, surely_numbers
 from pairlearn.tables.labels import LabelRule
 from pairlearn.tables.number_columns import NumberColumn
 from pairlearn.tables.reader import OddFields, Refuse, usable_rows
-from pairlearn.tables.rows import Block, no_column, open_table
+from pairlearn.tables.rows import Block, no_column, open_table, suit_together
 from pairlearn.tables.values import file_style, is_missing, parse_numbers, plain_numbers
 from pairlearn.typing import Vector
 
@@ -151,10 +152,14 @@ class _Files:
             leave_out=options.exclude,
         )  # fmt: skip
 
+    def tables(self) -> Iterator[Any]:
+        """Yield the files, each opened when its turn comes."""
+        yield self.first
+        yield from map(self._open, self._sources[1:])
+
     def blocks(self) -> Iterator[Block]:
         """Yield all rows; every file must have the columns of the first."""
-        for index, source in enumerate(self._sources):
-            table = self.first if index == 0 else self._open(source)
+        for index, table in enumerate(self.tables()):
             if index:
                 self.opened.append(table.name)
             present = set(table.names)
@@ -196,8 +201,10 @@ def _spread(blocks: Sequence[Block], names: Sequence[str]) -> Mapping[str, Seque
     return found
 
 
-def _checked(names: Sequence[str], files: _Files, options: TableOptions) -> tuple[str, str | None]:
-    """Check all columns that the options name; return the label and the query column."""
+def _checked(
+    names: Sequence[str], files: _Files, options: TableOptions
+) -> tuple[str, str | None, TableOptions]:
+    """Return the label, the query column, and options with names in the place of numbers."""
     label = _column(options.label, names, files.name, "label", options.header)
     qid = None
     if options.qid is not None:
@@ -210,15 +217,38 @@ def _checked(names: Sequence[str], files: _Files, options: TableOptions) -> tupl
             )
     if label == qid:
         raise ReadError(f"--label and --qid name the same column, {label!r}.")
-    named = [*(options.features or ()), *options.kinds, *options.levels, *options.widths]
-    for name in named:
-        if _column(name, names, files.name, "feature", options.header) in (label, qid):
-            raise ReadError(f"{name!r} is the label or the query and cannot be a feature.")
-    return label, qid
+    excluded = [
+        given
+        if given in files.first.left_out
+        else _column(given, names, files.name, "excluded", options.header)
+        for given in options.exclude
+    ]
+    if label in excluded:
+        raise ReadError(f"--exclude {label}: it is the label; exclude other columns.")
+
+    def feature(given: str) -> str:
+        name = _column(given, names, files.name, "feature", options.header)
+        if name in (label, qid):
+            raise ReadError(f"{given!r} is the label or the query and cannot be a feature.")
+        if name in excluded:
+            raise ReadError(f"--exclude {name}: another option names the column; drop one of them.")
+        return name
+
+    return (
+        label,
+        qid,
+        replace(
+            options,
+            features=None if options.features is None else tuple(map(feature, options.features)),
+            kinds={feature(name): kind for name, kind in options.kinds.items()},
+            levels={feature(name): levels for name, levels in options.levels.items()},
+            widths={feature(name): width for name, width in options.widths.items()},
+            exclude=tuple(excluded),
+        ),
+    )
 
 
-def _used(names: Sequence[str], label: str, qid: str | None, options: TableOptions,
-          source: str) -> list[str]:  # fmt: skip
+def _used(names: Sequence[str], label: str, qid: str | None, options: TableOptions) -> list[str]:
     if options.features is not None:
         chosen = list(options.features)
         counts = Counter(chosen)
@@ -227,12 +257,7 @@ def _used(names: Sequence[str], label: str, qid: str | None, options: TableOptio
             raise ReadError(f"reading.features names {twice!r} twice; name it once.")
     else:
         chosen = [name for name in names if name not in (label, qid)]
-    present, excluded = set(names), set(options.exclude)
-    for name in options.exclude:
-        if name == label:
-            raise ReadError(f"--exclude {name}: it is the label; exclude other columns.")
-        if name not in present and options.format in ("csv", "tsv"):
-            _column(name, names, source, "excluded", options.header)
+    excluded = set(options.exclude)
     return [name for name in chosen if name not in excluded]
 
 
@@ -253,7 +278,7 @@ def plan_table(sources: Sequence[Any], options: TableOptions) -> Plan:
     """
     refuse = Refuse(options.strict)
     files = _Files(sources, options, refuse)
-    label, qid = _checked(files.names, files, options)
+    label, qid, options = _checked(files.names, files, options)
     taken: list[Block] = []
     found: Counter[str] = Counter()
     whole = True
@@ -299,7 +324,7 @@ def _plan(
         rule = LabelRule.of_numbers(label, sample[label], commas, files.name)
     else:
         rule = LabelRule.of_groups(label, labels, files.name)
-    used = _used(files.names, label, qid, options, files.name)
+    used = _used(files.names, label, qid, options)
     decisions: list[Decision] = []
     columns: list[ColumnEncoder] = []
     features = set(used)
@@ -349,11 +374,38 @@ def _plan(
     if files.first.delimiter != "," and options.delimiter is None and options.format == "csv":
         notes.append(f"fields are separated by {files.first.delimiter!r}")
     schema = encoder.as_schema() if blocks else None
-    if qid is not None and not all(t.isascii() and t.strip().isdigit() for t in sample[qid]):
-        schema = None
-    if schema is not None and not files.first.suits(schema):
+    if schema is not None and not (
+        suit_together(files.tables(), schema) and _read_alike(schema, rule, sample, plain)
+    ):
         schema = None
     return Plan(tuple(decisions), encoder, absent, tuple(notes), files.first.delimiter, schema)
+
+
+def _read_alike(
+    schema: Schema, rule: LabelRule, sample: Mapping[str, Sequence[str]], plain: Container[str]
+) -> bool:
+    """Whether a compiled reader takes each field of the sample that a table takes."""
+    for name in map(str, schema.features or ()):
+        texts = sample[name]
+        # plain numbers need a look only for blanks and digits of other scripts
+        if name in plain and "".join(texts).isascii():
+            continue
+        if not all(_is_read(text, schema) for text in set(texts)):
+            return False
+    labels = list(set(sample[rule.column]))
+    wrong = rule.apply(labels)[1]
+    taken = {text for k, text in enumerate(labels) if k not in wrong}
+    if schema.text_labels:
+        return taken <= set(schema.classes or ())
+    return all(_is_read(text, schema) for text in taken)
+
+
+def _is_read(text: str, schema: Schema) -> bool:
+    try:
+        parse_number(text, schema.missing_tokens)
+    except RefusedFieldError:
+        return False
+    return True
 
 
 def _given(name: str, options: TableOptions) -> str | None:
@@ -408,7 +460,7 @@ def load_table(sources: Sequence[Any], options: TableOptions) -> FittedTable:
     """
     read, refuse, odd = Refuse(options.strict), Refuse(options.strict), OddFields()
     files = _Files(sources, options, read)
-    label, qid = _checked(files.names, files, options)
+    label, qid, options = _checked(files.names, files, options)
     blocks = list(files.blocks())
     if not blocks:
         raise _nothing(files, read.refusals)

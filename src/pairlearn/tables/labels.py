@@ -333,10 +333,15 @@ def _not_two(
     return ReadError(f"{start}; check --label.")
 
 
-def query_numbers(texts: Sequence[str]) -> tuple[NDArray[np.int64], dict[int, str]]:
-    """Return a number for each query: whole numbers as they are, texts by their hash.
+#: Whole numbers of at most 18 digits, each in its only spelling.
+_WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
 
-    A hash needs no table, so a stream and other files give the same numbers.
+
+def query_numbers(texts: Sequence[str]) -> tuple[NDArray[np.int64], dict[int, str]]:
+    """Return a number for each query: whole numbers as they are, other texts by their hash.
+
+    A hash needs no table, so a stream and other files give the same numbers. 01 is another text
+    than 1, so it is hashed.
     """
     found = np.empty(len(texts), dtype=np.int64)
     wrong: dict[int, str] = {}
@@ -344,9 +349,7 @@ def query_numbers(texts: Sequence[str]) -> tuple[NDArray[np.int64], dict[int, st
     for k, text in enumerate(texts):
         bare = text.strip()
         if bare not in known:
-            digits = bare.removeprefix("-")
-            whole = digits.isascii() and digits.isdigit() and len(bare) <= 18
-            known[bare] = int(bare) if whole else bucket_of(bare, 1 << 62)
+            known[bare] = int(bare) if _WHOLE.fullmatch(bare) else bucket_of(bare, 1 << 62)
         found[k] = known[bare]
         if not bare:
             wrong[k] = "the query is missing"

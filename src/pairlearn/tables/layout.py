@@ -135,6 +135,18 @@ def has_row_names(lines: Sequence[str], delimiter: str, quote: str) -> bool:
     return longer > max(1, len(rows) / 2)
 
 
+def has_plain_fields(lines: Sequence[str], delimiter: str) -> bool:
+    """Whether no field begins with a space, and no line has more fields than the first.
+
+    `split` drops such spaces, and a table empty fields at the end; a strict reader does neither.
+    """
+    width = sum(line.count(delimiter) for line in lines[:1])
+    return not any(
+        line.startswith(" ") or f"{delimiter} " in line or line.count(delimiter) > width
+        for line in lines
+    )
+
+
 def filled_width(lines: Sequence[str], delimiter: str, quote: str) -> int:
     """Return the number of columns up to the last one that is not empty in all rows."""
     widest = 0

@@ -11,7 +11,7 @@ import csv
 import hashlib
 import re
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,7 @@ from pairlearn.tables.layout import (
     filled_width,
     find_delimiter,
     find_quote,
+    has_plain_fields,
     has_row_names,
     is_number,
     lines_above,
@@ -192,6 +193,9 @@ class TextTable:
     {'name': ('a;b',), 'price': ('1,5',)}
     """
 
+    #: A text is read whole.
+    left_out: Collection[str] = ()
+
     def __init__(self, target: Any, *, header: bool = True, delimiter: str | None = None) -> None:
         if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
             raise ReadError(f"the delimiter must be one character, got {delimiter!r}.")
@@ -228,20 +232,24 @@ class TextTable:
             )
         self.names = different(read)
         self.repeated = _repeated(read)
-        #: Whether the first line is a header with distinct names, and a compiled reader knows the
-        #: ends of the lines.
+        #: Whether the first line is a header with distinct names, and a compiled reader finds the
+        #: same lines, fields and letters in it and in the lines below.
         self.plain_header = (
-            not any(raw.endswith(b"\r") for raw in beginning)
-            and read == tuple(field.strip() for field in self._record)
+            not any(raw.endswith(b"\r") or _is_not_utf8(raw) for raw in beginning)
+            and read == tuple(self._record)
             and not (self.repeated or self._skipped or self._quote != '"' or self.delimiter == " ")
+            and has_plain_fields(texts, self.delimiter)
         )
         if self.repeated:
             self.notes += (f"columns of one name, {listed(self.repeated)}, are told apart by their "
                            "number, as in 'NAME (2)'",)  # fmt: skip
 
     def suits(self, schema: Schema) -> bool:
-        """Whether a compiled reader can read the columns of a schema."""
-        return self.plain_header
+        """Whether a compiled reader can read the columns of a schema.
+
+        It reads queries as numbers, and in a text they are ids: 01 is not 1.
+        """
+        return self.plain_header and schema.qid is None
 
     def _first_lines(self) -> list[bytes]:
         """Return the first lines, without a byte-order mark."""
@@ -443,6 +451,8 @@ class ArrowTable:
     notes: tuple[str, ...] = ()
     repeated: tuple[str, ...] = ()
     delimiter = ","
+    #: The columns that are not read.
+    left_out: Collection[str] = ()
 
     def __init__(self, path: str | Path, *, leave_out: Sequence[str] = ()) -> None:
         self._pa, self.name = load_pyarrow(), str(path)
@@ -452,6 +462,7 @@ class ArrowTable:
             raise ReadError(f"{path} has more than one column named {listed(repeated)}; rename "
                             "the columns.")  # fmt: skip
         left_out = set(leave_out)
+        self.left_out = left_out.intersection(names)
         self.names = tuple(name for name in names if name not in left_out)
         self._worded = {n for n, kind in zip(names, types, strict=True) if not is_numeric(kind)}
         for name, kind in zip(names, types, strict=True):
@@ -514,6 +525,17 @@ class ArrowTable:
         if not self._pa.types.is_string(array.type):
             array = array.cast(self._pa.string(), safe=False)
         return array.fill_null("").to_pylist()  # type: ignore[no-any-return]
+
+
+def suit_together(tables: Iterable[TextTable | ArrowTable], schema: Schema) -> bool:
+    """Whether one compiled reader can read all tables: their columns must stand in one order."""
+    first = None
+    for table in tables:
+        first = first or table
+        alike = (table.names, table.delimiter) == (first.names, first.delimiter)
+        if not (alike and table.suits(schema)):
+            return False
+    return True
 
 
 def no_column(name: str, names: Sequence[str], source: str, what: str) -> ReadError:

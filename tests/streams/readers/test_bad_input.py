@@ -369,6 +369,15 @@ def test_what_signals_in_a_table_is_refused_without_a_warning(tmp_path, column, 
         assert chunk.lines.tolist() == [1, 3, 4]
 
 
+def test_a_query_is_read_as_a_text():
+    text = 'q,a,y\n1,2,0\n01,3,1\n2.0,3,1\n+2,3,1\n "3",1,0\n"3",3,0\n-0,1,0\n0,1,0\n'
+    reader = CsvReader(io.BytesIO(text.encode()), Schema(label="y", qid="q"))
+    [chunk] = reader
+    assert chunk.qid.tolist() == [1, 2, 3, 0]
+    assert chunk.lines.tolist() == [2, 4, 7, 9]
+    assert "'01' is no query" in str(reader.refusals)
+
+
 @pytest.mark.parametrize("label", [None, 0])
 def test_a_label_that_signals_is_refused_without_a_warning(tmp_path, label):
     X = np.ones((3, 2), dtype=np.float32)

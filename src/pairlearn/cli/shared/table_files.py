@@ -330,7 +330,7 @@ def _compiled_reader(
     encoder: TableEncoding, data: Sequence[str], form: str, reading: Reading, *, labelled: bool
 ) -> Reader | None:
     """Return the compiled reader if the model was trained through one and the header is plain."""
-    from pairlearn.tables.rows import open_table
+    from pairlearn.tables.rows import open_table, suit_together
     from pairlearn.tables.values import MISSING_TOKENS
 
     schema = encoder.as_schema() if encoder.compiled else None
@@ -341,13 +341,11 @@ def _compiled_reader(
     if not labelled:
         schema = replace(schema, label=None, qid=None, classes=None)
     if data[0] != "-":
-        table = open_table(
-            sources_of(data, form, reading.query)[0],
-            form,
-            header=reading.header,
-            delimiter=_delimiter(reading),
-        )
-        if not table.suits(schema):
+        header, delimiter = reading.header, _delimiter(reading)
+        first, *others = sources_of(data, form, reading.query)
+        table = open_table(first, form, header=header, delimiter=delimiter)
+        further = (open_table(one, form, header=header, delimiter=delimiter) for one in others)
+        if not suit_together(itertools.chain([table], further), schema):
             return None
         reading = reading.with_delimiter(table.delimiter, form)
     return open_data(data, schema, reading)

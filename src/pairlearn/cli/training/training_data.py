@@ -169,7 +169,9 @@ def open_training_data(
         table = load_table(sources, options)
         _check_dense(problem, table.plan.encoder)
         return EncodedTable(table, problem)
-    reading = reading.with_delimiter(plan.delimiter, form)
+    # Several files of a table may have several delimiters.
+    if schema is not None or len(data) == 1:
+        reading = reading.with_delimiter(plan.delimiter, form)
     if schema is None:
         _check_dense(problem, plan.encoder)
         reader = table_reader(plan.encoder, data, form, reading, labelled=True)

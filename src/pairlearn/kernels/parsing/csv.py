@@ -49,7 +49,7 @@ from pairlearn.kernels.parsing.records import (
 )
 
 # The role of a column.
-SKIP, NUMBER, EXTRA, HASHED, LEVELS = range(5)
+SKIP, NUMBER, EXTRA, QUERY, HASHED, LEVELS = range(6)
 
 _FNV_START = np.uint64(0xCBF29CE484222325)
 _FNV_PRIME = np.uint64(0x100000001B3)
@@ -235,6 +235,11 @@ def _store(begin, stop, quoted, doubled, j, row, base, columns, rows, log):
             rows.values[row, slot] = value
         else:
             rows.extra[row, slot] = value
+    elif kind == QUERY:
+        # a text: Python looks at it, since the number does not tell 01 from 1
+        rows.extra[row, slot] = math.nan
+        if begin < stop:
+            defer(log, row, j, begin - base, stop - base, quoted)
     elif kind != SKIP:
         code = np.int64(-1)
         if not doubled and begin < stop:

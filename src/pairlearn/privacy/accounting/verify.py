@@ -34,6 +34,8 @@ def accounting_problems(certificate: Certificate) -> list[str]:
     found = []
     if not certificate.private:
         found.append("the noise can be reproduced, so nothing is private.")
+    if not certificate.releases:
+        return [*found, "it lists no release, so nothing is behind the numbers that it claims."]
     if certificate.composition == "mixture":
         return found + _mixture(certificate)
     if certificate.mu is None:

@@ -189,9 +189,10 @@ class _Parser:
         self._problems = np.empty((256, records.PROBLEM_WIDTH), dtype=np.int64)
         for slot, j in enumerate(layout.numbers):
             self._kinds[j], self._slots[j] = csv.NUMBER, slot
-        for slot, column in enumerate((layout.label, layout.qid)):
+        roles = ((layout.label, csv.EXTRA), (layout.qid, csv.QUERY))
+        for slot, (column, role) in enumerate(roles):
             if column is not None:
-                self._kinds[column], self._slots[column] = csv.EXTRA, slot
+                self._kinds[column], self._slots[column] = role, slot
         for slot, j in enumerate(layout.categories):
             self._kinds[j], self._slots[j] = csv.HASHED, slot
         if layout.label is not None and layout.label in layout.levels:

@@ -117,6 +117,12 @@ class RowBuffer:
         if j == layout.label:
             self.extra[row, 0] = number
         elif j == layout.qid:
+            # 01 and +1 are other ids than 1; 1.0 is how a column with gaps was written
+            if number >= 0 and value.strip(" \t") not in (str(int(number)), repr(number)):
+                raise RefusedFieldError(
+                    f"{shown(value)} is no query: write a whole number from 0, without sign and "
+                    "leading zeros"
+                )
             self.extra[row, 1] = number
         else:
             slot = layout.slots[j]

@@ -66,7 +66,7 @@ class Schema:
     label : str, int or None
         Column of the label, by name or by position (negative counts from the end).
     qid : str, int or None
-        Column of the query number, for ranking.
+        Column of the query, for ranking: a whole number from 0, in a text without leading zeros.
     features : sequence of str or int, optional
         Columns to use, in this order; default: all others.
     categorical : mapping of column to int or sequence of str
