@@ -217,6 +217,15 @@ def test_rounding_does_not_choose_among_equally_cheap_thresholds():
     assert cheapest_threshold(y, np.arange(16), sample_weight=np.full(16, 0.3)) == plain
 
 
+@pytest.mark.parametrize("dear", [1e3, 1e13, 1e308])
+def test_a_dear_error_does_not_hide_the_other_one(dear):
+    # The best threshold without a false positive, and the best without a missed positive.
+    y, scores = [0, 1, 0, 1, 1], [1.0, 2.0, 3.0, 4.0, 5.0]
+    for weight in (None, np.full(5, 0.3)):
+        assert cheapest_threshold(y, scores, false_positive=dear, sample_weight=weight) == 3.5
+        assert cheapest_threshold(y, scores, false_negative=dear, sample_weight=weight) == 1.5
+
+
 def test_the_cheapest_threshold_of_huge_scores_is_finite():
     scores = np.array([-1.7e308, -1.6e308, -1.5e308, -1.4e308])
     for sign in (1.0, -1.0):
