@@ -10,6 +10,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pairlearn.metrics._curve import ROUNDING
 from pairlearn.metrics._inputs import is_positive
 from pairlearn.metrics.limits import spread_of
 from pairlearn.metrics.metric import Measured, TwoClassMetric
@@ -79,7 +80,9 @@ class CalibrationError(TwoClassMetric):
             mass = np.bincount(step, weight)
             # the share of the weight below the middle of all examples of that probability
             middle = (np.cumsum(mass) - 0.5 * mass) / mass.sum()
-            place = np.minimum((self.n_bins * middle).astype(np.intp), self.n_bins - 1)[step]
+            # a middle meets the edge of a bin up to rounding
+            first = self.n_bins * middle * (1.0 + ROUNDING)
+            place = np.minimum(first, self.n_bins - 1).astype(np.intp)[step]
         return np.asarray(np.unique(place, return_inverse=True)[1])
 
     def measure_classes(self, positive: Mask, scores: Vector, weight: Vector) -> Measured:

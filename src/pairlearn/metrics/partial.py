@@ -162,7 +162,8 @@ class PartialAUC(TwoClassMetric):
         """Return how much too high the area is, times the number of negatives."""
         near = 0.5 * min(self.max_fpr, 1.0 - self.max_fpr)
         ends = self.max_fpr + np.array([-near, 0.0, near])
-        low, middle, high = np.interp(ends, fpr, tpr).tolist()
+        # where the curve is vertical its top counts, up to rounding
+        low, middle, high = np.interp(ends * (1.0 + ROUNDING), fpr, tpr).tolist()
         if near == 0.0 or middle <= self.min_tpr:
             return 0.0
         return float(0.25 * self.max_fpr * (1.0 - self.max_fpr) * (high - low) / near)
