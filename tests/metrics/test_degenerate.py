@@ -271,6 +271,25 @@ def test_a_share_a_time_or_a_threshold_is_a_number(make, value):
         make(value)
 
 
+@pytest.mark.parametrize("kind", [np.float16, np.float32])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda share: PartialAUC(share, share),
+        EnrichmentFactor,
+        lambda share: ExpectedCost(share, share, share),
+    ],
+)
+def test_the_type_of_a_setting_costs_no_digits(make, kind):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 60)
+    scores, share = rng.random(60), kind(0.3)
+    found = make(share).interval(y, scores, confidence=share)
+    expected = make(float(share)).interval(y, scores, confidence=float(share))
+    assert found == expected
+    assert {type(one) for one in (found.value, found.low, found.high)} == {float}
+
+
 def test_scores_that_are_texts_are_named():
     with pytest.raises(ValueError, match="scores_b must hold numbers: could not convert"):
         compare_auc([0, 1], [0.1, 0.2], ["low", "high"])

@@ -66,7 +66,7 @@ class CalibrationError(TwoClassMetric):
     of_probabilities = True
 
     def __post_init__(self) -> None:
-        check_count("n_bins", self.n_bins)
+        object.__setattr__(self, "n_bins", check_count("n_bins", self.n_bins))
         if self.strategy not in ("quantile", "uniform"):
             raise ValueError(f'strategy must be "quantile" or "uniform", got {self.strategy!r}.')
 
@@ -176,7 +176,7 @@ def calibration_curve(
     >>> curve.predicted, curve.observed
     (array([0.1, 0.6]), array([0., 1.]))
     """
-    check_fraction("confidence", confidence)
+    confidence = check_fraction("confidence", confidence)
     metric = CalibrationError(n_bins, strategy)
     sample = metric.checked_sample(y, {"probabilities": probabilities}, sample_weight, groups)
     positive, scores, weight = is_positive(sample.labels), sample.scores[0], sample.weight
@@ -193,7 +193,7 @@ def calibration_curve(
         limits[:, k] = _wilson(float(observed[k]), size, z)
     error = metric.measure_classes(positive, scores, weight).value
     return CalibrationCurve(
-        predicted, observed, limits[0], limits[1], mass / mass.sum(), error, float(confidence)
+        predicted, observed, limits[0], limits[1], mass / mass.sum(), error, confidence
     )
 
 

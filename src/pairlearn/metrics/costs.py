@@ -41,9 +41,10 @@ class ExpectedCost(TwoClassMetric):
     larger_is_better = False
 
     def __post_init__(self) -> None:
-        check_positive("false_positive", self.false_positive)
-        check_positive("false_negative", self.false_negative)
-        if not math.isfinite(check_number("threshold", self.threshold)):
+        for name in ("false_positive", "false_negative"):
+            object.__setattr__(self, name, check_positive(name, getattr(self, name)))
+        object.__setattr__(self, "threshold", check_number("threshold", self.threshold))
+        if not math.isfinite(self.threshold):
             raise ValueError(f"threshold must be a finite number, got {self.threshold!r}.")
 
     def measure_classes(self, positive: Mask, scores: Vector, weight: Vector) -> Measured:

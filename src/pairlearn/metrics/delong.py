@@ -119,7 +119,7 @@ def roc_auc_interval(y: ArrayLike, scores: ArrayLike, *, confidence: float = 0.9
     >>> round(found.auc, 3), round(found.low, 3), round(found.high, 3)
     (0.889, 0.335, 0.989)
     """
-    check_fraction("confidence", confidence)
+    confidence = check_fraction("confidence", confidence)
     positive = is_positive(y)
     up, down = _wins(positive, check_scores("scores", scores, len(positive)))
     return auc_interval(_mean(up, down), _spread(up, down), confidence)
@@ -224,7 +224,7 @@ def compare_auc(
     >>> found.difference, round(found.z, 3), round(found.p_value, 3)
     (0.375, 1.643, 0.16)
     """
-    check_fraction("confidence", confidence)
+    confidence = check_fraction("confidence", confidence)
     positive = is_positive(y)
     n = len(positive)
     up_a, down_a = _wins(positive, check_scores("scores_a", scores_a, n))

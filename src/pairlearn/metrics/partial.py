@@ -82,8 +82,9 @@ class PartialAUC(TwoClassMetric):
 
     def __post_init__(self) -> None:
         check_flag("standardised", self.standardised)
-        check_number("max_fpr", self.max_fpr)
-        check_number("min_tpr", self.min_tpr)
+        for name in ("max_fpr", "min_tpr"):
+            # Python's number: one of NumPy's would give its few digits to the area
+            object.__setattr__(self, name, check_number(name, getattr(self, name)))
         if not 0.0 < self.max_fpr <= 1.0:
             raise ValueError(
                 f"max_fpr must lie in (0, 1], got {self.max_fpr!r}; 1 is the whole AUC."
