@@ -185,9 +185,21 @@ class Curved(Bent):
         return -0.9
 
 
+class WrongSums(Hinge):
+    def sums(self, p, q, b):
+        values, slopes = super().sums(p, q, b)
+        return values, 2.0 * slopes
+
+
+class NoSquare(Hinge):
+    by_moments = True
+
+
 @pytest.mark.parametrize(
     ("loss", "message"),
     [
+        (WrongSums(), r"WrongSums.sums gives .* for the sum of b_j l'\(p_i - q_j\)"),
+        (NoSquare(), "NoSquare says that it is .parameter - margin.*by_moments"),
         (Bump(), r"Bump says that it is convex \(convex = True\), but its slope goes from"),
         (Falling(), r"Falling says that it falls .* but rises by"),
         (Straight(), "says that curvature_bound bounds the change"),

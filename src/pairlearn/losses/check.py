@@ -57,7 +57,8 @@ def check_loss(
     agree with the Python ones. Slopes must respect `slope_bound` and values `value_bound`, and the
     change of slopes `curvature_bound` and `curvature_floor`, if the loss states them. Slopes of a
     loss that is `convex` must not fall with the score, and where it `falls` they must not be
-    positive: solvers, bounds and promises of privacy rest on that.
+    positive: solvers, bounds and promises of privacy rest on that. `sums` must be sums over all
+    pairs, and a loss that is `by_moments` must be (parameter - margin)^2.
 
     A slope that is wrong over an interval of .016 or more between -8 and 8 is always found; a
     narrower one, if it lies next to a kink or if a random score meets it.
@@ -127,6 +128,7 @@ def check_loss(
         points.append(np.column_stack(np.broadcast_arrays(found.points, y, other)))
     every = np.concatenate(points)
     _check_array_form(loss, every)
+    _check_short_cuts(loss, others)
     for name in ("value", "derivative"):
         check_compiled(
             f"{type(loss).__name__}.{name}",
@@ -270,6 +272,31 @@ def _check_array_form(loss: PairLoss, points: Points) -> None:
                 f"but its array form gives {found[first]:g}; correct one of the two, or leave "
                 "`values` and `slopes` to PairLoss."
             )
+
+
+def _check_short_cuts(loss: PairLoss, scores: Vector) -> None:
+    """Refuse `sums` that are none, and moments of a loss that is no square."""
+    if not (loss.by_sorting or loss.by_moments):
+        return
+    p, q = scores[:8], np.append(scores[8:24], scores[:4])
+    margins, b = p[:, None] - q, np.resize([1.0, 2.0, 3.0], len(q))
+    values, slopes = (form(margins.ravel()).reshape(margins.shape) for form in
+                      (loss.values, loss.slopes))  # fmt: skip
+    if loss.by_sorting:
+        for what, found, of_all in zip(("l", "l'"), loss.sums(p, q, b), (values, slopes),
+                                       strict=True):  # fmt: skip
+            if not np.allclose(found, of_all @ b, rtol=1e-9, atol=1e-9 * np.abs(of_all @ b).max()):
+                k = int(np.argmax(np.abs(found - of_all @ b)))
+                raise ValueError(
+                    f"{type(loss).__name__}.sums gives {found[k]:g} for the sum of b_j {what}(p_i "
+                    f"- q_j) at p_i = {p[k]:g}, and all pairs give {(of_all @ b)[k]:g}; correct "
+                    "it, or leave it to PairLoss."
+                )
+    if loss.by_moments and not np.allclose(values, (loss.parameter - margins) ** 2):
+        raise ValueError(
+            f"{type(loss).__name__} says that it is (parameter - margin)^2 (by_moments = True), "
+            "which it is not; leave by_moments out."
+        )
 
 
 def _check_bounds(loss: PairLoss, points: Points) -> None:
