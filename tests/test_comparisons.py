@@ -336,3 +336,9 @@ def test_problems_are_pickled_with_their_comparison():
     made = again.derivative
     assert made(0.3, 1.0, -4.0) == problem.derivative(0.3, 1.0, -4.0) != 0.0
     assert made.many(0.3, 1.0, -4.0) == pytest.approx(made(0.3, 1.0, -4.0), rel=1e-14)
+
+
+@pytest.mark.parametrize("labels", [[], [math.nan], ["1"], 3.0])
+def test_a_check_of_no_labels_is_none(labels):
+    with pytest.raises(ValueError, match="labels must be a list of finite numbers, got"):
+        check_comparison(OppositeLabels(), labels)

@@ -32,6 +32,7 @@ import numpy as np
 from pairlearn.register import Part, Register
 from pairlearn.scalars import Scalar, check_compiled, scalar
 from pairlearn.typing import Vector
+from pairlearn.validation import finite_numbers
 
 __all__ = [
     "COMPARISONS",
@@ -287,8 +288,9 @@ def check_comparison(comparison: Comparison, labels: Sequence[float] | None = No
             f"check_comparison needs a Comparison (an instance, not a class), got {comparison!r}."
         )
     name, numbers = type(comparison).__name__, comparison.parameters
-    tried = (*np.arange(-4.0, 4.5, 0.5).tolist(), -0.0) if labels is None else tuple(labels)
-    points = [(float(y), float(other), *numbers) for y in tried for other in tried]
+    given = (*np.arange(-4.0, 4.5, 0.5).tolist(), -0.0) if labels is None else labels
+    tried = finite_numbers("labels", given).tolist()
+    points = [(y, other, *numbers) for y in tried for other in tried]
     for y, other, *_ in points:
         found = comparison.direction(y, other, *numbers)
         if not math.isfinite(found):

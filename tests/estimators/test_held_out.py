@@ -61,6 +61,11 @@ def test_the_mean_of_intervals():
     assert perfect.low < found.low < 1.0
     with pytest.raises(ValueError, match="has no spread; make every part by roc_auc_interval"):
         mean_auc_interval([AUCInterval(0.8, 0.7, 0.87, 0.04, 0.95)] * 2)
+    with pytest.raises(ValueError, match="at least one part, got none"):
+        mean_auc_interval([])
+    other = roc_auc_interval([0, 0, 1, 1], [1, 2, 3, 4], confidence=0.5)
+    with pytest.raises(ValueError, match=r"must have one confidence, got \[0.5, 0.95\]"):
+        mean_auc_interval([part, other])
 
 
 @pytest.mark.thorough

@@ -14,6 +14,7 @@ from pairlearn.losses import (
     Epanechnikov,
     GapWeighted,
     Hinge,
+    LogLink,
     Welsch,
     check_loss,
     scalar,
@@ -152,6 +153,68 @@ class NearTheKinkOfADistance(DistanceHinge):
     def derivative(score, y, y_partner, bias):
         tau = 1.0 if y == y_partner else -1.0
         return tau if 1.0 + tau * (score - bias) > 0.1 else 0.0
+
+
+class Bump(PairLoss):
+    """A loss that is not convex, rises and has the curvature 1 at 0."""
+
+    @scalar
+    def value(score, y, y_partner, _):
+        return -math.cos(score)
+
+    @scalar
+    def derivative(score, y, y_partner, _):
+        return math.sin(score)
+
+
+class Bent(Bump):
+    convex = False
+
+
+class Falling(Bent):
+    never_increases = True
+
+
+class Straight(Bent):
+    def curvature_bound(self, margin_bound):
+        return 0.9
+
+
+class Curved(Bent):
+    def curvature_floor(self, margin_bound):
+        return -0.9
+
+
+class WrongSums(Hinge):
+    def sums(self, p, q, b):
+        values, slopes = super().sums(p, q, b)
+        return values, 2.0 * slopes
+
+
+class NoSquare(Hinge):
+    by_moments = True
+
+
+@pytest.mark.parametrize(
+    ("loss", "message"),
+    [
+        (WrongSums(), r"WrongSums.sums gives .* for the sum of b_j l'\(p_i - q_j\)"),
+        (NoSquare(), "NoSquare says that it is .parameter - margin.*by_moments"),
+        (Bump(), r"Bump says that it is convex \(convex = True\), but its slope goes from"),
+        (Falling(), r"Falling says that it falls .* but rises by"),
+        (Straight(), "says that curvature_bound bounds the change"),
+        (Curved(), "says that slopes rise as curvature_floor does"),
+    ],
+)
+def test_what_a_loss_says_of_itself_is_tried(loss, message):
+    assert check_loss(Bent()).n_points > 6000
+    with pytest.raises(ValueError, match=message):
+        check_loss(loss)
+
+
+def test_a_weighted_loss_is_convex_if_its_base_is():
+    assert GapWeighted(base=Hinge()).convex
+    assert not GapWeighted(base=LogLink()).convex
 
 
 @pytest.mark.parametrize(

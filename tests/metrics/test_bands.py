@@ -144,3 +144,27 @@ def test_the_band_is_the_curve_moved_as_far_as_resampled_curves_go(sample, group
             assert best == pytest.approx(caught / (caught + (1 - share) * least), abs=2e-3)
             assert worst == pytest.approx(caught / (caught + (1 - share) * most), abs=2e-3)
     assert (other.high > other.precision).any()
+
+
+@pytest.mark.parametrize(
+    ("y", "scores", "groups"),
+    [
+        (np.repeat([0, 1], 20), np.arange(40.0), None),
+        (np.repeat([0, 1], 20), np.zeros(40), None),
+        (np.repeat([0, 1], [39, 1]), np.arange(40.0) % 7, None),
+        (np.tile([0, 1], 20), np.arange(40.0) % 7, np.zeros(40)),
+        (np.repeat([0, 1], 20), np.arange(40.0) % 7, np.repeat([0, 1, 2], [20, 19, 1]).clip(0, 1)),
+    ],
+    ids=["perfect", "constant", "one positive", "one group", "a group for each class"],
+)
+def test_a_band_without_variation_is_that_of_an_inequality(y, scores, groups):
+    band = roc_band(y, scores, groups=groups, n_resamples=20)
+    n = [
+        len(np.unique(np.arange(40)[y == c] if groups is None else groups[y == c])) for c in (0, 1)
+    ]
+    wide, tall = (np.sqrt(np.log(4.0 / 0.05) / (2 * one)) for one in n)
+    assert band.high == pytest.approx(
+        np.clip(upper(band.fpr, band.fpr, band.tpr, wide, tall), band.tpr, 1.0)
+    )
+    held = np.where(band.fpr < wide, 0.0, lower(band.fpr, band.fpr, band.tpr, wide, tall))
+    assert band.low == pytest.approx(np.clip(held, 0.0, band.tpr))

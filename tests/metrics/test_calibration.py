@@ -88,3 +88,13 @@ def test_limits_hold_with_uneven_weights():
         found = calibration_curve(rng.random(100) < p, p, n_bins=5, sample_weight=weight)
         n_missed += bool(((found.predicted < found.low) | (found.predicted > found.high)).any())
     assert n_missed <= stats.binom.isf(1e-5, 300, 0.055)
+
+
+@pytest.mark.parametrize("n_bins", [3, 10, 49])
+def test_rounding_does_not_choose_the_bin(n_bins):
+    # The middle of each example but the ends is the edge of two bins, in any unit of the weights.
+    weight = np.repeat([1.0, 2.0, 1.0], [1, n_bins - 1, 1])
+    p = np.linspace(0.05, 0.95, n_bins + 1)
+    for unit in (1.0, 0.1, 0.3, 0.7, 1.1, 7.3):
+        found = CalibrationError(n_bins).bins(p, unit * weight)
+        assert found.tolist() == [*range(n_bins), n_bins - 1]

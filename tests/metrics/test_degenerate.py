@@ -217,6 +217,15 @@ def test_rounding_does_not_choose_among_equally_cheap_thresholds():
     assert cheapest_threshold(y, np.arange(16), sample_weight=np.full(16, 0.3)) == plain
 
 
+@pytest.mark.parametrize("dear", [1e3, 1e13, 1e308])
+def test_a_dear_error_does_not_hide_the_other_one(dear):
+    # The best threshold without a false positive, and the best without a missed positive.
+    y, scores = [0, 1, 0, 1, 1], [1.0, 2.0, 3.0, 4.0, 5.0]
+    for weight in (None, np.full(5, 0.3)):
+        assert cheapest_threshold(y, scores, false_positive=dear, sample_weight=weight) == 3.5
+        assert cheapest_threshold(y, scores, false_negative=dear, sample_weight=weight) == 1.5
+
+
 def test_the_cheapest_threshold_of_huge_scores_is_finite():
     scores = np.array([-1.7e308, -1.6e308, -1.5e308, -1.4e308])
     for sign in (1.0, -1.0):
@@ -260,6 +269,25 @@ def test_rounding_is_no_further_positive():
 def test_a_share_a_time_or_a_threshold_is_a_number(make, value):
     with pytest.raises(TypeError, match="must be a number, got"):
         make(value)
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float32])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda share: PartialAUC(share, share),
+        EnrichmentFactor,
+        lambda share: ExpectedCost(share, share, share),
+    ],
+)
+def test_the_type_of_a_setting_costs_no_digits(make, kind):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 60)
+    scores, share = rng.random(60), kind(0.3)
+    found = make(share).interval(y, scores, confidence=share)
+    expected = make(float(share)).interval(y, scores, confidence=float(share))
+    assert found == expected
+    assert {type(one) for one in (found.value, found.low, found.high)} == {float}
 
 
 def test_scores_that_are_texts_are_named():

@@ -547,7 +547,9 @@ def test_an_interval_of_no_difference_is_mirrored_too():
     assert (there.low, there.high) == pytest.approx((-back.high, -back.low))
 
 
-@pytest.mark.parametrize(("metric", "seed"), [(PartialAUC(0.3), 26), (PartialAUC(0.5, 0.3), 38)])
+@pytest.mark.parametrize(
+    ("metric", "seed"), [(PartialAUC(0.3), 26), (PartialAUC(0.3), 5), (PartialAUC(0.5, 0.3), 38)]
+)
 def test_rounding_does_not_choose_the_side_of_a_corner(metric, seed):
     # The part ends at a corner, which weights in another unit meet up to rounding.
     scores = np.random.default_rng(seed).permutation(20)
@@ -556,3 +558,4 @@ def test_rounding_does_not_choose_the_side_of_a_corner(metric, seed):
     for unit in (0.1, 0.7, 1.1, 7.3):
         found = metric.interval(y, scores, sample_weight=unit * weight)
         assert found.standard_error == pytest.approx(exact.standard_error, rel=1e-9)
+        assert (found.low, found.high) == pytest.approx((exact.low, exact.high), rel=1e-9)

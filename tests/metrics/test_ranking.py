@@ -79,3 +79,12 @@ def test_bad_input(function, arguments, keywords, message):
 def test_a_missing_query_is_refused(measure, qid):
     with pytest.raises(ValueError, match="qid has no query in row 0"):
         measure([1, 0, 1, 0], [1.0, 2.0, 3.0, 4.0], qid=qid)
+
+
+def test_the_unit_of_linear_gains_does_not_matter():
+    y, scores = np.array([3.0, 0.0, 1.0, 2.0]), [1.0, 2.0, 3.0, 4.0]
+    expected = ndcg(y, scores, gain="linear")
+    for unit in (1e-300, 7.0, 5e307):
+        assert ndcg(unit * y, scores, gain="linear") == pytest.approx(expected)
+    # rounding leads nowhere above the best order
+    assert max(ndcg(np.full(n, 1000), np.arange(n)) for n in range(1, 400)) == 1.0

@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn import metrics as sk
 from sklearn.datasets import load_breast_cancer, load_iris
@@ -14,7 +15,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.svm import LinearSVC
 
 from pairlearn import Exact, MulticlassAUCClassifier, MultilabelAUCClassifier
-from pairlearn.metrics import AveragePrecision, scorer
+from pairlearn.metrics import AveragePrecision, ConcordanceIndex, scorer
 
 
 def test_a_search_takes_the_best_by_the_metric():
@@ -59,6 +60,39 @@ def test_what_cannot_be_scored_is_refused():
         scorer("auc", k=3)
     with pytest.raises(ValueError, match="give them to the metric itself"):
         scorer(AveragePrecision(), k=3)
+    with pytest.raises(ValueError, match=r"must be a Metric or one of .* got \['auc'\]"):
+        scorer(["auc"])
+
+
+def test_columns_that_are_no_pairs_are_refused():
+    """Three classes have three pairs: a score of each class was taken for one of each pair."""
+    X, y = load_iris(return_X_y=True)
+    model = LogisticRegression(max_iter=500).fit(X, y)
+    with pytest.raises(TypeError, match="needs pair_scores, which LogisticRegression does not"):
+        scorer("hand_till", pairs=True)(model, X, y)
+    with pytest.raises(ValueError, match=r"classes=\[2, 1, 0\] is not the order .* \[0, 1, 2\]"):
+        scorer("hand_till", classes=[2, 1, 0])(model, X, y)
+    same = scorer("hand_till", classes=[0, 1, 2])(model, X, y)
+    assert same == scorer("hand_till")(model, X, y)
+
+
+def test_a_scorer_refuses_masked_labels():
+    X, y = load_breast_cancer(return_X_y=True)
+    labels = np.ma.masked_array(y, mask=np.arange(len(y)) < 9)
+    with pytest.raises(ValueError, match="y is a masked array with 9 masked values"):
+        scorer("auc")(GaussianNB().fit(X, y), X, labels)
+
+
+def test_a_frame_of_times_keeps_its_names():
+    class Risk:
+        def decision_function(self, X):
+            return X
+
+    rng = np.random.default_rng(0)
+    risk, time, event = rng.random(40), rng.integers(0, 2, 40), rng.integers(0, 2, 40)
+    frame = pd.DataFrame({"time": time, "event": event})
+    found = scorer(ConcordanceIndex())(Risk(), risk, frame)
+    assert found == ConcordanceIndex()(np.column_stack([event, time]), risk)
 
 
 @pytest.mark.parametrize("name", ["auc", "hand_till", "brier_score"])

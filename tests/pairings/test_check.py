@@ -313,3 +313,22 @@ def test_what_is_not_a_pairing():
     with pytest.raises(ValueError, match="need qid with every chunk"):
         check_pairing(PreviousOfQuery(QUERIES))
     assert check_pairing(PreviousOpposite(), y=[1.0, 2.0, 3.0]).n_remembered == 2
+
+
+@pytest.mark.parametrize("size", [4, 7, 25, 100])
+def test_a_stream_of_large_chunks(size):
+    assert check_pairing(PreviousExample(), smallest_chunk=size).n_remembered == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"y": []}, "at least two examples to make a pair, got 0"),
+        ({"y": 3.0}, "at least two examples to make a pair, got 1"),
+        ({"qid": [1, 2]}, r"one query for each of 20 examples, got \(2,\)"),
+        ({"seed": -1}, "a whole number of at least 0 or a NumPy generator, got -1"),
+    ],
+)
+def test_what_nothing_can_be_drawn_from(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        check_pairing(PreviousExample(), **arguments)

@@ -223,3 +223,16 @@ def test_refusals():
         one.solve(problem, X, y, n_steps=5, example_weight=-np.ones(20))
     with pytest.raises(ValueError, match="X contains NaN or infinity"):
         one.solve(problem, np.full((20, 3), np.nan), y, n_steps=5)
+
+
+def test_grids_come_in_any_sequence():
+    X, y = np.arange(12.0).reshape(6, 2) % 5, np.array([1.0, -1.0] * 3)
+    problem, steps, radii = Problem(LinearScore(), Hinge()), (0.5, 0.25), (1.0, np.inf)
+    expected = Sweep(steps, radii).solve(problem, X, y, n_steps=9, rng=0).averages
+    for kind in (list, np.array, np.float32):
+        found = Sweep(kind(steps), kind(radii))
+        assert (found.step_sizes, found.radii) == (steps, radii)
+        other = found.solve(problem, X, y, n_steps=9, rng=0, example_weight=None)
+        assert np.array_equal(other.averages, expected)
+    with pytest.raises(TypeError, match=r"step_size must be a number, got '0\.1'"):
+        Sweep("0.1", [1.0])

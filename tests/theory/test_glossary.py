@@ -3,6 +3,7 @@
 
 import inspect
 
+import numpy as np
 import pytest
 
 from pairlearn import theory
@@ -43,3 +44,26 @@ def test_functions_without_docstrings_stay_as_they_are():
     def bound(n: int) -> float: ...
 
     assert documented(bound).__doc__ is None
+
+
+def test_numbers_of_few_bits_do_not_overflow():
+    """A bound squares the number of examples: 100 in eight bits had a negative stability."""
+    small = dict(lipschitz=2.0, smoothness=1.0, step_size=0.1)
+    found = theory.stability_smooth(np.int8(100), np.int8(100), **small)
+    assert found == theory.stability_smooth(100, 100, **small)
+    assert theory.advise(np.int8(100), lipschitz=1.0, diameter=1.0).n_steps == 10_000
+    assert theory.stage_sizes(np.int64(20)) == theory.stage_sizes(20)
+    stage = theory.LocalizedStage(np.int8(100), np.int8(100), np.float16(0.5))
+    assert stage == theory.LocalizedStage(100, 100, 0.5)
+    assert type(theory.localized_distance(stage, lipschitz=np.float32(1.0))) is float
+
+
+def test_noise_has_all_digits_that_privacy_needs():
+    given = dict(epsilon=np.float16(0.5), delta=np.float16(1e-3))
+    exact = {name: float(value) for name, value in given.items()}
+    scale = theory.gaussian_noise_scale(np.float16(0.5), **given)
+    assert scale == theory.gaussian_noise_scale(0.5, **exact)
+    constants = dict(lipschitz=1.0, diameter=1.0, smoothness=1.0)
+    problem = theory.PrivateProblem(np.int16(300), np.int8(5), **constants, **given)
+    same = theory.PrivateProblem(300, 5, **constants, **exact)
+    assert theory.private_schedule(problem) == theory.private_schedule(same)

@@ -8,7 +8,17 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
-from pairlearn.theory import PrivateProblem, private_excess, private_schedule
+from pairlearn.losses import Logistic
+from pairlearn.problem import Problem
+from pairlearn.scores import LinearScore
+from pairlearn.theory import (
+    PrivateProblem,
+    pl_constant,
+    private_excess,
+    private_nonsmooth_schedule,
+    private_schedule,
+    stability_nonsmooth,
+)
 from pairlearn.theory.excess import excess_nonsmooth, excess_smooth
 from pairlearn.theory.localized import LocalizedStage, localized_distance
 from pairlearn.theory.nonconvex import pl_excess, pl_gap, pl_horizon, pl_stability
@@ -221,3 +231,53 @@ def test_lemma_3_and_theorem_3(constants):
     assert found == pytest.approx(2 * stability + gap, rel=1e-12)
     horizon = n ** ((2 * L + mu) / (4 * L + mu)) * mu ** (-(4 * L + 2 * mu) / (4 * L + mu))
     assert pl_horizon(n, smoothness=L, pl_constant=mu) == math.ceil(horizon)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: private_schedule(problem(), step_size=-0.1, constants="paper"), "got -0.1"),
+        (lambda: private_excess(problem(), step_size=0.0, constants="paper"), "got 0.0"),
+        (
+            lambda: private_nonsmooth_schedule(problem(), locality=-1.0, constants="paper"),
+            "locality must be a positive number, got -1.0",
+        ),
+        (lambda: problem(self_pair_lipschitz=-1.0), "self_pair_lipschitz must be at least 0"),
+        (lambda: LocalizedStage(10, 10, -0.1), "locality must be a positive number, got -0.1"),
+        (
+            lambda: sensitivity_with_confidence(
+                40, 99, lipschitz=2.0, smoothness=1.0, step_size=0.5, failure_probability=1e-3,
+                method="guess", constants="paper",
+            ),
+            "method must be 'exact' or 'chernoff', got 'guess'",
+        ),
+        (
+            lambda: stability_nonsmooth(
+                40, 99, lipschitz=2.0, step_size=0.5, averaging="best", constants="paper"
+            ),
+            "averaging must be one of .* got 'best'",
+        ),
+        (
+            lambda: pl_gap(
+                50, smoothness=2.0, pl_constant=0.5, lipschitz=3.0, gradient_moment=1.0
+            ),
+            "lipschitz or gradient_moment, not both",
+        ),
+        (
+            lambda: pl_constant(
+                Problem(LinearScore(), Logistic()), [[0.5], [-0.5]], [1, -1], radius=1.0,
+                direction=[1.0],
+            ),
+            "direction is for the log-link loss",
+        ),
+    ],
+)  # fmt: skip
+def test_an_argument_is_honoured_or_refused(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+@pytest.mark.parametrize("step_size", ["0.1", True])
+def test_a_step_size_is_a_number(step_size):
+    with pytest.raises(TypeError, match="step_size must be a number"):
+        convex_gap(50, lipschitz=1.0, distance=1.0, step_size=step_size)

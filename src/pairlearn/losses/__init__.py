@@ -13,6 +13,8 @@ two errors) and `pairlearn.losses.metric` (a squared distance).
 To write your own, derive from `PairLoss` and decorate two functions::
 
     class Sigmoid(PairLoss):
+        convex = False
+
         @scalar
         def value(score, y, y_partner, _):
             m = score if y > y_partner else -score

@@ -31,7 +31,8 @@ class PairLoss(Part):
     A subclass defines two functions decorated with `scalar`, `value` and `derivative` (with respect
     to the score), each of ``(score, y, y_partner, parameter)``. It may define `slope_bound`,
     `curvature_bound` and `value_bound`, the suprema of \|l'\|, \|l''\| and l over \|m\| <= M, from
-    which `Problem` derives Lipschitz and smoothness constants. A function of the margin alone may
+    which `Problem` derives Lipschitz and smoothness constants. One that is not convex says so by
+    ``convex = False``; `check_loss` finds out. A function of the margin alone may
     also define `values` and `slopes` in NumPy, which make metrics faster. If it also
     defines `sums`, nothing visits all pairs any more.
 

@@ -12,13 +12,15 @@ from numpy.typing import NDArray
 from pairlearn.losses.base import PairLoss
 from pairlearn.losses.slopes import JumpError, Slopes, compare_slopes
 from pairlearn.scalars import Scalar, check_compiled
-from pairlearn.typing import Vector
+from pairlearn.typing import Mask, Vector
 from pairlearn.validation import check_generator, check_positive, finite_numbers, real_array
 
 #: By default scores are tried densely up to the first number, and sparsely up to the second.
 _NEAR, _FAR = 8.0, 100.0
 #: Steps of the dense part, of each sparse part, and random scores.
 _N_NEAR, _N_FAR, _N_RANDOM = 1024, 64, 1000
+#: Allowed rounding error of a slope, relative to 1 plus its size.
+_ROUNDING = 1e-9
 
 Points = NDArray[np.float64]
 
@@ -52,8 +54,11 @@ def check_loss(
     tolerance. So it is the derivative, or a generalised one at a kink. Scores are those of a fine
     grid, random ones, and some on both sides of each kink: kinks are searched, so you need not name
     them. Values must be finite and must not jump. The compiled functions and the array form must
-    agree with the Python ones. Slopes must respect `slope_bound` and values `value_bound`, if the
-    loss states them.
+    agree with the Python ones. Slopes must respect `slope_bound` and values `value_bound`, and the
+    change of slopes `curvature_bound` and `curvature_floor`, if the loss states them. Slopes of a
+    loss that is `convex` must not fall with the score, and where it `falls` they must not be
+    positive: solvers, bounds and promises of privacy rest on that. `sums` must be sums over all
+    pairs, and a loss that is `by_moments` must be (parameter - margin)^2.
 
     A slope that is wrong over an interval of .016 or more between -8 and 8 is always found; a
     narrower one, if it lies next to a kink or if a random score meets it.
@@ -118,10 +123,12 @@ def check_loss(
         k = int(np.argmax(error))
         if not error[k] <= tolerance:
             raise ValueError(_wrong_slope(loss, y, other, found, k))
+        _check_shape(loss, y, other, found)
         worst, n_kinks = max(worst, float(error[k])), n_kinks + len(found.kinks)
         points.append(np.column_stack(np.broadcast_arrays(found.points, y, other)))
     every = np.concatenate(points)
     _check_array_form(loss, every)
+    _check_short_cuts(loss, others)
     for name in ("value", "derivative"):
         check_compiled(
             f"{type(loss).__name__}.{name}",
@@ -209,6 +216,44 @@ def _wrong_slope(loss: PairLoss, y: float, other: float, found: Slopes, k: int) 
     )
 
 
+def _check_shape(loss: PairLoss, y: float, other: float, found: Slopes) -> None:
+    """Refuse slopes against which speaks what the loss says of itself."""
+    name, kept = type(loss).__name__, np.argsort(found.points)
+    if loss.kind == "distance":
+        kept = kept[found.points[kept] != 0.0]
+    s, slope = found.points[kept], found.slope[kept]
+    room = _ROUNDING * (1.0 + np.abs(slope))
+
+    def refuse(wrong: Mask, rule: str) -> None:
+        if wrong.any():
+            k = int(np.argmax(wrong))
+            raise ValueError(
+                f"{name} says that {rule}, but its slope goes from {slope[k]:.6g} at score "
+                f"{s[k]:.6g} to {slope[k + 1]:.6g} at {s[k + 1]:.6g}, for labels ({y:g}, "
+                f"{other:g}); correct the statement or the function."
+            )
+
+    change, gap, slack = np.diff(slope), np.diff(s), room[1:] + room[:-1]
+    if loss.convex:
+        refuse(change < -slack, "it is convex (convex = True)")
+    reach = np.maximum(np.abs(s[1:]), np.abs(s[:-1])).tolist()
+    if type(loss).curvature_bound is not PairLoss.curvature_bound:
+        bound = np.array([loss.curvature_bound(m) for m in reach])
+        refuse(np.abs(change) > bound * gap + slack, "curvature_bound bounds the change of slopes")
+    if type(loss).curvature_floor is not PairLoss.curvature_floor:
+        floor = np.array([loss.curvature_floor(m) for m in reach])
+        refuse(change < floor * gap - slack, "slopes rise as curvature_floor does")
+    if loss.kind == "margin":
+        rises = (slope if y > other else -slope) > room
+        told = [k for k in np.flatnonzero(rises).tolist() if loss.falls(abs(float(s[k])))]
+        if told:
+            raise ValueError(
+                f"{name} says that it falls (never_increases or falls), but rises by "
+                f"{abs(slope[told[0]]):.6g} at score {s[told[0]]:.6g} and labels ({y:g}, "
+                f"{other:g}); correct the statement or the function."
+            )
+
+
 def _check_array_form(loss: PairLoss, points: Points) -> None:
     """Refuse `values` and `slopes` that differ from the scalar functions."""
     if not loss.has_array_form:
@@ -227,6 +272,31 @@ def _check_array_form(loss: PairLoss, points: Points) -> None:
                 f"but its array form gives {found[first]:g}; correct one of the two, or leave "
                 "`values` and `slopes` to PairLoss."
             )
+
+
+def _check_short_cuts(loss: PairLoss, scores: Vector) -> None:
+    """Refuse `sums` that are none, and moments of a loss that is no square."""
+    if not (loss.by_sorting or loss.by_moments):
+        return
+    p, q = scores[:8], np.append(scores[8:24], scores[:4])
+    margins, b = p[:, None] - q, np.resize([1.0, 2.0, 3.0], len(q))
+    values, slopes = (form(margins.ravel()).reshape(margins.shape) for form in
+                      (loss.values, loss.slopes))  # fmt: skip
+    if loss.by_sorting:
+        for what, found, of_all in zip(("l", "l'"), loss.sums(p, q, b), (values, slopes),
+                                       strict=True):  # fmt: skip
+            if not np.allclose(found, of_all @ b, rtol=1e-9, atol=1e-9 * np.abs(of_all @ b).max()):
+                k = int(np.argmax(np.abs(found - of_all @ b)))
+                raise ValueError(
+                    f"{type(loss).__name__}.sums gives {found[k]:g} for the sum of b_j {what}(p_i "
+                    f"- q_j) at p_i = {p[k]:g}, and all pairs give {(of_all @ b)[k]:g}; correct "
+                    "it, or leave it to PairLoss."
+                )
+    if loss.by_moments and not np.allclose(values, (loss.parameter - margins) ** 2):
+        raise ValueError(
+            f"{type(loss).__name__} says that it is (parameter - margin)^2 (by_moments = True), "
+            "which it is not; leave by_moments out."
+        )
 
 
 def _check_bounds(loss: PairLoss, points: Points) -> None:

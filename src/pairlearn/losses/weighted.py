@@ -48,6 +48,11 @@ class GapWeighted(PairLoss):
         return self.base.kind
 
     @property
+    def convex(self) -> bool:  # type: ignore[override]
+        """Whether the base is convex."""
+        return self.base.convex
+
+    @property
     def value(self) -> Scalar:  # type: ignore[override]
         """The weighted value."""
         return _weighted(self.base.value)

@@ -8,6 +8,10 @@ the same range, and the shift changes only q. The width is the quantile of the l
 max_p |q* - q| over curves q* of resampled examples. Classes are resampled separately; if examples
 of one group depend on each other, whole groups are resampled.
 
+Resampled curves say nothing if all of them are equal (a perfect score) or if a class has a single
+example or group. The width is then that of the inequality of Dvoretzky, Kiefer and Wolfowitz for
+both rates at half the level each: :math:`\sqrt{\log(4 / a) / 2}` times the units.
+
 The precision-recall band is the image of the ROC band for a given share of positives, since
 precision = pi T / (pi T + (1 - pi) F) is monotone in F at every recall T.
 
@@ -15,11 +19,14 @@ References
 ----------
 G. Campbell, Advances in statistical methodology for the evaluation of diagnostic and laboratory
 tests, Statistics in Medicine 13, 1994.
+P. Massart, The tight constant in the Dvoretzky-Kiefer-Wolfowitz inequality, Annals of Probability
+18, 1990.
 S. Macskassy, F. Provost and S. Rosset, ROC confidence bands: an empirical evaluation, ICML 2005.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -27,7 +34,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pairlearn.metrics._curve import Corners, corners
+from pairlearn.metrics._curve import ROUNDING, Corners, corners
 from pairlearn.metrics._inputs import is_positive
 from pairlearn.metrics.partial import PartialAUC
 from pairlearn.typing import Mask, Vector
@@ -241,7 +248,7 @@ def _moved(
     random_state: Any,
 ) -> _Moved:
     """Return the curve, the widths of its band in both directions, and the share of positives."""
-    check_fraction("confidence", confidence)
+    confidence = check_fraction("confidence", confidence)
     check_count("n_resamples", n_resamples, minimum=20)
     sample = PartialAUC().checked_sample(y, {"scores": scores}, sample_weight, groups)
     positive, weight = is_positive(sample.labels), sample.weight
@@ -270,6 +277,13 @@ def _moved(
         )
     # half of the change of q is the multiple of the units
     width = 0.5 * float(np.quantile(distances, confidence, method="higher"))
+    places = np.arange(len(weight)) if sample.groups is None else sample.groups
+    if width <= ROUNDING * p[-1] or any(np.ptp(places[of]) == 0 for of in (positive, ~positive)):
+        width = math.sqrt(0.5 * math.log(4.0 / (1.0 - confidence)))
+        unit_tpr, unit_fpr = (
+            1.0 / math.sqrt(sample.n_draws(weight * members)[0])
+            for members in (positive, ~positive)
+        )
     return _Moved(
         found, width * unit_fpr, width * unit_tpr, float(weight[positive].sum() / weight.sum())
     )

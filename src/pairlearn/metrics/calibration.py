@@ -10,6 +10,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pairlearn.metrics._curve import ROUNDING
 from pairlearn.metrics._inputs import is_positive
 from pairlearn.metrics.limits import spread_of
 from pairlearn.metrics.metric import Measured, TwoClassMetric
@@ -65,7 +66,7 @@ class CalibrationError(TwoClassMetric):
     of_probabilities = True
 
     def __post_init__(self) -> None:
-        check_count("n_bins", self.n_bins)
+        object.__setattr__(self, "n_bins", check_count("n_bins", self.n_bins))
         if self.strategy not in ("quantile", "uniform"):
             raise ValueError(f'strategy must be "quantile" or "uniform", got {self.strategy!r}.')
 
@@ -79,7 +80,9 @@ class CalibrationError(TwoClassMetric):
             mass = np.bincount(step, weight)
             # the share of the weight below the middle of all examples of that probability
             middle = (np.cumsum(mass) - 0.5 * mass) / mass.sum()
-            place = np.minimum((self.n_bins * middle).astype(np.intp), self.n_bins - 1)[step]
+            # a middle meets the edge of a bin up to rounding
+            first = self.n_bins * middle * (1.0 + ROUNDING)
+            place = np.minimum(first, self.n_bins - 1).astype(np.intp)[step]
         return np.asarray(np.unique(place, return_inverse=True)[1])
 
     def measure_classes(self, positive: Mask, scores: Vector, weight: Vector) -> Measured:
@@ -173,7 +176,7 @@ def calibration_curve(
     >>> curve.predicted, curve.observed
     (array([0.1, 0.6]), array([0., 1.]))
     """
-    check_fraction("confidence", confidence)
+    confidence = check_fraction("confidence", confidence)
     metric = CalibrationError(n_bins, strategy)
     sample = metric.checked_sample(y, {"probabilities": probabilities}, sample_weight, groups)
     positive, scores, weight = is_positive(sample.labels), sample.scores[0], sample.weight
@@ -190,7 +193,7 @@ def calibration_curve(
         limits[:, k] = _wilson(float(observed[k]), size, z)
     error = metric.measure_classes(positive, scores, weight).value
     return CalibrationCurve(
-        predicted, observed, limits[0], limits[1], mass / mass.sum(), error, float(confidence)
+        predicted, observed, limits[0], limits[1], mass / mass.sum(), error, confidence
     )
 
 

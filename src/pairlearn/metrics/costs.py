@@ -41,9 +41,10 @@ class ExpectedCost(TwoClassMetric):
     larger_is_better = False
 
     def __post_init__(self) -> None:
-        check_positive("false_positive", self.false_positive)
-        check_positive("false_negative", self.false_negative)
-        if not math.isfinite(check_number("threshold", self.threshold)):
+        for name in ("false_positive", "false_negative"):
+            object.__setattr__(self, name, check_positive(name, getattr(self, name)))
+        object.__setattr__(self, "threshold", check_number("threshold", self.threshold))
+        if not math.isfinite(self.threshold):
             raise ValueError(f"threshold must be a finite number, got {self.threshold!r}.")
 
     def measure_classes(self, positive: Mask, scores: Vector, weight: Vector) -> Measured:
@@ -98,8 +99,10 @@ def cheapest_threshold(
     >>> cheapest_threshold([0, 0, 1, 0, 1], [0.0, 1.0, 2.0, 3.0, 4.0], false_negative=3.0)
     1.5
     """
-    check_positive("false_positive", false_positive)
-    check_positive("false_negative", false_negative)
+    unit = max(
+        check_positive("false_positive", false_positive),
+        check_positive("false_negative", false_negative),
+    )
     if sample_weight is None:
         positive = is_positive(y)
         weight = np.ones(len(positive))
@@ -107,10 +110,13 @@ def cheapest_threshold(
     else:
         positive, values, weight = weighed_classes(y, scores, sample_weight)
     found = corners(positive, values, weight)
-    missed = found.accepted_positive[-1] - found.accepted_positive
-    cost = false_positive * found.accepted_negative + false_negative * missed
+    # summed from the other end: a difference of sums would lose few positives among many
+    masses = np.bincount(found.step, np.where(positive, weight, 0.0))
+    missed = np.append(np.cumsum(masses[::-1])[::-1], 0.0)
+    cost = (float(false_positive) / unit) * found.accepted_negative
+    cost += (float(false_negative) / unit) * missed
     # the first of equals: what is cheaper by rounding is not cheaper
-    best = int(np.argmax(cost <= cost.min() + ROUNDING * cost.max()))
+    best = int(np.argmax(cost <= cost.min() * (1.0 + ROUNDING)))
     steps = found.thresholds
     if best == 0:
         return float(steps[0])

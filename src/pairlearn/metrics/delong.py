@@ -119,7 +119,7 @@ def roc_auc_interval(y: ArrayLike, scores: ArrayLike, *, confidence: float = 0.9
     >>> round(found.auc, 3), round(found.low, 3), round(found.high, 3)
     (0.889, 0.335, 0.989)
     """
-    check_fraction("confidence", confidence)
+    confidence = check_fraction("confidence", confidence)
     positive = is_positive(y)
     up, down = _wins(positive, check_scores("scores", scores, len(positive)))
     return auc_interval(_mean(up, down), _spread(up, down), confidence)
@@ -156,15 +156,23 @@ def mean_auc_interval(parts: Sequence[AUCInterval]) -> AUCInterval:
     >>> round(found.auc, 3), found.standard_error == part.standard_error / 2
     (0.889, True)
     """
-    if len(parts) == 1:
-        return parts[0]
     n = len(parts)
-    auc = math.fsum(part.auc for part in parts) / n
-    spreads = [part.spread for part in parts if part.spread is not None]
+    spreads = [part.spread for part in parts if isinstance(part, AUCInterval) and part.spread]
+    if not n:
+        raise ValueError("mean_auc_interval needs at least one part, got none.")
     if len(spreads) < n:
         raise ValueError(
             "a part of mean_auc_interval has no spread; make every part by roc_auc_interval."
         )
+    levels = sorted({part.confidence for part in parts})
+    if len(levels) > 1:
+        raise ValueError(
+            f"the parts of mean_auc_interval must have one confidence, got {levels}; give all of "
+            "them the same to roc_auc_interval."
+        )
+    if n == 1:
+        return parts[0]
+    auc = math.fsum(part.auc for part in parts) / n
     error = math.sqrt(math.fsum(one.error**2 for one in spreads)) / n
     classes = (
         Part(
@@ -216,7 +224,7 @@ def compare_auc(
     >>> found.difference, round(found.z, 3), round(found.p_value, 3)
     (0.375, 1.643, 0.16)
     """
-    check_fraction("confidence", confidence)
+    confidence = check_fraction("confidence", confidence)
     positive = is_positive(y)
     n = len(positive)
     up_a, down_a = _wins(positive, check_scores("scores_a", scores_a, n))

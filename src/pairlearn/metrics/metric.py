@@ -362,7 +362,7 @@ class Metric(ABC):
         Interval
             Estimate, interval and standard error.
         """
-        check_fraction("confidence", confidence)
+        confidence = check_fraction("confidence", confidence)
         sample = self.checked_sample(y, {"scores": scores}, sample_weight, groups)
         found = self.measure(sample.labels, sample.scores[0], sample.weight)
         return sample.interval(found, confidence)
@@ -395,7 +395,7 @@ class Metric(ABC):
         Comparison
             Difference, standard error, z, two-sided p-value and interval.
         """
-        check_fraction("confidence", confidence)
+        confidence = check_fraction("confidence", confidence)
         given = {"scores_a": scores_a, "scores_b": scores_b}
         sample = self.checked_sample(y, given, sample_weight, groups)
         a, b = (self.measure(sample.labels, scores, sample.weight) for scores in sample.scores)

@@ -82,8 +82,9 @@ class PartialAUC(TwoClassMetric):
 
     def __post_init__(self) -> None:
         check_flag("standardised", self.standardised)
-        check_number("max_fpr", self.max_fpr)
-        check_number("min_tpr", self.min_tpr)
+        for name in ("max_fpr", "min_tpr"):
+            # Python's number: one of NumPy's would give its few digits to the area
+            object.__setattr__(self, name, check_number(name, getattr(self, name)))
         if not 0.0 < self.max_fpr <= 1.0:
             raise ValueError(
                 f"max_fpr must lie in (0, 1], got {self.max_fpr!r}; 1 is the whole AUC."
@@ -162,7 +163,8 @@ class PartialAUC(TwoClassMetric):
         """Return how much too high the area is, times the number of negatives."""
         near = 0.5 * min(self.max_fpr, 1.0 - self.max_fpr)
         ends = self.max_fpr + np.array([-near, 0.0, near])
-        low, middle, high = np.interp(ends, fpr, tpr).tolist()
+        # where the curve is vertical its top counts, up to rounding
+        low, middle, high = np.interp(ends * (1.0 + ROUNDING), fpr, tpr).tolist()
         if near == 0.0 or middle <= self.min_tpr:
             return 0.0
         return float(0.25 * self.max_fpr * (1.0 - self.max_fpr) * (high - low) / near)

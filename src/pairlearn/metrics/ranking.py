@@ -88,7 +88,8 @@ def ndcg(
         raise ValueError(
             f'A grade of {grades.max():g} has an exponential gain out of range; use gain="linear".'
         )
-    gains = np.exp2(grades) - 1.0 if gain == "exponential" else grades
+    # a common factor of the gains does not matter; their sums stay finite
+    gains = np.exp2(grades) - 1.0 if gain == "exponential" else grades / grades.max(initial=1.0)
     values = []
     for rows in query_slices(qid, len(grades)):
         g = gains[rows]
@@ -99,7 +100,7 @@ def ndcg(
         if best > 0.0:
             _, group, counts = np.unique(-predicted[rows], return_inverse=True, return_counts=True)
             shared = np.bincount(group, g) / counts
-            values.append(float(np.repeat(shared, counts) @ discount) / best)
+            values.append(min(float(np.repeat(shared, counts) @ discount) / best, 1.0))
     if not values:
         raise ValueError("No query has a document of positive gain; NDCG is not defined.")
     return float(np.mean(values))

@@ -19,6 +19,7 @@ from pairlearn.metrics.hand_till import HandTill
 from pairlearn.metrics.metric import Metric
 from pairlearn.metrics.partial import PartialAUC
 from pairlearn.metrics.top import AveragePrecision, EnrichmentFactor, PrecisionAt, RecallAt
+from pairlearn.validation import refuse_masked
 
 METRICS: dict[str, type[Metric]] = {
     "auc": PartialAUC,
@@ -47,7 +48,7 @@ def as_metric(metric: str | Metric, **settings: Any) -> Metric:
                 "to the metric itself."
             )
         return metric
-    if metric not in METRICS:
+    if not isinstance(metric, str) or metric not in METRICS:
         raise ValueError(f"metric must be a Metric or one of {sorted(METRICS)}, got {metric!r}.")
     if metric == "partial_auc" and "max_fpr" not in settings and "min_tpr" not in settings:
         raise ValueError('"partial_auc" needs max_fpr or min_tpr, for example max_fpr=0.05.')
@@ -83,6 +84,7 @@ class Scorer:
     ) -> float:
         """Return the value for a fitted estimator; larger is better."""
         classes = getattr(estimator, "classes_", None)
+        refuse_masked("y", y)
         labels: NDArray[Any] = np.asarray(y)
         metric = self.metric
         if classes is not None and labels.ndim == 2:
@@ -93,9 +95,15 @@ class Scorer:
             )
         scores = self._scores(estimator, X)
         if isinstance(metric, HandTill):
-            if classes is not None and metric.classes is None:
+            if classes is not None:
+                known = tuple(np.asarray(classes).tolist())
+                if metric.classes is not None and tuple(metric.classes) != known:
+                    raise ValueError(
+                        f"classes={list(metric.classes)!r} is not the order of the estimator's "
+                        f"columns, {list(known)!r}; leave classes out."
+                    )
                 # a fold may lack a class that the estimator knows
-                metric = HandTill(metric.pairs, tuple(np.asarray(classes).tolist()))
+                metric = HandTill(metric.pairs, known)
         elif classes is not None:
             if len(classes) != 2:
                 raise ValueError(
@@ -103,7 +111,8 @@ class Scorer:
                     f"{len(classes)}; use HandTill."
                 )
             labels = which_positive(labels, classes)
-        value = metric(labels, scores, sample_weight=sample_weight)
+        # without classes y keeps the names of its columns
+        value = metric(y if classes is None else labels, scores, sample_weight=sample_weight)
         return value if metric.larger_is_better else -value
 
     def _scores(self, estimator: Any, X: Any) -> Any:
@@ -111,12 +120,17 @@ class Scorer:
         metric = self.metric
         many = isinstance(metric, HandTill)
         by_pairs = isinstance(metric, HandTill) and metric.pairs
-        if by_pairs and hasattr(estimator, "pair_scores"):
+        if by_pairs:
+            if not hasattr(estimator, "pair_scores"):
+                raise TypeError(
+                    f"HandTill(pairs=True) needs pair_scores, which {type(estimator).__name__} "
+                    "does not have; use HandTill() for one score of each class."
+                )
             return estimator.pair_scores(X)
-        wants_probabilities = metric.of_probabilities or (many and not by_pairs)
+        wants_probabilities = metric.of_probabilities or many
         if not wants_probabilities and hasattr(estimator, "decision_function"):
             return estimator.decision_function(X)
-        if hasattr(estimator, "predict_proba") and not by_pairs:
+        if hasattr(estimator, "predict_proba"):
             probabilities = np.asarray(estimator.predict_proba(X))
             if isinstance(metric, ExpectedCost) and not 0.0 < metric.threshold < 1.0:
                 raise ValueError(

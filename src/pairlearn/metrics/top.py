@@ -166,7 +166,8 @@ class EnrichmentFactor(TwoClassMetric):
     share: float = 0.01
 
     def __post_init__(self) -> None:
-        if not 0.0 < check_number("share", self.share) <= 1.0:
+        object.__setattr__(self, "share", check_number("share", self.share))
+        if not 0.0 < self.share <= 1.0:
             raise ValueError(f"share must lie in (0, 1], got {self.share!r}.")
 
     def measure_classes(self, positive: Mask, scores: Vector, weight: Vector) -> Measured:

@@ -15,7 +15,7 @@ from pairlearn.pairings.plans import Pairing, Plan, SlotPlan
 from pairlearn.pairings.queries import GroupedSource
 from pairlearn.pairings.sound import check_keep, check_plan
 from pairlearn.typing import Vector
-from pairlearn.validation import check_count, check_labels
+from pairlearn.validation import check_count, check_generator, check_labels
 
 #: A step: the row of an example and the rows that it meets.
 Step = tuple[int, tuple[int, ...]]
@@ -102,13 +102,21 @@ def check_pairing(
             f"check_pairing needs a Pairing (an instance, not a class), got {pairing!r}."
         )
     signs = np.where(np.random.default_rng(7).random(20) < 0.4, 1.0, -1.0)
-    labels = signs if y is None else check_labels(y, len(np.asarray(y)))
+    labels = signs if y is None else check_labels(y, np.size(np.asarray(y)))
+    if len(labels) < 2:
+        raise ValueError(f"y must hold at least two examples to make a pair, got {len(labels)}.")
+    if qid is not None and np.shape(qid) != labels.shape:
+        raise ValueError(
+            f"qid must hold one query for each of {len(labels)} examples, got {np.shape(qid)}."
+        )
+    check_generator(seed)
     offline = _check_offline(pairing, labels, seed)
     remembered = None
     if pairing.has_online_form:
-        repeats = max(3, -(-60 // len(labels)))
-        names = None if qid is None else np.tile(np.asarray(qid), repeats)
         size = check_count("smallest_chunk", smallest_chunk)
+        # A whole number of chunks, more than the ragged ones hold.
+        repeats = size * max(3, -(-60 // len(labels)))
+        names = None if qid is None else np.tile(np.asarray(qid), repeats)
         remembered = _check_online(pairing, np.tile(labels, repeats), names, size, seed)
     return PairingCheck(*offline, remembered)
 

@@ -4,13 +4,19 @@
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import Literal, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pairlearn.typing import Vector
-from pairlearn.validation import AssumptionWarning, check_count, check_positive, warn_caller
+from pairlearn.validation import (
+    AssumptionWarning,
+    check_count,
+    check_number,
+    check_positive,
+    warn_caller,
+)
 
 ConstantsChoice = Literal["paper", "corrected"]
 AverageRule = Literal["step_size", "linear", "uniform", "last"]
@@ -27,9 +33,10 @@ def check_constants(constants: str) -> bool:
 
 def not_negative(name: str, value: float) -> float:
     """Return `value` as a float if it is a number of at least 0."""
-    if not value >= 0.0:
+    number = check_number(name, value)
+    if not number >= 0.0:
         raise ValueError(f"{name} must be at least 0, got {value!r}.")
-    return float(value)
+    return number
 
 
 def require(holds: bool, message: str, *, corrected: bool) -> None:
@@ -49,7 +56,8 @@ def check_step_size(step_size: StepSize, n_steps: int) -> float | Vector:
     """
     check_count("n_steps", n_steps)
     if np.ndim(step_size) == 0:
-        return check_positive("step_size", float(np.asarray(step_size)))
+        one = step_size.item() if isinstance(step_size, np.ndarray | np.generic) else step_size
+        return check_positive("step_size", cast(float, one))
     steps = np.asarray(step_size, dtype=np.float64)
     if steps.shape != (n_steps,):
         raise ValueError(
@@ -90,7 +98,8 @@ def self_pair_correction(gap: float, n: int | None, self_pair_gap: float) -> flo
     return sampling_factor(n) * (gap + self_pair_gap / n)
 
 
-def _check_rule(averaging: str) -> None:
+def check_rule(averaging: str) -> None:
+    """Refuse an average that the bounds do not know."""
     if averaging not in _RULES:
         names = ", ".join(repr(rule) for rule in _RULES)
         raise ValueError(f"averaging must be one of {names}, got {averaging!r}.")
@@ -98,7 +107,7 @@ def _check_rule(averaging: str) -> None:
 
 def iterate_weights(step_sizes: Vector, averaging: AverageRule) -> Vector:
     """Return the weights of w_0, ..., w_T in the average, as `reference.average_of` forms it."""
-    _check_rule(averaging)
+    check_rule(averaging)
     n_steps = len(step_sizes)
     weights = np.zeros(n_steps + 1)
     if averaging == "last":
@@ -123,7 +132,7 @@ def tail_mass(step_sizes: Vector, averaging: AverageRule) -> Vector:
 
 def total_tail(step_size: float | Vector, n_steps: int, averaging: AverageRule) -> float:
     """Return the sum of eta_j times its tail mass over all steps."""
-    _check_rule(averaging)
+    check_rule(averaging)
     if not isinstance(step_size, float):
         return float(step_size @ tail_mass(step_size, averaging))
     t = float(n_steps)

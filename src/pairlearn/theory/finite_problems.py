@@ -15,6 +15,7 @@ from pairlearn.domains import Ball
 from pairlearn.losses import Hinge, PairLoss, Square
 from pairlearn.problem import Constants, Problem
 from pairlearn.scores import LinearScore
+from pairlearn.theory.glossary import documented
 from pairlearn.typing import Places, Vector
 from pairlearn.validation import check_count, check_fraction, check_positive
 
@@ -122,6 +123,7 @@ class FiniteProblem:
         return self._gradient(w, self._population_weights())
 
 
+@documented
 def square_problem(
     n_features: int = 3, *, shift: float = 0.5, spread: float = 1.0, radius: float = 1.0
 ) -> FiniteProblem:
@@ -171,6 +173,7 @@ def square_problem(
     )
 
 
+@documented
 def hinge_problem(
     n_features: int = 1,
     *,

@@ -2,16 +2,20 @@
 """The parameters of the bounds, described once.
 
 The docstring of a function with `documented` describes only its special parameters. The decorator
-adds the others from `GLOSSARY` at import.
+adds the others from `GLOSSARY` at import. It hands NumPy's numbers on as Python's: a bound squares
+a number of examples, which overflows in few bits.
 """
 
 from __future__ import annotations
 
+import functools
 import inspect
 import re
 import textwrap
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
+
+import numpy as np
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -60,7 +64,7 @@ _TYPES = {
 
 
 def documented(function: _F) -> _F:
-    """Add the missing parameters and the type of the result to a docstring.
+    """Describe all parameters and the type of the result, and read NumPy's numbers as Python's.
 
     >>> @documented
     ... def rate(n: int, *, lipschitz: float = 1.0) -> float:
@@ -68,9 +72,24 @@ def documented(function: _F) -> _F:
     >>> rate.__doc__.splitlines()[4:6]
     ['n : int', '    Number of examples.']
     """
-    if function.__doc__ is None:  # python -OO
-        return function
-    text, *sections = re.split(r"\n\n(?=\w+\n---+\n)", inspect.cleandoc(function.__doc__))
+    if function.__doc__ is not None:  # python -OO
+        function.__doc__ = _described(function, function.__doc__)
+
+    @functools.wraps(function)
+    def reading(*args: Any, **kwargs: Any) -> Any:
+        given = {name: _as_python(value) for name, value in kwargs.items()}
+        return function(*map(_as_python, args), **given)
+
+    return cast(_F, reading)
+
+
+def _as_python(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _described(function: Callable[..., Any], doc: str) -> str:
+    """Return a docstring with the missing parameters and the type of the result."""
+    text, *sections = re.split(r"\n\n(?=\w+\n---+\n)", inspect.cleandoc(doc))
     own: dict[str, str] = {}
     if sections and sections[0].startswith("Parameters\n"):
         for entry in re.split(r"\n(?=\S)", sections.pop(0))[2:]:
@@ -84,8 +103,7 @@ def documented(function: _F) -> _F:
         )
         sections.insert(0, f"Returns\n-------\n{result}")
     sections.insert(0, "\n".join(["Parameters\n----------", *entries]))
-    function.__doc__ = "\n\n".join([text, *sections]) + "\n"
-    return function
+    return "\n\n".join([text, *sections]) + "\n"
 
 
 def _entry(parameter: inspect.Parameter) -> str:

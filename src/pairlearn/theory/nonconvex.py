@@ -146,6 +146,8 @@ def pl_gap(
         )
     if lipschitz is None and gradient_moment is None:
         raise ValueError("give lipschitz or gradient_moment.")
+    if lipschitz is not None and gradient_moment is not None:
+        raise ValueError("give lipschitz or gradient_moment, not both: each has its own bound.")
     t = float(n_steps)
     if not corrected:
         moment = gradient_moment if gradient_moment is not None else lipschitz

@@ -84,6 +84,8 @@ def pl_constant(
         )
     problem.check_by_labels("pl_constant")
     check_positive("radius", radius)
+    if direction is not None and not isinstance(loss, LogLink):
+        raise ValueError(f"direction is for the log-link loss, got {loss!r}; leave it out.")
     rows, labels = check_two_classes(X, y)
     if not isinstance(rows, DenseRows):
         raise ValueError("pl_constant needs dense rows; pass X.toarray().")

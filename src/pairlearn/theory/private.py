@@ -15,6 +15,7 @@ from pairlearn.theory.conventions import (
     ConstantsChoice,
     balance,
     check_constants,
+    not_negative,
     require,
     require_contraction,
     sampling_factor,
@@ -74,13 +75,18 @@ class PrivateProblem:
     self_pair_lipschitz: float = 0.0
 
     def __post_init__(self) -> None:
-        check_count("n", self.n, minimum=4)
-        check_count("n_features", self.n_features)
-        check_positive("lipschitz", self.lipschitz)
-        check_positive("diameter", self.diameter)
-        check_positive("epsilon", self.epsilon)
-        check_fraction("delta", self.delta)
-        check_positive("smoothness", self.smoothness, allow_infinite=True)
+        checked = {
+            "n": check_count("n", self.n, minimum=4),
+            "n_features": check_count("n_features", self.n_features),
+            "lipschitz": check_positive("lipschitz", self.lipschitz),
+            "diameter": check_positive("diameter", self.diameter),
+            "epsilon": check_positive("epsilon", self.epsilon),
+            "delta": check_fraction("delta", self.delta),
+            "smoothness": check_positive("smoothness", self.smoothness, allow_infinite=True),
+            "self_pair_lipschitz": not_negative("self_pair_lipschitz", self.self_pair_lipschitz),
+        }
+        for name, value in checked.items():  # Python's numbers, which do not overflow
+            object.__setattr__(self, name, value)
 
 
 @dataclass(frozen=True)
@@ -200,6 +206,7 @@ def private_schedule(
     width = math.sqrt(2.0 * math.log(2.5 / problem.delta))
     if step_size is None:
         step_size = _paper_step_size(problem)
+    check_positive("step_size", step_size)
     require(
         step_size <= 2.0 / problem.smoothness,
         f"Theorem 10 assumes step_size <= 2 / smoothness = {2.0 / problem.smoothness:g}, "
@@ -262,6 +269,7 @@ def private_excess(
         return _utility(problem, private_schedule(problem, step_size=step_size))
     if step_size is None:
         step_size = _paper_step_size(problem)
+    check_positive("step_size", step_size)
     require(
         step_size <= 2.0 / problem.smoothness,
         f"Theorem 10 assumes step_size <= 2 / smoothness, got {step_size:g}.",

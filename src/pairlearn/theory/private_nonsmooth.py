@@ -116,6 +116,7 @@ def private_nonsmooth_schedule(
     if locality is None:
         reach = problem.epsilon / (4.0 * math.sqrt(problem.n_features * steps))
         locality = problem.diameter / problem.lipschitz * min(4.0 / math.sqrt(problem.n), reach)
+    check_positive("locality", locality)
     stages = []
     for k, size in enumerate(stage_sizes(problem.n, constants="paper"), start=1):
         stage = LocalizedStage(size, math.ceil(size**2 * steps), locality / 4.0**k)

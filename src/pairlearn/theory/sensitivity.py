@@ -116,6 +116,8 @@ def sensitivity_with_confidence(
     check_positive("lipschitz", lipschitz)
     check_positive("step_size", step_size)
     check_fraction("failure_probability", failure_probability)
+    if method not in ("exact", "chernoff"):
+        raise ValueError(f"method must be 'exact' or 'chernoff', got {method!r}.")
     require_contraction(float(step_size), smoothness, corrected=corrected)
     if not corrected:
         doubt = math.log(2.0 / failure_probability)
@@ -129,10 +131,8 @@ def sensitivity_with_confidence(
         return 4.0 * lipschitz * step_size * (passes + doubt + math.sqrt(passes * doubt))
     if method == "exact":
         draws = float(binomial_upper(n_steps + 1, 1.0 / n, failure_probability=failure_probability))
-    elif method == "chernoff":
-        draws = chernoff_upper((n_steps + 1.0) / n, failure_probability=failure_probability)
     else:
-        raise ValueError(f"method must be 'exact' or 'chernoff', got {method!r}.")
+        draws = chernoff_upper((n_steps + 1.0) / n, failure_probability=failure_probability)
     change = 2.0 * lipschitz if gradient_change is None else gradient_change
     return 2.0 * check_positive("gradient_change", change) * step_size * draws
 
@@ -200,6 +200,7 @@ def erm_sensitivity(
     return 2.0 * change / (check_positive("strong_convexity", strong_convexity) * n)
 
 
+@documented
 def gaussian_privacy_loss(noise_multiplier: float, *, epsilon: float) -> float:
     """Return the exact delta of the Gaussian mechanism with sensitivity 1 (Balle and Wang, 2018).
 
@@ -231,6 +232,7 @@ def gaussian_privacy_loss(noise_multiplier: float, *, epsilon: float) -> float:
     return max(first - second, 0.0)
 
 
+@documented
 def gaussian_noise_scale(
     sensitivity: float,
     *,

@@ -18,6 +18,7 @@ from pairlearn.theory.conventions import (
     ConstantsChoice,
     StepSize,
     check_constants,
+    check_rule,
     check_step_size,
     iterate_weights,
     not_negative,
@@ -126,6 +127,7 @@ def stability_nonsmooth(
     8.033
     """
     corrected = check_constants(constants)
+    check_rule(averaging)
     steps = check_step_size(step_size, n_steps)
     probability = touch_probability(n)
     if not corrected:
@@ -184,6 +186,7 @@ def stability_smooth(
     0.4
     """
     corrected = check_constants(constants)
+    check_rule(averaging)
     steps = check_step_size(step_size, n_steps)
     probability = touch_probability(n)
     require_contraction(steps, smoothness, corrected=corrected)

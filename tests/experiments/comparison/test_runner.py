@@ -15,6 +15,7 @@ import pytest
 import pairlearn
 from pairlearn.data import Dataset, load
 from pairlearn.experiments import (
+    HONEST,
     PAPER,
     EstimatorMethod,
     Fitted,
@@ -361,3 +362,22 @@ def test_what_cannot_be_compared(tmp_path, datasets, methods, message):
 def test_protocol_names_its_choices():
     with pytest.raises(ValueError, match="random, folds"):
         Protocol(splits="bootstrap")
+
+
+@pytest.mark.parametrize(
+    ("datasets", "methods", "protocol", "message"),
+    [
+        (["breast_cancer"], [SVC], HONEST, "each Dataset as an object, got 'breast_cancer'"),
+        ([toy()], ["ours"], HONEST, r"got 'ours'; pass find_method\(name\), in a list"),
+        ([toy()], SVC, HONEST, "each Method as an object, got EstimatorMethod"),
+        ([toy()], [SVC], "paper", "got 'paper'; pass HONEST or PAPER"),
+    ],
+)
+def test_parts_of_a_comparison_are_objects(tmp_path, datasets, methods, protocol, message):
+    with pytest.raises(TypeError, match=message):
+        compare(datasets, methods, store=tmp_path / "s", n_splits=1, protocol=protocol)
+
+
+def test_a_test_part_is_a_share():
+    with pytest.raises(ValueError, match="test_fraction must lie strictly between 0 and 1, got 2"):
+        Protocol(test_fraction=2.0)

@@ -3,6 +3,7 @@ import csv
 import html.parser
 import math
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -307,6 +308,23 @@ def test_the_headline(means, noise, said, tmp_path):
     text, _ = check(write_report(done, tmp_path))
     assert said in text
     assert "<strong>" in text
+
+
+def test_methods_that_failed_are_not_compared():
+    full = places({"a": (0.8, 0.7), "b": (0.6, 0.9)}, noise=0.001)
+
+    def kept(*cells):
+        found = [one for one in full.results if (one.dataset, one.method) in cells]
+        return replace(full, results=found)
+
+    ours, theirs = ("a", "ours"), ("a", "logistic")
+    assert headline(kept(theirs)) == "ours has no result, and the others are not compared with it."
+    assert headline(kept(ours)) == "ours has a mean test AUC of 0.8000 on a."
+    assert headline(kept(ours, theirs, ("b", "ours"))) == (
+        "On a ours has the highest mean test AUC, 0.8000; all others are clearly below."
+    )
+    apart = [one for one in full.results if (one.split < 3) == (one.method == "ours")]
+    assert matrix(replace(full, results=apart))["a"]["logistic"].tied
 
 
 def test_one_split_gives_no_verdict():

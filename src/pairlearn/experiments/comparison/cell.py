@@ -28,6 +28,7 @@ from pairlearn.experiments.comparison.curve_points import coefficients, curves_o
 from pairlearn.experiments.comparison.store import Result
 from pairlearn.experiments.methods.base import Method, auc_of, scores
 from pairlearn.typing import Vector
+from pairlearn.validation import check_fraction
 
 _STATUS = Path("/proc/self/status")
 _CLEAR = Path("/proc/self/clear_refs")
@@ -109,6 +110,7 @@ class Protocol:
                 raise ValueError(
                     f"{name} must be one of {', '.join(allowed)}, got {getattr(self, name)!r}."
                 )
+        check_fraction("test_fraction", self.test_fraction)
 
 
 @dataclass(frozen=True)

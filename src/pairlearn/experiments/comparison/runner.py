@@ -189,6 +189,18 @@ def compare(
     check_count("n_splits", n_splits)
     check_count("workers", workers)
     check_count("seed", seed, minimum=0)
+    for given, kind, cure in (
+        (datasets, Dataset, "pairlearn.data.load(name)"),
+        (methods, Method, "find_method(name)"),
+        ([protocol], Protocol, "HONEST or PAPER"),
+    ):
+        many = isinstance(given, Sequence) and not isinstance(given, str)
+        wrong = [one for one in given if not isinstance(one, kind)] if many else [given]
+        if wrong:
+            raise TypeError(
+                f"compare takes each {kind.__name__} as an object, got {wrong[0]!r}; pass {cure}"
+                + ("." if kind is Protocol else ", in a list.")
+            )
     _check_names("data sets", [data.name for data in datasets])
     _check_names("methods", [method.name for method in methods])
     with Store(store) as results:

@@ -126,7 +126,8 @@ def matrix(comparison: Comparison) -> dict[str, dict[str, Place]]:
             method: Place(
                 auc,
                 method == best,
-                method in gaps and not gaps[method].high < 0.0,  # NaN with one split
+                # NaN with one split, and no gap without a shared one
+                method != best and not (method in gaps and gaps[method].high < 0.0),
             )
             for method, auc in by_method.items()
         }
@@ -136,11 +137,14 @@ def matrix(comparison: Comparison) -> dict[str, dict[str, Place]]:
 def headline(comparison: Comparison) -> str:
     """Return the result in a sentence or two, about the first method."""
     ours, places = comparison.methods[0], matrix(comparison)
-    with_ours = {dataset: row for dataset, row in places.items() if ours in row}
-    if len(comparison.methods) == 1 or not with_ours:
-        means = ", ".join(f"{max(p.auc for p in row.values()):.4f} on {dataset}"
-                          for dataset, row in places.items())  # fmt: skip
-        return f"{comparison.methods[0]} has a mean test AUC of {means}."
+    alone = {dataset: row[ours].auc for dataset, row in places.items() if ours in row}
+    if not alone:
+        return f"{ours} has no result, and the others are not compared with it."
+    # a data set on which all others failed compares nothing
+    with_ours = {dataset: places[dataset] for dataset in alone if len(places[dataset]) > 1}
+    if not with_ours:
+        means = ", ".join(f"{auc:.4f} on {dataset}" for dataset, auc in alone.items())
+        return f"{ours} has a mean test AUC of {means}."
     if comparison.n_splits == 1:
         return _of_one_split(with_ours)
     if len(with_ours) == 1:

@@ -56,6 +56,11 @@ class LocalizedStage:
     n_steps: int
     locality: float
 
+    def __post_init__(self) -> None:
+        for name in ("n_examples", "n_steps"):
+            object.__setattr__(self, name, check_count(name, getattr(self, name), minimum=0))
+        object.__setattr__(self, "locality", check_positive("locality", self.locality))
+
     @property
     def strong_convexity(self) -> float:
         """alpha_k = 2 / (zeta_k n_k): the steps are 2 / (alpha_k (j + 1))."""

@@ -102,16 +102,18 @@ class Sweep:
 
     def __post_init__(self) -> None:
         check_device(self.device)
+        # A frozen dataclass changes its own fields by `object.__setattr__`.
+        for name, what in (("step_sizes", "step_size"), ("radii", "radius")):
+            given = np.atleast_1d(np.asarray(getattr(self, name), dtype=object)).tolist()
+            inf = what == "radius"
+            found = tuple(check_positive(what, one, allow_infinite=inf) for one in given)
+            object.__setattr__(self, name, found)
         if len(self.step_sizes) != len(self.radii) or not self.step_sizes:
             raise ValueError(
                 f"Give as many radii as step sizes, at least one: got {len(self.step_sizes)} step "
                 f"sizes and {len(self.radii)} radii."
             )
-        # A frozen dataclass changes its own fields by `object.__setattr__`.
         object.__setattr__(self, "averaging", averaging_for(self.averaging, self.pairing))
-        for step_size, radius in zip(self.step_sizes, self.radii, strict=True):
-            check_positive("step_size", step_size)
-            check_positive("radius", radius, allow_infinite=True)
 
     def solve(
         self,
@@ -121,7 +123,7 @@ class Sweep:
         *,
         n_steps: int,
         rng: Any = None,
-        example_weight: Vector = _NO_WEIGHTS,
+        example_weight: ArrayLike | None = None,
     ) -> SweepSolution:
         """Train all models.
 
@@ -151,18 +153,18 @@ class Sweep:
         n_steps = check_count("n_steps", n_steps)
         if rows.shape[0] < 2:
             raise ValueError(f"Pairs need at least 2 examples, got {rows.shape[0]}.")
-        if len(example_weight):
-            example_weight = check_weights(example_weight, rows.shape[0])
+        weight = _NO_WEIGHTS
+        if example_weight is not None and np.size(example_weight):
+            weight = check_weights(example_weight, rows.shape[0])
         generator = check_generator(rng)
         device = find_device(self.device)
         if device is not None:
-            return self._solve_on(device, problem, rows, y, n_steps, generator, example_weight)
+            return self._solve_on(device, problem, rows, y, n_steps, generator, weight)
         if not isinstance(rows, DenseRows):
-            weight = example_weight if len(example_weight) else None
-            how = {"n_steps": n_steps, "example_weight": weight}
+            how = {"n_steps": n_steps, "example_weight": weight if len(weight) else None}
             return self._solve_apart(problem, rows, y, generator, **how)
         source = sound_source(self.pairing, rows.shape[0], generator, y)
-        run = _Run(self, problem, rows, y, n_steps, example_weight)
+        run = _Run(self, problem, rows, y, n_steps, weight)
         while run.n_steps < n_steps:
             run.advance(source.draw(min(BLOCK, n_steps - run.n_steps)))
         return run.solution()
