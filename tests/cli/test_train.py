@@ -311,6 +311,26 @@ def test_going_on_gives_the_same_model(files, capsys):
     assert not (files / "m.checkpoint").exists()
 
 
+def test_several_passes_tell_of_the_first(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    text = "".join(
+        f"{x},{'abc'[k % 3] if k % 50 else '??'},{'soon' if k % 40 == 7 else k % 9},{int(y)}\n"
+        for k, (x, y) in enumerate(zip(rng.normal(size=400), rng.random(400) < 0.4, strict=True))
+    )
+    (tmp_path / "d.csv").write_text(f"x,c,n,y\n{text}")
+    told = []
+    for passes in (1, 3):
+        out, _ = call(
+            capsys, "train", tmp_path / "d.csv", "--label", "y", "--fit", "stream", "--json",
+            "--set", f"stream.n_passes={passes}", "-o", tmp_path / "m",
+        )  # fmt: skip
+        told.append({**json.loads(out), "seconds": 0})
+    assert told[0]["rows"] == 400
+    assert "column 'n': 10 values taken as missing" in told[0]["taken_as_missing"][0]
+    # Rows that come again are known to the model: neither their AUC nor their number counts.
+    assert told[1] == told[0]
+
+
 # ------------------------------------------------------------------------------------- export
 
 

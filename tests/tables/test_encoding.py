@@ -8,6 +8,7 @@ import pytest
 from real_files import FILES
 
 from pairlearn.streams import ReadError
+from pairlearn.streams.readers.base import Position
 from pairlearn.streams.readers.schema import bucket_of
 from pairlearn.tables import (
     TableEncoding,
@@ -200,6 +201,33 @@ def test_a_reader_and_a_restored_encoder_agree_with_the_table(name, tmp_path):
         TableReader(
             [tmp_path / file], encoder, format="csv", labelled=True, chunk_rows=100
         ).restore(chunks[1].position)
+
+
+def test_fields_taken_as_missing_are_counted_across_a_restart(tmp_path):
+    text = "n,m,y\n" + "".join(f"{k % 7},{k % 5},{k % 2}\n" for k in range(40))
+    encoder = load(tmp_path, text).plan.encoder
+    lines = [f"{'x' if k % 3 == 1 else k},{'soon' if k == 17 else k},{k % 2}" for k in range(25)]
+    (tmp_path / "new.csv").write_text("n,m,y\n" + "\n".join(lines) + "\n")
+
+    def opened():
+        return TableReader(
+            [tmp_path / "new.csv"], encoder, format="csv", labelled=True, chunk_rows=10
+        )
+
+    whole = opened()
+    positions = [chunk.position for chunk in whole]
+    assert [line.split(";")[0] for line in whole.odd.lines()] == [
+        "column 'n': 8 values taken as missing",
+        "column 'm': 1 value taken as missing",
+    ]
+    for position in positions:
+        resumed = opened()
+        resumed.restore(Position.from_dict(json.loads(json.dumps(position.to_dict()))))
+        list(resumed)
+        assert resumed.odd.lines() == whole.odd.lines()
+    bad = positions[0].to_dict() | {"odd": [["n", -1, "x"]]}
+    with pytest.raises(ReadError, match="count of odd column 0=-1"):
+        Position.from_dict(bad)
 
 
 def test_levels_and_gaps_that_training_never_met(tmp_path):

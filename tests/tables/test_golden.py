@@ -160,6 +160,7 @@ def _refused(refusals, folder):
 
 def _position(position, *, whole):
     found = position.to_dict() | {"refusals": position.refusals.count}
+    found.pop("odd")  # recorded at the end, without the folder
     if not whole:
         found.pop("fingerprint")  # the footer of a Parquet file names the version of PyArrow
     return found

@@ -50,7 +50,7 @@ _Learner = TypeVar("_Learner", bound=Resumable)
 
 def learn_all(
     learner: _Learner,
-    learn: Callable[[Chunk], None],
+    learn: Callable[[Chunk, bool], None],
     reader: Reader,
     checkpoint: str | os.PathLike[str] | None,
     *,
@@ -61,7 +61,8 @@ def learn_all(
 ) -> None:
     """Let a learner `learn` the chunks of a reader, after loading a checkpoint to resume, if any.
 
-    The other parameters are those of `OnlineLearner.fit_stream`. The checkpoint must be held.
+    `learn` is told whether an earlier pass had the chunk. The other parameters are those of
+    `OnlineLearner.fit_stream`. The checkpoint must be held.
     """
     start = reader.position
     finished = 0
@@ -97,7 +98,7 @@ def learn_all(
                 if chunk.y is None:
                     raise ReadError("the data have no labels; name their column with label=.")
                 with deferred_interrupt():
-                    learn(chunk)
+                    learn(chunk, finished > 0)
                     learner.position = chunk.position
                 if progress is not None:
                     progress(learner, chunk)

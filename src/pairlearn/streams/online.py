@@ -297,7 +297,13 @@ class OnlineLearner:
 
     @one_at_a_time
     def _learn(
-        self, X: Any, labels: NDArray[Any], queries: NDArray[Any] | None, *, finite: bool = False
+        self,
+        X: Any,
+        labels: NDArray[Any],
+        queries: NDArray[Any] | None,
+        *,
+        finite: bool = False,
+        again: bool = False,
     ) -> None:
         """Learn a chunk in the pieces that `_until_check` allows."""
         self._note_put()
@@ -312,18 +318,26 @@ class OnlineLearner:
                 labels[part],
                 None if queries is None else queries[part],
                 finite,
+                again,
             )
             begin = stop
 
-    def _learn_part(self, X: Any, y: NDArray[Any], qid: NDArray[Any] | None, finite: bool) -> None:
-        """Learn one piece, update AUC and alarm, and decide whether a restart is due."""
+    def _learn_part(
+        self, X: Any, y: NDArray[Any], qid: NDArray[Any] | None, finite: bool, again: bool
+    ) -> None:
+        """Learn one piece, update AUC and alarm, and decide whether a restart is due.
+
+        Scores of examples that come `again` say nothing: the model has learned them.
+        """
         # an interrupt must not separate these steps
         with deferred_interrupt():
             if self._restart_due:
                 self.model.restart_stream()
                 self._restart_due = False
             scores = self._driver.learn(X, y, qid, classes=self._classes, finite=finite)
-            if self._driver.of_times is not None:
+            if again:
+                pass
+            elif self._driver.of_times is not None:
                 assert scores is not None
                 self._progressive.update(scores, y)
             elif scores is not None:
@@ -426,7 +440,8 @@ class OnlineLearner:
         every : int, default=250000
             Rows between two checkpoints, which are written at the end of a chunk.
         n_passes : int, default=1
-            Number of passes over the data.
+            Number of passes over the data. Progressive AUC, `forget="drop"` and `alarm` look at the
+            first one: after it every example has been learned before.
         resume : bool, default=True
             Whether to continue from an existing checkpoint; False overwrites it.
         progress : callable, optional
@@ -447,9 +462,10 @@ class OnlineLearner:
             )  # fmt: skip
         return self
 
-    def _learn_chunk(self, chunk: Chunk) -> None:
+    def _learn_chunk(self, chunk: Chunk, again: bool) -> None:
         # the reader has refused all rows that are not finite
-        self._learn(chunk.X, self._driver.labels(chunk.y), chunk.qid, finite=True)
+        labels = self._driver.labels(chunk.y)
+        self._learn(chunk.X, labels, chunk.qid, finite=True, again=again)
 
     @one_at_a_time
     def state(self) -> dict[str, Any]:
@@ -491,7 +507,8 @@ class OnlineLearner:
         since_start = restored_count(state, "since_start", maximum=n_seen)
         progressive = self._progressive.restored(state["progressive"])
         measured = self._driver.ranks_classes or self._driver.of_times is not None
-        if progressive.n_seen != n_seen * measured:
+        # Only examples of the first pass are in the window.
+        if progressive.n_seen > n_seen * measured:
             raise ValueError(
                 f"the saved window has seen {progressive.n_seen} examples, the learner {n_seen}."
             )

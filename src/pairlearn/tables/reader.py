@@ -33,11 +33,19 @@ _WHOLE = 20
 
 
 class OddFields:
-    """The count and the first case of fields that were unreadable and count as missing."""
+    """The count and the first case of fields that were unreadable and count as missing.
 
-    def __init__(self) -> None:
-        self.counts: dict[str, int] = {}
-        self.first: dict[str, str] = {}
+    `counted` are those of a position, to go on from.
+    """
+
+    def __init__(self, counted: Sequence[tuple[str, int, str]] = ()) -> None:
+        self.counts = {column: count for column, count, _ in counted}
+        self.first = {column: case for column, _, case in counted}
+
+    @property
+    def counted(self) -> tuple[tuple[str, int, str], ...]:
+        """Column, count and first case of each."""
+        return tuple((column, count, self.first[column]) for column, count in self.counts.items())
 
     def unread_columns(self, columns: Mapping[str, Sequence[str]]) -> list[str]:
         """Return the columns of which nothing was read, if these are all fields so far.
@@ -155,7 +163,6 @@ class TableReader(Reader):
         #: The columns that a file lacks, by its name.
         self.lacking: dict[str, tuple[str, ...]] = {}
         self.carry, self._impute = None if carry is None else tuple(carry), impute
-        self.odd = OddFields()
         self._kind, self._labelled = format, labelled and encoder.label is not None
         self._options: dict[str, Any] = {"header": header, "delimiter": delimiter}
         self._chunk_rows = chunk_rows
@@ -165,6 +172,11 @@ class TableReader(Reader):
                                    labelled)  # fmt: skip
         self.position = Position(self.format, fingerprint=self._fingerprint)
         self._table = self._open(0)
+
+    @property
+    def odd(self) -> OddFields:
+        """Fields taken as missing so far, in this pass over the data."""
+        return OddFields(self.position.odd)
 
     def _open(self, index: int) -> Any:
         source = self.sources[index]
@@ -256,7 +268,8 @@ class TableReader(Reader):
                 f"read: {odd.first[unread[0]]}; write it as in the training data, or "
                 "`predict --missing impute` takes it as missing."
             )
-        self.odd.take(odd)
+        so_far = self.odd
+        so_far.take(odd)
         carried: dict[str, Sequence[str]] = {name: block.columns[name] for name in self.carry or ()}
         if len(lines) < len(block):
             kept = np.isin(block.lines, lines)
@@ -264,7 +277,7 @@ class TableReader(Reader):
         first_row = self.position.row
         self.position = replace(
             self.position, offset=block.offset, line=block.line, row=first_row + len(lines),
-            refusals=refuse.refusals, consumed=block.consumed,
+            refusals=refuse.refusals, consumed=block.consumed, odd=so_far.counted,
         )  # fmt: skip
         return TableChunk(
             self.encoder.encode(part), y, qid, first_row, lines, self.position, carried

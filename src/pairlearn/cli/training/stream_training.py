@@ -137,7 +137,7 @@ def train_stream(
         where = "" if path is None else f"; the same command goes on from {path}"
         click.echo(f"pairlearn: interrupted after {learner.n_seen} rows{where}", err=True)
         raise click.exceptions.Exit(stop.status) from None
-    facts: dict[str, Any] = {"rows": learner.n_seen}
+    facts: dict[str, Any] = {"rows": learner.n_seen // settings.n_passes}
     if learner.auc is not None:
         facts |= {"auc": learner.auc, "auc_of": "progressive"}
     return model.to_record(learner.provenance()), facts

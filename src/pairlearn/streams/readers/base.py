@@ -96,6 +96,9 @@ class Position:
     shuffled : str
         The place in a block of rows in random order, see
         `pairlearn.streams.readers.shuffled`; empty for rows in their own order.
+    odd : tuple of (str, int, str)
+        Fields taken as missing so far, by a reader that does so: for each column its name, their
+        number and the first of them in words.
 
     Examples
     --------
@@ -115,6 +118,7 @@ class Position:
     consumed: str = ""
     earlier: tuple[str, ...] = ()
     shuffled: str = ""
+    odd: tuple[tuple[str, int, str], ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values."""
@@ -129,12 +133,14 @@ class Position:
             first = tuple(Refusal(**entry) for entry in refusals["first"])
             known["refusals"] = Refusals(refusals["count"], first)
             known["earlier"] = tuple(known["earlier"])
-        except (KeyError, TypeError, AttributeError) as error:
+            known["odd"] = tuple((column, count, case) for column, count, case in known["odd"])
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
             text = str(error)[:100]
             raise ReadError(f"the saved position is incomplete ({text}); start again.") from None
         counts = {name: known[name] for name in ("file", "offset", "line", "row", "width")}
         counts["refusals"] = known["refusals"].count
         counts |= {f"line of refusal {k}": refusal.line for k, refusal in enumerate(first)}
+        counts |= {f"count of odd column {k}": odd[1] for k, odd in enumerate(known["odd"])}
         for name, value in counts.items():
             if type(value) is not int or not 0 <= value < 2**62:
                 raise ReadError(f"the saved position has {name}={value!r:.60}; start again.")
@@ -142,6 +148,8 @@ class Position:
         texts |= {f"end of file {k}": text for k, text in enumerate(known["earlier"])}
         texts |= {f"refusal {k}": refusal.reason for k, refusal in enumerate(first)}
         texts |= {f"source of refusal {k}": refusal.source for k, refusal in enumerate(first)}
+        texts |= {f"odd column {k}": odd[0] for k, odd in enumerate(known["odd"])}
+        texts |= {f"case of odd column {k}": odd[2] for k, odd in enumerate(known["odd"])}
         for name, value in texts.items():
             if not isinstance(value, str):
                 raise ReadError(f"the saved position has {name}={value!r:.60}; start again.")
