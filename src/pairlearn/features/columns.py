@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,8 @@ from pairlearn.typing import Vector
 
 #: Order statistics come from a sample of at most this many rows.
 SAMPLE_ROWS = 20_000
+#: Digits after the point of sums of weights, in units of the smallest weight.
+_DIGITS = 6
 
 
 class Column:
@@ -54,6 +58,38 @@ class Column:
         found += np.searchsorted(self._values, knots, side="right")
         found += self._n_zero * (1.0 * (knots > 0.0) + 1.0 * (knots >= 0.0))
         return np.asarray(found / (2.0 * self.n))
+
+
+def weighed_columns(X: Any, weight: Vector) -> Iterator[tuple[Vector, Vector]]:
+    """Yield the numbers of each column and their weights; zeros of a sparse column are one."""
+    if not hasattr(X, "tocsc"):
+        yield from ((X[:, k], weight) for k in range(X.shape[1]))
+        return
+    by_column, total = X.tocsc(), float(weight.sum())
+    for begin, end in itertools.pairwise(by_column.indptr):
+        values, own = by_column.data[begin:end], weight[by_column.indices[begin:end]]
+        if len(own) < len(weight):
+            values, own = np.append(values, 0.0), np.append(own, total - float(own.sum()))
+        yield values, own
+
+
+def weighed_knots(values: Vector, weight: Vector, count: int) -> Vector:
+    """Return the knots of numbers that occur as often as they weigh, at least once each.
+
+    >>> weighed_knots(np.array([3.0, 1.0, 2.0]), np.array([1.0, 1.0, 4.0]), 2)
+    array([1., 3.])
+    """
+    values = values.astype(np.float64)
+    levels = np.unique(values)
+    if len(levels) <= count:
+        return levels
+    mass = np.bincount(np.searchsorted(levels, values), weight)
+    # Rounded, so that whole numbers in another unit are the same whole numbers.
+    ends = np.round(np.cumsum(mass), _DIGITS)
+    ranks = np.rint(np.linspace(0.0, ends[-1] - 1.0, count))
+    places = np.searchsorted(ends, ranks, side="right")
+    places[-1] = len(levels) - 1  # a fraction may have rounded it down
+    return np.asarray(np.unique(levels[places]))
 
 
 def sample_of(X: Any, rng: np.random.Generator) -> Any:
