@@ -237,7 +237,34 @@ def test_damaged_states_are_refused():
         restored_map({**waves, "learned": dict(waves["learned"], centre=np.full(3, np.nan))})
 
 
+@pytest.mark.parametrize("one", MAPS, ids=repr)
+@pytest.mark.parametrize("gap", [np.nan, np.inf])
+def test_gaps_are_refused(one, gap):
+    """Hats made a knot of NaN, and mapped it to a number."""
+    A = X.copy()
+    A[3, 1] = gap
+    for rows in (A, A.astype(np.float32), scipy.sparse.csr_array(A)):
+        with pytest.raises(ValueError, match="X contains NaN or infinity"):
+            one.fit(rows, rng=0)
+        with pytest.raises(ValueError, match="X contains NaN or infinity"):
+            one.fit(X, rng=0).transform(rows)
+    one.fit(np.where(X > 1.0, 1e308, 1.0), rng=0)  # the sum overflows
+
+
+@pytest.mark.parametrize("unit", [1e-300, 1e-160, 1e160, 1e300])
+@pytest.mark.parametrize("one", [RandomFourier(32), Nystroem(10)], ids=repr)
+@pytest.mark.parametrize("form", [np.asarray, scipy.sparse.csr_array], ids=["dense", "sparse"])
+def test_units_beyond_the_range_of_squares(form, one, unit):
+    """A column of such units was taken for a constant one."""
+    plain = one.fit(form(X), rng=0).transform(X)
+    scale = np.array([unit] + [1.0] * (X.shape[1] - 1))
+    found = one.fit(form(X * scale), rng=0).transform(X * scale)
+    np.testing.assert_allclose(found, plain, atol=1e-6)
+
+
 def test_errors_name_the_cure():
+    with pytest.raises(ValueError, match=r"an example and a feature .* got shape \(3, 0\)"):
+        Hats().fit(np.empty((3, 0)))
     with pytest.raises(ValueError, match="not fitted; call fit"):
         Hats().transform(X)
     with pytest.raises(ValueError, match="X has 2 features, Hats was fitted to 3"):

@@ -129,8 +129,10 @@ class FeatureMap(Part):
             A fitted copy.
         """
         X, draws = as_block(X), check_generator(rng)
-        if X.shape[0] < 1:
-            raise ValueError("A feature map needs at least one example to be fitted, got none.")
+        if min(X.shape) < 1:
+            raise ValueError(
+                f"A feature map needs an example and a feature to be fitted, got shape {X.shape}."
+            )
         if sample_weight is None:
             found = self.learn(X, draws)
         else:
@@ -284,14 +286,26 @@ MAPS: Register[FeatureMap] = Register("features", FeatureMap)
 
 
 def as_block(X: Any) -> Any:
-    """Return X as a C-contiguous array or a CSR matrix of float32 or float64, two-dimensional."""
+    """Return X as a C-contiguous array or a CSR matrix of float32 or float64, two-dimensional.
+
+    A missing value is refused: ramps would take it for the largest number.
+    """
     if hasattr(X, "tocsr"):
         matrix = X.tocsr()
-        return matrix if matrix.dtype in _FLOATS else matrix.astype(np.float64)
-    array = real_array("X", X)
-    if array.ndim != 2:
-        raise ValueError(f"X must have two dimensions (examples, features), got {array.ndim}.")
-    return np.ascontiguousarray(array, dtype=array.dtype if array.dtype in _FLOATS else np.float64)
+        block = matrix if matrix.dtype in _FLOATS else matrix.astype(np.float64)
+        values = block.data
+    else:
+        array = real_array("X", X)
+        if array.ndim != 2:
+            raise ValueError(f"X must have two dimensions (examples, features), got {array.ndim}.")
+        kind = array.dtype if array.dtype in _FLOATS else np.float64
+        block = values = np.ascontiguousarray(array, dtype=kind)
+    # A finite sum proves that all are finite, in one pass and without a mask.
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = values.sum()
+    if not np.isfinite(total) and not np.isfinite(values).all():
+        raise ValueError("X contains NaN or infinity; remove these rows, or fill the gaps.")
+    return block
 
 
 def _weighing(X: Any, sample_weight: Any) -> tuple[Any, Block]:

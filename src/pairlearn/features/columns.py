@@ -17,6 +17,9 @@ from pairlearn.typing import Vector
 SAMPLE_ROWS = 20_000
 #: Digits after the point of sums of weights, in units of the smallest weight.
 _DIGITS = 6
+#: Squares of larger powers of two than this, and sums of them, may overflow; those of smaller ones
+#: than its negative have few digits.
+_EXPONENT = 400
 
 
 class Column:
@@ -111,24 +114,41 @@ def columns_of(X: Any) -> list[Column]:
 
 def spreads_of(X: Any) -> tuple[Vector, Vector]:
     """Return centre and one over the scale of each column; zero for one that does not vary."""
-    if hasattr(X, "tocsc"):
+    sparse = hasattr(X, "tocsc")
+    low, high = (_extreme(X, name).astype(np.float64) for name in ("min", "max"))
+    unit = _unit_of(np.maximum(np.abs(low), np.abs(high)))
+    if (unit != 1.0).any():
+        if sparse:
+            X = X.copy()
+            X.data = X.data / unit[X.indices]
+        else:
+            X = X / unit
+        centre, factor = spreads_of(X)
+        with np.errstate(over="ignore"):
+            return centre * unit, np.minimum(factor / unit, np.finfo(np.float64).max)
+    if sparse:
         n = X.shape[0]
         wide = X.astype(np.float64)
         # As dense vectors: SciPy's result is a dense or sparse matrix or array, by version.
         mean = np.asarray(wide.sum(axis=0), dtype=np.float64).reshape(-1) / n
         square = wide.multiply(wide)
         variance = np.asarray(square.sum(axis=0), dtype=np.float64).reshape(-1) / n - mean**2
-        low, high = (_extreme(wide, name) for name in ("min", "max"))
     else:
         mean = X.mean(axis=0, dtype=np.float64)
         variance = np.zeros(X.shape[1])
         for start in range(0, len(X), 4096):
             variance += ((X[start : start + 4096] - mean) ** 2).sum(axis=0)
         variance /= len(X)
-        low, high = (f(axis=0).astype(np.float64) for f in (X.min, X.max))
     deviation = np.sqrt(np.maximum(variance, 0.0))
     scale, varies = scale_of(deviation, low, high), which_vary(deviation, low, high, X.dtype)
     return mean, np.divide(1.0, scale, out=np.zeros_like(scale), where=varies)
+
+
+def _unit_of(largest: Vector) -> Vector:
+    """Return a power of two for each column whose squares overflow or vanish; 1 for the others."""
+    exponent = np.frexp(largest)[1] - 1
+    extreme = (np.abs(exponent) > _EXPONENT) & (largest > 0.0)
+    return np.ldexp(1.0, np.where(extreme, exponent, 0))
 
 
 def _extreme(X: Any, name: str) -> Vector:
