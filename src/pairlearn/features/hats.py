@@ -56,7 +56,8 @@ class Hats(FeatureMap):
     -----
     A feature with one knot is constant and has no ramp; its hat is 1. The map does not depend on
     the units of a feature. Time and memory are linear, and sparse blocks need no dense copy. A
-    weight counts an example several times; estimators pass on `sample_weight`.
+    weight counts an example several times; `fit` of an estimator passes on `sample_weight`. A
+    stream does not, since one heavy example would draw all knots to itself.
 
     Examples
     --------

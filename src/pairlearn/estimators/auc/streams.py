@@ -354,7 +354,7 @@ class AUCStreams(AUCPredictions):
         given = self.features
         return given.n_outputs if isinstance(given, FeatureMap) and given.is_fitted else None
 
-    def _map_of_stream(self, rows: Rows, y: Vector, counts: Vector) -> FeatureMap:
+    def _map_of_stream(self, rows: Rows, y: Vector) -> FeatureMap:
         """Return the map fitted to the first examples of a stream."""
         rng = check_generator(copy.deepcopy(self.random_state))
         if isinstance(self.features, str) and self.features == "auto":
@@ -363,8 +363,8 @@ class AUCStreams(AUCPredictions):
                 return Identity.of(rows.shape[1])
             share, memory = self.validation_fraction, self._max_memory
             keys = Keys.of(rows, seed=rng)
-            return choose_features(rows, y, np.empty(0), rng, keys, share, memory, counts)[1]
-        return fit_map(as_map(self.features, rows, y), rows, rng, counts=counts)
+            return choose_features(rows, y, np.empty(0), rng, keys, share, memory)[1]
+        return fit_map(as_map(self.features, rows, y), rows, rng)
 
     @property
     def _max_memory(self) -> float:

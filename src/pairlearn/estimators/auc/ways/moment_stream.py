@@ -26,8 +26,8 @@ from pairlearn.typing import Vector
 #: Examples that the map is fitted to.
 FIRST = 4096
 
-#: Returns the map fitted to the first examples and their weights.
-Fitter = Callable[[Rows, Vector, Vector], FeatureMap]
+#: Returns the map fitted to the first examples.
+Fitter = Callable[[Rows, Vector], FeatureMap]
 #: Returns the stream of the rows of a fitted map.
 Maker = Callable[[FeatureMap], BlockStream]
 
@@ -111,7 +111,7 @@ class MomentStream:
     def _of_first(self) -> BlockStream:
         """Return the stream of the kept examples, with a map that is fitted to them."""
         kept = self._first
-        blocks = self._make(self._fit_map(kept.rows, kept.y, kept.weight))
+        blocks = self._make(self._fit_map(kept.rows, kept.y))
         _learn(blocks, kept.rows, kept.y, kept.weight)
         return blocks
 
