@@ -98,6 +98,12 @@ def check_flag(name: str, value: bool) -> bool:
     return bool(value)
 
 
+def check_verbose(value: int) -> int:
+    """Return how much a fit prints: a whole number from 0 on, or True or False."""
+    flag = isinstance(value, bool | np.bool_)
+    return int(value) if flag else check_count("verbose", value, minimum=0)
+
+
 def check_fraction(name: str, value: float) -> float:
     """Return `value` as a float if it lies strictly between 0 and 1."""
     number = check_number(name, value)

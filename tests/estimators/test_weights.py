@@ -9,6 +9,7 @@ from pairlearn import (
     SGD,
     AUCClassifier,
     EntropyRegressor,
+    Exact,
     MetricLearner,
     Moments,
     MultilabelAUCClassifier,
@@ -143,3 +144,43 @@ def test_a_row_of_labels_of_weight_zero_is_absent():
     expected.fit(X[some], labels[some], sample_weight=weight[some])
     assert np.array_equal(model.decision_function(X), expected.decision_function(X))
     assert np.array_equal(model.predict_proba(X), expected.predict_proba(X))
+
+
+REPEATED = {
+    "moments": lambda *given: AUCClassifier(
+        features="hats", solver=Moments(ridge=0.1), random_state=0
+    ).fit(*given),
+    "exact": lambda *given: AUCClassifier(
+        features="hats", solver=Exact(ridge=0.1), random_state=0
+    ).fit(*given),
+    "ranker": lambda X, y, w=None: PairwiseRanker(features="hats", random_state=0).fit(
+        X, y, sample_weight=w
+    ),
+    "metric": lambda *given: MetricLearner(features="hats", random_state=0).fit(*given),
+    "entropy": lambda *given: EntropyRegressor(features="hats", random_state=0).fit(*given),
+    "classes": lambda X, y, w=None: AUCClassifier(features="hats", random_state=0).fit(
+        X, y + (X[:, 1] > 1), w
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REPEATED)
+def test_knots_are_those_of_repeated_rows(name):
+    """Knots were at quantiles of the rows, whatever they weigh."""
+    count = np.random.default_rng(1).integers(1, 4, N)
+    rows = np.repeat(np.arange(N), count)
+    found, twice = REPEATED[name](X, Y, count), REPEATED[name](X[rows], Y[rows])
+    knots = twice.features_.learned["knots"]
+    np.testing.assert_array_equal(found.features_.learned["knots"], knots)
+    if name in ("moments", "exact"):
+        np.testing.assert_allclose(found.coef_, twice.coef_, rtol=1e-9, atol=1e-12)
+
+
+def test_knots_do_not_depend_on_weights_of_classes():
+    plain, heavy = (
+        AUCClassifier(features="hats", class_weight=given, random_state=0).fit(X, Y)
+        for given in (None, {0: 1.0, 1: 7.0})
+    )
+    np.testing.assert_array_equal(
+        heavy.features_.learned["knots"], plain.features_.learned["knots"]
+    )

@@ -52,6 +52,49 @@ def test_knots_are_at_quantiles_and_at_levels():
     assert fitted.knots_of(0)[0] == X[:, 0].min()
 
 
+@pytest.mark.parametrize("cumulative", [True, False])
+@pytest.mark.parametrize(
+    "form", [np.asarray, np.float32, scipy.sparse.csr_array], ids=["64", "32", "sparse"]
+)
+def test_a_weight_counts_a_row_several_times(form, cumulative):
+    """Weights did not move knots."""
+    rng = np.random.default_rng(3)
+    A = np.where(rng.random((200, 4)) < 0.4, 0.0, rng.normal(size=(200, 4)))
+    A[:, 3] = rng.integers(0, 4, 200)
+    count = rng.integers(0, 5, 200)
+    given, own = form(A), Hats(7, cumulative=cumulative)
+    twice = own.fit(given[np.repeat(np.arange(200), count)])
+    for unit in (1.0, 0.1, 1e-90):
+        found = own.fit(given, sample_weight=unit * count)
+        for name in ("knots", "starts"):
+            np.testing.assert_array_equal(found.learned[name], twice.learned[name])
+    assert not np.array_equal(own.fit(given).learned["knots"], twice.learned["knots"])
+    alike, plain = own.fit(given, sample_weight=np.full(200, 7.0)), own.fit(given)
+    np.testing.assert_array_equal(alike.learned["knots"], plain.learned["knots"])
+    some = own.fit(given, sample_weight=rng.random(200) + 0.01)
+    for k in range(3):
+        knots = some.knots_of(k)
+        values = (given.toarray() if scipy.sparse.issparse(given) else given)[:, k]
+        assert [knots[0], knots[-1]] == [values.min(), values.max()]
+
+
+def test_weights_are_honoured_or_refused():
+    weight = np.ones(len(X))
+    with pytest.raises(ValueError, match="RandomFourier learns from all examples alike"):
+        RandomFourier(16).fit(X, sample_weight=weight)
+    with pytest.raises(ValueError, match="learns from all examples alike"):
+        Union(Identity(), Nystroem(4)).fit(X, sample_weight=weight)
+    with pytest.raises(ValueError, match="zero for all examples"):
+        Hats().fit(X, sample_weight=0.0 * weight)
+    with pytest.raises(ValueError, match="at least 0"):
+        Hats().fit(X, sample_weight=-weight)
+    weight[::2] = 3.0
+    _, two = Union(Identity(), Hats(5)).fit(X, sample_weight=weight).maps
+    np.testing.assert_array_equal(
+        two.learned["knots"], Hats(5).fit(X, sample_weight=weight).learned["knots"]
+    )
+
+
 def test_given_knots_read_nothing():
     one, two = (Hats(knots=((0.0, 1.0), (0.0, 1.0, 5.0))).fit(A) for A in (X[:, :2], 9 * X[:, :2]))
     np.testing.assert_array_equal(one.transform(X[:, :2]), two.transform(X[:, :2]))
@@ -194,7 +237,34 @@ def test_damaged_states_are_refused():
         restored_map({**waves, "learned": dict(waves["learned"], centre=np.full(3, np.nan))})
 
 
+@pytest.mark.parametrize("one", MAPS, ids=repr)
+@pytest.mark.parametrize("gap", [np.nan, np.inf])
+def test_gaps_are_refused(one, gap):
+    """Hats made a knot of NaN, and mapped it to a number."""
+    A = X.copy()
+    A[3, 1] = gap
+    for rows in (A, A.astype(np.float32), scipy.sparse.csr_array(A)):
+        with pytest.raises(ValueError, match="X contains NaN or infinity"):
+            one.fit(rows, rng=0)
+        with pytest.raises(ValueError, match="X contains NaN or infinity"):
+            one.fit(X, rng=0).transform(rows)
+    one.fit(np.where(X > 1.0, 1e308, 1.0), rng=0)  # the sum overflows
+
+
+@pytest.mark.parametrize("unit", [1e-300, 1e-160, 1e160, 1e300])
+@pytest.mark.parametrize("one", [RandomFourier(32), Nystroem(10)], ids=repr)
+@pytest.mark.parametrize("form", [np.asarray, scipy.sparse.csr_array], ids=["dense", "sparse"])
+def test_units_beyond_the_range_of_squares(form, one, unit):
+    """A column of such units was taken for a constant one."""
+    plain = one.fit(form(X), rng=0).transform(X)
+    scale = np.array([unit] + [1.0] * (X.shape[1] - 1))
+    found = one.fit(form(X * scale), rng=0).transform(X * scale)
+    np.testing.assert_allclose(found, plain, atol=1e-6)
+
+
 def test_errors_name_the_cure():
+    with pytest.raises(ValueError, match=r"an example and a feature .* got shape \(3, 0\)"):
+        Hats().fit(np.empty((3, 0)))
     with pytest.raises(ValueError, match="not fitted; call fit"):
         Hats().transform(X)
     with pytest.raises(ValueError, match="X has 2 features, Hats was fitted to 3"):

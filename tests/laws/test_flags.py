@@ -102,6 +102,18 @@ def test_a_flag_of_numpy_is_one(name):
     USES[name](False)
 
 
+@pytest.mark.parametrize("given", ["no", None, 0.5, -1])
+def test_verbose_is_a_whole_number(given):
+    """The text "no" counted as true, and the fit printed."""
+    model = pl.AUCClassifier(verbose=given)
+    with pytest.raises((TypeError, ValueError), match=f"verbose must be .* got {given!r}"):
+        model.fit(X, Y)
+    with pytest.raises((TypeError, ValueError), match=f"verbose must be .* got {given!r}"):
+        model.partial_fit(X, Y, classes=[0, 1])
+    for good in (0, 1, 2, True, np.False_):
+        pl.AUCClassifier(verbose=good).fit(X, Y)
+
+
 @pytest.mark.parametrize("given", ["auto", [1, -1], 1])
 def test_monotone_names_features(given, tmp_path):
     """It ended with an AttributeError, also on loading a file."""

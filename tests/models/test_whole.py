@@ -269,6 +269,18 @@ def test_a_label_beyond_the_whole_numbers_of_onnx_is_refused():
         as_onnx(model)
 
 
+@pytest.mark.parametrize("classes", [[3, 7], [1, 1.5], ["no", "yes"], [False, True]], ids=str)
+@pytest.mark.parametrize("dtype", [None, object])
+def test_a_label_of_onnx_is_that_of_predict(classes, dtype):
+    """Numbers in an array of objects came out as texts."""
+    runtime = pytest.importorskip("onnxruntime")
+    from pairlearn.cli.shared.onnx_models import as_onnx
+
+    model = AUCClassifier(random_state=0).fit(X, np.array(classes, dtype=dtype)[BINARY])
+    [label] = runtime.InferenceSession(as_onnx(model)).run(["label"], {"X": X})
+    assert label.tolist() == model.predict(X).tolist()
+
+
 @pytest.mark.parametrize("name", ["MultilabelAUCClassifier", "SurvivalRanker"])
 def test_the_program_says_what_it_does_not_score(name, tmp_path, capsys):
     """These were internal errors, and ONNX advised JSON, which is refused too."""

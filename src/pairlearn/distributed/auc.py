@@ -264,7 +264,8 @@ class _Search:
         """Fit a map to the sample; return the solution of the square loss on mapped features."""
         rows, y = DenseRows(self.sample_rows), self.sample_y
         sample = self._first.sample
-        fitted = fit_map(as_map(features, rows, y), rows, rng, sample.keys)
+        named, keys = as_map(features, rows, y), sample.keys
+        fitted = fit_map(named, rows, rng, keys, counts=sample.weight)
         check_memory(fitted.n_outputs, Moments(max_memory=max_memory))
         if fitted.bounds().is_finite:
             of_rows, bounds = self._first.extents, extents_of(fitted, rows)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from pairlearn.register import Part, Register
 from pairlearn.restored import restored_array, restored_count
-from pairlearn.validation import check_generator, real_array
+from pairlearn.validation import check_generator, check_weights, real_array
 
 Block = NDArray[Any]
 
@@ -76,12 +76,25 @@ class FeatureMap(Part):
     closed_form: ClassVar[bool] = False
     #: Whether the map asks for signs of coefficients, which only some solvers can keep.
     constrained: ClassVar[bool] = False
+    #: Whether `fit` takes weights of examples, see `learn_weighted`.
+    takes_weights: ClassVar[bool] = False
 
     # --------------------------------------------------------------- what a subclass defines
 
     def learn(self, X: Any, rng: np.random.Generator) -> Mapping[str, Block]:
         """Return the arrays, by name, that become `learned`; none by default."""
         return {}
+
+    def learn_weighted(
+        self, X: Any, weight: Block, rng: np.random.Generator
+    ) -> Mapping[str, Block]:
+        """Return what `learn` returns of examples that occur as often as they weigh.
+
+        A map that defines it sets `takes_weights`. Weights are positive, and the smallest is 1.
+        """
+        raise ValueError(
+            f"{type(self).__name__} learns from all examples alike; leave out sample_weight."
+        )
 
     def mapped(self, X: Block) -> Block:
         """Return the mapped rows of a dense block in float64."""
@@ -97,7 +110,7 @@ class FeatureMap(Part):
 
     # ------------------------------------------------------------------------------ fitting
 
-    def fit(self, X: Any, *, rng: Any = None) -> Self:
+    def fit(self, X: Any, *, rng: Any = None, sample_weight: Any = None) -> Self:
         """Return the map fitted to examples.
 
         Parameters
@@ -106,19 +119,26 @@ class FeatureMap(Part):
             Examples, finite.
         rng : int or numpy.random.Generator, optional
             Source of randomness.
+        sample_weight : array-like of shape (n,), optional
+            How often each example counts, in any unit, for a map that `takes_weights`; an example
+            of weight zero is as good as absent.
 
         Returns
         -------
         FeatureMap
             A fitted copy.
         """
-        X = as_block(X)
-        if X.shape[0] < 1:
-            raise ValueError("A feature map needs at least one example to be fitted, got none.")
-        learned = {
-            name: np.array(value, order="C") for name, value in self.learn(
-                X, check_generator(rng)).items()
-        }  # fmt: skip
+        X, draws = as_block(X), check_generator(rng)
+        if min(X.shape) < 1:
+            raise ValueError(
+                f"A feature map needs an example and a feature to be fitted, got shape {X.shape}."
+            )
+        if sample_weight is None:
+            found = self.learn(X, draws)
+        else:
+            X, weight = _weighing(X, sample_weight)
+            found = self.learn_weighted(X, weight, draws)
+        learned = {name: np.array(value, order="C") for name, value in found.items()}
         return self._fitted(learned, int(X.shape[1]), X[:1])
 
     def _fitted(self, learned: dict[str, Block], n_inputs: int, example: Any) -> Self:
@@ -266,14 +286,40 @@ MAPS: Register[FeatureMap] = Register("features", FeatureMap)
 
 
 def as_block(X: Any) -> Any:
-    """Return X as a C-contiguous array or a CSR matrix of float32 or float64, two-dimensional."""
+    """Return X as a C-contiguous array or a CSR matrix of float32 or float64, two-dimensional.
+
+    A missing value is refused: ramps would take it for the largest number.
+    """
     if hasattr(X, "tocsr"):
         matrix = X.tocsr()
-        return matrix if matrix.dtype in _FLOATS else matrix.astype(np.float64)
-    array = real_array("X", X)
-    if array.ndim != 2:
-        raise ValueError(f"X must have two dimensions (examples, features), got {array.ndim}.")
-    return np.ascontiguousarray(array, dtype=array.dtype if array.dtype in _FLOATS else np.float64)
+        block = matrix if matrix.dtype in _FLOATS else matrix.astype(np.float64)
+        values = block.data
+    else:
+        array = real_array("X", X)
+        if array.ndim != 2:
+            raise ValueError(f"X must have two dimensions (examples, features), got {array.ndim}.")
+        kind = array.dtype if array.dtype in _FLOATS else np.float64
+        block = values = np.ascontiguousarray(array, dtype=kind)
+    # A finite sum proves that all are finite, in one pass and without a mask.
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = values.sum()
+    if not np.isfinite(total) and not np.isfinite(values).all():
+        raise ValueError("X contains NaN or infinity; remove these rows, or fill the gaps.")
+    return block
+
+
+def _weighing(X: Any, sample_weight: Any) -> tuple[Any, Block]:
+    """Return the rows that weigh something, and their weights divided by the smallest."""
+    weight = check_weights(sample_weight, X.shape[0], name="sample_weight")
+    kept = np.flatnonzero(weight)
+    if not len(kept):
+        raise ValueError(
+            "sample_weight is zero for all examples; give some of them a positive weight."
+        )
+    with np.errstate(over="ignore"):
+        shares = weight[kept] / weight[kept].min()
+    # Beyond this, sums would lose the smallest.
+    return X[kept], np.minimum(shares, 1e12)
 
 
 def dense(X: Any, dtype: np.dtype[Any]) -> Block:

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,11 @@ from pairlearn.typing import Vector
 
 #: Order statistics come from a sample of at most this many rows.
 SAMPLE_ROWS = 20_000
+#: Digits after the point of sums of weights, in units of the smallest weight.
+_DIGITS = 6
+#: Squares of larger powers of two than this, and sums of them, may overflow; those of smaller ones
+#: than its negative have few digits.
+_EXPONENT = 400
 
 
 class Column:
@@ -56,6 +63,38 @@ class Column:
         return np.asarray(found / (2.0 * self.n))
 
 
+def weighed_columns(X: Any, weight: Vector) -> Iterator[tuple[Vector, Vector]]:
+    """Yield the numbers of each column and their weights; zeros of a sparse column are one."""
+    if not hasattr(X, "tocsc"):
+        yield from ((X[:, k], weight) for k in range(X.shape[1]))
+        return
+    by_column, total = X.tocsc(), float(weight.sum())
+    for begin, end in itertools.pairwise(by_column.indptr):
+        values, own = by_column.data[begin:end], weight[by_column.indices[begin:end]]
+        if len(own) < len(weight):
+            values, own = np.append(values, 0.0), np.append(own, total - float(own.sum()))
+        yield values, own
+
+
+def weighed_knots(values: Vector, weight: Vector, count: int) -> Vector:
+    """Return the knots of numbers that occur as often as they weigh, at least once each.
+
+    >>> weighed_knots(np.array([3.0, 1.0, 2.0]), np.array([1.0, 1.0, 4.0]), 2)
+    array([1., 3.])
+    """
+    values = values.astype(np.float64)
+    levels = np.unique(values)
+    if len(levels) <= count:
+        return levels
+    mass = np.bincount(np.searchsorted(levels, values), weight)
+    # Rounded, so that whole numbers in another unit are the same whole numbers.
+    ends = np.round(np.cumsum(mass), _DIGITS)
+    ranks = np.rint(np.linspace(0.0, ends[-1] - 1.0, count))
+    places = np.searchsorted(ends, ranks, side="right")
+    places[-1] = len(levels) - 1  # a fraction may have rounded it down
+    return np.asarray(np.unique(levels[places]))
+
+
 def sample_of(X: Any, rng: np.random.Generator) -> Any:
     """Return all rows, or a sample of 20,000 rows."""
     n = X.shape[0]
@@ -75,24 +114,41 @@ def columns_of(X: Any) -> list[Column]:
 
 def spreads_of(X: Any) -> tuple[Vector, Vector]:
     """Return centre and one over the scale of each column; zero for one that does not vary."""
-    if hasattr(X, "tocsc"):
+    sparse = hasattr(X, "tocsc")
+    low, high = (_extreme(X, name).astype(np.float64) for name in ("min", "max"))
+    unit = _unit_of(np.maximum(np.abs(low), np.abs(high)))
+    if (unit != 1.0).any():
+        if sparse:
+            X = X.copy()
+            X.data = X.data / unit[X.indices]
+        else:
+            X = X / unit
+        centre, factor = spreads_of(X)
+        with np.errstate(over="ignore"):
+            return centre * unit, np.minimum(factor / unit, np.finfo(np.float64).max)
+    if sparse:
         n = X.shape[0]
         wide = X.astype(np.float64)
         # As dense vectors: SciPy's result is a dense or sparse matrix or array, by version.
         mean = np.asarray(wide.sum(axis=0), dtype=np.float64).reshape(-1) / n
         square = wide.multiply(wide)
         variance = np.asarray(square.sum(axis=0), dtype=np.float64).reshape(-1) / n - mean**2
-        low, high = (_extreme(wide, name) for name in ("min", "max"))
     else:
         mean = X.mean(axis=0, dtype=np.float64)
         variance = np.zeros(X.shape[1])
         for start in range(0, len(X), 4096):
             variance += ((X[start : start + 4096] - mean) ** 2).sum(axis=0)
         variance /= len(X)
-        low, high = (f(axis=0).astype(np.float64) for f in (X.min, X.max))
     deviation = np.sqrt(np.maximum(variance, 0.0))
     scale, varies = scale_of(deviation, low, high), which_vary(deviation, low, high, X.dtype)
     return mean, np.divide(1.0, scale, out=np.zeros_like(scale), where=varies)
+
+
+def _unit_of(largest: Vector) -> Vector:
+    """Return a power of two for each column whose squares overflow or vanish; 1 for the others."""
+    exponent = np.frexp(largest)[1] - 1
+    extreme = (np.abs(exponent) > _EXPONENT) & (largest > 0.0)
+    return np.ldexp(1.0, np.where(extreme, exponent, 0))
 
 
 def _extreme(X: Any, name: str) -> Vector:

@@ -58,7 +58,8 @@ class RandomFourier(FeatureMap):
     n_features : int or "auto", default="auto"
         Number of mapped features, even. "auto" is 512 for fewer than 1,000 examples, 1,024 for
         fewer than 3,000, 2,048 up to 30,000, 1,536 up to 60,000, and 1,024 beyond, since a closed
-        form costs the number of examples times the square of this number.
+        form costs the number of examples times the square of this number. An estimator fits the map
+        to 20,000 of its examples at most.
     kind : {"mixed", "gaussian"}, default="mixed"
         "gaussian" approximates the kernel exp(-gamma ||x - x'||^2) of standardised features.
         "mixed" does so with half of the frequencies; the others touch one to four features each,
@@ -265,7 +266,8 @@ class RandomFourier(FeatureMap):
         inputs = [graph.node("Min", [raised, graph.constant(np.array(LIMIT))])]
         if self.kind == "mixed":
             inputs.append(self._distribution_onnx(graph, rows))
-        scale = graph.constant(np.array(np.sqrt(2.0 / self.n_outputs)))
+        # A vector: runtimes fuse a product with one number, and keep that in single precision.
+        scale = graph.constant(np.full(self.n_outputs, np.sqrt(2.0 / self.n_outputs)))
         for name, W in zip(inputs, self._tables(), strict=True):
             phases = graph.node("MatMul", [name, graph.constant(W)])
             # A cosine as a shifted sine: ONNX runtimes have cosines in single precision only.

@@ -17,13 +17,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.features.base import Bounds, FeatureMap, blocks_of, read_only
-from pairlearn.features.columns import columns_of, sample_of
+from pairlearn.features.columns import columns_of, sample_of, weighed_columns, weighed_knots
 from pairlearn.typing import Mask, Vector
 from pairlearn.validation import check_count, check_flag
 
@@ -55,7 +55,9 @@ class Hats(FeatureMap):
     Notes
     -----
     A feature with one knot is constant and has no ramp; its hat is 1. The map does not depend on
-    the units of a feature. Time and memory are linear, and sparse blocks need no dense copy.
+    the units of a feature. Time and memory are linear, and sparse blocks need no dense copy. A
+    weight counts an example several times; `fit` of an estimator passes on `sample_weight`. A
+    stream does not, since one heavy example would draw all knots to itself.
 
     Examples
     --------
@@ -72,6 +74,8 @@ class Hats(FeatureMap):
     knots: tuple[tuple[float, ...], ...] | None = None
     cumulative: bool = True
     monotone: Mapping[str | int, int] | None = field(default=None, hash=False)
+
+    takes_weights: ClassVar[bool] = True
 
     def sized(self, n_examples: int, n_features: int, n_rarer: int) -> FeatureMap:
         """Return hats of fewer knots for many features."""
@@ -165,11 +169,16 @@ class Hats(FeatureMap):
         if self.knots is not None:
             if len(self.knots) != X.shape[1]:
                 raise ValueError(f"{len(self.knots)} features have knots, X has {X.shape[1]}.")
-            found = [np.array(own) for own in self.knots]
-        else:
-            found = [column.knots(self.n_knots) for column in columns_of(sample_of(X, rng))]
-        starts = np.concatenate([[0], np.cumsum([len(own) for own in found])])
-        return {"knots": np.concatenate(found), "starts": starts.astype(np.int64)}
+            return _joined([np.array(own) for own in self.knots])
+        return _joined([column.knots(self.n_knots) for column in columns_of(sample_of(X, rng))])
+
+    def learn_weighted(
+        self, X: Any, weight: Vector, rng: np.random.Generator
+    ) -> dict[str, NDArray[Any]]:
+        """Return the knots of rows that occur as often as they weigh."""
+        if self.knots is not None or (weight == 1.0).all():
+            return self.learn(X, rng)
+        return _joined([weighed_knots(*own, self.n_knots) for own in weighed_columns(X, weight)])
 
     def check_learned(self, learned: Mapping[str, NDArray[Any]], n_inputs: int) -> None:
         """Raise unless there are increasing knots for each feature."""
@@ -301,6 +310,11 @@ class Hats(FeatureMap):
         down = _ramp_onnx(graph, gathered, ends, falls)
         hats: str = graph.node("Sub", [up, down])
         return hats
+
+
+def _joined(knots: list[Vector]) -> dict[str, NDArray[Any]]:
+    starts = np.concatenate([[0], np.cumsum([len(own) for own in knots])])
+    return {"knots": np.concatenate(knots), "starts": starts.astype(np.int64)}
 
 
 def _is_at(places: NDArray[np.int64], n: int) -> Mask:

@@ -56,12 +56,21 @@ class Union(FeatureMap):
         """Whether one of the maps asks for signs of coefficients."""
         return any(one.constrained for one in self.maps)
 
-    def fit(self, X: Any, *, rng: Any = None) -> Self:
+    @property
+    def takes_weights(self) -> bool:  # type: ignore[override]
+        """Whether one of the maps takes weights; the others learn from all examples alike."""
+        return any(one.takes_weights for one in self.maps)
+
+    def fit(self, X: Any, *, rng: Any = None, sample_weight: Any = None) -> Self:
         """Return the union of the maps fitted to examples."""
+        if sample_weight is not None and not self.takes_weights:
+            raise ValueError(f"{self!r} learns from all examples alike; leave out sample_weight.")
         generator = check_generator(rng)
-        return self._joined(
-            [one if one.is_fitted else one.fit(X, rng=generator) for one in self.maps]
-        )
+        fitted = []
+        for one in self.maps:
+            given = {"sample_weight": sample_weight} if one.takes_weights else {}
+            fitted.append(one if one.is_fitted else one.fit(X, rng=generator, **given))
+        return self._joined(fitted)
 
     def _joined(self, fitted: list[FeatureMap]) -> Self:
         widths = {one.n_inputs for one in fitted}

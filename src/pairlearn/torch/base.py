@@ -41,7 +41,7 @@ from pairlearn.torch.standardise import Standardiser
 from pairlearn.torch.table import Table
 from pairlearn.torch.training import Adam, Course, History, Learner, Plan, train
 from pairlearn.typing import Vector
-from pairlearn.validation import check_fraction, check_generator
+from pairlearn.validation import check_fraction, check_generator, check_verbose
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -139,6 +139,7 @@ class NeuralEstimator(Storable):
         self._adam  # noqa: B018 - it checks
         as_network(self.network)
         self._held_share(2)
+        check_verbose(self.verbose)
 
     def _held_share(self, n: int) -> float:
         """Return the share of n examples that is held out."""

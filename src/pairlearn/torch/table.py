@@ -10,12 +10,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from pairlearn.features.columns import columns_of, sample_of
+from pairlearn.features import Hats
 from pairlearn.solvers.rows import is_sparse
 from pairlearn.torch.standardise import Standardiser
 from pairlearn.torch.training import Batch
 from pairlearn.typing import Vector
-from pairlearn.validation import check_generator
 
 #: Numbers of a block of rows that are dense at the same time.
 _NUMBERS = 2**21
@@ -41,7 +40,7 @@ class Table:
         scaler: Standardiser,
         device: Any,
     ) -> None:
-        self._X, self.scaler, self.device = X, scaler, device
+        self._X, self.scaler, self.device, self._counts = X, scaler, device, weight
         self._dense = None if is_sparse(X) else self._on_device(scaler.transform(X))
         self._labels = tuple(torch.from_numpy(kind).to(device) for kind in labels)
         self._weight = self._on_device(weight) if len(weight) else None
@@ -81,11 +80,11 @@ class Table:
 
         They are those of a sample, if rows are many; a column of few levels has them all.
         """
-        found = [own.knots(count) for own in columns_of(sample_of(self._X, check_generator(0)))]
-        scaler = self.scaler
+        given = {"sample_weight": self._counts} if len(self._counts) else {}
+        hats, scaler = Hats(count).fit(self._X, rng=0, **given), self.scaler
         return [
-            (own - centre) * factor
-            for own, centre, factor in zip(found, scaler.centre, scaler.factor, strict=True)
+            (hats.knots_of(k) - centre) * factor
+            for k, (centre, factor) in enumerate(zip(scaler.centre, scaler.factor, strict=True))
         ]
 
     def blocks(self, index: Any) -> Iterator[Any]:

@@ -160,10 +160,11 @@ def _add_decisions(graph: _Graph, model: Any, plain: str) -> None:
     if not hasattr(model, "predict"):  # a private stream has no threshold
         return
     chosen = graph.node("Greater", ["score", graph.constant(np.array(0.0))])
-    kind, dtype = {"U": ("STRING", object), "O": ("STRING", object), "f": ("DOUBLE", float)}.get(
-        model.classes_.dtype.kind, ("INT64", np.int64)
+    # As Python's values: an array of objects may hold numbers.
+    classes = model.classes_.tolist()
+    kind, dtype = {"U": ("STRING", object), "f": ("DOUBLE", float)}.get(
+        np.array(classes).dtype.kind, ("INT64", np.int64)
     )
-    classes = [str(c) if kind == "STRING" else c for c in model.classes_]
     if kind == "INT64" and max(map(int, classes)) > np.iinfo(np.int64).max:
         raise click.UsageError(
             f"the label {max(map(int, classes))} is larger than whole numbers of ONNX labels "

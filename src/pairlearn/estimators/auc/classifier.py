@@ -240,9 +240,8 @@ class AUCClassifier(AUCForgetting, ClassifierMixin, BaseEstimator):  # type: ign
         weight = example_weights(sample_weight, self.class_weight, labels)
         unit = unit_of_pairs(weight, y > 0, classes)
         weight = weight / unit
-        features, found = features_for(
-            self.features, given, y, weight, rng, keys, self.validation_fraction, self._max_memory
-        )
+        limits = self.validation_fraction, self._max_memory
+        features, found = features_for(self.features, given, y, weight, rng, keys, *limits, counts)
         linear = isinstance(features, Identity)
         solver = parts.before_mapping(features, len(y), linear=linear)
         rows, scaling = self._rows_for(parts, solver, features, given, counts)

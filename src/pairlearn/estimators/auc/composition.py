@@ -27,7 +27,7 @@ from pairlearn.solvers.closed_form.block_stream import MOST_BY_MOMENTS
 from pairlearn.solvers.rows import Rows
 from pairlearn.solvers.top.objectives import OBJECTIVES, Objective
 from pairlearn.typing import Vector
-from pairlearn.validation import check_flag
+from pairlearn.validation import check_flag, check_verbose
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,7 @@ class Composition:
     @classmethod
     def of(cls, model: Any) -> Composition:
         """Return the composition of an estimator; refuse parts that do not go together."""
+        check_verbose(model.verbose)
         asked = tuple(
             name for name, given in (
                 ("callbacks", model.callbacks is not None),

@@ -19,11 +19,12 @@ from pairlearn.estimators.shared.maps import as_map, fit_map, is_linear, map_row
 from pairlearn.estimators.shared.published import DEFERRED, publish, published
 from pairlearn.estimators.shared.rules import Threshold, as_rule
 from pairlearn.estimators.shared.solvers import SGD, Exact, Fitted, Moments
+from pairlearn.estimators.shared.weights import chunk_weights
 from pairlearn.features import FeatureMap, Identity
 from pairlearn.losses import LOSSES, PairLoss, Square, SquaredHinge
 from pairlearn.solvers.rows import Rows, as_rows
 from pairlearn.solvers.solution import Trace
-from pairlearn.typing import Labels
+from pairlearn.typing import Labels, Vector
 from pairlearn.validation import check_generator
 
 _DECIDED = "more are decided between by their probabilities"
@@ -108,13 +109,15 @@ def pair_parameters(model: Any) -> dict[str, Any]:
     }
 
 
-def _map_for(model: Any, given: Rows, labels: Labels, classes: Labels, memory: float) -> FeatureMap:
+def _map_for(
+    model: Any, given: Rows, labels: Labels, classes: Labels, weight: Vector, memory: float
+) -> FeatureMap:
     """Return the fitted map; its size goes by the rarest class."""
     counts = [int(np.count_nonzero(labels == one)) for one in classes]
     y = np.where(labels == classes[int(np.argmin(counts))], 1.0, -1.0)
     # A copy of the generator, so that the folds do not depend on the map.
     draws = check_generator(copy.deepcopy(model.random_state))
-    features = fit_map(as_map(model.features, given, y), given, draws)
+    features = fit_map(as_map(model.features, given, y), given, draws, counts=weight)
     # The moments of the classes, of all examples and of each fold.
     copies = len(classes) * (1 + max(round(1.0 / model.validation_fraction), 2))
     size = 8.0 * copies * features.n_outputs**2
@@ -143,7 +146,8 @@ def fit_pairs(
     source = given.checked()
     mapped = not is_linear(model.features)
     if mapped:
-        features = _map_for(model, given, labels, classes, max_memory)
+        weight = chunk_weights(sample_weight, len(labels))
+        features = _map_for(model, given, labels, classes, weight, max_memory)
         cure = "use a map with fewer features, or a larger max_memory."
         source = as_rows(map_rows(features, given, max_memory, cure), finite=True)
     pairs = MulticlassAUCClassifier(**pair_parameters(model))

@@ -217,7 +217,7 @@ class EntropyRegressor(MapsFeatures, Storable, RegressorMixin, BaseEstimator):  
             )
         check_span(y)
         rng = check_generator(self.random_state)
-        given = self._fit_map(given, rng)
+        given = self._fit_map(given, rng, weight)
         scaling, rows = scaled_rows(
             self.scaling, given, weight, mapped=not is_linear(self.features)
         )

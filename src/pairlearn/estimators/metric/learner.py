@@ -192,7 +192,8 @@ class MetricLearner(
         """
         given, y, paired = self._examples(X, y, reset=True, minimum=2)
         data = _weighted(given, y, paired, sample_weight)
-        source = self._fit_map(DenseRows(data.rows), copy.deepcopy(self.random_state))
+        draws = copy.deepcopy(self.random_state)
+        source = self._fit_map(DenseRows(data.rows), draws, data.weight)
         scaling, rows = scaled_rows(
             self.scaling, source, data.weight, mapped=not is_linear(self.features)
         )

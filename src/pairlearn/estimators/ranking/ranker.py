@@ -196,7 +196,7 @@ class PairwiseRanker(RankerPredictions, BaseEstimator):  # type: ignore[misc]
             keep = np.flatnonzero(useful)
             rows, y, query, keys = rows.take(keep), y[keep], query[keep], keys.take(keep)
             weight = weight[keep] if len(weight) else weight
-        rows = self._fit_map(rows, rng)
+        rows = self._fit_map(rows, rng, weight)
         scaling, rows = scaled_rows(self.scaling, rows, weight, mapped=not is_linear(self.features))
         task = self._task(loss, rng, Queries(query, qid is not None), keys)
         fitted = solver.fit(task, rows, y, weight)

@@ -47,17 +47,16 @@ class MapsFeatures:
                 f"one of {', '.join(MAPS)}, or pass a feature map."
             )
 
-    def _fit_map(self, rows: Rows, rng: Any) -> Rows:
-        """Fit the map to training rows and return the mapped rows."""
+    def _fit_map(self, rows: Rows, rng: Any, weight: Vector) -> Rows:
+        """Fit the map to training rows, whose weights may be empty; return the mapped rows."""
         self._check_features()
         if is_linear(self.features):
             self.features_ = Identity.of(rows.shape[1])
             return rows
         # A copy of the generator: the sample path does not depend on the map.
         balanced = np.resize([-1.0, 1.0], rows.shape[0])
-        fitted = fit_map(
-            as_map(self.features, rows, balanced), rows, check_generator(copy.deepcopy(rng))
-        )
+        draws = check_generator(copy.deepcopy(rng))
+        fitted = fit_map(as_map(self.features, rows, balanced), rows, draws, counts=weight)
         found = map_rows(fitted, rows, self._max_memory, "use fewer features or a larger one.")
         self.features_ = fitted
         return as_rows(found, finite=True)

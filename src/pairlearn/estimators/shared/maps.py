@@ -38,6 +38,8 @@ _TRIAL_FEATURES = 512
 _TRIAL_ROWS = 10_000
 #: Bytes of the tables of moments, for each pair of mapped features: six tables of float64.
 BYTES_PER_PRODUCT = 48.0
+#: Weights of examples that all count alike.
+_ALIKE: Vector = np.empty(0)
 
 
 def is_linear(features: Any) -> bool:
@@ -68,11 +70,13 @@ def fit_map(
     rng: np.random.Generator,
     keys: Keys | None = None,
     *,
+    counts: Vector = _ALIKE,
     constrained: bool = False,
 ) -> FeatureMap:
     """Return the map fitted to examples; one that is fitted already stays as it is.
 
-    A map that looks at some of the examples takes those of the smallest keys. A map that asks for
+    A map that looks at some of the examples takes those of the smallest keys. `counts` says how
+    often each example counts, to a map that takes weights; they may be empty. A map that asks for
     monotone functions is refused unless the caller keeps them (`constrained`).
     """
     if features.constrained and not constrained:
@@ -82,8 +86,11 @@ def fit_map(
         )
     if not features.is_fitted:
         keys = Keys.of(rows, seed=rng) if keys is None else keys
-        rows = rows.take(keys.first(np.arange(rows.shape[0]), SAMPLE_ROWS))
-        return features.fit(block_of(rows, 0, rows.shape[0]), rng=rng)
+        seen = keys.first(np.arange(rows.shape[0]), SAMPLE_ROWS)
+        rows = rows.take(seen)
+        weighs = features.takes_weights and len(counts)
+        given = {"sample_weight": counts[seen]} if weighs else {}
+        return features.fit(block_of(rows, 0, rows.shape[0]), rng=rng, **given)
     if features.n_inputs != rows.shape[1]:
         raise ValueError(
             f"features were fitted to {features.n_inputs} features, X has {rows.shape[1]}; pass a "
@@ -111,11 +118,13 @@ def choose_features(
     keys: Keys,
     validation_fraction: float,
     max_memory: float,
+    counts: Vector = _ALIKE,
 ) -> tuple[FeatureChoice, FeatureMap, HeldOutMap | None]:
     """Return linear features, hats or Fourier features by held-out AUC.
 
     Returns the evidence, the fitted map, and its moments, or None if there was no comparison. A
-    map whose frequencies do not fit into `max_memory` bytes is not tried.
+    map whose frequencies do not fit into `max_memory` bytes is not tried. `counts` are the weights
+    without those of classes.
     """
     d = rows.shape[1]
     if d > MOST_FEATURES:
@@ -125,7 +134,7 @@ def choose_features(
         spec = as_map(name, rows, y)
         if isinstance(spec, Hats) and spec.n_knots < _FEWEST_KNOTS:
             continue
-        fitted = fit_map(spec, rows, rng, keys)
+        fitted = fit_map(spec, rows, rng, keys, counts=counts)
         fits = BYTES_PER_PRODUCT * fitted.n_outputs**2 <= max_memory
         # Hats of indicators are the features as they are.
         if fits and (name != "hats" or fitted.n_outputs > d):
@@ -160,6 +169,7 @@ def features_for(
     keys: Keys,
     validation_fraction: float,
     max_memory: float,
+    counts: Vector,
 ) -> tuple[FeatureMap, tuple[FeatureChoice, Any] | None]:
     """Return the fitted map of a parameter; for "auto" also the evidence and its moments."""
     if is_linear(features):
@@ -168,7 +178,9 @@ def features_for(
     # A copy of the generator, so that the choice of a map does not change the fit.
     draws = copy.deepcopy(rng)
     if isinstance(features, str) and features == "auto":
-        chosen = choose_features(rows, y, weight, draws, keys, validation_fraction, max_memory)
+        limits = validation_fraction, max_memory
+        chosen = choose_features(rows, y, weight, draws, keys, *limits, counts)
         return chosen[1], (chosen[0], chosen[2])
     found = as_map(features, rows, y)
-    return fit_map(found, rows, draws, keys, constrained=isinstance(found, Hats)), None
+    fitted = fit_map(found, rows, draws, keys, counts=counts, constrained=isinstance(found, Hats))
+    return fitted, None

@@ -38,6 +38,8 @@ from pairlearn.restored import restored_labels
 _CLASS_TYPE = "classes_dtype"
 #: The parameter with the description of a feature map; its numbers are in the array "features".
 _MAP = "features_map"
+#: The entry of its description that says that the parameter `features` is this map, fitted.
+_GIVEN = "given"
 #: The prefix of the names of coefficients that belong to mapped features.
 _MAPPED = "mapped_"
 #: The parameter with fitted attributes that are not arrays.
@@ -107,6 +109,8 @@ class Storable(Composed):
         features = self._stored_map()
         if features is not None:
             parameters[_MAP], arrays["features"] = pack_map(features)
+            if features is getattr(self, "features", None):
+                parameters[_MAP][_GIVEN] = True
             for name in _COEFFICIENTS:
                 if name in arrays:
                     arrays[_MAPPED + name] = arrays.pop(name)
@@ -126,6 +130,8 @@ class Storable(Composed):
         special = (_CLASS_TYPE, _MAP, _FACTS)
         given = {k: decode(v, k) for k, v in record.parameters.items() if k not in special}
         features, record = _with_map(record, cls)
+        if features is not None and record.parameters[_MAP].get(_GIVEN) is True:
+            given["features"] = features
         try:
             model = cls(**given)
             if record.classes is not None:

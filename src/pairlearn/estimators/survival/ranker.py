@@ -198,7 +198,7 @@ class SurvivalRanker(SurvivalPredictions, BaseEstimator):  # type: ignore[misc]
             rows, labels = rows.take(keep), labels[keep]
         task = replace(task, keys=Keys.of(rows, labels["time"], weight=weight, seed=task.rng))
         pairs = comparable_pairs(labels, self.tau)  # refuses labels without a pair
-        rows = self._fit_map(rows, task.rng)
+        rows = self._fit_map(rows, task.rng, weight)
         unit = weight if len(weight) else np.ones(len(labels))
         scaling, rows = scaled_rows(self.scaling, rows, unit, mapped=not is_linear(self.features))
         fitted = solver.fit(task, rows, labels, weight)
