@@ -125,8 +125,9 @@ class LocalizedPairSGD(LocalizedMechanism):
 
     def bounds(self, setting: PublicSetting) -> PairBounds:
         """Return the public constants, among them the G that the noise is calibrated to."""
-        corner = setting.to_standard(setting.upper[None, :])[0]
-        longest = 2.0 * float(np.linalg.norm(corner))
+        # Both ends: between bounds that are close and far from 0 the middle is one of them.
+        low, high = setting.to_standard([setting.lower, setting.upper])
+        longest = float(np.linalg.norm(high - low))
         length = longest
         if self.clip is not None:
             length = min(longest, self.clip * math.sqrt(setting.n_features))
