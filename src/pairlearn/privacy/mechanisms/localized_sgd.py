@@ -40,6 +40,22 @@ class PairBounds:
 
 
 @dataclass(frozen=True)
+class _Stage:
+    """The public constants of one stage, and its noise.
+
+    `worst` bounds the change of an iterate in a touched step, and `drift` what rounding adds.
+    `scale` is the standard deviation of the noise, and `grid` the step of discrete noise.
+    """
+
+    n_steps: int
+    step_size: float
+    worst: float
+    drift: float
+    scale: float
+    grid: float
+
+
+@dataclass(frozen=True)
 class LocalizedPairSGD(LocalizedMechanism):
     r"""Stages of pairwise SGD on disjoint examples, each followed by noise (Algorithm 3).
 
@@ -154,6 +170,7 @@ class LocalizedPairSGD(LocalizedMechanism):
                 f"the published noise is proved for epsilon <= 1, got {setting.epsilon:g}; use "
                 "calibration='exact'."
             )
+        self._stages(setting)
 
     def fit(
         self, Z: Vector, signs: Vector, *, setting: PublicSetting, noise: NoiseSource
@@ -162,34 +179,28 @@ class LocalizedPairSGD(LocalizedMechanism):
         self.check(setting, noise)
         d = setting.n_features
         bounds = self.bounds(setting)
-        sizes = stage_sizes(setting.n_examples)
-        passes = math.log(4.0 / setting.delta)
-        eta = self._step_size(bounds, sizes, setting)
         centre = np.zeros(d)
         releases = []
-        for k, (rows, sides) in enumerate(self.blocks(Z, signs, sizes, noise), start=1):
-            size = len(rows)
-            n_steps = math.ceil(size * passes)
-            step_size = eta / 4.0**k
+        blocks = self.blocks(Z, signs, stage_sizes(setting.n_examples), noise)
+        stages = self._stages(setting)
+        for k, (stage, (rows, sides)) in enumerate(zip(stages, blocks, strict=True), start=1):
+            n_steps, drift = stage.n_steps, stage.drift
             average = self._average(
                 rows,
                 sides,
-                noise.draw_indices(size, n_steps + 1),
+                noise.draw_indices(len(rows), n_steps + 1),
                 centre=centre,
-                step_size=step_size,
+                step_size=stage.step_size,
                 bounds=bounds,
             )
-            drift = rounding_drift(n_steps, d, radius=bounds.radius)
-            worst = bounds.change * step_size * relative_slack
-            scale, grid = self._noise(size, n_steps, worst, drift, step_size, bounds, setting)
             if noise.secure:
-                noisy = protect_on_grid(average, scale=scale, step=grid, noise=noise)
-                drift += grid * math.sqrt(d)
+                noisy = protect_on_grid(average, scale=stage.scale, step=stage.grid, noise=noise)
+                drift += stage.grid * math.sqrt(d)
             else:
-                noisy = noise.protect(average, scale)
+                noisy = noise.protect(average, stage.scale)
             # The worst draw, in which every step touches the example.
-            surely = worst * (n_steps - 1) * (n_steps - 2) / (2.0 * n_steps) + drift
-            releases.append(Release(f"average of stage {k}", d, surely, scale))
+            surely = stage.worst * (n_steps - 1) * (n_steps - 2) / (2.0 * n_steps) + drift
+            releases.append(Release(f"average of stage {k}", d, surely, stage.scale))
             centre = ball_or_whole(bounds.radius).project(noisy)
         return PrivateFit(
             direction=centre,
@@ -201,6 +212,20 @@ class LocalizedPairSGD(LocalizedMechanism):
             details={"lipschitz": bounds.lipschitz, "gradient_change": bounds.change},
             composition="mixture",
         )
+
+    def _stages(self, setting: PublicSetting) -> list[_Stage]:
+        """Return the stages of a fit; refuse noise that the proof does not cover."""
+        bounds, sizes = self.bounds(setting), stage_sizes(setting.n_examples)
+        eta = self._step_size(bounds, sizes, setting)
+        stages = []
+        for k, size in enumerate(sizes, start=1):
+            n_steps = math.ceil(size * math.log(4.0 / setting.delta))
+            step_size = eta / 4.0**k
+            drift = rounding_drift(n_steps, setting.n_features, radius=bounds.radius)
+            worst = bounds.change * step_size * relative_slack
+            noise = self._noise(size, n_steps, worst, drift, step_size, bounds, setting)
+            stages.append(_Stage(n_steps, step_size, worst, drift, *noise))
+        return stages
 
     def _step_size(
         self, bounds: PairBounds, sizes: tuple[int, ...], setting: PublicSetting
