@@ -243,7 +243,7 @@ def test_delta_default_and_warning():
     [
         ({"epsilon": 0.01, "delta": 1e-6}, 1000, "too small for the grid"),
         ({"epsilon": 1e-4, "delta": 1e-9, "features": "fourier"}, 3, "too small for the grid"),
-        ({"mechanism": "localized_sgd", "delta": 1e-19}, 2, "below delta"),
+        ({"mechanism": "localized_sgd", "delta": 1e-19}, 2, "delta must be above 1e-18"),
     ],
 )
 def test_numbers_for_which_there_is_no_noise_are_refused_before_anything_is_paid(

@@ -13,14 +13,18 @@ from pairlearn.domains import ball_or_whole
 from pairlearn.losses import Logistic, PairLoss
 from pairlearn.privacy.accounting.certificate import Release
 from pairlearn.privacy.accounting.touches import touch_noise
-from pairlearn.privacy.mechanisms.base import PrivateFit, PublicSetting, relative_slack
+from pairlearn.privacy.mechanisms.base import (
+    PrivateFit,
+    PublicSetting,
+    check_constant,
+    relative_slack,
+)
 from pairlearn.privacy.mechanisms.clipped_pairs import average_of_descent, check_slopes, clip_rows
 from pairlearn.privacy.mechanisms.localized import LocalizedMechanism
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.privacy.release import GRID_STEPS, protect_on_grid, rounding_drift
 from pairlearn.solvers.descent.localized import stage_sizes
 from pairlearn.typing import Vector
-from pairlearn.validation import check_positive
 
 
 @dataclass(frozen=True)
@@ -123,10 +127,10 @@ class LocalizedPairSGD(LocalizedMechanism):
         if self.calibration not in ("exact", "paper"):
             raise ValueError(f"calibration must be 'exact' or 'paper', got {self.calibration!r}.")
         if self.clip is not None:
-            check_positive("clip", self.clip)
-        check_positive("radius", self.radius)
+            check_constant("clip", self.clip)
+        check_constant("radius", self.radius)
         if self.step is not None:
-            check_positive("step", self.step)
+            check_constant("step", self.step)
         if not isinstance(self.loss, PairLoss) or not (
             self.loss.convex
             and self.loss.opposite_labels_only
