@@ -256,7 +256,8 @@ def test_a_release_that_is_interrupted_and_made_again_is_of_all_examples(monkeyp
     X, y = clouds(80)
 
     def models(interrupted):
-        model = PrivateAUCContinual(80, 4, **OPTIONS, random_state=0)
+        ledger = PrivacyLedger(epsilon=9.0, delta=1e-2)
+        model = PrivateAUCContinual(80, 4, **OPTIONS, random_state=0, ledger=ledger)
         scores = []
         for number, k in enumerate(range(0, 80, 20), start=1):
             model.partial_fit(X[k : k + 20], y[k : k + 20])
@@ -266,6 +267,7 @@ def test_a_release_that_is_interrupted_and_made_again_is_of_all_examples(monkeyp
                     with pytest.raises(KeyboardInterrupt):
                         model.release()
             scores.append(model.release().coef_)
+        assert len(ledger.entries) == 1
         return np.array(scores)
 
     def interrupt(self, values, scale):
