@@ -302,7 +302,9 @@ def test_events_for_another_accountant(composition):
     assert ours.rdp(8.0) == pytest.approx(8 * mu**2 / 2)
     with pytest.raises(ValueError, match="above 1"):
         ours.rdp(1.0)
+    # One example makes no stage, and nothing is released.
+    assert certificate(mu=0.0, releases=(), composition=composition).events().events == []
     mixture = certificate(mu=None, composition="mixture")
     for attempt in (mixture.events, lambda: mixture.zcdp, lambda: mixture.rdp(2.0)):
-        with pytest.raises(ValueError, match="average over secret draws"):
+        with pytest.raises(ValueError, match="it does not have a"):
             attempt()
