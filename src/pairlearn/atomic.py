@@ -158,6 +158,23 @@ def atomic_open(
     _sync_folder(path.parent)
 
 
+def try_to_write(path: str | os.PathLike[str]) -> None:
+    """Raise now what `atomic_open` would raise if no file can be made at `path`.
+
+    For results that are paid for before they are written.
+    """
+    path = Path(path)
+    if is_written_directly(path):
+        return
+    made: list[str] = []
+    try:
+        open_named(_temporary(_target(path), 0o600, made), path).close()
+    finally:
+        for name in made:
+            with contextlib.suppress(OSError):
+                os.unlink(name)
+
+
 def is_written_directly(path: Path) -> bool:
     """Whether `path` cannot be replaced: a device, a pipe, an open descriptor."""
     try:

@@ -74,6 +74,16 @@ def test_train_predict_and_evaluate(files):
     assert "over the budget" in again.output
 
 
+def test_nothing_is_paid_for_a_model_that_cannot_be_written(files):
+    ledger = PrivacyLedger.open(files / "ledger", epsilon=2.0, delta=1e-4)
+    for model in (files / "nowhere" / "model", files):
+        found = run("train", files / "train.csv", *options(files), "-o", model, "--ledger",
+                    files / "ledger")  # fmt: skip
+        assert found.exit_code != 0
+    assert ledger.entries == ()
+    assert not list(files.glob(".*"))
+
+
 HOMES = 'label = "price"\ntarget_bounds = [0, 600]\nperson = "who"\n'
 SIZES = "[features]\nsize = [0, 200]\nage = [0, 100]\n"
 

@@ -86,6 +86,14 @@ def test_judges_with_model_and_page(capsys, here):
     assert len(ledger.entries) == 1
 
 
+@pytest.mark.parametrize("output", [["-o", "nowhere/m"], ["--report", "votes.csv/page"]])
+def test_nothing_is_paid_for_what_cannot_be_written(capsys, here, output):
+    ledger = PrivacyLedger.open("budget.json", epsilon=2.0, delta=1e-5)
+    status, out, _ = rate(capsys, "votes.csv", *PROMISE, "--ledger", "budget.json", *output)
+    assert (status, out) == (1, "")
+    assert ledger.entries == ()
+
+
 def test_a_strange_row_is_left_out_without_a_word(capsys, here):
     odd = ["p0,nobody,x", "p1,p1,x", ",,", '"p0', "p0", "p0,p1,", "\0,\xff,é,more,fields"]
     (here / "votes.csv").write_text("\n".join(["winner,loser,judge", *odd, *rows()]) + "\n")

@@ -238,6 +238,24 @@ def test_delta_default_and_warning():
     assert any("1/n" in warning for warning in model.certificate_.warnings)
 
 
+@pytest.mark.parametrize(
+    ("options", "width", "words"),
+    [
+        ({"epsilon": 0.01, "delta": 1e-6}, 1000, "too small for the grid"),
+        ({"epsilon": 1e-4, "delta": 1e-9, "features": "fourier"}, 3, "too small for the grid"),
+        ({"mechanism": "localized_sgd", "delta": 1e-19}, 2, "delta must be above 1e-18"),
+    ],
+)
+def test_numbers_for_which_there_is_no_noise_are_refused_before_anything_is_paid(
+    options, width, words
+):
+    ledger = PrivacyLedger(epsilon=9.0, delta=1e-2)
+    model = PrivateAUCClassifier(**options, bounds=(-1.0, 1.0), ledger=ledger)
+    with pytest.raises(ValueError, match=words):
+        model.fit(np.zeros((50, width)), np.arange(50) % 2)
+    assert ledger.entries == ()
+
+
 def test_ledger_refuses_to_overspend():
     X, y = gaussian(n=300)
     ledger = PrivacyLedger(epsilon=1.5, delta=1e-5)

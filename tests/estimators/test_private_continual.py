@@ -37,10 +37,10 @@ def test_nodes_add_up_to_everything_so_far():
     for t in range(1, 40):
         leaves.append(t * t)
         tree.leaf += t * t
-        level, total = tree.close_leaf()
+        level, total = tree.next_node()
         # The node is that of the last 2^level leaves.
         assert total[0] == sum(leaves[-(2**level) :])
-        tree.noisy[level] = total.astype(float)
+        tree.complete(level, total, total.astype(float))
         assert sum(node[0] for node in tree.noisy.values()) == sum(leaves)
         assert len(tree.noisy) == t.bit_count()
         assert list(tree.sums) == list(tree.noisy)
@@ -249,6 +249,31 @@ def test_a_chunk_that_is_interrupted_and_comes_again_counts_no_person_twice(monk
     )
     model.partial_fit(X, y, groups=np.arange(60) // 2)
     assert learned == [30, 0]
+
+
+@pytest.mark.parametrize("when", [1, 2, 3, 4])
+def test_a_release_that_is_interrupted_and_made_again_is_of_all_examples(monkeypatch, when):
+    X, y = clouds(80)
+
+    def models(interrupted):
+        ledger = PrivacyLedger(epsilon=9.0, delta=1e-2)
+        model = PrivateAUCContinual(80, 4, **OPTIONS, random_state=0, ledger=ledger)
+        scores = []
+        for number, k in enumerate(range(0, 80, 20), start=1):
+            model.partial_fit(X[k : k + 20], y[k : k + 20])
+            if number == interrupted:
+                with monkeypatch.context() as patched:
+                    patched.setattr(NoiseSource, "protect_integers", interrupt)
+                    with pytest.raises(KeyboardInterrupt):
+                        model.release()
+            scores.append(model.release().coef_)
+        assert len(ledger.entries) == 1
+        return np.array(scores)
+
+    def interrupt(self, values, scale):
+        raise KeyboardInterrupt
+
+    np.testing.assert_array_equal(models(when), models(None))
 
 
 def test_persons_of_a_stream(tmp_path):

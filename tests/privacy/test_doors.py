@@ -5,6 +5,7 @@
 # ruff: noqa: N805
 
 import copy
+import math
 import pickle
 import subprocess
 import sys
@@ -282,10 +283,35 @@ def test_what_a_loss_says_of_itself_is_looked_at():
         def derivative(score, y, y_partner, _):
             return 0.0
 
+    class Wave(Bowl):
+        """Not convex, and nobody says so: a class is taken to be convex."""
+
+        @scalar
+        def derivative(score, y, y_partner, _):
+            return math.sin(9.0 * score)
+
+    class Sharper(Bowl):
+        def curvature_bound(self, margin_bound):
+            return 90.0
+
+    class Unlike(Bowl):
+        @scalar
+        def derivative(score, y, y_partner, _):
+            return 2.0
+
+        def slopes(self, margins):
+            return 0.0 * margins
+
     with pytest.raises(ValueError, match="correct its slope_bound"):
         LocalizedPairSGD(loss=Steeper())
     with pytest.raises(ValueError, match="says that it never increases"):
         LocalizedPairSGD(loss=Falling())
+    with pytest.raises(ValueError, match="is taken to be convex"):
+        LocalizedPairSGD(loss=Wave())
+    with pytest.raises(ValueError, match="correct its curvature_bound"):
+        LocalizedPairSGD(loss=Sharper())
+    with pytest.raises(ValueError, match="has a slope of 2"):
+        LocalizedPairSGD(loss=Unlike())
     assert Logistic.never_increases
     assert not Own.never_increases
     assert not Square.never_increases

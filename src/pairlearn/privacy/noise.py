@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from pairlearn.typing import Mask, Vector
 from pairlearn.validation import check_count, check_flag, check_positive
 
-# Keeps every intermediate value below 2^63 while |X| < 2^13 scale. A proposal satisfies this with
-# probability at least 1 - exp(-2^13).
-_LARGEST_SCALE = 1 << 24
+#: Largest scale of the discrete Gaussian. It keeps every intermediate value below 2^63 while
+#: |X| < 2^13 scale. A proposal satisfies this with probability at least 1 - exp(-2^13).
+LARGEST_SCALE = 1 << 24
 
 _NOTHING = np.empty(0, dtype=np.int64)
 #: `NoiseSource._discrete` draws at least this many values at once.
@@ -180,7 +180,7 @@ def discrete_gaussian(scale: int, size: int, *, bits: _Bits | None = None) -> ND
     """
     scale = check_count("scale", scale)
     size = check_count("size", size, minimum=0)
-    if scale > _LARGEST_SCALE:
+    if scale > LARGEST_SCALE:
         raise ValueError(f"scale must be at most 2^24, got {scale}; choose a coarser grid.")
     source = _Bits() if bits is None else bits
     result = np.empty(size, dtype=np.int64)

@@ -14,7 +14,7 @@ import math
 import numpy as np
 
 from pairlearn.privacy.accounting.certificate import Release
-from pairlearn.privacy.noise import NoiseSource
+from pairlearn.privacy.noise import LARGEST_SCALE, NoiseSource
 from pairlearn.typing import Vector
 
 #: With secure noise, the standard deviation is this many grid steps wide, or more.
@@ -74,6 +74,12 @@ def release_vector(
     step = sensitivity / (mu * GRID_STEPS)
     total = sensitivity + step * math.sqrt(len(values))
     # Round the scale up to an integer number of grid steps.
-    scale = math.ceil(total / (mu * step)) * step
+    n_steps = math.ceil(total / (mu * step))
+    if n_steps > LARGEST_SCALE:
+        raise ValueError(
+            f"the budget mu = {mu:g} of a release is too small for the grid of secure=True with "
+            f"{len(values)} numbers; ask for a larger epsilon."
+        )
+    scale = n_steps * step
     noisy = protect_on_grid(values, scale=scale * (1.0 - 1e-15), step=step, noise=noise)
     return noisy, Release(name, len(values), total, scale)

@@ -38,6 +38,19 @@ def test_mixed_entries_add_by_basic_composition():
         ledger.spend("delta", epsilon=0.01, delta=7e-6)
 
 
+@pytest.mark.parametrize("delta", [1e-6, 1e-5, 1e-3])
+@pytest.mark.parametrize("parts", [3, 7, 11, 12])
+def test_a_budget_holds_as_many_equal_parts_as_were_meant(delta, parts):
+    # In floating point the sum of the parts may be above the product.
+    ledger = PrivacyLedger(epsilon=0.1 * parts, delta=float(f"{parts * delta:g}"))
+    for _ in range(parts):
+        ledger.spend("part", epsilon=0.1, delta=delta)
+    assert ledger.spent_epsilon == pytest.approx(0.1 * parts)
+    assert ledger.remaining_mu < 1e-6
+    with pytest.raises(BudgetExceededError):
+        ledger.spend("one too many", epsilon=1e-12, delta=1e-6 * delta)
+
+
 def test_nothing_gaussian_fits_where_no_delta_is_left():
     # for a small mu the delta at epsilon = 1 is 0 to the last bit, and at epsilon = 0 it is not
     ledger = PrivacyLedger(epsilon=2.0, delta=1e-5)
@@ -289,7 +302,9 @@ def test_events_for_another_accountant(composition):
     assert ours.rdp(8.0) == pytest.approx(8 * mu**2 / 2)
     with pytest.raises(ValueError, match="above 1"):
         ours.rdp(1.0)
+    # One example makes no stage, and nothing is released.
+    assert certificate(mu=0.0, releases=(), composition=composition).events().events == []
     mixture = certificate(mu=None, composition="mixture")
     for attempt in (mixture.events, lambda: mixture.zcdp, lambda: mixture.rdp(2.0)):
-        with pytest.raises(ValueError, match="average over secret draws"):
+        with pytest.raises(ValueError, match="it does not have a"):
             attempt()

@@ -84,7 +84,7 @@ def test_refusals(tmp_path):
         with pytest.raises(LedgerFileError):
             ledger.spend("next", mu=0.1)
     path.unlink()
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(FileNotFoundError, match="is gone; restore it from a copy"):
         ledger.spend("next", mu=0.1)
 
 

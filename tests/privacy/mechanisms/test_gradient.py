@@ -30,6 +30,11 @@ from pairlearn.privacy.mechanisms.gradient import (
     LocalizedGradient,
     OutputPerturbation,
 )
+from pairlearn.privacy.mechanisms.localized_hinge import LocalizedHinge
+from pairlearn.privacy.mechanisms.localized_sgd import LocalizedPairSGD
+from pairlearn.privacy.mechanisms.metric_gradient import MetricGradient
+from pairlearn.privacy.mechanisms.noisy_entropy import NoisyEntropySGD
+from pairlearn.privacy.mechanisms.noisy_sgd import NoisyMetricSGD, NoisySGD
 from pairlearn.privacy.mechanisms.single_pass import SinglePass
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.solvers.descent.localized import stage_sizes
@@ -468,3 +473,30 @@ def test_the_sensitivity_of_output_perturbation_is_that_of_a_strongly_convex_ris
     )
     wanted = moved * length * slope / (n * strength)
     assert fit.releases[0].sensitivity == pytest.approx(wanted, rel=1e-6)
+
+
+@pytest.mark.parametrize("mechanism", [
+    AllPairsGradient, LocalizedGradient, LocalizedHinge, LocalizedPairSGD, MetricGradient,
+    NoisyEntropySGD, NoisyMetricSGD, NoisySGD, OutputPerturbation, SinglePass,
+])  # fmt: skip
+@pytest.mark.parametrize("clip", [1e-300, 1e-61, 1e61, 1e300])
+def test_constants_beside_which_sums_overflow_are_refused(mechanism, clip):
+    # An error in the sums would tell of the data, and come after the budget is paid.
+    with pytest.raises(ValueError, match="clip must lie between 1e-60 and 1e"):
+        mechanism(clip=clip)
+
+
+@pytest.mark.parametrize("ridge", [0.0, 1e-9, 1e20, float("nan")])
+def test_a_ridge_that_takes_forever_or_leaves_nothing_is_refused(ridge):
+    with pytest.raises(ValueError, match="ridge must"):
+        OutputPerturbation(ridge=ridge)
+
+
+@pytest.mark.parametrize("radius", [1e-60, 1e-20])
+@pytest.mark.parametrize("mechanism", [LocalizedPairSGD, SinglePass])
+def test_a_tiny_radius_runs_through(mechanism, radius):
+    Z, signs = data(n=20)
+    fit = mechanism(radius=radius).fit(
+        Z, signs, setting=setting(20, 3), noise=NoiseSource(secure=False, seed=0)
+    )
+    assert np.isfinite(fit.direction).all()

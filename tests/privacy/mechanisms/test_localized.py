@@ -246,6 +246,19 @@ def test_sensitivity_at_the_longest_step():
     assert 0.45 * each * (n_steps - 2) < apart <= each * (n_steps - 2)
 
 
+@pytest.mark.parametrize("width", [2.0, 4.0, 6.0])
+@pytest.mark.parametrize("start", [0.0, 1e16, 1e16 + 2.0])
+def test_the_longest_pair_is_that_of_the_two_corners(start, width):
+    # Above 2^53 the middle of two bounds may be one of them, and rows lie on one side of it.
+    setting = PublicSetting.make(
+        50, lower=[start, -1.0], upper=[start + width, 1.0], epsilon=1.0, delta=1e-2
+    )
+    rows = setting.to_standard([[start, -1.0], [start + width, 1.0]])
+    found = LocalizedPairSGD(clip=None).bounds(setting)
+    assert found.length >= np.linalg.norm(rows[1] - rows[0]) * (1 - 1e-12)
+    assert found.change >= found.length * Logistic().slope_bound(0.5) * (1 - 1e-12)
+
+
 def test_gradient_change_is_g_without_clipping_and_twice_g_with():
     setting = make_setting(50, 2)
     free, clipped = LocalizedPairSGD(clip=None), LocalizedPairSGD(clip=0.5)

@@ -19,6 +19,7 @@ from pairlearn.cli.evaluation.rating_results import (
     rating_facts,
     rating_text,
     rating_values,
+    ready_for_page,
     usual_columns,
     write_rating_page,
 )
@@ -73,6 +74,7 @@ def rate_privately(
     output: str | None,
 ) -> None:
     """Rate, print the table, and write the certificate, the model and the page."""
+    from pairlearn.atomic import try_to_write
     from pairlearn.cli.light_imports import import_scikit_learn
     from pairlearn.privacy.accounting.ledger import BudgetExceededError
 
@@ -121,6 +123,11 @@ def rate_privately(
         votes_per_judge=limits["votes_per_judge"], votes_per_pair=limits["votes_per_pair"] or 1,
         ties=model["ties"], prior=model["prior"], ledger=privacy.open_ledger(),
     )  # fmt: skip
+    # The budget is spent before anything is written.
+    for written in (beside, *([] if output is None else [output])):
+        try_to_write(written)
+    if report is not None:
+        ready_for_page(report)
     try:
         rated.fit(*columns, **({} if judge is None else {"groups": rows.persons}))
     except BudgetExceededError as error:
@@ -140,12 +147,12 @@ def rate_privately(
         f"{unit} replaced"
     )
     sure = "numbers of votes have noise; intervals allow for it, and take votes as independent"
-    if report is not None:
-        shown = rating_facts(data, values) | {"privacy": promise, "note": sure}
-        values["page"] = write_rating_page(report, rated, values, shown)
     if output is not None:
         rated.save(output, provenance={"program": "pairlearn rate --private"})
     write_certificate(certificate, beside)
+    if report is not None:
+        shown = rating_facts(data, values) | {"privacy": promise, "note": sure}
+        values["page"] = write_rating_page(report, rated, values, shown)
     text = f"{rating_text(values)}\n{promise}\n{sure}\ncertificate: {beside}"
     emit(values, text, as_json=as_json)
     if output is not None:

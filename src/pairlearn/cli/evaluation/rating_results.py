@@ -77,14 +77,23 @@ def rating_facts(data: Sequence[str], values: Mapping[str, Any]) -> dict[str, st
     return {"data": ", ".join(data), "votes": number_of_votes(values)}
 
 
+def ready_for_page(folder: str) -> None:
+    """Make the folder of a page; refuse it if no page can be made there."""
+    from importlib.util import find_spec
+
+    from pairlearn.atomic import try_to_write
+
+    if find_spec("matplotlib") is None:
+        raise click.UsageError("plots need matplotlib; install pairlearn[plot].")
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    try_to_write(Path(folder, "index.html"))
+
+
 def write_rating_page(
     folder: str, model: RatedVotes, values: Mapping[str, Any], facts: Mapping[str, str]
 ) -> str:
     """Write the page of ratings into a folder; return its path."""
-    from importlib.util import find_spec
-
-    if find_spec("matplotlib") is None:
-        raise click.UsageError("plots need matplotlib; install pairlearn[plot].")
+    ready_for_page(folder)
     from pairlearn.experiments.report.page import write_page
     from pairlearn.experiments.report.ratings import ratings_page
 

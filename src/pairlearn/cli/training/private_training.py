@@ -135,6 +135,7 @@ def train_privately(
 
     The result depends on the data only through the noise. `dask` is the address of a cluster.
     """
+    from pairlearn.atomic import try_to_write
     from pairlearn.cli.shared.private_records import read_facts, read_rows
     from pairlearn.estimators.private.auc import PrivateAUCClassifier
     from pairlearn.estimators.private.entropy import PrivateEntropyRegressor
@@ -182,6 +183,10 @@ def train_privately(
     for name in OF_PARTITIONS if dask is None else ():
         for setting in settings.under(name).values():
             raise setting.refuse("a CSV file has no partitions; this is for --dask.")
+    path = output or f"{Path(data[0]).stem}.safetensors"
+    beside = f"{path}.certificate.json"
+    for written in (path, beside):
+        try_to_write(written)  # The budget is spent before they are written.
     try:
         if rows is None:
             model = fit_privately_on_cluster(model, data, str(dask), facts, settings)
@@ -204,7 +209,6 @@ def train_privately(
         classes=getattr(model, "labels", None),
         missing=middle,
     )
-    path = output or f"{Path(data[0]).stem}.safetensors"
     plain = schema_to_plain(schema, facts.features)
     # The file of a private model takes no further facts.
     typed = " ".join(
@@ -216,7 +220,6 @@ def train_privately(
     )
     write_model(path, model.to_record({"schema": plain, "program": typed}))
     certificate = model.certificate_
-    beside = f"{path}.certificate.json"
     write_certificate(certificate, beside)
     values = {
         "model": path, "certificate": beside, "epsilon": certificate.epsilon,

@@ -179,7 +179,8 @@ class PrivateAUCContinual(PrivateRunning):
         return self._noise
 
     def _entry(self, setting: PublicSetting) -> str | None:
-        if self._state.n_released:
+        # A first release that was interrupted after the payment is not paid for again.
+        if self._state.n_released or self._paid_by is not None:
             return None
         return f"{self.n_releases} releases of {TreeStatistics.name}, n <= {setting.n_examples}"
 

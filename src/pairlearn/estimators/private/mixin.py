@@ -112,10 +112,8 @@ class PrivateMixin(CertifiedMixin):
             # Each part stays a little below its share, so that rounding cannot exceed the budget.
             left = setting.mu * math.sqrt(1.0 - search.share) * (1.0 - 1e-12)
             within = replace(setting, budget=left)
-        mechanism.check(within, noise)
-        if self.features != "linear":
-            # Refuse bad arguments before paying.
-            mapped_setting(map_publicly(self.features, setting), setting)
+        # Refuse bad arguments before paying.
+        mechanism.check(mapped_setting(map_publicly(self.features, within), within), noise)
         if self.ledger is not None:
             # Pay before reading the data, so that a failing run is paid for as well.
             unit, what = ("person", "persons") if options else ("example", "n")

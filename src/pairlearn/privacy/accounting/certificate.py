@@ -207,7 +207,7 @@ class Certificate(Shown):
         self._gaussian_mu("an event of another accountant")
         mus = [release.mu for release in self.releases]
         if self.composition == "disjoint":
-            mus = [max(mus)]
+            mus = sorted(mus)[-1:]
         return dp_accounting.ComposedDpEvent(
             [dp_accounting.GaussianDpEvent(noise_multiplier=1.0 / mu) for mu in mus]
         )
@@ -216,7 +216,7 @@ class Certificate(Shown):
         if self.mu is None:
             raise ValueError(
                 f"{self.mechanism} is an average over secret draws and claims (epsilon, delta) "
-                f"only; it has no {what}. Other mechanisms do."
+                f"only; it does not have {what}. Other mechanisms do."
             )
         return self.mu
 

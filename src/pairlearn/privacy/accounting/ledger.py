@@ -18,6 +18,8 @@ from pairlearn.privacy.accounting.ledger_file import LedgerFile, Mark
 from pairlearn.privacy.accounting.spend import Budget, Spend
 
 _FORMAT = 3
+#: Rounding in sums of prices, relative to the budget.
+_ROUNDING = 1e-9
 
 #: The ledgers of this process by identity; unpickling looks up the original here.
 _living: weakref.WeakValueDictionary[str, PrivacyLedger] = weakref.WeakValueDictionary()
@@ -239,7 +241,7 @@ class PrivacyLedger:
 
     def _remaining(self, entries: Sequence[Spend]) -> float:
         here = [entry.under(self._budget) for entry in entries]
-        delta = self.delta - sum(entry.delta for entry in here)
+        delta = self._delta_left(here)
         epsilon = self.epsilon - sum(entry.epsilon for entry in here)
         if delta <= 0 or epsilon <= 0:
             return 0.0
@@ -278,7 +280,7 @@ class PrivacyLedger:
             entries = self._entries.read()
             total = self._total([*entries, entry])
             # mu_of and epsilon_of_mu err on the safe side by 1e-12 each.
-            if not total <= self.epsilon * (1 + 1e-9):
+            if not total <= self.epsilon * (1 + _ROUNDING):
                 # Rounded down, so that what is named fits.
                 left = self._remaining(entries) / steps * (1 - 1e-5)
                 raise BudgetExceededError(
@@ -292,12 +294,18 @@ class PrivacyLedger:
         here = [entry.under(self._budget) for entry in entries]
         mu = compose([0.0, *(entry.mu for entry in here)])
         epsilon = sum(entry.epsilon for entry in here)
-        delta = self.delta - sum(entry.delta for entry in here)
+        delta = self._delta_left(here)
         if delta < 0 or (delta == 0 and gaussian_delta(mu, 0.0) > 0):
             return float("inf")
         if mu == 0:
             return epsilon
         return epsilon + epsilon_of_mu(mu, delta)
+
+    def _delta_left(self, here: Sequence[Spend]) -> float:
+        """Return the delta that entries leave; below 0 if they exceed that of the budget."""
+        left = self.delta - sum(entry.delta for entry in here)
+        # Thrice 1e-5 is more than 3e-5 by rounding.
+        return max(left, 0.0) if left >= -_ROUNDING * self.delta else left
 
     def to_dict(self) -> dict[str, Any]:
         """Return a dictionary of plain values that JSON can hold."""

@@ -313,7 +313,11 @@ def _held(path: Path) -> Iterator[None]:
 
 def _check_kind(path: Path) -> None:
     """Refuse what cannot be a ledger: a folder, a device, a file of several names."""
-    found = os.stat(path)
+    try:
+        found = os.stat(path)
+    except FileNotFoundError as error:
+        said = "the ledger is gone; restore it from a copy, or open it where it is now"
+        raise FileNotFoundError(error.errno, said, str(path)) from None
     if not stat.S_ISREG(found.st_mode):
         kind = "a folder" if stat.S_ISDIR(found.st_mode) else "a device or a pipe"
         raise LedgerFileError(f"{path} is {kind}, not a ledger; name a file.")

@@ -119,6 +119,11 @@ def touch_noise(n: int, n_steps: int, epsilon: float, delta: float, rounding: fl
     `rounding` is added to every positive sensitivity; if no step touches the example, the runs are
     equal.
     """
+    if delta <= _LARGEST_LOSS:
+        raise ValueError(
+            f"delta must be above {_LARGEST_LOSS:g}, to which the law of touched steps is known, "
+            f"got {delta:g}; give a larger delta, or use another mechanism."
+        )
     values, chances = touch_law(n, n_steps)
     apart = np.where(values > 0, values + rounding, 0.0)
     return mixture_noise_scale(apart, chances, epsilon=epsilon, delta=delta)

@@ -9,6 +9,7 @@ the certificate from it.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -22,7 +23,7 @@ from pairlearn.privacy.accounting.gaussian import check_epsilon, compose, mu_of
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.register import Part
 from pairlearn.typing import Vector
-from pairlearn.validation import check_count, check_fraction
+from pairlearn.validation import check_count, check_fraction, check_positive
 
 #: Factor on every proved sensitivity that absorbs floating-point rounding.
 relative_slack = 1.0 + 1e-9
@@ -31,6 +32,27 @@ relative_slack = 1.0 + 1e-9
 STANDARD_RANGE = 6.0
 #: The least width of a public range.
 _NARROWEST = 1e-300
+#: Constants of a mechanism lie between this and its inverse, so that no product overflows.
+_SMALLEST_CONSTANT = 1e-60
+
+
+def check_constant(name: str, value: float, *, allow_infinite: bool = False) -> float:
+    """Return a constant of a mechanism; raise if sums of examples could overflow beside it.
+
+    Such an error would depend on the data, and come after the budget is paid.
+
+    >>> check_constant("clip", 1e-200)
+    Traceback (most recent call last):
+        ...
+    ValueError: clip must lie between 1e-60 and 1e+60, got 1e-200; ...
+    """
+    found = check_positive(name, value, allow_infinite=allow_infinite)
+    if not (_SMALLEST_CONSTANT <= found <= 1.0 / _SMALLEST_CONSTANT or math.isinf(found)):
+        raise ValueError(
+            f"{name} must lie between {_SMALLEST_CONSTANT:g} and {1.0 / _SMALLEST_CONSTANT:g}, got "
+            f"{value!r}; beyond that sums overflow."
+        )
+    return found
 
 
 @dataclass(frozen=True)

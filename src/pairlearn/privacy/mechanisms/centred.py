@@ -30,7 +30,12 @@ from numpy.typing import NDArray
 
 from pairlearn.privacy.mechanisms.base import Mechanism, PrivateFit, PublicSetting
 from pairlearn.privacy.mechanisms.log_odds import kept_by_clipping, read_scores
-from pairlearn.privacy.mechanisms.sufficient_statistics import Moments, Weights, release_moments
+from pairlearn.privacy.mechanisms.sufficient_statistics import (
+    Grid,
+    Moments,
+    Weights,
+    release_moments,
+)
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.typing import Vector
 from pairlearn.validation import check_flag
@@ -136,6 +141,15 @@ class CentredStatistics(Mechanism):
     def narrows(self) -> bool:
         """Whether public bounds that are far too wide are narrowed first, at a price."""
         return self.narrow_bounds
+
+    def check(self, setting: PublicSetting, noise: NoiseSource) -> None:
+        """Refuse a setting that the proof does not cover; see `Mechanism.check`."""
+        super().check(setting, noise)
+        rounds = _ROUNDS[self.n_rounds] if noise.secure else ()
+        for k, (share, mean_weight) in enumerate(rounds, start=1):
+            weights = _weights(mean_weight, k == len(rounds), setting.neighbours)
+            mu = setting.mu * math.sqrt(share)
+            Grid.fitting(weights, setting.n_features, mu=mu, neighbours=setting.neighbours)
 
     def fit(
         self,

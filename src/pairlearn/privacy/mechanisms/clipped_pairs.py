@@ -66,14 +66,24 @@ def check_smooth(loss: str | PairLoss, margin: float) -> PairLoss:
 
 
 def check_slopes(loss: PairLoss, margin: float) -> None:
-    """Refuse a user's loss whose slopes exceed its `slope_bound`, which sets the noise.
+    """Refuse a user's loss whose slopes are not what it says of them: the noise rests on that.
 
-    The check samples 2,001 margins; the losses of this library are proved.
+    They must not exceed `slope_bound`, nor rise faster than `curvature_bound`, nor fall if the loss
+    is convex, nor be above 0 if it never increases. The check samples 2,001 margins; the losses of
+    this library are proved.
     """
-    bound = loss.slope_bound(margin)
+    loss.slope_bound(margin)
     if type(loss).__module__.startswith("pairlearn."):
         return
-    slopes = loss.slopes(np.linspace(-1.0, 1.0, 2001) * min(margin, 50.0))
+    margins = np.linspace(-1.0, 1.0, 2001) * min(margin, 50.0)
+    # A mechanism uses the array form, or the scalar one that it stands for.
+    for slopes in (loss.slopes(margins), PairLoss.slopes(loss, margins)):
+        _check_sampled(loss, margin, margins, slopes)
+
+
+def _check_sampled(loss: PairLoss, margin: float, margins: Vector, slopes: Vector) -> None:
+    """Refuse slopes at margins, up to `margin`, that are not what the loss says."""
+    bound = loss.slope_bound(margin)
     if not np.abs(slopes).max() <= bound * (1.0 + 1e-9):
         raise ValueError(
             f"{loss!r} says that its slopes are at most {bound:g} over margins up to {margin:g}, "
@@ -84,6 +94,22 @@ def check_slopes(loss: PairLoss, margin: float) -> None:
         raise ValueError(
             f"{loss!r} says that it never increases, but has a slope of {slopes.max():g}; leave "
             "never_increases at False."
+        )
+    # Two runs stay as close as is proved only if no step on the loss drives them apart.
+    with np.errstate(invalid="ignore"):  # infinite slopes, of which no bound is stated
+        rises = np.diff(slopes) / np.diff(margins)
+    rounding = 1e-9 * np.abs(slopes).max() / margins[-1]
+    if loss.convex and rises.min() < -rounding:
+        raise ValueError(
+            f"{loss!r} is taken to be convex, but its slope falls over margins up to {margin:g}; "
+            "set convex = False in its class."
+        )
+    curvature = loss.curvature_bound(margin)
+    if rises.max() > curvature * (1.0 + 1e-9) + rounding:
+        raise ValueError(
+            f"{loss!r} says that its curvature is at most {curvature:g} over margins up to "
+            f"{margin:g}, but its slope rises by {rises.max():g} for a margin of 1; correct its "
+            "curvature_bound, which sets the step size."
         )
 
 

@@ -15,14 +15,23 @@ import numpy as np
 
 from pairlearn.domains import ball_or_whole
 from pairlearn.losses import Logistic, PairLoss
-from pairlearn.privacy.mechanisms.base import Mechanism, PrivateFit, PublicSetting, relative_slack
+from pairlearn.privacy.mechanisms.base import (
+    Mechanism,
+    PrivateFit,
+    PublicSetting,
+    check_constant,
+    relative_slack,
+)
 from pairlearn.privacy.mechanisms.clipped_pairs import PairGradient, check_smooth
 from pairlearn.privacy.mechanisms.localized import LocalizedMechanism
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.privacy.release import release_vector, rounding_drift
 from pairlearn.solvers.descent.localized import stage_sizes
 from pairlearn.typing import Vector
-from pairlearn.validation import check_count, check_positive
+from pairlearn.validation import check_count, check_number
+
+#: Least ridge of output perturbation, in units of C^2; its inverse is the largest.
+_SMALLEST_RIDGE = 1e-5
 
 
 @dataclass(frozen=True)
@@ -79,9 +88,9 @@ class AllPairsGradient(Mechanism):
 
     def __post_init__(self) -> None:
         check_count("n_steps", self.n_steps)
-        check_positive("clip", self.clip)
-        check_positive("step", self.step)
-        check_positive("radius", self.radius, allow_infinite=True)
+        check_constant("clip", self.clip)
+        check_constant("step", self.step)
+        check_constant("radius", self.radius, allow_infinite=True)
         check_smooth(self.loss, self.radius)
 
     def fit(
@@ -152,8 +161,8 @@ class LocalizedGradient(LocalizedMechanism):
     name = "localized_gradient"
 
     def __post_init__(self) -> None:
-        check_positive("clip", self.clip)
-        check_positive("radius", self.radius)
+        check_constant("clip", self.clip)
+        check_constant("radius", self.radius)
         if not 0 < self.step <= 32:
             raise ValueError(
                 f"step must lie in (0, 32], got {self.step}: a larger gradient step is not proved "
@@ -224,8 +233,13 @@ class OutputPerturbation(Mechanism):
     name = "output_perturbation"
 
     def __post_init__(self) -> None:
-        check_positive("clip", self.clip)
-        check_positive("ridge", self.ridge)
+        check_constant("clip", self.clip)
+        if not _SMALLEST_RIDGE <= check_number("ridge", self.ridge) <= 1.0 / _SMALLEST_RIDGE:
+            raise ValueError(
+                f"ridge must lie between {_SMALLEST_RIDGE:g} and {1.0 / _SMALLEST_RIDGE:g}, got "
+                f"{self.ridge!r}: the number of steps grows as its inverse, and a large one leaves "
+                "nothing to learn."
+            )
 
     def fit(
         self, Z: Vector, signs: Vector, *, setting: PublicSetting, noise: NoiseSource

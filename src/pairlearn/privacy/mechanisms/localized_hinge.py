@@ -10,14 +10,18 @@ import numpy as np
 
 from pairlearn.domains import ball_or_whole
 from pairlearn.losses import SmoothedHinge
-from pairlearn.privacy.mechanisms.base import PrivateFit, PublicSetting, relative_slack
+from pairlearn.privacy.mechanisms.base import (
+    PrivateFit,
+    PublicSetting,
+    check_constant,
+    relative_slack,
+)
 from pairlearn.privacy.mechanisms.clipped_pairs import PairGradient
 from pairlearn.privacy.mechanisms.localized import LocalizedMechanism
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.privacy.release import release_vector
 from pairlearn.solvers.descent.localized import stage_sizes
 from pairlearn.typing import Vector
-from pairlearn.validation import check_positive
 
 #: Largest number of examples: beyond it the first stage alone takes minutes.
 LARGEST_N = 1024
@@ -122,9 +126,9 @@ class LocalizedHinge(LocalizedMechanism):
     name = "localized_nonsmooth"
 
     def __post_init__(self) -> None:
-        check_positive("clip", self.clip)
-        check_positive("radius", self.radius)
-        check_positive("locality", self.locality)
+        check_constant("clip", self.clip)
+        check_constant("radius", self.radius)
+        check_constant("locality", self.locality)
 
     def check(self, setting: PublicSetting, noise: NoiseSource) -> None:
         """Refuse a setting that is not proved or not affordable; see `Mechanism.check`."""

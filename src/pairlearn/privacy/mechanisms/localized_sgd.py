@@ -13,14 +13,18 @@ from pairlearn.domains import ball_or_whole
 from pairlearn.losses import Logistic, PairLoss
 from pairlearn.privacy.accounting.certificate import Release
 from pairlearn.privacy.accounting.touches import touch_noise
-from pairlearn.privacy.mechanisms.base import PrivateFit, PublicSetting, relative_slack
+from pairlearn.privacy.mechanisms.base import (
+    PrivateFit,
+    PublicSetting,
+    check_constant,
+    relative_slack,
+)
 from pairlearn.privacy.mechanisms.clipped_pairs import average_of_descent, check_slopes, clip_rows
 from pairlearn.privacy.mechanisms.localized import LocalizedMechanism
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.privacy.release import GRID_STEPS, protect_on_grid, rounding_drift
 from pairlearn.solvers.descent.localized import stage_sizes
 from pairlearn.typing import Vector
-from pairlearn.validation import check_positive
 
 
 @dataclass(frozen=True)
@@ -37,6 +41,22 @@ class PairBounds:
     lipschitz: float
     smoothness: float
     change: float
+
+
+@dataclass(frozen=True)
+class _Stage:
+    """The public constants of one stage, and its noise.
+
+    `worst` bounds the change of an iterate in a touched step, and `drift` what rounding adds.
+    `scale` is the standard deviation of the noise, and `grid` the step of discrete noise.
+    """
+
+    n_steps: int
+    step_size: float
+    worst: float
+    drift: float
+    scale: float
+    grid: float
 
 
 @dataclass(frozen=True)
@@ -107,10 +127,10 @@ class LocalizedPairSGD(LocalizedMechanism):
         if self.calibration not in ("exact", "paper"):
             raise ValueError(f"calibration must be 'exact' or 'paper', got {self.calibration!r}.")
         if self.clip is not None:
-            check_positive("clip", self.clip)
-        check_positive("radius", self.radius)
+            check_constant("clip", self.clip)
+        check_constant("radius", self.radius)
         if self.step is not None:
-            check_positive("step", self.step)
+            check_constant("step", self.step)
         if not isinstance(self.loss, PairLoss) or not (
             self.loss.convex
             and self.loss.opposite_labels_only
@@ -125,8 +145,9 @@ class LocalizedPairSGD(LocalizedMechanism):
 
     def bounds(self, setting: PublicSetting) -> PairBounds:
         """Return the public constants, among them the G that the noise is calibrated to."""
-        corner = setting.to_standard(setting.upper[None, :])[0]
-        longest = 2.0 * float(np.linalg.norm(corner))
+        # Both ends: between bounds that are close and far from 0 the middle is one of them.
+        low, high = setting.to_standard([setting.lower, setting.upper])
+        longest = float(np.linalg.norm(high - low))
         length = longest
         if self.clip is not None:
             length = min(longest, self.clip * math.sqrt(setting.n_features))
@@ -153,6 +174,7 @@ class LocalizedPairSGD(LocalizedMechanism):
                 f"the published noise is proved for epsilon <= 1, got {setting.epsilon:g}; use "
                 "calibration='exact'."
             )
+        self._stages(setting)
 
     def fit(
         self, Z: Vector, signs: Vector, *, setting: PublicSetting, noise: NoiseSource
@@ -161,34 +183,28 @@ class LocalizedPairSGD(LocalizedMechanism):
         self.check(setting, noise)
         d = setting.n_features
         bounds = self.bounds(setting)
-        sizes = stage_sizes(setting.n_examples)
-        passes = math.log(4.0 / setting.delta)
-        eta = self._step_size(bounds, sizes, setting)
         centre = np.zeros(d)
         releases = []
-        for k, (rows, sides) in enumerate(self.blocks(Z, signs, sizes, noise), start=1):
-            size = len(rows)
-            n_steps = math.ceil(size * passes)
-            step_size = eta / 4.0**k
+        blocks = self.blocks(Z, signs, stage_sizes(setting.n_examples), noise)
+        stages = self._stages(setting)
+        for k, (stage, (rows, sides)) in enumerate(zip(stages, blocks, strict=True), start=1):
+            n_steps, drift = stage.n_steps, stage.drift
             average = self._average(
                 rows,
                 sides,
-                noise.draw_indices(size, n_steps + 1),
+                noise.draw_indices(len(rows), n_steps + 1),
                 centre=centre,
-                step_size=step_size,
+                step_size=stage.step_size,
                 bounds=bounds,
             )
-            drift = rounding_drift(n_steps, d, radius=bounds.radius)
-            worst = bounds.change * step_size * relative_slack
-            scale, grid = self._noise(size, n_steps, worst, drift, step_size, bounds, setting)
             if noise.secure:
-                noisy = protect_on_grid(average, scale=scale, step=grid, noise=noise)
-                drift += grid * math.sqrt(d)
+                noisy = protect_on_grid(average, scale=stage.scale, step=stage.grid, noise=noise)
+                drift += stage.grid * math.sqrt(d)
             else:
-                noisy = noise.protect(average, scale)
+                noisy = noise.protect(average, stage.scale)
             # The worst draw, in which every step touches the example.
-            surely = worst * (n_steps - 1) * (n_steps - 2) / (2.0 * n_steps) + drift
-            releases.append(Release(f"average of stage {k}", d, surely, scale))
+            surely = stage.worst * (n_steps - 1) * (n_steps - 2) / (2.0 * n_steps) + drift
+            releases.append(Release(f"average of stage {k}", d, surely, stage.scale))
             centre = ball_or_whole(bounds.radius).project(noisy)
         return PrivateFit(
             direction=centre,
@@ -200,6 +216,20 @@ class LocalizedPairSGD(LocalizedMechanism):
             details={"lipschitz": bounds.lipschitz, "gradient_change": bounds.change},
             composition="mixture",
         )
+
+    def _stages(self, setting: PublicSetting) -> list[_Stage]:
+        """Return the stages of a fit; refuse noise that the proof does not cover."""
+        bounds, sizes = self.bounds(setting), stage_sizes(setting.n_examples)
+        eta = self._step_size(bounds, sizes, setting)
+        stages = []
+        for k, size in enumerate(sizes, start=1):
+            n_steps = math.ceil(size * math.log(4.0 / setting.delta))
+            step_size = eta / 4.0**k
+            drift = rounding_drift(n_steps, setting.n_features, radius=bounds.radius)
+            worst = bounds.change * step_size * relative_slack
+            noise = self._noise(size, n_steps, worst, drift, step_size, bounds, setting)
+            stages.append(_Stage(n_steps, step_size, worst, drift, *noise))
+        return stages
 
     def _step_size(
         self, bounds: PairBounds, sizes: tuple[int, ...], setting: PublicSetting

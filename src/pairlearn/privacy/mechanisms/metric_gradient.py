@@ -27,13 +27,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.domains import PsdCone
-from pairlearn.privacy.mechanisms.base import Mechanism, PrivateFit, PublicSetting, relative_slack
+from pairlearn.privacy.mechanisms.base import (
+    Mechanism,
+    PrivateFit,
+    PublicSetting,
+    check_constant,
+    relative_slack,
+)
 from pairlearn.privacy.mechanisms.clipped_pairs import clip_rows
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.privacy.persons import OneRowEach
 from pairlearn.privacy.release import release_vector
 from pairlearn.typing import Vector
-from pairlearn.validation import check_count, check_positive
+from pairlearn.validation import check_count
 
 # Pairs are processed in chunks of about this many numbers, to bound the memory.
 _CHUNK_NUMBERS = 1 << 20
@@ -212,7 +218,7 @@ class MetricGradient(Mechanism):
     def __post_init__(self) -> None:
         check_count("n_steps", self.n_steps)
         for name in ("clip", "bias", "different_weight", "step", "noise_limit"):
-            check_positive(name, getattr(self, name))
+            check_constant(name, getattr(self, name))
         if self.different_weight > 1:
             raise ValueError(f"different_weight must be at most 1, got {self.different_weight!r}.")
 

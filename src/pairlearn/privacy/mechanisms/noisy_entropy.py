@@ -32,13 +32,18 @@ from numpy.typing import NDArray
 
 from pairlearn.losses import WINDOWS, PairLoss
 from pairlearn.privacy.accounting.certificate import Release
-from pairlearn.privacy.mechanisms.base import PrivateFit, PublicSetting, relative_slack
+from pairlearn.privacy.mechanisms.base import (
+    PrivateFit,
+    PublicSetting,
+    check_constant,
+    relative_slack,
+)
 from pairlearn.privacy.mechanisms.noisy_sgd import ByMeetings, Meetings, linear_pair_sum
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.privacy.persons import rows_that_meet
 from pairlearn.privacy.release import release_vector
 from pairlearn.typing import Vector
-from pairlearn.validation import check_fraction, check_positive
+from pairlearn.validation import check_fraction
 
 #: Windows of the stages, in units of the bandwidth.
 _STAGES = (8.0, 4.0, 2.0, 1.0)
@@ -98,7 +103,7 @@ class NoisyEntropySGD(ByMeetings):
     def __post_init__(self) -> None:
         self._meetings()
         for name in ("clip", "bandwidth", "step", "noise_limit"):
-            check_positive(name, getattr(self, name))
+            check_constant(name, getattr(self, name))
         check_fraction("intercept_share", self.intercept_share)
         WINDOWS.make(self.window)
 

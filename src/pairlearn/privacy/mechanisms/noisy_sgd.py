@@ -30,13 +30,19 @@ from numpy.typing import NDArray
 from pairlearn.domains import PsdCone, ball_or_whole
 from pairlearn.losses import LOSSES, METRIC_LOSSES, PairLoss
 from pairlearn.privacy.accounting.certificate import Release
-from pairlearn.privacy.mechanisms.base import Mechanism, PrivateFit, PublicSetting, relative_slack
+from pairlearn.privacy.mechanisms.base import (
+    Mechanism,
+    PrivateFit,
+    PublicSetting,
+    check_constant,
+    relative_slack,
+)
 from pairlearn.privacy.mechanisms.metric_gradient import from_upper, to_upper
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.privacy.persons import OneRowEach, rows_that_meet
 from pairlearn.privacy.release import release_vector
 from pairlearn.typing import Vector
-from pairlearn.validation import check_count, check_positive
+from pairlearn.validation import check_count
 
 #: Sums the clipped pair gradients of a batch: (rows of the table, borders of the cells, w).
 PairSum = Callable[[NDArray[np.int64], NDArray[np.int64], Vector], Vector]
@@ -264,10 +270,10 @@ class NoisySGD(ByMeetings):
 
     def __post_init__(self) -> None:
         self._meetings()
-        check_positive("clip", self.clip)
-        check_positive("step", self.step)
-        check_positive("noise_limit", self.noise_limit)
-        check_positive("radius", self.radius, allow_infinite=True)
+        check_constant("clip", self.clip)
+        check_constant("step", self.step)
+        check_constant("noise_limit", self.noise_limit)
+        check_constant("radius", self.radius, allow_infinite=True)
         check_margin_loss(self.loss)
 
     def fit(
@@ -351,7 +357,7 @@ class NoisyMetricSGD(ByMeetings):
     def __post_init__(self) -> None:
         self._meetings()
         for name in ("clip", "different_weight", "step", "noise_limit"):
-            check_positive(name, getattr(self, name))
+            check_constant(name, getattr(self, name))
         chosen = METRIC_LOSSES.make(self.loss)
         if chosen.kind != "distance":
             raise ValueError(

@@ -9,12 +9,17 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from pairlearn.losses import Logistic
-from pairlearn.privacy.mechanisms.base import Mechanism, PrivateFit, PublicSetting, relative_slack
+from pairlearn.privacy.mechanisms.base import (
+    Mechanism,
+    PrivateFit,
+    PublicSetting,
+    check_constant,
+    relative_slack,
+)
 from pairlearn.privacy.mechanisms.clipped_pairs import clip_rows, last_of_descent
 from pairlearn.privacy.noise import NoiseSource
 from pairlearn.privacy.release import release_vector, rounding_drift
 from pairlearn.typing import Vector
-from pairlearn.validation import check_positive
 
 _LOSS = Logistic()
 
@@ -72,9 +77,9 @@ class SinglePass(Mechanism):
     name = "single_pass"
 
     def __post_init__(self) -> None:
-        check_positive("clip", self.clip)
-        check_positive("radius", self.radius)
-        check_positive("step", self.step)
+        check_constant("clip", self.clip)
+        check_constant("radius", self.radius)
+        check_constant("step", self.step)
         if self.step * self.radius > 8:
             raise ValueError(
                 f"step * radius must be at most 8, got {self.step * self.radius:g}: a larger "

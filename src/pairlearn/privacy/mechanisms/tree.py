@@ -50,16 +50,21 @@ class SumTree:
     n_seen: int = 0
     n_released: int = 0
 
-    def close_leaf(self) -> tuple[int, Sums]:
-        """End the interval; return the level of the completed node, and its sum."""
-        self.n_released += 1
-        level = (self.n_released & -self.n_released).bit_length() - 1
+    def next_node(self) -> tuple[int, Sums]:
+        """Return the level of the node that the next release completes, and its sum."""
+        number = self.n_released + 1
+        level = (number & -number).bit_length() - 1
         total = self.leaf.copy()
         for below in range(level):
-            total += self.sums.pop(below)
-            del self.noisy[below]
-        self.sums[level], self.leaf = total, np.zeros_like(self.leaf)
+            total += self.sums[below]
         return level, total
+
+    def complete(self, level: int, total: Sums, noisy: Vector) -> None:
+        """End the interval with the node of `next_node` and its noisy sum."""
+        for below in range(level):
+            del self.sums[below], self.noisy[below]
+        self.sums[level], self.noisy[level] = total, noisy
+        self.leaf, self.n_released = np.zeros_like(self.leaf), self.n_released + 1
 
 
 @dataclass(frozen=True)
@@ -135,14 +140,15 @@ class TreeStatistics(Mechanism):
                 "again with a larger n_releases and a new budget."
             )
         grid = self.grid(setting)
-        level, total = state.close_leaf()
+        level, total = state.next_node()
         # The scale is an integer number of steps, so both kinds of noise have the same scale.
         steps = round(grid.scale / grid.step)
         if noise.secure:
             noisy = np.asarray(noise.protect_integers(total, steps) * grid.step, np.float64)
         else:
             noisy = noise.protect(np.asarray(total * grid.step, np.float64), grid.scale)
-        state.noisy[level] = noisy
+        # After the noise: a release that is interrupted before has changed nothing.
+        state.complete(level, total, noisy)
         n = max(1, state.n_seen)
         releases = self.listed(setting)
         moments = Moments.from_sums(
