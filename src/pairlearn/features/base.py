@@ -90,7 +90,21 @@ class FeatureMap(Part):
     ) -> Mapping[str, Block]:
         """Return what `learn` returns of examples that occur as often as they weigh.
 
-        A map that defines it sets `takes_weights`. Weights are positive, and the smallest is 1.
+        A map that defines it sets `takes_weights`.
+
+        Parameters
+        ----------
+        X : ndarray or sparse matrix of shape (n, d)
+            Examples.
+        weight : ndarray of shape (n,)
+            How often each occurs: positive, and the smallest is 1.
+        rng : numpy.random.Generator
+            Source of randomness.
+
+        Returns
+        -------
+        mapping of str to ndarray
+            The arrays of the map.
         """
         raise ValueError(
             f"{type(self).__name__} learns from all examples alike; leave out sample_weight."

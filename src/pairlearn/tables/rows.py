@@ -245,10 +245,8 @@ class TextTable:
                            "number, as in 'NAME (2)'",)  # fmt: skip
 
     def suits(self, schema: Schema) -> bool:
-        """Whether a compiled reader can read the columns of a schema.
-
-        It reads queries as numbers, and in a text they are ids: 01 is not 1.
-        """
+        """Whether a compiled reader can read the columns of a schema."""
+        # It reads queries as numbers, and in a text they are ids: 01 is not 1.
         return self.plain_header and schema.qid is None
 
     def _first_lines(self) -> list[bytes]:
