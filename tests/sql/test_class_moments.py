@@ -384,6 +384,23 @@ def test_settings_are_checked(examples):
         select.sql  # noqa: B018
 
 
+def test_rows_are_taken_back_on_the_grid_and_with_the_weights_that_they_had():
+    X, y = np.random.default_rng(0).normal(size=(40, 1)), np.arange(40) % 2
+    X[30:] *= 1e6
+
+    def table_of(rows, weight):
+        return pa.table({"x": X[rows, 0], "y": y[rows], "w": np.full(len(rows), weight)})
+
+    asked = {"target": "y", "columns": ["x"], "weight": "w"}
+    whole = batch_moments(table_of(np.arange(40), 4.0), **asked)
+    with pytest.raises(ValueError, match="finer grid than the others"):
+        whole.without(batch_moments(table_of(np.arange(10), 4.0), **asked))
+    split = batch_moments(table_of(np.repeat(np.arange(20), 4), 1.0), like=whole, **asked)
+    with pytest.raises(ValueError, match="80 of 40 rows cannot be taken back"):
+        whole.without(split)
+    assert whole.without(whole).n_examples == 0
+
+
 def test_moments_of_other_columns_do_not_belong_together(examples, table):
     X, y, _ = examples
     whole = batch_moments(table, target="y", columns=["x0", "x1"])

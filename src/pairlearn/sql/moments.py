@@ -105,6 +105,11 @@ class TableMoments:
         """
         self._like(gone)
         rest = self.moments.without(gone.moments)
+        if self.n_examples - gone.n_examples < np.count_nonzero(rest.counts):
+            raise ValueError(
+                f"{gone.n_examples} of {self.n_examples} rows cannot be taken back: weight is "
+                "left, and no row that has it. Take back rows with the weights that they had."
+            )
         return replace(self, moments=rest, n_examples=self.n_examples - gone.n_examples)
 
     def certificate(self, gone: TableMoments) -> ForgettingCertificate:
