@@ -178,6 +178,16 @@ def test_weights_travel_with_their_examples(table):
     np.testing.assert_allclose(found.coef_, alone.coef_, rtol=1e-10)
 
 
+@pytest.mark.parametrize("wrong", [-1.0, np.nan, np.inf])
+def test_a_score_refuses_the_weights_that_fit_refuses(table, wrong):
+    X, y = arrays(*table)
+    clf = DaskAUCClassifier(loss="square", solver=Exact(0.1)).fit(X, y)
+    weight = np.where(np.arange(600) == 7, wrong, 1.0)
+    for rows, labels, own in ((X, y, da.from_array(weight, chunks=250)), (*table, weight)):
+        with pytest.raises(ValueError, match="sample_weight must hold finite numbers"):
+            clf.score(rows, labels, own)
+
+
 def test_progress_is_told_pass_by_pass(table):
     told = []
     clf = DaskAUCClassifier(
