@@ -198,6 +198,16 @@ def test_a_partition_with_other_columns_is_refused(change):
         DaskAUCClassifier(solver=Moments(0.1)).fit(X, in_parts(tables)["y"])
 
 
+@pytest.mark.parametrize("kind", ["datetime64[s]", "category", "string", "complex128"])
+def test_a_partition_whose_column_is_no_number_is_refused(kind):
+    # NumPy would make numbers of times, of texts, and of half of a complex number.
+    tables = [two_classes()[:150], two_classes()[150:]]
+    tables[1] = tables[1].assign(b=np.arange(150)).astype({"b": kind})
+    X, y = (in_parts([part[names] for part in tables]) for names in (["a", "b"], ["y"]))
+    with pytest.raises(ValueError, match=r"Features must be numbers, got columns 'b' \("):
+        DaskAUCClassifier(solver=Moments(0.1)).fit(X, y["y"])
+
+
 def test_whole_numbers_that_may_be_missing_keep_their_digits_beside_single_precision():
     frame = two_classes()
     frame["a"] = frame["a"].astype(np.float32)

@@ -253,6 +253,8 @@ def as_table(part: Any) -> Any:
         if kinds in ({np.dtype(np.float32)}, {np.dtype(np.float64)}):
             # Numbers of one type are not copied.
             return part.to_numpy()
+        if len(part):
+            _check_columns(part, or_objects=True)
         return part.to_numpy(dtype=np.float64, na_value=np.nan)
     return part
 
@@ -278,11 +280,13 @@ def _side_by_side(blocks: list[Any]) -> Any:
     return scipy.sparse.hstack(blocks, format="csr")
 
 
-def _check_columns(frame: Any) -> None:
+def _check_columns(frame: Any, *, or_objects: bool = False) -> None:
+    """Refuse columns that are no numbers; those of objects may be, in a computed partition."""
+    # Dask does not look: a file may have a column of another type than the others.
     wrong = [
         f"{name!r} ({kind})"
         for name, kind in zip(frame.columns, frame.dtypes, strict=True)
-        if getattr(kind, "kind", "O") not in "biuf"
+        if getattr(kind, "kind", "O") not in "biuf" and not (or_objects and kind == np.dtype("O"))
     ]
     if wrong:
         shown = ", ".join(wrong[:5]) + (", ..." if len(wrong) > 5 else "")
