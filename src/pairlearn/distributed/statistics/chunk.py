@@ -21,7 +21,7 @@ from pairlearn.estimators.shared.scaling import Scaling
 from pairlearn.solvers.closed_form.mapped_moments import block_of
 from pairlearn.solvers.rows import CsrRows, DenseRows, Rows, as_rows
 from pairlearn.typing import Vector
-from pairlearn.validation import check_weights
+from pairlearn.validation import check_names, check_weights, is_missing
 
 #: Numbers of a block, which stay in the cache of a processor while they are scaled or turned.
 _NUMBERS = 65_536
@@ -177,14 +177,19 @@ def table_of(X: Any) -> NDArray[Any] | ScaledTable | CsrRows:
 
 
 def _check_present(labels: NDArray[Any]) -> None:
-    missing = labels != labels
     if labels.dtype.kind == "O":
-        missing = missing | np.array([label is None for label in labels])
+        if {type(label) for label in labels} == {str}:
+            return
+        # A missing value of pandas is not comparable to itself.
+        missing = np.array([is_missing(label) for label in labels])
+    else:
+        missing = labels != labels
     if np.any(missing):
         raise ValueError(
             f"y lacks {int(np.count_nonzero(missing))} labels in one partition (NaN or None); "
             "remove or correct these examples."
         )
+    check_names("y", labels, "label")
 
 
 def same_width(a: int, b: int) -> None:

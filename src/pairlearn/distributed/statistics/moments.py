@@ -343,10 +343,15 @@ def sums_of_squares(weight: Vector, code: NDArray[np.int64], n_classes: int) -> 
 
 def comparable(a: NDArray[Any], b: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return the labels of two partitions; refuse texts in one and numbers in the other."""
-    kinds = {"S" if labels.dtype.kind in "USOT" else "n" for labels in (a, b)}
-    if len(kinds) > 1:
+    if _are_texts(a) != _are_texts(b):
         raise ValueError(
             f"Labels are texts in one partition and numbers in another ({a[:1]}, {b[:1]}); give "
             "the column of labels one type."
         )
     return a, b
+
+
+def _are_texts(labels: NDArray[Any]) -> bool:
+    """Tell whether labels are texts; objects of one partition are of one kind."""
+    kind = labels.dtype.kind
+    return isinstance(labels[:1].tolist()[0], str | bytes) if kind == "O" else kind in "UST"
