@@ -265,7 +265,12 @@ def test_names_are_quoted_whatever_they_hold():
         ("UPDATE rows SET y = 'no' WHERE y = 0", "holds texts and numbers"),
         ("UPDATE rows SET y = x'01' WHERE y = 0", "'y' holds bytes; labels are"),
         ("UPDATE rows SET y = 1", "one class"),
-        ("UPDATE rows SET w = NULL WHERE rowid = 1", "column 'w' is NULL in 1"),
+        ("UPDATE rows SET w = NULL WHERE rowid = 1", "column 'w' is NULL, or no number, in 1 rows"),
+        (
+            "UPDATE rows SET w = 'much' WHERE rowid = 1",
+            "column 'w' is NULL, or no number, in 1 rows",
+        ),
+        ("UPDATE rows SET w = 0", "has no row, or all weights are 0"),
         ("UPDATE rows SET w = -1 WHERE rowid = 1", "at least 0"),
         ("DELETE FROM rows", "has no row"),
     ],
@@ -468,6 +473,26 @@ def test_texts_that_look_like_numbers_are_refused_in_duckdb(kind):
         db.execute("INSERT INTO t VALUES ('1', 0), ('2', 1), ('007', 1)")
         with pytest.raises(ReadError, match="'x' is NULL, or no number, in 3 of 3 rows"):
             class_moments(db, table="t", columns=["x"], target="y")
+
+
+@pytest.mark.parametrize(
+    "value", ["DATE '2020-01-01'", "'1010'::BIT", "'a'::BLOB", "[1.0]", "INTERVAL 3 DAYS", "'1'"]
+)
+def test_columns_that_are_no_numbers_are_refused_in_duckdb(value):
+    duckdb = pytest.importorskip("duckdb")
+    query = f"SELECT {value} AS x, 1.0 * range AS z, range % 2 AS y FROM range(4)"
+    with closing(duckdb.connect()) as db:
+        for column, weight in (("x", None), ("z", "x")):
+            with pytest.raises(ReadError, match="'x' is NULL, or no number, in 4"):
+                class_moments(db, query=query, columns=[column], target="y", weight=weight)
+
+
+def test_values_beyond_floats_in_steps_of_the_grid_are_told(examples):
+    X, y, _ = examples
+    with closing(in_sqlite(X[:50], y[:50])) as db:
+        db.execute("UPDATE rows SET x1 = 1e308 WHERE rowid = 1")
+        with pytest.raises(ValueError, match=r"reach 2\^10\d\d steps of the grid"):
+            asked(db, X, "sqlite")
 
 
 def test_the_weight_that_is_refused_is_shown(examples):
