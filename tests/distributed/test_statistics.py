@@ -166,6 +166,12 @@ def test_curve_and_calibration_of_a_histogram(table):
     assert share @ weight == pytest.approx(y.sum())
 
 
+@pytest.mark.parametrize("edges", [[1.0, 0.0], [np.nan, 1.0]])
+def test_edges_that_are_no_edges_are_refused(edges):
+    with pytest.raises(ValueError, match="must be numbers that increase"):
+        ScoreHistogram([1.0], edges, (0, 1))
+
+
 def test_coarser_bins_hold_the_same_scores(table):
     X, y = table
     fine, coarse = np.linspace(-2, 2, 31), np.linspace(-2, 2, 31)[3::4]

@@ -16,6 +16,7 @@ from pairlearn.distributed.statistics.chunk import as_chunk, same_width
 from pairlearn.estimators.shared.examples import check_known
 from pairlearn.estimators.shared.weights import example_weights
 from pairlearn.features import FeatureMap
+from pairlearn.metrics._inputs import which_positive
 from pairlearn.solvers.closed_form.grid import Extents
 from pairlearn.solvers.closed_form.mapped_moments import BLOCK, MappedMoments, block_of
 from pairlearn.solvers.closed_form.moments import ClassMoments
@@ -103,7 +104,7 @@ class MappedLabelMoments(Statistic):
         if chunk.labels is None:
             raise ValueError("Moments of classes need labels; pass y.")
         same_width(chunk.shape[1], int(self.features.n_inputs or 0))
-        signs = np.where(chunk.labels == self.classes[1], 1.0, -1.0)
+        signs = np.where(which_positive(chunk.labels, self.classes), 1.0, -1.0)
         moments = MappedMoments(self.features, self.extents)
         return _state(moments.add(chunk.rows, signs, example_weight=chunk.weight))
 
