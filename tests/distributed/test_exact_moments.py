@@ -187,6 +187,9 @@ def test_what_cannot_be_is_refused():
     model = train_auc(engine(2), solver=Moments(0.01, ranges=RANGES)).model
     with pytest.raises(ValueError, match="they were not kept"):
         forget_auc(engine(2, slice(0, 10)), model)
+    stream = AUCClassifier(solver=GIVEN).partial_fit(X, Y, classes=["no", "yes"])
+    with pytest.raises(ValueError, match="needs the rows themselves"):
+        forget_auc(engine(2, slice(0, 10)), stream)
     with pytest.raises(ValueError, match=r"memory=500\.0 is for a stream"):
         train_auc(engine(2), solver=Moments(memory=500.0))
     with pytest.raises(ValueError, match="ranges are those of linear features"):

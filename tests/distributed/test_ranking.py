@@ -101,6 +101,9 @@ def test_split_queries_and_queries_without_pairs_are_refused(table):
     parts = [(X[k], y[k], weight[k], qid[k]) for k in (slice(half), slice(half, None))]
     with pytest.raises(ValueError, match="1 queries are split across partitions"):
         train_ranker(run_on(parts))
+    texts = (*parts[1][:3], parts[1][3].astype(str))
+    with pytest.raises(ValueError, match="Queries are texts in one partition"):
+        train_ranker(run_on([parts[0], texts]))
     with pytest.raises(ValueError, match="No query has two different grades"):
         train_ranker(run_on([(X, np.ones(len(y)), weight, qid)]))
     with pytest.raises(ValueError, match="needs queries"):

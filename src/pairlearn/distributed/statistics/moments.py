@@ -341,12 +341,14 @@ def sums_of_squares(weight: Vector, code: NDArray[np.int64], n_classes: int) -> 
     return Wide.of(found).packed()
 
 
-def comparable(a: NDArray[Any], b: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+def comparable(
+    a: NDArray[Any], b: NDArray[Any], what: str = "labels"
+) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return the labels of two partitions; refuse texts in one and numbers in the other."""
     if _are_texts(a) != _are_texts(b):
         raise ValueError(
-            f"Labels are texts in one partition and numbers in another ({a[:1]}, {b[:1]}); give "
-            "the column of labels one type."
+            f"{what.capitalize()} are texts in one partition and numbers in another ({a[:1]}, "
+            f"{b[:1]}); give the column of {what} one type."
         )
     return a, b
 

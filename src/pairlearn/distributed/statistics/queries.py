@@ -317,12 +317,12 @@ def _mixed(grades: Vector, query: NDArray[np.int64]) -> Mask:
 
 def _joined(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
     """Return the names of the queries of two partitions; refuse one that both have."""
-    comparable(a, b)
+    comparable(a, b, "queries")
     both = np.intersect1d(a, b)
     if len(both):
         raise ValueError(
-            f"{len(both)} queries are split across partitions ({both[0]!r} is one); pairs are "
-            "made within queries, so partition by query: set_index(qid) of a data frame, or "
+            f"{len(both)} queries are split across partitions ({both.tolist()[0]!r} is one); pairs "
+            "are made within queries, so partition by query: set_index(qid) of a data frame, or "
             "chunks that end where a query ends."
         )
     return np.union1d(a, b)

@@ -161,6 +161,11 @@ class AUCForgetting(AUCStreams):
     def _without(self, gone: MappedMoments, n_rows: int) -> Self:
         kept: Kept | None = self._kept
         if kept is None:
+            if hasattr(self._stream, "take_back"):
+                raise ValueError(
+                    "a stream takes rows back from its sample, too, and needs the rows themselves "
+                    "in memory; use partial_unfit, or unlearn_many of an OnlineLearner."
+                )
             raise ValueError(self._why_not())
         rest = kept.moments.without(gone)
         if not rest.moments.counts.all():
