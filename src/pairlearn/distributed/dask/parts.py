@@ -185,16 +185,16 @@ def taken_apart(found: Mapping[str, Any], layout: Layout) -> tuple[Any, Any, dic
     """Return the rows of a computed partition, its labels or None, and further columns by name."""
     if "whole" in found:
         attached = layout.attached
-        frame = _in_order(found["whole"], layout.columns)
+        frame = in_order(found["whole"], layout.columns)
         columns = {name: _attached(frame, attached, name) for name in attached}
         rows = frame.iloc[:, : -len(attached)] if attached else frame
     else:
         columns = dict(found)
-        rows = _in_order(columns.pop("X"), layout.columns)
+        rows = in_order(columns.pop("X"), layout.columns)
     return rows, columns.pop("y", None), columns
 
 
-def _in_order(frame: Any, names: Sequence[Any] | None) -> Any:
+def in_order(frame: Any, names: Sequence[Any] | None) -> Any:
     """Return a computed frame with its columns in the order of the collection.
 
     Dask does not look: a file may have other columns, or the same ones in another order.
@@ -215,8 +215,8 @@ def _in_order(frame: Any, names: Sequence[Any] | None) -> Any:
 
 def _with_columns(frame: Any, names: list[str], known: list[list[Any]], *values: Any) -> Any:
     # By position: an index may repeat, and a feature may be called y.
-    wide = _in_order(frame, known[0]).copy(deep=False)
-    ordered = map(_in_order, values, known[1:])
+    wide = in_order(frame, known[0]).copy(deep=False)
+    ordered = map(in_order, values, known[1:])
     for name, value in zip(names, ordered, strict=True):
         if len(value) != len(frame):
             # Without the numbers: those of private rows may be secret.
