@@ -406,6 +406,27 @@ def test_rows_are_taken_back_on_the_grid_and_with_the_weights_that_they_had():
     assert whole.without(whole).n_examples == 0
 
 
+def test_rows_of_a_merged_table_are_taken_back_with_larger_weights():
+    rng = np.random.default_rng(0)
+    X, y, weight = rng.normal(size=(300, 1)), np.arange(300) % 2, rng.integers(1, 99, 300) * 1.0
+    weight[:20] = 2.0
+    named = {"target": "y", "columns": ["x"], "weight": "w"}
+
+    def in_memory(rows, like=None):
+        table = pa.table({"x": X[rows, 0], "y": y[rows], "w": weight[rows]})
+        return batch_moments(table, like=like, **named)
+
+    whole = in_memory(slice(20))
+    whole = whole.merge(in_memory(slice(20, 300), like=whole))
+    assert whole.extents.n_rows >= 300
+    with closing(sqlite3.connect(":memory:")) as db:
+        db.execute("CREATE TABLE t (x REAL, y INTEGER, w REAL)")
+        rows = zip(X[50:, 0].tolist(), y[50:].tolist(), weight[50:].tolist(), strict=True)
+        db.executemany("INSERT INTO t VALUES (?, ?, ?)", rows)
+        gone = class_moments(db, table="t", like=whole, dialect="sqlite", **named)
+    assert whole.without(gone).digest() == in_memory(slice(50), like=whole).digest()
+
+
 def test_moments_of_other_columns_do_not_belong_together(examples, table):
     X, y, _ = examples
     whole = batch_moments(table, target="y", columns=["x0", "x1"])
