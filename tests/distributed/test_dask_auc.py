@@ -188,6 +188,20 @@ def test_a_score_refuses_the_weights_that_fit_refuses(table, wrong):
             clf.score(rows, labels, own)
 
 
+@pytest.mark.parametrize("name", ["X", "y", "sample_weight"])
+def test_masked_values_are_refused(table, name):
+    # NumPy would learn from what is below the mask.
+    X, y = table
+    given = {"X": X, "y": (y == "yes").astype(int), "sample_weight": np.ones(600)}
+    whole = {key: da.from_array(value, chunks=250) for key, value in given.items()}
+    whole["X"] = whole["X"].rechunk((250, 3))
+    clf = DaskAUCClassifier(loss="square", solver=Exact(0.1)).fit(**whole)
+    whole[name] = da.ma.masked_equal(whole[name], given[name].ravel()[-1])
+    for asked in (clf.fit, clf.score):
+        with pytest.raises(ValueError, match=f"{name} is a masked array with"):
+            asked(**whole)
+
+
 def test_progress_is_told_pass_by_pass(table):
     told = []
     clf = DaskAUCClassifier(

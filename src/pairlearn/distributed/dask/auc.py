@@ -36,7 +36,7 @@ from pairlearn.losses import PairLoss
 from pairlearn.metrics._inputs import which_positive
 from pairlearn.metrics.delong import AUCInterval
 from pairlearn.typing import Vector
-from pairlearn.validation import check_fraction, check_weights
+from pairlearn.validation import check_fraction, check_weights, refuse_masked
 
 #: The approximate number of scores in one range of the exact AUC.
 _RANGE = 4_000_000
@@ -231,6 +231,7 @@ def _scored(model: AUCClassifier, rows: Any, labels: Any, weight: Any) -> Scored
         )
     if not len(y):
         return np.empty(0), np.empty(0, dtype=bool), np.empty(0)
+    refuse_masked("y", y)
     positive = which_positive(y, model.classes_)
     # A frame keeps its names, by which the model knows its features.
     scores = model.decision_function(rows)

@@ -263,7 +263,8 @@ def as_column(part: Any) -> Any:
     """Return computed labels, weights or queries as an array; None for none."""
     if part is None:
         return None
-    return part.to_numpy() if hasattr(part, "to_numpy") else np.asarray(part)
+    # With its mask, to be refused.
+    return part.to_numpy() if hasattr(part, "to_numpy") else np.asanyarray(part)
 
 
 def _row_of_blocks(blocks: list[Any]) -> Any:
