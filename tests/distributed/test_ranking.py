@@ -6,7 +6,7 @@ import pytest
 import scipy.sparse
 
 from pairlearn import SGD, PairwiseRanker, SquaredHinge, load_model
-from pairlearn.distributed import QueryGradient, QueryMoments, train_ranker
+from pairlearn.distributed import QueryGradient, QueryMoments, QueryNDCG, train_ranker
 from pairlearn.metrics.ranking import ndcg
 
 
@@ -91,6 +91,19 @@ def test_the_ranker_is_an_ordinary_one_and_ranks(table, loss, tmp_path):
     again = load_model(tmp_path / "model.safetensors")
     np.testing.assert_array_equal(again.coef_, model.coef_)
     assert again.step_size_ is None
+
+
+@pytest.mark.parametrize(("wrong", "said"), [(np.nan, "NaN or infinity"), (-1.0, "at least 0")])
+def test_a_chunk_without_gain_is_scored_as_others_are(table, wrong, said):
+    # It has no part in the mean, and was not looked at.
+    X, y, qid, _ = table
+    statistic = QueryNDCG(train_ranker(run_on([(X, y, None, qid)])), 10, "exponential")
+    first = qid == qid[0]
+    with pytest.raises(ValueError, match=said):
+        statistic.partial_state(X[first], np.full(first.sum(), wrong), qid=qid[first])
+    queries = np.full(first.sum(), np.nan)
+    with pytest.raises(ValueError, match="qid has no query in row 0"):
+        statistic.partial_state(X[first], np.zeros(first.sum()), qid=queries)
 
 
 def test_split_queries_and_queries_without_pairs_are_refused(table):

@@ -23,6 +23,7 @@ from pairlearn.losses import PairLoss
 from pairlearn.metrics.ranking import ndcg
 from pairlearn.pairings.queries import number_queries
 from pairlearn.typing import Mask, Places, Vector
+from pairlearn.validation import check_labels, check_names
 
 #: The number of pairs in one block.
 _BLOCK = 1 << 18
@@ -242,15 +243,17 @@ class QueryNDCG(Statistic):
             raise ValueError("NDCG counts every query alike; leave out sample_weight.")
         if not X.shape[0]:
             return {}
-        grades, queries, n = np.asarray(y), np.asarray(qid), X.shape[0]
-        if grades.shape != (n,) or queries.shape != (n,):
+        queries, n = check_names("qid", qid, "query"), X.shape[0]
+        if np.shape(y) != (n,) or queries.shape != (n,):
             raise ValueError(
-                f"X has {n} rows, y has shape {grades.shape} and qid {queries.shape} in one "
+                f"X has {n} rows, y has shape {np.shape(y)} and qid {queries.shape} in one "
                 "partition; partition all alike."
             )
+        grades = check_labels(y, n)
         good = np.unique(queries[grades > 0])
         total = 0.0
-        if len(good):
+        # Negative grades are refused there.
+        if len(good) or (grades < 0).any():
             scores = self.model.predict(X)
             total = ndcg(grades, scores, qid=queries, k=self.k, gain=self.gain) * len(good)
         return {
@@ -339,7 +342,7 @@ def _queries(
     n = X.shape[0]
     if qid is None:
         raise ValueError("Ranking on many machines needs queries; pass qid.")
-    names = np.asarray(qid)
+    names = check_names("qid", qid, "query")
     if names.shape != (n,):
         raise ValueError(f"X has {n} rows and qid has shape {names.shape} in one partition.")
     if sample_weight is not None:
