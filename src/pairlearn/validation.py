@@ -189,7 +189,7 @@ def check_names(name: str, values: Any, what: str) -> NDArray[Any]:
         row = int(np.argmax(missing)) if missing.any() else None
     elif isinstance(values, list | tuple) or array.dtype.kind == "O" or kind in ("str", "string"):
         array = np.asarray(values, dtype=object)
-        row = next((k for k, one in enumerate(array) if _is_missing(one)), None)
+        row = next((k for k, one in enumerate(array) if is_missing(one)), None)
     else:
         return array
     if row is not None:
@@ -219,7 +219,7 @@ def check_one_type(name: str, now: Any, before: Any, what: str) -> None:
         )
 
 
-def _is_missing(value: Any) -> bool:
+def is_missing(value: Any) -> bool:
     """Whether a value is None, NaN or a missing value of pandas."""
     nan = isinstance(value, float | np.floating) and value != value
     return value is None or bool(nan) or type(value).__name__ in ("NAType", "NaTType")

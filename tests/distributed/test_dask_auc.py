@@ -178,6 +178,30 @@ def test_weights_travel_with_their_examples(table):
     np.testing.assert_allclose(found.coef_, alone.coef_, rtol=1e-10)
 
 
+@pytest.mark.parametrize("wrong", [-1.0, np.nan, np.inf])
+def test_a_score_refuses_the_weights_that_fit_refuses(table, wrong):
+    X, y = arrays(*table)
+    clf = DaskAUCClassifier(loss="square", solver=Exact(0.1)).fit(X, y)
+    weight = np.where(np.arange(600) == 7, wrong, 1.0)
+    for rows, labels, own in ((X, y, da.from_array(weight, chunks=250)), (*table, weight)):
+        with pytest.raises(ValueError, match="sample_weight must hold finite numbers"):
+            clf.score(rows, labels, own)
+
+
+@pytest.mark.parametrize("name", ["X", "y", "sample_weight"])
+def test_masked_values_are_refused(table, name):
+    # NumPy would learn from what is below the mask.
+    X, y = table
+    given = {"X": X, "y": (y == "yes").astype(int), "sample_weight": np.ones(600)}
+    whole = {key: da.from_array(value, chunks=250) for key, value in given.items()}
+    whole["X"] = whole["X"].rechunk((250, 3))
+    clf = DaskAUCClassifier(loss="square", solver=Exact(0.1)).fit(**whole)
+    whole[name] = da.ma.masked_equal(whole[name], given[name].ravel()[-1])
+    for asked in (clf.fit, clf.score):
+        with pytest.raises(ValueError, match=f"{name} is a masked array with"):
+            asked(**whole)
+
+
 def test_progress_is_told_pass_by_pass(table):
     told = []
     clf = DaskAUCClassifier(

@@ -188,6 +188,18 @@ def test_columns_of_a_partition_are_found_by_name(whole):
     assert found.score(X, table["y"]) == wanted.score(frame[["a", "b"]], frame["y"])
 
 
+def test_predictions_find_the_columns_of_a_partition_by_name():
+    # Names that are no texts are not compared by the model itself.
+    frame = two_classes().set_axis([0, 1, 2], axis=1)
+    parts = [frame[:100], frame[100:]]
+    table = in_parts(parts)
+    found = DaskAUCClassifier(solver=Moments(0.1)).fit(table[[0, 1]], table[2])
+    X = in_parts([parts[0][[0, 1]], parts[1][[1, 0]]])
+    wanted = found.model_.decision_function(frame[[0, 1]])
+    np.testing.assert_array_equal(found.decision_function(X).compute(), wanted)
+    assert found.score(X, table[2]) == found.score(frame[[0, 1]], frame[2])
+
+
 @pytest.mark.parametrize("change", [{"a": "other"}, {}])
 def test_a_partition_with_other_columns_is_refused(change):
     tables = [two_classes(), two_classes().rename(columns=change)]
@@ -196,6 +208,16 @@ def test_a_partition_with_other_columns_is_refused(change):
     X = in_parts([part.drop(columns="y") for part in tables])
     with pytest.raises(ValueError, match="all partitions need the same columns"):
         DaskAUCClassifier(solver=Moments(0.1)).fit(X, in_parts(tables)["y"])
+
+
+@pytest.mark.parametrize("kind", ["datetime64[s]", "category", "string", "complex128"])
+def test_a_partition_whose_column_is_no_number_is_refused(kind):
+    # NumPy would make numbers of times, of texts, and of half of a complex number.
+    tables = [two_classes()[:150], two_classes()[150:]]
+    tables[1] = tables[1].assign(b=np.arange(150)).astype({"b": kind})
+    X, y = (in_parts([part[names] for part in tables]) for names in (["a", "b"], ["y"]))
+    with pytest.raises(ValueError, match=r"Features must be numbers, got columns 'b' \("):
+        DaskAUCClassifier(solver=Moments(0.1)).fit(X, y["y"])
 
 
 def test_whole_numbers_that_may_be_missing_keep_their_digits_beside_single_precision():

@@ -133,6 +133,46 @@ def test_rows_in_partitions_are_forgotten(solver):
     assert model.n_examples_ == N - 4000
 
 
+@pytest.mark.parametrize("class_weight", [None, {"no": 1.0, "yes": 3.0}], ids=["plain", "classes"])
+@pytest.mark.parametrize("weight", [None, WEIGHT / 8 + 0.3], ids=["none", "fractions"])
+def test_a_model_of_one_memory_forgets_on_a_cluster_with_its_own_weights(class_weight, weight):
+    gone, solver = slice(0, 900), Moments(0.01, keep_state=True)
+    own = None if weight is None else weight[gone]
+    model, memory = (
+        AUCClassifier(solver=solver, class_weight=class_weight).fit(X, Y, weight) for _ in range(2)
+    )
+    memory.partial_unfit(X[gone], Y[gone], own)
+    model = forget_auc(engine(4, gone, weight=weight), model)
+    assert bits(model) == bits(memory)
+    assert model.forgetting_certificate_ == memory.forgetting_certificate_
+    balanced = AUCClassifier(solver=solver, class_weight="balanced").fit(X, Y, weight)
+    with pytest.raises(ValueError, match="depends on all labels"):
+        forget_auc(engine(4, gone, weight=weight), balanced)
+
+
+@pytest.mark.parametrize("class_weight", [{"no": 1.0, "yes": 3.0}, "balanced"])
+def test_weights_of_classes_are_not_in_the_moments_of_a_cluster(class_weight):
+    gone, solver = slice(0, 900), Moments(0.01, keep_state=True)
+    here, there = (
+        train_auc(engine(7), solver=solver, class_weight=class_weight).model for _ in range(2)
+    )
+    here.partial_unfit(X[gone], Y[gone])
+    assert bits(here) == bits(forget_auc(engine(4, gone), there))
+    never = AUCClassifier(solver=solver).fit(X, Y).partial_unfit(X[gone], Y[gone])
+    assert bits(here) == bits(never)
+
+
+@pytest.mark.parametrize("ranges", [None, RANGES], ids=["none", "ranges"])
+def test_a_cluster_forgets_rows_with_the_weights_that_they_had(ranges):
+    solver = Moments(0.01, keep_state=True, ranges=ranges)
+    weighed = train_auc(engine(3, weight=WEIGHT), solver=solver).model
+    with pytest.raises(ValueError, match="were learned with sample_weight"):
+        forget_auc(engine(2, slice(0, 90)), weighed)
+    plain = train_auc(engine(3), solver=solver).model
+    with pytest.raises(ValueError, match="learned without sample_weight"):
+        forget_auc(engine(2, slice(0, 90), weight=WEIGHT), plain)
+
+
 def test_mapped_features_forget_on_a_cluster():
     features = Hats(n_knots=4).fit(X)
     solver = Moments(0.01, keep_state=True)
@@ -147,6 +187,9 @@ def test_what_cannot_be_is_refused():
     model = train_auc(engine(2), solver=Moments(0.01, ranges=RANGES)).model
     with pytest.raises(ValueError, match="they were not kept"):
         forget_auc(engine(2, slice(0, 10)), model)
+    stream = AUCClassifier(solver=GIVEN).partial_fit(X, Y, classes=["no", "yes"])
+    with pytest.raises(ValueError, match="needs the rows themselves"):
+        forget_auc(engine(2, slice(0, 10)), stream)
     with pytest.raises(ValueError, match=r"memory=500\.0 is for a stream"):
         train_auc(engine(2), solver=Moments(memory=500.0))
     with pytest.raises(ValueError, match="ranges are those of linear features"):

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from pairlearn import AUCClassifier, Exact, Hats, Moments, RandomFourier
-from pairlearn.distributed import ByPasses, DaskAUCClassifier, train_auc
+from pairlearn.distributed import ByPasses, DaskAUCClassifier, MappedLabelMoments, train_auc
 
 
 @pytest.fixture(scope="module")
@@ -94,6 +94,14 @@ def test_a_map_is_chosen_as_in_one_memory(table):
         ]
         np.testing.assert_allclose(*judged, rtol=1e-9)
         assert found.model.score(X, labels) == pytest.approx(alone.score(X, labels), abs=0.005)
+
+
+def test_a_third_label_is_no_negative(table):
+    X, y = table
+    y = np.where(np.arange(900) == 4, "maybe", y)
+    statistic = MappedLabelMoments(Hats(n_knots=4).fit(X), ("no", "yes"))
+    with pytest.raises(ValueError, match=r"y holds 'maybe', neither of \['no', 'yes'\]"):
+        statistic.partial_state(X, y)
 
 
 def test_what_has_no_effect_is_refused(table):

@@ -6,7 +6,7 @@ import pytest
 import scipy.sparse
 
 from pairlearn import SGD, PairwiseRanker, SquaredHinge, load_model
-from pairlearn.distributed import QueryGradient, QueryMoments, train_ranker
+from pairlearn.distributed import QueryGradient, QueryMoments, QueryNDCG, train_ranker
 from pairlearn.metrics.ranking import ndcg
 
 
@@ -93,6 +93,19 @@ def test_the_ranker_is_an_ordinary_one_and_ranks(table, loss, tmp_path):
     assert again.step_size_ is None
 
 
+@pytest.mark.parametrize(("wrong", "said"), [(np.nan, "NaN or infinity"), (-1.0, "at least 0")])
+def test_a_chunk_without_gain_is_scored_as_others_are(table, wrong, said):
+    # It has no part in the mean, and was not looked at.
+    X, y, qid, _ = table
+    statistic = QueryNDCG(train_ranker(run_on([(X, y, None, qid)])), 10, "exponential")
+    first = qid == qid[0]
+    with pytest.raises(ValueError, match=said):
+        statistic.partial_state(X[first], np.full(first.sum(), wrong), qid=qid[first])
+    queries = np.full(first.sum(), np.nan)
+    with pytest.raises(ValueError, match="qid has no query in row 0"):
+        statistic.partial_state(X[first], np.zeros(first.sum()), qid=queries)
+
+
 def test_split_queries_and_queries_without_pairs_are_refused(table):
     X, y, qid, weight = table
     half = len(y) // 2
@@ -101,6 +114,9 @@ def test_split_queries_and_queries_without_pairs_are_refused(table):
     parts = [(X[k], y[k], weight[k], qid[k]) for k in (slice(half), slice(half, None))]
     with pytest.raises(ValueError, match="1 queries are split across partitions"):
         train_ranker(run_on(parts))
+    texts = (*parts[1][:3], parts[1][3].astype(str))
+    with pytest.raises(ValueError, match="Queries are texts in one partition"):
+        train_ranker(run_on([parts[0], texts]))
     with pytest.raises(ValueError, match="No query has two different grades"):
         train_ranker(run_on([(X, np.ones(len(y)), weight, qid)]))
     with pytest.raises(ValueError, match="needs queries"):

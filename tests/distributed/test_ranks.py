@@ -43,6 +43,17 @@ def test_ranges_say_what_one_machine_says(seed, n, levels, n_parts, n_ranges):
     assert np.isnan(weighted.low)
 
 
+def test_scores_without_weights_weigh_one_beside_others():
+    rng = np.random.default_rng(0)
+    scores, y, weight = rng.normal(size=40), np.arange(40) % 2, np.ones(40)
+    scores[20:] += 9.0
+    weight[20:] = 3.0 * rng.random(20)
+    expected = roc_auc(y, scores, sample_weight=weight)
+    parts = [(scores[:20], y[:20] == 1, np.empty(0)), (scores[20:], y[20:] == 1, weight[20:])]
+    for states in ([range_state(parts)], [range_state([part]) for part in parts]):
+        assert exact_auc(states).auc == pytest.approx(expected, abs=1e-12)
+
+
 def test_one_class_has_no_auc():
     with pytest.raises(ValueError, match="0 positive and 3"):
         by_ranges(np.arange(3.0), np.zeros(3), 1, 1)

@@ -78,11 +78,26 @@ def test_too_many_classes_and_texts_among_numbers_are_refused():
     with pytest.raises(ValueError, match="texts in one partition and numbers in another"):
         statistic.merge(texts, numbers)
 
+    with pytest.raises(ValueError, match="mixes values of the types int and str"):
+        statistic.partial_state(np.eye(2), np.array([0, "a"], dtype=object))
+    objects = statistic.partial_state(np.eye(2), np.array([1, 0], dtype=object))
+    for a, b in ((objects, numbers), (numbers, objects)):
+        assert statistic.finish(statistic.merge(a, b)).n_examples.tolist() == [2, 2]
+    with pytest.raises(ValueError, match="texts in one partition and numbers in another"):
+        statistic.merge(texts, objects)
+
 
 @pytest.mark.parametrize("missing", [[1.0, np.nan], np.array(["a", None], dtype=object)])
 def test_missing_labels_are_refused(missing):
     with pytest.raises(ValueError, match="lacks 1 labels"):
         LabelMoments().partial_state(np.eye(2), missing)
+
+
+@pytest.mark.parametrize(("label", "kind"), [("a", "string"), (True, "boolean"), (1, "Int64")])
+def test_missing_labels_of_pandas_are_refused(label, kind):
+    pd = pytest.importorskip("pandas")
+    with pytest.raises(ValueError, match="lacks 1 labels"):
+        LabelMoments().partial_state(np.eye(2), pd.array([label, None], dtype=kind))
 
 
 @pytest.mark.parametrize(
@@ -149,6 +164,12 @@ def test_curve_and_calibration_of_a_histogram(table):
     assert weight.sum() == 400
     assert mean @ weight == pytest.approx(scores.sum())
     assert share @ weight == pytest.approx(y.sum())
+
+
+@pytest.mark.parametrize("edges", [[1.0, 0.0], [np.nan, 1.0]])
+def test_edges_that_are_no_edges_are_refused(edges):
+    with pytest.raises(ValueError, match="must be numbers that increase"):
+        ScoreHistogram([1.0], edges, (0, 1))
 
 
 def test_coarser_bins_hold_the_same_scores(table):
@@ -218,6 +239,12 @@ def test_many_states_at_once_give_the_state_of_pairs():
         assert statistic.merge_all(iter(states)).keys() == found.keys()
         assert statistic.merge_all([]) == statistic.merge_all([{}, {}]) == {}
         assert statistic.merge_all(states[3:4]) == states[3]
+
+
+def test_names_of_statistics_together_hold_no_slash():
+    # Arrays of a state are named after the statistic, a slash and themselves.
+    with pytest.raises(ValueError, match="must not hold '/', got 'a/b'"):
+        Together({"a/b": LabelMoments()})
 
 
 def test_statistics_together_merge_in_the_tree_of_each():

@@ -46,6 +46,18 @@ def test_the_coefficients_are_those_of_the_other_rows(features, make):
     model.forgetting_certificate_.verify(after=never.moments.state())
 
 
+def test_more_rows_than_were_learned_are_not_taken_back():
+    # Four rows of weight 1 have the sums of one of weight 4, and are not what was learned.
+    weight = np.full(900, 4.0)
+    weight[:9] = 5.0
+    model = model_of(solver=Moments(0.01, ranges=(-1e3, 1e3), keep_state=True))
+    model.fit(X, LABELS, weight)
+    split = np.repeat(np.arange(9, 309), 4)
+    with pytest.raises(ValueError, match="1200 of 900 rows cannot be taken back"):
+        model.partial_unfit(X[split], LABELS[split], np.ones(1200))
+    assert model.n_examples_ == 900
+
+
 def test_a_model_without_the_rows_is_the_same_where_its_grid_is():
     # The rows that go are inside the ranges of the others, so that a new fit has the same grid.
     size = np.abs(X - X.mean(axis=0)) / X.std(axis=0)

@@ -125,6 +125,8 @@ def test_a_state_without_some_rows_never_saw_them(table):
     if some:
         with pytest.raises(ValueError, match="not all among"):
             statistic.without(some, statistic.merge(whole, whole))
+        with pytest.raises(ValueError, match="not all among"):
+            statistic.without({}, some)
 
 
 @pytest.mark.parametrize("name", statistics())

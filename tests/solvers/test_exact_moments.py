@@ -266,6 +266,21 @@ def test_what_was_not_added_cannot_be_taken_back():
         moments.without(ClassMoments(2).add(np.eye(2), [1, -1]))
 
 
+def test_what_lies_on_a_finer_grid_was_never_added():
+    # The rest would hold the differences of roundings: a trace of rows that are said to be gone.
+    X, y = np.random.default_rng(0).normal(size=(40, 2)), np.tile([1.0, -1.0], 20)
+    X[30:] *= 1e6
+    whole = ClassMoments(2).add(X, y)
+    with pytest.raises(ValueError, match="finer grid than the others"):
+        whole.without(ClassMoments(2).add(X[:10], y[:10]))
+    # A part on a coarser grid leaves all of its sums.
+    parts = [ClassMoments(2).add(X[k], y[k]) for k in (slice(0, 30), slice(30, 40))]
+    both = ClassMoments.from_state(parts[0].state()).merge(parts[1])
+    rest = both.without(parts[1])
+    assert rest.grid.same_as(both.grid)
+    np.testing.assert_array_equal(rest.means, parts[0].means)
+
+
 def test_weights_that_a_grid_does_not_hold_are_refused_or_refine_it():
     X, y = np.arange(4.0)[:, None], np.array([1.0, -1, 1, -1])
     weight = np.array([0.25, 0.3, 1.0, 2.5])

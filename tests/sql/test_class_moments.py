@@ -265,7 +265,12 @@ def test_names_are_quoted_whatever_they_hold():
         ("UPDATE rows SET y = 'no' WHERE y = 0", "holds texts and numbers"),
         ("UPDATE rows SET y = x'01' WHERE y = 0", "'y' holds bytes; labels are"),
         ("UPDATE rows SET y = 1", "one class"),
-        ("UPDATE rows SET w = NULL WHERE rowid = 1", "column 'w' is NULL in 1"),
+        ("UPDATE rows SET w = NULL WHERE rowid = 1", "column 'w' is NULL, or no number, in 1 rows"),
+        (
+            "UPDATE rows SET w = 'much' WHERE rowid = 1",
+            "column 'w' is NULL, or no number, in 1 rows",
+        ),
+        ("UPDATE rows SET w = 0", "has no row, or all weights are 0"),
         ("UPDATE rows SET w = -1 WHERE rowid = 1", "at least 0"),
         ("DELETE FROM rows", "has no row"),
     ],
@@ -384,6 +389,44 @@ def test_settings_are_checked(examples):
         select.sql  # noqa: B018
 
 
+def test_rows_are_taken_back_on_the_grid_and_with_the_weights_that_they_had():
+    X, y = np.random.default_rng(0).normal(size=(40, 1)), np.arange(40) % 2
+    X[30:] *= 1e6
+
+    def table_of(rows, weight):
+        return pa.table({"x": X[rows, 0], "y": y[rows], "w": np.full(len(rows), weight)})
+
+    asked = {"target": "y", "columns": ["x"], "weight": "w"}
+    whole = batch_moments(table_of(np.arange(40), 4.0), **asked)
+    with pytest.raises(ValueError, match="finer grid than the others"):
+        whole.without(batch_moments(table_of(np.arange(10), 4.0), **asked))
+    split = batch_moments(table_of(np.repeat(np.arange(20), 4), 1.0), like=whole, **asked)
+    with pytest.raises(ValueError, match="80 of 40 rows cannot be taken back"):
+        whole.without(split)
+    assert whole.without(whole).n_examples == 0
+
+
+def test_rows_of_a_merged_table_are_taken_back_with_larger_weights():
+    rng = np.random.default_rng(0)
+    X, y, weight = rng.normal(size=(300, 1)), np.arange(300) % 2, rng.integers(1, 99, 300) * 1.0
+    weight[:20] = 2.0
+    named = {"target": "y", "columns": ["x"], "weight": "w"}
+
+    def in_memory(rows, like=None):
+        table = pa.table({"x": X[rows, 0], "y": y[rows], "w": weight[rows]})
+        return batch_moments(table, like=like, **named)
+
+    whole = in_memory(slice(20))
+    whole = whole.merge(in_memory(slice(20, 300), like=whole))
+    assert whole.extents.n_rows >= 300
+    with closing(sqlite3.connect(":memory:")) as db:
+        db.execute("CREATE TABLE t (x REAL, y INTEGER, w REAL)")
+        rows = zip(X[50:, 0].tolist(), y[50:].tolist(), weight[50:].tolist(), strict=True)
+        db.executemany("INSERT INTO t VALUES (?, ?, ?)", rows)
+        gone = class_moments(db, table="t", like=whole, dialect="sqlite", **named)
+    assert whole.without(gone).digest() == in_memory(slice(50), like=whole).digest()
+
+
 def test_moments_of_other_columns_do_not_belong_together(examples, table):
     X, y, _ = examples
     whole = batch_moments(table, target="y", columns=["x0", "x1"])
@@ -451,6 +494,26 @@ def test_texts_that_look_like_numbers_are_refused_in_duckdb(kind):
         db.execute("INSERT INTO t VALUES ('1', 0), ('2', 1), ('007', 1)")
         with pytest.raises(ReadError, match="'x' is NULL, or no number, in 3 of 3 rows"):
             class_moments(db, table="t", columns=["x"], target="y")
+
+
+@pytest.mark.parametrize(
+    "value", ["DATE '2020-01-01'", "'1010'::BIT", "'a'::BLOB", "[1.0]", "INTERVAL 3 DAYS", "'1'"]
+)
+def test_columns_that_are_no_numbers_are_refused_in_duckdb(value):
+    duckdb = pytest.importorskip("duckdb")
+    query = f"SELECT {value} AS x, 1.0 * range AS z, range % 2 AS y FROM range(4)"
+    with closing(duckdb.connect()) as db:
+        for column, weight in (("x", None), ("z", "x")):
+            with pytest.raises(ReadError, match="'x' is NULL, or no number, in 4"):
+                class_moments(db, query=query, columns=[column], target="y", weight=weight)
+
+
+def test_values_beyond_floats_in_steps_of_the_grid_are_told(examples):
+    X, y, _ = examples
+    with closing(in_sqlite(X[:50], y[:50])) as db:
+        db.execute("UPDATE rows SET x1 = 1e308 WHERE rowid = 1")
+        with pytest.raises(ValueError, match=r"reach 2\^10\d\d steps of the grid"):
+            asked(db, X, "sqlite")
 
 
 def test_the_weight_that_is_refused_is_shown(examples):

@@ -38,6 +38,7 @@ def forget_auc(run: Pass, model: AUCClassifier) -> AUCClassifier:
     >>> bool((model.coef_ == without.coef_).all()), model.n_examples_
     (True, 250)
     """
-    statistic = MomentsAlike(model.kept_moments(), model.classes_)
-    gone, n_rows = statistic.finish(run(statistic))
-    return model.take_back(gone, n_rows)
+    statistic = MomentsAlike(model.kept_moments(), model.classes_, *model.kept_weights())
+    state = run(statistic)
+    gone, n_rows = statistic.finish(state)
+    return model.take_back(gone, n_rows, weighed=bool(state["weighed"]))

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from pairlearn.content import Hashes, Sums, hashes_and_sums
 from pairlearn.typing import Vector
-from pairlearn.validation import DivergenceError, real_array
+from pairlearn.validation import DivergenceError, real_array, refuse_masked
 
 
 @dataclass(frozen=True)
@@ -317,8 +317,8 @@ def as_rows(X: Any, *, dtype: Any = None, finite: bool | None = False) -> Rows:
     """Return X as sound rows for kernels, copied only if necessary.
 
     float32 and float64 are kept unless `dtype` says otherwise; other types become float64. Rows are
-    returned as they are. Complex numbers, sparse arrays that point outside, NaN and infinity are
-    refused. If X is known to be `finite`, the scan for NaN and infinity is skipped. With
+    returned as they are. Complex numbers, masks, sparse arrays that point outside, NaN and infinity
+    are refused. If X is known to be `finite`, the scan for NaN and infinity is skipped. With
     ``finite=None`` the caller scans, by `checked` or `known_finite`.
     """
     rows: Rows
@@ -336,6 +336,7 @@ def as_rows(X: Any, *, dtype: Any = None, finite: bool | None = False) -> Rows:
         )
         _note(rows, _INSIDE)
     else:
+        refuse_masked("X", X)
         array = np.ascontiguousarray(_real(np.asarray(X), dtype))
         if array.ndim != 2:
             raise ValueError(f"X must have two dimensions (examples, features), got {array.ndim}.")

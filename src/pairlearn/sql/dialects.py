@@ -68,7 +68,8 @@ DIALECTS: Register[Dialect] = Register("dialect", Dialect)
 class DuckDB(Dialect):
     """DuckDB: HUGEINT has 128 bits, and what overflows it is an error.
 
-    A column of texts counts as NULL: a cast would read '007' and '1_000' as numbers.
+    A column of texts counts as NULL: a cast would read '007' and '1_000' as numbers. So do columns
+    of bits, whose pattern it would take for that of a float, and dates, which it does not take.
     """
 
     double: str = "DOUBLE"
@@ -77,8 +78,8 @@ class DuckDB(Dialect):
     from_double: str = "CAST({} AS HUGEINT)"
     reach: int = 120
     number: str = (
-        "CASE WHEN typeof({0}) NOT IN ('VARCHAR', 'JSON') AND typeof({0}) NOT LIKE 'ENUM%' "
-        "THEN CAST({0} AS DOUBLE) END"
+        "CASE WHEN typeof({0}) NOT IN ('VARCHAR', 'JSON', 'BIT') AND typeof({0}) NOT LIKE 'ENUM%' "
+        "THEN TRY_CAST({0} AS DOUBLE) END"
     )
     ignores_case: bool = True
 

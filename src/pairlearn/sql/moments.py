@@ -105,6 +105,11 @@ class TableMoments:
         """
         self._like(gone)
         rest = self.moments.without(gone.moments)
+        if self.n_examples - gone.n_examples < np.count_nonzero(rest.counts):
+            raise ValueError(
+                f"{gone.n_examples} of {self.n_examples} rows cannot be taken back: weight is "
+                "left, and no row that has it. Take back rows with the weights that they had."
+            )
         return replace(self, moments=rest, n_examples=self.n_examples - gone.n_examples)
 
     def certificate(self, gone: TableMoments) -> ForgettingCertificate:
@@ -235,9 +240,10 @@ def batch_moments(
 
 
 def _widened(extents: Extents, other: Extents) -> Extents:
-    """Return extents whose range holds that of others, too."""
+    """Return extents whose range of values and of weights holds that of others, too."""
     low, high = np.minimum(extents.low, other.low), np.maximum(extents.high, other.high)
-    return replace(extents, low=low, high=high)
+    largest = max(extents.largest_weight, other.largest_weight)
+    return replace(extents, low=low, high=high, largest_weight=largest)
 
 
 def table_moments(
@@ -261,11 +267,12 @@ def table_moments(
         if unknown:
             raise ValueError(f"the label {unknown[0]!r} is neither of {classes.tolist()}.")
     negative, positive = (by_label.get(label, ExactSums(grid)) for label in classes.tolist())
-    state = packed_sums((positive, negative))
+    state, n = packed_sums((positive, negative)), int(sum(n_rows.values()))
+    # A statement is written for the number of rows that the extents tell.
     return TableMoments(
         ClassMoments.from_state(state),
         classes,
         tuple(feature_names),
-        extents,
-        int(sum(n_rows.values())),
+        replace(extents, n_rows=max(extents.n_rows, n)),
+        n,
     )

@@ -102,8 +102,10 @@ class Rows:
         shown = [f"{self._column(self.target)} AS c"]
         shown += [f"{self.own.number.format(self._column(name))} AS {n}" for n, name in names]
         return f"SELECT {', '.join(shown)} {self.source}" + (
-            # A NULL is kept, to be refused.
-            f" WHERE COALESCE({self._column(str(self.weight))}, 1) <> 0" if self.weight else ""
+            # What is NULL, or no number, is kept to be refused.
+            f" WHERE COALESCE({self.own.number.format(self._column(self.weight))}, 1) <> 0"
+            if self.weight is not None
+            else ""
         )
 
 
@@ -241,7 +243,8 @@ class MomentsSelect:
             found = None  # limbs are cut from floats, which hold whole numbers up to 2^53
         if found is None:
             raise ValueError(
-                f"the values reach {size:.3g} steps of the grid with weights up to {weight:.3g}, "
+                f"the values reach {_shown(size)} steps of the grid with weights up to "
+                f"{_shown(weight)}, "
                 f"and {own.whole} does not hold the sums over {n_rows} rows; leave far values out, "
                 "or read the rows in batches, which have no limit (batch_moments)."
             )
@@ -374,6 +377,12 @@ class MomentsSelect:
                 for s in range(2 * limbs.n - 1):
                     products[place] += next(numbers) << (shift + limbs.bits * s)
         return total, sums, products
+
+
+def _shown(number: int) -> str:
+    """Return a number in a few digits; one beyond floats as a power of two."""
+    bits = number.bit_length()
+    return f"{number:.3g}" if bits < 1024 else f"2^{bits}"
 
 
 def _same(names: Iterable[str]) -> dict[str, str]:

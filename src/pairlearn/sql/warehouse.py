@@ -251,7 +251,8 @@ def _extents(rows: Rows, run: Execute) -> Extents:
     (first,) = run(extents_sql(rows))
     n, d = whole_number(first[0]), len(rows.columns)
     if not n:
-        raise ReadError("the table has no row; check the query.")
+        weights = ", or all weights are 0" if rows.weight is not None else ""
+        raise ReadError(f"the table has no row{weights}; check the query.")
     low, high = np.empty(d), np.empty(d)
     n_values, reach = np.zeros(d, dtype=np.int64), []
     for j, name in enumerate(rows.columns):
@@ -277,8 +278,8 @@ def _with_weights(found: Extents, name: str, facts: Sequence[Any]) -> Extents:
     there, smallest, largest, fractions = facts
     if whole_number(there) != found.n_rows:
         raise ReadError(
-            f"column {name!r} is NULL in {found.n_rows - whole_number(there)} rows; every row "
-            "needs a weight."
+            f"column {name!r} is NULL, or no number, in {found.n_rows - whole_number(there)} rows; "
+            "every row needs a weight."
         )
     ends = [float(smallest), float(largest)]
     if not (ends[0] > 0.0 and math.isfinite(ends[1])):

@@ -12,7 +12,6 @@ from pairlearn.distributed.auc import DistributedFit, train_auc
 from pairlearn.distributed.dask.estimator import ClusterTwoClasses
 from pairlearn.distributed.dask.parts import (
     as_column,
-    as_table,
     is_collection,
     parts_of,
     require_dask,
@@ -37,7 +36,7 @@ from pairlearn.losses import PairLoss
 from pairlearn.metrics._inputs import which_positive
 from pairlearn.metrics.delong import AUCInterval
 from pairlearn.typing import Vector
-from pairlearn.validation import check_fraction
+from pairlearn.validation import check_fraction, check_weights, refuse_masked
 
 #: The approximate number of scores in one range of the exact AUC.
 _RANGE = 4_000_000
@@ -225,17 +224,20 @@ def _scored_part(
 
 
 def _scored(model: AUCClassifier, rows: Any, labels: Any, weight: Any) -> Scored:
-    X, y = as_table(rows), as_column(labels)
-    if len(y) != X.shape[0]:
+    n, y = rows.shape[0] if hasattr(rows, "shape") else len(rows), as_column(labels)
+    if len(y) != n:
         raise ValueError(
-            f"X has {X.shape[0]} rows and y has {len(y)} in one partition; partition both alike."
+            f"X has {n} rows and y has {len(y)} in one partition; partition both alike."
         )
     if not len(y):
         return np.empty(0), np.empty(0, dtype=bool), np.empty(0)
+    refuse_masked("y", y)
     positive = which_positive(y, model.classes_)
     # A frame keeps its names, by which the model knows its features.
-    scores = model.decision_function(rows if hasattr(rows, "columns") else X)
-    return scores, positive, np.empty(0) if weight is None else as_column(weight).astype(float)
+    scores = model.decision_function(rows)
+    if weight is None:
+        return scores, positive, np.empty(0)
+    return scores, positive, check_weights(as_column(weight), len(y), name="sample_weight")
 
 
 def _histogram(statistic: ScoreHistogram, scored: Scored) -> State:

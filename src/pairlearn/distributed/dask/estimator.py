@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from pairlearn.distributed.dask.parts import (
     Parts,
+    in_order,
     is_array,
     is_collection,
     is_frame,
@@ -54,7 +55,8 @@ def mapped(
         if width:
             names = list(range(width)) if columns is None else columns
             meta_frame = pd.DataFrame({name: pd.Series([], dtype=dtype) for name in names})
-        return X.map_partitions(_answer_frame, once, method, dtype, columns, width, meta=meta_frame)
+        asked = once, method, dtype, columns, width, list(X.columns)
+        return X.map_partitions(_answer_frame, *asked, meta=meta_frame)
     raise TypeError(f"X must be a Dask array or data frame, got {type(X).__name__}.")
 
 
@@ -65,12 +67,18 @@ def _answer(block: Any, model: Any, method: str, dtype: Any, width: int) -> Any:
 
 
 def _answer_frame(
-    frame: Any, model: Any, method: str, dtype: Any, columns: list[Any] | None, width: int
+    frame: Any,
+    model: Any,
+    method: str,
+    dtype: Any,
+    columns: list[Any] | None,
+    width: int,
+    known: list[Any],
 ) -> Any:
     import pandas as pd
 
     if len(frame):
-        answers = getattr(model, method)(frame)
+        answers = getattr(model, method)(in_order(frame, known))
     else:
         answers = np.empty((0, width) if width else 0, dtype=dtype)
     if width:

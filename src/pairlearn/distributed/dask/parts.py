@@ -185,16 +185,16 @@ def taken_apart(found: Mapping[str, Any], layout: Layout) -> tuple[Any, Any, dic
     """Return the rows of a computed partition, its labels or None, and further columns by name."""
     if "whole" in found:
         attached = layout.attached
-        frame = _in_order(found["whole"], layout.columns)
+        frame = in_order(found["whole"], layout.columns)
         columns = {name: _attached(frame, attached, name) for name in attached}
         rows = frame.iloc[:, : -len(attached)] if attached else frame
     else:
         columns = dict(found)
-        rows = _in_order(columns.pop("X"), layout.columns)
+        rows = in_order(columns.pop("X"), layout.columns)
     return rows, columns.pop("y", None), columns
 
 
-def _in_order(frame: Any, names: Sequence[Any] | None) -> Any:
+def in_order(frame: Any, names: Sequence[Any] | None) -> Any:
     """Return a computed frame with its columns in the order of the collection.
 
     Dask does not look: a file may have other columns, or the same ones in another order.
@@ -215,8 +215,8 @@ def _in_order(frame: Any, names: Sequence[Any] | None) -> Any:
 
 def _with_columns(frame: Any, names: list[str], known: list[list[Any]], *values: Any) -> Any:
     # By position: an index may repeat, and a feature may be called y.
-    wide = _in_order(frame, known[0]).copy(deep=False)
-    ordered = map(_in_order, values, known[1:])
+    wide = in_order(frame, known[0]).copy(deep=False)
+    ordered = map(in_order, values, known[1:])
     for name, value in zip(names, ordered, strict=True):
         if len(value) != len(frame):
             # Without the numbers: those of private rows may be secret.
@@ -253,6 +253,8 @@ def as_table(part: Any) -> Any:
         if kinds in ({np.dtype(np.float32)}, {np.dtype(np.float64)}):
             # Numbers of one type are not copied.
             return part.to_numpy()
+        if len(part):
+            _check_columns(part, or_objects=True)
         return part.to_numpy(dtype=np.float64, na_value=np.nan)
     return part
 
@@ -261,7 +263,8 @@ def as_column(part: Any) -> Any:
     """Return computed labels, weights or queries as an array; None for none."""
     if part is None:
         return None
-    return part.to_numpy() if hasattr(part, "to_numpy") else np.asarray(part)
+    # With its mask, to be refused.
+    return part.to_numpy() if hasattr(part, "to_numpy") else np.asanyarray(part)
 
 
 def _row_of_blocks(blocks: list[Any]) -> Any:
@@ -278,11 +281,13 @@ def _side_by_side(blocks: list[Any]) -> Any:
     return scipy.sparse.hstack(blocks, format="csr")
 
 
-def _check_columns(frame: Any) -> None:
+def _check_columns(frame: Any, *, or_objects: bool = False) -> None:
+    """Refuse columns that are no numbers; those of objects may be, in a computed partition."""
+    # Dask does not look: a file may have a column of another type than the others.
     wrong = [
         f"{name!r} ({kind})"
         for name, kind in zip(frame.columns, frame.dtypes, strict=True)
-        if getattr(kind, "kind", "O") not in "biuf"
+        if getattr(kind, "kind", "O") not in "biuf" and not (or_objects and kind == np.dtype("O"))
     ]
     if wrong:
         shown = ", ".join(wrong[:5]) + (", ..." if len(wrong) > 5 else "")

@@ -135,6 +135,9 @@ class Together(Statistic):
 
     def __init__(self, statistics: Mapping[str, Statistic]) -> None:
         self.statistics = dict(statistics)
+        for name in self.statistics:
+            if "/" in name:
+                raise ValueError(f"a name of a statistic must not hold '/', got {name!r}.")
 
     def partial_state(self, X: Any, y: Any = None, sample_weight: Any = None) -> State:
         """Return the states of all, each array under the name of its statistic."""

@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from pairlearn.distributed.statistics.base import State, Statistic
 from pairlearn.distributed.statistics.chunk import Chunk, as_chunk, same_width
 from pairlearn.losses import PairLoss
+from pairlearn.metrics._inputs import which_positive
 from pairlearn.solvers.exact.batch import pair_mean
 from pairlearn.solvers.rows import CsrRows
 from pairlearn.typing import Mask, Places, Vector
@@ -126,8 +127,8 @@ class ByBin(Statistic):
     def __init__(self, w: Vector, edges: Vector, classes: Any) -> None:
         self.w = np.asarray(w, dtype=np.float64)
         self.edges = np.asarray(edges, dtype=np.float64)
-        if (np.diff(self.edges) < 0).any():
-            raise ValueError("edges of bins must increase; see score_edges.")
+        if np.isnan(self.edges).any() or (np.diff(self.edges) < 0).any():
+            raise ValueError("edges of bins must be numbers that increase; see score_edges.")
         self.classes = np.asarray(classes)
         if len(self.classes) != 2:
             raise ValueError(f"classes must be (negative, positive), got {classes!r}.")
@@ -211,13 +212,7 @@ class ByBin(Statistic):
         same_width(chunk.shape[1], len(self.w))
         if chunk.labels is None:
             raise ValueError("Scores by class need labels; pass y.")
-        positive = np.asarray(chunk.labels == self.classes[1])
-        unknown = ~positive & np.asarray(chunk.labels != self.classes[0])
-        if unknown.any():
-            raise ValueError(
-                f"y holds {chunk.labels[unknown][0]!r}, which is neither of "
-                f"{self.classes.tolist()}."
-            )
+        positive = which_positive(chunk.labels, self.classes)
         n_bins = len(self.edges) + 1
         # Sums by cell are small beside a block. Sparse rows are summed at once.
         height = max(_NUMBERS // len(self.w), 4 * n_bins) if self.with_rows else None

@@ -21,7 +21,7 @@ from pairlearn.estimators.shared.scaling import Scaling
 from pairlearn.solvers.closed_form.mapped_moments import block_of
 from pairlearn.solvers.rows import CsrRows, DenseRows, Rows, as_rows
 from pairlearn.typing import Vector
-from pairlearn.validation import check_weights
+from pairlearn.validation import check_names, check_weights, is_missing, refuse_masked
 
 #: Numbers of a block, which stay in the cache of a processor while they are scaled or turned.
 _NUMBERS = 65_536
@@ -142,6 +142,7 @@ def as_chunk(X: Any, y: Any = None, sample_weight: Any = None) -> Chunk | None:
     Values are looked at by those who read them: `Chunk.rows` and `Chunk.blocks` refuse NaN.
     """
     n = X.shape[0] if hasattr(X, "shape") else len(X)
+    refuse_masked("y", y)
     labels = None if y is None else np.asarray(y)
     if labels is not None:
         if labels.ndim == 2 and labels.shape[1] == 1:
@@ -158,6 +159,7 @@ def as_chunk(X: Any, y: Any = None, sample_weight: Any = None) -> Chunk | None:
         _check_present(labels)
     if sample_weight is None:
         return Chunk(table, labels, np.ones(n))
+    refuse_masked("sample_weight", sample_weight)
     weight = check_weights(np.asarray(sample_weight), n, name="sample_weight")
     kept = np.flatnonzero(weight)
     if not len(kept):
@@ -171,20 +173,26 @@ def table_of(X: Any) -> NDArray[Any] | ScaledTable | CsrRows:
     if isinstance(X, ScaledTable):
         return X
     if isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype in (np.float32, np.float64):
+        refuse_masked("X", X)
         return X
     rows = as_rows(X, finite=None)
     return rows if isinstance(rows, CsrRows) else rows.X
 
 
 def _check_present(labels: NDArray[Any]) -> None:
-    missing = labels != labels
     if labels.dtype.kind == "O":
-        missing = missing | np.array([label is None for label in labels])
+        if {type(label) for label in labels} == {str}:
+            return
+        # A missing value of pandas is not comparable to itself.
+        missing = np.array([is_missing(label) for label in labels])
+    else:
+        missing = labels != labels
     if np.any(missing):
         raise ValueError(
             f"y lacks {int(np.count_nonzero(missing))} labels in one partition (NaN or None); "
             "remove or correct these examples."
         )
+    check_names("y", labels, "label")
 
 
 def same_width(a: int, b: int) -> None:

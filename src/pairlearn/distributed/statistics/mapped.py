@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 from pairlearn.distributed.statistics.base import OfOthers, State, Statistic
 from pairlearn.distributed.statistics.chunk import as_chunk, same_width
 from pairlearn.estimators.shared.examples import check_known
+from pairlearn.estimators.shared.weights import example_weights
 from pairlearn.features import FeatureMap
+from pairlearn.metrics._inputs import which_positive
 from pairlearn.solvers.closed_form.grid import Extents
 from pairlearn.solvers.closed_form.mapped_moments import BLOCK, MappedMoments, block_of
 from pairlearn.solvers.closed_form.moments import ClassMoments
@@ -102,7 +104,7 @@ class MappedLabelMoments(Statistic):
         if chunk.labels is None:
             raise ValueError("Moments of classes need labels; pass y.")
         same_width(chunk.shape[1], int(self.features.n_inputs or 0))
-        signs = np.where(chunk.labels == self.classes[1], 1.0, -1.0)
+        signs = np.where(which_positive(chunk.labels, self.classes), 1.0, -1.0)
         moments = MappedMoments(self.features, self.extents)
         return _state(moments.add(chunk.rows, signs, example_weight=chunk.weight))
 
@@ -127,6 +129,10 @@ class MomentsAlike(Statistic):
         The other moments.
     classes : array-like of shape (2,)
         The labels; the second is the positive one.
+    class_weight : dict or None, default=None
+        The weights of classes in the other moments.
+    unit : float, default=1.0
+        The divisor of weights in the other moments.
 
     Examples
     --------
@@ -140,8 +146,11 @@ class MomentsAlike(Statistic):
     (array([3., 3.]), 6)
     """
 
-    def __init__(self, moments: MappedMoments, classes: Any) -> None:
+    def __init__(
+        self, moments: MappedMoments, classes: Any, class_weight: Any = None, unit: float = 1.0
+    ) -> None:
         self._empty, self.classes = moments.alike(), np.asarray(classes)
+        self.class_weight, self.unit = class_weight, unit
 
     def partial_state(self, X: Any, y: Any = None, sample_weight: Any = None) -> State:
         """Return the moments of one chunk."""
@@ -153,13 +162,16 @@ class MomentsAlike(Statistic):
         same_width(chunk.shape[1], int(self._empty.features.n_inputs or 0))
         check_known(chunk.labels, self.classes)
         signs = np.where(chunk.labels == self.classes[1], 1.0, -1.0)
-        moments = self._empty.alike().add(chunk.rows, signs, example_weight=chunk.weight)
-        return {**_state(moments), "n_rows": np.array(len(signs))}
+        given = sample_weight is not None
+        weight = example_weights(chunk.weight if given else None, self.class_weight, chunk.labels)
+        own = weight / self.unit if len(weight) else None
+        moments = self._empty.alike().add(chunk.rows, signs, example_weight=own)
+        return {**_state(moments), "n_rows": np.array(len(signs)), "weighed": np.array(given)}
 
     def combine(self, a: State, b: State) -> State:
         """Merge class by class."""
-        n_rows = {"n_rows": a["n_rows"] + b["n_rows"]}
-        return {**_state(self._moments(a).merge(self._moments(b))), **n_rows}
+        beside = {"n_rows": a["n_rows"] + b["n_rows"], "weighed": a["weighed"] & b["weighed"]}
+        return {**_state(self._moments(a).merge(self._moments(b))), **beside}
 
     def finish(self, state: State) -> tuple[MappedMoments, int]:
         """Return the moments and the number of rows."""
@@ -167,7 +179,8 @@ class MomentsAlike(Statistic):
 
     def _moments(self, state: State) -> MappedMoments:
         found = self._empty.alike()
-        found.moments = ClassMoments.from_state({k: v for k, v in state.items() if k != "n_rows"})
+        beside = ("n_rows", "weighed")
+        found.moments = ClassMoments.from_state({k: v for k, v in state.items() if k not in beside})
         return found
 
 

@@ -32,6 +32,11 @@ from pairlearn.typing import Vector
 _MOST_NUMBERS = 2e8
 #: The approximate number of values that are multiplied at once.
 _NUMBERS = 131_072
+#: Why examples are not taken back.
+_NOT_AMONG = (
+    "These examples are not all among those of the state; take back only examples that were added, "
+    "with their labels and weights."
+)
 #: Bits of a limb of a weight, and rows whose products of two limbs fit into 64 bits.
 _WEIGHT_LIMB, _FEW_ROWS = 22, 1 << 17
 
@@ -165,8 +170,9 @@ class LabelMoments(Statistic):
     >>> moments = statistic.finish(state)
     >>> moments.classes, moments.two_classes().solve().round(4)
     (array(['no', 'yes'], dtype='<U3'), array([0.2609]))
-    >>> rest = statistic.without(state, statistic.partial_state(X[:1], y[:1]))
-    >>> statistic.finish(rest).means[:, 0]
+    >>> statistic = LabelMoments(grid=Grid.between([0.0], [8.0]))
+    >>> state, gone = (statistic.partial_state(X[:k], y[:k]) for k in (4, 1))
+    >>> statistic.finish(statistic.without(state, gone)).means[:, 0]
     array([1. , 3.5])
     """
 
@@ -235,7 +241,11 @@ class LabelMoments(Statistic):
         dict of ndarray
             The state of the other examples; empty if there are none.
         """
-        return self._joined([state, gone], -1) if gone else state
+        if not gone:
+            return state
+        if not state:
+            raise ValueError(_NOT_AMONG)
+        return self._joined([state, gone], -1)
 
     def _joined(self, states: Sequence[State], sign: int = 1) -> State:
         """Return the sum of states, or the first without the others."""
@@ -252,7 +262,8 @@ class LabelMoments(Statistic):
         unpacked = [_sums_of(state, checked=False) for state in states]
         grid = unpacked[0][0].grid
         for sums in unpacked[1:]:
-            if not grid.same_as(sums[0].grid):
+            # What is taken back lies on the grid of the state, or was never in it.
+            if sign > 0 and not grid.same_as(sums[0].grid):
                 grid = grid.common(sums[0].grid)
         for way, state, sums in zip((1, *[sign] * len(states)), states, unpacked, strict=False):
             # Squares of weights are in squared quanta of weights.
@@ -269,10 +280,7 @@ class LabelMoments(Statistic):
         if sign < 0:
             right = zip(every, n_examples, squares, strict=True)
             if not all(o.is_possible() and n >= 0 and q >= 0 for o, n, q in right):
-                raise ValueError(
-                    "These examples are not all among those of the state; take back only examples "
-                    "that were added, with their labels and weights."
-                )
+                raise ValueError(_NOT_AMONG)
         kept = [j for j in range(k) if n_examples[j]]
         if not kept:
             return {}
@@ -333,12 +341,19 @@ def sums_of_squares(weight: Vector, code: NDArray[np.int64], n_classes: int) -> 
     return Wide.of(found).packed()
 
 
-def comparable(a: NDArray[Any], b: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+def comparable(
+    a: NDArray[Any], b: NDArray[Any], what: str = "labels"
+) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return the labels of two partitions; refuse texts in one and numbers in the other."""
-    kinds = {"S" if labels.dtype.kind in "USOT" else "n" for labels in (a, b)}
-    if len(kinds) > 1:
+    if _are_texts(a) != _are_texts(b):
         raise ValueError(
-            f"Labels are texts in one partition and numbers in another ({a[:1]}, {b[:1]}); give "
-            "the column of labels one type."
+            f"{what.capitalize()} are texts in one partition and numbers in another ({a[:1]}, "
+            f"{b[:1]}); give the column of {what} one type."
         )
     return a, b
+
+
+def _are_texts(labels: NDArray[Any]) -> bool:
+    """Tell whether labels are texts; objects of one partition are of one kind."""
+    kind = labels.dtype.kind
+    return isinstance(labels[:1].tolist()[0], str | bytes) if kind == "O" else kind in "UST"

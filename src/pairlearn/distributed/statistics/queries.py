@@ -23,6 +23,7 @@ from pairlearn.losses import PairLoss
 from pairlearn.metrics.ranking import ndcg
 from pairlearn.pairings.queries import number_queries
 from pairlearn.typing import Mask, Places, Vector
+from pairlearn.validation import check_labels, check_names
 
 #: The number of pairs in one block.
 _BLOCK = 1 << 18
@@ -242,15 +243,17 @@ class QueryNDCG(Statistic):
             raise ValueError("NDCG counts every query alike; leave out sample_weight.")
         if not X.shape[0]:
             return {}
-        grades, queries, n = np.asarray(y), np.asarray(qid), X.shape[0]
-        if grades.shape != (n,) or queries.shape != (n,):
+        queries, n = check_names("qid", qid, "query"), X.shape[0]
+        if np.shape(y) != (n,) or queries.shape != (n,):
             raise ValueError(
-                f"X has {n} rows, y has shape {grades.shape} and qid {queries.shape} in one "
+                f"X has {n} rows, y has shape {np.shape(y)} and qid {queries.shape} in one "
                 "partition; partition all alike."
             )
+        grades = check_labels(y, n)
         good = np.unique(queries[grades > 0])
         total = 0.0
-        if len(good):
+        # Negative grades are refused there.
+        if len(good) or (grades < 0).any():
             scores = self.model.predict(X)
             total = ndcg(grades, scores, qid=queries, k=self.k, gain=self.gain) * len(good)
         return {
@@ -317,12 +320,12 @@ def _mixed(grades: Vector, query: NDArray[np.int64]) -> Mask:
 
 def _joined(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
     """Return the names of the queries of two partitions; refuse one that both have."""
-    comparable(a, b)
+    comparable(a, b, "queries")
     both = np.intersect1d(a, b)
     if len(both):
         raise ValueError(
-            f"{len(both)} queries are split across partitions ({both[0]!r} is one); pairs are "
-            "made within queries, so partition by query: set_index(qid) of a data frame, or "
+            f"{len(both)} queries are split across partitions ({both.tolist()[0]!r} is one); pairs "
+            "are made within queries, so partition by query: set_index(qid) of a data frame, or "
             "chunks that end where a query ends."
         )
     return np.union1d(a, b)
@@ -339,7 +342,7 @@ def _queries(
     n = X.shape[0]
     if qid is None:
         raise ValueError("Ranking on many machines needs queries; pass qid.")
-    names = np.asarray(qid)
+    names = check_names("qid", qid, "query")
     if names.shape != (n,):
         raise ValueError(f"X has {n} rows and qid has shape {names.shape} in one partition.")
     if sample_weight is not None:

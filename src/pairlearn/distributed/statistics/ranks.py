@@ -120,7 +120,9 @@ def range_state(pieces: Sequence[Scored]) -> State:
         )
     state["wins"] = np.array(int(below.sum()))
     if weighted:
-        weight = np.concatenate([piece[2] for piece in pieces])
+        weight = np.concatenate(
+            [piece[2] if len(piece[2]) else np.ones(len(piece[0])) for piece in pieces]
+        )
         order = np.argsort(scores[~positive], kind="stable")
         before = np.concatenate([[0.0], np.cumsum(weight[~positive][order])])
         beaten = 0.5 * (
@@ -243,8 +245,9 @@ def _weighted(states: Sequence[State], confidence: float) -> AUCInterval:
     below, total = 0.0, 0.0
     weights = np.zeros(2)
     for state in states:
-        negative, positive = state.get("weights", np.zeros(2))
-        total += float(state.get("weighted_wins", 0.0)) + positive * below
+        # A range of scores without weights has examples of weight 1; wins are counted twice.
+        negative, positive = state.get("weights", state["counts"])
+        total += float(state.get("weighted_wins", 0.5 * state["wins"])) + positive * below
         below += negative
         weights += (negative, positive)
     if not weights.all():

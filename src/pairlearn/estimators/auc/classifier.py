@@ -317,8 +317,8 @@ class AUCClassifier(AUCForgetting, ClassifierMixin, BaseEstimator):  # type: ign
         coef = np.asarray(w, dtype=np.float64)
         self._note(Fitted(coef, solver, loss, choice, trace), n_examples, fingerprint)
         if kept is not None:
-            margin = float(loss.parameter)
-            self._kept = Kept(kept, choice, margin, parts.is_scaled, None, unit=1.0)
+            ways = float(loss.parameter), parts.is_scaled, None, 1.0
+            self._kept = Kept(kept, choice, *ways, weighs_classes=False)
         publish(
             self, coef_=coef[np.newaxis], classes_=classes, features_=features, **{DEFERRED: ()}
         )

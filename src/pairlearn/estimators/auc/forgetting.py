@@ -23,7 +23,7 @@ from pairlearn.estimators.shared.examples import check_known
 from pairlearn.estimators.shared.features_seen import rows_and_labels
 from pairlearn.estimators.shared.published import DEFERRED, publish
 from pairlearn.estimators.shared.rules import Decision
-from pairlearn.estimators.shared.weights import chunk_weights, example_weights
+from pairlearn.estimators.shared.weights import example_weights
 from pairlearn.solvers.closed_form.forgetting import ForgettingCertificate
 from pairlearn.solvers.closed_form.mapped_moments import MappedMoments
 from pairlearn.solvers.turns import one_at_a_time
@@ -49,6 +49,8 @@ class Kept:
     signs: NDArray[np.int64] | None
     #: The divisor of the weights of the fit.
     unit: float
+    #: Whether weights of classes are in the moments; on a cluster they only move the threshold.
+    weighs_classes: bool = True
 
     def coef(self, moments: MappedMoments) -> Vector:
         """Return the coefficients that follow from moments."""
@@ -110,20 +112,13 @@ class AUCForgetting(AUCStreams):
         """
         check_is_fitted(self, "classes_")
         kept, stream = self.kept_moments(), self._stream
-        if self.class_weight == "balanced" and not kept.has_given_grid:
-            raise ValueError(
-                "class_weight='balanced' depends on all labels, also on those of the rows to be "
-                "forgotten; fit with a dict of weights, or fit anew without the rows."
-            )
+        class_weight, unit = self.kept_weights()
         rows, labels = rows_and_labels(self, X, y, reset=False, minimum=1)
         check_known(labels, self.classes_)
         signs = np.where(labels == self.classes_[1], 1.0, -1.0)
-        if kept.has_given_grid:
-            weight = chunk_weights(sample_weight, len(labels))
-        else:
-            weight = example_weights(sample_weight, self.class_weight, labels) / self._kept.unit
+        weight = example_weights(sample_weight, class_weight, labels) / unit
         if stream is None:
-            self._check_weighed(kept, weight, given=sample_weight is not None)
+            self._check_weighed(weight, given=sample_weight is not None)
             own = weight if len(weight) else None
             gone = kept.alike().add(rows, signs, example_weight=own)
             return self._without(gone, len(labels))
@@ -140,20 +135,48 @@ class AUCForgetting(AUCStreams):
             return self._stream.moments  # type: ignore[no-any-return]
         raise ValueError(self._why_not())
 
+    def kept_weights(self) -> tuple[Any, float]:
+        """Return the weights of classes in `kept_moments`, and the divisor of all weights there."""
+        kept: Kept | None = self._kept
+        if kept is None or kept.moments.has_given_grid or not kept.weighs_classes:
+            return None, 1.0
+        if self.class_weight == "balanced":
+            raise ValueError(
+                "class_weight='balanced' depends on all labels, also on those of the rows to be "
+                "forgotten; fit with a dict of weights, or fit anew without the rows."
+            )
+        return self.class_weight, kept.unit
+
     @one_at_a_time
-    def take_back(self, gone: MappedMoments, n_rows: int) -> Self:
-        """Forget `n_rows` rows whose moments on the grid of `kept_moments` are known."""
+    def take_back(self, gone: MappedMoments, n_rows: int, *, weighed: bool = True) -> Self:
+        """Forget `n_rows` rows whose moments on the grid of `kept_moments` are known.
+
+        The moments have the weights of `kept_weights`; `weighed` tells whether rows had their own.
+        """
+        if self._kept is not None:
+            # On a grid of whole weights the mean is 1 if all of them are.
+            self._check_weighed(gone.moments.counts.sum(keepdims=True) / n_rows, given=weighed)
         return self._without(gone, n_rows)
 
     def _without(self, gone: MappedMoments, n_rows: int) -> Self:
         kept: Kept | None = self._kept
         if kept is None:
+            if hasattr(self._stream, "take_back"):
+                raise ValueError(
+                    "a stream takes rows back from its sample, too, and needs the rows themselves "
+                    "in memory; use partial_unfit, or unlearn_many of an OnlineLearner."
+                )
             raise ValueError(self._why_not())
         rest = kept.moments.without(gone)
         if not rest.moments.counts.all():
             raise ValueError(
                 "no example of one of the classes would be left; a model needs both. Fit it anew "
                 "when there are other examples."
+            )
+        if self.n_examples_ - n_rows < len(self.classes_):
+            raise ValueError(
+                f"{n_rows} of {self.n_examples_} rows cannot be taken back: weight is left in both "
+                "classes, and no row that has it. Take back rows with the weights that they had."
             )
         w = kept.coef(rest)
         states = [one.moments.state() for one in (kept.moments, gone, rest)]
@@ -171,14 +194,14 @@ class AUCForgetting(AUCStreams):
             warn_of_wide_ranges(rest)
         return self
 
-    def _check_weighed(self, kept: MappedMoments, weight: Vector, *, given: bool) -> None:
+    def _check_weighed(self, weight: Vector, *, given: bool) -> None:
         """Refuse rows without weights that had some, and weights that no row can have had.
 
         As many examples as rows tell that all of them weigh 1.
         """
-        if self.class_weight is not None and not kept.has_given_grid:
+        if self.kept_weights()[0] is not None:
             return
-        alike = float(kept.moments.counts.sum()) == self.n_examples_
+        alike = float(self._kept.moments.moments.counts.sum()) == self.n_examples_
         if not given and not alike:
             raise ValueError(
                 f"the {self.n_examples_} rows were learned with sample_weight; give the weights of "

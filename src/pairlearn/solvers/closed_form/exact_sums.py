@@ -334,7 +334,8 @@ class ExactSums:
     def joined(self, other: ExactSums, sign: int = 1) -> ExactSums:
         """Return the sums of both, or with sign -1 the sums without the rows of the other."""
         if not self.grid.same_as(other.grid):
-            grid = self.grid.common(other.grid)
+            # What is taken back lies on the grid of these sums, or was never among them.
+            grid = self.grid.common(other.grid) if sign > 0 else self.grid
             return self.on(grid).joined(other.on(grid), sign)
         found = ExactSums(self.grid)
         found.total = self.total + sign * other.total
@@ -358,7 +359,8 @@ class ExactSums:
         heavier = self.grid.weight_exponent - grid.weight_exponent
         if min([*up, heavier], default=0) < 0:
             raise ValueError(
-                "the other grid has larger quanta, which do not hold these sums; add the rows anew."
+                "these sums lie on a finer grid than the others, which do not hold them; add the "
+                "rows anew on the grid of the others (grid=, or like= in SQL)."
             )
         # With k -> 2^u k + t, sums s and products P become 2^u s + n t and
         # 2^(u + u') P + t 2^u' s' + 2^u s t' + n t t'.
