@@ -187,6 +187,22 @@ def test_any_module(moons, tmp_path):
             NeuralAUCClassifier.load(tmp_path / "m.safetensors", network=torch.nn.Linear(2, 1))
 
 
+def test_a_module_in_half_precision_is_loaded_with_all_its_digits(moons, tmp_path):
+    X, y, X_test, _ = moons
+    network = torch.nn.Linear(2, 1).half()
+    model = NeuralAUCClassifier(**{**SMALL, "network": network}).fit(X, y)
+    model.save(tmp_path / "m.safetensors")
+    back = NeuralAUCClassifier.load(tmp_path / "m.safetensors", network=network)
+    assert np.array_equal(back.decision_function(X_test), model.decision_function(X_test))
+
+
+def test_a_load_draws_nothing(fitted, tmp_path):
+    fitted.save(tmp_path / "m.safetensors")
+    state = torch.random.get_rng_state()
+    NeuralAUCClassifier.load(tmp_path / "m.safetensors")
+    assert torch.equal(state, torch.random.get_rng_state())
+
+
 def test_a_stream(moons):
     X, y, X_test, y_test = moons
     model = NeuralAUCClassifier(**SMALL).set_params(solver__batch_size=32)

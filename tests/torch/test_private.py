@@ -236,9 +236,11 @@ def test_learns_what_no_line_can():
 
 def test_goes_through_the_file_and_copies(tmp_path):
     X, y = product(60)
+    state = torch.random.get_rng_state()
     model = PrivateNeuralAUCClassifier(**OPTIONS, mechanism=NoisyNetworkSGD(**SMALL)).fit(X, y)
     model.save(tmp_path / "m.safetensors")
     again = load_model(tmp_path / "m.safetensors")
+    assert torch.equal(state, torch.random.get_rng_state())
     assert np.array_equal(again.decision_function(X), model.decision_function(X))
     assert again.certificate_ == model.certificate_
     assert again.mechanism == model.mechanism

@@ -47,7 +47,7 @@ def test_ranker(queries, tmp_path):
     ):
         assert np.array_equal(back.predict(X), ranker.predict(X))
         assert (back.network, back.solver) == (ranker.network, SMALL["solver"])
-        assert back.history_ == ranker.history_
+        assert (back.history_, back.device_) == (ranker.history_, ranker.device_)
     # Queries have no order of their own, and neither have their names.
     order = np.random.default_rng(1).permutation(len(y))
     assert ranker.score(X[order], y[order], qid[order]) == pytest.approx(ranker.score(X, y, qid))

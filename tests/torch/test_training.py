@@ -19,7 +19,7 @@ from pairlearn import DivergenceError
 from pairlearn.metrics import roc_auc
 from pairlearn.torch import MLP, Adam, AUCLoss, BalancedSampler, NeuralAUCClassifier
 from pairlearn.torch.auc import SortedAUCLoss
-from pairlearn.torch.devices import Repeated
+from pairlearn.torch.devices import Repeated, own_randomness
 from pairlearn.torch.networks import Linear
 from pairlearn.torch.standardise import Standardiser
 from pairlearn.torch.table import Table
@@ -132,6 +132,17 @@ def test_steps_that_are_not_recorded_are_called():
     repeated.take(0)
     repeated.take(2)
     assert len(calls) == 7
+
+
+def test_own_randomness_leaves_other_devices_alone(monkeypatch):
+    seeded = []
+    monkeypatch.setattr(torch.cuda, "manual_seed_all", seeded.append)
+    torch.manual_seed(3)
+    with own_randomness(3, torch.device("cpu")):
+        own = torch.rand(2)
+    # As after `torch.manual_seed`, which seeds all devices.
+    assert torch.equal(own, torch.rand(2))
+    assert len(seeded) == 1
 
 
 def test_a_loss_that_is_no_number_names_its_step(moons):

@@ -30,6 +30,7 @@ from pairlearn.torch.networks import (
     Beside,
     as_network,
     bare,
+    blank_network,
     check_unchanged,
     make_network,
     outputs,
@@ -401,7 +402,8 @@ class NeuralEstimator(Storable):
         networks = []
         ends = np.cumsum(sizes)[:-1]
         for k, (vector, n_pieces) in enumerate(zip(np.split(weights, ends), pieces, strict=True)):
-            made = make_network(network, d, n_outputs, n_pieces)
+            # In single precision, as it was trained, whatever the precision of a module.
+            made = blank_network(network, d, n_outputs, n_pieces).float()
             restore_vector(made, vector)
             networks.append((made if lines is None else Beside(made, lines[k])).eval())
         scaler = Standardiser(
@@ -412,6 +414,7 @@ class NeuralEstimator(Storable):
         held_out = arrays.get("held_out")
         self.held_out_ = None if held_out is None else float(held_out)
         self.history_ = []
+        self.device_ = str(as_device(self.device))
         self._learners = None
         publish(self, networks_=tuple(networks), scaler_=scaler)
 

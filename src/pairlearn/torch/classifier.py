@@ -483,7 +483,6 @@ class NeuralAUCClassifier(NeuralEstimator, ScoreDecisions, ClassifierMixin, Base
             raise ModelFileError("a NeuralAUCClassifier has one score.")
         super()._unpack(record)
         self.data_fingerprint_ = record.provenance.get("data_fingerprint")
-        self.device_ = str(as_device(self.device))
         self.line_ = float(record.arrays.get("line", 0.0))
         publish(
             self, offset_=float(record.arrays["offset"]), _decision=unpack_decision(record.arrays)

@@ -222,6 +222,12 @@ def make_network(given: Any, n_inputs: int, n_outputs: int, n_pieces: int = 0) -
     return made
 
 
+def blank_network(given: Any, n_inputs: int, n_outputs: int, n_pieces: int = 0) -> Any:
+    """Return a network whose numbers are to be replaced: it takes nothing from generators."""
+    with own_randomness(0, torch.device("cpu")):
+        return make_network(given, n_inputs, n_outputs, n_pieces)
+
+
 def bare(network: Any) -> Any:
     """Return a network without the linear score beside it."""
     return network.network if isinstance(network, Beside) else network
@@ -238,8 +244,7 @@ def check_unchanged(given: Any, network: Any, n_inputs: int, n_outputs: int) -> 
     described = as_network(given)
     if not isinstance(described, MLP):
         return
-    with own_randomness(0, torch.device("cpu")):
-        made = described.make(n_inputs, n_outputs, pieces_of(network))
+    made = blank_network(described, n_inputs, n_outputs, pieces_of(network))
     if str(made) != str(network):
         raise ValueError(
             f"network={given!r} was set after the fit, which had another one: a file would hold "

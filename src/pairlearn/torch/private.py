@@ -36,7 +36,14 @@ from pairlearn.privacy.quartiles import PrivateBounds
 from pairlearn.privacy.records import read_labels
 from pairlearn.register import Register
 from pairlearn.torch.devices import own_randomness
-from pairlearn.torch.networks import MLP, as_network, make_network, restore_vector, state_vector
+from pairlearn.torch.networks import (
+    MLP,
+    as_network,
+    blank_network,
+    make_network,
+    restore_vector,
+    state_vector,
+)
 from pairlearn.torch.table import rows_of_a_block
 from pairlearn.typing import Vector
 from pairlearn.validation import check_positive
@@ -226,7 +233,8 @@ class NoisyNetworkSGD(ByMeetings):
     def check(self, setting: PublicSetting, noise: NoiseSource) -> None:
         """Refuse a setting that the proof does not cover; see `Mechanism.check`."""
         super().check(setting, noise)
-        _checked(self.network, setting.n_features)
+        with own_randomness(0, torch.device("cpu")):
+            _checked(self.network, setting.n_features)
 
     def fit(
         self,
@@ -415,7 +423,7 @@ class PrivateNeuralAUCClassifier(
         return chosen
 
     def _set_network(self, mechanism: NoisyNetworkSGD, weights: Vector) -> None:
-        network = make_network(mechanism.network, self.n_features_in_, 1).double()
+        network = blank_network(mechanism.network, self.n_features_in_, 1).double()
         restore_vector(network, weights)
         self.network_ = network.eval()
 
