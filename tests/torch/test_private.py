@@ -291,7 +291,7 @@ def test_refusals():
         fit(network=MLP((3,), dropout=0.5))
     with pytest.raises(ValueError, match="no parameters to learn"):
         fit(network=torch.nn.Tanh())
-    with pytest.raises(ValueError, match="one number for each row"):
+    with pytest.raises(ValueError, match="2 outputs for each row, and needs 1"):
         fit(network=torch.nn.Linear(2, 2))
     with pytest.raises(ValueError, match="would have no pairs"):
         fit(n_batches=30)

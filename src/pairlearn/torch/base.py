@@ -31,6 +31,7 @@ from pairlearn.torch.networks import (
     as_network,
     bare,
     blank_network,
+    check_network,
     check_unchanged,
     make_network,
     outputs,
@@ -169,6 +170,7 @@ class NeuralEstimator(Storable):
         n_pieces = network.pieces_for(d, number) if isinstance(network, MLP) else 0
         with own_randomness(seed, table.device):
             made = make_network(network, d, n_outputs, n_pieces)
+            check_network(made, d, n_outputs)
         if n_pieces:
             made[0].place(table.knots(n_pieces + 1))
         return self._going_on(made.float(), loss, table.device, plan)
@@ -279,6 +281,7 @@ class NeuralEstimator(Storable):
                 )
             with own_randomness(seed, device):
                 made = make_network(network, self.n_features_in_, n_outputs)
+                check_network(made, self.n_features_in_, n_outputs)
             return [self._going_on(made.float(), loss, device)]
         return [
             self._going_on(copy.deepcopy(network), copy.deepcopy(loss), device)

@@ -186,14 +186,7 @@ class EmbeddingLearner(
             metric="AUC of pairs",
             seed=seed,
         )
-        model = {"networks_": tuple(networks), "scaler_": table.scaler}
-        self.n_outputs_ = self._outputs(X[:1], model).shape[1]
-        if self.n_outputs_ != self.n_components:
-            raise ValueError(
-                f"the network has {self.n_outputs_} outputs, n_components is {self.n_components}; "
-                "make them equal."
-            )
-        self.classes_ = classes
+        self.classes_, self.n_outputs_ = classes, width
         self._adopt(networks[0], told[0], table)
         return self
 

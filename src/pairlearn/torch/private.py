@@ -40,6 +40,7 @@ from pairlearn.torch.networks import (
     MLP,
     as_network,
     blank_network,
+    check_network,
     make_network,
     restore_vector,
     state_vector,
@@ -75,19 +76,13 @@ def _checked(given: Any, n_features: int) -> Any:
                 "score that depends on one row, without chance. Leave it out; LayerNorm and "
                 "GroupNorm are allowed."
             )
-    if not any(one.requires_grad for one in network.parameters()):
-        raise ValueError("the network has no parameters to learn; let some require a gradient.")
+    check_network(network, n_features, 1)
     if next(network.buffers(), None) is not None:
         raise ValueError(
             "the network has buffers, which are not learned and may keep something of the data; "
             "make them constants, or parameters."
         )
-    told = network.double().eval()(torch.zeros(1, n_features, dtype=torch.float64))
-    if told.numel() != 1:
-        raise ValueError(
-            f"the network must give one number for each row, got the shape {tuple(told.shape)}."
-        )
-    return network
+    return network.double()
 
 
 def _active(labels: Vector, cuts: NDArray[np.int64]) -> tuple[Any, Any]:

@@ -214,10 +214,7 @@ class Learner:
     ) -> None:
         self.network, self.loss = network, loss
         self.average = copy.deepcopy(network)
-        first, rate = next(network.parameters(), None), float(solver.learning_rate)
-        if first is None:
-            raise ValueError("the network has no parameters; there is nothing to train.")
-        device = first.device
+        device, rate = next(network.parameters()).device, float(solver.learning_rate)
         if plan is not None:
             horizon = max(round(_LOOKS_BACK * plan.n_steps), 1)
         # From this step on the average looks back over the horizon; a stream has no later change.
