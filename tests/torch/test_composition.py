@@ -125,6 +125,34 @@ def test_a_function_that_returns_one_module_makes_several_networks():
     assert torch.equal(own.weight, before)
 
 
+@pytest.mark.filterwarnings("ignore:step 1. the batch holds one class")
+@pytest.mark.parametrize("make", MAKERS)
+def test_a_stream_refuses_settings_that_it_would_ignore(make):
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    y = (X[:, 0] > 0).astype(int)
+    model = make(network=MLP((4,)), solver=Adam(max_epochs=1))
+    classes = {"classes": [0, 1]} if make is NeuralAUCClassifier else {}
+    model.partial_fit(X, y, **classes)
+    others = {"loss": "logistic" if make is EmbeddingLearner else "hinge",
+              "network": MLP((5,)), "solver": Adam(0.1)}  # fmt: skip
+    if make is EmbeddingLearner:
+        others["n_components"] = 3
+    if make is not NeuralRanker:
+        others["pairing"] = "previous"
+    for name, other in others.items():
+        before, scores = model.get_params(deep=False)[name], model.networks_[0](torch.eye(2))
+        model.set_params(**{name: other})
+        with pytest.raises(ValueError, match=f"would ignore {name}="):
+            model.partial_fit(X, y)
+        model.set_params(**{name: before})
+        assert torch.equal(scores, model.networks_[0](torch.eye(2)))
+    # After a fit a stream begins, with any settings but those of the networks that it goes on with.
+    model.fit(X, y).set_params(solver=Adam(0.1)).partial_fit(X, y)
+    model.fit(X, y).set_params(network=MLP((5,)))
+    with pytest.raises(ValueError, match="was set after the fit"):
+        model.partial_fit(X, y)
+
+
 def test_a_file_from_before_layers_had_a_choice_is_read_as_it_was_written(tmp_path):
     X, y = make_moons(60, noise=0.2, random_state=0)
     model = NeuralAUCClassifier(network=MLP((8,), activation="relu"), random_state=0).fit(X, y)

@@ -24,6 +24,7 @@ from pairlearn.estimators.shared.storage import Storable
 from pairlearn.models.record import ModelFileError, ModelRecord
 from pairlearn.models.registry import ArraySpec
 from pairlearn.progress import Progress
+from pairlearn.solvers.streams.settings import keep_settings
 from pairlearn.torch.devices import as_device, own_randomness, threads_for
 from pairlearn.torch.networks import (
     MLP,
@@ -102,6 +103,8 @@ class NeuralEstimator(Storable):
 
     #: Whether the estimator averages several networks.
     _several: ClassVar[bool] = False
+    #: Parameters that a stream does not look at again once it has begun.
+    _kept: ClassVar[tuple[str, ...]] = ("loss", "network", "solver")
     _not_stored = ("random_state", "device")
     _takes_sparse = True
     _facts: ClassVar[Mapping[str, type]] = {"history_": list}
@@ -269,6 +272,7 @@ class NeuralEstimator(Storable):
         They are copies: a chunk that fails has changed nothing.
         """
         running: list[Learner] | None = self.__dict__.get("_learners")
+        keep_settings(self, self._kept, begun=running is not None)
         if running is not None:
             return copy.deepcopy(running)
         if not model:
@@ -283,6 +287,9 @@ class NeuralEstimator(Storable):
                 made = make_network(network, self.n_features_in_, n_outputs)
                 check_network(made, self.n_features_in_, n_outputs)
             return [self._going_on(made.float(), loss, device)]
+        for network in model["networks_"]:
+            check_unchanged(self.network, bare(network), self.n_features_in_, n_outputs)
+            check_network(network, self.n_features_in_, n_outputs)
         return [
             self._going_on(copy.deepcopy(network), copy.deepcopy(loss), device)
             for network in model["networks_"]

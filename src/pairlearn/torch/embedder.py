@@ -95,6 +95,8 @@ class EmbeddingLearner(
     ((150, 2), True)
     """
 
+    _kept = (*NeuralEstimator._kept, "pairing", "memory", "n_components")
+
     def __init__(
         self,
         n_components: int = 16,

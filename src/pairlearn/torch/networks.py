@@ -267,15 +267,15 @@ def pieces_of(network: Any) -> int:
 
 
 def check_unchanged(given: Any, network: Any, n_inputs: int, n_outputs: int) -> None:
-    """Refuse to store a fitted network beside the description of another."""
+    """Refuse to store a fitted network, or to go on with it, beside the description of another."""
     described = as_network(given)
     if not isinstance(described, MLP):
         return
     made = blank_network(described, n_inputs, n_outputs, pieces_of(network))
     if str(made) != str(network):
         raise ValueError(
-            f"network={given!r} was set after the fit, which had another one: a file would hold "
-            "the numbers of one network and the shape of the other; set it back, or fit again."
+            f"network={given!r}, with {n_outputs} outputs, was set after the fit, which had "
+            "another one; set it back, or fit again."
         )
 
 
