@@ -230,6 +230,27 @@ def test_a_stream_goes_on_from_a_fit(moons, fitted):
     assert model.n_examples_ == 600
 
 
+@pytest.mark.filterwarnings("ignore:step 1. the batch holds one class")
+def test_a_stream_keeps_what_the_fit_decided_until_it_has_seen_enough(moons, fitted, tmp_path):
+    X, y, X_test, _ = moons
+    fitted.save(tmp_path / "m.safetensors")
+    for begin in (lambda: pickle.loads(pickle.dumps(fitted)),
+                  lambda: NeuralAUCClassifier.load(tmp_path / "m.safetensors")):  # fmt: skip
+        model = begin().partial_fit(X[:1], y[:1]).partial_fit(X[1:2], y[1:2])
+        assert model.threshold_ == fitted.threshold_
+        moved = np.abs(model.predict_proba(X_test) - fitted.predict_proba(X_test))
+        assert moved.mean() < 0.03
+        assert model.partial_fit(X, y).threshold_ != fitted.threshold_
+
+
+def test_what_is_set_after_a_fit_changes_no_decision(moons, fitted):
+    X_test = moons[2]
+    model = pickle.loads(pickle.dumps(fitted))
+    model.set_params(decision=1.5, class_weight={0: 1.0, 1: 9.0})
+    assert model.threshold_ == fitted.threshold_
+    assert np.array_equal(model.predict_proba(X_test), fitted.predict_proba(X_test))
+
+
 def test_chunks_of_one_class_need_the_memory(moons):
     X, y, _, _ = moons
     # Decay would move the weights without a pair, too.
