@@ -32,6 +32,7 @@ from pairlearn.torch import (
     RankingLoss,
     ScoreMemory,
 )
+from pairlearn.torch.margins import _FEW
 
 PARTS = {
     "hinge": Hinge(margin=0.7),
@@ -70,7 +71,8 @@ def values_and_slopes(part, scores, labels):
 @pytest.mark.parametrize("name", PARTS)
 @pytest.mark.parametrize("ties", [True, False])
 def test_all_pairs_of_a_batch(name, ties, rng):
-    for n in (2, 3, 23):
+    # The last is taken by a sort, or by means and squares.
+    for n in (2, 3, 23, 700):
         scores, labels = batch(rng, n, ties=ties)
         loss = AUCLoss(name, margin=margin_of(name))(scores, labels)
         loss.backward()
@@ -79,12 +81,19 @@ def test_all_pairs_of_a_batch(name, ties, rng):
         np.testing.assert_allclose(scores.grad.numpy(), gradient, rtol=1e-11, atol=1e-13)
 
 
-def test_sorting_is_as_exact_in_single_precision_far_from_zero(rng):
-    s = torch.tensor(1e3 + rng.normal(size=400), dtype=torch.float32)
-    labels = torch.tensor(rng.integers(0, 2, size=400))
+@pytest.mark.parametrize("name", ["hinge", "squared_hinge", "square"])
+@pytest.mark.parametrize("many", [True, False])
+def test_sums_are_as_exact_in_single_precision_far_from_zero(name, many, rng):
+    n = 700 if many else 100
+    s = torch.tensor(1e5 + rng.normal(size=n), dtype=torch.float32)
+    labels = torch.arange(n) % 2
+    # More of them are taken by a sort, or by means and squares.
+    assert (int(labels.sum()) ** 2 > _FEW) == many
+    loss = AUCLoss(name)
+    assert loss(s, labels).item() == pytest.approx(loss(s.double(), labels).item(), rel=1e-5)
     found, wanted = (
-        torch.autograd.functional.jacobian(lambda v, k=kind: AUCLoss(k)(v, labels), s)
-        for kind in ("squared_hinge", lambda m: torch.relu(1 - m) ** 2)
+        torch.autograd.functional.jacobian(lambda v: loss(v, labels), scores)
+        for scores in (s, s.double())
     )
     np.testing.assert_allclose(found.numpy(), wanted.numpy(), rtol=2e-4, atol=1e-7)
 

@@ -97,6 +97,9 @@ def pair_total(
     if few or name not in ("hinge", "squared_hinge", "square"):
         return all_pairs(loss, high, low, weights)
     u, v = (torch.ones_like(high), torch.ones_like(low)) if weights is None else weights
+    # Pairs see differences only; sums and squares far from zero would lose digits.
+    centre = torch.cat([high, low]).detach().mean()
+    high, low = high - centre, low - centre
     if name == "square":
         return _squares(high, low, margin, u, v)
     return _hinges(high, low, margin, u, v, squared=name == "squared_hinge")
@@ -110,10 +113,8 @@ def _hinges(
     Those low_j above a_i are a tail of the sorted ones, whose power sums are running sums; so are
     the gradients.
     """
-    # Pairs see differences only; sums of squares far from zero would lose digits.
-    centre = torch.cat([high, low]).detach().mean()
-    a = high - centre - margin
-    descending, order = torch.sort(low - centre, descending=True)
+    a = high - margin
+    descending, order = torch.sort(low, descending=True)
     weight = v[order]
     # How many of the low ones lie above each a_i.
     count = torch.searchsorted(-descending.detach(), -a.detach(), right=False)
