@@ -326,6 +326,13 @@ def test_labels_of_another_kind_are_refused(odd):
     for use in (lambda y: AUCLoss()(torch.zeros(3), y), lambda y: BalancedSampler(y, 2)):
         with pytest.raises(ValueError, match=rf"-1 and 1, or bool, got {odd}; pass labels == c"):
             use(torch.tensor([0, 1, odd]))
+    for use in (lambda y: AUCLoss()(torch.zeros(3), y), lambda y: BalancedSampler(y, 2)):
+        # Two kinds of negatives: 0 may mean that there is no label.
+        with pytest.raises(ValueError, match="got -1 and 0 side by side"):
+            use(torch.tensor([-1, 0, 1]))
+        # -1 without a sign.
+        with pytest.raises(ValueError, match="or bool, got 255; pass labels == c"):
+            use(torch.tensor([-1, 1, -1], dtype=torch.int8).to(torch.uint8))
     for loss in (AUCLoss(), RankingLoss(), ErrorEntropyLoss(1.0)):
         with pytest.raises(ValueError, match="labels contain NaN or infinity"):
             loss(torch.zeros(2), torch.tensor([1.0, float("nan")]))

@@ -166,13 +166,22 @@ def as_positive(labels: Any) -> Any:
     """Return which examples are positive."""
     if labels.dtype is torch.bool:
         return labels
-    known = (labels == 0) | (labels == 1) | (labels == -1)
+    positive, zero = labels == 1, labels == 0
+    known = positive | zero
+    if labels.dtype.is_signed:
+        # Without a sign -1 would be compared as the largest number, such as 255.
+        known = known | (labels == -1)
     if not bool(known.all()):
         raise ValueError(
             f"labels must be 0 and 1, -1 and 1, or bool, got {labels[~known][0].item()}; pass "
             "labels == c, with the class c that is positive."
         )
-    return labels > 0
+    if bool(zero.any()) and not bool((positive | zero).all()):
+        raise ValueError(
+            "labels must be 0 and 1, or -1 and 1, got -1 and 0 side by side; pass labels == 1, and "
+            "leave out the examples without a label."
+        )
+    return positive
 
 
 def check_weights(values: Tensor, weights: Any) -> Any:
