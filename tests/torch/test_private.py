@@ -278,6 +278,21 @@ def test_a_ledger_is_charged_before_the_data_are_read():
         model.fit(X, y)
 
 
+class _Blurred(torch.nn.Linear):
+    def forward(self, rows):
+        return super().forward(rows + torch.randn_like(rows))
+
+
+class _Looking(torch.nn.Linear):
+    def forward(self, rows):
+        return super().forward(rows if rows.sum().item() > 0 else -rows)
+
+
+class _Centred(torch.nn.Linear):
+    def forward(self, rows):
+        return super().forward(rows - rows.mean(0))
+
+
 def test_refusals():
     X, y = product(40)
 
@@ -293,6 +308,17 @@ def test_refusals():
         fit(network=torch.nn.Tanh())
     with pytest.raises(ValueError, match="2 outputs for each row, and needs 1"):
         fit(network=torch.nn.Linear(2, 2))
+    for network, message in (
+        (_Blurred(2, 1), r"has no gradient row by row \(.*random operation.*without chance"),
+        (_Looking(2, 1), r"has no gradient row by row \(.*item"),
+        (_Centred(2, 1), "together, and .* one by one"),
+    ):
+        # Nothing is paid for what cannot be learned.
+        ledger = PrivacyLedger(epsilon=1.0, delta=1e-3)
+        chosen = NoisyNetworkSGD(**{**SMALL, "network": network})
+        with pytest.raises(ValueError, match=message):
+            PrivateNeuralAUCClassifier(**OPTIONS, mechanism=chosen, ledger=ledger).fit(X, y)
+        assert not ledger.entries
     with pytest.raises(ValueError, match="would have no pairs"):
         fit(n_batches=30)
     with pytest.raises(ValueError, match="loss must be"):

@@ -82,7 +82,26 @@ def _checked(given: Any, n_features: int) -> Any:
             "the network has buffers, which are not learned and may keep something of the data; "
             "make them constants, or parameters."
         )
-    return network.double()
+    _try_gradients(network.double().eval(), n_features)
+    return network
+
+
+def _try_gradients(network: Any, n_features: int) -> None:
+    """Refuse a network whose gradients cannot be taken row by row, before anything is paid."""
+    rows = torch.linspace(-1.0, 1.0, 2 * n_features, dtype=torch.float64).reshape(2, -1)
+    cure = "Private gradients need a score that depends on one row, without chance, item() and if."
+    try:
+        alone = _PairGradients(network).scores(rows)
+    except RuntimeError as error:
+        said = str(error).strip().splitlines()[0]
+        raise ValueError(f"the network has no gradient row by row ({said}). {cure}") from error
+    with torch.no_grad():
+        together = network(rows).reshape(-1)
+    if not torch.allclose(alone, together, rtol=1e-6, atol=1e-9, equal_nan=True):
+        raise ValueError(
+            f"the network gives two rows the scores {together.tolist()} together, and "
+            f"{alone.tolist()} one by one. {cure}"
+        )
 
 
 def _active(labels: Vector, cuts: NDArray[np.int64]) -> tuple[Any, Any]:
@@ -122,6 +141,10 @@ class _PairGradients:
             name: part.reshape(shape)
             for (name, shape), part in zip(self._shapes.items(), parts, strict=True)
         }
+
+    def scores(self, rows: Any) -> Any:
+        """Return the scores of the first weights, one by one."""
+        return self._gradients(self.named(self.start), rows)[1]
 
     def pair_sum(self, Z: Vector, labels: Vector, loss: PairLoss, clip: float) -> PairSum:
         """Return the sums of clipped pair gradients, for `Meetings.descend`.
