@@ -356,6 +356,14 @@ def test_a_loss_of_margins_may_be_a_module_with_parameters(kind):
     assert loss._function.slope.grad.item() == -0.25
 
 
+@pytest.mark.parametrize("kind", [AUCLoss, RankingLoss])
+@pytest.mark.parametrize("pairing", ["batch", "previous"])
+def test_a_loss_of_margins_returns_the_loss_of_each(kind, pairing):
+    loss = kind(lambda margins: torch.relu(1.0 - margins).mean(), pairing=pairing)
+    with pytest.raises(ValueError, match=r"got the shape \(\); leave out mean\(\) and sum\(\)"):
+        loss(torch.zeros(4), torch.tensor([0, 1, 0, 1]))
+
+
 def test_what_is_refused():
     loss = AUCLoss(pairing="memory")
     labels = torch.tensor([0, 1])

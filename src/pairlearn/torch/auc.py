@@ -8,7 +8,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from pairlearn.torch.margins import Both, MarginLoss, as_margin_loss, pair_total
+from pairlearn.torch.margins import Both, MarginLoss, as_margin_loss, losses_of, pair_total
 from pairlearn.torch.memory import Memory, ScoreMemory
 from pairlearn.torch.pairwise import PairwiseLoss, Totals, as_positive, check_batch, check_weights
 
@@ -118,7 +118,7 @@ class AUCLoss(PairwiseLoss):
         opposite = labels[1:] != labels[:-1]
         sign = torch.where(labels[1:], 1.0, -1.0).to(values.dtype)
         margins = (sign * (now - before))[opposite]
-        losses = self._function(margins)
+        losses = losses_of(self._function, margins)
         # Without an opposite pair there is nothing to learn from: then it counts as no pair.
         if not len(margins):
             return [(losses.sum(), 0)]

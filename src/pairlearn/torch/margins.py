@@ -77,9 +77,20 @@ def as_margin_loss(loss: str | MarginLoss, margin: float | None) -> tuple[Margin
     raise ValueError(f"loss must be one of {names} or a function of margins, got {loss!r}.")
 
 
+def losses_of(loss: MarginLoss, margins: Tensor) -> Tensor:
+    """Return the loss of each margin; refuse a function that returns their mean or sum."""
+    losses = loss(margins)
+    if losses.shape != margins.shape:
+        raise ValueError(
+            f"loss must return the loss of each margin, of shape {tuple(margins.shape)}, got the "
+            f"shape {tuple(losses.shape)}; leave out mean() and sum()."
+        )
+    return losses
+
+
 def all_pairs(loss: MarginLoss, high: Tensor, low: Tensor, weights: Both = None) -> Tensor:
     """Return the sum of the losses of all margins high_i - low_j, one by one."""
-    losses = loss(high[:, None] - low[None, :])
+    losses = losses_of(loss, high[:, None] - low[None, :])
     if weights is None:
         return losses.sum()
     return weights[0] @ losses @ weights[1]
