@@ -22,6 +22,7 @@ from pairlearn import (
 from pairlearn.losses import Epanechnikov, Welsch
 from pairlearn.reference import pair_gradient, pairwise_sgd, partial_area
 from pairlearn.torch import (
+    Adam,
     AUCLoss,
     BalancedSampler,
     ContrastiveLoss,
@@ -354,6 +355,19 @@ def test_a_loss_of_margins_may_be_a_module_with_parameters(kind):
     found.backward()
     assert found.item() == 0.5
     assert loss._function.slope.grad.item() == -0.25
+
+
+@pytest.mark.parametrize("odd", ["1", True, None])
+def test_numbers_are_numbers(odd):
+    for make in (ContrastiveLoss, PartialAUCLoss,
+                 lambda value: PartialAUCLoss(0.5, min_tpr=value),
+                 lambda value: DistanceLoss(bias=value),
+                 lambda value: Adam(weight_decay=value),
+                 lambda value: AUCLoss(margin=value if value is not None else [])):  # fmt: skip
+        with pytest.raises(TypeError, match=r"must be a number, got ('1'|True|None|\[\])\."):
+            make(odd)
+    with pytest.raises(TypeError, match="an EmbeddingMemory, got 5"):
+        ContrastiveLoss(pairing="memory", memory=5)
 
 
 @pytest.mark.parametrize("kind", [AUCLoss, RankingLoss])

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from pairlearn.torch.margins import Both, MarginLoss, as_margin_loss, losses_of, pair_total
 from pairlearn.torch.memory import Memory, ScoreMemory
 from pairlearn.torch.pairwise import PairwiseLoss, Totals, as_positive, check_batch, check_weights
+from pairlearn.validation import check_number
 
 #: Remembered scores of each class, unless a number is given.
 MEMORY_SIZE = 256
@@ -215,9 +216,9 @@ class PartialAUCLoss(AUCLoss):
         margin: float | None = None,
         memory: int | ScoreMemory | None = None,
     ) -> None:
-        if not 0.0 < max_fpr <= 1.0:
+        if not 0.0 < check_number("max_fpr", max_fpr) <= 1.0:
             raise ValueError(f"max_fpr must lie in (0, 1], got {max_fpr!r}.")
-        if not 0.0 <= min_tpr < 1.0:
+        if not 0.0 <= check_number("min_tpr", min_tpr) < 1.0:
             raise ValueError(f"min_tpr must lie in [0, 1), got {min_tpr!r}.")
         if pairing == "previous":
             raise ValueError(

@@ -15,6 +15,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from pairlearn.validation import check_number
+
 #: Weights of the examples on either side of pairs; None if all weigh 1.
 Both = tuple[Tensor, Tensor] | None
 #: Pairs that are faster one by one than by a sort: on the CPU, and on a GPU.
@@ -62,7 +64,7 @@ class _OfMargin:
 
 def as_margin_loss(loss: str | MarginLoss, margin: float | None) -> tuple[MarginLoss, float]:
     """Return the loss of each margin, and the margin that it wants (1 unless given)."""
-    wanted = 1.0 if margin is None else float(margin)
+    wanted = 1.0 if margin is None else check_number("margin", margin)
     if isinstance(loss, str) and loss in MARGIN_LOSSES:
         if loss == "logistic" and margin is not None:
             raise ValueError(f'loss="logistic" has no margin, got margin={margin!r}; leave it out.')

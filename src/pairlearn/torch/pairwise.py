@@ -68,6 +68,10 @@ class PairwiseLoss(nn.Module):  # type: ignore[misc]
             )
         if memory is None and pairing == "memory":
             raise ValueError('pairing="memory" needs a memory; pass memory=.')
+        if not isinstance(memory, Memory | None):
+            raise TypeError(
+                f"memory must be a ScoreMemory or an EmbeddingMemory, got {memory!r}; make one."
+            )
         self.pairing, self.memory = pairing, memory
         self.register_buffer("n_steps", torch.zeros((), dtype=torch.int64))
         self.register_buffer("n_without_pairs", torch.zeros((), dtype=torch.int64))

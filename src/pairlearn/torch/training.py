@@ -26,7 +26,7 @@ from pairlearn.register import RECORDS, Record
 from pairlearn.torch.devices import Repeated
 from pairlearn.torch.pairwise import divergence
 from pairlearn.typing import Places
-from pairlearn.validation import check_count, check_positive
+from pairlearn.validation import check_count, check_number, check_positive
 
 #: Inputs, labels of one or more kinds, and weights or None.
 Batch = tuple[Any, tuple[Any, ...], Any]
@@ -90,7 +90,7 @@ class Adam(Solver):
 
     def __post_init__(self) -> None:
         check_positive("learning_rate", self.learning_rate)
-        if not 0.0 <= float(self.weight_decay) < float("inf"):
+        if not 0.0 <= check_number("weight_decay", self.weight_decay) < math.inf:
             raise ValueError(f"weight_decay must be at least 0, got {self.weight_decay!r}.")
         if self.batch_size != "auto":
             check_count("batch_size", self.batch_size, minimum=2)  # type: ignore[arg-type]
