@@ -230,6 +230,26 @@ def test_a_stream_goes_on_from_a_fit(moons, fitted):
     assert model.n_examples_ == 600
 
 
+def test_a_last_step_that_leaves_no_numbers_is_refused(moons):
+    X, y, X_test, _ = moons
+    few = np.concatenate([np.flatnonzero(y == label)[:3] for label in (0, 1)])
+    model = NeuralAUCClassifier(**SMALL).set_params(solver__max_epochs=1).fit(X, y)
+    before = model.decision_function(X_test)
+    left = 0
+
+    def loss(margins):
+        nonlocal left
+        left -= 1
+        value = torch.relu(1.0 - margins)
+        # The gradient of the root of 0 is NaN, its value is not.
+        return value + torch.sqrt(0.0 * margins) if left < 0 else value
+
+    for learn, left in (("fit", 15), ("partial_fit", 0)):  # noqa: B007 - the loss counts it down
+        with pytest.raises(DivergenceError, match="got NaN or infinity at step"):
+            getattr(model.set_params(loss=loss), learn)(X[few], y[few])
+        assert np.array_equal(model.decision_function(X_test), before)
+
+
 @pytest.mark.filterwarnings("ignore:step 1. the batch holds one class")
 def test_a_stream_keeps_what_the_fit_decided_until_it_has_seen_enough(moons, fitted, tmp_path):
     X, y, X_test, _ = moons

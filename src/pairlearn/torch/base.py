@@ -297,6 +297,8 @@ class NeuralEstimator(Storable):
 
     def _averages(self, learners: Sequence[Learner]) -> tuple[Any, ...]:
         """Return copies of the networks that predict."""
+        for learner in learners:
+            learner.check_finite(learner.average)
         return tuple(copy.deepcopy(learner.average).cpu().eval() for learner in learners)
 
     def _learn_in_order(

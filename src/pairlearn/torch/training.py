@@ -258,6 +258,14 @@ class Learner:
         self._clock += 1
         return value.detach()
 
+    def check_finite(self, average: Any) -> None:
+        """Refuse an average that is no longer of numbers: what the last step did, no loss has seen.
+
+        `average` is that of now, or of an earlier epoch.
+        """
+        if not all(bool(torch.isfinite(one).all()) for one in average.parameters()):
+            raise divergence(type(self.loss).__name__, self.n_steps)
+
     @cached_property
     def _both(self) -> list[tuple[Any, Any]]:
         """The numbers of the average, each with those of the network."""
@@ -353,4 +361,6 @@ def train(
         told(epoch, histories)
         if patience is not None and epoch - best_epoch >= patience:
             break
+    for course, average in zip(courses, kept, strict=True):
+        course.learner.check_finite(average)
     return kept, histories
