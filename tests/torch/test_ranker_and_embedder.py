@@ -125,6 +125,11 @@ def test_embeddings_from_a_stream():
         memory.partial_fit(X, y)
     with pytest.raises(ValueError, match="not in classes"):
         memory.partial_fit(X, y, classes=[0, 1]).partial_fit(X[:2], [0, 5])
+    plain = EmbeddingLearner(2, **SMALL).partial_fit(X, y)
+    # "0" and 0 would be two classes, and all of them texts.
+    with pytest.raises(ValueError, match=r"y holds '.' in this chunk and held 0 in one before"):
+        plain.partial_fit(X, np.where(y == 0, "0", "1"))
+    assert plain.classes_.tolist() == [0, 1]
 
 
 # scikit-learn of today says it, older ones do not

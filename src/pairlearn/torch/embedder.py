@@ -27,7 +27,7 @@ from pairlearn.torch.embeddings import ContrastiveLoss, DistanceLoss, EmbeddingL
 from pairlearn.torch.memory import EmbeddingMemory
 from pairlearn.torch.training import Course
 from pairlearn.typing import Places, Vector
-from pairlearn.validation import check_count, check_generator
+from pairlearn.validation import check_count, check_generator, check_one_type
 
 #: The number of held-out examples whose pairs judge an epoch.
 _JUDGED = 500
@@ -231,6 +231,8 @@ class EmbeddingLearner(
         X, labels = validate_data(self, X, y, reset=first, **RULES)
         check_classification_targets(labels)
         labels = np.asarray(labels)
+        if not first:
+            check_one_type("y", labels.tolist()[0], self.classes_.tolist()[0], "labels")
         if classes is not None:
             known = np.unique(np.asarray(classes))
         elif self.pairing == "memory":
