@@ -187,6 +187,22 @@ def test_any_module(moons, tmp_path):
             NeuralAUCClassifier.load(tmp_path / "m.safetensors", network=torch.nn.Linear(2, 1))
 
 
+def test_a_module_in_half_precision_is_loaded_with_all_its_digits(moons, tmp_path):
+    X, y, X_test, _ = moons
+    network = torch.nn.Linear(2, 1).half()
+    model = NeuralAUCClassifier(**{**SMALL, "network": network}).fit(X, y)
+    model.save(tmp_path / "m.safetensors")
+    back = NeuralAUCClassifier.load(tmp_path / "m.safetensors", network=network)
+    assert np.array_equal(back.decision_function(X_test), model.decision_function(X_test))
+
+
+def test_a_load_draws_nothing(fitted, tmp_path):
+    fitted.save(tmp_path / "m.safetensors")
+    state = torch.random.get_rng_state()
+    NeuralAUCClassifier.load(tmp_path / "m.safetensors")
+    assert torch.equal(state, torch.random.get_rng_state())
+
+
 def test_a_stream(moons):
     X, y, X_test, y_test = moons
     model = NeuralAUCClassifier(**SMALL).set_params(solver__batch_size=32)
@@ -212,6 +228,47 @@ def test_a_stream_goes_on_from_a_fit(moons, fitted):
     assert len(model.networks_) == 2
     assert model.score(X_test, y_test) > before - 0.02
     assert model.n_examples_ == 600
+
+
+def test_a_last_step_that_leaves_no_numbers_is_refused(moons):
+    X, y, X_test, _ = moons
+    few = np.concatenate([np.flatnonzero(y == label)[:3] for label in (0, 1)])
+    model = NeuralAUCClassifier(**SMALL).set_params(solver__max_epochs=1).fit(X, y)
+    before = model.decision_function(X_test)
+    left = 0
+
+    def loss(margins):
+        nonlocal left
+        left -= 1
+        value = torch.relu(1.0 - margins)
+        # The gradient of the root of 0 is NaN, its value is not.
+        return value + torch.sqrt(0.0 * margins) if left < 0 else value
+
+    for learn, left in (("fit", 15), ("partial_fit", 0)):  # noqa: B007 - the loss counts it down
+        with pytest.raises(DivergenceError, match="got NaN or infinity at step"):
+            getattr(model.set_params(loss=loss), learn)(X[few], y[few])
+        assert np.array_equal(model.decision_function(X_test), before)
+
+
+@pytest.mark.filterwarnings("ignore:step 1. the batch holds one class")
+def test_a_stream_keeps_what_the_fit_decided_until_it_has_seen_enough(moons, fitted, tmp_path):
+    X, y, X_test, _ = moons
+    fitted.save(tmp_path / "m.safetensors")
+    for begin in (lambda: pickle.loads(pickle.dumps(fitted)),
+                  lambda: NeuralAUCClassifier.load(tmp_path / "m.safetensors")):  # fmt: skip
+        model = begin().partial_fit(X[:1], y[:1]).partial_fit(X[1:2], y[1:2])
+        assert model.threshold_ == fitted.threshold_
+        moved = np.abs(model.predict_proba(X_test) - fitted.predict_proba(X_test))
+        assert moved.mean() < 0.03
+        assert model.partial_fit(X, y).threshold_ != fitted.threshold_
+
+
+def test_what_is_set_after_a_fit_changes_no_decision(moons, fitted):
+    X_test = moons[2]
+    model = pickle.loads(pickle.dumps(fitted))
+    model.set_params(decision=1.5, class_weight={0: 1.0, 1: 9.0})
+    assert model.threshold_ == fitted.threshold_
+    assert np.array_equal(model.predict_proba(X_test), fitted.predict_proba(X_test))
 
 
 def test_chunks_of_one_class_need_the_memory(moons):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Neural estimators are composed of objects: parameters, copies, names and files."""
 
+import functools
 from dataclasses import replace
 
 import numpy as np
@@ -72,6 +73,84 @@ def test_what_is_no_network():
         MLP(hidden=3)
     with pytest.raises(ValueError, match="has no field 'depth'"):
         NeuralRanker().set_params(network__depth=3)
+
+
+class _Tuple(torch.nn.Linear):
+    def forward(self, rows):
+        return super().forward(rows), rows
+
+
+class _Single(torch.nn.Linear):
+    def forward(self, rows):
+        return super().forward(rows.float())
+
+
+@pytest.mark.parametrize(
+    ("network", "message"),
+    [
+        (torch.nn.Linear(2, 2), "has 2 outputs for each row, and needs 1"),
+        (torch.nn.Linear(3, 1), "cannot take rows of 2 features"),
+        (_Single(2, 1), "in double precision"),
+        (_Tuple(2, 1), "as many rows as it was given, 2, got tuple"),
+        (torch.nn.Sequential(torch.nn.Linear(2, 1), torch.nn.Flatten(0, 1)), None),
+        (torch.nn.Linear(2, 1).requires_grad_(False), "no parameters to learn"),
+    ],
+)
+def test_a_network_is_tried_before_it_learns(network, message):
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    y = (X[:, 0] > 0).astype(int)
+    for make in (NeuralAUCClassifier, NeuralRanker, functools.partial(EmbeddingLearner, 1)):
+        for learn in ("fit", "partial_fit"):
+            model = make(network=network, solver=Adam(max_epochs=1))
+            more = {"classes": [0, 1]} if isinstance(model, NeuralAUCClassifier) else {}
+            more = more if learn == "partial_fit" else {}
+            if message is None:
+                getattr(model, learn)(X, y, **more)
+                continue
+            with pytest.raises(ValueError, match=message):
+                getattr(model, learn)(X, y, **more)
+
+
+def test_a_function_that_returns_one_module_makes_several_networks():
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    y = (X[:, 0] > 0).astype(int)
+    own = torch.nn.Linear(2, 1)
+    before = own.weight.detach().clone()
+    solver = Adam(max_epochs=1, n_networks=2)
+    models = [
+        NeuralAUCClassifier(network=network, solver=solver, random_state=0).fit(X, y)
+        for network in (own, lambda d: own)
+    ]
+    assert np.array_equal(*(model.decision_function(X) for model in models))
+    assert torch.equal(own.weight, before)
+
+
+@pytest.mark.filterwarnings("ignore:step 1. the batch holds one class")
+@pytest.mark.parametrize("make", MAKERS)
+def test_a_stream_refuses_settings_that_it_would_ignore(make):
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    y = (X[:, 0] > 0).astype(int)
+    model = make(network=MLP((4,)), solver=Adam(max_epochs=1))
+    classes = {"classes": [0, 1]} if make is NeuralAUCClassifier else {}
+    model.partial_fit(X, y, **classes)
+    others = {"loss": "logistic" if make is EmbeddingLearner else "hinge",
+              "network": MLP((5,)), "solver": Adam(0.1)}  # fmt: skip
+    if make is EmbeddingLearner:
+        others["n_components"] = 3
+    if make is not NeuralRanker:
+        others["pairing"] = "previous"
+    for name, other in others.items():
+        before, scores = model.get_params(deep=False)[name], model.networks_[0](torch.eye(2))
+        model.set_params(**{name: other})
+        with pytest.raises(ValueError, match=f"would ignore {name}="):
+            model.partial_fit(X, y)
+        model.set_params(**{name: before})
+        assert torch.equal(scores, model.networks_[0](torch.eye(2)))
+    # After a fit a stream begins, with any settings but those of the networks that it goes on with.
+    model.fit(X, y).set_params(solver=Adam(0.1)).partial_fit(X, y)
+    model.fit(X, y).set_params(network=MLP((5,)))
+    with pytest.raises(ValueError, match="was set after the fit"):
+        model.partial_fit(X, y)
 
 
 def test_a_file_from_before_layers_had_a_choice_is_read_as_it_was_written(tmp_path):

@@ -22,6 +22,7 @@ from pairlearn import (
 from pairlearn.losses import Epanechnikov, Welsch
 from pairlearn.reference import pair_gradient, pairwise_sgd, partial_area
 from pairlearn.torch import (
+    Adam,
     AUCLoss,
     BalancedSampler,
     ContrastiveLoss,
@@ -32,6 +33,7 @@ from pairlearn.torch import (
     RankingLoss,
     ScoreMemory,
 )
+from pairlearn.torch.margins import _FEW
 
 PARTS = {
     "hinge": Hinge(margin=0.7),
@@ -70,7 +72,8 @@ def values_and_slopes(part, scores, labels):
 @pytest.mark.parametrize("name", PARTS)
 @pytest.mark.parametrize("ties", [True, False])
 def test_all_pairs_of_a_batch(name, ties, rng):
-    for n in (2, 3, 23):
+    # The last is taken by a sort, or by means and squares.
+    for n in (2, 3, 23, 700):
         scores, labels = batch(rng, n, ties=ties)
         loss = AUCLoss(name, margin=margin_of(name))(scores, labels)
         loss.backward()
@@ -79,12 +82,19 @@ def test_all_pairs_of_a_batch(name, ties, rng):
         np.testing.assert_allclose(scores.grad.numpy(), gradient, rtol=1e-11, atol=1e-13)
 
 
-def test_sorting_is_as_exact_in_single_precision_far_from_zero(rng):
-    s = torch.tensor(1e3 + rng.normal(size=400), dtype=torch.float32)
-    labels = torch.tensor(rng.integers(0, 2, size=400))
+@pytest.mark.parametrize("name", ["hinge", "squared_hinge", "square"])
+@pytest.mark.parametrize("many", [True, False])
+def test_sums_are_as_exact_in_single_precision_far_from_zero(name, many, rng):
+    n = 700 if many else 100
+    s = torch.tensor(1e5 + rng.normal(size=n), dtype=torch.float32)
+    labels = torch.arange(n) % 2
+    # More of them are taken by a sort, or by means and squares.
+    assert (int(labels.sum()) ** 2 > _FEW) == many
+    loss = AUCLoss(name)
+    assert loss(s, labels).item() == pytest.approx(loss(s.double(), labels).item(), rel=1e-5)
     found, wanted = (
-        torch.autograd.functional.jacobian(lambda v, k=kind: AUCLoss(k)(v, labels), s)
-        for kind in ("squared_hinge", lambda m: torch.relu(1 - m) ** 2)
+        torch.autograd.functional.jacobian(lambda v: loss(v, labels), scores)
+        for scores in (s, s.double())
     )
     np.testing.assert_allclose(found.numpy(), wanted.numpy(), rtol=2e-4, atol=1e-7)
 
@@ -317,6 +327,13 @@ def test_labels_of_another_kind_are_refused(odd):
     for use in (lambda y: AUCLoss()(torch.zeros(3), y), lambda y: BalancedSampler(y, 2)):
         with pytest.raises(ValueError, match=rf"-1 and 1, or bool, got {odd}; pass labels == c"):
             use(torch.tensor([0, 1, odd]))
+    for use in (lambda y: AUCLoss()(torch.zeros(3), y), lambda y: BalancedSampler(y, 2)):
+        # Two kinds of negatives: 0 may mean that there is no label.
+        with pytest.raises(ValueError, match="got -1 and 0 side by side"):
+            use(torch.tensor([-1, 0, 1]))
+        # -1 without a sign.
+        with pytest.raises(ValueError, match="or bool, got 255; pass labels == c"):
+            use(torch.tensor([-1, 1, -1], dtype=torch.int8).to(torch.uint8))
     for loss in (AUCLoss(), RankingLoss(), ErrorEntropyLoss(1.0)):
         with pytest.raises(ValueError, match="labels contain NaN or infinity"):
             loss(torch.zeros(2), torch.tensor([1.0, float("nan")]))
@@ -338,6 +355,27 @@ def test_a_loss_of_margins_may_be_a_module_with_parameters(kind):
     found.backward()
     assert found.item() == 0.5
     assert loss._function.slope.grad.item() == -0.25
+
+
+@pytest.mark.parametrize("odd", ["1", True, None])
+def test_numbers_are_numbers(odd):
+    for make in (ContrastiveLoss, PartialAUCLoss,
+                 lambda value: PartialAUCLoss(0.5, min_tpr=value),
+                 lambda value: DistanceLoss(bias=value),
+                 lambda value: Adam(weight_decay=value),
+                 lambda value: AUCLoss(margin=value if value is not None else [])):  # fmt: skip
+        with pytest.raises(TypeError, match=r"must be a number, got ('1'|True|None|\[\])\."):
+            make(odd)
+    with pytest.raises(TypeError, match="an EmbeddingMemory, got 5"):
+        ContrastiveLoss(pairing="memory", memory=5)
+
+
+@pytest.mark.parametrize("kind", [AUCLoss, RankingLoss])
+@pytest.mark.parametrize("pairing", ["batch", "previous"])
+def test_a_loss_of_margins_returns_the_loss_of_each(kind, pairing):
+    loss = kind(lambda margins: torch.relu(1.0 - margins).mean(), pairing=pairing)
+    with pytest.raises(ValueError, match=r"got the shape \(\); leave out mean\(\) and sum\(\)"):
+        loss(torch.zeros(4), torch.tensor([0, 1, 0, 1]))
 
 
 def test_what_is_refused():

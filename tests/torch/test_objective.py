@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A function of one's own in Algorithms 1, 2 and 4, against the reference in plain NumPy."""
 
+import signal
+
 import numpy as np
 import pytest
 
@@ -192,6 +194,58 @@ def test_callbacks_see_the_run(examples):
         callbacks=[lambda run: seen.append((run.step, run.w.shape, run.average.shape))],
     )  # fmt: skip
     assert seen == [(10, (3,), (3,))]
+
+
+@pytest.mark.parametrize("pairing", [PreviousExample(), FifoBuffer(4)])
+def test_ctrl_c_ends_a_run_early(pairing, examples):
+    _, _, X_t, y_t = examples
+    count = 0
+
+    def f(*pair):
+        nonlocal count
+        count += 1
+        if count == 300:
+            signal.raise_signal(signal.SIGINT)
+        return logistic(*pair)
+
+    start = torch.zeros(3, dtype=torch.float64)
+    with pytest.warns(RuntimeWarning, match="Interrupted after"):
+        found = PairwiseObjective(f, pairing=pairing).solve(
+            X_t, y_t, w_start=start, n_steps=5000, rng=0
+        )
+    assert found.trace.interrupted
+    assert found.trace.n_steps <= 512
+    # The path of a run that is cut short is the beginning of the whole one.
+    path = []
+    PairwiseObjective(logistic, pairing=pairing).solve(
+        X_t, y_t, w_start=start, n_steps=5000, rng=0,
+        callbacks=[lambda running: path.append(running.w)],
+    )  # fmt: skip
+    assert any(np.array_equal(found.w, w) for w in path)
+
+
+def test_a_chunk_that_fails_leaves_the_stream_as_it_was(examples):
+    _, _, X, y = examples
+    fails = False
+
+    def f(*pair):
+        if fails and bool((pair[1] == X[12]).all()):
+            raise RuntimeError("no more")
+        return logistic(*pair)
+
+    for pairing in (PreviousExample(), FifoBuffer(4), ClassReservoirs(3)):
+        start = torch.zeros(3, dtype=torch.float64)
+        stream, whole = (PairwiseObjective(f, pairing=pairing).start(start, rng=0) for _ in "ab")
+        stream.learn_many(X[:5], y[:5])
+        fails = True
+        with pytest.raises(RuntimeError, match="no more"):
+            stream.learn_many(X[5:], y[5:])
+        fails = False
+        stream.learn_many(X[5:], y[5:])
+        whole.learn_many(X, y)
+        assert torch.equal(stream.w, whole.w)
+        assert torch.equal(stream.average, whole.average)
+        assert stream.n_examples == len(X)
 
 
 def test_what_is_refused(examples):

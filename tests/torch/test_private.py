@@ -236,9 +236,11 @@ def test_learns_what_no_line_can():
 
 def test_goes_through_the_file_and_copies(tmp_path):
     X, y = product(60)
+    state = torch.random.get_rng_state()
     model = PrivateNeuralAUCClassifier(**OPTIONS, mechanism=NoisyNetworkSGD(**SMALL)).fit(X, y)
     model.save(tmp_path / "m.safetensors")
     again = load_model(tmp_path / "m.safetensors")
+    assert torch.equal(state, torch.random.get_rng_state())
     assert np.array_equal(again.decision_function(X), model.decision_function(X))
     assert again.certificate_ == model.certificate_
     assert again.mechanism == model.mechanism
@@ -276,6 +278,21 @@ def test_a_ledger_is_charged_before_the_data_are_read():
         model.fit(X, y)
 
 
+class _Blurred(torch.nn.Linear):
+    def forward(self, rows):
+        return super().forward(rows + torch.randn_like(rows))
+
+
+class _Looking(torch.nn.Linear):
+    def forward(self, rows):
+        return super().forward(rows if rows.sum().item() > 0 else -rows)
+
+
+class _Centred(torch.nn.Linear):
+    def forward(self, rows):
+        return super().forward(rows - rows.mean(0))
+
+
 def test_refusals():
     X, y = product(40)
 
@@ -289,8 +306,19 @@ def test_refusals():
         fit(network=MLP((3,), dropout=0.5))
     with pytest.raises(ValueError, match="no parameters to learn"):
         fit(network=torch.nn.Tanh())
-    with pytest.raises(ValueError, match="one number for each row"):
+    with pytest.raises(ValueError, match="2 outputs for each row, and needs 1"):
         fit(network=torch.nn.Linear(2, 2))
+    for network, message in (
+        (_Blurred(2, 1), r"has no gradient row by row \(.*random operation.*without chance"),
+        (_Looking(2, 1), r"has no gradient row by row \(.*item"),
+        (_Centred(2, 1), "together, and .* one by one"),
+    ):
+        # Nothing is paid for what cannot be learned.
+        ledger = PrivacyLedger(epsilon=1.0, delta=1e-3)
+        chosen = NoisyNetworkSGD(**{**SMALL, "network": network})
+        with pytest.raises(ValueError, match=message):
+            PrivateNeuralAUCClassifier(**OPTIONS, mechanism=chosen, ledger=ledger).fit(X, y)
+        assert not ledger.entries
     with pytest.raises(ValueError, match="would have no pairs"):
         fit(n_batches=30)
     with pytest.raises(ValueError, match="loss must be"):

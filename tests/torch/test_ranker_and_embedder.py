@@ -47,7 +47,7 @@ def test_ranker(queries, tmp_path):
     ):
         assert np.array_equal(back.predict(X), ranker.predict(X))
         assert (back.network, back.solver) == (ranker.network, SMALL["solver"])
-        assert back.history_ == ranker.history_
+        assert (back.history_, back.device_) == (ranker.history_, ranker.device_)
     # Queries have no order of their own, and neither have their names.
     order = np.random.default_rng(1).permutation(len(y))
     assert ranker.score(X[order], y[order], qid[order]) == pytest.approx(ranker.score(X, y, qid))
@@ -125,6 +125,11 @@ def test_embeddings_from_a_stream():
         memory.partial_fit(X, y)
     with pytest.raises(ValueError, match="not in classes"):
         memory.partial_fit(X, y, classes=[0, 1]).partial_fit(X[:2], [0, 5])
+    plain = EmbeddingLearner(2, **SMALL).partial_fit(X, y)
+    # "0" and 0 would be two classes, and all of them texts.
+    with pytest.raises(ValueError, match=r"y holds '.' in this chunk and held 0 in one before"):
+        plain.partial_fit(X, np.where(y == 0, "0", "1"))
+    assert plain.classes_.tolist() == [0, 1]
 
 
 # scikit-learn of today says it, older ones do not

@@ -4,6 +4,7 @@
 from collections import Counter
 
 import numpy as np
+import pandas as pd
 import pytest
 
 torch = pytest.importorskip("torch", reason="needs the extra torch: make test-torch")
@@ -55,6 +56,16 @@ def test_it_feeds_a_data_loader():
     data = torch.utils.data.TensorDataset(X, torch.tensor(LABELS))
     loader = torch.utils.data.DataLoader(data, batch_sampler=BalancedSampler(LABELS, 10))
     assert [int(y.sum()) for _, y in loader] == [5] * 5
+
+
+def test_labels_in_any_container():
+    labels = np.array([0, 1, 1, 0, 0, 0], dtype=np.uint16)
+    expected = list(BalancedSampler(labels.tolist(), 2))
+    backwards = labels[::-1].copy()[::-1]
+    for same in (labels, backwards, pd.Series(labels, index=range(6, 12)), labels == 1):
+        assert list(BalancedSampler(same, 2)) == expected
+    with pytest.raises(ValueError, match=r"got an array of <U5; pass labels == c"):
+        BalancedSampler(labels.astype(str), 2)
 
 
 def test_what_is_refused():

@@ -19,7 +19,7 @@ from pairlearn import DivergenceError
 from pairlearn.metrics import roc_auc
 from pairlearn.torch import MLP, Adam, AUCLoss, BalancedSampler, NeuralAUCClassifier
 from pairlearn.torch.auc import SortedAUCLoss
-from pairlearn.torch.devices import Repeated
+from pairlearn.torch.devices import Repeated, own_randomness
 from pairlearn.torch.networks import Linear
 from pairlearn.torch.standardise import Standardiser
 from pairlearn.torch.table import Table
@@ -134,6 +134,17 @@ def test_steps_that_are_not_recorded_are_called():
     assert len(calls) == 7
 
 
+def test_own_randomness_leaves_other_devices_alone(monkeypatch):
+    seeded = []
+    monkeypatch.setattr(torch.cuda, "manual_seed_all", seeded.append)
+    torch.manual_seed(3)
+    with own_randomness(3, torch.device("cpu")):
+        own = torch.rand(2)
+    # As after `torch.manual_seed`, which seeds all devices.
+    assert torch.equal(own, torch.rand(2))
+    assert len(seeded) == 1
+
+
 def test_a_loss_that_is_no_number_names_its_step(moons):
     X, y = moons
     course, _ = course_of(X, y > 0, "cpu")
@@ -190,9 +201,9 @@ def test_all_pairs_of_a_sorted_batch(loss, sizes, weighted, rng):
     np.testing.assert_allclose(scores.grad.numpy(), gradient.numpy(), rtol=1e-8, atol=1e-12)
 
 
-def test_a_batch_of_two_columns_is_refused(moons):
+def test_a_batch_of_two_columns_is_refused():
     with pytest.raises(ValueError, match=r"scores must have shape \(n,\)"):
-        NeuralAUCClassifier(network=lambda d: torch.nn.Linear(d, 2)).fit(*moons)
+        SortedAUCLoss(AUCLoss(), 1)(torch.zeros(3, 2), torch.tensor([True, False, False]))
 
 
 def test_batches_dealt_at_once_use_examples_equally_often(rng):
@@ -308,7 +319,8 @@ def test_small_layers_are_trained_by_one_thread(moons):
 
     class Noting(torch.nn.Linear):
         def forward(self, rows):
-            seen.append(torch.get_num_threads())
+            if self.training:
+                seen.append(torch.get_num_threads())
             return super().forward(rows)
 
     before = torch.get_num_threads()

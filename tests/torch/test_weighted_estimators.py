@@ -58,6 +58,15 @@ def test_equal_weights_are_none_and_zero_is_absent(kind, moons):
         make().fit(X, y, sample_weight=np.full(200, -1.0))
 
 
+def test_queries_without_weight_are_absent(moons):
+    X, y = moons
+    query = np.arange(200) // 5
+    kept = (query != 3) & (query != 39) & (np.arange(200) % 7 != 0)
+    fewer = MAKERS["ranker"]().fit(X[kept], y[kept], query[kept])
+    same = MAKERS["ranker"]().fit(X, y, query, sample_weight=1.0 * kept)
+    assert np.array_equal(told(same, X), told(fewer, X))
+
+
 @pytest.mark.parametrize("kind", MAKERS)
 def test_streams(kind, moons):
     X, y = moons

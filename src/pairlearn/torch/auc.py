@@ -8,9 +8,10 @@ import math
 import torch
 from torch import Tensor, nn
 
-from pairlearn.torch.margins import Both, MarginLoss, as_margin_loss, pair_total
+from pairlearn.torch.margins import Both, MarginLoss, as_margin_loss, losses_of, pair_total
 from pairlearn.torch.memory import Memory, ScoreMemory
 from pairlearn.torch.pairwise import PairwiseLoss, Totals, as_positive, check_batch, check_weights
+from pairlearn.validation import check_number
 
 #: Remembered scores of each class, unless a number is given.
 MEMORY_SIZE = 256
@@ -118,7 +119,7 @@ class AUCLoss(PairwiseLoss):
         opposite = labels[1:] != labels[:-1]
         sign = torch.where(labels[1:], 1.0, -1.0).to(values.dtype)
         margins = (sign * (now - before))[opposite]
-        losses = self._function(margins)
+        losses = losses_of(self._function, margins)
         # Without an opposite pair there is nothing to learn from: then it counts as no pair.
         if not len(margins):
             return [(losses.sum(), 0)]
@@ -215,9 +216,9 @@ class PartialAUCLoss(AUCLoss):
         margin: float | None = None,
         memory: int | ScoreMemory | None = None,
     ) -> None:
-        if not 0.0 < max_fpr <= 1.0:
+        if not 0.0 < check_number("max_fpr", max_fpr) <= 1.0:
             raise ValueError(f"max_fpr must lie in (0, 1], got {max_fpr!r}.")
-        if not 0.0 <= min_tpr < 1.0:
+        if not 0.0 <= check_number("min_tpr", min_tpr) < 1.0:
             raise ValueError(f"min_tpr must lie in [0, 1), got {min_tpr!r}.")
         if pairing == "previous":
             raise ValueError(

@@ -24,12 +24,15 @@ from pairlearn.estimators.shared.storage import Storable
 from pairlearn.models.record import ModelFileError, ModelRecord
 from pairlearn.models.registry import ArraySpec
 from pairlearn.progress import Progress
+from pairlearn.solvers.streams.settings import keep_settings
 from pairlearn.torch.devices import as_device, own_randomness, threads_for
 from pairlearn.torch.networks import (
     MLP,
     Beside,
     as_network,
     bare,
+    blank_network,
+    check_network,
     check_unchanged,
     make_network,
     outputs,
@@ -100,6 +103,8 @@ class NeuralEstimator(Storable):
 
     #: Whether the estimator averages several networks.
     _several: ClassVar[bool] = False
+    #: Parameters that a stream does not look at again once it has begun.
+    _kept: ClassVar[tuple[str, ...]] = ("loss", "network", "solver")
     _not_stored = ("random_state", "device")
     _takes_sparse = True
     _facts: ClassVar[Mapping[str, type]] = {"history_": list}
@@ -169,6 +174,7 @@ class NeuralEstimator(Storable):
         n_pieces = network.pieces_for(d, number) if isinstance(network, MLP) else 0
         with own_randomness(seed, table.device):
             made = make_network(network, d, n_outputs, n_pieces)
+            check_network(made, d, n_outputs)
         if n_pieces:
             made[0].place(table.knots(n_pieces + 1))
         return self._going_on(made.float(), loss, table.device, plan)
@@ -267,6 +273,7 @@ class NeuralEstimator(Storable):
         They are copies: a chunk that fails has changed nothing.
         """
         running: list[Learner] | None = self.__dict__.get("_learners")
+        keep_settings(self, self._kept, begun=running is not None)
         if running is not None:
             return copy.deepcopy(running)
         if not model:
@@ -279,7 +286,11 @@ class NeuralEstimator(Storable):
                 )
             with own_randomness(seed, device):
                 made = make_network(network, self.n_features_in_, n_outputs)
+                check_network(made, self.n_features_in_, n_outputs)
             return [self._going_on(made.float(), loss, device)]
+        for network in model["networks_"]:
+            check_unchanged(self.network, bare(network), self.n_features_in_, n_outputs)
+            check_network(network, self.n_features_in_, n_outputs)
         return [
             self._going_on(copy.deepcopy(network), copy.deepcopy(loss), device)
             for network in model["networks_"]
@@ -287,6 +298,8 @@ class NeuralEstimator(Storable):
 
     def _averages(self, learners: Sequence[Learner]) -> tuple[Any, ...]:
         """Return copies of the networks that predict."""
+        for learner in learners:
+            learner.check_finite(learner.average)
         return tuple(copy.deepcopy(learner.average).cpu().eval() for learner in learners)
 
     def _learn_in_order(
@@ -402,7 +415,8 @@ class NeuralEstimator(Storable):
         networks = []
         ends = np.cumsum(sizes)[:-1]
         for k, (vector, n_pieces) in enumerate(zip(np.split(weights, ends), pieces, strict=True)):
-            made = make_network(network, d, n_outputs, n_pieces)
+            # In single precision, as it was trained, whatever the precision of a module.
+            made = blank_network(network, d, n_outputs, n_pieces).float()
             restore_vector(made, vector)
             networks.append((made if lines is None else Beside(made, lines[k])).eval())
         scaler = Standardiser(
@@ -413,6 +427,7 @@ class NeuralEstimator(Storable):
         held_out = arrays.get("held_out")
         self.held_out_ = None if held_out is None else float(held_out)
         self.history_ = []
+        self.device_ = str(as_device(self.device))
         self._learners = None
         publish(self, networks_=tuple(networks), scaler_=scaler)
 

@@ -27,7 +27,7 @@ from pairlearn.estimators.shared.examples import (
 )
 from pairlearn.estimators.shared.judged_maps import weighted_error
 from pairlearn.estimators.shared.published import publish
-from pairlearn.estimators.shared.rules import DecisionRule, as_rule
+from pairlearn.estimators.shared.rules import Decision, DecisionRule, as_rule
 from pairlearn.estimators.shared.solvers import Solver
 from pairlearn.estimators.shared.storage import register_storable
 from pairlearn.estimators.shared.weights import (
@@ -166,6 +166,7 @@ class NeuralAUCClassifier(NeuralEstimator, ScoreDecisions, ClassifierMixin, Base
     """
 
     _several = True
+    _kept = (*NeuralEstimator._kept, "pairing", "memory")
     _arrays: ClassVar[Mapping[str, ArraySpec]] = {
         **NeuralEstimator._arrays,
         **DECISION_ARRAYS,
@@ -284,6 +285,7 @@ class NeuralAUCClassifier(NeuralEstimator, ScoreDecisions, ClassifierMixin, Base
         )
         self._learners = None
         self.__dict__.pop("_window", None)
+        self.__dict__.pop("_before", None)
         drawn, signs, weighs = (np.concatenate(part) for part in zip(*window, strict=True))
         publish(
             self,
@@ -294,7 +296,7 @@ class NeuralAUCClassifier(NeuralEstimator, ScoreDecisions, ClassifierMixin, Base
             _decision=Undecided(drawn, signs, _as_in_data(signs, weighs, positive, own)),
         )
         # Found now: parameters that are set after a fit do not change it.
-        self._decided(self._fitted())
+        self._decision = self._decided(self._fitted())
         return self
 
     def _with_lines(
@@ -420,6 +422,10 @@ class NeuralAUCClassifier(NeuralEstimator, ScoreDecisions, ClassifierMixin, Base
         learners = self._stream_learners(model, 1, self._loss(stream=True), as_device(self.device))
         nothing = (np.empty(0), np.empty(0, dtype=bool), np.empty(0))
         window: Window = self.__dict__.get("_window", nothing)
+        # What `fit` or a file decided holds until the stream has scores enough.
+        before: Decision | None = self.__dict__.get("_before")
+        if not first and "_window" not in self.__dict__:
+            before = self._decided(model)
         own = weight if len(weight) else np.ones(len(labels))
         if not first:
             window = _longer(window, (self._scores_of(X, model), positive, own))
@@ -436,9 +442,9 @@ class NeuralAUCClassifier(NeuralEstimator, ScoreDecisions, ClassifierMixin, Base
             # There was nothing to score the first chunk by before it was learned.
             window = _longer(window, (self._scores_of(X, model), positive, own))
             self.line_ = 0.0
-        self._learners, self._window = learners, window
+        self._learners, self._window, self._before = learners, window, before
         self.data_fingerprint_ = None
-        publish(self, **model, _decision=Undecided(*window[:2], as_counts(window[2])))
+        publish(self, **model, _decision=Undecided(*window[:2], as_counts(window[2]), before))
         return self
 
     def _check_parameters(self) -> None:
@@ -483,7 +489,6 @@ class NeuralAUCClassifier(NeuralEstimator, ScoreDecisions, ClassifierMixin, Base
             raise ModelFileError("a NeuralAUCClassifier has one score.")
         super()._unpack(record)
         self.data_fingerprint_ = record.provenance.get("data_fingerprint")
-        self.device_ = str(as_device(self.device))
         self.line_ = float(record.arrays.get("line", 0.0))
         publish(
             self, offset_=float(record.arrays["offset"]), _decision=unpack_decision(record.arrays)

@@ -44,7 +44,11 @@ def own_randomness(seed: int, device: Any) -> Iterator[None]:
     """Draw initial weights and dropout from a seed, and leave the generators of others alone."""
     devices = [device] if device.type == "cuda" else []
     with torch.random.fork_rng(devices=devices):
-        torch.manual_seed(seed)
+        # `torch.manual_seed` would seed every GPU, and only the state of this one is put back.
+        torch.default_generator.manual_seed(seed)
+        for own in devices:
+            with torch.cuda.device(own):
+                torch.cuda.manual_seed(seed)
         yield
 
 

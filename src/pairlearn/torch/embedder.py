@@ -27,7 +27,7 @@ from pairlearn.torch.embeddings import ContrastiveLoss, DistanceLoss, EmbeddingL
 from pairlearn.torch.memory import EmbeddingMemory
 from pairlearn.torch.training import Course
 from pairlearn.typing import Places, Vector
-from pairlearn.validation import check_count, check_generator
+from pairlearn.validation import check_count, check_generator, check_one_type
 
 #: The number of held-out examples whose pairs judge an epoch.
 _JUDGED = 500
@@ -94,6 +94,8 @@ class EmbeddingLearner(
     >>> learner.transform(X).shape, bool(learner.held_out_ > 0.9)
     ((150, 2), True)
     """
+
+    _kept = (*NeuralEstimator._kept, "pairing", "memory", "n_components")
 
     def __init__(
         self,
@@ -186,14 +188,7 @@ class EmbeddingLearner(
             metric="AUC of pairs",
             seed=seed,
         )
-        model = {"networks_": tuple(networks), "scaler_": table.scaler}
-        self.n_outputs_ = self._outputs(X[:1], model).shape[1]
-        if self.n_outputs_ != self.n_components:
-            raise ValueError(
-                f"the network has {self.n_outputs_} outputs, n_components is {self.n_components}; "
-                "make them equal."
-            )
-        self.classes_ = classes
+        self.classes_, self.n_outputs_ = classes, width
         self._adopt(networks[0], told[0], table)
         return self
 
@@ -236,6 +231,8 @@ class EmbeddingLearner(
         X, labels = validate_data(self, X, y, reset=first, **RULES)
         check_classification_targets(labels)
         labels = np.asarray(labels)
+        if not first:
+            check_one_type("y", labels.tolist()[0], self.classes_.tolist()[0], "labels")
         if classes is not None:
             known = np.unique(np.asarray(classes))
         elif self.pairing == "memory":

@@ -12,7 +12,7 @@ from torch.nn import functional
 from pairlearn.torch.margins import Both
 from pairlearn.torch.memory import EmbeddingMemory
 from pairlearn.torch.pairwise import PairwiseLoss, Totals, check_batch, check_weights, products
-from pairlearn.validation import check_flag
+from pairlearn.validation import check_flag, check_number, check_positive
 
 
 class EmbeddingLoss(PairwiseLoss):
@@ -116,10 +116,8 @@ class ContrastiveLoss(EmbeddingLoss):
         balanced: bool = False,
         memory: EmbeddingMemory | None = None,
     ) -> None:
-        if not 0.0 < margin < math.inf:
-            raise ValueError(f"margin must be a positive number, got {margin!r}.")
         super().__init__(pairing=pairing, balanced=balanced, memory=memory)
-        self.margin = float(margin)
+        self.margin = check_positive("margin", margin)
 
     def of_distances(self, distances: Tensor, same: Tensor) -> Tensor:
         """Return the loss of each pair."""
@@ -162,7 +160,7 @@ class DistanceLoss(EmbeddingLoss):
     ) -> None:
         if loss not in ("hinge", "logistic"):
             raise ValueError(f'loss must be "hinge" or "logistic", got {loss!r}.')
-        if not (math.isfinite(bias) and bias >= 0.0):
+        if not 0.0 <= check_number("bias", bias) < math.inf:
             raise ValueError(f"bias must be a number of at least 0, got {bias!r}.")
         super().__init__(pairing=pairing, balanced=balanced, memory=memory)
         self._name, self.bias = loss, float(bias)

@@ -15,6 +15,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from pairlearn.validation import check_number
+
 #: Weights of the examples on either side of pairs; None if all weigh 1.
 Both = tuple[Tensor, Tensor] | None
 #: Pairs that are faster one by one than by a sort: on the CPU, and on a GPU.
@@ -62,7 +64,7 @@ class _OfMargin:
 
 def as_margin_loss(loss: str | MarginLoss, margin: float | None) -> tuple[MarginLoss, float]:
     """Return the loss of each margin, and the margin that it wants (1 unless given)."""
-    wanted = 1.0 if margin is None else float(margin)
+    wanted = 1.0 if margin is None else check_number("margin", margin)
     if isinstance(loss, str) and loss in MARGIN_LOSSES:
         if loss == "logistic" and margin is not None:
             raise ValueError(f'loss="logistic" has no margin, got margin={margin!r}; leave it out.')
@@ -77,9 +79,20 @@ def as_margin_loss(loss: str | MarginLoss, margin: float | None) -> tuple[Margin
     raise ValueError(f"loss must be one of {names} or a function of margins, got {loss!r}.")
 
 
+def losses_of(loss: MarginLoss, margins: Tensor) -> Tensor:
+    """Return the loss of each margin; refuse a function that returns their mean or sum."""
+    losses = loss(margins)
+    if losses.shape != margins.shape:
+        raise ValueError(
+            f"loss must return the loss of each margin, of shape {tuple(margins.shape)}, got the "
+            f"shape {tuple(losses.shape)}; leave out mean() and sum()."
+        )
+    return losses
+
+
 def all_pairs(loss: MarginLoss, high: Tensor, low: Tensor, weights: Both = None) -> Tensor:
     """Return the sum of the losses of all margins high_i - low_j, one by one."""
-    losses = loss(high[:, None] - low[None, :])
+    losses = losses_of(loss, high[:, None] - low[None, :])
     if weights is None:
         return losses.sum()
     return weights[0] @ losses @ weights[1]
@@ -97,6 +110,9 @@ def pair_total(
     if few or name not in ("hinge", "squared_hinge", "square"):
         return all_pairs(loss, high, low, weights)
     u, v = (torch.ones_like(high), torch.ones_like(low)) if weights is None else weights
+    # Pairs see differences only; sums and squares far from zero would lose digits.
+    centre = torch.cat([high, low]).detach().mean()
+    high, low = high - centre, low - centre
     if name == "square":
         return _squares(high, low, margin, u, v)
     return _hinges(high, low, margin, u, v, squared=name == "squared_hinge")
@@ -110,10 +126,8 @@ def _hinges(
     Those low_j above a_i are a tail of the sorted ones, whose power sums are running sums; so are
     the gradients.
     """
-    # Pairs see differences only; sums of squares far from zero would lose digits.
-    centre = torch.cat([high, low]).detach().mean()
-    a = high - centre - margin
-    descending, order = torch.sort(low - centre, descending=True)
+    a = high - margin
+    descending, order = torch.sort(low, descending=True)
     weight = v[order]
     # How many of the low ones lie above each a_i.
     count = torch.searchsorted(-descending.detach(), -a.detach(), right=False)

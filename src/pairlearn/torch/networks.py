@@ -219,7 +219,40 @@ def make_network(given: Any, n_inputs: int, n_outputs: int, n_pieces: int = 0) -
     made = network(n_inputs)
     if not isinstance(made, nn.Module):
         raise TypeError(f"the function network must return a module, got {type(made).__name__}.")
-    return made
+    # A function may return the same module each time.
+    return copy.deepcopy(made)
+
+
+def check_network(network: Any, n_inputs: int, n_outputs: int) -> None:
+    """Try a new network on some rows; refuse one that cannot learn, or does not answer in rows."""
+    if not any(one.requires_grad for one in network.parameters()):
+        raise ValueError("the network has no parameters to learn; let some require a gradient.")
+    rows = torch.zeros(n_outputs + 1, n_inputs, dtype=torch.float64)
+    try:
+        with torch.no_grad():
+            told = copy.deepcopy(network).cpu().double().eval()(rows)
+    except (RuntimeError, TypeError, ValueError, IndexError) as error:
+        raise ValueError(
+            f"the network cannot take rows of {n_inputs} features in double precision, in which it "
+            f"predicts: {error}"
+        ) from error
+    shape = tuple(getattr(told, "shape", ()))
+    if not isinstance(told, torch.Tensor) or shape[:1] != rows.shape[:1]:
+        raise ValueError(
+            f"the network must return a tensor with as many rows as it was given, {len(rows)}, got "
+            f"{type(told).__name__} of shape {shape}."
+        )
+    if told.numel() != len(rows) * n_outputs:
+        raise ValueError(
+            f"the network has {told.numel() // len(rows)} outputs for each row, and needs "
+            f"{n_outputs}."
+        )
+
+
+def blank_network(given: Any, n_inputs: int, n_outputs: int, n_pieces: int = 0) -> Any:
+    """Return a network whose numbers are to be replaced: it takes nothing from generators."""
+    with own_randomness(0, torch.device("cpu")):
+        return make_network(given, n_inputs, n_outputs, n_pieces)
 
 
 def bare(network: Any) -> Any:
@@ -234,16 +267,15 @@ def pieces_of(network: Any) -> int:
 
 
 def check_unchanged(given: Any, network: Any, n_inputs: int, n_outputs: int) -> None:
-    """Refuse to store a fitted network beside the description of another."""
+    """Refuse to store a fitted network, or to go on with it, beside the description of another."""
     described = as_network(given)
     if not isinstance(described, MLP):
         return
-    with own_randomness(0, torch.device("cpu")):
-        made = described.make(n_inputs, n_outputs, pieces_of(network))
+    made = blank_network(described, n_inputs, n_outputs, pieces_of(network))
     if str(made) != str(network):
         raise ValueError(
-            f"network={given!r} was set after the fit, which had another one: a file would hold "
-            "the numbers of one network and the shape of the other; set it back, or fit again."
+            f"network={given!r}, with {n_outputs} outputs, was set after the fit, which had "
+            "another one; set it back, or fit again."
         )
 
 

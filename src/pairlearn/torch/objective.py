@@ -31,6 +31,8 @@ from pairlearn.solvers.support import averaging_for
 from pairlearn.typing import Vector
 from pairlearn.validation import DivergenceError, check_count, check_generator, check_steps
 
+#: Steps after which callbacks and Ctrl-C have their turn: a step takes half a millisecond.
+_BLOCK = 256
 #: A tensor, or tensors by name: the parameters of a network.
 Parameters = Any
 #: f(w, x, y, x_partner, y_partner), one number.
@@ -146,13 +148,21 @@ class PairwiseObjective:
         labels = y.detach().cpu().numpy().astype(np.float64)
         source = sound_source(self.pairing, n, check_generator(rng), labels)
         run = _Descent(self, w_start, X, horizon=n_steps)
+        plan: Plan | SlotPlan | None = None
+        taken = 0
 
         def advance(count: int) -> int:
-            plan = source.draw(count)
-            run.take(X, y, plan)
-            return plan.n_repeats
+            nonlocal plan, taken
+            repeats = 0
+            if plan is None or taken == len(plan):
+                # As many at once as the compiled solver draws: the path depends on it.
+                plan, taken = source.draw(min(BLOCK, n_steps - run.n_steps)), 0
+                repeats = plan.n_repeats
+            begin, taken = taken, min(taken + count, len(plan))
+            run.take(X, y, plan, begin, taken)
+            return repeats
 
-        trace = run_blocks(run, advance, n_steps, block=BLOCK, callbacks=callbacks)
+        trace = run_blocks(run, advance, n_steps, block=_BLOCK, callbacks=callbacks)
         return ObjectiveSolution(run.shaped(run.mean()), run.shaped(run.vector), trace)
 
     def start(self, w_start: Parameters, *, rng: Any = None) -> ObjectiveStream:
@@ -228,8 +238,8 @@ class PairwiseObjective:
 class ObjectiveStream:
     """Algorithm 2 for a function of one's own; made by `PairwiseObjective.start`.
 
-    Feeding a stream in chunks of any sizes gives the same result. `state_dict` holds all that the
-    next chunk depends on.
+    Feeding a stream in chunks of any sizes gives the same result. A chunk that fails or is
+    interrupted leaves the stream as it was. `state_dict` holds all that the next chunk depends on.
 
     Parameters
     ----------
@@ -264,10 +274,15 @@ class ObjectiveStream:
             return self
         if self._buffer is not None:
             X, y = torch.cat([self._buffer[0], X]), torch.cat([self._buffer[1], y])
-        arrival = self._source.arrive(y[len(y) - n :].detach().cpu().numpy().astype(np.float64))
-        check_plan(self._name, arrival.plan, len(X))
-        check_keep(self._name, arrival.keep, len(X))
-        self._run.take(X, y, arrival.plan)
+        before = self.state_dict()
+        try:
+            arrival = self._source.arrive(y[len(y) - n :].detach().cpu().numpy().astype(np.float64))
+            check_plan(self._name, arrival.plan, len(X))
+            check_keep(self._name, arrival.keep, len(X))
+            self._run.take(X, y, arrival.plan)
+        except BaseException:
+            self.load_state_dict(before)
+            raise
         keep = torch.from_numpy(np.asarray(arrival.keep)).to(X.device)
         self._buffer = (X[keep], y[keep])
         self.n_examples += n
@@ -402,9 +417,11 @@ class _Descent:
         }
         return named if self._is_mapping else named[""]
 
-    def take(self, X: Tensor, y: Tensor, plan: Plan | SlotPlan) -> None:
-        """Take the steps of a plan."""
-        n = len(plan)
+    def take(
+        self, X: Tensor, y: Tensor, plan: Plan | SlotPlan, begin: int = 0, end: int | None = None
+    ) -> None:
+        """Take the steps of a plan, or some of them."""
+        n = (len(plan) if end is None else end) - begin
         if not n:
             return
         first = self.n_steps + 1
@@ -413,7 +430,7 @@ class _Descent:
         owed = self._averaging.owed(self._schedule, first, n, horizon=horizon)
         if first == 1:
             self._pay(self._averaging.at_start(self._schedule))
-        for t in range(n):
+        for t, step_size, weight in zip(range(begin, begin + n), steps, owed.tolist(), strict=True):
             if isinstance(plan, SlotPlan):
                 met = plan.right[plan.offsets[t] : plan.offsets[t + 1]].tolist()
                 scale = float(plan.scale[t])
@@ -423,8 +440,8 @@ class _Descent:
             if self._pull:
                 # The pull of Algorithm 4 to its centre, 2 (w - c) / (zeta_k n_k).
                 gradient = gradient + self._pull * (self.vector - self._centre)
-            self._pay(float(owed[t]))
-            moved = self.project(self.vector - steps[t] * gradient, steps[t])
+            self._pay(weight)
+            moved = self.project(self.vector - step_size * gradient, step_size)
             if self._past:
                 self._past = [*self._past[1:], self.vector]
             self._before, self.vector = self.vector, moved

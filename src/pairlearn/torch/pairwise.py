@@ -68,6 +68,10 @@ class PairwiseLoss(nn.Module):  # type: ignore[misc]
             )
         if memory is None and pairing == "memory":
             raise ValueError('pairing="memory" needs a memory; pass memory=.')
+        if not isinstance(memory, Memory | None):
+            raise TypeError(
+                f"memory must be a ScoreMemory or an EmbeddingMemory, got {memory!r}; make one."
+            )
         self.pairing, self.memory = pairing, memory
         self.register_buffer("n_steps", torch.zeros((), dtype=torch.int64))
         self.register_buffer("n_without_pairs", torch.zeros((), dtype=torch.int64))
@@ -166,13 +170,22 @@ def as_positive(labels: Any) -> Any:
     """Return which examples are positive."""
     if labels.dtype is torch.bool:
         return labels
-    known = (labels == 0) | (labels == 1) | (labels == -1)
+    positive, zero = labels == 1, labels == 0
+    known = positive | zero
+    if labels.dtype.is_signed:
+        # Without a sign -1 would be compared as the largest number, such as 255.
+        known = known | (labels == -1)
     if not bool(known.all()):
         raise ValueError(
             f"labels must be 0 and 1, -1 and 1, or bool, got {labels[~known][0].item()}; pass "
             "labels == c, with the class c that is positive."
         )
-    return labels > 0
+    if bool(zero.any()) and not bool((positive | zero).all()):
+        raise ValueError(
+            "labels must be 0 and 1, or -1 and 1, got -1 and 0 side by side; pass labels == 1, and "
+            "leave out the examples without a label."
+        )
+    return positive
 
 
 def check_weights(values: Tensor, weights: Any) -> Any:

@@ -36,7 +36,15 @@ from pairlearn.privacy.quartiles import PrivateBounds
 from pairlearn.privacy.records import read_labels
 from pairlearn.register import Register
 from pairlearn.torch.devices import own_randomness
-from pairlearn.torch.networks import MLP, as_network, make_network, restore_vector, state_vector
+from pairlearn.torch.networks import (
+    MLP,
+    as_network,
+    blank_network,
+    check_network,
+    make_network,
+    restore_vector,
+    state_vector,
+)
 from pairlearn.torch.table import rows_of_a_block
 from pairlearn.typing import Vector
 from pairlearn.validation import check_positive
@@ -68,19 +76,32 @@ def _checked(given: Any, n_features: int) -> Any:
                 "score that depends on one row, without chance. Leave it out; LayerNorm and "
                 "GroupNorm are allowed."
             )
-    if not any(one.requires_grad for one in network.parameters()):
-        raise ValueError("the network has no parameters to learn; let some require a gradient.")
+    check_network(network, n_features, 1)
     if next(network.buffers(), None) is not None:
         raise ValueError(
             "the network has buffers, which are not learned and may keep something of the data; "
             "make them constants, or parameters."
         )
-    told = network.double().eval()(torch.zeros(1, n_features, dtype=torch.float64))
-    if told.numel() != 1:
-        raise ValueError(
-            f"the network must give one number for each row, got the shape {tuple(told.shape)}."
-        )
+    _try_gradients(network.double().eval(), n_features)
     return network
+
+
+def _try_gradients(network: Any, n_features: int) -> None:
+    """Refuse a network whose gradients cannot be taken row by row, before anything is paid."""
+    rows = torch.linspace(-1.0, 1.0, 2 * n_features, dtype=torch.float64).reshape(2, -1)
+    cure = "Private gradients need a score that depends on one row, without chance, item() and if."
+    try:
+        alone = _PairGradients(network).scores(rows)
+    except RuntimeError as error:
+        said = str(error).strip().splitlines()[0]
+        raise ValueError(f"the network has no gradient row by row ({said}). {cure}") from error
+    with torch.no_grad():
+        together = network(rows).reshape(-1)
+    if not torch.allclose(alone, together, rtol=1e-6, atol=1e-9, equal_nan=True):
+        raise ValueError(
+            f"the network gives two rows the scores {together.tolist()} together, and "
+            f"{alone.tolist()} one by one. {cure}"
+        )
 
 
 def _active(labels: Vector, cuts: NDArray[np.int64]) -> tuple[Any, Any]:
@@ -120,6 +141,10 @@ class _PairGradients:
             name: part.reshape(shape)
             for (name, shape), part in zip(self._shapes.items(), parts, strict=True)
         }
+
+    def scores(self, rows: Any) -> Any:
+        """Return the scores of the first weights, one by one."""
+        return self._gradients(self.named(self.start), rows)[1]
 
     def pair_sum(self, Z: Vector, labels: Vector, loss: PairLoss, clip: float) -> PairSum:
         """Return the sums of clipped pair gradients, for `Meetings.descend`.
@@ -226,7 +251,8 @@ class NoisyNetworkSGD(ByMeetings):
     def check(self, setting: PublicSetting, noise: NoiseSource) -> None:
         """Refuse a setting that the proof does not cover; see `Mechanism.check`."""
         super().check(setting, noise)
-        _checked(self.network, setting.n_features)
+        with own_randomness(0, torch.device("cpu")):
+            _checked(self.network, setting.n_features)
 
     def fit(
         self,
@@ -415,7 +441,7 @@ class PrivateNeuralAUCClassifier(
         return chosen
 
     def _set_network(self, mechanism: NoisyNetworkSGD, weights: Vector) -> None:
-        network = make_network(mechanism.network, self.n_features_in_, 1).double()
+        network = blank_network(mechanism.network, self.n_features_in_, 1).double()
         restore_vector(network, weights)
         self.network_ = network.eval()
 

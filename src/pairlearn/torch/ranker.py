@@ -138,7 +138,8 @@ class NeuralRanker(QueryScores, NeuralEstimator, BaseEstimator):  # type: ignore
         query = np.zeros(n, dtype=np.int64) if qid is None else number_queries(qid, n)
         keep, weight = weigh(sample_weight, n)
         if keep is not None:
-            X, grades, query = X[keep], grades[keep], query[keep]
+            # Numbered anew: a query of which nothing is left takes part in no draw.
+            X, grades, query = X[keep], grades[keep], number_queries(query[keep], len(keep))
         rng, table = check_generator(self.random_state), self._table(X, (grades, query), weight)
         if not has_pairs(query, grades):
             raise ValueError(

@@ -6,7 +6,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from pairlearn.torch.margins import MarginLoss, as_margin_loss
+from pairlearn.torch.margins import MarginLoss, as_margin_loss, losses_of
 from pairlearn.torch.pairwise import PairwiseLoss, Totals, check_batch, check_weights
 
 
@@ -88,7 +88,7 @@ class RankingLoss(PairwiseLoss):
         counts = (qid[:, None] == qid[None, :]) & (grades[:, None] > grades[None, :])
         better, worse = counts.nonzero(as_tuple=True)
         pair = None if weights is None else weights[better] * weights[worse]
-        return [self.total(self._function(values[better] - values[worse]), pair)]
+        return [self.total(losses_of(self._function, values[better] - values[worse]), pair)]
 
     def consecutive(self, values: Tensor, labels: Tensor, weights: Tensor | None = None) -> Totals:
         """Return the sum over consecutive pairs; those of other queries, or tied, cost nothing."""
@@ -96,7 +96,7 @@ class RankingLoss(PairwiseLoss):
         gap = grades[1:] - grades[:-1]
         counts = (qid[1:] == qid[:-1]) & (gap != 0)
         margins = (torch.sign(gap).to(values.dtype) * (values[1:] - values[:-1]))[counts]
-        losses = self._function(margins)
+        losses = losses_of(self._function, margins)
         if not len(margins) or weights is None:
             return [(losses.sum(), len(gap) if len(margins) else 0)]
         pair = weights[1:] * weights[:-1]

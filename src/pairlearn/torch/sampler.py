@@ -7,7 +7,9 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.data import Sampler
 
@@ -49,7 +51,9 @@ class BalancedSampler(Sampler):  # type: ignore[misc]
     """
 
     def __init__(self, labels: Any, batch_size: int, *, share: float = 0.5, seed: int = 0) -> None:
-        positive = as_positive(torch.as_tensor(labels).detach().cpu().ravel())
+        if not isinstance(labels, Tensor):
+            labels = _as_tensor(np.asarray(labels))
+        positive = as_positive(labels.detach().cpu().ravel())
         members = [torch.nonzero(positive == kind)[:, 0] for kind in (False, True)]
         if not all(map(len, members)):
             raise ValueError(
@@ -150,3 +154,13 @@ class BalancedSampler(Sampler):  # type: ignore[misc]
         self._generator.set_state(state["generator"])
         self._decks, self._places = [deck.clone() for deck in decks], list(places)
         self.epoch, self.batch = int(state["epoch"]), int(state["batch"])
+
+
+def _as_tensor(labels: NDArray[Any]) -> Tensor:
+    """Return labels of any order in memory as a tensor; refuse what is neither number nor bool."""
+    if labels.dtype.kind not in "biuf":
+        raise ValueError(
+            f"labels must be 0 and 1, -1 and 1, or bool, got an array of {labels.dtype}; pass "
+            "labels == c, with the class c that is positive."
+        )
+    return torch.from_numpy(np.array(labels, order="C"))

@@ -26,7 +26,7 @@ from pairlearn.register import RECORDS, Record
 from pairlearn.torch.devices import Repeated
 from pairlearn.torch.pairwise import divergence
 from pairlearn.typing import Places
-from pairlearn.validation import check_count, check_positive
+from pairlearn.validation import check_count, check_number, check_positive
 
 #: Inputs, labels of one or more kinds, and weights or None.
 Batch = tuple[Any, tuple[Any, ...], Any]
@@ -90,7 +90,7 @@ class Adam(Solver):
 
     def __post_init__(self) -> None:
         check_positive("learning_rate", self.learning_rate)
-        if not 0.0 <= float(self.weight_decay) < float("inf"):
+        if not 0.0 <= check_number("weight_decay", self.weight_decay) < math.inf:
             raise ValueError(f"weight_decay must be at least 0, got {self.weight_decay!r}.")
         if self.batch_size != "auto":
             check_count("batch_size", self.batch_size, minimum=2)  # type: ignore[arg-type]
@@ -214,10 +214,7 @@ class Learner:
     ) -> None:
         self.network, self.loss = network, loss
         self.average = copy.deepcopy(network)
-        first, rate = next(network.parameters(), None), float(solver.learning_rate)
-        if first is None:
-            raise ValueError("the network has no parameters; there is nothing to train.")
-        device = first.device
+        device, rate = next(network.parameters()).device, float(solver.learning_rate)
         if plan is not None:
             horizon = max(round(_LOOKS_BACK * plan.n_steps), 1)
         # From this step on the average looks back over the horizon; a stream has no later change.
@@ -260,6 +257,14 @@ class Learner:
                     mean.copy_(value_now)
         self._clock += 1
         return value.detach()
+
+    def check_finite(self, average: Any) -> None:
+        """Refuse an average that is no longer of numbers: what the last step did, no loss has seen.
+
+        `average` is that of now, or of an earlier epoch.
+        """
+        if not all(bool(torch.isfinite(one).all()) for one in average.parameters()):
+            raise divergence(type(self.loss).__name__, self.n_steps)
 
     @cached_property
     def _both(self) -> list[tuple[Any, Any]]:
@@ -356,4 +361,6 @@ def train(
         told(epoch, histories)
         if patience is not None and epoch - best_epoch >= patience:
             break
+    for course, average in zip(courses, kept, strict=True):
+        course.learner.check_finite(average)
     return kept, histories
