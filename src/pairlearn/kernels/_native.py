@@ -77,16 +77,16 @@ class _Cache(WarmCache):
                     path.unlink()
 
 
-def jit(function=None, *, cache=True, **options):
-    """Compile lazily, cache on disk where possible, release the GIL.
+def jit(function=None, *, cache=True, nogil=True, **options):
+    """Compile lazily, cache on disk where possible, release the GIL unless told otherwise.
 
     Kernels do not allocate or count references: the caller's references outlive the call, and
     passing arrays and tuples between functions costs nothing. Without a function, return a
     decorator with these options.
     """
     if function is None:
-        return lambda function: jit(function, cache=cache, **options)
-    compiled = numba.njit(nogil=True, error_model="numpy", _nrt=False, **options)(function)
+        return lambda function: jit(function, cache=cache, nogil=nogil, **options)
+    compiled = numba.njit(nogil=nogil, error_model="numpy", _nrt=False, **options)(function)
     if cache:
         # RuntimeError: no folder is writable (a container with an odd user); compile per process.
         with contextlib.suppress(RuntimeError):

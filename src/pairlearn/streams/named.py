@@ -29,6 +29,7 @@ from pairlearn.solvers.closed_form.block_stream import MOST_BY_MOMENTS
 from pairlearn.solvers.interrupts import deferred_interrupt
 from pairlearn.solvers.rows import Rows
 from pairlearn.solvers.turns import Turns
+from pairlearn.streams.dict_rows import DictRows, can_read_dicts
 from pairlearn.streams.examples import (
     LABELS,
     RefusedExampleWarning,
@@ -141,8 +142,10 @@ class NamedLearner:
         #: What learns the rows.
         self._way = self._make_way(by_moments=self._by_moments)
         self._columns = NamedColumns()
-        #: The names in every example of the last batch, and a function that gets their values.
+        #: The names in every example of the last batch, and what gets their values: from many
+        #: examples in this order at once, or from one in any order.
         self._names: tuple[Any, ...] = ()
+        self._reader: DictRows | None = None
         self._pick: Callable[[dict[Any, float]], tuple[float, ...]] | None = None
         #: Examples with labels that are not learned yet, and how many of them are learned together.
         self._queue: list[tuple[dict[Any, float], float]] = []
@@ -242,6 +245,10 @@ class NamedLearner:
         del self._queue[: len(taken)]  # Other threads may have added to its end.
         self._n_taken += len(taken)
         self._room -= len(taken)
+        read = None if self._reader is None else self._reader.read(taken)
+        if read is not None:
+            flat, y = read
+            return self._rows(self._names, len(y), flat), y
         examples, labels = (list(part) for part in zip(*taken, strict=True))
         flat = self._values_alike(examples)
         if flat is not None:
@@ -300,9 +307,13 @@ class NamedLearner:
     def _rows(self, names: tuple[Any, ...], m: int, flat: Vector) -> Rows:
         """Return m examples with the same names as rows; expect these names next time."""
         rows = self._columns.rows_alike(names, m, flat)
+        if names is self._names and self._reader is not None:
+            return rows
         self._make_room()
+        self._reader = None
         if self._columns.is_dense:
             self._names = names
+            self._reader = DictRows(names) if can_read_dicts() else None
         # `itemgetter` of a single name gives no tuple; in sparse rows the order of the names would
         # change the last digits
         self._pick = itemgetter(*names) if self._columns.is_dense and len(names) > 1 else None
