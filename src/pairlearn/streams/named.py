@@ -247,8 +247,8 @@ class NamedLearner:
         self._room -= len(taken)
         read = None if self._reader is None else self._reader.read(taken)
         if read is not None:
-            flat, y = read
-            return self._rows(self._names, len(y), flat), y
+            values, y = read
+            return self._rows(self._names, len(y), values), y
         examples, labels = (list(part) for part in zip(*taken, strict=True))
         flat = self._values_alike(examples)
         if flat is not None:
