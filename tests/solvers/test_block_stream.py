@@ -9,9 +9,15 @@ import pytest
 from pairlearn import AUCClassifier
 from pairlearn.features.base import Identity
 from pairlearn.solvers.closed_form.block_stream import BlockStream
-from pairlearn.solvers.closed_form.memories import Memories
+from pairlearn.solvers.closed_form.mapped_moments import scale_for
+from pairlearn.solvers.closed_form.memories import Memories, spreads_of
 from pairlearn.solvers.closed_form.stream_model import chosen_for_models
-from pairlearn.solvers.closed_form.stream_ridge import candidates, held_folds
+from pairlearn.solvers.closed_form.stream_ridge import (
+    candidates,
+    fold_aucs,
+    held_folds,
+    small_fold_aucs,
+)
 
 
 # With the rarest, a short memory knows less than one example of a class at times.
@@ -177,3 +183,30 @@ def test_models_deal_the_folds_of_a_rare_class_repeatedly():
         aucs.append(twin.ridge_auc)
     assert aucs[0] != aucs[1]
     assert chosen_for_models(stream._learned).learned.ridge_auc == aucs[1]
+
+
+@pytest.mark.parametrize("d", [1, 2, 9, 17, 48])
+@pytest.mark.parametrize("share", [0.02, 0.5])
+def test_few_features_choose_as_many_do(d, share):
+    rng, n = np.random.default_rng(d), 3000
+    X = rng.normal(size=(n, d)) * np.exp(3.0 * rng.normal(size=d)) + 5.0 * rng.normal(size=d)
+    X[:, d // 2] = np.where(rng.random(n) < 0.01, 3.0, 1.0)
+    score = X[:, 0] + X[:, 0].std() * rng.normal(size=n)
+    y = np.where(score > np.quantile(score, 1.0 - share), 1.0, -1.0)
+    learned = BlockStream(
+        Identity.of(d), (np.inf, 500.0), ridge=None, margin=1.0, scaled=True, free=True
+    )
+    learned.learn(X, y, np.full(n, 2.0))
+    now = learned._learned
+    rows, tried = now.held.latest(), ((100.0, 1.0, 1e-4), [False, True])
+    folds = list(held_folds(now.memories, None, rows, now.n, repeated=True))
+    given = now.memories, rows, now.n, now._scale_for
+    few = small_fold_aucs(*given, *tried, repeated=True)
+    assert len(few) == len(folds) > 0
+    np.testing.assert_allclose(few, fold_aucs(folds, now.scale_of, *tried), atol=1e-12)
+    for train, _ in folds:
+        found = spreads_of(train.sums[0], now.memories.origin)
+        wide = scale_for(now.features, *found, now.low, now.high)
+        assert now.scale_of(train).tobytes() == wide.tobytes()
+    assert small_fold_aucs(given[0], (*rows[:2], rows[0][:, 0] ** 2 + 1.0), *given[2:], *tried,
+                           repeated=True) is None  # fmt: skip

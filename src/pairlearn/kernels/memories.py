@@ -32,6 +32,7 @@ from pairlearn.kernels._native import (
     elementwise_part,
     kernel,
     part,
+    part_as_written,
 )
 from pairlearn.kernels.tiles import LANES, add_products, clear, padded, tile_of
 
@@ -272,14 +273,14 @@ def find_directions(
 ):
     """Solve (D C D + l I) v = D u for each memory by Cholesky's method; tell whether all could.
 
-    The next longer memory that has `least` examples of both classes speaks for one that has not.
-    The covariance of a class counts as often as its examples if they are `pooled`, else once. The
-    factor U has C = U' U, and is found row by row.
+    A single memory may have several ridges. The next longer memory that has `least` examples of
+    both classes speaks for one that has not. The covariance of a class counts as often as its
+    examples if they are `pooled`, else once. The factor U has C = U' U, and is found row by row.
     """
     m, width, one = np.uintp(len(scale)), np.uintp(U.shape[1]), np.uintp(1)
     own = 0
     for k in range(len(ridges)):
-        if min(counts[k, 0], counts[k, 1]) >= least:
+        if k < len(counts) and min(counts[k, 0], counts[k, 1]) >= least:
             own = k
         for c in range(2):
             for i in range(m):
@@ -358,6 +359,126 @@ def _factorise(U, m):
         for i in range(j + np.uintp(1), m):
             U[j, i] /= root
     return True
+
+
+@part_as_written
+def _total(values, n):
+    """Return the sum of some of at most 128 numbers, in the order that NumPy has."""
+    if n < 8:
+        total = 0.0
+        for i in range(n):
+            total += values[i]
+        return total
+    a, b, c, d = values[0], values[1], values[2], values[3]
+    e, f, g, h = values[4], values[5], values[6], values[7]
+    whole = n // 8 * 8
+    for i in range(8, whole, 8):
+        a += values[i]
+        b += values[i + 1]
+        c += values[i + 2]
+        d += values[i + 3]
+        e += values[i + 4]
+        f += values[i + 5]
+        g += values[i + 6]
+        h += values[i + 7]
+    total = ((a + b) + (c + d)) + ((e + f) + (g + h))
+    for i in range(whole, n):
+        total += values[i]
+    return total
+
+
+@as_written
+def find_scale(sums, origin, low, high, floor, least_spread, squares, scale):
+    """Find the factors that give features the mean variance 1, with the bits of `scale_for`.
+
+    `sums` are those of one memory. `floor` is the least scale as a share of a feature's range,
+    `least_spread` the least spread of one that varies. `squares` is room for a number a feature.
+    """
+    p, q = sums[0, 0, 0], sums[1, 0, 0]
+    share, other = p / (p + q), q / (p + q)
+    n = 0
+    for i in range(len(scale)):
+        first = second = spread = spread_of_other = 0.0
+        if p > 0.0:
+            mean = sums[0, 0, i + 1] / p
+            first, spread = origin[i] + mean, sums[0, i + 1, i + 1] / p - mean * mean
+        if q > 0.0:
+            mean = sums[1, 0, i + 1] / q
+            second, spread_of_other = origin[i] + mean, sums[1, i + 1, i + 1] / q - mean * mean
+        gap = first - second
+        variance = share * spread + other * spread_of_other + share * other * (gap * gap)
+        deviation = np.sqrt(max(variance, 0.0))
+        scale[i] = 0.0
+        if deviation > least_spread * max(abs(low[i]), abs(high[i])):
+            scale[i] = max(deviation, floor * (high[i] - low[i]))
+            ratio = deviation / scale[i]
+            squares[n] = ratio * ratio
+            n += 1
+    if n:
+        typical = np.sqrt(_total(squares, n) / n)
+        for i in range(len(scale)):
+            if scale[i] > 0.0:
+                scale[i] = 1.0 / (scale[i] * typical)
+
+
+@elementwise
+def take_fold(
+    Z, y, weight, n_folds, repeat, k, origin, forgotten, fold, fold_y, fold_weight, kept, sums,
+    counts, sorted_rows, tile, found,
+):  # fmt: skip
+    """Gather a fold of rows and the sums of its products; return how many rows it has.
+
+    Rows of a class are dealt to the folds in turn, and a turn of the deal begins one fold farther
+    in each repeat. The fold must have room for its rows, and `sorted_rows`, which get the rows as
+    `add_block` has them, begin with so many. `sums` and `counts` must be 0.
+    """
+    n = 0
+    # For each class: the place in a turn of the deal, and the fold that began the turn.
+    place = first = other_place = other_first = 0
+    for i in range(len(y)):
+        if y[i] > 0.0:
+            own = first + place
+            place += 1
+            if place == n_folds:
+                place, first = 0, (first + repeat) % n_folds
+        else:
+            own = other_first + other_place
+            other_place += 1
+            if other_place == n_folds:
+                other_place, other_first = 0, (other_first + repeat) % n_folds
+        if own == k or own == k + n_folds:
+            for j in range(Z.shape[1]):
+                fold[n, j] = Z[i, j]
+            fold_y[n], fold_weight[n] = y[i], weight[i]
+            n += 1
+    add_block(
+        fold[:n], fold_y[:n], fold_weight[:n], origin, kept, forgotten, sums, counts,
+        sorted_rows, tile, found,
+    )  # fmt: skip
+    return n
+
+
+@elementwise
+def find_for_ridges(
+    sums, counts, least, pooled, origin, scale, ridges, means, U, weights, middle, sizes
+):
+    """Solve as `find_directions` for several ridges of one memory; NaN for one too small."""
+    given = sums, counts, least, pooled, origin, scale
+    if find_directions(*given, ridges, means, U, weights, middle, sizes):
+        return
+    for k in range(len(ridges)):
+        now = slice(k, k + 1)
+        if not find_directions(
+            *given, ridges[now], means, U, weights[now], middle[now], sizes[now]
+        ):
+            weights[k] = np.nan
+
+
+@as_written
+def doubled_wins_of_each(scores, p, n, total):
+    """Write `doubled_wins` of each row of scores: p of winners and those of losers, both sorted."""
+    for k in range(len(total)):
+        total[k] = doubled_wins(scores[k, :p], scores[k, p:n])
 
 
 @elementwise_part

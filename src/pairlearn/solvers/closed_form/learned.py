@@ -15,13 +15,21 @@ from typing import Any
 import numpy as np
 
 from pairlearn.features import FeatureMap
+from pairlearn.features.spreads import FLOOR, least_spread
 from pairlearn.restored import restored_array, restored_count, restored_number
 from pairlearn.solvers.closed_form.held_rows import HELD, HeldRows
-from pairlearn.solvers.closed_form.mapped_moments import MappedValues, ridges_for, scale_for
-from pairlearn.solvers.closed_form.memories import Directions, Memories, moments_of, spreads_of
+from pairlearn.solvers.closed_form.mapped_moments import ridges_for, scale_for
+from pairlearn.solvers.closed_form.memories import SMALL, Directions, Memories, spreads_of
 from pairlearn.solvers.closed_form.open_block import OpenBlock, restored_values
 from pairlearn.solvers.closed_form.recent_scores import RecentScores
-from pairlearn.solvers.closed_form.stream_ridge import EVERY, best_ridge, candidates, held_folds
+from pairlearn.solvers.closed_form.stream_ridge import (
+    EVERY,
+    best_ridge,
+    candidates,
+    fold_aucs,
+    held_folds,
+    small_fold_aucs,
+)
 from pairlearn.typing import Vector
 
 #: Scales, and the ridge, are found anew when the examples grew by these shares.
@@ -136,18 +144,25 @@ class Learned:
 
     def _new_scale(self) -> Vector:
         """Return the factor of each feature, as `MappedValues.scale` does from all moments."""
-        if not self.scaled:
-            return np.ones(self.features.n_outputs)
-        assert self.memories.origin is not None
-        found = spreads_of(self.memories.sums[0], self.memories.origin)
-        return scale_for(self.features, *found, self.low, self.high)
+        return self._scale_for(self.memories.sums[0])
 
     def scale_of(self, train: Memories) -> Vector:
         """Return the factor of each feature for a part of the examples."""
-        assert self.memories.origin is not None
-        found = moments_of(train.sums[0], self.memories.origin)
-        values = MappedValues(self.features, found, self.low, self.high)
-        return values.scale(scaled=self.scaled)
+        return self._scale_for(train.sums[0])
+
+    def _scale_for(self, sums: Vector) -> Vector:
+        m, origin = self.features.n_outputs, self.memories.origin
+        if not self.scaled:
+            return np.ones(m)
+        assert origin is not None
+        if self.bounded or m > SMALL:
+            return scale_for(self.features, *spreads_of(sums, origin), self.low, self.high)
+        from pairlearn.kernels.memories import find_scale
+
+        scale = np.empty(m)
+        extents = origin, self.low, self.high
+        find_scale(sums, *extents, FLOOR, least_spread(np.float64), np.empty(m), scale)
+        return scale
 
     def choose_ridge_if_due(self, *, always: int = 0, repeated: bool = False) -> None:
         """Take the ridge, and the kind of covariance, with the best AUC on held-out examples.
@@ -162,8 +177,14 @@ class Learned:
         rarer = min(self.memories.counts[0])
         tried = candidates(ridges_for(self.features), rarer, free=self.free)
         rows = self.held.latest()
-        folds = held_folds(self.memories, self.apart, rows, self.n, repeated=repeated)
-        found = best_ridge(folds, self.scale_of, *tried)
+        worth = None
+        if self.apart is None and self.features.n_outputs <= SMALL:
+            given = self.memories, rows, self.n, self._scale_for
+            worth = small_fold_aucs(*given, *tried, repeated=repeated)
+        if worth is None:
+            folds = held_folds(self.memories, self.apart, rows, self.n, repeated=repeated)
+            worth = fold_aucs(folds, self.scale_of, *tried)
+        found = best_ridge(worth, *tried)
         if found is not None:
             self.ridge, self.pooled, self.ridge_auc = found
 

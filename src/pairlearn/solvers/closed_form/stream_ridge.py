@@ -15,7 +15,7 @@ import numpy as np
 from pairlearn.folds import FEW, members_of, n_repeats_of
 from pairlearn.metrics import roc_auc
 from pairlearn.solvers.closed_form.fisher import FISHER_BELOW
-from pairlearn.solvers.closed_form.memories import FORGOTTEN, Directions, Memories
+from pairlearn.solvers.closed_form.memories import FORGOTTEN, LEAST, Directions, Memories
 from pairlearn.typing import Mask, Vector
 
 #: A fold is at most one example in this many, as with validation_fraction=0.2.
@@ -50,18 +50,93 @@ def candidates(
     return ridges, [False, True] if rarer < FISHER_BELOW else [False]
 
 
-def best_ridge(
+def fold_aucs(
     folds: Iterable[tuple[Memories, Held]],
     scale_of: Callable[[Memories], Vector],
     ridges: tuple[float, ...],
     kinds: list[bool],
-) -> ChosenRidge | None:
-    """Return the ridge with the best mean AUC over the folds; None if there is none."""
+) -> list[Vector]:
+    """Return the AUC of each kind and ridge on each fold."""
     worth = []
     for train, (Z, y, weight) in folds:
         scale = scale_of(train)
         solved = [train.solutions(scale, ridges, pooled=pooled) for pooled in kinds]
         worth.append(_aucs(y, Z @ np.concatenate(solved).T, weight))
+    return worth
+
+
+def small_fold_aucs(
+    memories: Memories,
+    rows: Held,
+    n: int,
+    find_scale: Callable[[Vector], Vector],
+    ridges: tuple[float, ...],
+    kinds: list[bool],
+    *,
+    repeated: bool,
+) -> list[Vector] | None:
+    """Return `fold_aucs` of `held_folds` for few features, for which calls of NumPy cost too much.
+
+    `find_scale` takes the sums of one memory. None if weights differ, or a score is not finite.
+    """
+    from pairlearn.kernels.memories import (
+        doubled_wins_of_each,
+        find_for_ridges,
+        room_for_block,
+        room_for_directions,
+        take_fold,
+    )
+
+    (Z, y, weight), origin, m = rows, memories.origin, memories.shape[0]
+    if not len(y) or not weight[0] > 0.0 or np.ptp(weight):
+        return None
+    n_positive = int(np.count_nonzero(y > 0.0))
+    rarer = min(n_positive, len(y) - n_positive)
+    worth: list[Vector] = []
+    deals = list(_deals(len(y), rarer, n, repeated=repeated))
+    if not deals:
+        return worth
+    size = len(y) // deals[0][1] + 2
+    fold = np.empty((size, m)), np.empty(size), np.empty(size)
+    own, tile, found = room_for_block(size, m)
+    means, U = room_for_directions(m)
+    room, K = (means, U), len(ridges)
+    weights, rest = np.empty((len(kinds), K, m)), (np.empty(K), np.empty(K))
+    # As wide as the rows that `take_fold` gathers, which begin with a 1.
+    columns = np.zeros((len(kinds) * K, own.shape[2]))
+    given = np.array(ridges)
+    for repeat, n_folds, k in deals:
+        sums, counts = np.zeros_like(memories.sums[:1]), np.zeros((1, 2))
+        deal, kept = (n_folds, repeat, k), np.ones(1)
+        h = take_fold(
+            Z, y, weight, *deal, origin, FORGOTTEN, *fold, kept, sums, counts, own, tile, found
+        )
+        p = int(counts[0, 0])
+        np.subtract(memories.sums[:1], sums, out=sums)
+        np.subtract(memories.counts[:1], counts, out=counts)
+        if not (counts.min() > FORGOTTEN and sums[0, :, 0, 0].min() > 0.0):
+            continue
+        scale = find_scale(sums[0])
+        for place, pooled in enumerate(kinds):
+            solved = weights[place], *rest
+            find_for_ridges(sums, counts, LEAST, pooled, origin, scale, given, *room, *solved)
+        columns[:, 1 : m + 1] = weights.reshape(-1, m)
+        scores = columns @ own[0, :h].T
+        known = ~np.isnan(columns[:, 1])
+        if not np.isfinite(scores[known]).all():
+            return None
+        scores[:, :p].sort()
+        scores[:, p:].sort()
+        wins = np.empty(len(columns))
+        doubled_wins_of_each(scores, p, h, wins)
+        worth.append(np.where(known, wins / (2 * p * (h - p)), np.nan))
+    return worth
+
+
+def best_ridge(
+    worth: list[Vector], ridges: tuple[float, ...], kinds: list[bool]
+) -> ChosenRidge | None:
+    """Return the ridge with the best mean AUC over the folds; None if there is none."""
     if not worth:
         return None
     # With weights it is rounded, so that their rounding errors do not decide between equals.
@@ -118,23 +193,41 @@ def held_folds(
     rarer = min(map(len, members))
     if not rarer:
         return  # as after a restart
-    n_folds = min(1 if apart is not None else -(-EVERY * len(y) // n), rarer)
-    for repeat in range(n_repeats_of(rarer) if repeated and n_folds > 1 else min(n_folds, 1)):
+    alone = apart is not None
+    for repeat, n_folds, k in _deals(len(y), rarer, n, alone=alone, repeated=repeated, every=every):
         fold = np.full(len(y), -1)
         for own in members:
             # A turn of the deal begins one fold farther in each repeat.
             turn, place = np.divmod(np.arange(len(own)), n_folds)
             fold[own] = (place + repeat * turn) % n_folds
+        held = Z[fold == k], y[fold == k], weight[fold == k]
+        without = apart
+        if without is None:
+            without = Memories(Z.shape[1], memories.half_lives[:1])
+            without.origin = memories.origin
+            without.add(*held)
+        train = memories.without(without)
+        if (train.counts[0] > FORGOTTEN).all() and (train.sums[0, :, 0, 0] > 0.0).all():
+            yield train, held
+
+
+def _deals(
+    n_rows: int,
+    rarer: int,
+    n: int,
+    *,
+    alone: bool = False,
+    repeated: bool = False,
+    every: bool = False,
+) -> Iterator[tuple[int, int, int]]:
+    """Yield the repeat, the number of folds and the fold that is held out.
+
+    Of n examples `n_rows` are kept, and `rarer` of the rarer class.
+    """
+    n_folds = min(1 if alone else -(-EVERY * n_rows // n), rarer)
+    for repeat in range(n_repeats_of(rarer) if repeated and n_folds > 1 else min(n_folds, 1)):
         for k in range(n_folds if every or rarer < FISHER_BELOW else 1):
-            held = Z[fold == k], y[fold == k], weight[fold == k]
-            without = apart
-            if without is None:
-                without = Memories(Z.shape[1], memories.half_lives[:1])
-                without.origin = memories.origin
-                without.add(*held)
-            train = memories.without(without)
-            if (train.counts[0] > FORGOTTEN).all() and (train.sums[0, :, 0, 0] > 0.0).all():
-                yield train, held
+            yield repeat, n_folds, k
 
 
 def _aucs(y: Vector, scores: Vector, weight: Vector) -> Vector:
