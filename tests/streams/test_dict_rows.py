@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pairlearn.streams import NamedLearner, named
-from pairlearn.streams.dict_rows import DictRows, can_read_dicts
+from pairlearn.streams import NamedLearner, named, named_parts
+from pairlearn.streams.dict_rows import DictRows, DictScore, can_read_dicts
 
 pytestmark = pytest.mark.skipif(not can_read_dicts(), reason="this Python has other objects")
 NAMES = ("a", "b", 3)
@@ -135,3 +135,64 @@ def test_other_pythons_use_the_interpreter(monkeypatch):
             patched.setattr(f"pairlearn.streams.dict_rows.{name}", value)
             assert not can_read_dicts.__wrapped__()
     assert can_read_dicts.__wrapped__()
+
+
+FLOATS = st.floats(-1e60, 1e60)
+
+
+@given(st.lists(st.tuples(FLOATS, FLOATS), min_size=1, max_size=20), st.booleans())
+def test_a_score_is_the_sum_of_products_in_order(pairs, numpy_s):
+    names = tuple(f"x{k}" for k in range(len(pairs)))
+    score = DictScore(names, np.array([coef for coef, _ in pairs]))
+    total = 0.0
+    for coef, value in pairs:
+        total += coef * value
+    kind = np.float64 if numpy_s else float
+    example = {name: kind(value) for name, (_, value) in zip(names, pairs, strict=True)}
+    assert score.of(example) == total
+    assert score.with_coef(np.zeros(len(pairs))).of(example) == 0.0
+    assert score.of(example) == total
+
+
+@pytest.mark.parametrize(
+    "example",
+    [
+        {},
+        {"a": 1.0},
+        {"b": 1.0, "a": 1.0},
+        {"a": 1.0, "b": 1.0, "c": 1.0},
+        {"a": 1.0, "c": 1.0},
+        *({"a": value, "b": 1.0} for value in (1, True, "1", None, math.nan, Number(1.0))),
+    ],
+)
+def test_an_unusual_example_has_no_score(example):
+    assert math.isnan(DictScore(("a", "b"), np.ones(2)).of(example))
+
+
+def test_scores_keep_and_lose_no_reference():
+    names = tuple(f"name {k}" for k in range(3))
+    score, example = DictScore(names, np.ones(3)), dict(zip(names, (0.5, 1.25, 3.5), strict=True))
+    kept = [*names, *example.values(), example]
+    before = [sys.getrefcount(one) for one in kept]
+    for _ in range(1000):
+        score.of(example)
+    assert [sys.getrefcount(one) for one in kept] == before
+    twin, other = pickle.loads(pickle.dumps((score, example)))
+    assert twin.of(other) == score.of(example) == 5.25
+
+
+def test_predictions_do_not_depend_on_machine_code(mixed_examples, monkeypatch):
+    found = []
+    for there in (True, False):
+        monkeypatch.setattr(named_parts, "can_read_dicts", lambda there=there: there)
+        learner, own = NamedLearner(), []
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for x, label in zip(*mixed_examples, strict=True):
+                if x["c"] != "none":
+                    own.append(learner.predict_proba_one(x)[True])
+                learner.learn_one(x, label)
+        assert (learner._seen.quick is not None) == there
+        own.append(copy.deepcopy(learner).predict_proba_one({"a": 1.0, "b": 0.5, "c": 2.0})[True])
+        found.append(own)
+    np.testing.assert_allclose(*found, rtol=1e-12)

@@ -210,6 +210,26 @@ def score_rows(Z, weights, middle, scores):
             scores[i, k] -= middle[k]
 
 
+@as_written
+def add_class_sums(scores, offset, y, sums):
+    """Add number, sum and sum of squares of centred scores of each class, negative first."""
+    for i in range(len(y)):
+        score, own = scores[i] - offset, sums[1 if y[i] > 0.0 else 0]
+        own[0] += 1.0
+        own[1] += score
+        own[2] += score * score
+
+
+@as_written
+def reach_beyond(Z, most):
+    """Tell whether a value is larger than this."""
+    beyond = False
+    for i in range(len(Z)):
+        for j in range(Z.shape[1]):
+            beyond |= abs(Z[i, j]) > most
+    return beyond
+
+
 @elementwise
 def widen_ranges(Z, low, high):
     """Let the ranges of features hold these rows."""

@@ -7,12 +7,18 @@ counter would then disagree. So the signal waits until a block is complete.
 
 from __future__ import annotations
 
-import signal
 import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from signal import SIGINT
 from types import FrameType
 from typing import Any
+
+try:
+    # Those of `signal` ask an enumeration for each handler, which takes longer than many a block.
+    from _signal import getsignal, signal  # type: ignore[import-not-found, unused-ignore]
+except ImportError:  # It is not part of the language.
+    from signal import getsignal, signal
 
 
 def deferred_interrupt() -> AbstractContextManager[Callable[[], None]]:
@@ -37,9 +43,9 @@ class _Deferred(AbstractContextManager[Callable[[], None]]):
 
     def __enter__(self) -> Callable[[], None]:
         if not _Deferred._inside and threading.current_thread() is threading.main_thread():
-            handler = signal.getsignal(signal.SIGINT)
+            handler = getsignal(SIGINT)
             if callable(handler):
-                signal.signal(signal.SIGINT, self._hold)
+                signal(SIGINT, self._hold)
                 self._handler, _Deferred._inside = handler, True
         return self._deliver
 
@@ -49,15 +55,15 @@ class _Deferred(AbstractContextManager[Callable[[], None]]):
     def _deliver(self) -> None:
         if self._handler is not None and self._received:
             # A handler may ask who holds Ctrl-C, and would hand the signal back.
-            signal.signal(signal.SIGINT, self._handler)
+            signal(SIGINT, self._handler)
             try:
                 self._handler(*self._received.pop())
             finally:
                 if _Deferred._inside:
-                    signal.signal(signal.SIGINT, self._hold)
+                    signal(SIGINT, self._hold)
 
     def __exit__(self, *error: object) -> None:
         if self._handler is not None:
             _Deferred._inside = False
-            signal.signal(signal.SIGINT, self._handler)
+            signal(SIGINT, self._handler)
             self._deliver()

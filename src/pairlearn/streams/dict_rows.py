@@ -58,6 +58,49 @@ class DictRows:
         return (DictRows, (self._names,))
 
 
+class DictScore:
+    """What scores examples with these names in this order, whose values are floats.
+
+    Examples
+    --------
+    >>> score = DictScore(("height", "weight"), np.array([2.0, -1.0]))
+    >>> score.of({"height": 1.5, "weight": 0.5})
+    2.5
+    >>> score.of({"weight": 0.5, "height": 1.5})
+    nan
+    """
+
+    def __init__(self, names: tuple[Any, ...], coef: Vector) -> None:
+        from pairlearn.kernels.parsing.dicts import table_of
+
+        # Their addresses are good as long as they live.
+        addresses = np.array(list(map(id, names)), dtype=np.int64)
+        self._set(names, table_of(*_interface(), _KIND_AT, _NUMBER_AT, addresses), coef)
+
+    def _set(self, names: tuple[Any, ...], table: NDArray[np.int64], coef: Vector) -> None:
+        from pairlearn.kernels.parsing.dicts import score_dict
+
+        self._names, self._table = names, table
+        table[len(table) - len(names) :] = coef.view(np.int64)
+        #: What scores an example, given by its address, with the table at this one.
+        self.run, self.at = score_dict, table.ctypes.data
+
+    def with_coef(self, coef: Vector) -> DictScore:
+        """Return what scores with other coefficients."""
+        twin = DictScore.__new__(DictScore)
+        twin._set(self._names, self._table.copy(), coef)
+        return twin
+
+    def of(self, x: dict[Any, float]) -> float:
+        """Return the score of an example; NaN if it is unusual, or the score is no number."""
+        return self.run(id(x), self.at)  # type: ignore[no-any-return]
+
+    def __reduce__(self) -> tuple[type[DictScore], tuple[tuple[Any, ...], Vector]]:
+        # A copy, perhaps in another process, has addresses of its own.
+        coef = self._table[len(self._table) - len(self._names) :].view(np.float64)
+        return (DictScore, (self._names, coef.copy()))
+
+
 @cache
 def can_read_dicts() -> bool:
     """Tell whether this Python lays out its objects as the machine code wants it."""

@@ -40,7 +40,7 @@ from pairlearn.streams.examples import (
 )
 from pairlearn.streams.named_descent import MOST_QUEUED, WARM_UP, NamedDescent
 from pairlearn.streams.named_moments import NamedMoments
-from pairlearn.streams.named_parts import NamedColumns, Seen, check_state, sums_by_class
+from pairlearn.streams.named_parts import NamedColumns, Seen, check_state
 from pairlearn.typing import Vector
 from pairlearn.validation import DivergenceError, check_positive, warn_caller
 
@@ -225,8 +225,11 @@ class NamedLearner:
             return
         seen = self._seen
         if seen.by_name:  # a model exists, so there are scores
-            sums = seen.sums + sums_by_class(rows.scores(self._coef) - seen.offset, y)
-            self._seen = seen.with_sums(sums)
+            from pairlearn.kernels.memories import add_class_sums
+
+            add_class_sums(rows.scores(self._coef), seen.offset, y, seen.sums)
+            if self._room > 0:  # else coefficients change at once
+                self._seen = seen.with_sums(seen.sums)
         count, cause = self._way.learn(rows, y)
         self.n_refused += count
         if count == len(y):
@@ -381,11 +384,12 @@ class NamedLearner:
         self._room = self._way.until_next(self._n_taken)
         found = self._way.lately()
         if found is None:
+            self._seen = self._seen.with_sums(self._seen.sums)
             return
         self._coef, offset = found
         by_name = dict(zip(self._columns.index, self._coef.tolist(), strict=False))
         sums = self._seen.sums * _FADE ** (self._room / MOST_QUEUED)
-        self._seen = Seen.of(by_name, sums, offset)
+        self._seen = Seen.of(by_name, sums, offset, self._seen)
 
     # ------------------------------------------------------------------------- prediction
 

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from pairlearn.restored import check_sane, restored_array, restored_count, restored_number
 from pairlearn.solvers.rows import CsrRows, DenseRows, Rows
+from pairlearn.streams.dict_rows import DictScore, can_read_dicts
 from pairlearn.streams.examples import LARGEST
 from pairlearn.typing import Vector
 from pairlearn.validation import check_positive
@@ -124,13 +125,6 @@ def widened(rows: Rows, width: int) -> Rows:
     return CsrRows(rows.X[kept], np.nonzero(kept)[1].astype(np.int32), indptr, width)
 
 
-def sums_by_class(scores: Vector, y: Vector) -> Vector:
-    """Return number, sum and sum of squares of the scores of each class, negative first."""
-    positive = y > 0
-    classes = (scores[~positive], scores[positive])
-    return np.array([(len(some), some.sum(), some @ some) for some in classes])
-
-
 def log_odds_line(sums: Vector) -> tuple[float, float]:
     """Return slope and intercept of the logarithm of the odds, by the score."""
     (n0, s0, q0), (n1, s1, q1) = sums.tolist()
@@ -157,7 +151,7 @@ class Seen(NamedTuple):
     Coefficients by name; count, sum and sum of squares of each class's scores before learning, from
     which slope and intercept of the log-odds follow; the offset at which scores are centred; and
     the coefficients in order, with a function that gets the values of an example that has all
-    names.
+    names, and machine code for one that has them in this order.
     """
 
     by_name: dict[Any, float]
@@ -167,14 +161,29 @@ class Seen(NamedTuple):
     intercept: float
     coef: tuple[float, ...]
     pick: Callable[[Any], tuple[float, ...]] | None
+    quick: DictScore | None
 
     @classmethod
-    def of(cls, by_name: dict[Any, float], sums: Vector, offset: float) -> Seen:
-        """Return what follows from coefficients, score statistics and offset."""
+    def of(
+        cls, by_name: dict[Any, float], sums: Vector, offset: float, before: Seen | None = None
+    ) -> Seen:
+        """Return what follows from coefficients, score statistics and offset.
+
+        Names are those of `before` if they are as many, since names are only added.
+        """
         slope, intercept = log_odds_line(sums)
-        # `itemgetter` of a single name gives no tuple
-        pick = itemgetter(*by_name) if len(by_name) > 1 else None
-        return cls(by_name, sums, offset, slope, intercept, tuple(by_name.values()), pick)
+        coef = tuple(by_name.values())
+        if before is not None and len(before.coef) == len(coef):
+            pick, quick = before.pick, before.quick
+            if quick is not None:
+                quick = quick.with_coef(np.array(coef))
+        else:
+            # `itemgetter` of a single name gives no tuple
+            pick = itemgetter(*by_name) if len(by_name) > 1 else None
+            quick = None
+            if 0 < len(by_name) <= _DENSE_UP_TO and can_read_dicts():
+                quick = DictScore(tuple(by_name), np.array(coef))
+        return cls(by_name, sums, offset, slope, intercept, coef, pick, quick)
 
     def with_sums(self, sums: Vector) -> Seen:
         """Return the same coefficients with other score statistics."""
@@ -183,7 +192,11 @@ class Seen(NamedTuple):
 
     def score(self, x: Mapping[Any, float]) -> float:
         """Return the score of an example; unknown names are ignored."""
-        _, _, _, _, _, coef, pick = self
+        _, _, _, _, _, coef, pick, quick = self
+        if quick is not None and type(x) is dict:
+            found: float = quick.run(id(x), quick.at)
+            if found == found:  # else the example is unusual
+                return found
         if pick is not None and type(x) is dict and len(x) == len(coef):
             try:
                 return float(sum(map(mul, coef, pick(x))))

@@ -8,6 +8,7 @@ calls the kernel must hold Python's lock for all objects, so the kernel does not
 
 from __future__ import annotations
 
+import numpy as np
 from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
@@ -63,6 +64,17 @@ def _word(typing_context, address):
         return builder.load(builder.inttoptr(values[0], values[0].type.as_pointer()))
 
     return types.intp(types.intp), generate
+
+
+@intrinsic
+def _set_word(typing_context, address, value):
+    """Write a word at an address."""
+
+    def generate(context, builder, signature, values):
+        builder.store(values[1], builder.inttoptr(values[0], values[1].type.as_pointer()))
+        return context.get_dummy_value()
+
+    return types.void(types.intp, types.intp), generate
 
 
 @intrinsic
@@ -136,3 +148,39 @@ def read_dicts(pairs, names, functions, kinds, kind_at, number_at, largest, flat
         if _next_of(functions[0], example, at, at + 8, at + 16):
             return i
     return len(y)
+
+
+@jit(nogil=False, fastmath=False)
+def score_dict(example, table):
+    """Return the sum of the products of a dict's values and coefficients, in order.
+
+    NaN if it is unusual: other names, or in another order, or a value that is no float. The address
+    `table` is that of what `table_of` returns.
+    """
+    at = table
+    next_of, kind, other_kind = _word(at + 24), _word(at + 32), _word(at + 40)
+    kind_at, number_at, m = _word(at + 48), _word(at + 56), _word(at + 64)
+    names, total = at + 72, 0.0
+    coef = names + 8 * m
+    _set_word(at, 0)
+    for j in range(m):
+        if not _next_of(next_of, example, at, at + 8, at + 16):
+            return np.nan
+        value = _word(at + 16)
+        own = _word(value + kind_at)
+        if _word(at + 8) != _word(names + 8 * j) or (own != kind and own != other_kind):
+            return np.nan
+        total += _double(coef + 8 * j) * _double(value + number_at)
+    return np.nan if _next_of(next_of, example, at, at + 8, at + 16) else total
+
+
+def table_of(functions, kinds, kind_at, number_at, names):
+    """Return what `score_dict` reads, with room for a place in a dict, a key and a value.
+
+    The coefficients are at its end; the other arguments are those of `read_dicts`.
+    """
+    m = len(names)
+    table = np.zeros(9 + 2 * m, dtype=np.int64)
+    table[3:9] = functions[0], kinds[0], kinds[1], kind_at, number_at, m
+    table[9 : 9 + m] = names
+    return table

@@ -77,6 +77,9 @@ class BlockStream:
     all examples instead of the sum of those of the classes, which is Fisher's discriminant.
     """
 
+    #: Room for `learn_rows`, which any block of this shape can use.
+    _rooms: tuple[Any, ...] | None = None
+
     def __init__(
         self,
         features: FeatureMap,
@@ -127,7 +130,7 @@ class BlockStream:
 
     def __getstate__(self) -> dict[str, Any]:
         # A copy finds it anew.
-        return {**vars(self), "_begun": None}
+        return {**vars(self), "_begun": None, "_rooms": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state if "_learned" in state else _with_learned(state))
@@ -138,7 +141,7 @@ class BlockStream:
         The first value of a feature other than 0 sets its unit, a power of two: 1 unless that value
         is huge. Values far beyond it are cut off: their feature has no other spread anyway.
         """
-        if self.features.bounds().is_finite:
+        if self._learned.bounded:
             return Z
         if not self._met.all():
             new = np.flatnonzero(~self._met)
@@ -150,12 +153,9 @@ class BlockStream:
             self._has_units = bool(self._exponents.any())
         if self._has_units:
             Z = np.ldexp(Z, -self._exponents)
-        flat = Z.ravel()
-        with np.errstate(over="ignore"):
-            # Most rows are far from it, which one product tells.
-            if flat.dot(flat) <= _PLAIN or np.abs(Z).max(initial=0.0) <= CUT:
-                return Z
-        return np.clip(Z, -CUT, CUT)
+        from pairlearn.kernels.memories import reach_beyond
+
+        return np.clip(Z, -CUT, CUT) if reach_beyond(Z, CUT) else Z
 
     def learn(self, Z: Vector, y: Vector, weight: Vector) -> Vector:
         """Learn mapped rows, each with some weight; return the scores that they had before."""
@@ -200,8 +200,6 @@ class BlockStream:
 
         They are until scales or the ridge are found anew.
         """
-        from pairlearn.kernels.memories import room_for_block, room_for_directions
-
         learned, found, m = self._learned, self._directions, self.features.n_outputs
         scale, memories, block = learned.scale, learned.memories, self._block
         self._compiled = None
@@ -211,13 +209,15 @@ class BlockStream:
             return
         last = learned.good_until
         learned.held.make_room(max(0, int(min(last, HELD)) - learned.n) + block.side)
+        if self._rooms is None:
+            self._rooms = _rooms_for(block.side, found)
+        for_block, for_directions = self._rooms
         self._compiled = (
             last, *block.arrays(), self._columns, *found,
             memories.origin, memories.share_left(block.side), FORGOTTEN, memories.sums,
-            memories.counts, *room_for_block(block.side, m), learned.low, learned.high,
+            memories.counts, *for_block, learned.low, learned.high,
             *learned.recent.arrays(), FEWEST, ERRORS, scale, learned.ridge_in_use, learned.noise,
-            LEAST, learned.pooled, np.empty(len(found.sizes)), *room_for_directions(m),
-            *map(np.empty_like, found), HELD, *learned.held.arrays(),
+            LEAST, learned.pooled, *for_directions, HELD, *learned.held.arrays(),
         )  # fmt: skip
 
     def put(self, x: Vector, y: float) -> int:
@@ -239,6 +239,8 @@ class BlockStream:
     def settle(self) -> None:
         """Score the rows that came one by one, and find coefficients if they are due."""
         block = self._block
+        if block.n_scored == block.n < self._due - self._learned.n:
+            return
         if block.n_scored < block.n:
             new = slice(block.n_scored, block.n)
             self._met |= (block.rows[new] != 0.0).any(axis=0)
@@ -344,7 +346,7 @@ class BlockStream:
         if self._directions is None:
             return None
         coef, middle = coefficients_of(self._learned, self._directions)
-        return np.ldexp(coef, -self._exponents), middle
+        return np.ldexp(coef, -self._exponents) if self._has_units else coef, middle
 
     def whole(self) -> MomentValues:
         """Return the moments of all rows, as the longest memory has them."""
@@ -367,6 +369,7 @@ class BlockStream:
             self._aim(self._directions._replace(weights=wider))
         self._begun = None
         self._block = self._block.widened(max(self._block.side, _side_for(m)), m)
+        self._rooms = None
         self._due = self.n + self.until_refresh
         self._prepare()
 
@@ -425,6 +428,15 @@ class BlockStream:
             shapes = zip(_DIRECTIONS, ((K, m), (K,), (K,)), strict=True)
             self._aim(Directions(*(restored_array(found, name, shape) for name, shape in shapes)))
         self._prepare()
+
+
+def _rooms_for(side: int, found: Directions) -> tuple[Any, ...]:
+    """Return room to add a block of so many rows, and to find directions like these."""
+    from pairlearn.kernels.memories import room_for_block, room_for_directions
+
+    K, m = found.weights.shape
+    for_directions = np.empty(K), *room_for_directions(m), *map(np.empty_like, found)
+    return room_for_block(side, m), for_directions
 
 
 def _side_for(n_features: int) -> int:

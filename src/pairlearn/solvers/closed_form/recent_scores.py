@@ -16,6 +16,7 @@ negative (DeLong et al. 1988).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -43,6 +44,14 @@ class RecentScores:
         # Room for what `_wins` finds.
         self._counted = np.empty_like(self._scores)
 
+    @cached_property
+    def _room(self) -> tuple[Vector, Vector]:
+        """Room to compare scores."""
+        from pairlearn.kernels.memories import room_for_wins
+
+        room: tuple[Vector, Vector] = room_for_wins(RECENT)
+        return room
+
     @property
     def counts(self) -> tuple[int, int]:
         """The number of scores of positives and of negatives."""
@@ -63,9 +72,7 @@ class RecentScores:
 
     def arrays(self) -> tuple[Vector, NDArray[np.int64], Vector, Vector, Vector]:
         """Return rings, places and room as the kernels want them, to be written to."""
-        from pairlearn.kernels.memories import room_for_wins
-
-        return self._scores, self._places, self._counted, *room_for_wins(RECENT)
+        return self._scores, self._places, self._counted, *self._room
 
     def placements(self) -> tuple[Vector, Vector]:
         """Return the share of the other class on the right side of each score, by memory."""
