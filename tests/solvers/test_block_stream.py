@@ -198,11 +198,13 @@ def test_few_features_choose_as_many_do(d, share):
     )
     learned.learn(X, y, np.full(n, 2.0))
     now = learned._learned
-    rows, tried = now.held.latest(), ((100.0, 1.0, 1e-4), [False, True])
+    rows, tried = now.held.latest(), ((100.0, 1.0, -10.0, 1e-4), [False, True])
     folds = list(held_folds(now.memories, None, rows, now.n, repeated=True))
     given = now.memories, rows, now.n, now._scale_for
     few = small_fold_aucs(*given, *tried, repeated=True)
     assert len(few) == len(folds) > 0
+    # A ridge that is too small has no AUC.
+    assert np.isnan(few[0]).tolist() == [False, False, True, False] * 2
     np.testing.assert_allclose(few, fold_aucs(folds, now.scale_of, *tried), atol=1e-12)
     for train, _ in folds:
         found = spreads_of(train.sums[0], now.memories.origin)

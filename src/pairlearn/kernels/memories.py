@@ -496,9 +496,21 @@ def find_for_ridges(
 
 @as_written
 def doubled_wins_of_each(scores, p, n, total):
-    """Write `doubled_wins` of each row of scores: p of winners and those of losers, both sorted."""
+    """Write `doubled_wins` of each row of scores: p of winners and those of losers, both sorted.
+
+    NaN for a row of NaN. Tell whether all other scores are finite: a sort brings those to the ends
+    that are not.
+    """
+    sound = True
     for k in range(len(total)):
-        total[k] = doubled_wins(scores[k, :p], scores[k, p:n])
+        own = scores[k]
+        if np.isnan(own[0]) and np.isnan(own[p]):
+            total[k] = np.nan
+            continue
+        sound &= np.isfinite(own[0]) and np.isfinite(own[p - 1])
+        sound &= np.isfinite(own[p]) and np.isfinite(own[n - 1])
+        total[k] = doubled_wins(own[:p], own[p:n])
+    return sound
 
 
 @elementwise_part

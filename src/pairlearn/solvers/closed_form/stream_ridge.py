@@ -122,14 +122,13 @@ def small_fold_aucs(
             find_for_ridges(sums, counts, LEAST, pooled, origin, scale, given, *room, *solved)
         columns[:, 1 : m + 1] = weights.reshape(-1, m)
         scores = columns @ own[0, :h].T
-        known = ~np.isnan(columns[:, 1])
-        if not np.isfinite(scores[known]).all():
-            return None
         scores[:, :p].sort()
         scores[:, p:].sort()
         wins = np.empty(len(columns))
-        doubled_wins_of_each(scores, p, h, wins)
-        worth.append(np.where(known, wins / (2 * p * (h - p)), np.nan))
+        # Those of a ridge that is too small are NaN.
+        if not doubled_wins_of_each(scores, p, h, wins):
+            return None
+        worth.append(wins / (2 * p * (h - p)))
     return worth
 
 
