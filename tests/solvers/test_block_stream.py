@@ -198,7 +198,7 @@ def test_few_features_choose_as_many_do(d, share):
     )
     learned.learn(X, y, np.full(n, 2.0))
     now = learned._learned
-    rows, tried = now.held.latest(), ((100.0, 1.0, -10.0, 1e-4), [False, True])
+    rows, tried = now.held.latest(), ((100.0, 1.0, -1e6, 1e-4), [False, True])
     folds = list(held_folds(now.memories, None, rows, now.n, repeated=True))
     given = now.memories, rows, now.n, now._scale_for
     few = small_fold_aucs(*given, *tried, repeated=True)

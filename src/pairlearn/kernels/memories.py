@@ -589,19 +589,9 @@ def learn_rows(
             own = noise * (1.0 / max(counts[k, 0], 1.0) + 1.0 / max(counts[k, 1], 1.0))
             ridges[k] = max(ridge, own)
         if find_directions(
-            sums,
-            counts,
-            least,
-            pooled,
-            origin,
-            scale,
-            ridges,
-            means,
-            U,
-            new_weights,
-            new_middle,
-            new_sizes,
-        ):
+            sums, counts, least, pooled, origin, scale, ridges, means, U,
+            new_weights, new_middle, new_sizes,
+        ):  # fmt: skip
             for k in range(n_memories):
                 middle[k], sizes[k] = new_middle[k], new_sizes[k]
                 for j in range(len(scale)):
