@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.estimators.shared.evidence import MOST_FEATURES, FeatureChoice
-from pairlearn.estimators.shared.judged_maps import FEW, HeldOutMap, judge_maps
+from pairlearn.estimators.shared.judged_maps import FEW, JudgedMap, judge_maps
 from pairlearn.estimators.shared.weights import weighed_members
 from pairlearn.features import MAPS, FeatureMap, Hats, Identity, RandomFourier
 from pairlearn.features.columns import SAMPLE_ROWS
@@ -119,7 +119,7 @@ def choose_features(
     validation_fraction: float,
     max_memory: float,
     counts: Vector = _ALIKE,
-) -> tuple[FeatureChoice, FeatureMap, HeldOutMap | None]:
+) -> tuple[FeatureChoice, FeatureMap, JudgedMap | None]:
     """Return linear features, hats or Fourier features by held-out AUC.
 
     Returns the evidence, the fitted map, and its moments, or None if there was no comparison. A
@@ -157,7 +157,7 @@ def choose_features(
     judged, found = judge(maps, rows, y, weight, keys=keys)
     best = max(one.auc for one in judged)
     name = next(one.name for one in judged if one.auc >= best - one.standard_error)
-    return FeatureChoice(name, tuple(judged)), maps[name], found[name]
+    return FeatureChoice(name, tuple(judged)), maps[name], None if name == "linear" else found[name]
 
 
 def features_for(
