@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -57,14 +57,16 @@ def deal_held_out(
 class Judged:
     """A map judged on held-out examples: its AUC for each ridge.
 
-    Ridges are tried from strong to weak; of a wide map one without gain is the last. `scores` holds
-    the ranks of held-out examples within their folds, for each ridge.
+    All ridges are tried, but those of a wide map are dear: two are tried, and then the next ones on
+    the side of the better one as long as each is a gain. `scores` holds the ranks of held-out
+    examples within their folds, for each ridge, and `best` is the place of the best ridge.
     """
 
     def __init__(self, features: FeatureMap, n: int) -> None:
         self.features, self.ridges = features, ridges_for(features)
         self.scores = np.full((len(self.ridges), n), np.nan)
         self.tried: tuple[Tried, ...] = ()
+        self.evidence: Tried | None = None
         self.best = 0
 
     def _judge(
@@ -74,38 +76,40 @@ class Judged:
         y: Vector,
         weight: Vector,
         signs: NDArray[np.int64] | None = None,
+        start: int = 0,
     ) -> None:
         """Try ridges on folds: held-out examples, a problem, and how to make one in double.
 
-        `score` returns the scores of a fold by the models in columns.
+        `score` returns the scores of a fold by the models in columns. `start` is the place of the
+        ridge that is tried first, if not all are.
         """
-        aucs: list[list[float]] = []
-        for some in _steps(self.ridges, self.features):
-            if len(aucs) > 1 and np.mean(aucs[-1]) <= max(map(np.mean, aucs[:-1])):
-                break  # weaker ridges of a wide map are dear, and a ridge without gain ends a path
-            begin = len(aucs)
-            aucs += [[] for _ in some]
+        aucs: dict[int, list[float]] = {}
+        wide = self.features.n_outputs > WIDE
+        for places in _path(len(self.ridges), start, aucs) if wide else [range(len(self.ridges))]:
+            aucs.update((r, []) for r in places)
             for k, (held, problem, again) in enumerate(folds):
                 solved = []
-                for ridge in some:
+                for ridge in (self.ridges[r] for r in places):
                     try:
                         solved.append(problem.solve(ridge, signs=signs))
                     except ValueError:
                         # Single precision was not enough for this ridge.
                         solved.append(again().solve(ridge, signs=signs))
-                for r, scores in enumerate(score(k, np.stack(solved, 1)).T, begin):
+                found = score(k, np.stack(solved, 1)).T
+                for r, scores in zip(places, found, strict=True):
                     own = weight[held] if len(weight) else weight
                     aucs[r].append(judged_auc(y[held], scores, own))
                     # Ranks within a fold: scores of different models are not comparable.
                     self.scores[r, held] = np.unique(scores, return_inverse=True)[1] / len(held)
-        tried = zip(self.ridges, aucs, strict=False)
-        judged = best_of(({"ridge": ridge}, r, own) for r, (ridge, own) in enumerate(tried))
-        self.tried, self.best = judged.tried, judged.model
+        # From strong to weak: of equals the strongest wins.
+        judged = best_of(({"ridge": self.ridges[r]}, r, aucs[r]) for r in sorted(aucs))
+        self.tried, self.evidence, self.best = judged.tried, judged.evidence, judged.model
 
     @property
     def auc(self) -> float:
         """The held-out AUC with the best ridge."""
-        return self.tried[self.best].auc
+        assert self.evidence is not None
+        return self.evidence.auc
 
     @property
     def ridge(self) -> float:
@@ -114,7 +118,7 @@ class Judged:
 
     def choice(self) -> Choice:
         """Return the best ridge and the evidence."""
-        return Choice(ridge=self.ridge, evidence=self.tried[self.best], tried=self.tried)
+        return Choice(ridge=self.ridge, evidence=self.evidence, tried=self.tried)
 
 
 class HeldOutMap(Judged):
@@ -209,7 +213,8 @@ class HeldOutMap(Judged):
 class JudgedMap(Judged):
     """A map judged on held-out examples by moments in floats, of rows in the order of their keys.
 
-    Parameters are those of `HeldOutMap`.
+    The first six parameters are those of `HeldOutMap`; `start` is the place of the ridge from which
+    on those of a wide map are tried.
     """
 
     def __init__(
@@ -220,6 +225,7 @@ class JudgedMap(Judged):
         weight: Vector,
         fold: NDArray[np.int64],
         n_held: int,
+        start: int = 0,
     ) -> None:
         super().__init__(features, len(y))
         floats, n_folds = FloatRows(features, rows, weight), int(fold.max()) + 1
@@ -244,7 +250,7 @@ class JudgedMap(Judged):
             return np.concatenate([Z @ own for _, Z in blocks or floats.blocks(held[k])])
 
         folds = [(own, one(rough=True), one) for own, one in zip(held, problems, strict=True)]
-        self._judge(folds, score, y, weight)
+        self._judge(folds, score, y, weight, start=start)
 
     def problem(self, *, scaled: bool = True) -> RidgeProblem:
         """Return the ridge problem of all examples."""
@@ -252,11 +258,18 @@ class JudgedMap(Judged):
         return ridge_problem(self._moments, more=more, scaled=scaled)
 
 
-def _steps(ridges: tuple[float, ...], features: FeatureMap) -> list[tuple[float, ...]]:
-    """Return the ridges that are tried together: all, or of a wide map two and then one by one."""
-    if features.n_outputs <= WIDE:
-        return [ridges]
-    return [ridges[:2], *((ridge,) for ridge in ridges[2:])]
+def _path(n: int, start: int, aucs: Mapping[int, Sequence[float]]) -> Iterator[list[int]]:
+    """Yield places of ridges to try next; `aucs` holds what those before were worth."""
+    start = min(start, n - 2)
+    yield [start, start + 1]
+    first, second = np.mean(aucs[start]), np.mean(aucs[start + 1])
+    best, step = (second, 1) if second > first else (first, -1)
+    place = start + 2 if step > 0 else start - 1
+    while 0 <= place < n:
+        yield [place]
+        if np.mean(aucs[place]) <= best:
+            return
+        best, place = np.mean(aucs[place]), place + step
 
 
 def judge_maps(
@@ -267,16 +280,21 @@ def judge_maps(
     *,
     validation_fraction: float,
     keys: Keys,
+    starts: Mapping[str, int] | None = None,
 ) -> tuple[list[JudgedFeatures], dict[str, JudgedMap]]:
     """Return the worth of each map on the same held-out examples, and its moments.
 
-    Rows come in the order of their keys, so that sums of floats are the same in any order.
+    `starts` says from which ridge on those of a wide map are tried, the strongest by default.
     """
+    # Rows in the order of their keys: sums of floats are then the same in any order of the input.
     order = np.concatenate([keys.permutation(own) for own in weighed_members(y, weight)])
     rows, y, keys = rows.take(order), y[order], keys.take(order)
     weight = weight[order] if len(weight) else weight
     fold, n_held = deal_held_out(y, weight, validation_fraction, keys)
-    found = {name: JudgedMap(one, rows, y, weight, fold, n_held) for name, one in maps.items()}
+    found = {
+        name: JudgedMap(one, rows, y, weight, fold, n_held, (starts or {}).get(name, 0))
+        for name, one in maps.items()
+    }
     best = max(found.values(), key=lambda one: one.auc)
     return [
         JudgedFeatures(

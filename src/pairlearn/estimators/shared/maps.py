@@ -31,7 +31,7 @@ _CANDIDATES = ("linear", "hats", "fourier")
 _FEWEST_KNOTS = 4
 #: Products n m^2 of a Fourier map of m features beyond which "auto" tries a small one first: if
 #: that is behind by more than a standard error, the large one is not made.
-_DEAR_PRODUCTS = 1e10
+_DEAR_PRODUCTS = 2e10
 #: Features of the small Fourier map.
 _TRIAL_FEATURES = 512
 #: Examples that the small Fourier map is tried on.
@@ -139,7 +139,7 @@ def choose_features(
         # Hats of indicators are the features as they are.
         if fits and (name != "hats" or fitted.n_outputs > d):
             maps[name] = fitted
-    judge = partial(judge_maps, validation_fraction=validation_fraction)
+    judge, starts = partial(judge_maps, validation_fraction=validation_fraction), {}
     if "fourier" in maps and float(len(y)) * maps["fourier"].n_outputs ** 2 > _DEAR_PRODUCTS:
         part = np.concatenate(
             [
@@ -151,10 +151,12 @@ def choose_features(
         some = keys.take(part)
         small = fit_map(RandomFourier(_TRIAL_FEATURES), few, rng, some)
         trial, own = {**maps, "fourier": small}, weight[part] if len(weight) else weight
-        judged, _ = judge(trial, few, y[part], own, keys=some)
+        judged, found = judge(trial, few, y[part], own, keys=some)
+        # More features fit more, and often ask for a stronger ridge.
+        starts["fourier"] = max(found["fourier"].best - 1, 0)
         if judged[-1].auc < max(one.auc for one in judged) - judged[-1].standard_error:
             del maps["fourier"]
-    judged, found = judge(maps, rows, y, weight, keys=keys)
+    judged, found = judge(maps, rows, y, weight, keys=keys, starts=starts)
     best = max(one.auc for one in judged)
     name = next(one.name for one in judged if one.auc >= best - one.standard_error)
     return FeatureChoice(name, tuple(judged)), maps[name], None if name == "linear" else found[name]

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.features import FeatureMap, Identity
+from pairlearn.features.base import dense
 from pairlearn.solvers.closed_form.mapped_moments import (
     BLOCK,
     RidgeProblem,
@@ -32,6 +33,9 @@ from pairlearn.typing import Vector
 _KEPT_BYTES = 1 << 26
 #: Rows of a matrix that are made together, in a near cache.
 _PART = 16
+
+#: Columns whose values reach so many times further than they differ are centred.
+_NEAR = 8.0
 
 #: Mapped examples, some at a time, and which they are.
 Blocks = list[tuple[NDArray[np.int64], Any]]
@@ -62,12 +66,15 @@ class FloatRows:
         self._centre: Vector | None = None
         if isinstance(features, Identity):
             check_covariances(rows)
-            is_sparse = isinstance(rows, CsrRows)
-            reach = np.maximum(np.abs(self.low), np.abs(self.high))
-            size = reach if is_sparse else 0.5 * self.high - 0.5 * self.low
+            width, reach = self.high - self.low, np.maximum(np.abs(self.low), np.abs(self.high))
+            # Sparse rows are not centred, unless their numbers hardly differ: sums would cancel.
+            near = (width > 0.0) & (reach > _NEAR * width)
+            self._sparse = isinstance(rows, CsrRows) and not near.any()
+            middle = 0.5 * self.low + 0.5 * self.high
+            self._centre = np.zeros_like(middle) if self._sparse else middle
             # A power of two, whose products round nothing; a constant column becomes zero.
-            self._factor = np.ldexp(1.0, -np.clip(np.frexp(size)[1], -1000, 1000))
-            self._centre = np.zeros_like(size) if is_sparse else 0.5 * self.low + 0.5 * self.high
+            size = np.frexp(reach if self._sparse else self.high - middle)[1]
+            self._factor = np.ldexp((width > 0.0) * 1.0, -np.clip(size, -1000, 1000))
             self.low, self.high = self.low * self._factor, self.high * self._factor
 
     def blocks(self, index: NDArray[np.int64]) -> Iterator[tuple[NDArray[np.int64], Any]]:
@@ -77,10 +84,10 @@ class FloatRows:
             block = block_of(self.rows.take(own), 0, len(own))
             if self._centre is None:
                 yield own, self.features.transform(block, dtype=self.dtype)
-            elif isinstance(self.rows, CsrRows):
+            elif self._sparse:
                 yield own, block.astype(np.float64).multiply(self._factor).tocsr()
             else:
-                yield own, (block - self._centre) * self._factor
+                yield own, (dense(block, np.dtype(np.float64)) - self._centre) * self._factor
 
     def kept(self, parts: Sequence[NDArray[np.int64]]) -> list[Blocks | None]:
         """Return the blocks of each index, or None for each if all are too large to be kept."""
