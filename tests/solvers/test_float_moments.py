@@ -77,7 +77,7 @@ def test_wide_maps_are_multiplied_in_single_precision():
     found = Z @ ridge_problem(moments).solve(1e-2)
     # A constant is of no account to pairs.
     gap = found - expected
-    np.testing.assert_allclose(gap, gap.mean(), atol=5e-5)
+    np.testing.assert_allclose(gap, gap.mean(), atol=2e-4)
 
 
 @pytest.mark.parametrize("offset", [0.0, 1e6])
