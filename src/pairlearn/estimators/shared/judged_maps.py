@@ -243,7 +243,9 @@ class JudgedMap(Judged):
         else:
             parts = [FloatMoments(floats, y, *own) for own in zip(held, kept, strict=True)]
             self._moments = FloatMoments.joined(parts)
-            problems = [partial(ridge_problem, self._moments, without=part) for part in parts]
+            problems = [
+                partial(ridge_problem, self._moments, without=part.narrowed()) for part in parts
+            ]
 
         def score(k: int, W: NDArray[Any]) -> Vector:
             blocks, own = kept[k], W.astype(floats.dtype, copy=False)

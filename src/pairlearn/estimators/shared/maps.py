@@ -3,7 +3,8 @@
 
 "auto" judges linear features, hats and Fourier features by AUC on held-out training data and takes
 the simplest map within one standard error of the best. It is the error of the difference of two
-AUCs on the same examples (DeLong).
+AUCs on the same examples (DeLong). Judging multiplies all rows of each map, in floats; the products
+of the chosen map also make its model.
 """
 
 from __future__ import annotations

@@ -139,6 +139,11 @@ class FloatMoments:
         found = Z.T @ Z
         return np.asarray(found.toarray() if hasattr(found, "tocsr") else found)
 
+    def narrowed(self) -> FloatMoments:
+        """Return these moments, from now on with products in the precision of the rows."""
+        self.products = [own.astype(self.rows.dtype, copy=False) for own in self.products]
+        return self
+
     @classmethod
     def joined(cls, parts: Sequence[FloatMoments]) -> FloatMoments:
         """Return the moments of several parts."""
