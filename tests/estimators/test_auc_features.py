@@ -11,6 +11,7 @@ from sklearn.base import clone
 
 from pairlearn import SGD, AUCClassifier, Exact, Moments, roc_auc
 from pairlearn.estimators.auc import composition
+from pairlearn.estimators.shared import judged_maps
 from pairlearn.features import FeatureMap, Hats, Identity, Nystroem, RandomFourier, Union
 from pairlearn.solvers import ClassMoments
 from pairlearn.solvers.closed_form.mapped_moments import MappedMoments
@@ -44,8 +45,9 @@ def test_auto_takes_the_simplest_that_is_good_enough(labels, name):
     assert judged[name].auc >= best - judged[name].standard_error
 
 
-def test_a_linear_choice_is_the_linear_model_bit_for_bit():
-    auto, linear = fitted(PLANE, features="auto"), fitted(PLANE)
+@pytest.mark.parametrize("solver", ["auto", Moments()])
+def test_a_linear_choice_is_the_linear_model_bit_for_bit(solver):
+    auto, linear = (fitted(PLANE, features=own, solver=solver) for own in ("auto", "linear"))
     np.testing.assert_array_equal(auto.coef_, linear.coef_)
     assert isinstance(auto.features_, Identity)
     assert isinstance(linear.features_, Identity)
@@ -220,3 +222,41 @@ def test_a_handful_of_examples():
     assert np.isfinite(model.decision_function(X)).all()
     single = AUCClassifier(features="auto", random_state=0).fit(X[:5], [1, 0, 0, 0, 0])
     assert np.isfinite(single.decision_function(X)).all()
+
+
+@pytest.mark.parametrize(("labels", "name"), [(RING, "hats"), (BOARD, "fourier")])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_choice_and_its_bits_do_not_depend_on_the_order(labels, name, weighted):
+    some = np.concatenate([np.arange(800), np.arange(50)])  # some rows come twice
+    weight = np.random.default_rng(1).gamma(1.0, size=len(some)) if weighted else None
+    models = []
+    for order in (np.arange(len(some)), np.random.default_rng(2).permutation(len(some))):
+        own = None if weight is None else weight[order]
+        model = AUCClassifier(features="auto", solver=Moments(), random_state=0)
+        models.append(model.fit(X[some[order]], labels[some[order]], own))
+    one, other = models
+    assert one.choice_.features.name == name
+    assert one.choice_.features == other.choice_.features
+    assert one.coef_.tobytes() == other.coef_.tobytes()
+
+
+def test_a_kept_state_makes_the_coefficients_exact():
+    model = fitted(BOARD, features="auto", solver=Moments(keep_state=True))
+    plain = fitted(BOARD, features="auto", solver=Moments())
+    exact = AUCClassifier(features=model.features_, solver=Moments(ridge=model.ridge_))
+    exact.fit(X[TRAIN], BOARD[TRAIN])
+    assert model.choice_.tried == plain.choice_.tried
+    np.testing.assert_array_equal(model.coef_, exact.coef_)
+    scores = plain.decision_function(X), exact.decision_function(X)
+    np.testing.assert_allclose(*scores, atol=1e-6)
+
+
+@pytest.mark.parametrize("best", range(4))
+@pytest.mark.parametrize("start", range(4))
+def test_ridges_of_a_wide_map_are_tried_towards_the_best(best, start):
+    aucs, tried = {}, []
+    for places in judged_maps._path(4, start, aucs):
+        aucs.update((place, [0.9 - 0.1 * abs(place - best)]) for place in places)
+        tried += places
+    assert max(aucs, key=lambda place: aucs[place][0]) == best
+    assert len(tried) == len(set(tried))

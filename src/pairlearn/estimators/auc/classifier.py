@@ -262,7 +262,7 @@ class AUCClassifier(AUCForgetting, ClassifierMixin, BaseEstimator):  # type: ign
             signs=features.signs(getattr(self, "feature_names_in_", None))
             if isinstance(features, Hats)
             else None,
-            held_out=None if found is None else found[1],
+            judged=None if found is None else found[1],
             counts=counts,
             ways=parts.ways,
         )

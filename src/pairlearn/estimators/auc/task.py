@@ -21,6 +21,7 @@ from pairlearn.solvers.top.objectives import Objective
 from pairlearn.typing import Vector
 
 if TYPE_CHECKING:
+    from pairlearn.estimators.shared.judged_maps import JudgedMap
     from pairlearn.estimators.shared.rules import Decision
 
 
@@ -63,8 +64,8 @@ class Task:
     start: Vector | None = None
     #: Signs of coefficients, for monotone functions.
     signs: NDArray[np.int64] | None = None
-    #: The result of the choice of features, if there was one.
-    held_out: Any = None
+    #: The map that was chosen as it was judged, if it was; linear features are fitted anew.
+    judged: JudgedMap | None = None
     #: How often each example counts, without the weights of classes; None for a stream.
     counts: Vector | None = None
     #: Fits the map of a stream to its first examples.

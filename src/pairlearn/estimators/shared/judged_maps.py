@@ -3,19 +3,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.estimators.shared.evidence import JudgedFeatures, best_of
+from pairlearn.estimators.shared.evidence import Choice, JudgedFeatures, Tried, best_of
 from pairlearn.estimators.shared.weights import judged_auc, weighed_members
 from pairlearn.features import FeatureMap
 from pairlearn.folds import Keys, deal, n_folds_of
 from pairlearn.metrics import compare_auc
+from pairlearn.solvers.closed_form.float_moments import FloatMoments, FloatRows, ridge_problem
 from pairlearn.solvers.closed_form.mapped_moments import (
     WIDE,
     MappedMoments,
+    RidgeProblem,
     extents_of,
     ridges_for,
     score_mapped,
@@ -50,14 +54,80 @@ def deal_held_out(
     return deal(members, len(y), keys, n_folds=n_folds), held
 
 
-class HeldOutMap:
-    """A map judged on held-out examples: its AUC for each ridge, and the moments of all.
+class Judged:
+    """A map judged on held-out examples: its AUC for each ridge.
+
+    All ridges are tried, but those of a wide map are dear: two are tried, and then the next ones on
+    the side of the better one as long as each is a gain. `scores` holds the ranks of held-out
+    examples within their folds, for each ridge, and `best` is the place of the best ridge.
+    """
+
+    def __init__(self, features: FeatureMap, n: int) -> None:
+        self.features, self.ridges = features, ridges_for(features)
+        self.scores = np.full((len(self.ridges), n), np.nan)
+        self.tried: tuple[Tried, ...] = ()
+        self.evidence: Tried | None = None
+        self.best = 0
+
+    def _judge(
+        self,
+        folds: Sequence[tuple[NDArray[np.int64], RidgeProblem, Callable[[], RidgeProblem]]],
+        score: Callable[[int, NDArray[Any]], Vector],
+        y: Vector,
+        weight: Vector,
+        signs: NDArray[np.int64] | None = None,
+        start: int = 0,
+    ) -> None:
+        """Try ridges on folds: held-out examples, a problem, and how to make one in double.
+
+        `score` returns the scores of a fold by the models in columns. `start` is the place of the
+        ridge that is tried first, if not all are.
+        """
+        aucs: dict[int, list[float]] = {}
+        wide = self.features.n_outputs > WIDE
+        for places in _path(len(self.ridges), start, aucs) if wide else [range(len(self.ridges))]:
+            aucs.update((r, []) for r in places)
+            for k, (held, problem, again) in enumerate(folds):
+                solved = []
+                for ridge in (self.ridges[r] for r in places):
+                    try:
+                        solved.append(problem.solve(ridge, signs=signs))
+                    except ValueError:
+                        # Single precision was not enough for this ridge.
+                        solved.append(again().solve(ridge, signs=signs))
+                found = score(k, np.stack(solved, 1)).T
+                for r, scores in zip(places, found, strict=True):
+                    own = weight[held] if len(weight) else weight
+                    aucs[r].append(judged_auc(y[held], scores, own))
+                    # Ranks within a fold: scores of different models are not comparable.
+                    self.scores[r, held] = np.unique(scores, return_inverse=True)[1] / len(held)
+        # From strong to weak: of equals the strongest wins.
+        judged = best_of(({"ridge": self.ridges[r]}, r, aucs[r]) for r in sorted(aucs))
+        self.tried, self.evidence, self.best = judged.tried, judged.evidence, judged.model
+
+    @property
+    def auc(self) -> float:
+        """The held-out AUC with the best ridge."""
+        assert self.evidence is not None
+        return self.evidence.auc
+
+    @property
+    def ridge(self) -> float:
+        """The best ridge."""
+        return self.ridges[self.best]
+
+    def choice(self) -> Choice:
+        """Return the best ridge and the evidence."""
+        return Choice(ridge=self.ridge, evidence=self.evidence, tried=self.tried)
+
+
+class HeldOutMap(Judged):
+    """A map judged on held-out examples by exact moments, and the moments of all.
 
     `features` is fitted, `y` holds -1 and +1, `weight` may be empty, and `deal_held_out` returns
     `fold` and `n_held`. `signs` are those of the coefficients of monotone functions. If `scaled`,
     the ridge refers to features of mean variance 1. `everything` holds the moments of these and of
-    many other examples: models are then trained on all of them but the held-out ones. Ridges are
-    tried from strong to weak; of a wide map one without gain is the last.
+    many other examples: models are then trained on all of them but the held-out ones.
     """
 
     def __init__(
@@ -72,8 +142,7 @@ class HeldOutMap:
         scaled: bool = True,
         everything: MappedMoments | None = None,
     ) -> None:
-        ridges = ridges_for(features)
-        self.features, self.ridges = features, ridges
+        super().__init__(features, len(y))
         self._rows, self._y, self._weight, self._fold = rows, y, weight, fold
         # One grid for all folds: their moments then add up and subtract without rounding.
         if everything is None:
@@ -102,38 +171,20 @@ class HeldOutMap:
             for part in parts:
                 self._total.merge(part)
             leave = parts
-        self.scores = np.full((len(ridges), len(y)), np.nan)
         # Single precision orders values of known bounds; those of the user may be beyond it.
         kind = np.float32 if features.bounds().is_finite else np.float64
         folds = []
         for k, part in enumerate(leave):
             problem = self._without(part, leave).problem(scaled=scaled, rough=True)
-            folds.append((np.flatnonzero(fold == k), problem, part))
-        aucs: list[list[float]] = []
-        for some in _steps(ridges, features):
-            if len(aucs) > 1 and np.mean(aucs[-1]) <= max(map(np.mean, aucs[:-1])):
-                break  # weaker ridges of a wide map are dear, and a ridge without gain ends a path
-            begin = len(aucs)
-            aucs += [[] for _ in some]
-            for held, problem, part in folds:
-                solved = []
-                for ridge in some:
-                    try:
-                        solved.append(problem.solve(ridge, signs=signs))
-                    except ValueError:
-                        # Single precision was not enough for this ridge.
-                        exact = self._without(part, leave).problem(scaled=scaled)
-                        solved.append(exact.solve(ridge, signs=signs))
-                W = np.stack(solved, 1)
-                found = score_mapped(features, rows.take(held), W, dtype=kind).T
-                for r, scores in enumerate(found, begin):
-                    own = weight[held] if len(weight) else weight
-                    aucs[r].append(judged_auc(y[held], scores, own))
-                    # Ranks within a fold: scores of different models are not comparable.
-                    self.scores[r, held] = np.unique(scores, return_inverse=True)[1] / len(held)
-        tried = zip(ridges, aucs, strict=False)
-        judged = best_of(({"ridge": ridge}, r, own) for r, (ridge, own) in enumerate(tried))
-        self.tried, self.best = judged.tried, judged.model
+            exact = partial(self._exact, part, leave, scaled)
+            folds.append((np.flatnonzero(fold == k), problem, exact))
+        held = [rows.take(own) for own, *_ in folds]
+        self._judge(
+            folds, lambda k, W: score_mapped(features, held[k], W, dtype=kind), y, weight, signs
+        )
+
+    def _exact(self, part: MappedMoments, leave: list[MappedMoments], scaled: bool) -> RidgeProblem:
+        return self._without(part, leave).problem(scaled=scaled)
 
     def _without(self, part: MappedMoments, leave: list[MappedMoments]) -> MappedMoments:
         """Return the moments of all examples but those of a part; of the only part, its own."""
@@ -144,16 +195,6 @@ class HeldOutMap:
             left = rest.moments.counts > 1e-9 * self._total.moments.counts
             return rest if left.all() else self._total
         return part if len(leave) == 1 else self._total.without(part)
-
-    @property
-    def auc(self) -> float:
-        """The held-out AUC with the best ridge."""
-        return self.tried[self.best].auc
-
-    @property
-    def ridge(self) -> float:
-        """The best ridge."""
-        return self.ridges[self.best]
 
     def _of(self, index: NDArray[np.int64]) -> MappedMoments:
         own = self._weight[index] if len(self._weight) else None
@@ -169,11 +210,68 @@ class HeldOutMap:
         return self._total
 
 
-def _steps(ridges: tuple[float, ...], features: FeatureMap) -> list[tuple[float, ...]]:
-    """Return the ridges that are tried together: all, or of a wide map two and then one by one."""
-    if features.n_outputs <= WIDE:
-        return [ridges]
-    return [ridges[:2], *((ridge,) for ridge in ridges[2:])]
+class JudgedMap(Judged):
+    """A map judged on held-out examples by moments in floats, of rows in the order of their keys.
+
+    The first six parameters are those of `HeldOutMap`; `start` is the place of the ridge from which
+    on those of a wide map are tried.
+    """
+
+    def __init__(
+        self,
+        features: FeatureMap,
+        rows: Rows,
+        y: Vector,
+        weight: Vector,
+        fold: NDArray[np.int64],
+        n_held: int,
+        start: int = 0,
+    ) -> None:
+        super().__init__(features, len(y))
+        floats, n_folds = FloatRows(features, rows, weight), int(fold.max()) + 1
+        held = [np.flatnonzero(fold == k) for k in range(min(n_held, n_folds))]
+        kept = floats.kept(held)
+        self._more: Callable[[], FloatMoments] | None = None
+        if n_folds == 1:
+            # A class of one example cannot be divided: it is both trained on and scored.
+            self._moments = FloatMoments(floats, y, held[0], kept[0])
+            problems = [partial(ridge_problem, self._moments)]
+        elif n_held == 1:
+            self._moments = FloatMoments(floats, y, np.flatnonzero(fold > 0))
+            self._more = partial(FloatMoments, floats, y, held[0], kept[0])
+            problems = [partial(ridge_problem, self._moments)]
+        else:
+            parts = [FloatMoments(floats, y, *own) for own in zip(held, kept, strict=True)]
+            self._moments = FloatMoments.joined(parts)
+            problems = [
+                partial(ridge_problem, self._moments, without=part.narrowed()) for part in parts
+            ]
+
+        def score(k: int, W: NDArray[Any]) -> Vector:
+            blocks, own = kept[k], W.astype(floats.dtype, copy=False)
+            return np.concatenate([Z @ own for _, Z in blocks or floats.blocks(held[k])])
+
+        folds = [(own, one(rough=True), one) for own, one in zip(held, problems, strict=True)]
+        self._judge(folds, score, y, weight, start=start)
+
+    def problem(self, *, scaled: bool = True) -> RidgeProblem:
+        """Return the ridge problem of all examples."""
+        more = None if self._more is None else self._more()
+        return ridge_problem(self._moments, more=more, scaled=scaled)
+
+
+def _path(n: int, start: int, aucs: Mapping[int, Sequence[float]]) -> Iterator[list[int]]:
+    """Yield places of ridges to try next; `aucs` holds what those before were worth."""
+    start = min(start, n - 2)
+    yield [start, start + 1]
+    first, second = np.mean(aucs[start]), np.mean(aucs[start + 1])
+    best, step = (second, 1) if second > first else (first, -1)
+    place = start + 2 if step > 0 else start - 1
+    while 0 <= place < n:
+        yield [place]
+        if np.mean(aucs[place]) <= best:
+            return
+        best, place = np.mean(aucs[place]), place + step
 
 
 def judge_maps(
@@ -184,10 +282,21 @@ def judge_maps(
     *,
     validation_fraction: float,
     keys: Keys,
-) -> tuple[list[JudgedFeatures], dict[str, HeldOutMap]]:
-    """Return the worth of each map on the same held-out examples, and its moments."""
+    starts: Mapping[str, int] | None = None,
+) -> tuple[list[JudgedFeatures], dict[str, JudgedMap]]:
+    """Return the worth of each map on the same held-out examples, and its moments.
+
+    `starts` says from which ridge on those of a wide map are tried, the strongest by default.
+    """
+    # Rows in the order of their keys: sums of floats are then the same in any order of the input.
+    order = np.concatenate([keys.permutation(own) for own in weighed_members(y, weight)])
+    rows, y, keys = rows.take(order), y[order], keys.take(order)
+    weight = weight[order] if len(weight) else weight
     fold, n_held = deal_held_out(y, weight, validation_fraction, keys)
-    found = {name: HeldOutMap(one, rows, y, weight, fold, n_held) for name, one in maps.items()}
+    found = {
+        name: JudgedMap(one, rows, y, weight, fold, n_held, (starts or {}).get(name, 0))
+        for name, one in maps.items()
+    }
     best = max(found.values(), key=lambda one: one.auc)
     return [
         JudgedFeatures(
@@ -201,7 +310,7 @@ def judge_maps(
     ], found
 
 
-def _error_of_difference(y: Vector, weight: Vector, one: HeldOutMap, other: HeldOutMap) -> float:
+def _error_of_difference(y: Vector, weight: Vector, one: Judged, other: Judged) -> float:
     a, b = one.scores[one.best], other.scores[other.best]
     seen = np.isfinite(a)
     if len(weight):

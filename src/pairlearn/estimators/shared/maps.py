@@ -3,7 +3,8 @@
 
 "auto" judges linear features, hats and Fourier features by AUC on held-out training data and takes
 the simplest map within one standard error of the best. It is the error of the difference of two
-AUCs on the same examples (DeLong).
+AUCs on the same examples (DeLong). Judging multiplies all rows of each map, in floats; the products
+of the chosen map also make its model.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.estimators.shared.evidence import MOST_FEATURES, FeatureChoice
-from pairlearn.estimators.shared.judged_maps import FEW, HeldOutMap, judge_maps
+from pairlearn.estimators.shared.judged_maps import FEW, JudgedMap, judge_maps
 from pairlearn.estimators.shared.weights import weighed_members
 from pairlearn.features import MAPS, FeatureMap, Hats, Identity, RandomFourier
 from pairlearn.features.columns import SAMPLE_ROWS
@@ -31,7 +32,7 @@ _CANDIDATES = ("linear", "hats", "fourier")
 _FEWEST_KNOTS = 4
 #: Products n m^2 of a Fourier map of m features beyond which "auto" tries a small one first: if
 #: that is behind by more than a standard error, the large one is not made.
-_DEAR_PRODUCTS = 1e10
+_DEAR_PRODUCTS = 2e10
 #: Features of the small Fourier map.
 _TRIAL_FEATURES = 512
 #: Examples that the small Fourier map is tried on.
@@ -119,7 +120,7 @@ def choose_features(
     validation_fraction: float,
     max_memory: float,
     counts: Vector = _ALIKE,
-) -> tuple[FeatureChoice, FeatureMap, HeldOutMap | None]:
+) -> tuple[FeatureChoice, FeatureMap, JudgedMap | None]:
     """Return linear features, hats or Fourier features by held-out AUC.
 
     Returns the evidence, the fitted map, and its moments, or None if there was no comparison. A
@@ -139,7 +140,7 @@ def choose_features(
         # Hats of indicators are the features as they are.
         if fits and (name != "hats" or fitted.n_outputs > d):
             maps[name] = fitted
-    judge = partial(judge_maps, validation_fraction=validation_fraction)
+    judge, starts = partial(judge_maps, validation_fraction=validation_fraction), {}
     if "fourier" in maps and float(len(y)) * maps["fourier"].n_outputs ** 2 > _DEAR_PRODUCTS:
         part = np.concatenate(
             [
@@ -151,13 +152,15 @@ def choose_features(
         some = keys.take(part)
         small = fit_map(RandomFourier(_TRIAL_FEATURES), few, rng, some)
         trial, own = {**maps, "fourier": small}, weight[part] if len(weight) else weight
-        judged, _ = judge(trial, few, y[part], own, keys=some)
+        judged, found = judge(trial, few, y[part], own, keys=some)
+        # More features fit more, and often ask for a stronger ridge.
+        starts["fourier"] = max(found["fourier"].best - 1, 0)
         if judged[-1].auc < max(one.auc for one in judged) - judged[-1].standard_error:
             del maps["fourier"]
-    judged, found = judge(maps, rows, y, weight, keys=keys)
+    judged, found = judge(maps, rows, y, weight, keys=keys, starts=starts)
     best = max(one.auc for one in judged)
     name = next(one.name for one in judged if one.auc >= best - one.standard_error)
-    return FeatureChoice(name, tuple(judged)), maps[name], found[name]
+    return FeatureChoice(name, tuple(judged)), maps[name], None if name == "linear" else found[name]
 
 
 def features_for(

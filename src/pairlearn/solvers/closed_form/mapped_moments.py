@@ -78,6 +78,12 @@ def score_mapped(
     return scores
 
 
+def type_of(features: FeatureMap) -> np.dtype[Any]:
+    """Return the precision of mapped features."""
+    single = features.bounds().is_finite and features.n_outputs > _SINGLE
+    return np.dtype(np.float32 if single else np.float64)
+
+
 def extents_of(features: FeatureMap, rows: Rows, weight: Vector | None = None) -> Extents:
     """Return the extents of mapped rows: the bounds of the map, or else those of the rows.
 
@@ -209,7 +215,7 @@ class MappedMoments:
         self.features = features
         m = features.n_outputs
         self._bounded = features.bounds().is_finite
-        self._type = np.dtype(np.float32 if self._bounded and m > _SINGLE else np.float64)
+        self._type = type_of(features)
         # Extents, or a grid, that are given stay as they are.
         self._extents, self._given = extents, grid
         if grid is None and extents is not None:
@@ -355,8 +361,9 @@ class RidgeProblem:
     """
 
     def __init__(self, C: Vector, u: Vector, scale: Vector, *, rough: bool = False) -> None:
+        # LAPACK reads columns: a copy in their order is factored in place.
         kind = np.float32 if rough else np.float64
-        self._C, self._u, self._scale = C.astype(kind, copy=False), u, scale
+        self._C, self._u, self._scale = np.asfortranarray(C, dtype=kind), u, scale
 
     def solve(
         self, ridge: float, *, signs: NDArray[np.int64] | None = None, margin: float = 1.0
@@ -370,10 +377,10 @@ class RidgeProblem:
 
         if not ridge > 0.0:
             raise ValueError(f"ridge must be positive, got {ridge!r}.")
-        matrix: NDArray[Any] = self._C.copy()
-        matrix.flat[:: len(matrix) + 1] += ridge
+        matrix: NDArray[Any] = self._C.copy(order="F")
+        np.fill_diagonal(matrix, matrix.diagonal() + ridge)
         solve = dposv if matrix.dtype == np.float64 else sposv
-        factor, v, info = solve(matrix, self._u.astype(matrix.dtype), lower=1)
+        factor, v, info = solve(matrix, self._u.astype(matrix.dtype), lower=1, overwrite_a=1)
         if info:
             raise ValueError(
                 f"The ridge {ridge:g} is too small for the rounding of the moments; use a larger "

@@ -101,7 +101,7 @@ class ClassMoments:
             rows, y, weight = rows.take(kept), y[kept], weight[kept]
         if not len(y):
             return self
-        _check_squares(rows)
+        check_covariances(rows)
         add_classes(self._sums_for(rows, weight), rows, [y > 0, y < 0], weight)
         self._values = None
         return self
@@ -259,7 +259,7 @@ class ClassMoments:
         return digest_of(self.state())
 
 
-def _check_squares(rows: Rows) -> None:
+def check_covariances(rows: Rows) -> None:
     """Refuse rows whose covariances would overflow, before they are added.
 
     The largest value alone decides, in any chunk; the sum of squares is a faster look. Scatters of

@@ -104,7 +104,7 @@ def ridge_on(sample: Drawn, everything: MappedMoments, task: Task, given: float 
         task.is_scaled,
         everything,
     )
-    return Choice(ridge=judged.ridge, evidence=judged.tried[judged.best], tried=judged.tried)
+    return judged.choice()
 
 
 #: What predictions of a stream are made of while it has not been asked for.

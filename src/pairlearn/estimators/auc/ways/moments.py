@@ -61,30 +61,33 @@ class ByMoments:
         if not features.n_outputs:  # hats of constants
             warn_of_constants(rows.shape[1])
             return Fitted(np.zeros(0), "moments", task.loss, Choice(ridge=ridge), trace)
-        held_out, signs, scaled = task.held_out, task.signs, task.is_scaled
-        if len(weight) and not weight.all() and (held_out is None or ridge is not None):
+        signs, scaled = task.signs, task.is_scaled
+        choice = Choice(ridge=ridge)
+        if ridge is None and task.judged is not None:
+            choice, ridge = task.judged.choice(), task.judged.ridge
+            if not self.solver.keep_state:
+                # The rows were multiplied when the map was judged.
+                problem = task.judged.problem(scaled=scaled)
+                w = problem.solve(ridge, signs=signs, margin=task.margin)
+                return Fitted(w, "moments", task.loss, choice, trace)
+        if len(weight) and not weight.all():
             kept = np.flatnonzero(weight)
             rows, y, weight = rows.take(kept), y[kept], weight[kept]
             task = task.of_some(kept)
-        many = held_out is None and max((y > 0).sum(), (y < 0).sum()) > SIZE
-        if ridge is not None or many:
+        if ridge is not None or max((y > 0).sum(), (y < 0).sum()) > SIZE:
             own = weight if len(weight) else None
             moments = MappedMoments(features, extents_of(features, rows, own))
             moments.add(rows, y, example_weight=own)
-            choice = Choice(ridge=ridge)
             if ridge is None:
                 assert task.keys is not None
                 choice = ridge_on(drawn_from(rows, y, weight, task.keys), moments, task, None)
-                assert choice.ridge is not None
-                ridge = choice.ridge
         else:
-            if held_out is None:
-                assert task.keys is not None
-                fold, n_held = deal_held_out(y, weight, task.validation_fraction, task.keys)
-                held_out = HeldOutMap(features, rows, y, weight, fold, n_held, signs, scaled)
-            moments, ridge, tried = held_out.moments(), held_out.ridge, held_out.tried
-            choice = Choice(ridge=ridge, evidence=tried[held_out.best], tried=tried)
-        w = moments.problem(scaled=scaled).solve(ridge, signs=signs, margin=task.margin)
+            assert task.keys is not None
+            fold, n_held = deal_held_out(y, weight, task.validation_fraction, task.keys)
+            held_out = HeldOutMap(features, rows, y, weight, fold, n_held, signs, scaled)
+            moments, choice = held_out.moments(), held_out.choice()
+        assert choice.ridge is not None
+        w = moments.problem(scaled=scaled).solve(choice.ridge, signs=signs, margin=task.margin)
         state = moments if self.solver.keep_state else None
         return Fitted(w, "moments", task.loss, choice, trace, kept=state)
 

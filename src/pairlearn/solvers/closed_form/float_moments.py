@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Class moments of mapped rows in floats, for rows in an order that does not depend on chance.
+
+Exact sums (`solvers.closed_form.mapped_moments`) are the same in any order and any chunks, and cost
+several times a plain product of matrices. Where all rows are at hand and in the order of their
+keys, a plain product of the same table gives the same bits as well. Features of a wide map of
+bounded norm are multiplied in single precision, and the products of blocks are added in double.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairlearn.features import FeatureMap, Identity
+from pairlearn.features.base import dense
+from pairlearn.solvers.closed_form.mapped_moments import (
+    BLOCK,
+    RidgeProblem,
+    block_of,
+    extents_of,
+    scale_for,
+    type_of,
+)
+from pairlearn.solvers.closed_form.moments import check_covariances
+from pairlearn.solvers.rows import CsrRows, Rows
+from pairlearn.typing import Vector
+
+#: Bytes of mapped rows that are kept for a second use, of all folds together.
+_KEPT_BYTES = 1 << 26
+#: Rows of a matrix that are made together, in a near cache.
+_PART = 16
+
+#: Columns whose values reach so many times further than they differ are centred.
+_NEAR = 8.0
+
+#: Mapped examples, some at a time, and which they are.
+Blocks = list[tuple[NDArray[np.int64], Any]]
+
+
+class FloatRows:
+    """Mapped rows in blocks, to be multiplied and scored.
+
+    Columns of the features as they are come centred between their extremes and divided by a power
+    of two near their range, so that neither units nor offsets matter. The ridge problem and the
+    scores of such rows are in these units.
+
+    Parameters
+    ----------
+    features : FeatureMap
+        A fitted map.
+    rows : Rows
+        All examples, in an order that is a function of what they hold.
+    weight : ndarray
+        Their weights, or an empty array.
+    """
+
+    def __init__(self, features: FeatureMap, rows: Rows, weight: Vector) -> None:
+        self.features, self.rows, self.weight = features, rows, weight
+        self.dtype = type_of(features)
+        found = extents_of(features, rows, weight if len(weight) else None)
+        self.low, self.high = found.low, found.high
+        self._centre: Vector | None = None
+        if isinstance(features, Identity):
+            check_covariances(rows)
+            width, reach = self.high - self.low, np.maximum(np.abs(self.low), np.abs(self.high))
+            # Sparse rows are not centred, unless their numbers hardly differ: sums would cancel.
+            near = (width > 0.0) & (reach > _NEAR * width)
+            self._sparse = isinstance(rows, CsrRows) and not near.any()
+            middle = 0.5 * self.low + 0.5 * self.high
+            self._centre = np.zeros_like(middle) if self._sparse else middle
+            # A power of two, whose products round nothing; a constant column becomes zero.
+            size = np.frexp(reach if self._sparse else self.high - middle)[1]
+            self._factor = np.ldexp((width > 0.0) * 1.0, -np.clip(size, -1000, 1000))
+            self.low, self.high = self.low * self._factor, self.high * self._factor
+
+    def blocks(self, index: NDArray[np.int64]) -> Iterator[tuple[NDArray[np.int64], Any]]:
+        """Yield the mapped examples of an index, some at a time, and which they are."""
+        for start in range(0, len(index), BLOCK):
+            own = index[start : start + BLOCK]
+            block = block_of(self.rows.take(own), 0, len(own))
+            if self._centre is None:
+                yield own, self.features.transform(block, dtype=self.dtype)
+            elif self._sparse:
+                yield own, block.astype(np.float64).multiply(self._factor).tocsr()
+            else:
+                yield own, (dense(block, np.dtype(np.float64)) - self._centre) * self._factor
+
+    def kept(self, parts: Sequence[NDArray[np.int64]]) -> list[Blocks | None]:
+        """Return the blocks of each index, or None for each if all are too large to be kept."""
+        size = sum(map(len, parts)) * self.features.n_outputs * self.dtype.itemsize
+        return [list(self.blocks(own)) if size <= _KEPT_BYTES else None for own in parts]
+
+
+class FloatMoments:
+    """Weights, sums and products of mapped rows of the two classes, positives first.
+
+    Parameters
+    ----------
+    rows : FloatRows
+        Mapped rows.
+    y : ndarray
+        Their labels -1 and +1.
+    index : ndarray of int64
+        The examples whose moments these are.
+    kept : list, optional
+        The blocks of these examples, if they are known.
+    """
+
+    def __init__(
+        self, rows: FloatRows, y: Vector, index: NDArray[np.int64], kept: Blocks | None = None
+    ) -> None:
+        self.rows, self.counts = rows, np.zeros(2)
+        self.sums = np.zeros((2, rows.features.n_outputs))
+        self.products = []
+        for kind, is_own in enumerate((y > 0, y < 0)):
+            if kept is None:
+                blocks = rows.blocks(index[is_own[index]])
+            else:
+                blocks = ((own[is_own[own]], Z[is_own[own]]) for own, Z in kept)
+            found = (self._product(kind, own, Z) for own, Z in blocks if len(own))
+            self.products.append(_sum_of(found, rows))
+
+    def _product(self, kind: int, own: NDArray[np.int64], Z: Any) -> NDArray[Any]:
+        """Add weights and sums of mapped examples of a class; return their products."""
+        if len(self.rows.weight):
+            weight = self.rows.weight[own]
+            self.counts[kind] += weight.sum()
+            self.sums[kind] += weight @ Z
+            root = np.sqrt(weight).astype(self.rows.dtype)[:, np.newaxis]
+            Z = Z.multiply(root).tocsr() if hasattr(Z, "tocsr") else Z * root
+        else:
+            self.counts[kind] += len(own)
+            self.sums[kind] += np.asarray(Z.sum(axis=0, dtype=np.float64))
+        # One array twice: NumPy then computes half of a symmetric product.
+        found = Z.T @ Z
+        return np.asarray(found.toarray() if hasattr(found, "tocsr") else found)
+
+    def narrowed(self) -> FloatMoments:
+        """Return these moments, from now on with products in the precision of the rows."""
+        self.products = [own.astype(self.rows.dtype, copy=False) for own in self.products]
+        return self
+
+    @classmethod
+    def joined(cls, parts: Sequence[FloatMoments]) -> FloatMoments:
+        """Return the moments of several parts."""
+        made = cls(parts[0].rows, np.empty(0), np.empty(0, dtype=np.int64), [])
+        made.counts = np.sum([one.counts for one in parts], axis=0)
+        made.sums = np.sum([one.sums for one in parts], axis=0)
+        made.products = [
+            _sum_of((one.products[kind] for one in parts), made.rows) for kind in range(2)
+        ]
+        return made
+
+
+def _sum_of(tables: Iterable[NDArray[Any]], rows: FloatRows) -> NDArray[Any]:
+    """Return the sum of tables in double precision; one alone stays as it is."""
+    m, total = rows.features.n_outputs, np.empty(0)
+    n = 0
+    for n, table in enumerate(tables, 1):
+        if n == 1:
+            total = table
+        elif n == 2:
+            total = np.add(total, table, dtype=np.float64)
+        else:
+            total += table
+    return total if n else np.zeros((m, m), dtype=rows.dtype)
+
+
+def ridge_problem(
+    moments: FloatMoments,
+    *,
+    more: FloatMoments | None = None,
+    without: FloatMoments | None = None,
+    scaled: bool = True,
+    rough: bool = False,
+) -> RidgeProblem:
+    """Return the ridge problem of moments, as `MappedValues.problem` does.
+
+    Those of other examples are added (`more`), or those of some are taken away (`without`). `rough`
+    allows single precision.
+    """
+    terms = [(moments, 1.0), (more, 1.0), (without, -1.0)]
+    parts = [(one, sign) for one, sign in terms if one is not None]
+    counts = np.sum([sign * one.counts for one, sign in parts], axis=0)
+    if not counts.all():
+        raise ValueError("Moments need examples of both classes.")
+    shares = 1.0 / counts
+    means = np.sum([sign * one.sums for one, sign in parts], axis=0) * shares[:, np.newaxis]
+    squares = np.sum(
+        [sign * np.stack([np.diagonal(own) for own in one.products]) for one, sign in parts],
+        axis=0,
+        dtype=np.float64,
+    )
+    variances = np.maximum(squares * shares[:, np.newaxis] - means**2, 0.0)
+    features, m = moments.rows.features, len(means[0])
+    low, high, scale = moments.rows.low, moments.rows.high, np.ones(m)
+    if scaled:
+        scale = scale_for(features, counts, means, variances, low, high)
+    rough = rough and features.bounds().is_finite
+    C = np.empty((m, m), dtype=np.float32 if rough else np.float64)
+    for start in range(0, m, _PART):
+        part = slice(start, start + _PART)
+        own = -(means[:, part].T @ means)
+        for one, sign in parts:
+            for share, table in zip(shares, one.products, strict=True):
+                own += (sign * share) * table[part].astype(np.float64, copy=False)
+        own *= scale
+        C[part] = own * scale[part, np.newaxis]
+    # A symmetric matrix is its transpose, whose columns are contiguous.
+    return RidgeProblem(C.T, scale * (means[0] - means[1]), scale, rough=rough)

@@ -1,0 +1,111 @@
+"""Class moments in floats against exact ones, and against the table of mapped rows."""
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+from pairlearn.features import Hats, Identity, RandomFourier
+from pairlearn.solvers.closed_form.float_moments import FloatMoments, FloatRows, ridge_problem
+from pairlearn.solvers.closed_form.mapped_moments import MappedMoments, extents_of, score_mapped
+from pairlearn.solvers.rows import as_rows
+from pairlearn.validation import DivergenceError
+
+RNG = np.random.default_rng(0)
+N = 5000
+X = RNG.normal(size=(N, 4)) * [1.0, 1e-6, 1e4, 3.0] + [0.0, 1.0, 1e7, -5.0]
+X[:, 3] = np.round(X[:, 3])
+Y = np.where(RNG.random(N) < 0.2, 1.0, -1.0)
+WEIGHT = RNG.gamma(0.5, size=N) + 0.01
+NONE = np.empty(0)
+MAPS = {
+    "linear": Identity.of(4),
+    "hats": Hats(n_knots=7).fit(X),
+    "waves": RandomFourier(64).fit(X, rng=0),
+}
+
+
+def centred_scores(rows, index, w):
+    scores = np.concatenate([Z @ w for _, Z in rows.blocks(index)])
+    return scores - scores.mean()
+
+
+@pytest.mark.parametrize("name", MAPS)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_models_are_those_of_exact_moments(name, weighted):
+    features, weight = MAPS[name], WEIGHT if weighted else NONE
+    own = weight if weighted else None
+    given, train, rest = as_rows(X), np.arange(N) % 3 != 0, np.arange(N) % 3 == 0
+    exact = MappedMoments(features, extents_of(features, given, own))
+    exact.add(X[train], Y[train], example_weight=None if own is None else own[train])
+    expected = score_mapped(features, given, exact.solve(ridge=1e-3))
+    rows = FloatRows(features, given, weight)
+    one, other = (FloatMoments(rows, Y, np.flatnonzero(some)) for some in (train, rest))
+    everything = FloatMoments.joined([one, other])
+    for problem in (ridge_problem(one), ridge_problem(everything, without=other)):
+        found = centred_scores(rows, np.arange(N), problem.solve(1e-3))
+        np.testing.assert_allclose(found, expected - expected.mean(), atol=1e-8)
+    # All examples, joined beforehand or not.
+    together, later = (
+        problem.solve(1e-3)
+        for problem in (ridge_problem(everything), ridge_problem(one, more=other))
+    )
+    np.testing.assert_allclose(together, later, rtol=1e-9, atol=1e-12)
+
+
+def test_kept_blocks_change_nothing():
+    rows, index = FloatRows(MAPS["waves"], as_rows(X), NONE), np.arange(0, N, 2)
+    (kept,) = rows.kept([index])
+    one, other = FloatMoments(rows, Y, index), FloatMoments(rows, Y, index, kept)
+    np.testing.assert_array_equal(one.counts, other.counts)
+    for a, b in zip(one.products, other.products, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12)
+
+
+def test_wide_maps_are_multiplied_in_single_precision():
+    features = RandomFourier(1024).fit(X, rng=0)
+    rows = FloatRows(features, as_rows(X), NONE)
+    moments = FloatMoments(rows, Y, np.arange(N))
+    Z = features.transform(X)
+    for own, is_own in zip(moments.products, (Y > 0, Y < 0), strict=True):
+        np.testing.assert_allclose(own, Z[is_own].T @ Z[is_own], atol=1e-5 * is_own.sum())
+    typical = Z.var(axis=0).mean()
+    means = [Z[Y > 0].mean(axis=0), Z[Y < 0].mean(axis=0)]
+    C = np.cov(Z[Y > 0].T, bias=True) + np.cov(Z[Y < 0].T, bias=True)
+    u = means[0] - means[1]
+    v = np.linalg.solve(C + 1e-2 * typical * np.eye(1024), u)
+    expected = Z @ (v / (1.0 + u @ v))
+    found = Z @ ridge_problem(moments).solve(1e-2)
+    # A constant is of no account to pairs.
+    gap = found - expected
+    np.testing.assert_allclose(gap, gap.mean(), atol=2e-4)
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e6])
+def test_sparse_rows(offset):
+    table = X[:, :3] * (RNG.random((N, 3)) < 0.4) / [1.0, 1.0, 1e4]
+    # A column without zeros, whose squares would cancel, and a constant one.
+    table = np.column_stack([table, offset + RNG.random(N) + 0.5, np.full(N, 7.0)])
+    features, models = Identity.of(5), []
+    for rows in (table, scipy.sparse.csr_array(table)):
+        given = FloatRows(features, as_rows(rows), NONE)
+        w = ridge_problem(FloatMoments(given, Y, np.arange(N))).solve(1e-4)
+        models.append(centred_scores(given, np.arange(N), w))
+    np.testing.assert_allclose(*models, atol=1e-7)
+
+
+def test_constant_columns_and_squares_that_overflow():
+    table = np.column_stack([X[:, 0], np.full(N, 1e300)])
+    with pytest.raises(DivergenceError, match="squares of features overflow"):
+        FloatRows(Identity.of(2), as_rows(table), NONE)
+    table[:, 1] = 3.0
+    rows = FloatRows(Identity.of(2), as_rows(table), NONE)
+    w = ridge_problem(FloatMoments(rows, Y, np.arange(N))).solve(1e-4)
+    assert w[1] == 0.0
+    assert w[0] != 0.0
+
+
+def test_both_classes_are_needed():
+    rows = FloatRows(MAPS["hats"], as_rows(X), NONE)
+    moments = FloatMoments(rows, Y, np.flatnonzero(Y > 0))
+    with pytest.raises(ValueError, match="need examples of both classes"):
+        ridge_problem(moments)
