@@ -166,7 +166,7 @@ class Keys:
             # The rest need not be sorted. Keys are uniform: nearly always, enough of them are below
             # a bound that lies six standard deviations too high.
             share = (count + 6.0 * math.sqrt(count)) / size
-            bound = np.uint64(min(share, 0.5) * 2.0**64)
+            bound = np.uint64(min(share, 0.9) * 2.0**64)
             low = (self.plain if flags else self.plain[group]) < bound
             few = np.flatnonzero(low & group) if flags else group[low]
             if len(few) >= count:

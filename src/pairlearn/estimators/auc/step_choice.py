@@ -20,6 +20,7 @@ from pairlearn.averaging import Averaging, DelayedByStepSize
 from pairlearn.estimators.shared.evidence import Choice, best_of
 from pairlearn.estimators.shared.weights import judged_auc, weighed_flags
 from pairlearn.folds import Fold, Keys, deal, n_folds_of, splits_of
+from pairlearn.metrics.auc import auc_of
 from pairlearn.pairings import Pairing, PreviousExample
 from pairlearn.problem import Problem
 from pairlearn.schedules import Constant, Schedule
@@ -116,14 +117,19 @@ def choose(
             example_weight=weight[train] if len(weight) else weight,
         )
         scores = rows.take(held).scores(solution.averages)
-        held_y, held_weight = y[held], weight[held] if len(weight) else weight
+        held_y, positive = y[held], y[held] > 0
         known: dict[bytes, float] = {}
         for model, model_scores in enumerate(scores):
             # A ball that was never reached leaves the model of a larger one.
             same = solution.averages[model].tobytes()
             if same not in known:
                 lost = solution.diverged[model] or not np.isfinite(model_scores).all()
-                known[same] = 0.0 if lost else judged_auc(held_y, model_scores, held_weight)
+                if lost:
+                    known[same] = 0.0
+                elif len(weight):
+                    known[same] = judged_auc(held_y, model_scores, weight[held])
+                else:
+                    known[same] = auc_of(positive, model_scores)
             aucs[model].append(known[same])
     best = best_of(
         ({"step_size": step, "radius": radius}, (step, radius), found)

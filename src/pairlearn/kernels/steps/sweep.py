@@ -28,7 +28,7 @@ import math
 import numpy as np
 
 from pairlearn.kernels._native import call_scalar, kernel, part, prefetch
-from pairlearn.kernels.steps.dense import HINGE
+from pairlearn.kernels.steps.dense import AHEAD, HINGE
 from pairlearn.kernels.steps.vectors import (
     BYTES,
     filled,
@@ -164,7 +164,7 @@ def descend_models(
     """
     real = X.dtype.type
     d, n = np.uintp(len(difference)), np.uintp(len(scores))
-    lanes = np.uintp(BYTES // X.itemsize)
+    lanes = line = np.uintp(BYTES // X.itemsize)
     for m in range(n):
         moves[m] = real(0.0)
         owed[m] = real(0.0)
@@ -179,6 +179,15 @@ def descend_models(
         live = np.uintp(n_live[0])
         # Whole vectors of columns; those beyond the last hold zeros.
         wide = (live + lanes - np.uintp(1)) // lanes * lanes
+        if p + AHEAD < n_active:
+            soon = np.uintp(active[p + AHEAD])
+            a_soon, b_soon = np.uintp(left[soon]) * d, np.uintp(right[soon]) * d
+            for k in range(np.uintp(0), d, line):
+                prefetch(X, a_soon + k)
+                prefetch(X, b_soon + k)
+            # A row that starts inside a line of the cache may end in the next.
+            prefetch(X, a_soon + d - np.uintp(1))
+            prefetch(X, b_soon + d - np.uintp(1))
         for k in range(d):
             difference[k] = X[a + k] - X[b + k]
         _score_columns(difference, W, wide, lanes, scores)

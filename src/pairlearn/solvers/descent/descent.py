@@ -179,7 +179,7 @@ class Descent:
 
         The search for active pairs reads labels at random places. As bytes they stay in the cache.
         """
-        if len(y) > _MANY and not self._all_pairs and bool((np.abs(y) == 1.0).all()):
+        if len(y) > _MANY and not self._all_pairs and bool(((y == 1.0) | (y == -1.0)).all()):
             self._signs = (y, y.astype(np.int8))
 
     # ---------------------------------------------------------------------------- the steps
