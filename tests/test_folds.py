@@ -4,7 +4,7 @@
 import numpy as np
 import pytest
 
-from pairlearn.folds import Keys, deal, members_of, n_folds_of, splits_of, stratified
+from pairlearn.folds import Keys, Places, deal, members_of, n_folds_of, splits_of, stratified
 
 
 @pytest.fixture
@@ -118,3 +118,36 @@ def test_the_first_are_those_of_the_whole_order(rng, repeated):
     for count in (1, 30, 190, 500):
         expected = keys.permutation(group)[:count]
         np.testing.assert_array_equal(keys.first(group, count), expected)
+
+
+def test_what_was_found_of_a_group_serves_smaller_counts(rng):
+    X = rng.normal(size=(5_000, 2))
+    group = rng.random(5_000) < 0.6
+    keys = Keys.of(X, seed=4)
+    many = keys.first(group, 900)
+    for flags in (group, ~group):
+        for count in (300, 900, 1_200, 5_000):
+            fresh = Keys.of(X, seed=4).first(np.flatnonzero(flags), count)
+            np.testing.assert_array_equal(keys.first(flags, count), fresh)
+    np.testing.assert_array_equal(many, keys.first(group, 900))
+
+
+@pytest.mark.parametrize("share", [0.2, 0.9, 1.0])
+def test_places_are_drawn_evenly_from_a_group(rng, share):
+    """Each member is drawn with the same probability, whichever way they are drawn.
+
+    Of 400 draws of a quarter, a member is in 100 on average, with a deviation of 8.7. The largest
+    of 1,000 deviations is above six of them in one of 500,000 sets of draws.
+    """
+    group = rng.permutation(np.arange(1_000) < 1_000 * share)
+    size = int(group.sum())
+    seen = np.zeros(1_000)
+    for seed in range(400):
+        drawn = Places(seed).first(group, size // 4)
+        assert len(set(drawn.tolist())) == len(drawn) == size // 4
+        seen[drawn] += 1.0
+    assert not seen[~group].any()
+    assert np.abs(seen[group] - 100.0).max() < 6.0 * 8.7
+    np.testing.assert_array_equal(Places(3).first(group, 50), Places(3).first(group, 50))
+    for count in (size, 2 * size):
+        np.testing.assert_array_equal(Places().first(group, count), np.flatnonzero(group))

@@ -87,6 +87,8 @@ class Keys:
     ) -> None:
         self._given, self.seed = hashes, int(seed)
         self._weight = weight if weight is not None and len(weight) else None
+        #: Groups as flags, how many of each were asked for, and the examples that were found.
+        self._found: list[tuple[NDArray[Any], int, NDArray[np.int64]]] = []
 
     @classmethod
     def of(
@@ -144,15 +146,27 @@ class Keys:
     def first(self, group: NDArray[Any], count: int) -> NDArray[np.int64]:
         """Return the examples of the smallest keys, at most so many, in the order of their keys.
 
-        `group` holds the positions of the examples, or a flag for each one of all.
+        `group` holds the positions of the examples, or a flag for each one of all. What was found
+        by flags is kept: fewer examples of the same group need no second search.
         """
+        flags = group.dtype == bool
+        if not flags:
+            return self._first(group, count)
+        for known, n_known, found in self._found:
+            if n_known >= count and np.array_equal(known, group):
+                return found[:count]
+        found = self._first(group, count)
+        self._found.append((group, count, found))
+        return found
+
+    def _first(self, group: NDArray[Any], count: int) -> NDArray[np.int64]:
         flags = group.dtype == bool
         size = int(np.count_nonzero(group)) if flags else len(group)
         if size > count and not self._repeats:
             # The rest need not be sorted. Keys are uniform: nearly always, enough of them are below
             # a bound that lies six standard deviations too high.
             share = (count + 6.0 * math.sqrt(count)) / size
-            bound = np.uint64(min(share, 0.5) * 2.0**64)
+            bound = np.uint64(min(share, 0.9) * 2.0**64)
             low = (self.plain if flags else self.plain[group]) < bound
             few = np.flatnonzero(low & group) if flags else group[low]
             if len(few) >= count:
@@ -177,11 +191,12 @@ class Keys:
     def _ranked(self, group: NDArray[np.int64]) -> tuple[Hashes, NDArray[np.int64]]:
         """Return the keys of a group, and the places of the group in their order."""
         keys = self.plain[group]
-        order = np.argsort(keys, kind="stable")
+        order = np.argsort(keys)
         ranked = keys[order]
         is_new = np.append(True, ranked[1:] != ranked[:-1])[: len(keys)]
         if is_new.all():
             return keys, order
+        order = np.argsort(keys, kind="stable")
         if self._weight is not None:
             order = np.lexsort((self._weight[group], keys))
         place = np.arange(len(keys))
@@ -189,6 +204,37 @@ class Keys:
         other = mixed(ranked + copies.astype(np.uint64) * STRIDE)
         keys[order] = np.where(is_new, ranked, other)
         return keys, np.argsort(keys, kind="stable")
+
+
+class Places:
+    """Draws examples by their places and not by what they hold: nobody looks at all of them.
+
+    It stands for `Keys` where the result follows the order of the rows anyway.
+
+    Examples
+    --------
+    >>> drawn = Places(seed=1).first(np.arange(9) % 3 > 0, 4)
+    >>> len(set(drawn.tolist())), set(drawn.tolist()) <= {1, 2, 4, 5, 7, 8}
+    (4, True)
+    """
+
+    def __init__(self, seed: int = 0) -> None:
+        self._rng = np.random.default_rng(seed)
+
+    def first(self, group: NDArray[np.bool_], count: int) -> NDArray[np.int64]:
+        """Return examples of a group, at most so many; `group` is a flag for each one of all."""
+        size = int(np.count_nonzero(group))
+        if 2 * size > len(group) and size > count:
+            # Of a large group, places are drawn until enough are members: nobody lists all of them.
+            share = (count + 6.0 * math.sqrt(count)) / size
+            some = self._rng.choice(len(group), int(min(share, 1.0) * len(group)), replace=False)
+            some = some[group[some]]
+            if len(some) >= count:
+                return some[:count]
+        members = np.flatnonzero(group)
+        if size <= count:
+            return members
+        return members[self._rng.choice(len(members), count, replace=False, shuffle=False)]
 
 
 def seed_of(rng: np.random.Generator) -> int:

@@ -270,6 +270,10 @@ def test_rows_that_are_made_later_give_the_same(weighted, dtype):
     np.testing.assert_allclose(*(one.average for one in found), rtol=rounding, atol=rounding)
     assert not later.is_made
     np.testing.assert_array_equal(later.take(np.arange(7)).X, at_once.X[:7])
+    for index in (rng.permutation(9_000), np.array([-1, 3, 3]), np.empty(0, dtype=np.int64)):
+        np.testing.assert_array_equal(later.take(index).X, at_once.X[index])
+    with pytest.raises(IndexError, match="9000"):
+        later.take(np.array([0, 9_000]))
     assert not later.is_made
     # Many passes ask for all of them.
     solver.solve(problem, later, y, n_steps=99_000, rng=0)

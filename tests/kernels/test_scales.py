@@ -4,19 +4,24 @@
 import numpy as np
 import pytest
 
-from pairlearn.kernels.scales import column_extents, column_sums
+from pairlearn.kernels.scales import LANES, column_extents, column_sums
 
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("n", [1, 3, 4, 5, 8, 31])
+@pytest.mark.parametrize("d", [5, 8, 11])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_sums_of_columns_in_units(n, weighted, dtype):
+def test_sums_of_columns_in_units(n, weighted, d, dtype):
     rng = np.random.default_rng(n)
-    X = rng.normal(size=(n, 5)).astype(dtype)
+    X = rng.normal(size=(n, d)).astype(dtype)
     weight = rng.integers(1, 5, n) * 1.0 if weighted else np.empty(0)
-    inverse = 2.0 ** np.array([-3.0, -1.0, 0.0, 1.0, 4.0])
-    low, high, shift, total, squares = np.full((5, 5), np.nan)
-    column_sums(X.reshape(-1), weight, inverse, low, high, shift, total, squares)
+    inverse = 2.0 ** rng.integers(-3, 5, d)
+    room = np.full((6, -(-d // LANES) * LANES), np.nan)
+    room[5] = 0.0
+    room[5, :d] = inverse
+    column_sums(X.reshape(-1), n, weight, room[5], *room[:5])
+    np.testing.assert_array_equal(room[:5, d:], 0.0)
+    low, high, shift, total, squares = room[:5, :d]
     Z = X.astype(np.float64) * inverse
     w = weight if weighted else np.ones(n)
     np.testing.assert_array_equal(low, Z.min(axis=0))

@@ -21,9 +21,11 @@ to be used.
 
 import numpy as np
 
-from pairlearn.kernels._native import as_written, double_bits, jit, part_as_written
+from pairlearn.kernels._native import as_written, double_bits, jit, part_as_written, prefetch
+from pairlearn.kernels.scales import AHEAD, LANES
 from pairlearn.kernels.splitmix import STRIDE, mixed
 from pairlearn.kernels.steps.vectors import (
+    BYTES,
     bits_of,
     folded,
     greater,
@@ -41,8 +43,6 @@ from pairlearn.kernels.steps.vectors import (
     write,
 )
 
-#: Numbers of a vector.
-LANES = 8
 #: All bits but the sign.
 _SIZE = np.uint64(0x7FFFFFFFFFFFFFFF)
 
@@ -81,7 +81,7 @@ def hashed_sums(X, marks, down, hashes, low, high, shift, total_, squares):
     """
     n = np.uintp(len(hashes))
     d = np.uintp(len(X)) // n
-    lanes, one = np.uintp(LANES), np.uintp(1)
+    lanes, one, line = np.uintp(LANES), np.uintp(1), np.uintp(BYTES // X.itemsize)
     sums = (low, high, shift, total_, squares)
     for k in range(d):
         low[k] = high[k] = shift[k] = np.float64(X[k])
@@ -93,6 +93,8 @@ def hashed_sums(X, marks, down, hashes, low, high, shift, total_, squares):
         at = i * d
         # The last row of an odd number is paired with the first one, whose excess is zero.
         other = at + d if i + one < n else np.uintp(0)
+        for k in range(np.uintp(0), d + d, line):
+            prefetch(X, at + k + AHEAD * line)
         found = (nothing, nothing, largest)
         k = np.uintp(0)
         while k < whole:

@@ -21,7 +21,35 @@ atom, votes : float64, shape (d,)
 
 import numpy as np
 
-from pairlearn.kernels._native import as_written, double_bits, kernel, part
+from pairlearn.kernels._native import (
+    as_written,
+    double_bits,
+    kernel,
+    part,
+    part_as_written,
+    prefetch,
+)
+from pairlearn.kernels.steps.vectors import (
+    BYTES,
+    filled,
+    greater,
+    lesser,
+    minus,
+    plus,
+    plus_product,
+    read,
+    read_doubles,
+    read_first_doubles,
+    times,
+    write,
+)
+
+#: Numbers of a vector.
+LANES = 8
+#: Rows are prefetched this many lines of the cache ahead.
+AHEAD = np.uintp(64)
+#: Rows of an index are prefetched this many rows ahead.
+NEXT = np.uintp(8)
 
 
 @part
@@ -32,55 +60,69 @@ def vote(value, w, k, atom, votes):
     votes[k] = abs(lead)
 
 
-@kernel
-def column_sums(X, weight, inverse, low, high, shift, total, squares):
-    """Fill the sums of dense columns in one pass; values are multiplied by `inverse` first.
+@part_as_written
+def _take_four(four, w, weighted, k, inverse, sums):
+    """Add a vector of columns of four rows to the sums, with their weights if there are any."""
+    low, high, shift, total_, squares = sums
+    unit, first = read(inverse, k), read(shift, k)
+    a, b = times(four[0], unit), times(four[1], unit)
+    c, d = times(four[2], unit), times(four[3], unit)
+    write(low, k, lesser(lesser(lesser(a, b), lesser(c, d)), read(low, k)))
+    write(high, k, greater(greater(greater(a, b), greater(c, d)), read(high, k)))
+    a, b, c, d = minus(a, first), minus(b, first), minus(c, first), minus(d, first)
+    if weighted:
+        e, f = times(filled(w[0]), a), times(filled(w[1]), b)
+        g, h = times(filled(w[2]), c), times(filled(w[3]), d)
+    else:
+        e, f, g, h = a, b, c, d
+    write(total_, k, plus(read(total_, k), plus(plus(e, f), plus(g, h))))
+    square = plus_product(plus_product(times(e, a), f, b), g, c)
+    write(squares, k, plus(read(squares, k), plus_product(square, h, d)))
 
-    Without weights all examples count the same. It takes four rows at once, so that sums are loaded
-    and stored a quarter as often.
+
+@as_written
+def column_sums(X, n, weight, inverse, low, high, shift, total, squares):
+    """Fill the sums of the columns of n dense rows, which are multiplied by `inverse` first.
+
+    Without weights all examples count the same. Sums and `inverse` have as many entries as whole
+    vectors have; the last entries belong to no column and are 0. Four rows at once load and store
+    sums a quarter as often.
     """
-    d = np.uintp(len(low))
-    n = np.uintp(len(X)) // d
-    weighted = len(weight) > 0
-    w_0 = w_1 = w_2 = w_3 = 1.0
-    for k in range(d):
-        value = np.float64(X[k]) * inverse[k]
-        shift[k] = value
-        low[k] = value
-        high[k] = value
-        total[k] = 0.0
-        squares[k] = 0.0
-    whole = n - n % np.uintp(4)
-    for i in range(np.uintp(0), whole, np.uintp(4)):
-        at_0 = i * d
-        at_1, at_2, at_3 = at_0 + d, at_0 + np.uintp(2) * d, at_0 + np.uintp(3) * d
+    n = np.uintp(n)
+    d = np.uintp(len(X)) // n
+    lanes, line = np.uintp(LANES), np.uintp(BYTES // X.itemsize)
+    one, two, three, four = np.uintp(1), np.uintp(2), np.uintp(3), np.uintp(4)
+    weighted, w = len(weight) > 0, (1.0, 1.0, 1.0, 1.0)
+    sums = (low, high, shift, total, squares)
+    for k in range(np.uintp(len(low))):
+        low[k] = high[k] = shift[k] = np.float64(X[k]) * inverse[k] if k < d else 0.0
+        total[k] = squares[k] = 0.0
+    whole = d - d % lanes
+    for i in range(np.uintp(0), n, four):
+        # The last rows are filled up by the first one, whose excess is zero.
+        at = i * d
+        at_1 = at + d if i + one < n else np.uintp(0)
+        at_2 = at + two * d if i + two < n else np.uintp(0)
+        at_3 = at + three * d if i + three < n else np.uintp(0)
         if weighted:
-            w_0, w_1 = weight[i], weight[i + np.uintp(1)]
-            w_2, w_3 = weight[i + np.uintp(2)], weight[i + np.uintp(3)]
-        for k in range(d):
-            unit, first = inverse[k], shift[k]
-            x_0, x_1 = np.float64(X[at_0 + k]) * unit, np.float64(X[at_1 + k]) * unit
-            x_2, x_3 = np.float64(X[at_2 + k]) * unit, np.float64(X[at_3 + k]) * unit
-            low_01, low_23 = x_0 if x_0 < x_1 else x_1, x_2 if x_2 < x_3 else x_3
-            lowest, least = low[k], low_01 if low_01 < low_23 else low_23
-            low[k] = least if least < lowest else lowest
-            high_01, high_23 = x_0 if x_0 > x_1 else x_1, x_2 if x_2 > x_3 else x_3
-            highest, most = high[k], high_01 if high_01 > high_23 else high_23
-            high[k] = most if most > highest else highest
-            e_0, e_1, e_2, e_3 = x_0 - first, x_1 - first, x_2 - first, x_3 - first
-            total[k] += (w_0 * e_0 + w_1 * e_1) + (w_2 * e_2 + w_3 * e_3)
-            squares[k] += w_0 * e_0 * e_0 + w_1 * e_1 * e_1 + (w_2 * e_2 * e_2 + w_3 * e_3 * e_3)
-    for i in range(whole, n):
-        base = i * d
-        w = weight[i] if weighted else 1.0
-        for k in range(d):
-            value = np.float64(X[base + k]) * inverse[k]
-            lowest, highest = low[k], high[k]
-            low[k] = value if value < lowest else lowest
-            high[k] = value if value > highest else highest
-            excess = value - shift[k]
-            total[k] += w * excess
-            squares[k] += w * excess * excess
+            last = n - one
+            w = (weight[i], weight[min(i + one, last)], weight[min(i + two, last)],
+                 weight[min(i + three, last)])  # fmt: skip
+        for k in range(np.uintp(0), four * d, line):
+            prefetch(X, at + k + AHEAD * line)
+        k = np.uintp(0)
+        while k < whole:
+            x, z = read_doubles(X, at + k), read_doubles(X, at_1 + k)
+            u, v = read_doubles(X, at_2 + k), read_doubles(X, at_3 + k)
+            _take_four((x, z, u, v), w, weighted, k, inverse, sums)
+            k += lanes
+        if k < d:
+            rest = d - k
+            x = read_first_doubles(X, at + k, rest)
+            z = read_first_doubles(X, at_1 + k, rest)
+            u = read_first_doubles(X, at_2 + k, rest)
+            v = read_first_doubles(X, at_3 + k, rest)
+            _take_four((x, z, u, v), w, weighted, k, inverse, sums)
 
 
 @as_written
@@ -169,3 +211,19 @@ def scale_rows(X, inverse, centre, factor, scaled):
         base = i * d
         for k in range(d):
             scaled[base + k] = (np.float64(X[base + k]) * inverse[k] - centre[k]) * factor[k]
+
+
+@kernel
+def scale_taken(X, index, inverse, centre, factor, scaled):
+    """Fill `scaled` with the rows of an index, each as `scale_rows` fills it."""
+    d, n = np.uintp(len(centre)), np.uintp(len(index))
+    line = np.uintp(BYTES // X.itemsize)
+    for i in range(n):
+        if i + NEXT < n:
+            ahead = np.uintp(index[i + NEXT]) * d
+            for k in range(np.uintp(0), d, line):
+                prefetch(X, ahead + k)
+            prefetch(X, ahead + d - np.uintp(1))
+        base, at = np.uintp(index[i]) * d, i * d
+        for k in range(d):
+            scaled[at + k] = (np.float64(X[base + k]) * inverse[k] - centre[k]) * factor[k]

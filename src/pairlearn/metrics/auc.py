@@ -36,9 +36,23 @@ def doubled_wins(positive: Vector, negative: Vector) -> int:
 
     The scores of each class must be sorted.
     """
+    if not len(negative):
+        return 0
     below = np.searchsorted(negative, positive, side="left")
-    not_above = np.searchsorted(negative, positive, side="right")
-    return int(below.sum() + not_above.sum())
+    if (negative.take(below, mode="clip") == positive).any():
+        not_above = np.searchsorted(negative, positive, side="right")
+        return int(below.sum() + not_above.sum())
+    return 2 * int(below.sum())
+
+
+def auc_of(positive: Mask, values: Vector) -> float:
+    """Return the AUC of finite scores, of which those of a mask are positive; both classes occur.
+
+    >>> auc_of(np.array([False, True, False]), np.array([1.0, 2.0, 3.0]))
+    0.5
+    """
+    winners, losers = np.sort(values[positive]), np.sort(values[~positive])
+    return doubled_wins(winners, losers) / (2 * len(winners) * len(losers))
 
 
 def doubled_wins_weighted(values: Vector, positive: Mask, weight: NDArray[np.int64]) -> int:
@@ -87,8 +101,7 @@ def roc_auc(y: ArrayLike, scores: ArrayLike, *, sample_weight: ArrayLike | None 
         return _weighted_auc(*weighed_classes(y, scores, sample_weight))
     positive = is_positive(y)
     values = check_scores("scores", scores, len(positive))
-    winners, losers = np.sort(values[positive]), np.sort(values[~positive])
-    return doubled_wins(winners, losers) / (2 * len(winners) * len(losers))
+    return auc_of(positive, values)
 
 
 def _weighted_auc(positive: Mask, values: Vector, weight: Vector) -> float:

@@ -59,6 +59,10 @@ class Constant(Schedule):
 
     is_constant: ClassVar[bool] = True
 
+    def step_sizes(self, first: int, count: int) -> Vector:
+        """Return `count` times eta."""
+        return np.full(count, float(self.step_size))
+
     def shape(self, steps: Vector) -> Vector:
         """Return ones."""
         return np.ones_like(steps)

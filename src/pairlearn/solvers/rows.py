@@ -129,6 +129,9 @@ class Maker(Protocol):
     def apply(self, rows: DenseRows) -> Any:
         """Return the computed rows."""
 
+    def take(self, rows: DenseRows, index: NDArray[np.int64]) -> Any:
+        """Return the computed rows of an index."""
+
     @property
     def units_of_differences(self) -> Vector | None:
         """The factors of differences of rows; None if the differences are not simple multiples."""
@@ -172,7 +175,7 @@ class LaterRows(DenseRows):
         """Return a copy of some rows; only these are computed."""
         if self.is_made:
             return super().take(index)
-        some = DenseRows(self.maker.apply(self.source.take(index)).X)
+        some = DenseRows(self.maker.take(self.source, index).X)
         return _as_known_as(some, self)
 
     def as_differences(self) -> tuple[NDArray[Any], Vector]:

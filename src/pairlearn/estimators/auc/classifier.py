@@ -30,7 +30,7 @@ from pairlearn.estimators.shared.solvers import SGD, Fitted, Moments, Solver
 from pairlearn.estimators.shared.storage import register_storable
 from pairlearn.estimators.shared.weights import chunk_weights, example_weights, unit_of_pairs
 from pairlearn.features import FeatureMap, Hats, Identity
-from pairlearn.folds import Keys
+from pairlearn.folds import Keys, Places
 from pairlearn.losses import PairLoss
 from pairlearn.models.provenance import data_fingerprint
 from pairlearn.solvers.closed_form.mapped_moments import MappedMoments
@@ -231,14 +231,17 @@ class AUCClassifier(AUCForgetting, ClassifierMixin, BaseEstimator):  # type: ign
             self._note(fitted, n_given, data_fingerprint(given, codes))
             publish(self, **model)
             return self
-        y = np.asarray(2.0 * (labels == classes[1]) - 1.0)
+        # As bytes, signs stay in the cache.
+        signs = 2 * np.asarray(labels == classes[1]).astype(np.int8) - 1
+        y = signs.astype(np.float64)
         rng = check_generator(self.random_state)
         counts = chunk_weights(sample_weight, len(y))
         keys = Keys.of(given, weight=counts, seed=rng)
-        if len(y) > 2 * SCORES_PER_CLASS:
+        by_place = isinstance(parts.solver, SGD) and not parts.solver.chooses
+        if len(y) > 2 * SCORES_PER_CLASS and not by_place:
             _ = keys.hashes  # scores are drawn by them, and the loop that finds them looks for NaN
         weight = example_weights(sample_weight, self.class_weight, labels)
-        unit = unit_of_pairs(weight, y > 0, classes)
+        unit = unit_of_pairs(weight, signs > 0, classes)
         weight = weight / unit
         limits = self.validation_fraction, self._max_memory
         features, found = features_for(self.features, given, y, weight, rng, keys, *limits, counts)
@@ -279,14 +282,16 @@ class AUCClassifier(AUCForgetting, ClassifierMixin, BaseEstimator):  # type: ign
             fitted = replace(fitted, choice=replace(fitted.choice, features=found[0]))
             if self.verbose:
                 print(found[0].reason, file=sys.stderr)
-        self._note(fitted, n_given, data_fingerprint(given, y.astype(np.int8)))
+        self._note(fitted, n_given, data_fingerprint(given, signs))
         self._known_scales = scaling
         if fitted.kept is not None:
             ways = task.margin, task.is_scaled, task.signs, unit
             self._kept = Kept(fitted.kept, fitted.choice, *ways)
         coef = (fitted.w if scaling is None else scaling.to_user(fitted.w))[np.newaxis]
         publish(self, coef_=coef, classes_=classes, features_=features, **{DEFERRED: ()})
-        self._decide_from(given, y, weight, keys)
+        # A descent without a choice follows the order of the rows, so the drawn scores may, too.
+        drawn_by = Places(keys.seed) if by_place else keys
+        self._decide_from(given, signs, weight, drawn_by)
         return self
 
     @one_at_a_time

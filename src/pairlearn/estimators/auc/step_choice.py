@@ -18,8 +18,9 @@ import numpy as np
 
 from pairlearn.averaging import Averaging, DelayedByStepSize
 from pairlearn.estimators.shared.evidence import Choice, best_of
-from pairlearn.estimators.shared.weights import judged_auc, weighed_members
+from pairlearn.estimators.shared.weights import judged_auc, weighed_flags
 from pairlearn.folds import Fold, Keys, deal, n_folds_of, splits_of
+from pairlearn.metrics.auc import auc_of
 from pairlearn.pairings import Pairing, PreviousExample
 from pairlearn.problem import Problem
 from pairlearn.schedules import Constant, Schedule
@@ -43,6 +44,8 @@ _TRAIN_CAP = 10_000
 _SCORE_CAP = 1_000
 #: The most opposite pairs that train the grid; the final run may take more.
 _PAIR_CAP = 25_000
+#: The most examples of a class that a grid reads.
+_MOST = _TRAIN_CAP + _SCORE_CAP
 #: With fewer held-out examples of the rarer class, all folds are held out in turn.
 _ENOUGH = 200
 #: The most examples of a class that measure the distance of opposite examples.
@@ -53,9 +56,12 @@ def opposite_scale(rows: Rows, y: Vector, keys: Keys) -> float:
     """Return the mean squared distance of opposite examples, by a sample of each class."""
     spreads = []
     for label in (-1.0, 1.0):
-        members = np.flatnonzero(y == label)
-        if len(members) > _SCALE_SAMPLE:
-            members = keys.first(members, _SCALE_SAMPLE)
+        own = y == label
+        if np.count_nonzero(own) > _SCALE_SAMPLE:
+            # As many as the grid will need are drawn at once.
+            members = keys.first(own, _MOST)[:_SCALE_SAMPLE]
+        else:
+            members = np.flatnonzero(own)
         spreads.append(rows.take(members).spread())
     (mean_a, spread_a), (mean_b, spread_b) = spreads
     scale = spread_a + spread_b + float(((mean_a - mean_b) ** 2).sum())
@@ -111,14 +117,19 @@ def choose(
             example_weight=weight[train] if len(weight) else weight,
         )
         scores = rows.take(held).scores(solution.averages)
-        held_y, held_weight = y[held], weight[held] if len(weight) else weight
+        held_y, positive = y[held], y[held] > 0
         known: dict[bytes, float] = {}
         for model, model_scores in enumerate(scores):
             # A ball that was never reached leaves the model of a larger one.
             same = solution.averages[model].tobytes()
             if same not in known:
                 lost = solution.diverged[model] or not np.isfinite(model_scores).all()
-                known[same] = 0.0 if lost else judged_auc(held_y, model_scores, held_weight)
+                if lost:
+                    known[same] = 0.0
+                elif len(weight):
+                    known[same] = judged_auc(held_y, model_scores, weight[held])
+                else:
+                    known[same] = auc_of(positive, model_scores)
             aucs[model].append(known[same])
     best = best_of(
         ({"step_size": step, "radius": radius}, (step, radius), found)
@@ -130,8 +141,7 @@ def choose(
 def _hold_out(y: Vector, weight: Vector, fraction: float, keys: Keys) -> list[Fold]:
     """Return (train, held-out) index pairs: one, or all in turn when the rarer class is small."""
     # A sample within each class does not change the distribution of opposite pairs.
-    most = _TRAIN_CAP + _SCORE_CAP
-    members = [keys.first(own, most) for own in weighed_members(y, weight)]
+    members = [keys.first(own, _MOST) for own in weighed_flags(y, weight)]
     sizes = [min(max(round(fraction * len(m)), 1), _SCORE_CAP) for m in members]
     everything = np.concatenate(members)
     if min(sizes) >= _ENOUGH:

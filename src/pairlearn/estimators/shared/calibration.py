@@ -33,8 +33,11 @@ def choose_threshold(
     It is the middle between two neighbouring scores. `importance` says how much the recall of the
     negative and of the positive class counts in the balanced accuracy.
     """
-    order = np.argsort(scores, kind="stable")
+    order = np.argsort(scores)
     s = scores[order]
+    if not (s[1:] > s[:-1]).all():  # else there is only one order
+        order = np.argsort(scores, kind="stable")
+        s = scores[order]
     hit = np.where(positive, weight, 0.0)[order]
     miss = np.where(positive, 0.0, weight)[order]
     # Cut k leaves the k smallest scores negative.
@@ -101,13 +104,15 @@ def fit_sigmoid(scores: Vector, positive: Mask, weight: Vector) -> Sigmoid:
     unit = spread if spread > 1e-13 * float(np.abs(scores).max()) else 1.0
     centre = float(scores.mean())
     s = (scores - centre) / unit
+    squares = s * s
     slope, intercept = 1.0, math.log((n_positive + 1.0) / (n_negative + 1.0))
     for _ in range(50):
         p = Sigmoid(slope, intercept)(s)
         gap = weight * (p - target)
         curvature = weight * p * (1.0 - p) + 1e-12
         gradient = np.array([gap @ s, gap.sum()])
-        hessian = np.array([[curvature @ (s * s), curvature @ s], [curvature @ s, curvature.sum()]])
+        mixed = curvature @ s
+        hessian = np.array([[curvature @ squares, mixed], [mixed, curvature.sum()]])
         hessian[0, 0] += 1e-9 * (1.0 + hessian[0, 0])
         step = np.linalg.solve(hessian, gradient)
         # Newton's step can overshoot where the sigmoid is flat.

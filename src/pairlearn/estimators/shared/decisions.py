@@ -17,7 +17,7 @@ from pairlearn.estimators.shared.examples import mapped_product, validate_data
 from pairlearn.estimators.shared.published import Attribute, published
 from pairlearn.estimators.shared.rules import Decision, DecisionRule, Scored, as_rule
 from pairlearn.features import Identity
-from pairlearn.folds import Keys
+from pairlearn.folds import Keys, Places
 from pairlearn.metrics import roc_auc
 from pairlearn.metrics._inputs import which_positive
 from pairlearn.models.record import ModelFileError
@@ -184,11 +184,13 @@ class ScoreDecisions:
     classes_: Any = Attribute()
     _decision: Any = Attribute()
 
-    def _decide_from(self, rows: Rows, y: Vector, example_weight: Vector, keys: Keys) -> None:
-        """Set threshold and calibration from training scores."""
+    def _decide_from(
+        self, rows: Rows, signs: NDArray[np.int8], example_weight: Vector, keys: Keys | Places
+    ) -> None:
+        """Set threshold and calibration from training scores; `signs` are the labels."""
         keep, weight = [], []
-        for sign in (-1.0, 1.0):
-            own = y == sign
+        for sign in (-1, 1):
+            own = signs == sign
             count = int(np.count_nonzero(own))
             many = count > SCORES_PER_CLASS
             members = keys.first(own, SCORES_PER_CLASS) if many else np.flatnonzero(own)
@@ -203,7 +205,7 @@ class ScoreDecisions:
             # In single precision, rounding would hide the scores of data far from zero.
             part = DenseRows(part.X.astype(np.float64, copy=False))
         scores = self._scores_of(part, published(self))
-        self._decision = self._decide(scores, y[index] > 0, weights)
+        self._decision = self._decide(scores, signs[index] > 0, weights)
 
     def _decide(self, scores: Vector, positive: Mask, weight: Vector) -> Decision:
         """Return threshold and calibration."""

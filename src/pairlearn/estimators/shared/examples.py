@@ -222,11 +222,12 @@ def two_classes(labels: NDArray[Any]) -> NDArray[Any]:
 
 def find_classes(labels: NDArray[Any]) -> NDArray[Any]:
     """Return the different labels, sorted; refuse fewer than two, and continuous targets."""
-    if labels.dtype.kind in "iuf":
+    if labels.dtype.kind in "iuf" and len(labels):
         # Two numbers are found without sorting all of them.
-        low, high = labels.min(), labels.max()
-        if low != high and ((labels == low) | (labels == high)).all():
-            return np.array([low, high])
+        same = labels == labels[0]
+        other = labels[np.argmin(same)]
+        if np.count_nonzero(same) + np.count_nonzero(labels == other) == len(labels):
+            return np.sort(np.array([labels[0], other]))
     classes = np.unique(labels)
     if len(classes) > 2:
         check_classification_targets(labels)

@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pairlearn.features.spreads import least_spread, scale_of
 from pairlearn.solvers.rows import CsrRows, DenseRows, Rows, check_squares
@@ -46,6 +47,8 @@ _LARGEST = 1e140
 _NEGLIGIBLE = 1e-305
 #: The most dense numbers for which NumPy is faster than loading the compiled kernels.
 _SMALL = 200_000
+#: The sample of `_sorted_sample`, once it is known.
+_SAMPLE = "_sorted_sample"
 
 #: Scales by the spread alone are tried for rows of at least and at most so many columns.
 _FEWEST_TRIED, _MOST_TRIED = 20, 100_000
@@ -77,6 +80,10 @@ class Scaling:
     spread: Vector | None = None
 
     @property
+    def _arrays(self) -> tuple[Vector, Vector, Vector]:
+        return self.inverse, self.centre, self.factor
+
+    @property
     def weights(self) -> Vector:
         """Coefficients of scaled columns times this are those of the user's columns."""
         return self.factor * self.inverse
@@ -104,7 +111,20 @@ class Scaling:
         from pairlearn.kernels.scales import scale_rows
 
         scaled = np.empty_like(rows.X)
-        scale_rows(rows.flat, self.inverse, self.centre, self.factor, scaled.reshape(-1))
+        scale_rows(rows.flat, *self._arrays, scaled.reshape(-1))
+        return DenseRows(scaled)
+
+    def take(self, rows: DenseRows, index: NDArray[np.int64]) -> DenseRows:
+        """Return scaled rows of an index, as `apply` scales them."""
+        n, d = rows.shape
+        if n * d <= _SMALL:
+            return DenseRows(self.apply(rows.take(index)).X)  # type: ignore[union-attr]
+        from pairlearn.kernels.scales import scale_taken
+
+        plain = index.dtype == np.int64 and 0 <= index.min(initial=0) <= index.max(initial=0) < n
+        places = index if plain else np.arange(n)[index]
+        scaled = np.empty((len(places), d), dtype=rows.X.dtype)
+        scale_taken(rows.flat, places, *self._arrays, scaled.reshape(-1))
         return DenseRows(scaled)
 
     @property
@@ -282,8 +302,7 @@ def warn_of_constants(n_features: int) -> None:
 
 def warn_of_outliers(rows: DenseRows, scaling: Scaling) -> None:
     """Warn if a few values are so extreme that all others become equal after scaling."""
-    step = -(-rows.shape[0] // _LOOKED_AT)
-    sample = np.sort(rows.X[::step], axis=0)
+    sample = _sorted_sample(rows)
     # Scales keep the order: the first and the last percentile are scaled, not all of the sample.
     place = 0.01 * (len(sample) - 1)
     inner = [int(place), min(int(place) + 1, len(sample) - 1)]
@@ -308,6 +327,7 @@ def _columns(rows: Rows, weight: Vector, inverse: Vector) -> Columns:
     if isinstance(rows, DenseRows) and rows.X.size <= _SMALL:
         return _few_columns(rows, weight, inverse)
     from pairlearn.kernels.scales import (
+        LANES,
         column_counts,
         column_sums,
         csr_column_squares,
@@ -335,8 +355,11 @@ def _columns(rows: Rows, weight: Vector, inverse: Vector) -> Columns:
         sums = None if len(weight) or (inverse != 1.0).any() else rows.known_sums
         with np.errstate(over="ignore", invalid="ignore"):
             if sums is None:
-                sums = tuple(np.empty(d) for _ in range(5))
-                column_sums(rows.flat, weight, inverse, *sums)
+                # Whole vectors of columns; the last entries belong to none.
+                room = np.zeros((6, -(-d // LANES) * LANES))
+                room[5, :d] = inverse
+                column_sums(rows.flat, rows.shape[0], weight, room[5], *room[:5])
+                sums = tuple(room[:5, :d])
             low, high, shift, total, squares = sums
             if _may_be_text(rows):
                 column_counts(rows.flat, _all(weight, rows), inverse, atom, votes, count)
@@ -358,9 +381,18 @@ def _may_be_text(rows: DenseRows) -> bool:
     Only then do scales depend on the shares off the majority, which are slow to count. The bound is
     twice the share of a table, far more than the error of the sample.
     """
-    sample = rows.X[:: -(-rows.shape[0] // _LOOKED_AT)]
-    equal = sample == np.sort(sample, axis=0)[len(sample) // 2]
+    sample = _sorted_sample(rows)
+    equal = sample == sample[len(sample) // 2]
     return float(np.minimum(1.0 - equal.mean(axis=0), 0.5).mean()) < 2.0 * TABLE
+
+
+def _sorted_sample(rows: DenseRows) -> NDArray[Any]:
+    """Return the values of each column in some rows, in order; they are looked at twice."""
+    known: NDArray[Any] | None = vars(rows).get(_SAMPLE)
+    if known is None:
+        sample = rows.X[:: -(-rows.shape[0] // _LOOKED_AT)]
+        known = vars(rows)[_SAMPLE] = np.sort(sample, axis=0)
+    return known
 
 
 def _few_columns(rows: DenseRows, weight: Vector, inverse: Vector) -> Columns:

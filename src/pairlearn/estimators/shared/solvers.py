@@ -240,6 +240,11 @@ class SGD(Solver):
         """The radius, if it is a number."""
         return given_number("radius", self.radius, or_infinite=True)
 
+    @property
+    def chooses(self) -> bool:
+        """Whether held-out examples choose the step size."""
+        return self.step_size == "auto"
+
     def changed(self, *fields: str) -> list[str]:
         """Return those of the fields that are not at their default."""
         default = type(self)()

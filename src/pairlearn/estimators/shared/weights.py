@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pairlearn.folds import members_of
 from pairlearn.metrics import roc_auc
 from pairlearn.restored import LARGEST_WEIGHT
 from pairlearn.solvers.rows import Rows
@@ -135,8 +134,13 @@ def weighed_members(y: Vector, weight: Vector) -> list[NDArray[np.int64]]:
 
     Folds are dealt from them: a fold of examples without weight has no AUC. `weight` may be empty.
     """
-    seen = y if not len(weight) else np.where(weight > 0, y, 0.0)
-    return members_of(seen, (-1.0, 1.0))
+    return [np.flatnonzero(own) for own in weighed_flags(y, weight)]
+
+
+def weighed_flags(y: Vector, weight: Vector) -> list[Mask]:
+    """Return flags of the negatives and of the positives that have a weight."""
+    flags = [y == -1.0, y == 1.0]
+    return [own & (weight > 0) for own in flags] if len(weight) else flags
 
 
 def judged_auc(y: Vector, scores: Vector, weight: Vector) -> float:

@@ -15,7 +15,7 @@ Arrays
 ------
 multipliers, radii : float64, shape (M,)
     Each model's factor on the step sizes, and its radius.
-W, weighted_sum : real, shape (d, M)
+W, weighted_sum : real, shape (M, d), or in `descend_models` (d, M), flat
     Modified in place.
 base : float64, shape (M,)
     Modified in place: `paid` up to which the sum holds each model's iterate.
@@ -28,12 +28,89 @@ import math
 import numpy as np
 
 from pairlearn.kernels._native import call_scalar, kernel, part, prefetch
+from pairlearn.kernels.steps.dense import AHEAD, HINGE
+from pairlearn.kernels.steps.vectors import (
+    BYTES,
+    filled,
+    minus,
+    over_root,
+    plus,
+    plus_multiple,
+    plus_product,
+    read,
+    read_doubles,
+    times,
+    where_below,
+    write,
+)
+from pairlearn.kernels.steps.vectors import total as sum_of
 
+#: Doubles of a vector.
+DOUBLES = np.uintp(8)
 #: A model is multiplied out when its factor falls below this, before its coefficients overflow.
 SMALLEST = 1e-100
 
-#: Columns are taken in groups of this many.
-LANES = np.uintp(4)
+
+@part
+def _score_columns(difference, W, wide, lanes, scores):
+    """Fill the scores of the first `wide` columns, a vector of columns at a time."""
+    d, n = np.uintp(len(difference)), np.uintp(len(scores))
+    two = np.uintp(2)
+    for m in range(np.uintp(0), wide, lanes):
+        even = odd = filled(scores.dtype.type(0.0))
+        for k in range(np.uintp(0), d - d % two, two):
+            even = plus_multiple(even, difference[k], read(W, k * n + m))
+            odd = plus_multiple(odd, difference[k + np.uintp(1)], read(W, k * n + n + m))
+        if d % two:
+            even = plus_multiple(
+                even, difference[d - np.uintp(1)], read(W, (d - np.uintp(1)) * n + m)
+            )
+        write(scores, m, plus(even, odd))
+
+
+@part
+def _move_columns(difference, W, weighted_sum, wide, lanes, shrink, moves, owed, norms):
+    """Pay and move the first `wide` columns, and fill their squared norms."""
+    d, n = np.uintp(len(difference)), np.uintp(len(norms))
+    for m in range(np.uintp(0), wide, lanes):
+        shorter, move, due = read(shrink, m), read(moves, m), read(owed, m)
+        norm = filled(norms.dtype.type(0.0))
+        for k in range(d):
+            at = k * n + m
+            w = times(shorter, read(W, at))
+            write(weighted_sum, at, plus_product(read(weighted_sum, at), due, w))
+            w = plus_multiple(w, -difference[k], move)
+            write(W, at, w)
+            norm = plus_product(norm, w, w)
+        write(norms, m, norm)
+
+
+@part
+def _hinge_moves(sign, margin, step, now, multipliers, wide, shrink, scores, moves, owed, base):
+    """Fill moves and what is owed to the models whose hinge is active; return if there is one."""
+    nothing, some = filled(0.0), filled(0.0)
+    for m in range(np.uintp(0), wide, DOUBLES):
+        score = times(read_doubles(shrink, m), read_doubles(scores, m))
+        score, limit = times(filled(sign), score), filled(margin)
+        move = times(filled(-sign * step), read(multipliers, m))
+        before = read(base, m)
+        write(moves, m, where_below(score, limit, move, nothing))
+        write(owed, m, where_below(score, limit, minus(filled(now), before), nothing))
+        write(base, m, where_below(score, limit, filled(now), before))
+        some = where_below(score, limit, filled(1.0), some)
+    return sum_of(some) > 0.0
+
+
+@part
+def _project_alone(wide, norms, bounds, limits, shrink):
+    """Fill `shrink` for models that have a column of their own; return if others need a look."""
+    some = filled(0.0)
+    for m in range(np.uintp(0), wide, DOUBLES):
+        norm, bound = read_doubles(norms, m), read(bounds, m)
+        ratio = where_below(times(bound, bound), norm, over_root(bound, norm), filled(1.0))
+        write(shrink, m, ratio)
+        some = where_below(norm, read(limits, m), some, filled(1.0))
+    return sum_of(some) > 0.0
 
 
 @kernel
@@ -60,13 +137,19 @@ def descend_models(
     left_iterate,
     slope_address,
     parameter,
+    limits,
+    difference,
     shrink,
     scores,
     moves,
     owed,
     norms,
 ):
-    """Take the active steps for all models; the last five arguments are scratch of length M.
+    """Take the active steps for all models; the last seven arguments are scratch.
+
+    `W` and the sums hold a column for each model, one row after the other, and further columns of
+    zeros up to a whole number of vectors; arrays of columns and scratch have the same length, but
+    for `difference`, of length d.
 
     Models of one step size are equal until the iterate leaves the ball of the smallest radius. Till
     then they share a column: `heads` holds the model of the smallest radius in each of the first
@@ -75,13 +158,18 @@ def descend_models(
     `diverged` are those of columns, `radii` those of models.
 
     `shrink` must be ones on entry. A projection is applied together with the next update, so it
-    costs no separate pass, or before returning.
+    costs no separate pass, or before returning. `limits` holds the squared norms from which on a
+    column needs a look: those of shared columns that reach a ball. The address HINGE stands for the
+    hinge.
     """
     real = X.dtype.type
-    d = np.uintp(W.shape[0])
-    for m in range(np.uintp(W.shape[1])):
+    d, n = np.uintp(len(difference)), np.uintp(len(scores))
+    lanes = line = np.uintp(BYTES // X.itemsize)
+    for m in range(n):
         moves[m] = real(0.0)
         owed[m] = real(0.0)
+        is_shared = m < np.uintp(n_live[0]) and following[heads[m]] >= 0
+        limits[m] = bounds[m] * bounds[m] if is_shared else np.inf
     for p in range(n_active):
         t = np.uintp(active[p])
         i = np.uintp(left[t])
@@ -90,42 +178,49 @@ def descend_models(
         b = j * d
         live = np.uintp(n_live[0])
         # Whole vectors of columns; those beyond the last hold zeros.
-        wide = min((live + LANES - np.uintp(1)) // LANES * LANES, np.uintp(W.shape[1]))
-        for m in range(wide):
-            scores[m] = real(0.0)
+        wide = (live + lanes - np.uintp(1)) // lanes * lanes
+        if p + AHEAD < n_active:
+            soon = np.uintp(active[p + AHEAD])
+            a_soon, b_soon = np.uintp(left[soon]) * d, np.uintp(right[soon]) * d
+            for k in range(np.uintp(0), d, line):
+                prefetch(X, a_soon + k)
+                prefetch(X, b_soon + k)
+            # A row that starts inside a line of the cache may end in the next.
+            prefetch(X, a_soon + d - np.uintp(1))
+            prefetch(X, b_soon + d - np.uintp(1))
         for k in range(d):
-            difference = X[a + k] - X[b + k]
-            for m in range(wide):
-                scores[m] += difference * W[k, m]
-        n_moving = 0
-        for m in range(live):
-            slope = 0.0
-            if not diverged[m]:
-                slope = call_scalar(
-                    slope_address, np.float64(shrink[m] * scores[m]), y[i], y[j], parameter
-                )
-            moves[m] = real(step_sizes[t] * multipliers[m] * slope)
-            owed[m] = real(0.0)
-            if slope != 0.0:
-                n_moving += 1
-                owed[m] = real(paid[t] - base[m])
-                base[m] = paid[t]
-        if n_moving == 0:
+            difference[k] = X[a + k] - X[b + k]
+        _score_columns(difference, W, wide, lanes, scores)
+        is_moving = False
+        if slope_address == HINGE:
+            sign = 1.0 if y[i] > y[j] else -1.0
+            is_moving = _hinge_moves(
+                sign, parameter, step_sizes[t], paid[t], multipliers, wide, shrink, scores, moves,
+                owed, base,
+            )  # fmt: skip
+        else:
+            for m in range(live):
+                slope = 0.0
+                if not diverged[m]:
+                    slope = call_scalar(
+                        slope_address, np.float64(shrink[m] * scores[m]), y[i], y[j], parameter
+                    )
+                moves[m] = real(step_sizes[t] * multipliers[m] * slope)
+                owed[m] = real(0.0)
+                if slope != 0.0:
+                    is_moving = True
+                    owed[m] = real(paid[t] - base[m])
+                    base[m] = paid[t]
+        if not is_moving:
             continue
-        for m in range(wide):
-            norms[m] = real(0.0)
-        for k in range(d):
-            difference = X[a + k] - X[b + k]
-            for m in range(wide):
-                w = shrink[m] * W[k, m]
-                weighted_sum[k, m] += owed[m] * w
-                w -= moves[m] * difference
-                W[k, m] = w
-                norms[m] += w * w
+        _move_columns(difference, W, weighted_sum, wide, lanes, shrink, moves, owed, norms)
+        if not _project_alone(wide, norms, bounds, limits, shrink):
+            continue
         for m in range(live):
             shrink[m] = real(1.0)
             if not norms[m] < np.inf:
                 diverged[m] = 1
+                multipliers[m] = 0.0
                 continue
             while norms[m] > bounds[m] * bounds[m]:
                 radius, first = bounds[m], heads[m]
@@ -133,21 +228,23 @@ def descend_models(
                 if following[first] >= 0:
                     at = np.uintp(n_live[0])
                     n_live[0] += 1
-                    for k in range(d):
-                        W[k, at] = W[k, m]
-                        weighted_sum[k, at] = weighted_sum[k, m]
-                        total[k, at] = total[k, m]
-                        left_iterate[k, at] = left_iterate[k, m]
+                    for k in range(np.uintp(0), d * n, n):
+                        W[k + at] = W[k + m]
+                        weighted_sum[k + at] = weighted_sum[k + m]
+                        total[k + at] = total[k + m]
+                        left_iterate[k + at] = left_iterate[k + m]
                     multipliers[at], base[at], bounds[at] = multipliers[m], base[m], radius
                     heads[at], heads[m] = first, following[first]
                     following[first] = -1
                     bounds[m] = radii[heads[m]]
+                    limits[at] = np.inf
+                    limits[m] = bounds[m] * bounds[m] if following[heads[m]] >= 0 else np.inf
                 shrink[at] = real(radius / math.sqrt(norms[m]))
                 if at == m:
                     break
-    for k in range(d):
+    for k in range(np.uintp(0), d * n, n):
         for m in range(np.uintp(n_live[0])):
-            W[k, m] *= shrink[m]
+            W[k + m] *= shrink[m]
     for m in range(np.uintp(n_live[0])):
         shrink[m] = real(1.0)
 

@@ -457,3 +457,28 @@ def chosen(typing_context, first, a, b):
         return builder.select(*arguments)
 
     return a(types.boolean, a, b), generate
+
+
+@intrinsic
+def where_below(typing_context, a, b, x, z):
+    """Return x in the lanes where a < b, else z."""
+
+    def generate(context, builder, signature, arguments):
+        a, b, x, z = arguments
+        return builder.select(builder.fcmp_ordered("<", a, b), x, z)
+
+    return x(a, b, x, z), generate
+
+
+@intrinsic
+def over_root(typing_context, a, b):
+    """Return a divided by the square root of b."""
+
+    def generate(context, builder, signature, arguments):
+        a, b = arguments
+        bits = 64 if a.type.element == ir.DoubleType() else 32
+        name = f"llvm.sqrt.v{a.type.count}f{bits}"
+        root = get_or_insert_function(builder.module, ir.FunctionType(b.type, [b.type]), name)
+        return builder.fdiv(a, builder.call(root, [b]))
+
+    return a(a, b), generate

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from pairlearn.averaging import Averaging, DelayedByStepSize
 from pairlearn.domains import ball_or_whole
 from pairlearn.gpu.device import check_device, find_device
+from pairlearn.losses import Hinge
 from pairlearn.pairings import Pairing, Plan, PreviousExample, SlotPlan
 from pairlearn.pairings.sound import sound_source
 from pairlearn.problem import Problem
@@ -38,6 +39,10 @@ from pairlearn.validation import (
 
 #: With at least this many features, blocks of pairs and matrix products are faster.
 _MANY_FEATURES = 64
+#: Models of a vector, at most.
+_VECTOR = 16
+#: Bytes of a line of the cache.
+_LINE = 64
 #: Number of pairs per block of the matrix form.
 _PAIRS = 64
 
@@ -250,11 +255,12 @@ class _Columns:
     See `pairlearn.kernels.steps.sweep.descend_models`.
     """
 
-    def __init__(self, step_sizes: tuple[float, ...], radii: Vector) -> None:
+    def __init__(self, step_sizes: tuple[float, ...], radii: Vector, room: int) -> None:
         n = len(radii)
         self._heads, self._following = np.full(n, -1, dtype=np.int64), np.full(n, -1)
         self._n_live = np.zeros(1, dtype=np.int64)
-        self._multipliers, bounds = np.ones(n), np.ones(n)
+        # Columns of no model have steps of length 0.
+        self._multipliers, bounds = np.zeros(room), np.ones(room)
         for column, step_size in enumerate(dict.fromkeys(step_sizes)):
             models = np.flatnonzero(np.array(step_sizes) == step_size)
             models = models[np.argsort(radii[models], kind="stable")]
@@ -275,6 +281,14 @@ class _Columns:
         return place
 
 
+def _on_lines(shape: tuple[int, int], dtype: Any) -> NDArray[Any]:
+    """Return zeros that begin with a line of the cache: vectors that cross lines are slow."""
+    size, item = math.prod(shape), np.dtype(dtype).itemsize
+    room = np.zeros(size + _LINE // item, dtype=dtype)
+    skipped = -room.ctypes.data % _LINE // item
+    return room[skipped : skipped + size].reshape(shape)
+
+
 class _Run:
     """The state of all models of a sweep."""
 
@@ -292,23 +306,26 @@ class _Run:
         self.n_models, d = len(sweep.step_sizes), rows.shape[1]
         self.dtype = rows.X.dtype
         self.by_rows = d < _MANY_FEATURES
-        shape = (d, self.n_models) if self.by_rows else (self.n_models, d)
+        # Whole vectors of models, of which the last are zero and belong to no model.
+        room = self.n_models if not self.by_rows else -(-self.n_models // _VECTOR) * _VECTOR
+        shape = (d, room) if self.by_rows else (room, d)
         #: Iterates and weighted sums in one array, so that one matrix product adds to both.
-        self._both = np.zeros((2 * shape[0], shape[1]), dtype=self.dtype)
+        self._both = _on_lines((2 * shape[0], shape[1]), self.dtype)
         self.W, self.weighted_sum = self._both[: shape[0]], self._both[shape[0] :]
         self.left_iterate = np.zeros_like(self.W)
         self.total = np.zeros(shape)
         self.multipliers = np.array(sweep.step_sizes)
         self.radii = np.array(sweep.radii, dtype=np.float64)
-        self.diverged = np.zeros(self.n_models, dtype=np.uint8)
+        self.diverged = np.zeros(room, dtype=np.uint8)
         at_start = sweep.averaging.at_start(sweep.schedule)
-        self.base = np.full(self.n_models, -at_start)
+        self.base = np.full(room, -at_start)
         self.weight = at_start
         self.n_steps = self.n_gradients = 0
         self._active = np.empty(BLOCK + 1, dtype=np.int32)
         self._finding = finding_kernel(problem)
-        self._scratch = [np.ones(self.n_models, dtype=self.dtype) for _ in range(5)]
-        self._columns = _Columns(sweep.step_sizes, self.radii) if self.by_rows else None
+        rooms = np.ones((5, room), dtype=self.dtype)
+        self._scratch = [np.empty(room), np.empty(d, dtype=self.dtype), *rooms]
+        self._columns = _Columns(sweep.step_sizes, self.radii, room) if self.by_rows else None
         self._moved_last = False
 
     def advance(self, plan: Plan | SlotPlan) -> None:
@@ -345,8 +362,11 @@ class _Run:
 
         assert self._columns is not None
         pairs = (self.rows.flat, self.y, plan.left, plan.right, steps, paid, active, len(active))
-        iterates = (self.W, self.weighted_sum, self.total, self.left_iterate)
-        loss = (self.problem.derivative.address, self.problem.loss.parameter)
+        arrays = (self.W, self.weighted_sum, self.total, self.left_iterate)
+        iterates = (array.reshape(-1) for array in arrays)
+        hinge = type(self.problem.loss) is Hinge and self.problem.by_labels
+        address = 0 if hinge else self.problem.derivative.address
+        loss = (address, self.problem.loss.parameter)
         columns = (*self._columns.arrays, self.base, self.diverged)
         descend_models(*pairs, *columns, *iterates, *loss, *self._scratch)
 
