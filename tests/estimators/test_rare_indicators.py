@@ -4,27 +4,34 @@
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.preprocessing import StandardScaler
 
 from pairlearn import AUCClassifier, roc_auc
-from pairlearn.estimators.shared.scaling import by_spread, scaled_rows
+from pairlearn.estimators.shared.scaling import as_given, other_scales, scaled_rows
 from pairlearn.solvers.rows import as_rows
 
 
 def indicators(n=1600, d=120):
-    """Return rare indicators, each of which varies."""
+    """Return rare indicators beside as many that are not, so that they are no text."""
     rng = np.random.default_rng(0)
-    rate = np.exp(rng.uniform(np.log(0.004), np.log(0.08), d))
+    rate = np.where(np.arange(d) % 2, 0.4, np.exp(rng.uniform(np.log(0.0003), np.log(0.001), d)))
     X = (rng.random((n, d)) < rate).astype(float)
     X[0], X[1] = 0.0, 1.0
     return X
+
+
+def tried(rows, weight=None, n_rarest=1000):
+    """Return the usual scales of rows, and the other ones, each with the rows by them."""
+    weight = np.empty(0) if weight is None else weight
+    scaling, scaled = scaled_rows("auto", rows, np.empty(0))
+    return scaling, list(other_scales(scaling, scaled, weight, n_rarest))
 
 
 @pytest.mark.parametrize("store", ["dense", "sparse"])
 def test_the_other_scales_give_each_column_variance_one(store):
     X = indicators()
     rows = as_rows(sparse.csr_matrix(X) if store == "sparse" else X)
-    scaling, scaled = scaled_rows("auto", rows, np.empty(0))
-    other, table = by_spread(scaling, scaled, np.empty(0))
+    _, [*_, (other, table)] = tried(rows)
     found = table.matrix.toarray() if store == "sparse" else table.matrix
     # The second formulation: what StandardScaler makes of the user's columns.
     np.testing.assert_allclose(found.std(axis=0), 1.0, rtol=1e-12)
@@ -32,44 +39,98 @@ def test_the_other_scales_give_each_column_variance_one(store):
     # A weight of two counts a row twice.
     weight = np.where(np.arange(len(X)) < 500, 2.0, 1.0)
     twice = np.concatenate([X, X[:500]])
-    other, _ = by_spread(scaling, scaled, weight)
+    other, _ = tried(rows, weight)[1][-1]
     np.testing.assert_allclose(other.weights, 1.0 / twice.std(axis=0), rtol=1e-12)
 
 
 def test_columns_that_are_alike_are_tried_once():
     rng = np.random.default_rng(0)
     for X in (rng.normal(size=(300, 40)), (rng.random((300, 40)) < 0.3) * 1.0, np.eye(300)[:, :5]):
-        scaling, scaled = scaled_rows("auto", as_rows(X), np.empty(0))
-        assert by_spread(scaling, scaled, np.empty(0)) is None
+        assert not tried(as_rows(X))[1]
 
 
 def test_wide_sparse_rows_are_tried_as_long_as_they_are_few(monkeypatch):
-    rng = np.random.default_rng(0)
-    rate = np.exp(rng.uniform(np.log(0.004), np.log(0.08), 6000))
-    X = sparse.csr_matrix((rng.random((300, 6000)) < rate).astype(float))
-    scaling, scaled = scaled_rows("auto", as_rows(X), np.empty(0))
-    other, _ = by_spread(scaling, scaled, np.empty(0))
+    X = weighed()
+    scaling, [*_, (other, _)] = tried(as_rows(X))
     varies = scaling.factor > 0.0
     spread = X.toarray().std(axis=0)[varies]
     np.testing.assert_allclose(other.weights[varies], 1.0 / spread, rtol=1e-12)
     monkeypatch.setattr("pairlearn.estimators.shared.scaling._MOST_STORED", X.nnz - 1)
-    assert by_spread(scaling, scaled, np.empty(0)) is None
+    assert not tried(as_rows(X))[1]
+
+
+def weighed(n=400, d=3000):
+    """Return sparse rows of length one, whose columns differ in size, as tf-idf makes them."""
+    rng = np.random.default_rng(0)
+    rate = np.minimum(0.5, 5.0 / np.arange(1, d + 1))
+    X = (rng.random((n, d)) < rate) * np.log(2.0 / rate)
+    return sparse.csr_matrix(X / np.linalg.norm(X, axis=1, keepdims=True))
+
+
+def test_the_units_of_a_text_are_tried_too():
+    X = weighed()
+    scaling, [(given, rows), _] = tried(as_rows(X))
+    varies = scaling.factor > 0.0
+    # One number for all columns, by which their mean variance is 1.
+    np.testing.assert_allclose(given.weights[varies], given.weights[varies][0], rtol=1e-12)
+    np.testing.assert_allclose(rows.matrix.toarray().var(axis=0)[varies].mean(), 1.0, rtol=1e-12)
+    # A score of rows in scales is one of the rows as they came.
+    w = np.random.default_rng(1).normal(size=X.shape[1])
+    np.testing.assert_allclose(rows.matrix @ w, X @ given.to_user(w), rtol=1e-9, atol=1e-12)
+
+
+def test_few_examples_of_a_class_do_not_choose_units():
+    rows = as_rows(weighed())
+    assert [len(tried(rows, n_rarest=k)[1]) for k in (59, 60)] == [1, 2]
+
+
+def test_units_are_tried_for_sparse_texts_alone():
+    X = weighed()
+    scaling, scaled = scaled_rows("auto", as_rows(X.toarray()), np.empty(0))
+    assert as_given(scaling, scaled, np.empty(0)) is None
+    rng = np.random.default_rng(0)
+    table = sparse.random(300, 50, density=0.3, random_state=rng, format="csr")
+    scaling, scaled = scaled_rows("auto", as_rows(table), np.empty(0))
+    assert as_given(scaling, scaled, np.empty(0)) is None
+
+
+def test_in_text_the_spread_of_a_scaled_column_is_a_power_of_its_share():
+    X = weighed()
+    scaling, _ = scaled_rows("auto", as_rows(X), np.empty(0))
+    dense = X.toarray()
+    share = (dense != 0.0).mean(axis=0)
+    found, varies = (dense * scaling.weights).std(axis=0), scaling.factor > 0.0
+    wanted = np.minimum(1.0, 2.0 * share[varies]) ** 0.2
+    np.testing.assert_allclose(found[varies] / found[varies][0], wanted / wanted[0], rtol=1e-9)
+    np.testing.assert_allclose((found[varies] ** 2).mean(), 1.0, rtol=1e-9)
+
+
+def outcomes(X, effect, rng):
+    """Return labels, about one in twelve positive, by a score of these effects."""
+    score = X @ effect
+    chance = 1.0 / (1.0 + np.exp(-1.5 * (score - np.quantile(score, 0.95))))
+    return (rng.random(len(X)) < chance).astype(int)
 
 
 @pytest.mark.thorough
-def test_folds_choose_the_scales_that_the_table_wants():
-    # Each indicator has the same share of the variance, so rare ones matter more.
+def test_rare_words_count_whether_they_matter_more_or_alike():
+    # Against the two extremes: all columns by their deviations, and as they come.
     rng = np.random.default_rng(0)
     rate = np.exp(rng.uniform(np.log(0.002), np.log(0.08), 400))
     X = (rng.random((4000, 400)) < rate).astype(float)
     effect = 1.2 * rng.normal(size=400) * (rng.random(400) < 0.3)
-    score = X @ (effect * np.clip(np.sqrt(0.02 / rate), 0.0, 3.0))
-    chance = 1.0 / (1.0 + np.exp(-1.5 * (score - np.quantile(score, 0.95))))
-    y = (rng.random(4000) < chance).astype(int)
-    A, B, a, b = X[:2000], X[2000:], y[:2000], y[2000:]
-    chosen = AUCClassifier(random_state=0).fit(A, a)
-    # The usual scales: a given loss leaves no choice.
-    usual = AUCClassifier(loss="squared_hinge", random_state=0).fit(A, a)
-    gain = roc_auc(b, chosen.decision_function(B)) - roc_auc(b, usual.decision_function(B))
-    # The seed is fixed, so there is no false alarm; the gain is .042.
-    assert gain > 0.02
+    bare = {"solver": "exact", "loss": "squared_hinge", "scaling": None, "random_state": 0}
+    by_deviation = StandardScaler().fit(X[:2000]).transform(X) / np.sqrt(X.shape[1])
+    for growth in (np.clip(np.sqrt(0.02 / rate), 0.0, 3.0), 1.0):
+        y = outcomes(X, effect * growth, rng)
+        aucs = [
+            roc_auc(y[2000:], model.fit(R[:2000], y[:2000]).decision_function(R[2000:]))
+            for R, model in (
+                (X, AUCClassifier(random_state=0)),
+                (by_deviation, AUCClassifier(**bare)),
+                (X, AUCClassifier(**bare)),
+            )
+        ]
+        # The seed is fixed, so there is no false alarm.
+        assert aucs[0] > max(aucs[1:]) - 0.02
+        assert aucs[0] > min(aucs[1:]) + 0.005

@@ -7,7 +7,7 @@ from scipy import sparse
 
 from pairlearn.kernels.running_scales import least_jump, note_csr, note_rows, revise
 
-FLOOR, TABLE, TEXT = 0.05, 0.1, 0.03
+FLOOR, TABLE, TEXT, RARITY = 0.05, 0.1, 0.03, 0.2
 
 
 def rows_of(share, n=300, d=8):
@@ -45,15 +45,15 @@ def test_scales_are_those_of_all_rows(share, is_sparse, cut):
         cut = 1  # the first dense row sets the shifts
     scale, centre, new_scale, new_centre = np.zeros(d), np.zeros(d), np.empty(d), np.empty(d)
     sums = windows(X, cut, is_sparse)
-    rule = (FLOOR, 1.0, 0.0, TABLE, TEXT)
+    rule = (FLOOR, 1.0, 0.0, TABLE, TEXT, RARITY)
     changes, total, narrow = revise(*sums, rule, scale, centre, new_scale, new_centre)
     stored = (X != 0.0).sum(axis=0)
     assert (stored > 0).all()
     power = np.log(TABLE * d * n / stored.sum()) / np.log(TABLE / TEXT)
-    power = 0.5 * np.clip(power, 0.0, 1.0)
+    power = np.clip(power, 0.0, 1.0)
     deviation, width = X.std(axis=0), np.ptp(X, axis=0)
-    wanted = deviation / np.minimum(1.0, 2.0 * stored / n) ** power
-    wanted = np.maximum(np.minimum(wanted, width), FLOOR * width)
+    wanted = deviation / np.minimum(1.0, 2.0 * stored / n) ** (RARITY * power)
+    wanted = np.maximum(np.minimum(wanted, width), (1.0 - power) * FLOOR * width)
     np.testing.assert_allclose(new_scale, wanted, rtol=1e-9)
     np.testing.assert_allclose(new_centre, X.mean(axis=0), rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(total, ((deviation / wanted) ** 2).sum(), rtol=1e-9)
@@ -86,7 +86,7 @@ def test_zeros_that_are_stored_count_as_they_are():
     for own, begin, stop in ((before, 0, 3), (present, 3, 6)):
         note_csr(rows.data, rows.indices, begin, stop, 3, before, own, np.zeros(2), shift)
     new_scale, new_centre = np.empty(1), np.empty(1)
-    rule = (FLOOR, 1.0, 0.0, TABLE, TEXT)
+    rule = (FLOOR, 1.0, 0.0, TABLE, TEXT, RARITY)
     revise(
         before, present, np.array([3.0, 3.0]), shift, rule, np.zeros(1), np.zeros(1), new_scale,
         new_centre,

@@ -16,9 +16,9 @@ from pairlearn.typing import Mask, Vector
 FLOOR = 0.1
 
 
-def scale_of(deviation: Vector, low: Vector, high: Vector) -> Vector:
+def scale_of(deviation: Vector, low: Vector, high: Vector, *, floor: float = FLOOR) -> Vector:
     """Return the scale of columns from their standard deviations and extremes."""
-    return np.maximum(deviation, FLOOR * (high - low))
+    return np.maximum(deviation, floor * (high - low))
 
 
 def least_spread(dtype: Any) -> float:

@@ -106,9 +106,9 @@ def _spread(before, present, n, shift, k):
 
 @part
 def _rarity(before, present, n, table, text):
-    """Return the power of a column's share of stored values by which its spread is enlarged.
+    """Return how much rows are text: from 0 to 1 as the mean share of values falls.
 
-    It grows from 0 to 1/2 as the mean share falls from `table` to `text`, see
+    The share of stored values of a column falls from `table` to `text`, see
     `estimators.shared.scaling`. Values that are not stored are zero.
     """
     known, stored = 0.0, 0.0
@@ -119,7 +119,7 @@ def _rarity(before, present, n, table, text):
     if not stored > 0.0:
         return 0.0
     power = math.log(table * known * n / stored) / math.log(table / text)
-    return 0.5 * min(max(power, 0.0), 1.0)
+    return min(max(power, 0.0), 1.0)
 
 
 @kernel
@@ -130,11 +130,13 @@ def revise(before, present, n_rows, shift, rule, scale, centre, new_scale, new_c
 
     `rule` is: the share of its range that a scale is at least, the factor by which a spread must
     differ from its scale to change it (1 always changes it), the share of its size by which a
-    column must vary, and the mean shares of stored values of a table and of text.
+    column must vary, the mean shares of stored values of a table and of text, and the power of
+    twice its share that the spread of a column of text is divided by.
     """
-    floor, slack, threshold, table, text = rule
+    floor, slack, threshold, table, text, rarity = rule
     n = n_rows[0] + n_rows[1]
     power = _rarity(before, present, n, table, text)
+    floor *= 1.0 - power
     changes = False
     total = 0.0
     narrow = -1
@@ -155,7 +157,7 @@ def revise(before, present, n_rows, shift, rule, scale, centre, new_scale, new_c
         if 0.0 < variance < np.inf:
             deviation = min(math.sqrt(variance), width)
         share = min(1.0, 2.0 * (before[0, k] + present[0, k]) / n)
-        found = max(min(deviation / share**power, width), floor * width)
+        found = max(min(deviation / share ** (rarity * power), width), floor * width)
         if scale[k] == 0.0 or slack == 1.0 or found > slack * scale[k] or slack * found < scale[k]:
             changes = changes or found != scale[k] or mean != centre[k]
             new_scale[k] = found

@@ -25,7 +25,7 @@ from pairlearn.estimators.shared.features_seen import rows_and_labels, see_featu
 from pairlearn.estimators.shared.maps import features_for, map_rows
 from pairlearn.estimators.shared.published import DEFERRED, publish
 from pairlearn.estimators.shared.rules import DecisionRule
-from pairlearn.estimators.shared.scaling import Scaling, by_spread, scaled_rows
+from pairlearn.estimators.shared.scaling import Scaling, other_scales, scaled_rows
 from pairlearn.estimators.shared.solvers import SGD, Fitted, Moments, Solver
 from pairlearn.estimators.shared.storage import register_storable
 from pairlearn.estimators.shared.weights import chunk_weights, example_weights, unit_of_pairs
@@ -380,24 +380,26 @@ def _rescaled(
     y: Vector,
     weight: Vector,
 ) -> tuple[Fitted, Scaling]:
-    """Return the better of a fit and one by the spreads of columns alone, with its scaling.
+    """Return the best of a fit and those by other scales, with its scaling.
 
     `scaled` holds the scaling of the fit, its rows, and how often each counts. The same folds
-    judge both. The other one must be ahead by half a standard error.
+    judge all. Another one must be ahead of the fit by half a standard error.
     """
     scaling, rows, counts = scaled
     usual, is_plain = fitted.choice.evidence, task.start is None and not task.callbacks
-    if not (task.objective.over_pairs and is_plain) or usual is None:
+    if not (task.objective.over_pairs and is_plain) or usual is None or fitted.trace.interrupted:
         return fitted, scaling
-    other = None if fitted.trace.interrupted else by_spread(scaling, rows, counts)
-    if other is None:
-        return fitted, scaling
-    again = solver.fit(replace(task, rng=rng), other[1], y, weight)
-    found = again.choice.evidence
-    if found is None or again.trace.interrupted:
-        return fitted, scaling
-    is_ahead = found.auc > usual.auc + 0.5 * float(np.nan_to_num(usual.standard_error))
-    return (again, other[0]) if is_ahead else (fitted, scaling)
+    best = fitted, scaling
+    bar = usual.auc + 0.5 * float(np.nan_to_num(usual.standard_error))
+    n_rarest = int(min(np.count_nonzero(y > 0.0), np.count_nonzero(y < 0.0)))
+    for other in other_scales(scaling, rows, counts, n_rarest):
+        again = solver.fit(replace(task, rng=copy.deepcopy(rng)), other[1], y, weight)
+        found = again.choice.evidence
+        if found is None or again.trace.interrupted:
+            break
+        if found.auc > bar:
+            bar, best = found.auc, (again, other[0])
+    return best
 
 
 register_storable(AUCClassifier)

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
 r"""Scale features by their spread, so that the units of the user do not matter.
 
-Column k is centred and divided by s_k = max(std_k / (2 q_k)^(a / 2), range_k / 10). The floor
-bounds the values of a rare indicator, whose standard deviation is small. q_k is the share of
+Column k is centred and divided by s_k = max(std_k / (2 q_k)^(a / 5), (1 - a) range_k / 10). The
+floor bounds the values of a rare indicator, whose standard deviation is small. q_k is the share of
 examples whose value is not that of the majority, 1/2 if there is no majority. The power a grows
-from 0 to 1 as the mean of these shares falls from 10 % to 3 %: in text nearly all columns are rare,
-and with a = 0 thousands of rare words would outweigh the frequent ones; a = 1 takes the spread of a
-column where it is present. A column that is constant up to rounding is left out. All scales are
+from 0 to 1 as the mean of these shares falls from 10 % to 3 %: in text nearly all columns are rare.
+With standard deviations alone thousands of rare words would outweigh the frequent ones, and the
+floor would silence them. A column that is constant up to rounding is left out. All scales are
 multiplied by one number that makes the mean variance of the columns 1, so that grids of step sizes,
 radii and ridges need not know the data. A change of units, a shift, or a scaler in front leaves the
 scaled rows as they are.
 
-Where these scales keep many columns small, a classifier may try scales by the spread alone
-(`by_spread`) and let folds decide.
+A classifier may try other scales and let folds decide (`other_scales`): the spread alone, where
+these scales keep many columns small, and the units of the user, for text.
 
 Sparse rows are scaled without centring: a pair sees the difference of its rows, which has no
 centre.
@@ -21,15 +21,17 @@ centre.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.features.spreads import least_spread, scale_of
+from pairlearn.features.spreads import FLOOR, least_spread, scale_of
+from pairlearn.folds import FEW
 from pairlearn.solvers.rows import CsrRows, DenseRows, Rows, check_squares
-from pairlearn.solvers.streams.running_scales import TABLE, TEXT
+from pairlearn.solvers.streams.running_scales import RARITY, TABLE, TEXT
 from pairlearn.typing import Mask, Vector
 from pairlearn.validation import warn_caller
 
@@ -50,11 +52,12 @@ _SMALL = 200_000
 #: The sample of `_sorted_sample`, once it is known.
 _SAMPLE = "_sorted_sample"
 
-#: Scales by the spread alone are tried for rows of at least and at most so many columns.
+#: Other scales are tried for rows of at least and at most so many columns.
 _FEWEST_TRIED, _MOST_TRIED = 20, 100_000
 #: They are tried for at most this many numbers of dense rows, or stored numbers of sparse ones.
 _MOST_DENSE, _MOST_STORED = 20_000_000, 4_000_000
-#: They are tried where at least this share of the columns is smaller than this share of the widest.
+#: The spread alone is tried where at least this share of the columns is smaller than this share of
+#: the widest.
 _WORTH_A_TRIAL, _SMALL_SPREAD = 0.25, 0.5
 
 
@@ -155,7 +158,7 @@ def scaled_rows(
     if weight is not None and np.any(weight == 0.0):
         return fitted, fitted.apply(rows)
     # A column that varies does so by 1e-10 of its largest value at least, and its scale is no less
-    # than a tenth of its range: no value that was counted leaves 1e-30 to 1e30.
+    # than its deviation: no value that was counted leaves 1e-30 to 1e30.
     if isinstance(rows, DenseRows) and rows.X.size > _SMALL:
         return fitted, rows.made_later(fitted).known_finite()
     return fitted, fitted.apply(rows).known_finite()
@@ -248,25 +251,59 @@ def scaling_of(columns: Columns, inverse: Vector, *, dtype: Any, centred: bool) 
         return Scaling(inverse, np.zeros_like(inverse), factor)
     present = np.minimum(columns.present[varies], 0.5)
     power = np.clip(math.log(TABLE / float(present.mean())) / math.log(TABLE / TEXT), 0.0, 1.0)
-    spread = deviation[varies] / (2.0 * present) ** (0.5 * power)
-    scale = scale_of(spread, columns.low[varies], columns.high[varies])
+    spread = deviation[varies] / (2.0 * present) ** (RARITY * power)
+    scale = scale_of(spread, columns.low[varies], columns.high[varies], floor=(1.0 - power) * FLOOR)
     factor[varies] = 1.0 / (scale * np.sqrt(np.mean((deviation[varies] / scale) ** 2)))
     centre = columns.mean if centred else np.zeros_like(inverse)
     return Scaling(inverse, centre, factor, deviation * factor)
 
 
-def by_spread(scaling: Scaling, rows: Rows, weight: Vector) -> tuple[Scaling, Rows] | None:
-    """Return scales that give each column of scaled `rows` the variance 1, and the rows by them.
+def other_scales(
+    scaling: Scaling, rows: Rows, weight: Vector, n_rarest: int
+) -> Iterator[tuple[Scaling, Rows]]:
+    """Yield other scales of scaled `rows` that folds may prefer, and the rows by them.
 
-    A floor and the power of text keep rare indicators small, which is right where they matter as
-    much as others, and wrong where rare ones matter more. Folds can tell. Returns None where both
-    scales are much alike, or where rows are too many or too wide to be tried twice.
+    Nothing comes where rows are too many or too wide to be tried again. `weight` says how often
+    each example counts; empty if all count the same. `n_rarest` is the number of examples of the
+    rarer class.
     """
     n, d = rows.shape
     if not _FEWEST_TRIED <= d <= _MOST_TRIED:
-        return None
+        return
     if len(rows.data) > _MOST_STORED if isinstance(rows, CsrRows) else n * d > _MOST_DENSE:
+        return
+    # With few examples of a class the units of the user could win by chance.
+    for find in (as_given, by_spread) if n_rarest >= FEW else (by_spread,):
+        change = find(scaling, rows, weight)
+        if change is not None:
+            factor = scaling.factor * change
+            yield Scaling(scaling.inverse, scaling.centre, factor), _changed(rows, change)
+
+
+def as_given(scaling: Scaling, rows: Rows, weight: Vector) -> Vector | None:
+    """Return the changes that bring the columns of a text back to the units of the user.
+
+    Who weighs words (tf-idf, or rows of length one) has chosen units on purpose, and folds can tell
+    whether they are worth more than ours. Returns None where rows are no text.
+    """
+    varies = scaling.factor > 0.0
+    if not isinstance(rows, CsrRows) or scaling.spread is None or (scaling.inverse != 1.0).any():
         return None
+    if not 0 < len(rows.data) < TABLE * rows.shape[0] * np.count_nonzero(varies):
+        return None
+    deviation = scaling.spread[varies] / scaling.factor[varies]
+    change = np.zeros(len(varies))
+    change[varies] = 1.0 / (scaling.factor[varies] * np.sqrt(np.mean(deviation**2)))
+    return change
+
+
+def by_spread(scaling: Scaling, rows: Rows, weight: Vector) -> Vector | None:
+    """Return the changes of scaled columns that give each of them the variance 1.
+
+    A floor and the power of text keep rare indicators small, which is right where they matter as
+    much as others, and wrong where rare ones matter more. Folds can tell. Returns None where both
+    scales are much alike.
+    """
     if scaling.spread is not None:
         # Reading all rows again is as dear as a fold: deviations that are known often spare it.
         known = scaling.spread[scaling.factor > 0.0]
@@ -283,12 +320,16 @@ def by_spread(scaling: Scaling, rows: Rows, weight: Vector) -> tuple[Scaling, Ro
         return None
     if np.mean(deviation < _SMALL_SPREAD * deviation.max()) < _WORTH_A_TRIAL:
         return None
-    change = np.ones(d)
+    change = np.ones(len(varies))
     change[varies] = 1.0 / deviation
-    found = Scaling(scaling.inverse, scaling.centre, scaling.factor * change)
+    return change
+
+
+def _changed(rows: Rows, change: Vector) -> Rows:
+    """Return finite rows whose columns are multiplied by these numbers."""
     if isinstance(rows, CsrRows):
-        return found, rows.with_values(rows.data * change[rows.indices], finite=True)
-    return found, DenseRows(matrix * change).known_finite()
+        return rows.with_values(rows.data * change[rows.indices], finite=True)
+    return DenseRows(rows.matrix * change).known_finite()
 
 
 def warn_of_constants(n_features: int) -> None:

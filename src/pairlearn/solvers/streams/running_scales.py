@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 r"""Estimate the scales of features while examples arrive, so that units do not matter.
 
-The scale of column k is s_k = max(std_k, range_k / 10), as for stored examples. It comes from the
-latest examples: those noted in the current window and in the one before. Dense rows are centred.
-All rows are divided by their scales, and by one number that makes the variances of all columns add
-up to 1. So two examples are at a mean squared distance of 2 for any number of columns. Values
-beyond 10 scales are clipped: an outlier, or a column whose unit has changed, cannot ruin the model
-before its scale has followed.
+The scale of column k is s_k = max(std_k, range_k / 10), and in text that of
+`estimators.shared.scaling`, as for stored examples. It comes from the latest examples: those noted
+in the current window and in the one before. Dense rows are centred. All rows are divided by their
+scales, and by one number that makes the variances of all columns add up to 1. So two examples are
+at a mean squared distance of 2 for any number of columns. Values beyond 10 scales are clipped: an
+outlier, or a column whose unit has changed, cannot ruin the model before its scale has followed.
 
 Scales are updated at fixed example counts, so they do not depend on how a stream is cut into
 chunks. Updates come at the 2nd, 3rd, ... example, each about a quarter later than the last, up to
@@ -46,6 +46,8 @@ STEP_SIZE = 3.0
 TABLE = 0.1
 #: Rows with a smaller share are scaled as text; between the two, the scales are mixed.
 TEXT = 0.03
+#: In text, the standard deviation of a scaled column is this power of twice its share of values.
+RARITY = 0.2
 #: Scaled values are cut off beyond this many scales.
 _BOUND = 10.0
 #: Scales always follow up to this many examples; later windows have at least as many.
@@ -229,7 +231,7 @@ class RunningScales:
         """Compute the scales of the latest examples; return whether they must change."""
         values = rows.data if isinstance(rows, CsrRows) else rows.X
         slack = 1.0 if self.n_seen <= _WINDOW else _SLACK
-        rule = (FLOOR, slack, least_spread(values.dtype), TABLE, TEXT)
+        rule = (FLOOR, slack, least_spread(values.dtype), TABLE, TEXT, RARITY)
         sums = (self._before, self._present, self._n_rows, self._shift)
         found = _kernels().revise(*sums, rule, self._scale, self._centre, *self._found_rows)
         changes, self._total, narrow = found
