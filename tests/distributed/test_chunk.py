@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Statistics look at partitions block by block, whatever the order in which tables are stored."""
 
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 import scipy.sparse
 
+import pairlearn
 from pairlearn.distributed import (
     BinnedScores,
     FeatureScales,
@@ -86,3 +91,40 @@ def test_a_scaled_table_is_an_array_for_those_who_ask(table):
     np.testing.assert_array_equal(chunk.matrix, expected[1::2])
     for now, block in chunk.blocks(40):
         np.testing.assert_array_equal(block, expected[1::2][now])
+
+
+def test_workers_load_no_scikit_learn():
+    """It takes more than a second of each worker, and 50 MB."""
+    code = """
+import sys
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+from pairlearn.distributed import FeatureScales, LabelMoments, RowSample, ScoreHistogram
+X, y = np.random.default_rng(0).normal(size=(3_000, 2)), np.arange(3_000) % 2
+asked = FeatureScales(), LabelMoments(), RowSample(50), ScoreHistogram([1.0, 1.0], [0.0], (0, 1))
+for statistic in asked:
+    statistic.partial_state(X, y)
+print(sorted({"sklearn", "scipy.stats"} & set(sys.modules)))
+"""
+    environment = {"PYTHONPATH": str(Path(pairlearn.__file__).parents[1])}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "[]\n"
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [[1, 0, 1], [0, 0, 0], [2.5, -1.0, 2.5], ["b", "a", "b"], [True, False, True], [3, 1, 2, 1]],
+)
+@pytest.mark.parametrize("kind", [None, object])
+def test_labels_are_coded_as_sorting_codes_them(labels, kind):
+    given = np.array(labels, dtype=kind)
+    classes, code = as_chunk(np.zeros((len(given), 1)), given).coded
+    expected = np.unique(given, return_inverse=True)
+    np.testing.assert_array_equal(classes, expected[0])
+    np.testing.assert_array_equal(code, expected[1])
+    assert (classes.dtype, code.dtype) == (expected[0].dtype, expected[1].dtype)
