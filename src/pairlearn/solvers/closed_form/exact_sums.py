@@ -42,6 +42,8 @@ _TILED_COLUMNS = 128
 _FEW_COLUMNS = 32
 #: Most numbers of the matrices of all classes, of which tiles need some.
 _MOST_ROOM = 1 << 20
+#: Rows that are added without tiles before these are tried again.
+_APART = 8 * _ROWS
 #: Rows for one call of machine code: of two blocks that follow each other one is half full, so that
 #: exact products fit into 64 bits, even if they count twice.
 _AT_ONCE = _ROWS * _PRODUCTS // 4
@@ -435,20 +437,17 @@ def add_by_class(
     each row. Unless the rows are known to be `finite`, NaN and infinity are refused.
     """
     n, d = table.shape
-    if not takes_tiles(n, d, len(sums)):
-        for kind, one in enumerate(sums):
-            own = np.flatnonzero(code == kind)
-            for start in range(0, len(own), _height(d)):
-                _add_some(one, table, own[start : start + _height(d)], finite=finite)
-        return
-    begin = 0
+    begin, tiled = 0, takes_tiles(n, d, len(sums))
     while begin < n:
-        begin = _add_tiled(sums, table, code, begin, finite=finite)
-        # Rows that tiles did not add.
-        for kind, one in enumerate(sums):
-            own = np.flatnonzero(code[begin : begin + _ROWS] == kind)
-            _add_some(one, table, begin + own, finite=finite)
-        begin += _ROWS
+        end = _add_tiled(sums, table, code, begin, finite=finite) if tiled else begin
+        if end == begin:
+            # Tiles cannot add the rows that come now. Many at once, so that products are large.
+            end = min(begin + _APART, n) if tiled else n
+            for kind, one in enumerate(sums):
+                own = begin + np.flatnonzero(code[begin:end] == kind)
+                for start in range(0, len(own), _height(d)):
+                    _add_some(one, table, own[start : start + _height(d)], finite=finite)
+        begin = end
 
 
 def takes_tiles(n: int, d: int, n_classes: int) -> bool:
