@@ -99,12 +99,16 @@ def test_kernels_hash_as_numpy_does(rng, dtype, d):
     for one, other in zip(sums, known, strict=True):
         # a sum of 200,000 terms, in another order
         np.testing.assert_allclose(one, other, rtol=1e-11, atol=1e-9)
+    found, largest, _ = content.hashes_and_sums(np.asfortranarray(X))
+    np.testing.assert_array_equal(found, expected)
+    assert largest == np.abs(X).max()
     wide = scipy.sparse.csr_array(np.repeat(X, 2, axis=1))
     np.testing.assert_array_equal(row_hashes(wide), content._sparse_hashes(wide))
     for value in (math.inf, math.nan, -math.nan):
         X[7, d // 2] = value
         found, largest, sums = content.hashes_and_sums(X)
         np.testing.assert_array_equal(found, content._dense_hashes(X))
+        np.testing.assert_array_equal(row_hashes(np.asfortranarray(X)), found)
         assert largest is None
         assert sums is None
 

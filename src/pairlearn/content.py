@@ -95,7 +95,8 @@ Sums = tuple[NDArray[np.float64], ...]
 def hashes_and_sums(X: Any) -> tuple[Hashes, float | None, Sums | None]:
     """Return the hash of each row, and what the same loop can tell of finite values.
 
-    Of many values it can tell the largest absolute one, and if rows are dense, sums of columns.
+    Of many values it can tell the largest absolute one, and if rows are dense and stored one after
+    the other, sums of columns.
 
     >>> hashes_and_sums(np.eye(2))[1:], hashes_and_sums(3.0 * np.eye(500))[1]
     ((None, None), 3.0)
@@ -105,8 +106,11 @@ def hashes_and_sums(X: Any) -> tuple[Hashes, float | None, Sums | None]:
         X = X.copy()
         X.sum_duplicates()
     values = X.data if sparse else X
-    if values.size > _FEW and values.dtype in _FLOATS and (sparse or X.flags.c_contiguous):
-        found, bits, sums = (_many_sparse if sparse else _many_dense)(X)
+    if values.size > _FEW and values.dtype in _FLOATS and (sparse or X.flags.forc):
+        if sparse:
+            found, bits, sums = _many_sparse(X)
+        else:
+            found, bits, sums = (_many_dense if X.flags.c_contiguous else _many_in_columns)(X)
         if bits < _INFINITY:
             return found, float(np.uint64(bits).view(np.float64)), sums
         if bits == _INFINITY:
@@ -125,6 +129,14 @@ def _many_dense(X: NDArray[Any]) -> tuple[Hashes, int, Sums]:
     sums = np.zeros((5, room))
     bits = int(hashed_sums(_read_only(X), marks, _DOWN, found, *sums))
     return found, bits, tuple(sums[:, :d])
+
+
+def _many_in_columns(X: NDArray[Any]) -> tuple[Hashes, int, None]:
+    """Return the hashes of many rows of a table by columns, and the bits of the largest value."""
+    from pairlearn.kernels.hashes import column_hashes
+
+    found, marks = np.empty(len(X), dtype=np.uint64), _marks(np.arange(X.shape[1]))
+    return found, int(column_hashes(_read_only(X.T), marks, _DOWN, found)), None
 
 
 def _many_sparse(X: Any) -> tuple[Hashes, int, None]:

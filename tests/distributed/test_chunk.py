@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Statistics look at partitions block by block, whatever the order in which tables are stored."""
 
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 import scipy.sparse
 
+import pairlearn
 from pairlearn.distributed import (
     BinnedScores,
     FeatureScales,
@@ -86,3 +91,86 @@ def test_a_scaled_table_is_an_array_for_those_who_ask(table):
     np.testing.assert_array_equal(chunk.matrix, expected[1::2])
     for now, block in chunk.blocks(40):
         np.testing.assert_array_equal(block, expected[1::2][now])
+
+
+def test_workers_load_no_scikit_learn():
+    """It takes more than a second of each worker, and 50 MB."""
+    code = """
+import sys
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+from pairlearn.distributed import FeatureScales, LabelMoments, RowSample, ScoreHistogram
+X, y = np.random.default_rng(0).normal(size=(3_000, 2)), np.arange(3_000) % 2
+asked = FeatureScales(), LabelMoments(), RowSample(50), ScoreHistogram([1.0, 1.0], [0.0], (0, 1))
+for statistic in asked:
+    statistic.partial_state(X, y)
+print(sorted({"sklearn", "scipy.stats"} & set(sys.modules)))
+"""
+    environment = {"PYTHONPATH": str(Path(pairlearn.__file__).parents[1])}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "[]\n"
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [[1, 0, 1], [0, 0, 0], [2.5, -1.0, 2.5], ["b", "a", "b"], [True, False, True], [3, 1, 2, 1]],
+)
+@pytest.mark.parametrize("kind", [None, object])
+def test_labels_are_coded_as_sorting_codes_them(labels, kind):
+    given = np.array(labels, dtype=kind)
+    classes, code = as_chunk(np.zeros((len(given), 1)), given).coded
+    expected = np.unique(given, return_inverse=True)
+    np.testing.assert_array_equal(classes, expected[0])
+    np.testing.assert_array_equal(code, expected[1])
+    assert (classes.dtype, code.dtype) == (expected[0].dtype, expected[1].dtype)
+
+
+@pytest.mark.parametrize("n_edges", [1, 2, 6, 4_095])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("scaled", [False, True])
+def test_many_scores_fall_into_the_bins_that_sorting_finds(n_edges, dtype, scaled):
+    rng = np.random.default_rng(n_edges)
+    X, y = rng.normal(size=(2_001, 3)).astype(dtype), rng.random(2_001) < 0.3
+    weight = rng.integers(1, 4, len(X)) * 0.25
+    edges = np.sort(rng.normal(size=n_edges))
+    edges[0], edges[-1] = max(edges[0], -1.0), min(edges[-1], 1.0)
+    edges = np.sort(edges)
+    statistic = ScoreHistogram(W, edges, (False, True))
+    statistic = Scaled(statistic, SCALING) if scaled else statistic
+    values = (X.astype(float) - SCALING.centre) * SCALING.factor if scaled else X.astype(float)
+    scores = values @ W
+    place = (edges[:, None] <= scores).sum(axis=0)
+    states = [
+        statistic.partial_state(np.asarray(X, order=order), y, weight) for order in ("C", "F")
+    ]
+    for key in states[0]:
+        np.testing.assert_array_equal(states[0][key], states[1][key], err_msg=key)
+    bins = statistic.finish(states[0]).bins
+    for kind, cell in zip(*np.nonzero(bins.weight), strict=True):
+        own = (y == kind) & (place == cell)
+        mean = np.average(scores[own], weights=weight[own])
+        spread = np.average((scores[own] - mean) ** 2, weights=weight[own])
+        assert bins.weight[kind, cell] == weight[own].sum()
+        found = [bins.mean, bins.variance, bins.low, bins.high]
+        expected = mean, spread, scores[own].min(), scores[own].max()
+        np.testing.assert_allclose([v[kind, cell] for v in found], expected, rtol=1e-9, atol=1e-12)
+    assert bins.weight.sum() == weight.sum()
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_many_scores_beyond_the_range_of_floats_are_in_the_last_bins(order):
+    X = np.zeros((2_000, 3), order=order)
+    X[:1_000, 0], X[1_000:, 1] = 1e308, -1e308
+    y = np.arange(2_000) % 2
+    with np.errstate(over="ignore", invalid="ignore"):
+        state = ScoreHistogram([10.0, 10.0, 0.0], [0.0], (0, 1)).partial_state(X, y)
+    assert state["cells"].tolist() == [0, 1, 2, 3]
+    assert state["weight"].tolist() == [500] * 4
+    X[3, 2] = np.nan
+    with pytest.raises(ValueError, match="X contains NaN or infinity"):
+        ScoreHistogram([10.0, 10.0, 0.0], [0.0], (0, 1)).partial_state(X, y)

@@ -4,7 +4,7 @@
 Arrays
 ------
 X : float64 or float32, shape (n * d,)
-    Examples, row after row.
+    Examples, row after row, or their columns.
 data, indices, indptr
     The arrays of a CSR matrix.
 marks : uint64, shape (d,)
@@ -43,6 +43,8 @@ from pairlearn.kernels.steps.vectors import (
     write,
 )
 
+#: Rows whose hashes stay in the nearest cache while all columns are added to them.
+_HEIGHT = 512
 #: All bits but the sign.
 _SIZE = np.uint64(0x7FFFFFFFFFFFFFFF)
 
@@ -110,6 +112,24 @@ def hashed_sums(X, marks, down, hashes, low, high, shift, total_, squares):
             hashes[i + one] = total(found[1])
         largest = found[2]
     return largest_of(largest)
+
+
+@as_written
+def column_hashes(X, marks, down, hashes):
+    """Fill the hashes of the rows of a table that is stored column after column."""
+    n, d, height = np.uintp(len(hashes)), np.uintp(len(marks)), np.uintp(_HEIGHT)
+    largest = np.uint64(0)
+    for begin in range(np.uintp(0), n, height):
+        stop = min(begin + height, n)
+        for i in range(begin, stop):
+            hashes[i] = np.uint64(0)
+        for k in range(d):
+            at, mark = k * n, marks[k]
+            for i in range(begin, stop):
+                number, size = _number(X[at + i], down)
+                hashes[i] += number * mark
+                largest = size if size > largest else largest
+    return largest
 
 
 @as_written

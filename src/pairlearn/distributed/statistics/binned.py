@@ -26,9 +26,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.distributed.statistics.base import State, Statistic
-from pairlearn.distributed.statistics.chunk import Chunk, as_chunk, same_width
+from pairlearn.distributed.statistics.chunk import Chunk, ScaledTable, as_chunk, same_width
 from pairlearn.losses import PairLoss
 from pairlearn.metrics._inputs import which_positive
+from pairlearn.solvers.closed_form.grid import FEW_NUMBERS
 from pairlearn.solvers.exact.batch import pair_mean
 from pairlearn.solvers.rows import CsrRows
 from pairlearn.typing import Mask, Places, Vector
@@ -138,34 +139,19 @@ class ByBin(Statistic):
         chunk = as_chunk(X, y, sample_weight)
         if chunk is None:
             return {}
-        weight, n = chunk.weight, 2 * (len(self.edges) + 1)
-        scores, cell = np.empty(len(weight)), np.empty(len(weight), dtype=np.intp)
+        n = 2 * (len(self.edges) + 1)
         sums = np.zeros((n, chunk.shape[1])) if self.with_rows else None
-        for now, block, found, places in self.scored(chunk):
-            scores[now], cell[now] = found, places
-            if sums is not None:
-                sums += _sums_by_cell(block, places, weight[now], n)
-        # NumPy sorts short numbers by their digits.
-        order = np.argsort(cell.astype(np.uint16) if n <= 1 << 16 else cell, kind="stable")
-        cell, scores, weight = cell[order], scores[order], weight[order]
-        starts = np.flatnonzero(np.diff(cell, prepend=-1))
-        filled, sizes = cell[starts], np.diff(starts, append=len(cell))
-        total = np.add.reduceat(weight, starts)
-        # About the first score of a bin: sums of squares of large scores would cancel.
-        excess = scores - np.repeat(scores[starts], sizes)
-        offset = np.add.reduceat(weight * excess, starts) / total
-        excess -= np.repeat(offset, sizes)
-        state: State = {
-            "cells": filled,
-            "weight": total,
-            "mean": scores[starts] + offset,
-            "squares": np.add.reduceat(weight * excess**2, starts),
-            "low": np.minimum.reduceat(scores, starts),
-            "high": np.maximum.reduceat(scores, starts),
-            "n_examples": np.bincount(filled // (n // 2), sizes, minlength=2).astype(np.int64),
-        }
+        found = None if self.with_rows else self._scored_at_once(chunk)
+        if found is None:
+            scores, cell = np.empty(len(chunk.weight)), np.empty(len(chunk.weight), dtype=np.intp)
+            for now, block, some, places in self.scored(chunk):
+                scores[now], cell[now] = some, places
+                if sums is not None:
+                    sums += _sums_by_cell(block, places, chunk.weight[now], n)
+            found = scores, cell
+        state = _facts_of(*found, chunk.weight, n)
         if sums is not None:
-            state["rows"] = sums[filled]
+            state["rows"] = sums[state["cells"]]
         return _packed(state)
 
     def combine(self, a: State, b: State) -> State:
@@ -207,12 +193,41 @@ class ByBin(Statistic):
             every["weight"], every["mean"], every["squares"] / safe, every["low"], every["high"]
         )
 
-    def scored(self, chunk: Chunk) -> Iterator[tuple[slice, Any, Vector, Places]]:
-        """Yield blocks of rows, their scores and their cells, bins of the negatives first."""
+    def _scored_at_once(self, chunk: Chunk) -> tuple[Vector, Places] | None:
+        """Return the scores and cells of many dense rows as they are stored; None of others."""
+        scaled, (n, d) = chunk.table, chunk.shape
+        table = scaled.table if isinstance(scaled, ScaledTable) else scaled
+        if isinstance(table, CsrRows) or n * d <= FEW_NUMBERS:
+            return None
+        by_columns = not table.flags.c_contiguous
+        if by_columns and not table.flags.f_contiguous:
+            return None
+        from pairlearn.kernels.steps.binned import HEIGHT, bin_scores
+
+        units = np.ones(d), np.zeros(d), np.ones(d)
+        if isinstance(scaled, ScaledTable):
+            own = scaled.scaling
+            units = own.inverse.copy(), own.centre.copy(), own.factor.copy()
+        flat = (table.T if by_columns else table).reshape(-1)
+        # Machine code is made for arrays that can be written, or for ones that cannot.
+        flat.flags.writeable = False
+        scores, cell, places = np.empty(n), np.empty(n, np.intp), np.empty(HEIGHT, np.uintp)
+        finite = bin_scores(
+            flat, by_columns, *units, self.w.copy(), self.edges.copy(), self._positive(chunk),
+            places, scores, cell,
+        )  # fmt: skip
+        return (scores, cell) if finite else None
+
+    def _positive(self, chunk: Chunk) -> Mask:
+        """Return which examples are positive; refuse chunks that cannot be asked for scores."""
         same_width(chunk.shape[1], len(self.w))
         if chunk.labels is None:
             raise ValueError("Scores by class need labels; pass y.")
-        positive = which_positive(chunk.labels, self.classes)
+        return which_positive(chunk.labels, self.classes)
+
+    def scored(self, chunk: Chunk) -> Iterator[tuple[slice, Any, Vector, Places]]:
+        """Yield blocks of rows, their scores and their cells, bins of the negatives first."""
+        positive = self._positive(chunk)
         n_bins = len(self.edges) + 1
         # Sums by cell are small beside a block. Sparse rows are summed at once.
         height = max(_NUMBERS // len(self.w), 4 * n_bins) if self.with_rows else None
@@ -304,6 +319,42 @@ class SlopeSums(ByBin):
 
 #: What a bin has beside its weight and its mean, and tells nothing new if its scores are equal.
 _OF_SPREAD = ("squares", "low", "high")
+
+
+def _facts_of(scores: Vector, cell: Places, weight: Vector, n: int) -> State:
+    """Return what is known of each of n cells that is not empty."""
+    if len(scores) > FEW_NUMBERS:
+        from pairlearn.kernels.steps import binned
+
+        facts = np.zeros((n, binned.N_FACTS))
+        binned.gather_cells(scores, cell, weight, facts)
+        filled = np.flatnonzero(facts[:, binned.COUNT])
+        own = facts[filled].T
+        total, sizes = own[binned.WEIGHT], own[binned.COUNT]
+        mean, squares = own[binned.FIRST] + own[binned.EXCESS] / total, own[binned.SQUARES]
+        low, high = own[binned.LOW], own[binned.HIGH]
+    else:
+        # NumPy sorts short numbers by their digits.
+        order = np.argsort(cell.astype(np.uint16) if n <= 1 << 16 else cell, kind="stable")
+        cell, scores, weight = cell[order], scores[order], weight[order]
+        starts = np.flatnonzero(np.diff(cell, prepend=-1))
+        filled, sizes = cell[starts], np.diff(starts, append=len(cell))
+        total = np.add.reduceat(weight, starts)
+        # About the first score of a bin: sums of squares of large scores would cancel.
+        excess = scores - np.repeat(scores[starts], sizes)
+        offset = np.add.reduceat(weight * excess, starts) / total
+        excess -= np.repeat(offset, sizes)
+        mean, squares = scores[starts] + offset, np.add.reduceat(weight * excess**2, starts)
+        low, high = np.minimum.reduceat(scores, starts), np.maximum.reduceat(scores, starts)
+    return {
+        "cells": filled,
+        "weight": total,
+        "mean": mean,
+        "squares": squares,
+        "low": low,
+        "high": high,
+        "n_examples": np.bincount(filled // (n // 2), sizes, minlength=2).astype(np.int64),
+    }
 
 
 def _packed(state: State) -> State:

@@ -78,6 +78,21 @@ class Chunk:
         """All rows, for a kernel: those of a table that is stored by columns are copied."""
         return as_rows(self.table)
 
+    @cached_property
+    def coded(self) -> tuple[NDArray[Any], NDArray[np.intp]]:
+        """The labels that occur, sorted, and the place of each example's label among them."""
+        assert self.labels is not None
+        first = self.labels[0]
+        others = self.labels != first
+        if not others.any():
+            return self.labels[:1].copy(), others.astype(np.intp)
+        second = self.labels[int(others.argmax())]
+        if not (others == (self.labels == second)).all():
+            return np.unique(self.labels, return_inverse=True)
+        # Two labels need no sorting, which takes longer than the moments.
+        own = others if first < second else ~others
+        return np.unique(np.array([first, second], self.labels.dtype)), own.astype(np.intp)
+
     @property
     def matrix(self) -> Any:
         """The rows as something to multiply, dense ones in float64."""

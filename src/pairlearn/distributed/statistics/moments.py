@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from pairlearn.distributed.statistics.base import State, Statistic, blocks_of
 from pairlearn.distributed.statistics.chunk import Chunk, as_chunk, same_width
 from pairlearn.estimators.shared.examples import two_classes
-from pairlearn.solvers.closed_form.exact_sums import ExactSums, limbs_of
+from pairlearn.solvers.closed_form.exact_sums import ExactSums, add_by_class, limbs_of, takes_tiles
 from pairlearn.solvers.closed_form.grid import FINE, Extents, Grid
 from pairlearn.solvers.closed_form.moment_values import MomentValues, values_of
 from pairlearn.solvers.closed_form.moments import add_classes
@@ -188,7 +188,7 @@ class LabelMoments(Statistic):
             return {}
         if chunk.labels is None:
             raise ValueError("Moments of classes need labels; pass y.")
-        classes, code = np.unique(chunk.labels, return_inverse=True)
+        classes, code = chunk.coded
         self._check_classes(classes)
         d = chunk.shape[1]
         if len(classes) * d * d > _MOST_NUMBERS:
@@ -205,10 +205,16 @@ class LabelMoments(Statistic):
         same_width(d, grid.n_features)
         grid.check_weights(chunk.weight)
         sums = [ExactSums(grid) for _ in classes]
-        # Workers read a partition once: its blocks are looked at while they are in the cache.
-        for now, block in chunk.blocks(max(_NUMBERS // d, 4 * d)):
-            members = [code[now] == kind for kind in range(k)]
-            add_classes(sums, as_rows(block, finite=True), members, chunk.weight[now])
+        table, plain = chunk.table, not grid.weight_exponent and (chunk.weight == 1.0).all()
+        if plain and isinstance(table, np.ndarray) and takes_tiles(*chunk.shape, k):
+            # As it is stored: machine code turns columns while it rounds them.
+            whole = table.flags.c_contiguous or table.flags.f_contiguous
+            add_by_class(sums, table if whole else table.copy(), code, finite=False)
+        else:
+            # Workers read a partition once: its blocks are looked at while they are in the cache.
+            for now, block in chunk.blocks(max(_NUMBERS // d, 4 * d)):
+                rows = as_rows(block, finite=True)
+                add_classes(sums, rows, code[now], chunk.weight[now])
         return {
             "classes": classes,
             "squares": sums_of_squares(grid.weights(chunk.weight), code, k),

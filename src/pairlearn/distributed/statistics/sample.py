@@ -77,7 +77,7 @@ class SampleKeys(Statistic):
         if chunk.labels is None:
             raise ValueError("A sample of each class needs labels; pass y.")
         keys, cap = Keys(_hashes(chunk), self.seed).plain, cap_of(self.size, chunk.shape[1])
-        classes, code = np.unique(chunk.labels, return_inverse=True)
+        classes, code = chunk.coded
         # Half of the bits are enough: of two equal halves the next larger one is the limit.
         halves = (keys >> _HALF).astype(np.uint32)
         found = [
@@ -158,7 +158,7 @@ class RowSample(Statistic):
         if chunk.labels is None:
             raise ValueError("A sample of each class needs labels; pass y.")
         hashes = _hashes(chunk)
-        classes, code = np.unique(chunk.labels, return_inverse=True)
+        classes, code = chunk.coded
         marks = np.array([mark_of(label) for label in classes.tolist()], dtype=np.uint64)
         cap, found = self._cap(chunk.shape[1]), []
         keys = Keys(hashes, self.seed).plain

@@ -12,8 +12,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import validation
-from sklearn.utils.multiclass import check_classification_targets
 
 from pairlearn.features import Identity
 from pairlearn.solvers.closed_form.mapped_moments import score_mapped
@@ -138,6 +136,9 @@ def validate_data(model: Any, X: Any, *y: Any, **rules: Any) -> Any:
     kinds = getattr(X, "dtypes", None) if hasattr(X, "columns") else None
     if kinds is None and not is_sparse(X):
         refuse_times("X", np.asarray(X[:1] if isinstance(X, list) else X).dtype)
+    # Here, so that workers of a cluster, which only look at labels, load no scikit-learn.
+    from sklearn.utils import validation
+
     try:
         if kinds is not None and any(map(_is_time, kinds)):
             raise ValueError("NumPy would count the units of times, and of missing ones.")
@@ -230,6 +231,8 @@ def find_classes(labels: NDArray[Any]) -> NDArray[Any]:
             return np.sort(np.array([labels[0], other]))
     classes = np.unique(labels)
     if len(classes) > 2:
+        from sklearn.utils.multiclass import check_classification_targets
+
         check_classification_targets(labels)
     if len(classes) < 2:
         raise ValueError(

@@ -10,7 +10,7 @@ the same whole numbers, so it does not matter which one a row takes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Self
@@ -40,6 +40,13 @@ _NUMBERS = 65_536
 _TILED_COLUMNS = 128
 #: Up to this many columns one call multiplies many blocks.
 _FEW_COLUMNS = 32
+#: Most numbers of the matrices of all classes, of which tiles need some.
+_MOST_ROOM = 1 << 20
+#: Rows that are added without tiles before these are tried again.
+_APART = 8 * _ROWS
+#: Rows for one call of machine code: of two blocks that follow each other one is half full, so that
+#: exact products fit into 64 bits, even if they count twice.
+_AT_ONCE = _ROWS * _PRODUCTS // 4
 #: Rows of sparse products in 64 bits: 2^44 each.
 _SPARSE_ROWS = 1 << 17
 #: Whole numbers below this fit into 64 bits.
@@ -154,7 +161,7 @@ class ExactSums:
                 self._add_sparse(some, own)
             return
         if weight is None:
-            self.add_of(rows, None)
+            add_by_class([self], rows.X, np.zeros(rows.shape[0], dtype=np.intp))
             return
         n, d = rows.shape
         height = _height(d)
@@ -164,57 +171,10 @@ class ExactSums:
             K = self.grid.steps(X, room[: len(X)])
             self._add_block(X.__getitem__, K, weight[start : start + height])
 
-    def add_of(self, rows: DenseRows, index: NDArray[np.int64] | None) -> None:
-        """Add some of dense rows, those of the index or all, without a copy of all of them."""
-        n, d = rows.shape[0] if index is None else len(index), rows.shape[1]
-        tiled = d <= _TILED_COLUMNS and n * d > FEW_NUMBERS
-        height = _ROWS if tiled else _height(d)
-        room = np.empty((min(height, n), d))
-        begin = 0
-        while begin < n:
-            if tiled:
-                begin = self._add_tiled(rows, index, begin)
-            # Rows that tiles did not add.
-            now = slice(begin, begin + height)
-            X = rows.X[now if index is None else index[now]]
-            if len(X):
-                self._add_block(X.__getitem__, self.grid.steps(X, room[: len(X)]), None)
-            begin += len(X)
-
-    def _add_tiled(self, rows: DenseRows, index: NDArray[np.int64] | None, begin: int) -> int:
-        """Add rows from `begin` on, as long as tiles can; return where they end."""
-        from pairlearn.kernels.tiles import room_for_whole, whole_products
-
-        factor, second = self.grid.factors
-        d, n = rows.shape[1], rows.shape[0] if index is None else len(index)
-        some = slice(begin, begin + _FEW)
-        largest = np.abs(self.grid.steps(rows.X[some if index is None else index[some]])).max()
-        parts, limb = (1, 0.0) if largest <= _NEAR else (2, 2.0**_LIMB)
-        if second is not None or largest > _NEAR * 2.0**_LIMB or parts * d > _TILED_COLUMNS:
-            return begin
-        size, room = parts * d + 1, room_for_whole(parts * d)
-        flat, places = rows.flat, np.empty(0, dtype=np.int64)
-        # Machine code is made for arrays that can be written; what comes from afar may not.
-        origin = self.grid.origin.copy()
-        height = _ROWS * _PRODUCTS // parts**2
-        while begin < n:
-            stop = min(begin + height, n)
-            if index is None:
-                flat = rows.flat[begin * d : stop * d]
-            else:
-                places = index[begin:stop]
-            found = np.zeros((size, size), dtype=np.int64)
-            count = whole_products(flat, places, factor, origin, limb, *room, found)
-            self._add_found(found, parts, count)
-            begin += count
-            if begin < stop:
-                break
-        return begin
-
-    def _add_found(self, found: NDArray[np.int64], parts: int, count: int) -> None:
-        """Add the products of so many rows, cut into parts, as `whole_products` finds them."""
-        d, n_blocks = self.grid.n_features, -(-count // _ROWS)
-        self.total += count
+    def _add_found(self, found: NDArray[np.int64], parts: int, n_blocks: int) -> None:
+        """Add the products of rows, cut into parts, as `whole_products` finds them."""
+        d = self.grid.n_features
+        self.total += int(found[-1, -1])
         for i in range(parts):
             low = slice(i * d, (i + 1) * d)
             self._wait_sums(_LIMB * i, found[low, -1])
@@ -462,6 +422,92 @@ class ExactSums:
             part[:, begin:] += lower.T
             covariance[:begin, begin : begin + _FEW] = part[:, :begin].T
         return covariance
+
+
+def add_by_class(
+    sums: Sequence[ExactSums],
+    table: NDArray[Any],
+    code: NDArray[np.intp],
+    *,
+    finite: bool = True,
+) -> None:
+    """Add the rows of a table, each to the sums of its class; all sums have one grid.
+
+    The table is of float32 or float64 and contiguous, by rows or by columns. `code` is the class of
+    each row. Unless the rows are known to be `finite`, NaN and infinity are refused.
+    """
+    n, d = table.shape
+    begin, tiled = 0, takes_tiles(n, d, len(sums))
+    while begin < n:
+        end = _add_tiled(sums, table, code, begin, finite=finite) if tiled else begin
+        if end == begin:
+            # Tiles cannot add the rows that come now. Many at once, so that products are large.
+            end = min(begin + _APART, n) if tiled else n
+            for kind, one in enumerate(sums):
+                own = begin + np.flatnonzero(code[begin:end] == kind)
+                for start in range(0, len(own), _height(d)):
+                    _add_some(one, table, own[start : start + _height(d)], finite=finite)
+        begin = end
+
+
+def takes_tiles(n: int, d: int, n_classes: int) -> bool:
+    """Tell whether machine code that multiplies tiles is worth its loading, and its memory."""
+    room = n_classes * (d + 1) ** 2
+    return d <= _TILED_COLUMNS and n * d > FEW_NUMBERS and room <= _MOST_ROOM
+
+
+def _add_some(
+    one: ExactSums, table: NDArray[Any], index: NDArray[np.intp], *, finite: bool
+) -> None:
+    """Add some rows of a table, each by the way that its size asks for."""
+    if len(index):
+        # All of them are not copied.
+        X = np.ascontiguousarray(table if len(index) == len(table) else table[index])
+        if not finite:
+            DenseRows(X).checked()
+        one._add_block(X.__getitem__, one.grid.steps(X), None)
+
+
+def _add_tiled(
+    sums: Sequence[ExactSums],
+    table: NDArray[Any],
+    code: NDArray[np.intp],
+    begin: int,
+    *,
+    finite: bool,
+) -> int:
+    """Add rows from `begin` on, as long as tiles can; return where they end."""
+    from pairlearn.kernels.tiles import room_for_whole, whole_products
+
+    grid, (n, d), k = sums[0].grid, table.shape, len(sums)
+    factor, second = grid.factors
+    with np.errstate(invalid="ignore"):
+        largest = np.abs(grid.steps(table[begin : begin + _FEW])).max()
+    parts, limb = (1, 0.0) if largest <= _NEAR else (2, 2.0**_LIMB)
+    if second is not None or largest > _NEAR * 2.0**_LIMB or parts * d > _TILED_COLUMNS:
+        return begin
+    by_columns = not table.flags.c_contiguous
+    flat = (table.T if by_columns else table).reshape(-1)
+    # Machine code is made for arrays that can be written, or for ones that cannot.
+    flat.flags.writeable = False
+    origin = grid.origin.copy()
+    size, room = parts * d + 1, room_for_whole(parts * d, k)
+    ends, waiting, counts = np.zeros((3, k), dtype=np.uintp)
+    while begin < n:
+        stop, found = min(begin + _AT_ONCE, n), np.zeros((k, size, size), dtype=np.int64)
+        end = whole_products(
+            flat, n, by_columns, code, begin, stop, factor, origin, limb, *room, ends, waiting,
+            found, counts,
+        )  # fmt: skip
+        for kind in np.flatnonzero(counts).tolist():
+            sums[kind]._add_found(found[kind], parts, int(counts[kind]))
+        for kind in np.flatnonzero(waiting).tolist():
+            left = begin + np.flatnonzero(code[begin:end] == kind)[-int(waiting[kind]) :]
+            _add_some(sums[kind], table, left, finite=finite)
+        begin = end
+        if end < stop:
+            break
+    return begin
 
 
 def _diagonal(d: int) -> NDArray[np.int64]:

@@ -18,7 +18,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pairlearn.solvers.closed_form.exact_sums import ExactSums
+from pairlearn.solvers.closed_form.exact_sums import ExactSums, add_by_class
 from pairlearn.solvers.closed_form.grid import FINE, Extents, Grid
 from pairlearn.solvers.closed_form.moment_values import MomentValues, values_of
 from pairlearn.solvers.closed_form.packed import (
@@ -29,7 +29,7 @@ from pairlearn.solvers.closed_form.packed import (
 )
 from pairlearn.solvers.rows import CsrRows, DenseRows, Rows
 from pairlearn.solvers.two_classes import check_two_classes
-from pairlearn.typing import Mask, Vector
+from pairlearn.typing import Vector
 from pairlearn.validation import DivergenceError, check_count, check_labels, check_weights
 
 
@@ -102,7 +102,7 @@ class ClassMoments:
         if not len(y):
             return self
         check_covariances(rows)
-        add_classes(self._sums_for(rows, weight), rows, [y > 0, y < 0], weight)
+        add_classes(self._sums_for(rows, weight), rows, (y < 0).astype(np.intp), weight)
         self._values = None
         return self
 
@@ -285,22 +285,22 @@ def same_features(ours: int, theirs: int) -> None:
 
 
 def add_classes(
-    sums: Sequence[ExactSums], rows: Rows, members: Sequence[Mask], weight: Vector | None
+    sums: Sequence[ExactSums], rows: Rows, code: NDArray[np.intp], weight: Vector | None
 ) -> None:
-    """Add rows to the sums of their classes; a mask for each class says which are its rows."""
+    """Add rows to the sums of their classes; `code` is the class of each row."""
     grid = sums[0].grid
     if weight is None and grid.weight_exponent:
         weight = np.ones(rows.shape[0])
     own = None if weight is None else grid.weights(weight)
     if own is not None and (own == 1.0).all():
         own = None
-    for one, mask in zip(sums, members, strict=True):
-        if mask.all():
+    if own is None and isinstance(rows, DenseRows):
+        add_by_class(sums, rows.X, code)
+        return
+    for kind, one in enumerate(sums):
+        index = np.flatnonzero(code == kind)
+        if len(index) == rows.shape[0]:
             one.add(rows, own)
-            continue
-        index = np.flatnonzero(mask)
-        if own is None and isinstance(rows, DenseRows):
-            one.add_of(rows, index)
         elif len(index):
             one.add(rows.take(index), None if own is None else own[index])
 
