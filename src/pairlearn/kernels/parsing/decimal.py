@@ -293,8 +293,8 @@ def _few_digits(p, n, point, dotted):
 def _digits_of(p, n, point, dotted):
     """Return the number of n digits at p, with a point behind the first `point` if `dotted`.
 
-    There are 16 to 20 digits, the point is not behind the 17th or later ones, and the number is less
-    than 2**64.
+    There are 16 to 20 digits, at most 16 of them before the point, and the number is less than
+    2**64.
     """
     more = n - np.uint64(16)
     # Up to four digits, with zeros before them, whose neighbours are added up.
