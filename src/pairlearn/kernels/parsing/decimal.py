@@ -251,9 +251,13 @@ def _rounded(w, q):
     if low <= np.uint64(1):
         if w == np.uint64(0):
             return w, 1, low
-        if q >= -4 and q <= 23 and (mantissa & np.uint64(3)) == np.uint64(1):
-            if (mantissa << shift) == high:
-                mantissa = mantissa & ~np.uint64(1)  # a tie: round to even
+        if (
+            q >= -4
+            and q <= 23
+            and (mantissa & np.uint64(3)) == np.uint64(1)
+            and (mantissa << shift) == high
+        ):
+            mantissa = mantissa & ~np.uint64(1)  # a tie: round to even
     mantissa = (mantissa + np.uint64(1)) >> np.uint64(1)
     # A mantissa of 2**53 carries into the exponent: its own bits are then all 0.
     bits = (np.uint64(exponent - 1) << np.uint64(52)) + mantissa
