@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Gather columns from separate places in memory into rows."""
+"""Gather columns from separate places in memory into rows, and digest them on the way."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
-from pairlearn.kernels._native import jit
+from pairlearn.kernels._native import inline, jit
+from pairlearn.kernels.parsing.running_digest import BLOCK, digest_bytes
 
 #: Rows and columns of a tile, which is transposed in registers.
 _TILE = 4
@@ -64,39 +65,54 @@ def _double_at(typing_context, address):
 
 
 @jit
-def _gather_tiles(addresses, place, n, d):
+def _gather_tiles(addresses, first, place, n, d):
     """Write whole tiles to the rows from `place` on; return 0 if all are finite."""
     flaws = 0
     tile = np.uintp(_TILE)
     for i in range(0, n - _TILE + 1, _TILE):
+        begin = 8 * (first + i)
         for k in range(np.uintp(0), np.uintp(d) // tile * tile, tile):
             columns = (
-                addresses[k] + 8 * i,
-                addresses[k + np.uintp(1)] + 8 * i,
-                addresses[k + np.uintp(2)] + 8 * i,
-                addresses[k + np.uintp(3)] + 8 * i,
+                addresses[k] + begin,
+                addresses[k + np.uintp(1)] + begin,
+                addresses[k + np.uintp(2)] + begin,
+                addresses[k + np.uintp(3)] + begin,
             )
             flaws |= _turn_tile(columns, place + 8 * (i * d + np.int64(k)), 8 * d)
     return flaws
 
 
-@jit
-def gather(addresses, rows):
-    """Write the doubles at each address into a column of `rows`; return whether all are finite.
-
-    It works row by row: a cache line read from a column serves the next rows too, and writing
-    columns would fetch each line of `rows` several times. Tiles of four rows and four columns are
-    transposed in registers.
-    """
+@inline
+def _gather(addresses, first, rows):
+    """Write the doubles from number `first` on at each address into a column of `rows`."""
     n, d = rows.shape
     whole_rows = whole_columns = flaws = 0
     if rows.itemsize == 8:
         whole_rows, whole_columns = n // _TILE * _TILE, d // _TILE * _TILE
-        flaws = _gather_tiles(addresses, rows.ctypes.data, n, d)
+        flaws = _gather_tiles(addresses, first, rows.ctypes.data, n, d)
     finite = flaws == 0
     for i in range(n):
         for k in range(whole_columns if i < whole_rows else 0, d):
-            value = _double_at(addresses[np.uintp(k)] + 8 * i)
+            value = _double_at(addresses[np.uintp(k)] + 8 * (first + i))
             rows[np.uintp(i), np.uintp(k)] = value
             finite &= math.isfinite(value)
+    return finite
+
+
+@jit
+def gather(addresses, rows, step, state, held):
+    """Write the doubles at each address into a column of `rows`; return whether all are finite.
+
+    It works row by row: a cache line read from a column serves the next rows too, and writing
+    columns would fetch each line of `rows` several times. Tiles of four rows and four columns are
+    transposed in registers. Pieces of `step` rows are added to a digest while they are in the
+    cache; see `digest_bytes` for its `state` and `held`.
+    """
+    finite = True
+    for first in range(0, len(rows), step):
+        piece = rows[first : first + step]
+        finite &= _gather(addresses, first, piece)
+        size = piece.size * piece.itemsize
+        digest_bytes(piece.ctypes.data, size, state, held, 0)
+        held = (held + size) % BLOCK
     return finite

@@ -131,10 +131,10 @@ def _read_numbers(p, j, n_columns, delimiter, places, row):
         place = integer_at(places + 16 * j)
         if place == 0:
             break
-        stop, known, value = scan_field(p, delimiter)
+        stop, known, value = scan_field(p)
         more = byte_at(stop) == delimiter
-        if not known:
-            stop, known, value = scan_scientific(p, delimiter)
+        if not known or not (more or _ends_line(stop)):
+            stop, known, value = scan_scientific(p)
             if not known:
                 stop, known, value = scan_number(p)
             more = byte_at(stop) == delimiter

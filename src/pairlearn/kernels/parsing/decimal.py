@@ -18,8 +18,10 @@ from pairlearn.kernels._native import everywhere, inline, jit
 
 _NEWLINE, _PLUS, _MINUS, _DOT, _ZERO = 10, 43, 45, 46, 48
 _LETTER, _CAPITAL = 101, 69  # e, E
-#: Fields are scanned this many bytes at a time, so memory must extend this far past the text.
-LOOK_AHEAD = 32
+#: The bytes of a number that are looked at together.
+_TOGETHER = 32
+#: Memory must extend this far past the text.
+LOOK_AHEAD = 2 * _TOGETHER
 
 _ZEROS = np.uint64(0x3030303030303030)
 _BIAS = np.uint64(0x7676767676767676)
@@ -52,7 +54,6 @@ _FIVES = _powers_of_five()
 _TENS = np.array([10**k for k in range(20)], dtype=np.uint64)
 _ROOM = np.array([10 ** (19 - k) for k in range(9)], dtype=np.uint64)
 _SIGNS = np.array([1.0, -1.0])
-_MANY_DIGITS = np.uint64(10**17)
 _EXACT_TENS = np.array([10.0**k for k in range(23)], dtype=np.float64)
 
 
@@ -67,37 +68,78 @@ def _word(typing_context, address):
     return types.uint64(types.intp), generate
 
 
-def _bytes_at(builder, address):
-    vector = ir.VectorType(ir.IntType(8), LOOK_AHEAD)
-    return builder.load(builder.inttoptr(address, vector.as_pointer()), align=1)
+def _vector(bits, size):
+    return ir.VectorType(ir.IntType(bits), size // bits)
 
 
-def _as_bits(builder, flags):
-    return builder.zext(builder.bitcast(flags, ir.IntType(LOOK_AHEAD)), ir.IntType(64))
+def _bytes_at(builder, address, n):
+    pointer = builder.inttoptr(address, _vector(8, 8 * n).as_pointer())
+    return builder.load(pointer, align=1)
 
 
-@intrinsic
-def _equal(typing_context, address, byte):
-    """Which of the bytes at an address equal `byte`: one bit each, the lowest for the first."""
-
-    def generate(context, builder, signature, arguments):
-        wanted = everywhere(builder, builder.trunc(arguments[1], ir.IntType(8)), LOOK_AHEAD)
-        flags = builder.icmp_unsigned("==", _bytes_at(builder, arguments[0]), wanted)
-        return _as_bits(builder, flags)
-
-    return types.uint64(types.intp, types.intp), generate
+def _as_flags(builder, flags):
+    return builder.zext(builder.bitcast(flags, ir.IntType(_TOGETHER)), ir.IntType(64))
 
 
 @intrinsic
-def _digits(typing_context, address):
-    """Which of the bytes at an address are digits."""
+def _others(typing_context, address):
+    """Which of the bytes at an address are no digits: the lowest bit for the first."""
 
     def generate(context, builder, signature, arguments):
-        zero, ten = (everywhere(builder, ir.IntType(8)(k), LOOK_AHEAD) for k in (_ZERO, 10))
-        shifted = builder.sub(_bytes_at(builder, arguments[0]), zero)
-        return _as_bits(builder, builder.icmp_unsigned("<", shifted, ten))
+        zero, nine = (everywhere(builder, ir.IntType(8)(k), _TOGETHER) for k in (_ZERO, 9))
+        shifted = builder.sub(_bytes_at(builder, arguments[0], _TOGETHER), zero)
+        return _as_flags(builder, builder.icmp_unsigned(">", shifted, nine))
 
     return types.uint64(types.intp), generate
+
+
+@intrinsic
+def _points(typing_context, address):
+    """Which of the bytes at an address are points: the lowest bit for the first."""
+
+    def generate(context, builder, signature, arguments):
+        point = everywhere(builder, ir.IntType(8)(_DOT), _TOGETHER)
+        text = _bytes_at(builder, arguments[0], _TOGETHER)
+        return _as_flags(builder, builder.icmp_unsigned("==", text, point))
+
+    return types.uint64(types.intp), generate
+
+
+@intrinsic
+def _sixteen_digits(typing_context, address, skipped, point, n):
+    """Return the number of n digits at an address, filled up with zeros to sixteen digits.
+
+    `skipped` bytes behind the first `point` digits are left out. More than sixteen digits are cut.
+    """
+
+    def generate(context, builder, signature, arguments):
+        """Emit code: join two loads, and add up neighbours in lanes of 16, 32 and 64 bits."""
+        address, skipped, point, n = arguments
+        places = ir.Constant(_vector(8, 128), list(range(16)))
+
+        def same(bits, value):
+            return ir.Constant(_vector(bits, 128), [value] * (128 // bits))
+
+        def first(count):
+            edge = everywhere(builder, builder.trunc(count, ir.IntType(8)), 16)
+            return builder.icmp_unsigned("<", places, edge)
+
+        whole = _bytes_at(builder, address, 16)
+        fraction = _bytes_at(builder, builder.add(address, skipped), 16)
+        digits = builder.sub(builder.select(first(point), whole, fraction), same(8, _ZERO))
+        lanes = builder.bitcast(builder.select(first(n), digits, same(8, 0)), _vector(16, 128))
+        # Bytes a and b: the upper byte of (a + 256 b) (1 + 2560) is 10 a + b.
+        lanes = builder.lshr(builder.mul(lanes, same(16, 2561)), same(16, 8))
+        for bits, factor in ((32, 100), (64, 10000)):
+            half = bits // 2
+            lanes = builder.bitcast(lanes, _vector(bits, 128))
+            upper = builder.lshr(lanes, same(bits, half))
+            lower = builder.and_(lanes, same(bits, (1 << half) - 1))
+            lanes = builder.add(builder.mul(lower, same(bits, factor)), upper)
+        high, low = (builder.extract_element(lanes, ir.IntType(32)(k)) for k in range(2))
+        return builder.add(builder.mul(high, high.type(10**8)), low)
+
+    return types.uint64(types.intp, types.intp, types.uint64, types.uint64), generate
 
 
 @intrinsic
@@ -147,7 +189,7 @@ def put_single(typing_context, address, value):
 @intrinsic
 def _trailing_zeros(typing_context, value):
     def generate(context, builder, signature, arguments):
-        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
+        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 0))
 
     return types.uint64(types.uint64), generate
 
@@ -173,6 +215,14 @@ def _high_product(typing_context, a, b):
 
 
 @intrinsic
+def _as_bits(typing_context, value):
+    def generate(context, builder, signature, arguments):
+        return builder.bitcast(arguments[0], ir.IntType(64))
+
+    return types.uint64(types.float64), generate
+
+
+@intrinsic
 def _as_double(typing_context, bits):
     def generate(context, builder, signature, arguments):
         return builder.bitcast(arguments[0], ir.DoubleType())
@@ -182,36 +232,36 @@ def _as_double(typing_context, bits):
 
 @inline
 def _rounded(w, q):
-    """Return the double nearest to w * 10**q, w > 0, and what tells whether it is.
+    """Return the bits of the double nearest to w * 10**q, and what tells whether it is.
 
     These are the exponent of its bits, and the lower part of the product.
     """
-    zeros = _leading_zeros(w)
-    w_given, w = w, w << zeros
+    zeros = _leading_zeros(w | np.uint64(1))
     k = np.uint64(q - _SMALLEST_POWER)
-    high = _high_product(w, _FIVES[k, 0])
-    low = w * _FIVES[k, 0]
-    # Numbers with many digits skip the test of bits, whose branch would be unpredictable.
-    if w_given >= _MANY_DIGITS or (high & np.uint64(0x1FF)) == np.uint64(0x1FF):
-        carry = _high_product(w, _FIVES[k, 1])
-        low += carry
-        high += np.uint64(carry > low)
+    w = w << zeros
+    high, low = _high_product(w, _FIVES[k, 0]), w * _FIVES[k, 0]
+    # The second product seldom matters; a branch that finds out costs as much.
+    carry = _high_product(w, _FIVES[k, 1])
+    low += carry
+    high += np.uint64(carry > low)
     upper = high >> np.uint64(63)
     shift = upper + np.uint64(9)
     mantissa = high >> shift
     exponent = ((217706 * q) >> 16) + 63 + np.int64(upper) - np.int64(zeros) + 1023
-    if (
-        low <= np.uint64(1)
-        and q >= -4
-        and q <= 23
-        and (mantissa & np.uint64(3)) == np.uint64(1)
-        and (mantissa << shift) == high
-    ):
-        mantissa = mantissa & ~np.uint64(1)  # a tie: round to even
-    mantissa = (mantissa + (mantissa & np.uint64(1))) >> np.uint64(1)
+    if low <= np.uint64(1):
+        if w == np.uint64(0):
+            return w, 1, low
+        if (
+            q >= -4
+            and q <= 23
+            and (mantissa & np.uint64(3)) == np.uint64(1)
+            and (mantissa << shift) == high
+        ):
+            mantissa = mantissa & ~np.uint64(1)  # a tie: round to even
+    mantissa = (mantissa + np.uint64(1)) >> np.uint64(1)
     # A mantissa of 2**53 carries into the exponent: its own bits are then all 0.
     bits = (np.uint64(exponent - 1) << np.uint64(52)) + mantissa
-    return _as_double(bits), exponent, low
+    return bits, exponent, low
 
 
 @jit(cache=False)
@@ -219,12 +269,12 @@ def _nearest_double(w, q):
     """Return the double nearest to w * 10**q, w > 0; (False, 0.0) if it cannot decide."""
     if q < _SMALLEST_POWER or q > _LARGEST_POWER:
         return False, 0.0
-    value, exponent, low = _rounded(w, q)
+    bits, exponent, low = _rounded(w, q)
     if low == np.uint64(0xFFFFFFFFFFFFFFFF) and (q < -27 or q > 55):
         return False, 0.0
     if exponent <= 0 or exponent >= 2046:
         return False, 0.0
-    return True, value
+    return True, _as_double(bits)
 
 
 @inline
@@ -235,105 +285,113 @@ def _eight_digits(x):
 
 
 @inline
-def _digits_of(p, n, point):
-    """Return the number of n <= 19 digits at p, with a point after the first `point`."""
-    before = (np.uint64(1) << (np.uint64(8) * point)) - np.uint64(1)
-    x = ((_word(p) & before) | (_word(p + 1) & ~before)) ^ _ZEROS
-    if n <= np.uint64(8):
-        w = _eight_digits(x << (np.uint64(64) - np.uint64(8) * n))
-    else:
-        # A shift in two halves, since shifting by all 64 bits is undefined.
-        second = min(n - np.uint64(8), np.uint64(8))
-        third = n - np.uint64(8) - second
-        w = _eight_digits(x) * _TENS[second]
-        x = (_word(p + 9) ^ _ZEROS) << (np.uint64(64) - np.uint64(8) * second)
-        w = (w + _eight_digits(x)) * _TENS[third]
-        half = np.uint64(32) - np.uint64(4) * third
-        w += _eight_digits(((_word(p + 17) ^ _ZEROS) << half) << half)
-    return w
+def _few_digits(p, n, point, dotted):
+    """Return the number of n <= 7 digits at p, as `_sixteen_digits` does without zeros behind."""
+    # Without a point, both words are the same.
+    before = (np.uint64(1) << (np.uint64(8) * (point))) - np.uint64(1)
+    x = ((_word(p) & before) | (_word(p + dotted) & ~before)) ^ _ZEROS
+    return _eight_digits(x << (np.uint64(64) - np.uint64(8) * n))
 
 
 @inline
-def _look_at(p, size):
-    """Return whether `size` bytes at p are a plain decimal; its sign, number of digits, and point.
+def _digits_of(p, n, point, dotted):
+    """Return the number of n digits at p, with a point behind the first `point` if `dotted`.
 
-    A plain decimal, the usual case, has an optional sign, at most 7 digits, then a point, and up to
-    19 digits in all. All bytes are examined at once.
+    There are 16 to 20 digits, at most 16 of them before the point, and the number is less than
+    2**64.
     """
-    one = np.uint64(1)
-    c = byte_at(p)
-    negative = c == _MINUS
-    sign = np.uint64(negative) | np.uint64(c == _PLUS)
-    field = ((one << size) - one) & ~sign
-    dots = _equal(p, _DOT) & field
-    point = _trailing_zeros(dots | (one << size)) - sign
-    n = size - sign - np.uint64(dots != np.uint64(0))
-    plain = not (
-        ((_digits(p) & field) | dots) != field
-        or (dots & (dots - one)) != np.uint64(0)
-        or n - one > np.uint64(18)
-        or point > np.uint64(7)
-        or size == np.uint64(LOOK_AHEAD)
-    )
-    return plain, negative, np.int64(sign), n, point
+    more = n - np.uint64(16)
+    # Up to four digits, with zeros before them, whose neighbours are added up.
+    x = (_word(p + 16 + dotted) ^ _ZEROS) << (np.uint64(32) - np.uint64(8) * more)
+    x = (x & np.uint64(0xFFFFFFFF)) * np.uint64(2561) >> np.uint64(8)
+    x = (x & np.uint64(0x00FF00FF)) * np.uint64(6553601) >> np.uint64(16)
+    return _sixteen_digits(p, dotted, point, n) * _TENS[more] + (x & np.uint64(0xFFFF))
 
 
 @inline
-def _first(flags):
-    """Return the position of the first flag, or LOOK_AHEAD."""
-    return _trailing_zeros(flags | (np.uint64(1) << np.uint64(LOOK_AHEAD)))
+def _look_at(p):
+    """Return the end of the plain decimal at p, and whether it is one that the quick ways read.
+
+    It has up to 20 digits, less than 2**64, with a minus or a point or both or neither. All bytes
+    are examined at once. Also returned are whether it is negative (0 or 1), the number of digits,
+    how many of them stand before the point, and whether there is a point (0 or 1).
+    """
+    negative = np.uint64(byte_at(p) == _MINUS)
+    others = _others(p) & ~negative
+    # The first other byte is the point, and the second one ends the number; or there is no point.
+    dot = _points(p) & others & -others
+    dotted = np.uint64(dot != np.uint64(0))
+    place, size = _trailing_zeros(others), _trailing_zeros(others ^ dot)
+    n = size - negative - dotted
+    point = place - negative
+    plain = n - np.uint64(1) <= np.uint64(18)
+    if not plain:
+        plain = n == np.uint64(20) and byte_at(p + np.int64(negative)) == _ZERO
+    return p + np.int64(size), plain, negative, n, point, dotted
 
 
 @inline
-def scan_field(p, delimiter):
-    """Read a plain decimal that fills the field at p; return its end, whether it is one, its value.
+def scan_field(p):
+    """Read a plain decimal at p; return where it ends, whether it is one, and its value.
 
     The end is known before the conversion, so the next field need not wait for it. Other numbers
     are left to `scan_scientific` and `scan_number`.
     """
-    size = _first(_equal(p, delimiter) | _equal(p, _NEWLINE))
-    stop = p + np.int64(size)
-    plain, negative, sign, n, point = _look_at(p, size)
+    stop, plain, negative, n, point, dotted = _look_at(p)
     if not plain:
         return stop, False, 0.0
-    w = _digits_of(p + sign, n, point)
-    if n <= np.uint64(15):
-        value = np.float64(w) / _EXACT_TENS[n - point]
-    elif w != np.uint64(0):
+    begin, dot = p + np.int64(negative), np.int64(dotted)
+    if n > np.uint64(15):
+        if point > np.uint64(16) and dot:
+            return stop, False, 0.0
+        w = _digits_of(begin, n, point, dot)
         # So small a power of ten never leaves the nearest double undecided.
-        value, _, _ = _rounded(w, np.int64(point) - np.int64(n))
+        bits, _, _ = _rounded(w, np.int64(point) - np.int64(n))
+    elif n > np.uint64(7):
+        # Zeros behind the number make it 2**k w, with w <= 2**53: this is exact, too.
+        w = _sixteen_digits(begin, dot, point, n)
+        bits = _as_bits(np.float64(w) / _EXACT_TENS[np.uint64(16) - point])
     else:
-        value = 0.0
-    return stop, True, value * _SIGNS[np.uint64(negative)]
+        w = _few_digits(begin, n, point, dot)
+        bits = _as_bits(np.float64(w) / _EXACT_TENS[n - point])
+    return stop, True, _as_double(bits | (negative << np.uint64(63)))
 
 
 @jit(cache=False)
-def scan_scientific(p, delimiter):
+def scan_scientific(p):
     """Read a plain decimal and a power of ten, such as 1.5e-05, as `scan_field` reads decimals."""
-    stop = p + np.int64(_first(_equal(p, delimiter) | _equal(p, _NEWLINE)))
-    size = _first(_equal(p, _LETTER) | _equal(p, _CAPITAL))
-    plain, negative, sign, n, point = _look_at(p, size)
-    q = p + np.int64(size) + 1
+    q, plain, negative, n, point, dotted = _look_at(p)
+    c = byte_at(q)
+    if not plain or (c != _LETTER and c != _CAPITAL):
+        return q, False, 0.0
+    q += 1
     c = byte_at(q)
     down = c == _MINUS
     q += np.int64(down) | np.int64(c == _PLUS)
-    if not plain or q >= stop or stop - q > 3:
-        return stop, False, 0.0
-    power = 0
-    while q < stop:
-        digit = byte_at(q) - _ZERO
-        if digit < 0 or digit > 9:
-            return stop, False, 0.0
+    power, first = 0, q
+    digit = byte_at(q) - _ZERO
+    while digit >= 0 and digit <= 9 and q < first + 4:
         power = power * 10 + digit
         q += 1
-    power = np.int64(point) - np.int64(n) + (-power if down else power)
-    w = _digits_of(p + sign, n, point)
+        digit = byte_at(q) - _ZERO
+    if q == first or q == first + 4:
+        return q, False, 0.0
+    if down:
+        power = -power
+    begin, dot = p + np.int64(negative), np.int64(dotted)
     known, value = True, 0.0
-    if n <= np.uint64(15) and power <= 0 and power >= -22:
-        value = np.float64(w) / _EXACT_TENS[np.uint64(-power)]
-    elif w != np.uint64(0):
+    if n <= np.uint64(15):
+        w, power = _sixteen_digits(begin, dot, point, n), power + np.int64(point) - 16
+        if power <= 0 and power >= -22:
+            value = np.float64(w) / _EXACT_TENS[np.uint64(-power)]
+            return q, True, value * _SIGNS[negative]
+    elif point > np.uint64(16) and dot:
+        return q, False, 0.0
+    else:
+        w, power = _digits_of(begin, n, point, dot), power + np.int64(point) - np.int64(n)
+    if w != np.uint64(0):
         known, value = _nearest_double(w, power)
-    return stop, known, value * _SIGNS[np.uint64(negative)]
+    return q, known, value * _SIGNS[negative]
 
 
 @inline

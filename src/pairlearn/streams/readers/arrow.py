@@ -21,14 +21,13 @@ from pairlearn.streams.readers.row_buffer import (
     RowBuffer,
     RowChecker,
     chunk_rows_for,
+    keep_freed_memory,
 )
 from pairlearn.streams.readers.schema import Layout, Schema, listed, short_name, shown_kind
 from pairlearn.typing import Vector
 
 #: Bytes of numbers gathered at once; they stay in the processor's cache.
 _PIECE = 1 << 18
-#: Bytes of a block of several chunks.
-_LARGE = 1 << 24
 #: Bytes at the end of a file that go into its fingerprint.
 _FOOTER = 1 << 16
 #: Bytes of a column read at once. Otherwise a column of a row group is read whole, and has left
@@ -91,9 +90,7 @@ class ArrowReader(Reader):
         wanted |= {j for j in (self.layout.label, self.layout.qid) if j is not None}
         self._used = sorted(wanted)
         self._wanted = [names[j] for j in self._used]
-        # A large block that comes and goes teaches the GNU allocator to keep blocks of that size.
-        # Otherwise each chunk goes back to the system and is faulted in again.
-        np.empty(_LARGE, dtype=np.uint8)
+        keep_freed_memory()
         self.position = self._start_of(0, Position(self.format))
 
     def _check_types(self, types: list[Any], index: int = 0) -> None:
@@ -311,19 +308,12 @@ class ArrowReader(Reader):
         layout, n = self.layout, batch.num_rows
         rows = RowBuffer(layout, n)
         rows.lines[:] = np.arange(offset + 1, offset + n + 1)
-        from pairlearn.kernels.parsing.columns import gather
-
         by_name = dict(zip(batch.schema.names, batch.columns, strict=True))
         arrays = {j: by_name[layout.names[j]] for j in self._used}
         found = [self._doubles(arrays[j]) for j in layout.numbers]
         addresses = np.array([address for address, _ in found], dtype=np.intp)
-        finite = True
-        # small pieces are still in the cache when they are digested
         step = max(1, _PIECE // max(1, rows.values.strides[0]))
-        for begin in range(0, n, step):
-            piece = rows.values[begin : begin + step]
-            finite &= gather(addresses + 8 * begin, piece)
-            self._consumed.take(piece)
+        finite = self._consumed.gather(addresses, rows.values, step)
         extra = []
         for slot, j in enumerate((layout.label, layout.qid)):
             if j is not None and j not in layout.levels:

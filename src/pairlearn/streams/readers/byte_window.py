@@ -22,7 +22,7 @@ from pairlearn.validation import check_count
 
 MAX_LINE_BYTES = 1 << 25
 #: Bytes that a parser may look ahead.
-GUARD = 32
+GUARD = 64
 #: Bytes read at once. They are still in the processor's cache when they are digested; smaller
 #: blocks would cost more calls, some twenty microseconds each.
 BLOCK = 1 << 19

@@ -46,6 +46,19 @@ class Consumed:
         """Digest the bytes of a contiguous array."""
         self.take_at(data.ctypes.data, data.nbytes)
 
+    def gather(self, addresses: NDArray[np.intp], rows: NDArray[Any], step: int) -> bool:
+        """Write the doubles at the addresses as columns of contiguous rows, and digest the rows.
+
+        Return whether all are finite. So many rows at a `step` are still in the cache when they are
+        digested.
+        """
+        from pairlearn.kernels.parsing.columns import gather
+
+        held = self.n_bytes % self.block
+        self.n_bytes += rows.nbytes
+        finite: bool = gather(addresses, rows, step, self._address, held)
+        return finite
+
     def take_at(self, address: int, size: int, dtype: np.dtype[Any] | None = None) -> bool:
         """Digest the bytes at an address, which the caller keeps alive.
 

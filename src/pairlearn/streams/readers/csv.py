@@ -17,6 +17,7 @@ from pairlearn.streams.readers.row_buffer import (
     RowBuffer,
     RowChecker,
     chunk_rows_for,
+    keep_freed_memory,
     parse_number,
 )
 from pairlearn.streams.readers.schema import Layout, Schema, listed, short_name
@@ -101,6 +102,7 @@ class CsvReader(TextReader):
         self.feature_names = self.layout.feature_names
         self.n_features = self.layout.n_features
         self.chunk_rows = chunk_rows_for(chunk_rows, self.n_features)
+        keep_freed_memory()
         self.position = self._place(Position(self.format))
 
     def _open_file(self, index: int) -> None:

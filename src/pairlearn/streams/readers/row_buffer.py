@@ -48,6 +48,8 @@ def parse_number(text: str, missing_tokens: tuple[str, ...]) -> float:
     return value
 
 
+#: Bytes of a block of several chunks.
+_LARGE = 1 << 24
 #: Queries below this are exact as floats.
 _LARGEST_QID = 2.0**53
 
@@ -63,6 +65,15 @@ def chunk_rows_for(chunk_rows: int | None, n_features: int) -> int:
     if chunk_rows is not None:
         return check_count("chunk_rows", chunk_rows)
     return min(16384, max(1, (1 << 19) // max(1, n_features)))
+
+
+def keep_freed_memory() -> None:
+    """Have the allocator keep the memory of a chunk for the next one.
+
+    A large block that comes and goes teaches the GNU allocator to keep blocks of that size.
+    Otherwise each chunk goes back to the system and is faulted in again.
+    """
+    np.empty(_LARGE, dtype=np.uint8)
 
 
 class RowChecker:
