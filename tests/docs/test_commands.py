@@ -83,7 +83,7 @@ NOT_RUN = {
             (
                 MINUTES,
                 " --only|.cluster_constants|.concordance_coverage|.coverage|.entropy|"
-                ".metric_buffers|.metric_learning|.private_metric|.private_trust|.sql|.survival_stack",
+                ".metric_buffers|.metric_learning|.private_metric|.private_trust|.sql|.survival_stack|.text",
             ),
             (
                 NEEDS_DATA,

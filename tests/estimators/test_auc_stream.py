@@ -382,10 +382,10 @@ def test_a_stream_of_three_classes_drops_what_it_no_longer_needs_at_once():
     gc.collect()
     gc.disable()
     try:
-        before = sum(isinstance(one, BlockStream | Learned) for one in gc.get_objects())
+        before = sum(type(one) in (BlockStream, Learned) for one in gc.get_objects())
         for _ in range(5):
             model.partial_fit(X, y)
-        after = sum(isinstance(one, BlockStream | Learned) for one in gc.get_objects())
+        after = sum(type(one) in (BlockStream, Learned) for one in gc.get_objects())
     finally:
         gc.enable()
     assert after == before

@@ -259,11 +259,12 @@ class NeuralEstimator(Storable):
     ) -> Table:
         """Return examples in scales of their own, or in those of a model that has now seen them.
 
-        `counts` are the weights in the scales, if they are not `weight`.
+        `counts` are the weights in scales and knots, if they are not `weight`.
         """
+        counts = weight if counts is None else counts
         seen = (model or {}).get("scaler_", Standardiser.none(X.shape[1]))
-        scaler = seen.seen_with(X, weight if counts is None else counts)
-        return Table(X, labels, weight, scaler, as_device(self.device))
+        scaler = seen.seen_with(X, counts)
+        return Table(X, labels, weight, scaler, as_device(self.device), counts=counts)
 
     def _stream_learners(
         self, model: Mapping[str, Any], n_outputs: int, loss: Any, device: Any

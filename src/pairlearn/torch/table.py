@@ -29,7 +29,8 @@ class Table:
     """Rows in the units of a standardiser, in single precision, with their labels and weights.
 
     A dense table is moved to the device at once. Sparse rows stay as they are: what is asked for is
-    made dense, centred and scaled, and nothing else. Without weights `weight` is empty.
+    made dense, centred and scaled, and nothing else. Without weights `weight` is empty. `counts` say
+    how often each row counts in knots, if that is not its weight.
     """
 
     def __init__(
@@ -39,8 +40,11 @@ class Table:
         weight: Vector,
         scaler: Standardiser,
         device: Any,
+        *,
+        counts: Vector | None = None,
     ) -> None:
-        self._X, self.scaler, self.device, self._counts = X, scaler, device, weight
+        self._X, self.scaler, self.device = X, scaler, device
+        self._counts = weight if counts is None else counts
         self._dense = None if is_sparse(X) else self._on_device(scaler.transform(X))
         self._labels = tuple(torch.from_numpy(kind).to(device) for kind in labels)
         self._weight = self._on_device(weight) if len(weight) else None
