@@ -29,8 +29,8 @@ class Table:
     """Rows in the units of a standardiser, in single precision, with their labels and weights.
 
     A dense table is moved to the device at once. Sparse rows stay as they are: what is asked for is
-    made dense, centred and scaled, and nothing else. Without weights `weight` is empty. `counts` say
-    how often each row counts in knots, if that is not its weight.
+    made dense, centred and scaled, and nothing else. Without weights `weight` is empty. `counts`
+    say how often each row counts in knots, if that is not its weight.
     """
 
     def __init__(
