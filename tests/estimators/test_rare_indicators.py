@@ -7,7 +7,7 @@ from scipy import sparse
 from sklearn.preprocessing import StandardScaler
 
 from pairlearn import AUCClassifier, roc_auc
-from pairlearn.estimators.shared.scaling import as_given, other_scales, scaled_rows
+from pairlearn.estimators.shared.scaling import by_presence, other_scales, scaled_rows
 from pairlearn.solvers.rows import as_rows
 
 
@@ -67,31 +67,33 @@ def weighed(n=400, d=3000):
     return sparse.csr_matrix(X / np.linalg.norm(X, axis=1, keepdims=True))
 
 
-def test_the_units_of_a_text_are_tried_too():
+def test_presence_is_tried_for_a_text():
     X = weighed()
-    scaling, [(given, rows), _] = tried(as_rows(X))
+    scaling, [(soft, rows), _] = tried(as_rows(X))
     varies = scaling.factor > 0.0
-    # One number for all columns, by which their mean variance is 1.
-    np.testing.assert_allclose(given.weights[varies], given.weights[varies][0], rtol=1e-12)
-    np.testing.assert_allclose(rows.matrix.toarray().var(axis=0)[varies].mean(), 1.0, rtol=1e-12)
+    dense = X.toarray()[:, varies]
+    share = np.minimum(1.0, 2.0 * (dense != 0.0).mean(axis=0))
+    found = (dense * soft.weights[varies]).std(axis=0)
+    np.testing.assert_allclose(found / found[0], np.sqrt(share / share[0]), rtol=1e-9)
+    np.testing.assert_allclose(rows.matrix.toarray().var(axis=0)[varies].mean(), 1.0, rtol=1e-9)
     # A score of rows in scales is one of the rows as they came.
     w = np.random.default_rng(1).normal(size=X.shape[1])
-    np.testing.assert_allclose(rows.matrix @ w, X @ given.to_user(w), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(rows.matrix @ w, X @ soft.to_user(w), rtol=1e-9, atol=1e-12)
 
 
-def test_few_examples_of_a_class_do_not_choose_units():
+def test_few_examples_of_a_class_do_not_choose_presence():
     rows = as_rows(weighed())
     assert [len(tried(rows, n_rarest=k)[1]) for k in (59, 60)] == [1, 2]
 
 
-def test_units_are_tried_for_sparse_texts_alone():
+def test_presence_is_tried_for_sparse_texts_alone():
     X = weighed()
     scaling, scaled = scaled_rows("auto", as_rows(X.toarray()), np.empty(0))
-    assert as_given(scaling, scaled, np.empty(0)) is None
+    assert by_presence(scaling, scaled, np.empty(0)) is None
     rng = np.random.default_rng(0)
     table = sparse.random(300, 50, density=0.3, random_state=rng, format="csr")
     scaling, scaled = scaled_rows("auto", as_rows(table), np.empty(0))
-    assert as_given(scaling, scaled, np.empty(0)) is None
+    assert by_presence(scaling, scaled, np.empty(0)) is None
 
 
 def test_in_text_the_spread_of_a_scaled_column_is_a_power_of_its_share():

@@ -12,7 +12,7 @@ radii and ridges need not know the data. A change of units, a shift, or a scaler
 scaled rows as they are.
 
 A classifier may try other scales and let folds decide (`other_scales`): the spread alone, where
-these scales keep many columns small, and the units of the user, for text.
+these scales keep many columns small, and those of presence, for text.
 
 Sparse rows are scaled without centring: a pair sees the difference of its rows, which has no
 centre.
@@ -272,29 +272,29 @@ def other_scales(
         return
     if len(rows.data) > _MOST_STORED if isinstance(rows, CsrRows) else n * d > _MOST_DENSE:
         return
-    # With few examples of a class the units of the user could win by chance.
-    for find in (as_given, by_spread) if n_rarest >= FEW else (by_spread,):
+    # With few examples of a class folds choose between alike ones by chance.
+    for find in (by_presence, by_spread) if n_rarest >= FEW else (by_spread,):
         change = find(scaling, rows, weight)
         if change is not None:
             factor = scaling.factor * change
             yield Scaling(scaling.inverse, scaling.centre, factor), _changed(rows, change)
 
 
-def as_given(scaling: Scaling, rows: Rows, weight: Vector) -> Vector | None:
-    """Return the changes that bring the columns of a text back to the units of the user.
+def by_presence(scaling: Scaling, rows: Rows, weight: Vector) -> Vector | None:
+    """Return the changes by which a column of text varies as the root of twice its share.
 
-    Who weighs words (tf-idf, or rows of length one) has chosen units on purpose, and folds can tell
-    whether they are worth more than ours. Returns None where rows are no text.
+    That is nearly how presence varies: rare words speak softly, which is right where they matter no
+    more than frequent ones. Folds can tell. Returns None where rows are no sparse text.
     """
     varies = scaling.factor > 0.0
-    if not isinstance(rows, CsrRows) or scaling.spread is None or (scaling.inverse != 1.0).any():
+    if not isinstance(rows, CsrRows) or scaling.spread is None:
         return None
     if not 0 < len(rows.data) < TABLE * rows.shape[0] * np.count_nonzero(varies):
         return None
-    deviation = scaling.spread[varies] / scaling.factor[varies]
-    change = np.zeros(len(varies))
-    change[varies] = 1.0 / (scaling.factor[varies] * np.sqrt(np.mean(deviation**2)))
-    return change
+    # The usual deviation is the share to the power `RARITY`.
+    change = np.where(varies, scaling.spread, 0.0) ** (0.5 / RARITY - 1.0)
+    wanted = scaling.spread[varies] * change[varies]
+    return np.asarray(change / np.sqrt(np.mean(wanted**2)))
 
 
 def by_spread(scaling: Scaling, rows: Rows, weight: Vector) -> Vector | None:
