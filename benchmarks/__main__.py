@@ -82,8 +82,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     skipped: dict[str, str] = {}
     broken: dict[str, str] = {}
     begin = time.perf_counter()
-    # NumPy's BLAS is loaded by now; a limit set earlier would not see it.
-    import numpy  # noqa: F401
+    # The BLAS of NumPy and that of SciPy are loaded by now; a limit set earlier would not see them.
+    import scipy.linalg.blas  # noqa: F401
 
     with threadpool_limits(1):
         for name in options.only or (QUICK if options.quick else NAMES):
