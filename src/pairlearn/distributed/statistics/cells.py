@@ -8,8 +8,9 @@ stand in room that is used again.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -35,9 +36,10 @@ class Room:
     facts: Vector
 
     @classmethod
-    def of(cls, n: int, width: int) -> Room:
-        """Return new room for n cells with so many facts each."""
-        return cls(np.empty(n, dtype=np.intp), np.empty((n, width)))
+    def of(cls, n: int, width: int, numbers: Vector | None = None) -> Room:
+        """Return room for n cells with so many facts each, in numbers that are there or new."""
+        numbers = np.empty(n * (1 + width)) if numbers is None else numbers
+        return cls(numbers[:n].view(np.intp), numbers[n:].reshape(n, width))
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,17 +164,18 @@ class Cells:
         return cells, merged
 
 
-@dataclass
 class Merger:
     """Merges states of at most n cells, in room that is used again."""
 
-    n: int
-    _free: list[Room] = field(default_factory=list)
+    def __init__(self, n: int) -> None:
+        self._n, self._free = n, list[Room]()
+        self._lent = contextlib.ExitStack()
 
     def merge_all(self, states: Iterable[State]) -> State:
         """Return the state of all, as if each merge packed and unpacked."""
-        found = in_order(self._merge, map(self._unpacked, states), None)
-        return {} if found is None else found.packed()
+        with self._lent:
+            found = in_order(self._merge, map(self._unpacked, states), None)
+            return {} if found is None else found.packed()
 
     def _unpacked(self, state: State) -> Cells | None:
         return Cells.unpacked(state, self._room(_width(state))) if state else None
@@ -189,7 +192,10 @@ class Merger:
         return merged
 
     def _room(self, width: int) -> Room:
-        return self._free.pop() if self._free else Room.of(self.n, width)
+        if self._free:
+            return self._free.pop()
+        numbers = self._lent.enter_context(room_for(self._n * (1 + width)))
+        return Room.of(self._n, width, numbers)
 
 
 def _width(state: State) -> int:

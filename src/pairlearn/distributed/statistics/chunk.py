@@ -27,8 +27,8 @@ from pairlearn.validation import check_names, check_weights, is_missing, refuse_
 
 #: Numbers of a block, which stay in the cache of a processor while they are scaled or turned.
 _NUMBERS = 65_536
-#: Rooms that a thread keeps, and numbers of the largest one.
-_ROOMS, _MOST_KEPT = 4, 1 << 19
+#: Numbers of all rooms that a thread keeps.
+_MOST_KEPT = 1 << 20
 _FREE = threading.local()
 #: A block has at least this many rows.
 _FEWEST_ROWS = 16
@@ -203,14 +203,16 @@ def room_for(n: int) -> Iterator[Vector]:
     of Dask for each one.
     """
     free: list[Vector] = _FREE.__dict__.setdefault("rooms", [])
-    room = free.pop() if free else np.empty(n)
-    if len(room) < n:
-        room = np.empty(n)
+    # The smallest that is large enough; they are kept in the order of their sizes.
+    place = next((k for k, one in enumerate(free) if len(one) >= n), None)
+    room = np.empty(n) if place is None else free.pop(place)
     try:
         yield room[:n]
     finally:
-        if len(room) <= _MOST_KEPT and len(free) < _ROOMS:
-            free.append(room)
+        free.append(room)
+        free.sort(key=len)
+        while sum(map(len, free)) > _MOST_KEPT:
+            free.pop(0)
 
 
 def table_of(X: Any) -> NDArray[Any] | ScaledTable | CsrRows:

@@ -216,16 +216,14 @@ class LabelMoments(Statistic):
             for now, block in chunk.blocks(max(_NUMBERS // d, 4 * d)):
                 rows = as_rows(block, finite=True)
                 add_classes(sums, rows, code[now], chunk.weight[now])
-        # A weight of 1 is its own square.
-        squares = Wide.of(np.array([one.total for one in sums], dtype=object)).packed()
-        if not plain:
+        state = packed_sums(sums)
+        if plain:
+            # A weight of 1 is its own square.
+            squares, sizes = state["totals"], np.array([one.total for one in sums])
+        else:
             squares = sums_of_squares(grid.weights(chunk.weight), code, k)
-        return {
-            "classes": classes,
-            "squares": squares,
-            "n_examples": np.bincount(code, minlength=k),
-            **packed_sums(sums),
-        }
+            sizes = np.bincount(code, minlength=k)
+        return {"classes": classes, "squares": squares, "n_examples": sizes, **state}
 
     def combine(self, a: State, b: State) -> State:
         """Merge class by class."""
