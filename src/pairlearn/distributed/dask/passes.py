@@ -13,6 +13,7 @@ import os
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -34,6 +35,8 @@ _FAN_IN, _LAST_FAN_IN = 8, 16
 _MOST_PARTS = 8
 #: A task makes several partitions only if every thread has so many tasks.
 _TASKS_A_THREAD = 4
+#: What is pickled in at most so many bytes is bound to each task.
+_SHORT = 1 << 14
 #: Seconds between two checks of the workers.
 _LOOK = 0.5
 #: Why workers die, and what helps.
@@ -76,13 +79,13 @@ class DaskEngine:
         """Return the merged state of all partitions."""
         if not len(parts):
             return {}
-        work, once = partial(_state, layout=parts.layout), _once(statistic)
-        return self._merged_state(once, _tasks(parts, work, once, self._batch(parts)))
+        work, asked = partial(_state, layout=parts.layout), _Asked.of(statistic)
+        return self._merged_state(asked, _tasks(parts, work, asked, self._batch(parts)))
 
     def each(self, parts: Parts, work: Callable[..., Any], what: Any) -> list[Any]:
         """Return delayed ``work(what, part, rows, labels, others)``, one for each partition."""
         each = partial(_worked, work, layout=parts.layout)
-        return _tasks(parts, each, _once(what), 1)
+        return _tasks(parts, each, _Asked.of(what), 1)
 
     def _batch(self, parts: Parts) -> int:
         """Return how many partitions a task makes, one after the other.
@@ -104,12 +107,11 @@ class DaskEngine:
         self, statistic: Statistic, state_of: Callable[[Any, Any], State], values: list[Any]
     ) -> State:
         """Return the merged state of delayed values; ``state_of(statistic, value)`` is one's."""
-        once, name = _once(statistic), f"states-{uuid.uuid4().hex}"
-        work = partial(_asked, state_of)
-        layer = {f"{name}-{k}": (work, once.key, one.key) for k, one in enumerate(values)}
-        return self._merged_state(once, _delayed_of(name, layer, [once, *values]))
+        asked, name = _Asked.of(statistic), f"states-{uuid.uuid4().hex}"
+        layer = {f"{name}-{k}": asked.task(state_of, one.key) for k, one in enumerate(values)}
+        return self._merged_state(asked, _delayed_of(name, layer, [*asked.tasks, *values]))
 
-    def _merged_state(self, once: Any, states: list[Any]) -> State:
+    def _merged_state(self, asked: _Asked, states: list[Any]) -> State:
         """Return the merged state of tasks, each of which has a branch of the tree."""
         # All merges in one layer: a delayed call for each costs the client milliseconds.
         name, layer = f"merged-{uuid.uuid4().hex}", {}
@@ -120,13 +122,13 @@ class DaskEngine:
             some = [keys[k : k + width] for k in range(0, len(keys), width)]
             keys = [f"{name}-{n_merges + k}" for k in range(len(some))]
             layer.update(
-                {key: (_merged, once.key, own) for key, own in zip(keys, some, strict=True)}
+                {key: asked.task(_merged, own) for key, own in zip(keys, some, strict=True)}
             )
             n_merges += len(some)
         last = states[0]
         if layer:
             graphs = {id(state.dask): state for state in states}
-            last = _delayed_of(name, layer, [once, *graphs.values()])[-1]
+            last = _delayed_of(name, layer, [*asked.tasks, *graphs.values()])[-1]
         return dict(self.compute([last])[0])
 
     def compute(self, tasks: list[Any]) -> list[Any]:
@@ -223,9 +225,29 @@ def _current_client() -> Any:
         return None
 
 
-def _once(value: Any) -> Any:
-    """Return a value as a task: it is in a graph once, and may hold thousands of edges."""
-    return require_dask().delayed(value, pure=False, traverse=False)
+@dataclass(frozen=True)
+class _Asked:
+    """What every task of a pass gets first: bound to its function, or from a task of its own.
+
+    No task waits for what is bound. What is long, with thousands of edges, is in a graph once, and
+    travels to a worker once.
+    """
+
+    bound: tuple[Any, ...]
+    tasks: tuple[Any, ...]
+
+    @classmethod
+    def of(cls, value: Any) -> _Asked:
+        """Return a value as tasks get it."""
+        import cloudpickle
+
+        if len(cloudpickle.dumps(value)) <= _SHORT:
+            return cls((value,), ())
+        return cls((), (require_dask().delayed(value, pure=False, traverse=False),))
+
+    def task(self, work: Callable[..., Any], *arguments: Any) -> tuple[Any, ...]:
+        """Return a task of a graph that gives the value and some arguments to a function."""
+        return (partial(work, *self.bound), *(task.key for task in self.tasks), *arguments)
 
 
 def _delayed_of(name: str, layer: dict[str, Any], dependencies: list[Any]) -> list[Any]:
@@ -237,23 +259,23 @@ def _delayed_of(name: str, layer: dict[str, Any], dependencies: list[Any]) -> li
     return [Delayed(key, graph, layer=name) for key in layer]
 
 
-def _tasks(parts: Parts, work: Callable[..., Any], once: Any, size: int) -> list[Any]:
-    """Return delayed ``work(once, recipes, given)``, one for each `size` partitions."""
+def _tasks(parts: Parts, work: Callable[..., Any], asked: _Asked, size: int) -> list[Any]:
+    """Return delayed ``work(what, recipes, given)``, one for each `size` partitions."""
     delayed, recipes = require_dask().delayed, parts.recipes
     if any(one.needed for one in recipes):
         return [
-            delayed(partial(work, recipes=[one]), pure=False)(
-                once, given=[own for own in values.values() if own.key in one.needed]
+            delayed(partial(work, *asked.bound, recipes=[one]), pure=False)(
+                *asked.tasks, given=[own for own in values.values() if own.key in one.needed]
             )
             for one, values in zip(recipes, parts.values, strict=True)
         ]
     # All tasks in one layer: a delayed call for each costs the client milliseconds.
     name = f"parts-{uuid.uuid4().hex}"
     layer = {
-        f"{name}-{start}": (partial(work, recipes=recipes[start : start + size]), once.key)
+        f"{name}-{start}": asked.task(partial(work, recipes=recipes[start : start + size]))
         for start in range(0, len(recipes), size)
     }
-    return _delayed_of(name, layer, [once])
+    return _delayed_of(name, layer, list(asked.tasks))
 
 
 def _worked(
@@ -291,10 +313,6 @@ def _partial_state(
         return statistic.of_part(part).partial_state(rows, labels, **others)
     columns = {name: as_column(column) for name, column in others.items()}
     return statistic.of_part(part).partial_state(as_table(rows), as_column(labels), **columns)
-
-
-def _asked(state_of: Callable[[Any, Any], State], statistic: Statistic, value: Any) -> State:
-    return state_of(statistic, value)
 
 
 def _merged(statistic: Statistic, states: list[State]) -> State:
