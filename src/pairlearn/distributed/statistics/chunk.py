@@ -127,21 +127,22 @@ class Chunk:
             and table.dtype == np.float64
             and bool(table.flags.c_contiguous)
         )
-        room = np.empty((height, d)) if not ready and not isinstance(table, CsrRows) else None
-        for start in range(0, n, height):
-            now = slice(start, min(start + height, n))
-            if isinstance(table, CsrRows):
-                yield now, block_of(self.rows, now.start, now.stop)
-                continue
-            if room is None:
-                assert isinstance(table, np.ndarray)
-                block = table[now]
-            else:
-                block = room[: now.stop - start]
-                for first in range(start, now.stop, at_once):
-                    some = slice(first, min(first + at_once, now.stop))
-                    _write(table, some, block[first - start : some.stop - start])
-            yield now, DenseRows(block).checked().X
+        copied = not ready and not isinstance(table, CsrRows)
+        with room_for(height * d if copied else 0) as room:
+            for start in range(0, n, height):
+                now = slice(start, min(start + height, n))
+                if isinstance(table, CsrRows):
+                    yield now, block_of(self.rows, now.start, now.stop)
+                    continue
+                if not copied:
+                    assert isinstance(table, np.ndarray)
+                    block = table[now]
+                else:
+                    block = room[: (now.stop - start) * d].reshape(-1, d)
+                    for first in range(start, now.stop, at_once):
+                        some = slice(first, min(first + at_once, now.stop))
+                        _write(table, some, block[first - start : some.stop - start])
+                yield now, DenseRows(block).checked().X
 
     def part(self, index: NDArray[Any]) -> Chunk:
         """Return some of the examples."""
