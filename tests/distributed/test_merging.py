@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The tree of merges: neighbours first, the same for engines that merge eight at a time."""
 
+import numpy as np
 import pytest
 
 from pairlearn.distributed import Statistic
@@ -37,3 +38,20 @@ def test_groups_of_eight_make_the_tree_of_all(n, fan_in):
     whole = told.finish(told.merge_all(iter(states)))
     assert whole == told.finish(level[0] if level else {})
     assert whole == told.finish(in_pairs(told, states))
+
+
+@pytest.mark.parametrize("size", [1, 2, 4, 8])
+@pytest.mark.parametrize("n_parts", [1, 5, 17, 40])
+@pytest.mark.parametrize("short", [0, 1 << 14])
+def test_any_number_of_partitions_a_task_makes_the_tree_of_all(n_parts, size, short, monkeypatch):
+    da = pytest.importorskip("dask.array", reason="needs the extra dask")
+    from pairlearn.distributed import DaskEngine
+    from pairlearn.distributed.dask import passes
+    from pairlearn.distributed.dask.parts import parts_of
+
+    monkeypatch.setattr(passes, "_SHORT", short)
+    monkeypatch.setattr(DaskEngine, "_batch", lambda self, parts: size)
+    X = np.arange(n_parts, dtype=float)[:, None]
+    parts, told = parts_of(da.from_array(X, chunks=(1, 1))), Told()
+    expected = told.merge_all([told.partial_state(row[None]) for row in X])
+    assert DaskEngine().run(parts, told) == expected

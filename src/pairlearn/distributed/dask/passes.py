@@ -13,6 +13,7 @@ import os
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -28,10 +29,14 @@ from pairlearn.distributed.dask.recipes import Recipe
 from pairlearn.distributed.statistics.base import State, Statistic
 from pairlearn.validation import check_positive
 
-#: The number of states that one task merges.
-_FAN_IN = 8
+#: The number of states that one task merges, and the most that the last one does.
+_FAN_IN, _LAST_FAN_IN = 8, 16
+#: The most partitions that a task makes.
+_MOST_PARTS = 8
 #: A task makes several partitions only if every thread has so many tasks.
 _TASKS_A_THREAD = 4
+#: What is pickled in at most so many bytes is bound to each task.
+_SHORT = 1 << 14
 #: Seconds between two checks of the workers.
 _LOOK = 0.5
 #: Why workers die, and what helps.
@@ -74,20 +79,19 @@ class DaskEngine:
         """Return the merged state of all partitions."""
         if not len(parts):
             return {}
-        size = self._batch(parts)
-        work = partial(_states, layout=parts.layout, merged=size == _FAN_IN)
-        once = _once(statistic)
-        return self._merged_state(once, _tasks(parts, work, once, size), size)
+        work, asked = partial(_state, layout=parts.layout), _Asked.of(statistic)
+        return self._merged_state(asked, _tasks(parts, work, asked, self._batch(parts)))
 
     def each(self, parts: Parts, work: Callable[..., Any], what: Any) -> list[Any]:
         """Return delayed ``work(what, part, rows, labels, others)``, one for each partition."""
         each = partial(_worked, work, layout=parts.layout)
-        return _tasks(parts, each, _once(what), 1)
+        return _tasks(parts, each, _Asked.of(what), 1)
 
     def _batch(self, parts: Parts) -> int:
         """Return how many partitions a task makes, one after the other.
 
-        The states are merged as one by one, so that the number of workers changes no bit.
+        It is a power of two: their states are a branch of the tree of merges, so that the number of
+        workers changes no bit.
         """
         if any(one.needed for one in parts.recipes):
             # Values that lie on a worker are best looked at there.
@@ -96,37 +100,36 @@ class DaskEngine:
         if self.client is not None:
             with self._with_scheduler():
                 threads = max(self._n_threads(), 1)
-        most = min(_FAN_IN, len(parts) // (_TASKS_A_THREAD * threads))
+        most = min(_MOST_PARTS, len(parts) // (_TASKS_A_THREAD * threads))
         return 1 << (max(most, 1).bit_length() - 1)
 
     def ask(
         self, statistic: Statistic, state_of: Callable[[Any, Any], State], values: list[Any]
     ) -> State:
         """Return the merged state of delayed values; ``state_of(statistic, value)`` is one's."""
-        once, name = _once(statistic), f"states-{uuid.uuid4().hex}"
-        work = partial(_asked, state_of)
-        layer = {f"{name}-{k}": (work, once.key, one.key) for k, one in enumerate(values)}
-        return self._merged_state(once, _delayed_of(name, layer, [once, *values]), 1)
+        asked, name = _Asked.of(statistic), f"states-{uuid.uuid4().hex}"
+        layer = {f"{name}-{k}": asked.task(state_of, one.key) for k, one in enumerate(values)}
+        return self._merged_state(asked, _delayed_of(name, layer, [*asked.tasks, *values]))
 
-    def _merged_state(self, once: Any, states: list[Any], size: int) -> State:
-        """Return the merged state of tasks with `size` states each, of which `_FAN_IN` are one."""
+    def _merged_state(self, asked: _Asked, states: list[Any]) -> State:
+        """Return the merged state of tasks, each of which has a branch of the tree."""
         # All merges in one layer: a delayed call for each costs the client milliseconds.
         name, layer = f"merged-{uuid.uuid4().hex}", {}
         keys, n_merges = [state.key for state in states], 0
-        width = _FAN_IN // size if size < _FAN_IN else _FAN_IN
         while len(keys) > 1:
+            # The last level is wider: another one would wait for all others once more.
+            width = _FAN_IN if len(keys) > _LAST_FAN_IN else _LAST_FAN_IN
             some = [keys[k : k + width] for k in range(0, len(keys), width)]
             keys = [f"{name}-{n_merges + k}" for k in range(len(some))]
             layer.update(
-                {key: (_merged, once.key, own) for key, own in zip(keys, some, strict=True)}
+                {key: asked.task(_merged, own) for key, own in zip(keys, some, strict=True)}
             )
-            n_merges, width = n_merges + len(some), _FAN_IN
+            n_merges += len(some)
         last = states[0]
         if layer:
             graphs = {id(state.dask): state for state in states}
-            last = _delayed_of(name, layer, [once, *graphs.values()])[-1]
-        (found,) = self.compute([last])[0]
-        return dict(found)
+            last = _delayed_of(name, layer, [*asked.tasks, *graphs.values()])[-1]
+        return dict(self.compute([last])[0])
 
     def compute(self, tasks: list[Any]) -> list[Any]:
         """Return the results of delayed tasks, in their order."""
@@ -222,9 +225,29 @@ def _current_client() -> Any:
         return None
 
 
-def _once(value: Any) -> Any:
-    """Return a value as a task: it is in a graph once, and may hold thousands of edges."""
-    return require_dask().delayed(value, pure=False, traverse=False)
+@dataclass(frozen=True)
+class _Asked:
+    """What every task of a pass gets first: bound to its function, or from a task of its own.
+
+    No task waits for what is bound. What is long, with thousands of edges, is in a graph once, and
+    travels to a worker once.
+    """
+
+    bound: tuple[Any, ...]
+    tasks: tuple[Any, ...]
+
+    @classmethod
+    def of(cls, value: Any) -> _Asked:
+        """Return a value as tasks get it."""
+        import cloudpickle
+
+        if len(cloudpickle.dumps(value)) <= _SHORT:
+            return cls((value,), ())
+        return cls((), (require_dask().delayed(value, pure=False, traverse=False),))
+
+    def task(self, work: Callable[..., Any], *arguments: Any) -> tuple[Any, ...]:
+        """Return a task of a graph that gives the value and some arguments to a function."""
+        return (partial(work, *self.bound), *(task.key for task in self.tasks), *arguments)
 
 
 def _delayed_of(name: str, layer: dict[str, Any], dependencies: list[Any]) -> list[Any]:
@@ -236,23 +259,23 @@ def _delayed_of(name: str, layer: dict[str, Any], dependencies: list[Any]) -> li
     return [Delayed(key, graph, layer=name) for key in layer]
 
 
-def _tasks(parts: Parts, work: Callable[..., Any], once: Any, size: int) -> list[Any]:
-    """Return delayed ``work(once, recipes, given)``, one for each `size` partitions."""
+def _tasks(parts: Parts, work: Callable[..., Any], asked: _Asked, size: int) -> list[Any]:
+    """Return delayed ``work(what, recipes, given)``, one for each `size` partitions."""
     delayed, recipes = require_dask().delayed, parts.recipes
     if any(one.needed for one in recipes):
         return [
-            delayed(partial(work, recipes=[one]), pure=False)(
-                once, given=[own for own in values.values() if own.key in one.needed]
+            delayed(partial(work, *asked.bound, recipes=[one]), pure=False)(
+                *asked.tasks, given=[own for own in values.values() if own.key in one.needed]
             )
             for one, values in zip(recipes, parts.values, strict=True)
         ]
     # All tasks in one layer: a delayed call for each costs the client milliseconds.
     name = f"parts-{uuid.uuid4().hex}"
     layer = {
-        f"{name}-{start}": (partial(work, recipes=recipes[start : start + size]), once.key)
+        f"{name}-{start}": asked.task(partial(work, recipes=recipes[start : start + size]))
         for start in range(0, len(recipes), size)
     }
-    return _delayed_of(name, layer, [once])
+    return _delayed_of(name, layer, list(asked.tasks))
 
 
 def _worked(
@@ -273,20 +296,14 @@ def _worked(
         raise
 
 
-def _states(
-    statistic: Statistic,
-    *,
-    recipes: list[Recipe],
-    layout: Layout,
-    merged: bool,
-    given: Sequence[Any] = (),
-) -> list[State]:
-    """Return the states of some partitions, of which one at a time is in memory, or their sum."""
-    states = (
+def _state(
+    statistic: Statistic, *, recipes: list[Recipe], layout: Layout, given: Sequence[Any] = ()
+) -> State:
+    """Return the merged state of some partitions, of which one at a time is in memory."""
+    return statistic.merge_all(
         _worked(_partial_state, statistic, recipes=[one], layout=layout, given=given)
         for one in recipes
     )
-    return [statistic.merge_all(states)] if merged else list(states)
 
 
 def _partial_state(
@@ -298,9 +315,5 @@ def _partial_state(
     return statistic.of_part(part).partial_state(as_table(rows), as_column(labels), **columns)
 
 
-def _asked(state_of: Callable[[Any, Any], State], statistic: Statistic, value: Any) -> list[State]:
-    return [state_of(statistic, value)]
-
-
-def _merged(statistic: Statistic, states: list[list[State]]) -> list[State]:
-    return [statistic.merge_all(one for some in states for one in some)]
+def _merged(statistic: Statistic, states: list[State]) -> State:
+    return statistic.merge_all(states)

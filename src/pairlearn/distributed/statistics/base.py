@@ -13,8 +13,8 @@ from __future__ import annotations
 import copy
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, ClassVar, Self
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,7 @@ from pairlearn.estimators.shared.scaling import Scaling
 from pairlearn.solvers.rows import as_rows
 
 State = dict[str, NDArray[Any]]
+_T = TypeVar("_T")
 
 #: The number of states that are merged at once, where that is quicker than by twos.
 _AT_ONCE = 8
@@ -81,19 +82,7 @@ class Statistic(ABC):
 
     def merge_all(self, states: Iterable[State]) -> State:
         """Merge all states in their order, neighbours first; few of them are held at a time."""
-        waiting: list[State] = []
-        for number, state in enumerate(states, start=1):
-            waiting.append(state)
-            # As in a binary counter: two trees of one size become one.
-            carried = number
-            while carried % 2 == 0:
-                later = waiting.pop()
-                waiting[-1] = self.merge(waiting[-1], later)
-                carried //= 2
-        merged: State = {}
-        for state in reversed(waiting):
-            merged = self.merge(state, merged)
-        return merged
+        return in_order(self.merge, states, {})
 
     def needs(self, state: State) -> State:
         """Return the state itself; refuse the state of no examples."""
@@ -103,6 +92,27 @@ class Statistic(ABC):
                 "weights are zero."
             )
         return state
+
+
+def in_order(merge: Callable[[_T, _T], _T], items: Iterable[_T], nothing: _T) -> _T:
+    """Merge all items in their order, neighbours first; few of them are held at a time.
+
+    >>> in_order(lambda a, b: f"({a}{b})" if b else a, "abcde", "")
+    '(((ab)(cd))e)'
+    """
+    waiting: list[_T] = []
+    for number, item in enumerate(items, start=1):
+        waiting.append(item)
+        # As in a binary counter: two trees of one size become one.
+        carried = number
+        while carried % 2 == 0:
+            later = waiting.pop()
+            waiting[-1] = merge(waiting[-1], later)
+            carried //= 2
+    merged = nothing
+    for item in reversed(waiting):
+        merged = merge(item, merged)
+    return merged
 
 
 def blocks_of(states: Iterable[State]) -> Iterator[list[State]]:

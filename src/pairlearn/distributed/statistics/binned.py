@@ -18,15 +18,21 @@ l at the smallest and the largest possible difference of two scores of these bin
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pairlearn.distributed.statistics.base import State, Statistic
-from pairlearn.distributed.statistics.chunk import Chunk, ScaledTable, as_chunk, same_width
+from pairlearn.distributed.statistics.cells import FACTS, Cells, Merger
+from pairlearn.distributed.statistics.chunk import (
+    Chunk,
+    ScaledTable,
+    as_chunk,
+    room_for,
+    same_width,
+)
 from pairlearn.losses import PairLoss
 from pairlearn.metrics._inputs import which_positive
 from pairlearn.solvers.closed_form.grid import FEW_NUMBERS
@@ -120,8 +126,8 @@ class BinnedPairs:
         return value, np.tensordot(slopes, self.rows, axes=2)
 
 
-class ByBin(Statistic):
-    """Scores by class and bin, and the sums of rows if `with_rows`."""
+class _ByScore(Statistic):
+    """A question about the bins that scores fall into."""
 
     with_rows = False
 
@@ -133,90 +139,6 @@ class ByBin(Statistic):
         self.classes = np.asarray(classes)
         if len(self.classes) != 2:
             raise ValueError(f"classes must be (negative, positive), got {classes!r}.")
-
-    def partial_state(self, X: Any, y: Any = None, sample_weight: Any = None) -> State:
-        """Return the bins of one chunk."""
-        chunk = as_chunk(X, y, sample_weight)
-        if chunk is None:
-            return {}
-        n = 2 * (len(self.edges) + 1)
-        sums = np.zeros((n, chunk.shape[1])) if self.with_rows else None
-        found = None if self.with_rows else self._scored_at_once(chunk)
-        if found is None:
-            scores, cell = np.empty(len(chunk.weight)), np.empty(len(chunk.weight), dtype=np.intp)
-            for now, block, some, places in self.scored(chunk):
-                scores[now], cell[now] = some, places
-                if sums is not None:
-                    sums += _sums_by_cell(block, places, chunk.weight[now], n)
-            found = scores, cell
-        state = _facts_of(*found, chunk.weight, n)
-        if sums is not None:
-            state["rows"] = sums[state["cells"]]
-        return _packed(state)
-
-    def combine(self, a: State, b: State) -> State:
-        """Merge bin by bin."""
-        a, b = _unpacked(a), _unpacked(b)
-        filled = np.zeros(2 * (len(self.edges) + 1), dtype=bool)
-        filled[a["cells"]] = filled[b["cells"]] = True
-        cells = np.flatnonzero(filled)
-        n_examples = a["n_examples"] + b["n_examples"]
-        a, b = _placed(a, cells), _placed(b, cells)
-        total = a["weight"] + b["weight"]
-        # An empty bin has no mean of its own.
-        start = np.where(a["weight"] > 0, a["mean"], b["mean"])
-        gap = np.where((a["weight"] > 0) & (b["weight"] > 0), b["mean"] - a["mean"], 0.0)
-        merged = {
-            "cells": cells,
-            "weight": total,
-            "mean": start + b["weight"] / total * gap,
-            "squares": a["squares"] + b["squares"] + a["weight"] * b["weight"] / total * gap**2,
-            "low": np.minimum(a["low"], b["low"]),
-            "high": np.maximum(a["high"], b["high"]),
-            "n_examples": n_examples,
-        }
-        if self.with_rows:
-            merged["rows"] = a["rows"] + b["rows"]
-        return _packed(merged)
-
-    def all_bins(self, state: State) -> State:
-        """Return the arrays of a state by class and bin, those of empty bins too."""
-        n_bins = len(self.edges) + 1
-        every = _placed(_unpacked(self.needs(state)), np.arange(2 * n_bins))
-        return {name: values.reshape(2, n_bins, -1) for name, values in every.items()}
-
-    def bins(self, state: State) -> ScoreBins:
-        """Return the bins of a state."""
-        every = {name: values[..., 0] for name, values in self.all_bins(state).items()}
-        safe = np.where(every["weight"] > 0, every["weight"], 1.0)
-        return ScoreBins(
-            every["weight"], every["mean"], every["squares"] / safe, every["low"], every["high"]
-        )
-
-    def _scored_at_once(self, chunk: Chunk) -> tuple[Vector, Places] | None:
-        """Return the scores and cells of many dense rows as they are stored; None of others."""
-        scaled, (n, d) = chunk.table, chunk.shape
-        table = scaled.table if isinstance(scaled, ScaledTable) else scaled
-        if isinstance(table, CsrRows) or n * d <= FEW_NUMBERS:
-            return None
-        by_columns = not table.flags.c_contiguous
-        if by_columns and not table.flags.f_contiguous:
-            return None
-        from pairlearn.kernels.steps.binned import HEIGHT, bin_scores
-
-        units = np.ones(d), np.zeros(d), np.ones(d)
-        if isinstance(scaled, ScaledTable):
-            own = scaled.scaling
-            units = own.inverse.copy(), own.centre.copy(), own.factor.copy()
-        flat = (table.T if by_columns else table).reshape(-1)
-        # Machine code is made for arrays that can be written, or for ones that cannot.
-        flat.flags.writeable = False
-        scores, cell, places = np.empty(n), np.empty(n, np.intp), np.empty(HEIGHT, np.uintp)
-        finite = bin_scores(
-            flat, by_columns, *units, self.w.copy(), self.edges.copy(), self._positive(chunk),
-            places, scores, cell,
-        )  # fmt: skip
-        return (scores, cell) if finite else None
 
     def _positive(self, chunk: Chunk) -> Mask:
         """Return which examples are positive; refuse chunks that cannot be asked for scores."""
@@ -237,6 +159,78 @@ class ByBin(Statistic):
             scores = np.asarray(block @ self.w, dtype=np.float64)
             place = np.searchsorted(self.edges, scores, side="right")
             yield now, block, scores, place + positive[now] * n_bins
+
+
+class ByBin(_ByScore):
+    """Scores by class and bin, and the sums of rows if `with_rows`."""
+
+    def partial_state(self, X: Any, y: Any = None, sample_weight: Any = None) -> State:
+        """Return the bins of one chunk."""
+        chunk = as_chunk(X, y, sample_weight)
+        if chunk is None:
+            return {}
+        n, weight = self._n_cells, chunk.given_weight
+        sums = np.zeros((n, chunk.shape[1])) if self.with_rows else None
+        with room_for(chunk.shape[0]) as scores, room_for(chunk.shape[0]) as room:
+            cell = room.view(np.intp)
+            if self.with_rows or not self._score_at_once(chunk, scores, cell):
+                for now, block, some, places in self.scored(chunk):
+                    scores[now], cell[now] = some, places
+                    if sums is not None:
+                        sums += _sums_by_cell(block, places, chunk.weight[now], n)
+            return Cells.of(scores, cell, weight, n, sums).packed()
+
+    def combine(self, a: State, b: State) -> State:
+        """Merge bin by bin."""
+        return self.merge_all([a, b])
+
+    def merge_all(self, states: Iterable[State]) -> State:
+        """Merge all states, each of which is unpacked once."""
+        return Merger(self._n_cells).merge_all(states)
+
+    @property
+    def _n_cells(self) -> int:
+        return 2 * (len(self.edges) + 1)
+
+    def all_bins(self, state: State) -> State:
+        """Return the arrays of a state by class and bin, those of empty bins too."""
+        every = Cells.unpacked(self.needs(state)).placed(np.arange(self._n_cells))
+        by_bin = every.reshape(2, len(self.edges) + 1, -1)
+        found = {name: by_bin[..., [k]] for k, name in enumerate(FACTS)}
+        return {**found, "rows": by_bin[..., len(FACTS) :]} if self.with_rows else found
+
+    def bins(self, state: State) -> ScoreBins:
+        """Return the bins of a state."""
+        every = {name: values[..., 0] for name, values in self.all_bins(state).items()}
+        safe = np.where(every["weight"] > 0, every["weight"], 1.0)
+        return ScoreBins(
+            every["weight"], every["mean"], every["squares"] / safe, every["low"], every["high"]
+        )
+
+    def _score_at_once(self, chunk: Chunk, scores: Vector, cell: Places) -> bool:
+        """Fill scores and cells of many dense rows as they are stored; tell whether it did."""
+        scaled, (n, d) = chunk.table, chunk.shape
+        table = scaled.table if isinstance(scaled, ScaledTable) else scaled
+        if isinstance(table, CsrRows) or n * d <= FEW_NUMBERS:
+            return False
+        by_columns = not table.flags.c_contiguous
+        if by_columns and not table.flags.f_contiguous:
+            return False
+        from pairlearn.kernels.steps.binned import HEIGHT, bin_scores
+
+        units = np.ones(d), np.zeros(d), np.ones(d)
+        if isinstance(scaled, ScaledTable):
+            own = scaled.scaling
+            units = own.inverse.copy(), own.centre.copy(), own.factor.copy()
+        flat = (table.T if by_columns else table).reshape(-1)
+        # Machine code is made for arrays that can be written, or for ones that cannot.
+        flat.flags.writeable = False
+        return bool(
+            bin_scores(
+                flat, by_columns, *units, self.w.copy(), self.edges.copy(), self._positive(chunk),
+                np.empty(HEIGHT, np.uintp), scores, cell,
+            )
+        )  # fmt: skip
 
 
 class BinnedScores(ByBin):
@@ -269,7 +263,7 @@ class BinnedScores(ByBin):
         return BinnedPairs(bins, self.all_bins(state)["rows"] / safe[..., None])
 
 
-class SlopeSums(ByBin):
+class SlopeSums(_ByScore):
     """The gradient of the pair risk once the slope of each bin is known, for many features.
 
     A second pass in place of the mean rows of all bins: d numbers instead of 2 B d.
@@ -315,94 +309,6 @@ class SlopeSums(ByBin):
     def finish(self, state: State) -> Vector:
         """Return the gradient in w."""
         return self.needs(state)["gradient"]
-
-
-#: What a bin has beside its weight and its mean, and tells nothing new if its scores are equal.
-_OF_SPREAD = ("squares", "low", "high")
-
-
-def _facts_of(scores: Vector, cell: Places, weight: Vector, n: int) -> State:
-    """Return what is known of each of n cells that is not empty."""
-    if len(scores) > FEW_NUMBERS:
-        from pairlearn.kernels.steps import binned
-
-        facts = np.zeros((n, binned.N_FACTS))
-        binned.gather_cells(scores, cell, weight, facts)
-        filled = np.flatnonzero(facts[:, binned.COUNT])
-        own = facts[filled].T
-        total, sizes = own[binned.WEIGHT], own[binned.COUNT]
-        mean, squares = own[binned.FIRST] + own[binned.EXCESS] / total, own[binned.SQUARES]
-        low, high = own[binned.LOW], own[binned.HIGH]
-    else:
-        # NumPy sorts short numbers by their digits.
-        order = np.argsort(cell.astype(np.uint16) if n <= 1 << 16 else cell, kind="stable")
-        cell, scores, weight = cell[order], scores[order], weight[order]
-        starts = np.flatnonzero(np.diff(cell, prepend=-1))
-        filled, sizes = cell[starts], np.diff(starts, append=len(cell))
-        total = np.add.reduceat(weight, starts)
-        # About the first score of a bin: sums of squares of large scores would cancel.
-        excess = scores - np.repeat(scores[starts], sizes)
-        offset = np.add.reduceat(weight * excess, starts) / total
-        excess -= np.repeat(offset, sizes)
-        mean, squares = scores[starts] + offset, np.add.reduceat(weight * excess**2, starts)
-        low, high = np.minimum.reduceat(scores, starts), np.maximum.reduceat(scores, starts)
-    return {
-        "cells": filled,
-        "weight": total,
-        "mean": mean,
-        "squares": squares,
-        "low": low,
-        "high": high,
-        "n_examples": np.bincount(filled // (n // 2), sizes, minlength=2).astype(np.int64),
-    }
-
-
-def _packed(state: State) -> State:
-    """Return a state in fewer bytes, since states travel between machines."""
-    spread = state["low"] < state["high"]
-    return {
-        **state,
-        **{name: state[name][spread] for name in _OF_SPREAD},
-        "spread": np.packbits(spread),
-        "cells": _short(state["cells"]),
-        "weight": _short(state["weight"]),
-    }
-
-
-def _unpacked(state: State) -> State:
-    """Return the state that was packed."""
-    whole = {name: values for name, values in state.items() if name != "spread"}
-    spread = np.unpackbits(state["spread"], count=len(state["cells"])).astype(bool)
-    for name in _OF_SPREAD:
-        whole[name] = np.zeros(len(spread)) if name == "squares" else state["mean"].copy()
-        whole[name][spread] = state[name]
-    whole["cells"] = state["cells"].astype(np.intp)
-    whole["weight"] = state["weight"].astype(np.float64)
-    return whole
-
-
-def _short(values: NDArray[Any]) -> NDArray[Any]:
-    """Return whole numbers in as few bytes as the largest of them needs, others as they are.
-
-    >>> _short(np.array([3.0, 200.0])).dtype, _short(np.array([0.5])).dtype
-    (dtype('uint8'), dtype('float64'))
-    """
-    largest = values.max(initial=0)
-    if largest >= 1 << 32 or not (np.rint(values) == values).all():
-        return values
-    return values.astype(np.min_scalar_type(int(largest)))
-
-
-def _placed(state: State, cells: Places) -> State:
-    """Return the arrays of a state for these cells; the state may lack some of them."""
-    place = np.searchsorted(cells, state["cells"])
-    placed = {}
-    for name, values in state.items():
-        if name not in ("cells", "n_examples"):
-            empty = {"low": np.inf, "high": -np.inf}.get(name, 0.0)
-            placed[name] = np.full((len(cells), *values.shape[1:]), empty)
-            placed[name][place] = values
-    return placed
 
 
 def _sums_by_cell(rows: Any, cell: Places, weight: Vector, n: int) -> Vector:

@@ -9,6 +9,8 @@ stored column by column), and are scaled and turned into rows in one small array
 
 from __future__ import annotations
 
+import contextlib
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -25,6 +27,9 @@ from pairlearn.validation import check_names, check_weights, is_missing, refuse_
 
 #: Numbers of a block, which stay in the cache of a processor while they are scaled or turned.
 _NUMBERS = 65_536
+#: Numbers of all rooms that a thread keeps.
+_MOST_KEPT = 1 << 20
+_FREE = threading.local()
 #: A block has at least this many rows.
 _FEWEST_ROWS = 16
 
@@ -66,12 +71,18 @@ class Chunk:
     table: NDArray[Any] | ScaledTable | CsrRows
     #: As they came, or None.
     labels: NDArray[Any] | None
-    weight: Vector
+    #: None if all weights are 1.
+    given_weight: Vector | None
 
     @property
     def shape(self) -> tuple[int, int]:
         """Number of rows and of features."""
         return (self.table.shape[0], self.table.shape[1])
+
+    @cached_property
+    def weight(self) -> Vector:
+        """The weight of each example."""
+        return np.ones(self.shape[0]) if self.given_weight is None else self.given_weight
 
     @cached_property
     def rows(self) -> Rows:
@@ -116,27 +127,29 @@ class Chunk:
             and table.dtype == np.float64
             and bool(table.flags.c_contiguous)
         )
-        room = np.empty((height, d)) if not ready and not isinstance(table, CsrRows) else None
-        for start in range(0, n, height):
-            now = slice(start, min(start + height, n))
-            if isinstance(table, CsrRows):
-                yield now, block_of(self.rows, now.start, now.stop)
-                continue
-            if room is None:
-                assert isinstance(table, np.ndarray)
-                block = table[now]
-            else:
-                block = room[: now.stop - start]
-                for first in range(start, now.stop, at_once):
-                    some = slice(first, min(first + at_once, now.stop))
-                    _write(table, some, block[first - start : some.stop - start])
-            yield now, DenseRows(block).checked().X
+        copied = not ready and not isinstance(table, CsrRows)
+        with room_for(height * d if copied else 0) as room:
+            for start in range(0, n, height):
+                now = slice(start, min(start + height, n))
+                if isinstance(table, CsrRows):
+                    yield now, block_of(self.rows, now.start, now.stop)
+                    continue
+                if not copied:
+                    assert isinstance(table, np.ndarray)
+                    block = table[now]
+                else:
+                    block = room[: (now.stop - start) * d].reshape(-1, d)
+                    for first in range(start, now.stop, at_once):
+                        some = slice(first, min(first + at_once, now.stop))
+                        _write(table, some, block[first - start : some.stop - start])
+                yield now, DenseRows(block).checked().X
 
     def part(self, index: NDArray[Any]) -> Chunk:
         """Return some of the examples."""
         table = self.table.take(index) if isinstance(self.table, CsrRows) else self.table[index]
         labels = None if self.labels is None else self.labels[index]
-        return Chunk(table, labels, self.weight[index])
+        weight = None if self.given_weight is None else self.given_weight[index]
+        return Chunk(table, labels, weight)
 
     def dense(self, index: NDArray[Any]) -> Vector:
         """Return some of the rows, dense and in float64."""
@@ -173,14 +186,34 @@ def as_chunk(X: Any, y: Any = None, sample_weight: Any = None) -> Chunk | None:
     if labels is not None:
         _check_present(labels)
     if sample_weight is None:
-        return Chunk(table, labels, np.ones(n))
+        return Chunk(table, labels, None)
     refuse_masked("sample_weight", sample_weight)
     weight = check_weights(np.asarray(sample_weight), n, name="sample_weight")
     kept = np.flatnonzero(weight)
     if not len(kept):
         return None
-    chunk = Chunk(table, labels, weight)
+    chunk = Chunk(table, labels, None if (weight == 1.0).all() else weight)
     return chunk if len(kept) == n else chunk.part(kept)
+
+
+@contextlib.contextmanager
+def room_for(n: int) -> Iterator[Vector]:
+    """Lend n numbers of any values, which nobody may keep.
+
+    A thread keeps them for its next partition: pages of a new array are cleared first, on a worker
+    of Dask for each one.
+    """
+    free: list[Vector] = _FREE.__dict__.setdefault("rooms", [])
+    # The smallest that is large enough; they are kept in the order of their sizes.
+    place = next((k for k, one in enumerate(free) if len(one) >= n), None)
+    room = np.empty(n) if place is None else free.pop(place)
+    try:
+        yield room[:n]
+    finally:
+        free.append(room)
+        free.sort(key=len)
+        while sum(map(len, free)) > _MOST_KEPT:
+            free.pop(0)
 
 
 def table_of(X: Any) -> NDArray[Any] | ScaledTable | CsrRows:

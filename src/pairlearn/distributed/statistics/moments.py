@@ -203,9 +203,10 @@ class LabelMoments(Statistic):
         if grid is None:
             grid = Grid.of(_extents(chunk), bits=FINE)
         same_width(d, grid.n_features)
-        grid.check_weights(chunk.weight)
         sums = [ExactSums(grid) for _ in classes]
-        table, plain = chunk.table, not grid.weight_exponent and (chunk.weight == 1.0).all()
+        table, plain = chunk.table, chunk.given_weight is None and not grid.weight_exponent
+        if not plain:
+            grid.check_weights(chunk.weight)
         if plain and isinstance(table, np.ndarray) and takes_tiles(*chunk.shape, k):
             # As it is stored: machine code turns columns while it rounds them.
             whole = table.flags.c_contiguous or table.flags.f_contiguous
@@ -215,12 +216,14 @@ class LabelMoments(Statistic):
             for now, block in chunk.blocks(max(_NUMBERS // d, 4 * d)):
                 rows = as_rows(block, finite=True)
                 add_classes(sums, rows, code[now], chunk.weight[now])
-        return {
-            "classes": classes,
-            "squares": sums_of_squares(grid.weights(chunk.weight), code, k),
-            "n_examples": np.bincount(code, minlength=k),
-            **packed_sums(sums),
-        }
+        state = packed_sums(sums)
+        if plain:
+            # A weight of 1 is its own square.
+            squares, sizes = state["totals"], np.array([one.total for one in sums])
+        else:
+            squares = sums_of_squares(grid.weights(chunk.weight), code, k)
+            sizes = np.bincount(code, minlength=k)
+        return {"classes": classes, "squares": squares, "n_examples": sizes, **state}
 
     def combine(self, a: State, b: State) -> State:
         """Merge class by class."""
@@ -324,7 +327,7 @@ def _sums_of(state: State, *, checked: bool = True) -> list[ExactSums]:
 def _extents(chunk: Chunk) -> Extents:
     blocks = (as_rows(block, finite=True) for _, block in chunk.blocks())
     found = Extents.merge_all((Extents.of(rows) for rows in blocks), chunk.shape[1])
-    return found.with_weights(chunk.weight)
+    return found.with_weights(chunk.given_weight)
 
 
 def _extents_state(found: Extents) -> State:

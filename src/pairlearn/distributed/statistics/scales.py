@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.distributed.statistics.base import State, Statistic
-from pairlearn.distributed.statistics.chunk import Chunk, as_chunk, same_width
+from pairlearn.distributed.statistics.chunk import Chunk, as_chunk, room_for, same_width
 from pairlearn.estimators.shared.scaling import Columns, Scaling, inverse_of, is_text, scaling_of
 from pairlearn.solvers.rows import CsrRows, as_rows
 from pairlearn.typing import Vector
@@ -271,14 +271,14 @@ def _columns(table: NDArray[Any], inverse: Vector) -> Iterator[tuple[int, Vector
     n, d = table.shape
     # Neighbours in a row share a cache line, unless the table is stored by columns.
     width = 1 if table.flags.f_contiguous else _TOGETHER
-    room = np.empty((min(width, d), n))
-    for first in range(0, d, width):
-        some = slice(first, min(first + width, d))
-        columns = room[: some.stop - first]
-        for start in range(0, n, _BLOCK):
-            now = slice(start, start + _BLOCK)
-            np.multiply(table[now, some].T, inverse[some, None], out=columns[:, now])
-        yield from enumerate(columns, first)
+    with room_for(min(width, d) * n) as room:
+        for first in range(0, d, width):
+            some = slice(first, min(first + width, d))
+            columns = room[: (some.stop - first) * n].reshape(-1, n)
+            for start in range(0, n, _BLOCK):
+                now = slice(start, start + _BLOCK)
+                np.multiply(table[now, some].T, inverse[some, None], out=columns[:, now])
+            yield from enumerate(columns, first)
 
 
 def _sparse_columns(rows: CsrRows, weight: Vector, inverse: Vector) -> State:

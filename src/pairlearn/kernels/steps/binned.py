@@ -13,7 +13,7 @@ from pairlearn.kernels._native import as_written, part_as_written
 HEIGHT = 512
 #: What is known of a cell: examples, their weight, the first score, the sum of what the scores
 #: exceed it by, the sum of squares about the mean, and the extremes.
-COUNT, WEIGHT, FIRST, EXCESS, SQUARES, LOW, HIGH, N_FACTS = range(8)
+COUNT, WEIGHT, FIRST, EXCESS, SQUARES, LOW, HIGH, GATHERED = range(8)
 
 
 @part_as_written
@@ -72,21 +72,81 @@ def bin_scores(
 
 
 @as_written
-def gather_cells(scores, cells, weight, facts):
-    """Fill `facts`, of shape (n_cells, N_FACTS) and 0 before, with what each cell holds."""
-    n = np.uintp(len(scores))
+def gather_cells(scores, cells, weight, gathered):
+    """Fill `gathered`, of shape (n_cells, GATHERED), with what each cell holds.
+
+    One weight is that of all examples.
+    """
+    n, step = np.uintp(len(scores)), np.uintp(len(weight) > 1)
+    for c in range(np.uintp(len(gathered))):
+        for k in range(np.uintp(GATHERED)):
+            gathered[c, k] = 0.0
     for i in range(n):
-        own, score = facts[cells[i]], scores[i]
+        own, score, heavy = gathered[cells[i]], scores[i], weight[i * step]
         first = own[COUNT] == 0.0
         start = score if first else own[FIRST]
         own[FIRST] = start
         own[LOW] = score if first else min(own[LOW], score)
         own[HIGH] = score if first else max(own[HIGH], score)
         own[COUNT] += 1.0
-        own[WEIGHT] += weight[i]
+        own[WEIGHT] += heavy
         # About the first score of a bin: sums of squares of large scores would cancel.
-        own[EXCESS] += weight[i] * (score - start)
+        own[EXCESS] += heavy * (score - start)
     for i in range(n):
-        own = facts[cells[i]]
+        own = gathered[cells[i]]
         rest = scores[i] - own[FIRST] - own[EXCESS] / own[WEIGHT]
-        own[SQUARES] += weight[i] * rest * rest
+        own[SQUARES] += weight[i * step] * rest * rest
+
+
+@as_written
+def hold_cells(gathered, cells, facts, sizes):
+    """Fill a table as `merge_cells` has it with the cells that are not empty.
+
+    `sizes` gets the number of examples of both halves of the cells.
+    """
+    m, half = np.uintp(0), np.uintp(len(gathered)) // np.uintp(2)
+    for c in range(np.uintp(len(gathered))):
+        own = gathered[c]
+        if own[COUNT] > 0.0:
+            cells[m] = c
+            held = facts[m]
+            held[0], held[1] = own[WEIGHT], own[FIRST] + own[EXCESS] / own[WEIGHT]
+            held[2], held[3], held[4] = own[SQUARES], own[LOW], own[HIGH]
+            sizes[np.uintp(c >= half)] += np.int64(own[COUNT])
+            m += np.uintp(1)
+
+
+@as_written
+def merge_cells(a_cells, a, b_cells, b, cells, facts):
+    """Fill `cells` and `facts` with what two tables hold together; return the number of cells.
+
+    A table has its cells in increasing order, and a row for each: its weight, the mean of its
+    scores, the sum of squares about it, the extremes, and sums.
+    """
+    zero, one, first_sum = np.uintp(0), np.uintp(1), np.uintp(5)
+    n_a, n_b, width = np.uintp(len(a_cells)), np.uintp(len(b_cells)), np.uintp(a.shape[1])
+    i, j, m = zero, zero, zero
+    while i < n_a or j < n_b:
+        only_a = j == n_b or (i < n_a and a_cells[i] < b_cells[j])
+        only_b = i == n_a or (j < n_b and b_cells[j] < a_cells[i])
+        own = facts[m]
+        if only_a or only_b:
+            one_of = a[i] if only_a else b[j]
+            for k in range(width):
+                own[k] = one_of[k]
+            cells[m] = a_cells[i] if only_a else b_cells[j]
+        else:
+            left, right = a[i], b[j]
+            total, gap = left[0] + right[0], right[1] - left[1]
+            own[0] = total
+            own[1] = left[1] + right[0] / total * gap
+            own[2] = left[2] + right[2] + left[0] * right[0] / total * (gap * gap)
+            own[3] = min(left[3], right[3])
+            own[4] = max(left[4], right[4])
+            for k in range(first_sum, width):
+                own[k] = left[k] + right[k]
+            cells[m] = a_cells[i]
+        i += zero if only_b else one
+        j += zero if only_a else one
+        m += one
+    return m
