@@ -24,8 +24,8 @@ MAX_LINE_BYTES = 1 << 25
 #: Bytes that a parser may look ahead.
 GUARD = 64
 #: Bytes read at once. They are still in the processor's cache when they are digested; smaller
-#: blocks would cost more calls, some twenty microseconds each.
-BLOCK = 1 << 19
+#: blocks would cost more calls, some thirty microseconds each.
+BLOCK = 1 << 20
 NEWLINE = 10
 #: Failed attempts to parse an incomplete line before it must grow by a quarter.
 PATIENCE = 8
