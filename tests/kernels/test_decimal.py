@@ -151,7 +151,12 @@ def test_a_power_of_ten_has_one_to_three_digits(text):
 
 
 def test_powers_of_five_are_those_of_whole_numbers():
-    for q, (high, low) in zip(range(-300, 291), _powers_of_five().tolist(), strict=True):
+    for q, (high, low, exponent, _) in zip(
+        range(-300, 291), _powers_of_five().tolist(), strict=True
+    ):
         exact = 5**q << 2000 if q >= 0 else (1 << 2000) // 5**-q
         wanted = exact >> (exact.bit_length() - 128)
         assert (high << 64) + low == wanted + (-27 <= q < 0), q
+        # The power of two below 10**q, plus the bias of doubles and the bits behind the first.
+        below = (10**q).bit_length() - 1 if q >= 0 else -(10**-q - 1).bit_length()
+        assert (exponent - 1023 - 63 - below) % 2**64 == 0, q

@@ -53,7 +53,7 @@ def test_a_longer_memory_speaks_for_one_that_knows_too_little(few, pooled):
             sums[k, c] = z.T @ z
     origin, scale, ridges = rng.normal(size=m), np.array([1.0, 2.0, 0.5]), np.full(n_memories, 0.1)
     weights, middle, sizes = np.empty((n_memories, m)), np.empty(n_memories), np.empty(n_memories)
-    room = room_for_directions(m)
+    room = room_for_directions(len(ridges), m)
     found = weights, middle, sizes
     assert find_directions(sums, counts, 2.0, pooled, origin, scale, ridges, *room, *found)
     for k in range(n_memories):

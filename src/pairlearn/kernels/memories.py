@@ -10,14 +10,14 @@ wins : float64, shape (2, K, W)
     above a negative; a tie counts half.
 places : int64, shape (2, 2)
     For each class, where the next score goes, and how many there are.
-sums : float64, shape (K, 2, m + 1, m + 1); means : float64, shape (2, m)
+sums : float64, shape (K, 2, m + 1, m + 1); means : float64, shape (K, 2, m)
     Sums of z z' with z = (1, x - origin), of positives and negatives; room for their means.
 counts : float64, shape (K, 2); kept : float64, shape (K,)
     Numbers of examples, and the share of the past that stays.
 weights : float64, shape (K, m); middle, sizes, ridges : float64, shape (K,)
     The results, see `pairlearn.solvers.closed_form.memories.Directions`, and the ridges.
-U : float64, shape (m, padded(m))
-    Room for the matrix of one memory, and its factor.
+U : float64, shape (K, m, padded(m))
+    Room for the matrix of each memory, and its factor.
 low, high : float64, shape (m,)
     The least and the largest value of each feature so far.
 """
@@ -51,9 +51,10 @@ def room_for_block(n_rows, n_features):
     return rows, np.empty((width, width)), np.empty((2, size, size))
 
 
-def room_for_directions(n_features):
-    """Return room to find directions: the means, and a matrix."""
-    return np.empty((2, n_features)), np.empty((n_features, padded(n_features)))
+def room_for_directions(n_ridges, n_features):
+    """Return room to find directions: for each ridge the means, and a matrix."""
+    width = padded(n_features)
+    return np.empty((n_ridges, 2, n_features)), np.empty((n_ridges, n_features, width))
 
 
 def room_for_wins(n_scores):
@@ -296,15 +297,16 @@ def find_directions(
     A single memory may have several ridges. The next longer memory that has `least` examples of
     both classes speaks for one that has not. The covariance of a class counts as often as its
     examples if they are `pooled`, else once. The factor U has C = U' U, and is found row by row.
+    Memories take each step in turn: a step waits for the one before it, but not for the others.
     """
-    m, width, one = np.uintp(len(scale)), np.uintp(U.shape[1]), np.uintp(1)
+    m, width, one = np.uintp(len(scale)), np.uintp(U.shape[2]), np.uintp(1)
     own = 0
     for k in range(len(ridges)):
         if k < len(counts) and min(counts[k, 0], counts[k, 1]) >= least:
             own = k
         for c in range(2):
             for i in range(m):
-                means[c, i] = sums[own, c, 0, i + 1] / sums[own, c, 0, 0]
+                means[k, c, i] = sums[own, c, 0, i + 1] / sums[own, c, 0, 0]
         p, q = sums[own, 0, 0, 0], sums[own, 1, 0, 0]
         f, g = 1.0, 1.0
         if pooled:
@@ -312,72 +314,70 @@ def find_directions(
             g = 2.0 - f
         # The upper half of the matrix, then its factor in the same place.
         for j in range(m):
-            ahead, behind, row = sums[own, 0, j + one], sums[own, 1, j + one], U[j]
-            first, second, factor = means[0, j], means[1, j], scale[j]
+            ahead, behind, row = sums[own, 0, j + one], sums[own, 1, j + one], U[k, j]
+            first, second, factor = means[k, 0, j], means[k, 1, j], scale[j]
             for i in range(j):
                 row[i] = 0.0
             for i in range(j, m):
                 value = f * ahead[i + one] / p + g * behind[i + one] / q
-                value -= f * means[0, i] * first + g * means[1, i] * second
+                value -= f * means[k, 0, i] * first + g * means[k, 1, i] * second
                 row[i] = value * scale[i] * factor
             for i in range(m, width):
                 row[i] = 0.0
             row[j] += ridges[k]
-        if not _factorise(U, m):
-            return False
-        for i in range(m):
-            weights[k, i] = (means[0, i] - means[1, i]) * scale[i]
-        square = 0.0
-        for r in range(m):
-            weights[k, r] /= U[r, r]
-            value = weights[k, r]
-            square += value * value
+            weights[k, j] = (first - second) * factor
+        sizes[k] = 0.0
+    for j in range(m):
+        for k in range(len(ridges)):
+            if not _factorise_row(U[k], j):
+                return False
+    for r in range(m):
+        for k in range(len(ridges)):
+            row, own_weights = U[k, r], weights[k]
+            own_weights[r] /= row[r]
+            value = own_weights[r]
+            sizes[k] += value * value
             for i in range(r + one, m):
-                weights[k, i] -= U[r, i] * value
-        for back in range(m):
-            i = m - one - back
-            total = weights[k, i]
+                own_weights[i] -= row[i] * value
+    for back in range(m):
+        i = m - one - back
+        for k in range(len(ridges)):
+            row, total = U[k, i], weights[k, i]
             for r in range(i + one, m):
-                total -= U[i, r] * weights[k, r]
-            weights[k, i] = total / U[i, i]
-        size = np.sqrt(square)
+                total -= row[r] * weights[k, r]
+            weights[k, i] = total / row[i]
+    for k in range(len(ridges)):
+        size = np.sqrt(sizes[k])
         unit = 1.0 / size if size > 0.0 else 1.0
         sizes[k] = size
         middle[k] = 0.0
         for i in range(m):
             weights[k, i] *= scale[i] * unit
-            middle[k] += weights[k, i] * (0.5 * (means[0, i] + means[1, i]) + origin[i])
+            middle[k] += weights[k, i] * (0.5 * (means[k, 0, i] + means[k, 1, i]) + origin[i])
     return True
 
 
 @elementwise_part
-def _factorise(U, m):
-    """Replace the upper half of a matrix by its Cholesky factor; tell whether it could.
+def _factorise_row(U, j):
+    """Replace row j of the upper half of a matrix by that of its Cholesky factor, unless it cannot.
 
-    A row of U begins at a whole register, below the diagonal: what it has there is never used.
+    The rows above have been replaced. A row of U begins at a whole register, below the diagonal:
+    what it has there is never used.
     """
-    width = U.shape[1]
-    row_bytes, base = 8 * width, U.ctypes.data
-    for j in range(m):
-        first = np.int64(j) // LANES * LANES
-        row = base + row_bytes * np.int64(j)
-        for i in range(first, width - 2 * LANES + 1, 2 * LANES):
-            _take_wide(
-                base + 8 * np.int64(j), 0, row_bytes, base + 8 * i, row_bytes, np.int64(j),
-                row + 8 * i, 0,
-            )  # fmt: skip
-        if (width - first) % (2 * LANES):
-            i = width - LANES
-            _take_narrow(
-                base + 8 * np.int64(j), 0, row_bytes, base + 8 * i, row_bytes, np.int64(j),
-                row + 8 * i, 0,
-            )  # fmt: skip
-        if not U[j, j] > 0.0:
-            return False
-        root = np.sqrt(U[j, j])
-        U[j, j] = root
-        for i in range(j + np.uintp(1), m):
-            U[j, i] /= root
+    n, width, base = np.int64(j), U.shape[1], U.ctypes.data
+    first, step = n // LANES * LANES, 8 * width
+    column, row = base + 8 * n, base + step * n
+    for i in range(first, width - 2 * LANES + 1, 2 * LANES):
+        _take_wide(column, 0, step, base + 8 * i, step, n, row + 8 * i, 0)
+    if (width - first) % (2 * LANES):
+        i = width - LANES
+        _take_narrow(column, 0, step, base + 8 * i, step, n, row + 8 * i, 0)
+    if not U[j, j] > 0.0:
+        return False
+    root = np.sqrt(U[j, j])
+    U[j, j] = root
+    for i in range(j + np.uintp(1), np.uintp(len(U))):
+        U[j, i] /= root
     return True
 
 
@@ -489,7 +489,7 @@ def find_for_ridges(
     for k in range(len(ridges)):
         now = slice(k, k + 1)
         if not find_directions(
-            *given, ridges[now], means, U, weights[now], middle[now], sizes[now]
+            *given, ridges[now], means[now], U[now], weights[now], middle[now], sizes[now]
         ):
             weights[k] = np.nan
 

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from pairlearn.streams.readers import byte_window as blocks_module
 from pairlearn.streams.readers.base import ReadError
+from pairlearn.streams.readers.consumed import Consumed
 from pairlearn.streams.readers.csv import CsvReader
 from pairlearn.streams.readers.row_buffer import RefusedFieldError, parse_number
 from pairlearn.streams.readers.schema import Schema, bucket_of
@@ -77,7 +78,7 @@ def test_every_shape_of_plain_decimals():
     """All numbers of digits before and after the point, around where the fast path ends."""
     rng = random.Random(2)
     texts = []
-    for before in range(10):
+    for before in range(19):
         for after in range(22):
             for sign in ("", "-", "+"):
                 digits = "".join(rng.choice("0123456789") for _ in range(before + after))
@@ -218,6 +219,26 @@ def test_block_borders_change_nothing(text, block):
             blocks_module.BLOCK = old
 
     assert read(block) == read(1 << 20)
+
+
+@pytest.mark.parametrize("block", [4096, 4097, 5000, 12_288, 1 << 16])
+@pytest.mark.parametrize("piece", [100, 4095, 4096, 5000, 1 << 20])
+def test_whole_pages_bring_the_same_rows(block, piece, monkeypatch):
+    """Blocks of more than a page are read by pages, to places that begin a cache line."""
+    rng = random.Random(block + piece)
+    rows = [[float(k), rng.gauss(0, 1), float(k % 2)] for k in range(1000)]
+    lines = [",".join(map(repr, row)) for row in rows]
+    for k in rng.sample(range(1000), 9):
+        lines[k] += " " * rng.randint(1, 3 * block)
+    text = "a,b,y\n" + "\n".join(lines) + "\n"
+    monkeypatch.setattr(blocks_module, "BLOCK", block)
+    reader = CsvReader(Pieces(text.encode(), piece), Schema(label="y"))
+    chunks = list(reader)
+    assert [[*x, y] for c in chunks for x, y in zip(c.X.tolist(), c.y, strict=True)] == rows
+    assert reader.position.offset == len(text)
+    consumed = Consumed()
+    consumed.take(np.frombuffer(text.encode(), dtype=np.uint8))
+    assert reader.position.consumed.split()[-1] == f"{len(text)}:{consumed.value()}"
 
 
 class Pieces(io.RawIOBase):

@@ -34,8 +34,12 @@ _SMALLEST_POWER, _LARGEST_POWER = -300, 290  # beyond, Python decides (subnormal
 
 
 def _powers_of_five() -> np.ndarray:
-    """128 leading bits of 5**q, truncated; for -27 <= q < 0 they are rounded up."""
-    table = np.empty((_LARGEST_POWER - _SMALLEST_POWER + 1, 2), dtype=np.uint64)
+    """128 leading bits of 5**q, truncated; for -27 <= q < 0 they are rounded up.
+
+    Behind them is the exponent of 10**q, plus what `_rounded` adds to every exponent; the rest of a
+    row brings its size to a power of two.
+    """
+    table = np.zeros((_LARGEST_POWER - _SMALLEST_POWER + 1, 4), dtype=np.uint64)
     for q in range(_SMALLEST_POWER, _LARGEST_POWER + 1):
         if q >= 0:
             power = 5**q
@@ -46,7 +50,8 @@ def _powers_of_five() -> np.ndarray:
             z = (power - 1).bit_length()
             bits = (1 << (z + 127 if q >= -27 else 2 * z + 128)) // power + 1
             bits >>= max(0, bits.bit_length() - 128)
-        table[q - _SMALLEST_POWER] = (bits >> 64, bits & (2**64 - 1))
+        exponent = (217706 * q >> 16) + 63 + 1023
+        table[q - _SMALLEST_POWER, :3] = (bits >> 64, bits & (2**64 - 1), exponent % 2**64)
     return table
 
 
@@ -247,7 +252,7 @@ def _rounded(w, q):
     upper = high >> np.uint64(63)
     shift = upper + np.uint64(9)
     mantissa = high >> shift
-    exponent = ((217706 * q) >> 16) + 63 + np.int64(upper) - np.int64(zeros) + 1023
+    exponent = np.int64(_FIVES[k, 2] + upper - zeros)
     if low <= np.uint64(1):
         if w == np.uint64(0):
             return w, 1, low
@@ -305,7 +310,8 @@ def _digits_of(p, n, point, dotted):
     x = (_word(p + 16 + dotted) ^ _ZEROS) << (np.uint64(32) - np.uint64(8) * more)
     x = (x & np.uint64(0xFFFFFFFF)) * np.uint64(2561) >> np.uint64(8)
     x = (x & np.uint64(0x00FF00FF)) * np.uint64(6553601) >> np.uint64(16)
-    return _sixteen_digits(p, dotted, point, n) * _TENS[more] + (x & np.uint64(0xFFFF))
+    first = _sixteen_digits(p, dotted, point, np.uint64(16))
+    return first * _TENS[more] + (x & np.uint64(0xFFFF))
 
 
 @inline

@@ -435,7 +435,7 @@ def _rooms_for(side: int, found: Directions) -> tuple[Any, ...]:
     from pairlearn.kernels.memories import room_for_block, room_for_directions
 
     K, m = found.weights.shape
-    for_directions = np.empty(K), *room_for_directions(m), *map(np.empty_like, found)
+    for_directions = np.empty(K), *room_for_directions(K, m), *map(np.empty_like, found)
     return room_for_block(side, m), for_directions
 
 

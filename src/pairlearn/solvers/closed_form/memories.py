@@ -192,7 +192,7 @@ class Memories:
         m, n_memories = len(scale), len(ridges)
         found = Directions(np.empty((n_memories, m)), np.empty(n_memories), np.empty(n_memories))
         given = self.sums, self.counts, LEAST, pooled, self.origin, scale, ridges
-        if not find_directions(*given, *room_for_directions(m), *found):
+        if not find_directions(*given, *room_for_directions(n_memories, m), *found):
             raise ValueError(_TOO_SMALL.format(float(ridges.min())))
         return found
 

@@ -99,8 +99,8 @@ def small_fold_aucs(
     size = len(y) // deals[0][1] + 2
     fold = np.empty((size, m)), np.empty(size), np.empty(size)
     own, tile, found = room_for_block(size, m)
-    means, U = room_for_directions(m)
-    room, K = (means, U), len(ridges)
+    K = len(ridges)
+    room = room_for_directions(K, m)
     weights, rest = np.empty((len(kinds), K, m)), (np.empty(K), np.empty(K))
     # As wide as the rows that `take_fold` gathers, which begin with a 1.
     columns = np.zeros((len(kinds) * K, own.shape[2]))

@@ -24,8 +24,10 @@ MAX_LINE_BYTES = 1 << 25
 #: Bytes that a parser may look ahead.
 GUARD = 64
 #: Bytes read at once. They are still in the processor's cache when they are digested; smaller
-#: blocks would cost more calls, some twenty microseconds each.
-BLOCK = 1 << 19
+#: blocks would cost more calls, some thirty microseconds each.
+BLOCK = 1 << 20
+#: The system copies whole pages to the beginning of a cache line in a tenth less time.
+_PAGE, _LINE = 4096, 64
 NEWLINE = 10
 #: Failed attempts to parse an incomplete line before it must grow by a quarter.
 PATIENCE = 8
@@ -103,17 +105,21 @@ class Blocks:
         self._digest()
         if kept * 2 > len(self.buffer) - GUARD:
             self._allocate(2 * (len(self.buffer) - GUARD))
-        elif self.start:
-            self.buffer[:kept] = self.buffer[self.start : self.end].copy()
-            self.start, self.end = 0, kept
-            self._digested = 0
+        elif self.start >= (line := _LINE if len(self.buffer) > _PAGE else 1):
+            begin = -(self.address + kept) % line
+            self.buffer[begin : begin + kept] = self.buffer[self.start : self.end].copy()
+            self.start, self.end = begin, begin + kept
+            self._digested = begin
         ended = False
         while self.end < len(self.buffer) - GUARD:
-            size = self.source.readinto(self._view[self.end : len(self.buffer) - GUARD])
+            room = len(self.buffer) - GUARD - self.end
+            if room >= 2 * _PAGE:
+                room -= (self.source.offset + room) % _PAGE
+            size = self.source.readinto(self._view[self.end : self.end + room])
             ended = ended or self._newline(self.end, self.end + size) >= 0
             self.end += size
             self.final = size == 0
-            if self.final or (ended and self.end - kept >= wanted):
+            if self.final or (ended and self.end - self.start - kept >= wanted):
                 break
         self.buffer[self.end : self.end + GUARD] = NEWLINE
 
