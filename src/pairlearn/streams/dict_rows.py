@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Examples given as dicts, read by machine code where nothing about them is unusual."""
+"""Examples given as dicts, read by machine code where nothing about them is unusual.
+
+An example is usual if it is a plain dict with the expected names in the expected order, whose
+values are floats or whole numbers.
+"""
 
 from __future__ import annotations
 
 import ctypes
 import platform
 import sysconfig
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -15,90 +20,115 @@ from numpy.typing import NDArray
 from pairlearn.streams.examples import LARGEST
 from pairlearn.typing import Vector
 
-#: Where CPython's floats have their number: behind what all objects begin with. The address of the
-#: type ends that.
-_NUMBER_AT = object.__basicsize__
-_KIND_AT = _NUMBER_AT - ctypes.sizeof(ctypes.c_void_p)
-_KINDS = (float, np.float64, int, bool, str)
-
 
 class DictRows:
-    """What reads examples with these names in this order.
+    """Rows of examples with these names in this order, and their labels.
+
+    `others` is a list of examples that came later than all rows: while there are any, no row is
+    added.
 
     Examples
     --------
-    >>> reader = DictRows(("height", "weight"))
-    >>> reader.read([({"height": 1.5, "weight": 2}, 1.0)])
-    (array([1.5, 2. ]), array([1.]))
-    >>> reader.read([({"weight": 2.0, "height": 1.5}, 1.0)]) is None
+    >>> rows = DictRows(("height", "weight"), others=[], size=2)
+    >>> rows.open(2)
+    >>> rows.put({"height": 1.5, "weight": 2}, True)
     True
+    >>> print(rows.put({"weight": 2.0, "height": 1.5}, True))
+    None
+    >>> rows.put({"height": 1.0, "weight": 2.5}, False)
+    False
+    >>> rows.take()
+    (array([[1.5, 2. ],
+           [1. , 2.5]]), array([ 1., -1.]))
     """
 
-    def __init__(self, names: tuple[Any, ...]) -> None:
-        # Their addresses are good as long as they live.
-        self._names = names
-        self._addresses = np.array(list(map(id, names)), dtype=np.int64)
-        self._room = np.empty(3, dtype=np.int64)
+    __slots__ = ("_labels", "_rows", "_table", "names", "put", "size")
 
-    def read(self, pairs: list[tuple[dict[Any, float], float]]) -> tuple[Vector, Vector] | None:
-        """Return all values, one example after the other, and the labels.
+    def __init__(self, names: tuple[Any, ...], *, others: list[Any], size: int) -> None:
+        from pairlearn.kernels.parsing.dicts import put_dict, table_of
 
-        None if an example is unusual: it has other names, or in another order, or a value that is
-        no plain number within the limits. Nobody else may change the list or its dicts.
-        """
-        from pairlearn.kernels.parsing.dicts import read_dicts
+        self.names, self.size = names, size
+        self._rows, self._labels = np.empty((size, len(names))), np.empty(size)
+        self._table = table_of(
+            names, others=others, rows=self._rows, labels=self._labels, largest=LARGEST
+        )
+        #: Adds an example with its label. It returns True if there is room for more, False if not,
+        #: and None if the example was not taken. It keeps alive whatever it uses.
+        self.put: Callable[[Any, Any], bool | None] = put_dict.bound_to(
+            (self._table, self._rows, self._labels, names, others)
+        )
 
-        m = len(self._names)
-        flat, y = np.empty(len(pairs) * m), np.empty(len(pairs))
-        given = id(pairs), self._addresses, *_interface(), _KIND_AT, _NUMBER_AT, LARGEST
-        return (flat, y) if read_dicts(*given, flat, y, self._room) == len(pairs) else None
+    def __len__(self) -> int:
+        from pairlearn.kernels.parsing.dicts import COUNT
 
-    def __reduce__(self) -> tuple[type[DictRows], tuple[tuple[Any, ...]]]:
-        # A copy, perhaps in another process, has addresses of its own.
-        return (DictRows, (self._names,))
+        return int(self._table[COUNT])
+
+    def open(self, room: int) -> None:
+        """Take examples until there are `room` rows, which are at most `size`."""
+        from pairlearn.kernels.parsing.dicts import ROOM
+
+        self._table[ROOM] = room
+
+    def close(self) -> None:
+        """Take no more examples, whoever asks for it."""
+        self.open(0)
+
+    def look(self) -> tuple[Vector, Vector]:
+        """Return all rows, with their labels."""
+        n = len(self)
+        return self._rows[:n].copy(), self._labels[:n].copy()
+
+    def take(self) -> tuple[Vector, Vector]:
+        """Remove all rows and return them, with their labels; close."""
+        from pairlearn.kernels.parsing.dicts import COUNT
+
+        self.close()  # From here on, no thread adds rows.
+        found = self.look()
+        self._table[COUNT] = 0
+        return found
 
 
 class DictScore:
-    """What scores examples with these names in this order, whose values are floats.
+    """What scores examples with these names in this order.
 
     Examples
     --------
     >>> score = DictScore(("height", "weight"), np.array([2.0, -1.0]))
     >>> score.of({"height": 1.5, "weight": 0.5})
     2.5
-    >>> score.of({"weight": 0.5, "height": 1.5})
-    nan
+    >>> print(score.of({"weight": 0.5, "height": 1.5}))
+    None
     """
+
+    __slots__ = ("_names", "_table", "of")
 
     def __init__(self, names: tuple[Any, ...], coef: Vector) -> None:
         from pairlearn.kernels.parsing.dicts import table_of
 
-        # Their addresses are good as long as they live.
-        addresses = np.array(list(map(id, names)), dtype=np.int64)
-        self._set(names, table_of(*_interface(), _KIND_AT, _NUMBER_AT, addresses), coef)
+        self._bind(names, table_of(names, coef=coef))
 
-    def _set(self, names: tuple[Any, ...], table: NDArray[np.int64], coef: Vector) -> None:
+    def _bind(self, names: tuple[Any, ...], table: NDArray[np.int64]) -> None:
         from pairlearn.kernels.parsing.dicts import score_dict
 
         self._names, self._table = names, table
-        table[len(table) - len(names) :] = coef.view(np.int64)
-        #: What scores an example, given by its address, with the table at this one.
-        self.run, self.at = score_dict, table.ctypes.data
+        #: Returns the score of an example; None if it is unusual, or the score is no number.
+        self.of: Callable[[Any], float | None] = score_dict.bound_to((table, names))
+
+    @property
+    def _coef(self) -> Vector:
+        """The coefficients, at the end of the table."""
+        return self._table[len(self._table) - len(self._names) :].view(np.float64)
 
     def with_coef(self, coef: Vector) -> DictScore:
         """Return what scores with other coefficients."""
         twin = DictScore.__new__(DictScore)
-        twin._set(self._names, self._table.copy(), coef)
+        twin._bind(self._names, self._table.copy())
+        twin._coef[:] = coef
         return twin
-
-    def of(self, x: dict[Any, float]) -> float:
-        """Return the score of an example; NaN if it is unusual, or the score is no number."""
-        return self.run(id(x), self.at)  # type: ignore[no-any-return]
 
     def __reduce__(self) -> tuple[type[DictScore], tuple[tuple[Any, ...], Vector]]:
         # A copy, perhaps in another process, has addresses of its own.
-        coef = self._table[len(self._table) - len(self._names) :].view(np.float64)
-        return (DictScore, (self._names, coef.copy()))
+        return (DictScore, (self._names, self._coef.copy()))
 
 
 @cache
@@ -108,17 +138,14 @@ def can_read_dicts() -> bool:
         return False
     if ctypes.sizeof(ctypes.c_void_p) != 8:
         return False
-    numbers = 1.5, np.float64(-2.5)
-    return all(
-        ctypes.c_int64.from_address(id(one) + _KIND_AT).value == id(type(one))
-        for one in (*numbers, 1, True, "text")
-    ) and all(ctypes.c_double.from_address(id(one) + _NUMBER_AT).value == one for one in numbers)
+    from pairlearn.kernels.parsing.dicts import KIND_AT, NUMBER_AT
 
-
-@cache
-def _interface() -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the addresses of the functions, and of the types, that `read_dicts` wants."""
-    from pairlearn.kernels.parsing.dicts import FUNCTIONS
-
-    found = [ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p) for name in FUNCTIONS]
-    return np.array([own.value for own in found]), np.array(list(map(id, _KINDS)))
+    numbers, row = (1.5, np.float64(-2.5)), np.empty(1)
+    return (
+        all(
+            ctypes.c_int64.from_address(id(one) + KIND_AT).value == id(type(one))
+            for one in (*numbers, 1, True, "text", {}, row)
+        )
+        and all(ctypes.c_double.from_address(id(one) + NUMBER_AT).value == one for one in numbers)
+        and ctypes.c_int64.from_address(id(row) + NUMBER_AT).value == row.ctypes.data
+    )

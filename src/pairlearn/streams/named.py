@@ -29,7 +29,6 @@ from pairlearn.solvers.closed_form.block_stream import MOST_BY_MOMENTS
 from pairlearn.solvers.interrupts import deferred_interrupt
 from pairlearn.solvers.rows import Rows
 from pairlearn.solvers.turns import Turns
-from pairlearn.streams.dict_rows import DictRows, can_read_dicts
 from pairlearn.streams.examples import (
     LABELS,
     RefusedExampleWarning,
@@ -41,6 +40,7 @@ from pairlearn.streams.examples import (
 from pairlearn.streams.named_descent import MOST_QUEUED, WARM_UP, NamedDescent
 from pairlearn.streams.named_moments import NamedMoments
 from pairlearn.streams.named_parts import NamedColumns, Seen, check_state
+from pairlearn.streams.waiting import Waiting
 from pairlearn.typing import Vector
 from pairlearn.validation import DivergenceError, check_positive, warn_caller
 
@@ -142,14 +142,11 @@ class NamedLearner:
         #: What learns the rows.
         self._way = self._make_way(by_moments=self._by_moments)
         self._columns = NamedColumns()
-        #: The names in every example of the last batch, and what gets their values: from many
-        #: examples in this order at once, or from one in any order.
+        #: The names in every example of the last batch, and what gets their values from one.
         self._names: tuple[Any, ...] = ()
-        self._reader: DictRows | None = None
         self._pick: Callable[[dict[Any, float]], tuple[float, ...]] | None = None
-        #: Examples with labels that are not learned yet, and how many of them are learned together.
-        self._queue: list[tuple[dict[Any, float], float]] = []
-        self._room = WARM_UP if self._warms_up else 1
+        #: Examples with labels that are not learned yet.
+        self._waiting = Waiting(room=WARM_UP if self._warms_up else 1)
         #: The coefficients used for prediction, by column.
         self._coef = np.zeros(1)
         #: Everything predictions read, replaced in one assignment.
@@ -177,22 +174,31 @@ class NamedLearner:
 
     def learn_one(self, x: Mapping[Any, float], y: Any) -> None:
         """Learn from one example; the label is True or False, 1 and 0, or 1 and -1."""
+        more = self._waiting.put(x, y)
+        if more is None:
+            more = self._wait(x, y)
+        if not more:
+            with self._turns:
+                self._learn_waiting()
+
+    def _wait(self, x: Mapping[Any, float], y: Any) -> bool:
+        """Let an example wait that is unusual; return whether more may come."""
         try:
-            label = LABELS[y]
+            sign = LABELS[y]
         except (KeyError, TypeError):
             check_label(y)
             raise
-        queue = self._queue
-        # One operation, so that neither a thread nor a Ctrl-C comes in between.
-        queue.append((x.copy() if type(x) is dict else _copied(x), label))
-        if len(queue) >= self._room:
-            with self._turns:
-                self._learn_waiting()
+        waiting = self._waiting
+        # Perhaps only the label was unusual.
+        more = waiting.put(x, sign)
+        if more is None:
+            more = waiting.add(x.copy() if type(x) is dict else _copied(x), sign)
+        return more
 
     @property
     def n_seen(self) -> int:
         """Examples received."""
-        return self._n_taken + len(self._queue)
+        return self._n_taken + len(self._waiting)
 
     @property
     def offset(self) -> float:
@@ -209,14 +215,14 @@ class NamedLearner:
 
         Predictions get new coefficients after fixed numbers of examples.
         """
-        if self._warms_up and self._way.n_steps == 0 and len(self._queue) < WARM_UP:
+        if self._warms_up and self._way.n_steps == 0 and len(self._waiting) < WARM_UP:
             return
         with deferred_interrupt():  # examples taken from the queue must be learned
-            while self._queue:
+            while len(self._waiting):
                 try:
                     self._learn_batch(*self._take_waiting())
                 finally:
-                    if self._room <= 0:
+                    if self._waiting.room <= 0:
                         self._change_coefficients()
 
     def _learn_batch(self, rows: Rows, y: Vector) -> None:
@@ -228,7 +234,7 @@ class NamedLearner:
             from pairlearn.kernels.memories import add_class_sums
 
             add_class_sums(rows.scores(self._coef), seen.offset, y, seen.sums)
-            if self._room > 0:  # else coefficients change at once
+            if self._waiting.room > 0:  # else coefficients change at once
                 self._seen = seen.with_sums(seen.sums)
         count, cause = self._way.learn(rows, y)
         self.n_refused += count
@@ -238,20 +244,19 @@ class NamedLearner:
             warn_caller(f"{count} of {len(y)} examples not learned: {cause}", RefusedExampleWarning)
 
     def _take_waiting(self) -> tuple[Rows, Vector]:
-        """Take examples from the queue; return the usable ones as rows, with labels.
+        """Take examples that wait; return the usable ones as rows, with labels.
 
         They are at most as many as are learned together. From the first example on that brings too
-        many names for class moments, examples stay in the queue; if it is the first of all, descent
+        many names for class moments, examples wait on; if it is the first of all, descent
         takes over.
         """
-        taken = self._queue[: max(self._room, 1)]
-        del self._queue[: len(taken)]  # Other threads may have added to its end.
-        self._n_taken += len(taken)
-        self._room -= len(taken)
-        read = None if self._reader is None else self._reader.read(taken)
+        read = self._waiting.take_rows()
         if read is not None:
             values, y = read
+            self._n_taken += len(y)
             return self._rows(self._names, len(y), values), y
+        taken = self._waiting.take()
+        self._n_taken += len(taken)
         examples, labels = (list(part) for part in zip(*taken, strict=True))
         flat = self._values_alike(examples)
         if flat is not None:
@@ -303,20 +308,18 @@ class NamedLearner:
 
     def _put_back(self, examples: list[dict[Any, float]], labels: list[float]) -> None:
         """Let examples wait again, which were taken from the queue."""
-        self._queue[:0] = zip(examples, labels, strict=True)
+        self._waiting.put_back(list(zip(examples, labels, strict=True)))
         self._n_taken -= len(labels)
-        self._room += len(labels)
 
     def _rows(self, names: tuple[Any, ...], m: int, flat: Vector) -> Rows:
         """Return m examples with the same names as rows; expect these names next time."""
         rows = self._columns.rows_alike(names, m, flat)
-        if names is self._names and self._reader is not None:
+        if names is self._waiting.expected:
             return rows
         self._make_room()
-        self._reader = None
         if self._columns.is_dense:
             self._names = names
-            self._reader = DictRows(names) if can_read_dicts() else None
+        self._waiting.expect(names if self._columns.is_dense else None)
         # `itemgetter` of a single name gives no tuple; in sparse rows the order of the names would
         # change the last digits
         self._pick = itemgetter(*names) if self._columns.is_dense and len(names) > 1 else None
@@ -381,14 +384,14 @@ class NamedLearner:
 
     def _change_coefficients(self) -> None:
         """Publish the latest coefficients to predictions and set the time of the next update."""
-        self._room = self._way.until_next(self._n_taken)
+        self._waiting.set_room(self._way.until_next(self._n_taken))
         found = self._way.lately()
         if found is None:
             self._seen = self._seen.with_sums(self._seen.sums)
             return
         self._coef, offset = found
         by_name = dict(zip(self._columns.index, self._coef.tolist(), strict=False))
-        sums = self._seen.sums * _FADE ** (self._room / MOST_QUEUED)
+        sums = self._seen.sums * _FADE ** (self._waiting.room / MOST_QUEUED)
         self._seen = Seen.of(by_name, sums, offset, self._seen)
 
     # ------------------------------------------------------------------------- prediction
@@ -438,12 +441,12 @@ class NamedLearner:
     def state(self) -> dict[str, Any]:
         """Return the complete state for a checkpoint."""
         with self._turns:
-            seen = self._seen
+            seen, waiting = self._seen, self._waiting.pairs()
             return {
                 "index": list(self._columns.names),
-                "waiting": [x for x, _ in self._queue],
-                "labels": [y for _, y in self._queue],
-                "room": self._room,
+                "waiting": [x for x, _ in waiting],
+                "labels": [y for _, y in waiting],
+                "room": self._waiting.room,
                 "capacity": self._columns.width,
                 "coef": self._coef.copy(),
                 "offset": seen.offset,
@@ -468,9 +471,8 @@ class NamedLearner:
             self._columns = NamedColumns(state["index"], int(state["capacity"]))
             self._way = self._make_way(by_moments=by_moments)
             self._way.restore(state, self._columns.width)
-            examples = map(dict, state["waiting"])
-            self._queue = list(zip(examples, state["labels"], strict=True))
-            self._room = int(state["room"])
+            pairs = zip(map(dict, state["waiting"]), state["labels"], strict=True)
+            self._waiting = Waiting(pairs, int(state["room"]))
             self._coef = state["coef"].copy()
             names = self._columns.names[: state["by_name"]]
             by_name = dict(zip(names, self._coef.tolist(), strict=False))

@@ -193,9 +193,9 @@ class Seen(NamedTuple):
     def score(self, x: Mapping[Any, float]) -> float:
         """Return the score of an example; unknown names are ignored."""
         _, _, _, _, _, coef, pick, quick = self
-        if quick is not None and type(x) is dict:
-            found: float = quick.run(id(x), quick.at)
-            if found == found:  # else the example is unusual
+        if quick is not None:
+            found = quick.of(x)
+            if found is not None:  # else the example is unusual
                 return found
         if pick is not None and type(x) is dict and len(x) == len(coef):
             try:
