@@ -42,36 +42,30 @@ class DictRows:
            [1. , 2.5]]), array([ 1., -1.]))
     """
 
-    __slots__ = ("_labels", "_rows", "_table", "names", "put", "size")
+    __slots__ = ("_labels", "_rows", "_state", "names", "put", "size")
 
     def __init__(self, names: tuple[Any, ...], *, others: list[Any], size: int) -> None:
-        from pairlearn.kernels.parsing.dicts import put_dict, table_of
+        from pairlearn.kernels.parsing.dicts import CHANGING, put_dict, table_of
 
         self.names, self.size = names, size
         self._rows, self._labels = np.empty((size, len(names))), np.empty(size)
-        self._table = table_of(
+        table = table_of(
             names, others=others, rows=self._rows, labels=self._labels, largest=LARGEST
         )
+        # The room, and the number of rows, where the machine code has them.
+        self._state = memoryview(table)[CHANGING]
         #: Adds an example with its label. It returns True if there is room for more, False if not,
         #: and None if the example was not taken. It keeps alive whatever it uses.
         self.put: Callable[[Any, Any], bool | None] = put_dict.bound_to(
-            (self._table, self._rows, self._labels, names, others)
+            (table, self._rows, self._labels, names, others)
         )
 
     def __len__(self) -> int:
-        from pairlearn.kernels.parsing.dicts import COUNT
-
-        return int(self._table[COUNT])
+        return int(self._state[1])
 
     def open(self, room: int) -> None:
         """Take examples until there are `room` rows, which are at most `size`."""
-        from pairlearn.kernels.parsing.dicts import ROOM
-
-        self._table[ROOM] = room
-
-    def close(self) -> None:
-        """Take no more examples, whoever asks for it."""
-        self.open(0)
+        self._state[0] = room
 
     def look(self) -> tuple[Vector, Vector]:
         """Return all rows, with their labels."""
@@ -79,12 +73,10 @@ class DictRows:
         return self._rows[:n].copy(), self._labels[:n].copy()
 
     def take(self) -> tuple[Vector, Vector]:
-        """Remove all rows and return them, with their labels; close."""
-        from pairlearn.kernels.parsing.dicts import COUNT
-
-        self.close()  # From here on, no thread adds rows.
+        """Remove all rows and return them, with their labels; take no more."""
+        self.open(0)  # From here on, no thread adds rows.
         found = self.look()
-        self._table[COUNT] = 0
+        self._state[1] = 0
         return found
 
 
@@ -141,10 +133,10 @@ def can_read_dicts() -> bool:
     from pairlearn.kernels.parsing.dicts import KIND_AT, NUMBER_AT
 
     numbers, row = (1.5, np.float64(-2.5)), np.empty(1)
+    objects: tuple[Any, ...] = (*numbers, 1, True, "text", {}, row)
     return (
         all(
-            ctypes.c_int64.from_address(id(one) + KIND_AT).value == id(type(one))
-            for one in (*numbers, 1, True, "text", {}, row)
+            ctypes.c_int64.from_address(id(one) + KIND_AT).value == id(type(one)) for one in objects
         )
         and all(ctypes.c_double.from_address(id(one) + NUMBER_AT).value == one for one in numbers)
         and ctypes.c_int64.from_address(id(row) + NUMBER_AT).value == row.ctypes.data

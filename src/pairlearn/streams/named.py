@@ -150,7 +150,7 @@ class NamedLearner:
         #: The coefficients used for prediction, by column.
         self._coef = np.zeros(1)
         #: Everything predictions read, replaced in one assignment.
-        self._seen = Seen.of({}, np.zeros((2, 3)), 0.0)
+        self._seen = Seen((), np.empty(0), np.zeros((2, 3)), 0.0)
         self._n_taken = 0
         self.n_refused = 0
 
@@ -230,7 +230,7 @@ class NamedLearner:
         if not len(y):
             return
         seen = self._seen
-        if seen.by_name:  # a model exists, so there are scores
+        if seen.names:  # a model exists, so there are scores
             from pairlearn.kernels.memories import add_class_sums
 
             add_class_sums(rows.scores(self._coef), seen.offset, y, seen.sums)
@@ -390,9 +390,12 @@ class NamedLearner:
             self._seen = self._seen.with_sums(self._seen.sums)
             return
         self._coef, offset = found
-        by_name = dict(zip(self._columns.index, self._coef.tolist(), strict=False))
-        sums = self._seen.sums * _FADE ** (self._waiting.room / MOST_QUEUED)
-        self._seen = Seen.of(by_name, sums, offset, self._seen)
+        before, columns = self._seen, self._columns
+        n = min(len(columns.index), len(self._coef))
+        # Names are only added.
+        names = before.names if len(before.names) == n else columns.names[:n]
+        sums = before.sums * _FADE ** (self._waiting.room / MOST_QUEUED)
+        self._seen = Seen(names, self._coef[:n].copy(), sums, offset, before)
 
     # ------------------------------------------------------------------------- prediction
 
@@ -450,7 +453,7 @@ class NamedLearner:
                 "capacity": self._columns.width,
                 "coef": self._coef.copy(),
                 "offset": seen.offset,
-                "by_name": len(seen.by_name),
+                "by_name": len(seen.names),
                 "moments": seen.sums.copy(),
                 "n_taken": self._n_taken,
                 "n_refused": self.n_refused,
@@ -475,8 +478,8 @@ class NamedLearner:
             self._waiting = Waiting(pairs, int(state["room"]))
             self._coef = state["coef"].copy()
             names = self._columns.names[: state["by_name"]]
-            by_name = dict(zip(names, self._coef.tolist(), strict=False))
-            self._seen = Seen.of(by_name, state["moments"].copy(), float(state["offset"]))
+            coef = self._coef[: len(names)].copy()
+            self._seen = Seen(names, coef, state["moments"].copy(), float(state["offset"]))
             self._n_taken, self.n_refused = int(state["n_taken"]), int(state["n_refused"])
 
     def to_model(self, classes: tuple[Any, Any] = (False, True)) -> Any:

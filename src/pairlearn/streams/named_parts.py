@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from itertools import repeat
 from operator import itemgetter, mul
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -145,65 +145,83 @@ def log_odds_line(sums: Vector) -> tuple[float, float]:
     return (slope, intercept) if math.isfinite(slope + intercept) else (0.0, prior)
 
 
-class Seen(NamedTuple):
-    """Everything that predictions read.
+class Seen:
+    """Everything that predictions read; each change makes another.
 
-    Coefficients by name; count, sum and sum of squares of each class's scores before learning, from
-    which slope and intercept of the log-odds follow; the offset at which scores are centred; and
-    the coefficients in order, with a function that gets the values of an example that has all
-    names, and machine code for one that has them in this order.
+    Parameters
+    ----------
+    names : tuple
+        The features that have a coefficient.
+    coef : float64, shape (m,)
+        Their coefficients.
+    sums : float64, shape (2, 3)
+        Count, sum and sum of squares of each class's scores before learning.
+    offset : float
+        The score at which scores are centred.
+    before : Seen, optional
+        What this one takes the place of.
+
+    Attributes
+    ----------
+    slope, intercept : float
+        The log-odds of a centred score, which follow from `sums`.
     """
 
-    by_name: dict[Any, float]
-    sums: Vector
-    offset: float
-    slope: float
-    intercept: float
-    coef: tuple[float, ...]
-    pick: Callable[[Any], tuple[float, ...]] | None
-    quick: DictScore | None
+    __slots__ = (
+        "_by_name", "_in_order", "_pick", "_quick", "coef", "intercept", "names", "offset",
+        "slope", "sums",
+    )  # fmt: skip
 
-    @classmethod
-    def of(
-        cls, by_name: dict[Any, float], sums: Vector, offset: float, before: Seen | None = None
-    ) -> Seen:
-        """Return what follows from coefficients, score statistics and offset.
-
-        Names are those of `before` if they are as many, since names are only added.
-        """
-        slope, intercept = log_odds_line(sums)
-        coef = tuple(by_name.values())
-        if before is not None and len(before.coef) == len(coef):
-            pick, quick = before.pick, before.quick
-            if quick is not None:
-                quick = quick.with_coef(np.array(coef))
-        else:
-            # `itemgetter` of a single name gives no tuple
-            pick = itemgetter(*by_name) if len(by_name) > 1 else None
-            quick = None
-            if 0 < len(by_name) <= _DENSE_UP_TO and can_read_dicts():
-                quick = DictScore(tuple(by_name), np.array(coef))
-        return cls(by_name, sums, offset, slope, intercept, coef, pick, quick)
+    def __init__(
+        self,
+        names: tuple[Any, ...],
+        coef: Vector,
+        sums: Vector,
+        offset: float,
+        before: Seen | None = None,
+    ) -> None:
+        self.names, self.coef, self.sums, self.offset = names, coef, sums, offset
+        self.slope, self.intercept = log_odds_line(sums)
+        # Only unusual examples want them.
+        self._by_name: dict[Any, float] | None = None
+        self._in_order: tuple[float, ...] | None = None
+        self._pick: Callable[[Any], tuple[float, ...]] | None = None
+        self._quick: DictScore | None = None
+        if before is not None and before.names is names:
+            self._pick, self._quick = before._pick, before._quick
+            if self._quick is not None and coef is not before.coef:
+                self._quick = self._quick.with_coef(coef)
+            return
+        # `itemgetter` of a single name gives no tuple
+        if len(names) > 1:
+            self._pick = itemgetter(*names)
+        if 0 < len(names) <= _DENSE_UP_TO and can_read_dicts():
+            self._quick = DictScore(names, coef)
 
     def with_sums(self, sums: Vector) -> Seen:
         """Return the same coefficients with other score statistics."""
-        slope, intercept = log_odds_line(sums)
-        return self._replace(sums=sums, slope=slope, intercept=intercept)
+        return Seen(self.names, self.coef, sums, self.offset, self)
 
     def score(self, x: Mapping[Any, float]) -> float:
         """Return the score of an example; unknown names are ignored."""
-        _, _, _, _, _, coef, pick, quick = self
-        if quick is not None:
-            found = quick.of(x)
+        if self._quick is not None:
+            found = self._quick.of(x)
             if found is not None:  # else the example is unusual
                 return found
-        if pick is not None and type(x) is dict and len(x) == len(coef):
+        if self._by_name is None:
+            self._in_order = tuple(self.coef.tolist())
+            self._by_name = dict(zip(self.names, self._in_order, strict=True))
+        if self._pick is not None and type(x) is dict and len(x) == len(self.names):
+            assert self._in_order is not None
             try:
-                return float(sum(map(mul, coef, pick(x))))
+                return float(sum(map(mul, self._in_order, self._pick(x))))
             except KeyError:  # as many names, but others
                 pass
-        known = map(self.by_name.get, x, repeat(0.0))
+        known = map(self._by_name.get, x, repeat(0.0))
         return float(sum(map(mul, known, x.values())))
+
+    def __reduce__(self) -> tuple[type[Seen], tuple[Any, ...]]:
+        return (Seen, (self.names, self.coef, self.sums, self.offset))
 
 
 def check_state(state: Mapping[str, Any], *, most_waiting: int) -> None:

@@ -35,8 +35,8 @@ KIND_AT = NUMBER_AT - 8
     _FLOAT, _DOUBLE, _INT, _BOOL, _TEXT, _DICT, _NONE, _TRUE, _FALSE,
     _WIDTH, _OTHERS, _ROOM, _COUNT, _ROWS, _LABELS, _LARGEST, _NAMES,
 ) = range(0, 8 * 20, 8)  # fmt: skip
-#: Where a table has the room for rows, and the number of rows.
-ROOM, COUNT = _ROOM // 8, _COUNT // 8
+#: The words of a table that change: the room for rows, and the number of rows.
+CHANGING = slice(_ROOM // 8, _COUNT // 8 + 1)
 
 
 def table_of(names, *, others=None, rows=None, labels=None, largest=np.inf, coef=()):
