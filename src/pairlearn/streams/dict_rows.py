@@ -15,7 +15,6 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pairlearn.streams.examples import LARGEST
 from pairlearn.typing import Vector
@@ -80,47 +79,38 @@ class DictRows:
         return found
 
 
-class DictScore:
-    """What scores examples with these names in this order.
+class DictScores:
+    """What scores examples with these names in this order, by any coefficients.
+
+    Both functions take an example and an array: slope and intercept of the log-odds, the offset of
+    scores, and a coefficient for each name. They return None if the example is unusual.
 
     Examples
     --------
-    >>> score = DictScore(("height", "weight"), np.array([2.0, -1.0]))
-    >>> score.of({"height": 1.5, "weight": 0.5})
+    >>> scores = DictScores(("height", "weight"))
+    >>> scores.score_of({"height": 1.5, "weight": 0.5}, np.array([0.0, 0.0, 0.0, 2.0, -1.0]))
     2.5
-    >>> print(score.of({"weight": 0.5, "height": 1.5}))
+    >>> scores.chance_of({"height": 1.5, "weight": 0.5}, np.array([0.5, 0.25, 3.0, 2.0, -1.0]))
+    0.5
+    >>> print(scores.score_of({"weight": 0.5}, np.array([0.0, 0.0, 0.0, 2.0, -1.0])))
     None
     """
 
-    __slots__ = ("_names", "_table", "of")
+    __slots__ = ("_names", "chance_of", "score_of")
 
-    def __init__(self, names: tuple[Any, ...], coef: Vector) -> None:
-        from pairlearn.kernels.parsing.dicts import table_of
+    def __init__(self, names: tuple[Any, ...]) -> None:
+        from pairlearn.kernels.parsing.dicts import chance_of_dict, score_dict, table_of
 
-        self._bind(names, table_of(names, coef=coef))
+        self._names = names
+        holder = table_of(names), names
+        #: Returns the score, or None.
+        self.score_of: Callable[[Any, Vector], float | None] = score_dict.bound_to(holder)
+        #: Returns the probability of the positive class, or None.
+        self.chance_of: Callable[[Any, Vector], float | None] = chance_of_dict.bound_to(holder)
 
-    def _bind(self, names: tuple[Any, ...], table: NDArray[np.int64]) -> None:
-        from pairlearn.kernels.parsing.dicts import score_dict
-
-        self._names, self._table = names, table
-        #: Returns the score of an example; None if it is unusual, or the score is no number.
-        self.of: Callable[[Any], float | None] = score_dict.bound_to((table, names))
-
-    @property
-    def _coef(self) -> Vector:
-        """The coefficients, at the end of the table."""
-        return self._table[len(self._table) - len(self._names) :].view(np.float64)
-
-    def with_coef(self, coef: Vector) -> DictScore:
-        """Return what scores with other coefficients."""
-        twin = DictScore.__new__(DictScore)
-        twin._bind(self._names, self._table.copy())
-        twin._coef[:] = coef
-        return twin
-
-    def __reduce__(self) -> tuple[type[DictScore], tuple[tuple[Any, ...], Vector]]:
+    def __reduce__(self) -> tuple[type[DictScores], tuple[tuple[Any, ...]]]:
         # A copy, perhaps in another process, has addresses of its own.
-        return (DictScore, (self._names, self._coef.copy()))
+        return (DictScores, (self._names,))
 
 
 @cache

@@ -17,7 +17,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
-from math import exp
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -395,7 +394,7 @@ class NamedLearner:
         # Names are only added.
         names = before.names if len(before.names) == n else columns.names[:n]
         sums = before.sums * _FADE ** (self._waiting.room / MOST_QUEUED)
-        self._seen = Seen(names, self._coef[:n].copy(), sums, offset, before)
+        self._seen = Seen(names, self._coef[:n], sums, offset, before)
 
     # ------------------------------------------------------------------------- prediction
 
@@ -421,11 +420,7 @@ class NamedLearner:
 
     def predict_proba_one(self, x: Mapping[Any, float]) -> dict[bool, float]:
         """Return the probabilities of False and True."""
-        seen = self._seen
-        odds = seen.slope * (seen.score(x) - seen.offset) + seen.intercept
-        if not -700.0 < odds < 700.0:
-            odds = min(max(odds, -700.0), 700.0)
-        positive = 1.0 / (1.0 + exp(-odds))
+        positive = self._seen.chance(x)
         return {False: 1.0 - positive, True: positive}
 
     def predict_one(self, x: Mapping[Any, float]) -> bool:
@@ -478,7 +473,7 @@ class NamedLearner:
             self._waiting = Waiting(pairs, int(state["room"]))
             self._coef = state["coef"].copy()
             names = self._columns.names[: state["by_name"]]
-            coef = self._coef[: len(names)].copy()
+            coef = self._coef[: len(names)]
             self._seen = Seen(names, coef, state["moments"].copy(), float(state["offset"]))
             self._n_taken, self.n_refused = int(state["n_taken"]), int(state["n_refused"])
 

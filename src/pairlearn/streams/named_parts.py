@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from pairlearn.restored import check_sane, restored_array, restored_count, restored_number
 from pairlearn.solvers.rows import CsrRows, DenseRows, Rows
-from pairlearn.streams.dict_rows import DictScore, can_read_dicts
+from pairlearn.streams.dict_rows import DictScores, can_read_dicts
 from pairlearn.streams.examples import LARGEST
 from pairlearn.typing import Vector
 from pairlearn.validation import check_positive
@@ -168,7 +168,7 @@ class Seen:
     """
 
     __slots__ = (
-        "_by_name", "_in_order", "_pick", "_quick", "coef", "intercept", "names", "offset",
+        "_by_name", "_in_order", "_numbers", "_pick", "_quick", "intercept", "names", "offset",
         "slope", "sums",
     )  # fmt: skip
 
@@ -180,23 +180,27 @@ class Seen:
         offset: float,
         before: Seen | None = None,
     ) -> None:
-        self.names, self.coef, self.sums, self.offset = names, coef, sums, offset
+        self.names, self.sums, self.offset = names, sums, offset
         self.slope, self.intercept = log_odds_line(sums)
+        self._numbers = np.array([self.slope, self.intercept, offset, *coef.tolist()])
         # Only unusual examples want them.
         self._by_name: dict[Any, float] | None = None
-        self._in_order: tuple[float, ...] | None = None
+        self._in_order: tuple[float, ...] = ()
         self._pick: Callable[[Any], tuple[float, ...]] | None = None
-        self._quick: DictScore | None = None
+        self._quick: DictScores | None = None
         if before is not None and before.names is names:
             self._pick, self._quick = before._pick, before._quick
-            if self._quick is not None and coef is not before.coef:
-                self._quick = self._quick.with_coef(coef)
             return
         # `itemgetter` of a single name gives no tuple
         if len(names) > 1:
             self._pick = itemgetter(*names)
         if 0 < len(names) <= _DENSE_UP_TO and can_read_dicts():
-            self._quick = DictScore(names, coef)
+            self._quick = DictScores(names)
+
+    @property
+    def coef(self) -> Vector:
+        """The coefficients."""
+        return self._numbers[3:]
 
     def with_sums(self, sums: Vector) -> Seen:
         """Return the same coefficients with other score statistics."""
@@ -205,14 +209,28 @@ class Seen:
     def score(self, x: Mapping[Any, float]) -> float:
         """Return the score of an example; unknown names are ignored."""
         if self._quick is not None:
-            found = self._quick.of(x)
+            found = self._quick.score_of(x, self._numbers)
             if found is not None:  # else the example is unusual
                 return found
+        return self._unusual_score(x)
+
+    def chance(self, x: Mapping[Any, float]) -> float:
+        """Return the probability of the positive class."""
+        if self._quick is not None:
+            found = self._quick.chance_of(x, self._numbers)
+            if found is not None:
+                return found
+        odds = self.slope * (self._unusual_score(x) - self.offset) + self.intercept
+        if not -700.0 < odds < 700.0:
+            odds = min(max(odds, -700.0), 700.0)
+        return 1.0 / (1.0 + math.exp(-odds))
+
+    def _unusual_score(self, x: Mapping[Any, float]) -> float:
+        """Return the score as the interpreter finds it."""
         if self._by_name is None:
             self._in_order = tuple(self.coef.tolist())
             self._by_name = dict(zip(self.names, self._in_order, strict=True))
         if self._pick is not None and type(x) is dict and len(x) == len(self.names):
-            assert self._in_order is not None
             try:
                 return float(sum(map(mul, self._in_order, self._pick(x))))
             except KeyError:  # as many names, but others
@@ -221,7 +239,7 @@ class Seen:
         return float(sum(map(mul, known, x.values())))
 
     def __reduce__(self) -> tuple[type[Seen], tuple[Any, ...]]:
-        return (Seen, (self.names, self.coef, self.sums, self.offset))
+        return (Seen, (self.names, self.coef.copy(), self.sums, self.offset))
 
 
 def check_state(state: Mapping[str, Any], *, most_waiting: int) -> None:

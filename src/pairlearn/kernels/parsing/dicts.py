@@ -7,6 +7,8 @@ for the types that it gets here.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from pairlearn.kernels._native import inline
@@ -39,8 +41,8 @@ KIND_AT = NUMBER_AT - 8
 CHANGING = slice(_ROOM // 8, _COUNT // 8 + 1)
 
 
-def table_of(names, *, others=None, rows=None, labels=None, largest=np.inf, coef=()):
-    """Return the table of `put_dict` or of `score_dict`.
+def table_of(names, *, others=None, rows=None, labels=None, largest=np.inf):
+    """Return the table that tells a function here what to expect.
 
     Parameters
     ----------
@@ -54,20 +56,17 @@ def table_of(names, *, others=None, rows=None, labels=None, largest=np.inf, coef
         The labels of these rows.
     largest : float, default=inf
         The largest absolute value that is taken.
-    coef : float64, shape (m,), optional
-        The coefficients of `score_dict`.
     """
     objects = float, np.float64, int, bool, str, dict, None, True, False
     begin = _NAMES // 8
-    table = np.zeros(begin + len(names) + len(coef), dtype=np.int64)
+    table = np.zeros(begin + len(names), dtype=np.int64)
     table[_FLOAT // 8 : _WIDTH // 8] = list(map(id, objects))
     table[_WIDTH // 8] = len(names)
     if rows is not None:
         table[_OTHERS // 8] = id(others)
         table[_ROWS // 8], table[_LABELS // 8] = rows.ctypes.data, labels.ctypes.data
     table[_LARGEST // 8 : begin].view(np.float64)[:] = largest
-    table[begin : begin + len(names)] = list(map(id, names))
-    table[begin + len(names) :] = np.asarray(coef, dtype=np.float64).view(np.int64)
+    table[begin:] = list(map(id, names))
     return table
 
 
@@ -160,23 +159,49 @@ def put_dict(holder, arguments, count):
     return kept(found)
 
 
-@builtin()
-def score_dict(holder, x):
-    """Return the sum of the products of an example's values and the coefficients, in order.
-
-    None if the example is unusual, as for `put_dict`, or the sum is not a number.
-    """
-    at = integer_at(item_of(holder, 0) + NUMBER_AT)
+@inline
+def _score(at, x, coef):
+    """Return the sum of the products of values and coefficients, in order; NaN if unusual."""
     if _kind(x) != integer_at(at + _DICT):
-        return kept(integer_at(at + _NONE))
+        return np.nan
     m, total = integer_at(at + _WIDTH), 0.0
-    names = at + _NAMES
-    coef = names + 8 * m
     put_integer(at + _PLACE, 0)
     for j in range(m):
-        if not (_go_on(at, x) and _is_expected(at, integer_at(names + 8 * j))):
-            return kept(integer_at(at + _NONE))
+        if not (_go_on(at, x) and _is_expected(at, integer_at(at + _NAMES + 8 * j))):
+            return np.nan
         total += double_at(coef + 8 * j) * _number(at)
-    if total != total or _go_on(at, x):
-        return kept(integer_at(at + _NONE))
-    return new_float(total)
+    return np.nan if _go_on(at, x) else total
+
+
+@inline
+def _or_none(at, number):
+    """Return a new float, or None in place of NaN."""
+    return new_float(number) if number == number else kept(integer_at(at + _NONE))
+
+
+@builtin(many=True)
+def score_dict(holder, arguments, count):
+    """Return the score of an example; None if it is unusual, or the score is not a number.
+
+    The arguments are the example and an array: slope, intercept, offset, and the coefficients.
+    """
+    at = integer_at(item_of(holder, 0) + NUMBER_AT)
+    numbers = integer_at(integer_at(arguments + 8) + NUMBER_AT)
+    return _or_none(at, _score(at, integer_at(arguments), numbers + 24))
+
+
+@builtin(many=True)
+def chance_of_dict(holder, arguments, count):
+    """Return the probability of the positive class; arguments and None are as in `score_dict`.
+
+    The logarithm of the odds is slope (score - offset) + intercept, within 700 of 0.
+    """
+    at = integer_at(item_of(holder, 0) + NUMBER_AT)
+    numbers = integer_at(integer_at(arguments + 8) + NUMBER_AT)
+    score = _score(at, integer_at(arguments), numbers + 24)
+    odds = double_at(numbers) * (score - double_at(numbers + 16)) + double_at(numbers + 8)
+    if odds < -700.0:
+        odds = -700.0
+    if odds > 700.0:
+        odds = 700.0
+    return _or_none(at, 1.0 / (1.0 + math.exp(-odds)))
