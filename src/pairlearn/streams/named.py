@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from itertools import chain
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
@@ -148,8 +149,10 @@ class NamedLearner:
         self._waiting = Waiting(room=WARM_UP if self._warms_up else 1)
         #: The coefficients used for prediction, by column.
         self._coef = np.zeros(1)
+        #: Count, sum and sum of squares of each class's scores before learning.
+        self._sums = np.zeros((2, 3))
         #: Everything predictions read, replaced in one assignment.
-        self._seen = Seen((), np.empty(0), np.zeros((2, 3)), 0.0)
+        self._seen = Seen((), np.empty(0), self._sums, 0.0)
         self._n_taken = 0
         self.n_refused = 0
 
@@ -174,11 +177,10 @@ class NamedLearner:
     def learn_one(self, x: Mapping[Any, float], y: Any) -> None:
         """Learn from one example; the label is True or False, 1 and 0, or 1 and -1."""
         more = self._waiting.put(x, y)
-        if more is None:
-            more = self._wait(x, y)
-        if not more:
-            with self._turns:
-                self._learn_waiting()
+        if more or (more is None and self._wait(x, y)):
+            return
+        with self._turns:
+            self._learn_waiting()
 
     def _wait(self, x: Mapping[Any, float], y: Any) -> bool:
         """Let an example wait that is unusual; return whether more may come."""
@@ -230,11 +232,9 @@ class NamedLearner:
             return
         seen = self._seen
         if seen.names:  # a model exists, so there are scores
-            from pairlearn.kernels.memories import add_class_sums
-
-            add_class_sums(rows.scores(self._coef), seen.offset, y, seen.sums)
+            _add_class_sums()(rows.scores(self._coef), seen.offset, y, self._sums)
             if self._waiting.room > 0:  # else coefficients change at once
-                self._seen = seen.with_sums(seen.sums)
+                self._seen = seen.with_sums(self._sums)
         count, cause = self._way.learn(rows, y)
         self.n_refused += count
         if count == len(y):
@@ -386,15 +386,15 @@ class NamedLearner:
         self._waiting.set_room(self._way.until_next(self._n_taken))
         found = self._way.lately()
         if found is None:
-            self._seen = self._seen.with_sums(self._seen.sums)
+            self._seen = self._seen.with_sums(self._sums)
             return
         self._coef, offset = found
         before, columns = self._seen, self._columns
         n = min(len(columns.index), len(self._coef))
         # Names are only added.
         names = before.names if len(before.names) == n else columns.names[:n]
-        sums = before.sums * _FADE ** (self._waiting.room / MOST_QUEUED)
-        self._seen = Seen(names, self._coef[:n], sums, offset, before)
+        self._sums = self._sums * _FADE ** (self._waiting.room / MOST_QUEUED)
+        self._seen = Seen(names, self._coef[:n], self._sums, offset, before)
 
     # ------------------------------------------------------------------------- prediction
 
@@ -449,7 +449,7 @@ class NamedLearner:
                 "coef": self._coef.copy(),
                 "offset": seen.offset,
                 "by_name": len(seen.names),
-                "moments": seen.sums.copy(),
+                "moments": self._sums.copy(),
                 "n_taken": self._n_taken,
                 "n_refused": self.n_refused,
                 **self._way.state(),
@@ -474,7 +474,8 @@ class NamedLearner:
             self._coef = state["coef"].copy()
             names = self._columns.names[: state["by_name"]]
             coef = self._coef[: len(names)]
-            self._seen = Seen(names, coef, state["moments"].copy(), float(state["offset"]))
+            self._sums = state["moments"].copy()
+            self._seen = Seen(names, coef, self._sums, float(state["offset"]))
             self._n_taken, self.n_refused = int(state["n_taken"]), int(state["n_refused"])
 
     def to_model(self, classes: tuple[Any, Any] = (False, True)) -> Any:
@@ -502,7 +503,7 @@ class NamedLearner:
                 "examples need features, and without scaling step_size='auto' waits for "
                 f"{WARM_UP} examples: give a step_size, or more of them."
             )
-        slope, intercept = self._seen.slope, self._seen.intercept
+        slope, intercept = self._seen.line
         intercept -= slope * middle
         threshold = -intercept / slope if slope > 0 else 0.0
         way = self._way
@@ -535,6 +536,14 @@ class NamedLearner:
             feature_names=[str(name) for name in self._columns.names],  # type: ignore[arg-type]
             provenance={"rows_seen": self.n_seen},
         )
+
+
+@cache
+def _add_class_sums() -> Any:
+    """Return a kernel. It imports numba, so it is imported on first use."""
+    from pairlearn.kernels.memories import add_class_sums
+
+    return add_class_sums
 
 
 def _copied(x: Mapping[Any, float]) -> dict[Any, float]:

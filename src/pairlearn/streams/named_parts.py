@@ -160,16 +160,10 @@ class Seen:
         The score at which scores are centred.
     before : Seen, optional
         What this one takes the place of.
-
-    Attributes
-    ----------
-    slope, intercept : float
-        The log-odds of a centred score, which follow from `sums`.
     """
 
     __slots__ = (
-        "_by_name", "_in_order", "_numbers", "_pick", "_quick", "intercept", "names", "offset",
-        "slope", "sums",
+        "_by_name", "_in_order", "_numbers", "_pick", "_quick", "coef", "names", "offset", "sums",
     )  # fmt: skip
 
     def __init__(
@@ -180,10 +174,9 @@ class Seen:
         offset: float,
         before: Seen | None = None,
     ) -> None:
-        self.names, self.sums, self.offset = names, sums, offset
-        self.slope, self.intercept = log_odds_line(sums)
-        self._numbers = np.array([self.slope, self.intercept, offset, *coef.tolist()])
-        # Only unusual examples want them.
+        self.names, self.coef, self.sums, self.offset = names, coef.copy(), sums.copy(), offset
+        # Found by the first that wants them.
+        self._numbers: Vector | None = None
         self._by_name: dict[Any, float] | None = None
         self._in_order: tuple[float, ...] = ()
         self._pick: Callable[[Any], tuple[float, ...]] | None = None
@@ -197,19 +190,28 @@ class Seen:
         if 0 < len(names) <= _DENSE_UP_TO and can_read_dicts():
             self._quick = DictScores(names)
 
-    @property
-    def coef(self) -> Vector:
-        """The coefficients."""
-        return self._numbers[3:]
-
     def with_sums(self, sums: Vector) -> Seen:
         """Return the same coefficients with other score statistics."""
         return Seen(self.names, self.coef, sums, self.offset, self)
 
+    @property
+    def line(self) -> tuple[float, float]:
+        """Slope and intercept of the log-odds of a centred score."""
+        slope, intercept = self._found()[:2].tolist()
+        return slope, intercept
+
+    def _found(self) -> Vector:
+        """Return slope, intercept and offset, and the coefficients, in one array."""
+        numbers = self._numbers
+        if numbers is None:
+            line = log_odds_line(self.sums)
+            numbers = self._numbers = np.array([*line, self.offset, *self.coef.tolist()])
+        return numbers
+
     def score(self, x: Mapping[Any, float]) -> float:
         """Return the score of an example; unknown names are ignored."""
         if self._quick is not None:
-            found = self._quick.score_of(x, self._numbers)
+            found = self._quick.score_of(x, self._found())
             if found is not None:  # else the example is unusual
                 return found
         return self._unusual_score(x)
@@ -217,10 +219,12 @@ class Seen:
     def chance(self, x: Mapping[Any, float]) -> float:
         """Return the probability of the positive class."""
         if self._quick is not None:
-            found = self._quick.chance_of(x, self._numbers)
+            numbers = self._numbers
+            found = self._quick.chance_of(x, self._found() if numbers is None else numbers)
             if found is not None:
                 return found
-        odds = self.slope * (self._unusual_score(x) - self.offset) + self.intercept
+        slope, intercept = self.line
+        odds = slope * (self._unusual_score(x) - self.offset) + intercept
         if not -700.0 < odds < 700.0:
             odds = min(max(odds, -700.0), 700.0)
         return 1.0 / (1.0 + math.exp(-odds))
@@ -239,7 +243,7 @@ class Seen:
         return float(sum(map(mul, known, x.values())))
 
     def __reduce__(self) -> tuple[type[Seen], tuple[Any, ...]]:
-        return (Seen, (self.names, self.coef.copy(), self.sums, self.offset))
+        return (Seen, (self.names, self.coef, self.sums, self.offset))
 
 
 def check_state(state: Mapping[str, Any], *, most_waiting: int) -> None:

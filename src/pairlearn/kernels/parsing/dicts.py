@@ -124,12 +124,13 @@ def _read(at, x, place):
     """Write the values of an example to an address; tell whether it is as expected."""
     if _kind(x) != integer_at(at + _DICT):
         return False
-    largest = double_at(at + _LARGEST)
+    largest, kind = double_at(at + _LARGEST), integer_at(at + _FLOAT)
     put_integer(at + _PLACE, 0)
     for j in range(integer_at(at + _WIDTH)):
         if not (_go_on(at, x) and _is_expected(at, integer_at(at + _NAMES + 8 * j))):
             return False
-        number = _number(at)
+        value = integer_at(at + _VALUE)
+        number = double_at(value + NUMBER_AT) if _kind(value) == kind else _number(at)
         if not abs(number) <= largest:
             return False
         put_double(place + 8 * j, number)

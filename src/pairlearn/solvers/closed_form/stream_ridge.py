@@ -23,6 +23,9 @@ EVERY = 5
 #: Ridges that are tried, too, if folds are dealt several times because a class is rare.
 _STRONG = (100.0, 10.0)
 
+#: Products that BLAS adds up in one thread. To wake others costs more than these rows do.
+_ALONE = 1 << 18
+
 #: Rows with their labels and weights.
 Held = tuple[Vector, Vector, Vector]
 #: Scores, which of them are of positive examples, and their weights.
@@ -96,24 +99,19 @@ def small_fold_aucs(
     deals = list(_deals(len(y), rarer, n, repeated=repeated))
     if not deals:
         return worth
-    size = len(y) // deals[0][1] + 2
-    fold = np.empty((size, m)), np.empty(size), np.empty(size)
-    own, tile, found = room_for_block(size, m)
+    heavy = float(weight[0])
+    places = np.empty((2, len(y)), dtype=np.int32)
+    own, tile, found = room_for_block(len(y) // deals[0][1] + 2, m, weighs=heavy != 1.0)
     means, U = room_for_directions(m)
     room, K = (means, U), len(ridges)
     weights, rest = np.empty((len(kinds), K, m)), (np.empty(K), np.empty(K))
     # As wide as the rows that `take_fold` gathers, which begin with a 1.
     columns = np.zeros((len(kinds) * K, own.shape[2]))
+    piece = max(1, _ALONE // columns.size)
     given = np.array(ridges)
     for repeat, n_folds, k in deals:
-        sums, counts = np.zeros_like(memories.sums[:1]), np.zeros((1, 2))
-        deal, kept = (n_folds, repeat, k), np.ones(1)
-        h = take_fold(
-            Z, y, weight, *deal, origin, FORGOTTEN, *fold, kept, sums, counts, own, tile, found
-        )
-        p = int(counts[0, 0])
-        np.subtract(memories.sums[:1], sums, out=sums)
-        np.subtract(memories.counts[:1], counts, out=counts)
+        p, h = take_fold(Z, y, heavy, n_folds, repeat, k, origin, places, own, tile, found)
+        sums, counts = memories.sums[:1] - found, memories.counts[:1] - (p, h - p)
         if not (counts.min() > FORGOTTEN and sums[0, :, 0, 0].min() > 0.0):
             continue
         scale = find_scale(sums[0])
@@ -121,7 +119,10 @@ def small_fold_aucs(
             solved = weights[place], *rest
             find_for_ridges(sums, counts, LEAST, pooled, origin, scale, given, *room, *solved)
         columns[:, 1 : m + 1] = weights.reshape(-1, m)
-        scores = columns @ own[0, :h].T
+        scores = np.empty((len(columns), h))
+        for begin in range(0, h, piece):
+            now = slice(begin, min(begin + piece, h))
+            np.matmul(columns, own[0, now].T, out=scores[:, now])
         scores[:, :p].sort()
         scores[:, p:].sort()
         wins = np.empty(len(columns))
