@@ -167,23 +167,6 @@ def longest_as_good(wins, places, errors):
     return top
 
 
-@as_written
-def doubled_wins(winners, losers):
-    """Return twice the number of losers below each winner, plus those equal; both are sorted."""
-    total = 0
-    below = 0
-    not_above = 0
-    for i in range(len(winners)):
-        value = winners[i]
-        while below < len(losers) and losers[below] < value:
-            below += 1
-        not_above = max(not_above, below)
-        while not_above < len(losers) and losers[not_above] <= value:
-            not_above += 1
-        total += below + not_above
-    return total
-
-
 @elementwise
 def score_rows(Z, weights, middle, scores):
     """Write the scores of rows; `weights` has a column for each memory.
@@ -501,25 +484,6 @@ def find_for_ridges(
             *given, ridges[now], means, U, weights[now], middle[now], sizes[now]
         ):
             weights[k] = np.nan
-
-
-@as_written
-def doubled_wins_of_each(scores, p, n, total):
-    """Write `doubled_wins` of each row of scores: p of winners and those of losers, both sorted.
-
-    NaN for a row of NaN. Tell whether all other scores are finite: a sort brings those to the ends
-    that are not.
-    """
-    sound = True
-    for k in range(len(total)):
-        own = scores[k]
-        if np.isnan(own[0]) and np.isnan(own[p]):
-            total[k] = np.nan
-            continue
-        sound &= np.isfinite(own[0]) and np.isfinite(own[p - 1])
-        sound &= np.isfinite(own[p]) and np.isfinite(own[n - 1])
-        total[k] = doubled_wins(own[:p], own[p:n])
-    return sound
 
 
 @elementwise_part

@@ -82,8 +82,8 @@ def small_fold_aucs(
 
     `find_scale` takes the sums of one memory. None if weights differ, or a score is not finite.
     """
+    from pairlearn.kernels.concordance import doubled_wins_of_each
     from pairlearn.kernels.memories import (
-        doubled_wins_of_each,
         find_for_ridges,
         room_for_block,
         room_for_directions,
@@ -232,7 +232,7 @@ def _deals(
 
 def _aucs(y: Vector, scores: Vector, weight: Vector) -> Vector:
     """Return the AUC of each column of scores; NaN for a column of NaN."""
-    from pairlearn.kernels.memories import doubled_wins
+    from pairlearn.kernels.concordance import doubled_wins
 
     positive, aucs = y > 0, np.full(scores.shape[1], np.nan)
     known = ~np.isnan(scores[0])
