@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Online AUC maximisation on examples given as dicts, whose features may come and go.
 
-Examples are copied into a queue and learned in batches, with the same result as one by one. An
+Examples wait (`waiting`) and are learned in batches, with the same result as one by one. An
 absent feature is 0. A new feature starts with coefficient 0, as if it had always been absent.
 
 Class moments (`named_moments`) are the default, for up to 256 names; descent (`named_descent`) does
@@ -212,13 +212,13 @@ class NamedLearner:
         return self._columns.names
 
     def _learn_waiting(self) -> None:
-        """Learn the queued examples, unless the scale of the steps is still unknown.
+        """Learn the examples that wait, unless the scale of the steps is still unknown.
 
         Predictions get new coefficients after fixed numbers of examples.
         """
         if self._warms_up and self._way.n_steps == 0 and len(self._waiting) < WARM_UP:
             return
-        with deferred_interrupt():  # examples taken from the queue must be learned
+        with deferred_interrupt():  # examples that are taken must be learned
             while len(self._waiting):
                 try:
                     self._learn_batch(*self._take_waiting())
@@ -306,7 +306,7 @@ class NamedLearner:
         return len(examples)
 
     def _put_back(self, examples: list[dict[Any, float]], labels: list[float]) -> None:
-        """Let examples wait again, which were taken from the queue."""
+        """Let examples wait again that were taken."""
         self._waiting.put_back(list(zip(examples, labels, strict=True)))
         self._n_taken -= len(labels)
 

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Text and columns to numbers: `csv` and `svmlight` with `records` and `decimal`; `columns`."""
+"""Text, columns and dicts to numbers: `csv` and `svmlight` with `records` and `decimal`; `columns`; `dicts`."""
