@@ -94,12 +94,8 @@ class Waiting:
     def pairs(self) -> list[Pair]:
         """Return all examples as dicts; they wait on as they are."""
         # Dicts first: what comes in between is later than all of them, and all rows.
-        pairs = self._pairs.copy()
-        return (
-            pairs
-            if self._rows is None
-            else [*_dicts_of(self._rows.names, *self._rows.look()), *pairs]
-        )
+        pairs, rows = self._pairs.copy(), self._rows
+        return pairs if rows is None else [*_dicts_of(rows.names, *rows.look()), *pairs]
 
     def _make_dicts(self) -> None:
         """Let all rows wait as dicts; `set_room` lets further examples become rows."""

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Text, columns and dicts to numbers: `csv` and `svmlight` with `records` and `decimal`; `columns`; `dicts`."""
+"""To numbers: text (`csv`, `svmlight`), columns in memory (`columns`), dicts of Python (`dicts`)."""
