@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""To numbers: text (`csv`, `svmlight`), columns in memory (`columns`), dicts of Python (`dicts`)."""
+"""To numbers: text (`csv`, `svmlight`), columns in memory (`columns`), dicts (`dicts`)."""
