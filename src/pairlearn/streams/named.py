@@ -176,7 +176,8 @@ class NamedLearner:
 
     def learn_one(self, x: Mapping[Any, float], y: Any) -> None:
         """Learn from one example; the label is True or False, 1 and 0, or 1 and -1."""
-        more = self._waiting.put(x, y)
+        put = self._waiting.put  # Python calls what is no method faster by a name of its own.
+        more = put(x, y)
         if more or (more is None and self._wait(x, y)):
             return
         with self._turns:

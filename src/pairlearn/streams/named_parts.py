@@ -219,8 +219,8 @@ class Seen:
     def chance(self, x: Mapping[Any, float]) -> float:
         """Return the probability of the positive class."""
         if self._quick is not None:
-            numbers = self._numbers
-            found = self._quick.chance_of(x, self._found() if numbers is None else numbers)
+            numbers, chance_of = self._numbers, self._quick.chance_of
+            found = chance_of(x, self._found() if numbers is None else numbers)
             if found is not None:
                 return found
         slope, intercept = self.line

@@ -91,7 +91,7 @@ def small_fold_aucs(
     )
 
     (Z, y, weight), origin, m = rows, memories.origin, memories.shape[0]
-    if not len(y) or not weight[0] > 0.0 or np.ptp(weight):
+    if not len(y) or not weight[0] > 0.0 or weight.min() != weight.max():
         return None
     n_positive = int(np.count_nonzero(y > 0.0))
     rarer = min(n_positive, len(y) - n_positive)
@@ -140,10 +140,11 @@ def best_ridge(
     if not worth:
         return None
     # With weights it is rounded, so that their rounding errors do not decide between equals.
-    aucs = np.asarray(np.round(np.mean(worth, axis=0), 12))
-    if np.isnan(aucs).all():
+    aucs = (np.add.reduce(worth) / len(worth)).round(12)
+    known = aucs == aucs
+    if not known.any():
         return None
-    best = int(np.nanargmax(aucs))
+    best = int(np.where(known, aucs, -1.0).argmax())
     kind, ridge = divmod(best, len(ridges))
     return ChosenRidge(ridges[ridge], kinds[kind], float(aucs[best]))
 
