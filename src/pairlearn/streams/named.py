@@ -191,11 +191,11 @@ class NamedLearner:
             check_label(y)
             raise
         waiting = self._waiting
-        # Perhaps only the label was unusual.
-        more = waiting.put(x, sign)
-        if more is None:
-            more = waiting.add(x.copy() if type(x) is dict else _copied(x), sign)
-        return more
+        if type(y) is not bool:  # Perhaps only the label was unusual.
+            more = waiting.put(x, sign)
+            if more is not None:
+                return more
+        return waiting.add(x.copy() if type(x) is dict else _copied(x), sign)
 
     @property
     def n_seen(self) -> int:

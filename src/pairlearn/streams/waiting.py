@@ -43,7 +43,8 @@ class Waiting:
         """Add an example as a dict; return whether more may come before they are learned."""
         # One operation, so that neither a thread nor a Ctrl-C comes in between.
         self._pairs.append((x, sign))
-        return len(self) < self.room
+        n, rows = len(self._pairs), self._rows
+        return n < self.room and (rows is None or n + len(rows) < self.room)
 
     @property
     def expected(self) -> tuple[Any, ...] | None:
