@@ -187,7 +187,9 @@ def test_models_deal_the_folds_of_a_rare_class_repeatedly():
 
 @pytest.mark.parametrize("d", [1, 2, 9, 17, 48])
 @pytest.mark.parametrize("share", [0.02, 0.5])
-def test_few_features_choose_as_many_do(d, share):
+@pytest.mark.parametrize(("weight", "alone"), [(2.0, 1 << 18), (1.0, 100)])
+def test_few_features_choose_as_many_do(d, share, weight, alone, monkeypatch):
+    monkeypatch.setattr("pairlearn.solvers.closed_form.stream_ridge._ALONE", alone)
     rng, n = np.random.default_rng(d), 3000
     X = rng.normal(size=(n, d)) * np.exp(3.0 * rng.normal(size=d)) + 5.0 * rng.normal(size=d)
     X[:, d // 2] = np.where(rng.random(n) < 0.01, 3.0, 1.0)
@@ -196,7 +198,7 @@ def test_few_features_choose_as_many_do(d, share):
     learned = BlockStream(
         Identity.of(d), (np.inf, 500.0), ridge=None, margin=1.0, scaled=True, free=True
     )
-    learned.learn(X, y, np.full(n, 2.0))
+    learned.learn(X, y, np.full(n, weight))
     now = learned._learned
     rows, tried = now.held.latest(), ((100.0, 1.0, -1e6, 1e-4), [False, True])
     folds = list(held_folds(now.memories, None, rows, now.n, repeated=True))

@@ -42,12 +42,12 @@ _take_wide, _take_narrow = tile_of(1, 2, -1), tile_of(1, 1, -1)
 _TURN = 32
 
 
-def room_for_block(n_rows, n_features):
+def room_for_block(n_rows, n_features, *, weighs=True):
     """Return room to add a block: its rows by class, without and with weights, and their sums."""
     size = n_features + 1
     width = padded(size)
-    # What is beyond the features stays 0.
-    rows = np.zeros((2, n_rows, width))
+    rows = np.empty((1 + weighs, n_rows, width))
+    rows[:, :, size:] = 0.0  # What is beyond the features stays 0.
     return rows, np.empty((width, width)), np.empty((2, size, size))
 
 
@@ -168,23 +168,6 @@ def longest_as_good(wins, places, errors):
     return top
 
 
-@as_written
-def doubled_wins(winners, losers):
-    """Return twice the number of losers below each winner, plus those equal; both are sorted."""
-    total = 0
-    below = 0
-    not_above = 0
-    for i in range(len(winners)):
-        value = winners[i]
-        while below < len(losers) and losers[below] < value:
-            below += 1
-        not_above = max(not_above, below)
-        while not_above < len(losers) and losers[not_above] <= value:
-            not_above += 1
-        total += below + not_above
-    return total
-
-
 @elementwise
 def score_rows(Z, weights, middle, scores):
     """Write the scores of rows; `weights` has a column for each memory.
@@ -241,6 +224,19 @@ def widen_ranges(Z, low, high):
             high[j] = value if value > high[j] else high[j]
 
 
+@elementwise_part
+def _products_of_classes(sorted_rows, weighs, n_positive, n, tile, found):
+    """Fill `found` with the sums of products of positives, which come first, and of negatives."""
+    size = np.uintp(found.shape[1])
+    for c in range(2):
+        begin, stop = n_positive * c, n if c else n_positive
+        clear(tile)
+        add_products(sorted_rows[0, begin:stop], sorted_rows[int(weighs), begin:stop], tile)
+        for a in range(size):
+            for b in range(a, size):
+                found[c, a, b] = found[c, b, a] = tile[a, b]
+
+
 @elementwise
 def add_block(Z, y, weight, origin, kept, forgotten, sums, counts, sorted_rows, tile, found):
     """Let the past shrink, and add a block; a class with fewer than `forgotten` examples is gone.
@@ -269,13 +265,7 @@ def add_block(Z, y, weight, origin, kept, forgotten, sums, counts, sorted_rows, 
             heavy = sorted_rows[1, spot]
             for j in range(size):
                 heavy[j] = weight[i] * own[j]
-    for c in range(2):
-        begin, stop = places[c], places[1] if c == 0 else n
-        clear(tile)
-        add_products(sorted_rows[0, begin:stop], sorted_rows[int(weighs), begin:stop], tile)
-        for a in range(np.uintp(size)):
-            for b in range(a, np.uintp(size)):
-                found[c, a, b] = found[c, b, a] = tile[a, b]
+    _products_of_classes(sorted_rows, weighs, n_positive, n, tile, found)
     for k in range(len(kept)):
         for c in range(2):
             share = kept[k]
@@ -441,41 +431,43 @@ def find_scale(sums, origin, low, high, floor, least_spread, squares, scale):
                 scale[i] = 1.0 / (scale[i] * typical)
 
 
+@elementwise_part
+def _deal(y, sign, n_folds, step, k, places):
+    """Write the places of the rows of a class in a fold; return how many they are."""
+    n = place = first = 0
+    for i in range(len(y)):
+        # No branch depends on a label: it could not be foreseen.
+        own, fold = np.int64(sign * y[i] > 0.0), first + place
+        places[n] = i
+        n += own * (np.int64(fold == k) | np.int64(fold == k + n_folds))
+        place += own
+        turn = np.int64(place == n_folds)
+        place -= turn * n_folds
+        first += turn * step
+        first -= n_folds * np.int64(first >= n_folds)
+    return n
+
+
 @elementwise
-def take_fold(
-    Z, y, weight, n_folds, repeat, k, origin, forgotten, fold, fold_y, fold_weight, kept, sums,
-    counts, sorted_rows, tile, found,
-):  # fmt: skip
-    """Gather a fold of rows and the sums of its products; return how many rows it has.
+def take_fold(Z, y, weight, n_folds, repeat, k, origin, places, sorted_rows, tile, found):
+    """Gather a fold of rows of one weight, and the sums of its products, as `add_block` has them.
 
     Rows of a class are dealt to the folds in turn, and a turn of the deal begins one fold farther
-    in each repeat. The fold must have room for its rows, and `sorted_rows`, which get the rows as
-    `add_block` has them, begin with so many. `sums` and `counts` must be 0.
+    in each repeat. Return how many positives, and rows, the fold has. `places` is room, of shape
+    (2, len(y)).
     """
-    n = 0
-    # For each class: the place in a turn of the deal, and the fold that began the turn.
-    place = first = other_place = other_first = 0
-    for i in range(len(y)):
-        if y[i] > 0.0:
-            own = first + place
-            place += 1
-            if place == n_folds:
-                place, first = 0, (first + repeat) % n_folds
-        else:
-            own = other_first + other_place
-            other_place += 1
-            if other_place == n_folds:
-                other_place, other_first = 0, (other_first + repeat) % n_folds
-        if own == k or own == k + n_folds:
-            for j in range(Z.shape[1]):
-                fold[n, j] = Z[i, j]
-            fold_y[n], fold_weight[n] = y[i], weight[i]
-            n += 1
-    add_block(
-        fold[:n], fold_y[:n], fold_weight[:n], origin, kept, forgotten, sums, counts,
-        sorted_rows, tile, found,
-    )  # fmt: skip
-    return n
+    p = _deal(y, 1.0, n_folds, repeat % n_folds, k, places[0])
+    n = p + _deal(y, -1.0, n_folds, repeat % n_folds, k, places[1])
+    for spot in range(n):
+        row, own = Z[places[0, spot] if spot < p else places[1, spot - p]], sorted_rows[0, spot]
+        own[0] = 1.0
+        for j in range(len(origin)):
+            own[j + 1] = row[j] - origin[j]
+        if weight != 1.0:
+            for j in range(len(origin) + 1):
+                sorted_rows[1, spot, j] = weight * own[j]
+    _products_of_classes(sorted_rows, weight != 1.0, p, n, tile, found)
+    return p, n
 
 
 @elementwise
@@ -492,25 +484,6 @@ def find_for_ridges(
             *given, ridges[now], means[now], U[now], weights[now], middle[now], sizes[now]
         ):
             weights[k] = np.nan
-
-
-@as_written
-def doubled_wins_of_each(scores, p, n, total):
-    """Write `doubled_wins` of each row of scores: p of winners and those of losers, both sorted.
-
-    NaN for a row of NaN. Tell whether all other scores are finite: a sort brings those to the ends
-    that are not.
-    """
-    sound = True
-    for k in range(len(total)):
-        own = scores[k]
-        if np.isnan(own[0]) and np.isnan(own[p]):
-            total[k] = np.nan
-            continue
-        sound &= np.isfinite(own[0]) and np.isfinite(own[p - 1])
-        sound &= np.isfinite(own[p]) and np.isfinite(own[n - 1])
-        total[k] = doubled_wins(own[:p], own[p:n])
-    return sound
 
 
 @elementwise_part

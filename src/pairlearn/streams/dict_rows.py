@@ -1,104 +1,116 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Examples given as dicts, read by machine code where nothing about them is unusual."""
+"""Examples given as dicts, read by machine code where nothing about them is unusual.
+
+An example is usual if it is a plain dict with the expected names in the expected order, whose
+values are floats or whole numbers.
+"""
 
 from __future__ import annotations
 
 import ctypes
 import platform
 import sysconfig
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pairlearn.streams.examples import LARGEST
 from pairlearn.typing import Vector
 
-#: Where CPython's floats have their number: behind what all objects begin with. The address of the
-#: type ends that.
-_NUMBER_AT = object.__basicsize__
-_KIND_AT = _NUMBER_AT - ctypes.sizeof(ctypes.c_void_p)
-_KINDS = (float, np.float64, int, bool, str)
-
 
 class DictRows:
-    """What reads examples with these names in this order.
+    """Rows of examples with these names in this order, and their labels.
+
+    `others` is a list of examples that came later than all rows: while there are any, no row is
+    added.
 
     Examples
     --------
-    >>> reader = DictRows(("height", "weight"))
-    >>> reader.read([({"height": 1.5, "weight": 2}, 1.0)])
-    (array([1.5, 2. ]), array([1.]))
-    >>> reader.read([({"weight": 2.0, "height": 1.5}, 1.0)]) is None
+    >>> rows = DictRows(("height", "weight"), others=[], size=2)
+    >>> rows.open(2)
+    >>> rows.put({"height": 1.5, "weight": 2}, True)
     True
+    >>> print(rows.put({"weight": 2.0, "height": 1.5}, True))
+    None
+    >>> rows.put({"height": 1.0, "weight": 2.5}, False)
+    False
+    >>> rows.take()
+    (array([[1.5, 2. ],
+           [1. , 2.5]]), array([ 1., -1.]))
     """
+
+    __slots__ = ("_labels", "_rows", "_state", "names", "put", "size")
+
+    def __init__(self, names: tuple[Any, ...], *, others: list[Any], size: int) -> None:
+        from pairlearn.kernels.parsing.dicts import CHANGING, put_dict, table_of
+
+        self.names, self.size = names, size
+        self._rows, self._labels = np.empty((size, len(names))), np.empty(size)
+        table = table_of(
+            names, others=others, rows=self._rows, labels=self._labels, largest=LARGEST
+        )
+        # The room, and the number of rows, where the machine code has them.
+        self._state = memoryview(table)[CHANGING]
+        #: Adds an example with its label. It returns True if there is room for more, False if not,
+        #: and None if the example was not taken. It keeps alive whatever it uses.
+        self.put: Callable[[Any, Any], bool | None] = put_dict.bound_to(
+            (table, self._rows, self._labels, names, others)
+        )
+
+    def __len__(self) -> int:
+        return int(self._state[1])
+
+    def open(self, room: int) -> None:
+        """Take examples until there are `room` rows, which are at most `size`."""
+        self._state[0] = room
+
+    def look(self) -> tuple[Vector, Vector]:
+        """Return all rows, with their labels."""
+        n = len(self)
+        return self._rows[:n].copy(), self._labels[:n].copy()
+
+    def take(self) -> tuple[Vector, Vector]:
+        """Remove all rows and return them, with their labels; take no more."""
+        self.open(0)  # From here on, no thread adds rows.
+        found = self.look()
+        self._state[1] = 0
+        return found
+
+
+class DictScores:
+    """What scores examples with these names in this order, by any coefficients.
+
+    Both functions take an example and an array: slope and intercept of the log-odds, the offset of
+    scores, and a coefficient for each name. They return None if the example is unusual.
+
+    Examples
+    --------
+    >>> scores = DictScores(("height", "weight"))
+    >>> scores.score_of({"height": 1.5, "weight": 0.5}, np.array([0.0, 0.0, 0.0, 2.0, -1.0]))
+    2.5
+    >>> scores.chance_of({"height": 1.5, "weight": 0.5}, np.array([0.5, 0.25, 3.0, 2.0, -1.0]))
+    0.5
+    >>> print(scores.score_of({"weight": 0.5}, np.array([0.0, 0.0, 0.0, 2.0, -1.0])))
+    None
+    """
+
+    __slots__ = ("_names", "chance_of", "score_of")
 
     def __init__(self, names: tuple[Any, ...]) -> None:
-        # Their addresses are good as long as they live.
+        from pairlearn.kernels.parsing.dicts import chance_of_dict, score_dict, table_of
+
         self._names = names
-        self._addresses = np.array(list(map(id, names)), dtype=np.int64)
-        self._room = np.empty(3, dtype=np.int64)
+        holder = table_of(names), names
+        #: Returns the score, or None.
+        self.score_of: Callable[[Any, Vector], float | None] = score_dict.bound_to(holder)
+        #: Returns the probability of the positive class, or None.
+        self.chance_of: Callable[[Any, Vector], float | None] = chance_of_dict.bound_to(holder)
 
-    def read(self, pairs: list[tuple[dict[Any, float], float]]) -> tuple[Vector, Vector] | None:
-        """Return all values, one example after the other, and the labels.
-
-        None if an example is unusual: it has other names, or in another order, or a value that is
-        no plain number within the limits. Nobody else may change the list or its dicts.
-        """
-        from pairlearn.kernels.parsing.dicts import read_dicts
-
-        m = len(self._names)
-        flat, y = np.empty(len(pairs) * m), np.empty(len(pairs))
-        given = id(pairs), self._addresses, *_interface(), _KIND_AT, _NUMBER_AT, LARGEST
-        return (flat, y) if read_dicts(*given, flat, y, self._room) == len(pairs) else None
-
-    def __reduce__(self) -> tuple[type[DictRows], tuple[tuple[Any, ...]]]:
+    def __reduce__(self) -> tuple[type[DictScores], tuple[tuple[Any, ...]]]:
         # A copy, perhaps in another process, has addresses of its own.
-        return (DictRows, (self._names,))
-
-
-class DictScore:
-    """What scores examples with these names in this order, whose values are floats.
-
-    Examples
-    --------
-    >>> score = DictScore(("height", "weight"), np.array([2.0, -1.0]))
-    >>> score.of({"height": 1.5, "weight": 0.5})
-    2.5
-    >>> score.of({"weight": 0.5, "height": 1.5})
-    nan
-    """
-
-    def __init__(self, names: tuple[Any, ...], coef: Vector) -> None:
-        from pairlearn.kernels.parsing.dicts import table_of
-
-        # Their addresses are good as long as they live.
-        addresses = np.array(list(map(id, names)), dtype=np.int64)
-        self._set(names, table_of(*_interface(), _KIND_AT, _NUMBER_AT, addresses), coef)
-
-    def _set(self, names: tuple[Any, ...], table: NDArray[np.int64], coef: Vector) -> None:
-        from pairlearn.kernels.parsing.dicts import score_dict
-
-        self._names, self._table = names, table
-        table[len(table) - len(names) :] = coef.view(np.int64)
-        #: What scores an example, given by its address, with the table at this one.
-        self.run, self.at = score_dict, table.ctypes.data
-
-    def with_coef(self, coef: Vector) -> DictScore:
-        """Return what scores with other coefficients."""
-        twin = DictScore.__new__(DictScore)
-        twin._set(self._names, self._table.copy(), coef)
-        return twin
-
-    def of(self, x: dict[Any, float]) -> float:
-        """Return the score of an example; NaN if it is unusual, or the score is no number."""
-        return self.run(id(x), self.at)  # type: ignore[no-any-return]
-
-    def __reduce__(self) -> tuple[type[DictScore], tuple[tuple[Any, ...], Vector]]:
-        # A copy, perhaps in another process, has addresses of its own.
-        coef = self._table[len(self._table) - len(self._names) :].view(np.float64)
-        return (DictScore, (self._names, coef.copy()))
+        return (DictScores, (self._names,))
 
 
 @cache
@@ -108,17 +120,14 @@ def can_read_dicts() -> bool:
         return False
     if ctypes.sizeof(ctypes.c_void_p) != 8:
         return False
-    numbers = 1.5, np.float64(-2.5)
-    return all(
-        ctypes.c_int64.from_address(id(one) + _KIND_AT).value == id(type(one))
-        for one in (*numbers, 1, True, "text")
-    ) and all(ctypes.c_double.from_address(id(one) + _NUMBER_AT).value == one for one in numbers)
+    from pairlearn.kernels.parsing.dicts import KIND_AT, NUMBER_AT
 
-
-@cache
-def _interface() -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the addresses of the functions, and of the types, that `read_dicts` wants."""
-    from pairlearn.kernels.parsing.dicts import FUNCTIONS
-
-    found = [ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p) for name in FUNCTIONS]
-    return np.array([own.value for own in found]), np.array(list(map(id, _KINDS)))
+    numbers, row = (1.5, np.float64(-2.5)), np.empty(1)
+    objects: tuple[Any, ...] = (*numbers, 1, True, "text", {}, row)
+    return (
+        all(
+            ctypes.c_int64.from_address(id(one) + KIND_AT).value == id(type(one)) for one in objects
+        )
+        and all(ctypes.c_double.from_address(id(one) + NUMBER_AT).value == one for one in numbers)
+        and ctypes.c_int64.from_address(id(row) + NUMBER_AT).value == row.ctypes.data
+    )

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Online AUC maximisation on examples given as dicts, whose features may come and go.
 
-Examples are copied into a queue and learned in batches, with the same result as one by one. An
+Examples wait (`waiting`) and are learned in batches, with the same result as one by one. An
 absent feature is 0. A new feature starts with coefficient 0, as if it had always been absent.
 
 Class moments (`named_moments`) are the default, for up to 256 names; descent (`named_descent`) does
@@ -16,8 +16,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from itertools import chain
-from math import exp
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +29,6 @@ from pairlearn.solvers.closed_form.block_stream import MOST_BY_MOMENTS
 from pairlearn.solvers.interrupts import deferred_interrupt
 from pairlearn.solvers.rows import Rows
 from pairlearn.solvers.turns import Turns
-from pairlearn.streams.dict_rows import DictRows, can_read_dicts
 from pairlearn.streams.examples import (
     LABELS,
     RefusedExampleWarning,
@@ -41,6 +40,7 @@ from pairlearn.streams.examples import (
 from pairlearn.streams.named_descent import MOST_QUEUED, WARM_UP, NamedDescent
 from pairlearn.streams.named_moments import NamedMoments
 from pairlearn.streams.named_parts import NamedColumns, Seen, check_state
+from pairlearn.streams.waiting import Waiting
 from pairlearn.typing import Vector
 from pairlearn.validation import DivergenceError, check_positive, warn_caller
 
@@ -142,18 +142,17 @@ class NamedLearner:
         #: What learns the rows.
         self._way = self._make_way(by_moments=self._by_moments)
         self._columns = NamedColumns()
-        #: The names in every example of the last batch, and what gets their values: from many
-        #: examples in this order at once, or from one in any order.
+        #: The names in every example of the last batch, and what gets their values from one.
         self._names: tuple[Any, ...] = ()
-        self._reader: DictRows | None = None
         self._pick: Callable[[dict[Any, float]], tuple[float, ...]] | None = None
-        #: Examples with labels that are not learned yet, and how many of them are learned together.
-        self._queue: list[tuple[dict[Any, float], float]] = []
-        self._room = WARM_UP if self._warms_up else 1
+        #: Examples with labels that are not learned yet.
+        self._waiting = Waiting(room=WARM_UP if self._warms_up else 1)
         #: The coefficients used for prediction, by column.
         self._coef = np.zeros(1)
+        #: Count, sum and sum of squares of each class's scores before learning.
+        self._sums = np.zeros((2, 3))
         #: Everything predictions read, replaced in one assignment.
-        self._seen = Seen.of({}, np.zeros((2, 3)), 0.0)
+        self._seen = Seen((), np.empty(0), self._sums, 0.0)
         self._n_taken = 0
         self.n_refused = 0
 
@@ -177,22 +176,31 @@ class NamedLearner:
 
     def learn_one(self, x: Mapping[Any, float], y: Any) -> None:
         """Learn from one example; the label is True or False, 1 and 0, or 1 and -1."""
+        put = self._waiting.put  # Python calls what is no method faster by a name of its own.
+        more = put(x, y)
+        if more or (more is None and self._wait(x, y)):
+            return
+        with self._turns:
+            self._learn_waiting()
+
+    def _wait(self, x: Mapping[Any, float], y: Any) -> bool:
+        """Let an example wait that is unusual; return whether more may come."""
         try:
-            label = LABELS[y]
+            sign = LABELS[y]
         except (KeyError, TypeError):
             check_label(y)
             raise
-        queue = self._queue
-        # One operation, so that neither a thread nor a Ctrl-C comes in between.
-        queue.append((x.copy() if type(x) is dict else _copied(x), label))
-        if len(queue) >= self._room:
-            with self._turns:
-                self._learn_waiting()
+        waiting = self._waiting
+        if type(y) is not bool:  # Perhaps only the label was unusual.
+            more = waiting.put(x, sign)
+            if more is not None:
+                return more
+        return waiting.add(x.copy() if type(x) is dict else _copied(x), sign)
 
     @property
     def n_seen(self) -> int:
         """Examples received."""
-        return self._n_taken + len(self._queue)
+        return self._n_taken + len(self._waiting)
 
     @property
     def offset(self) -> float:
@@ -205,18 +213,18 @@ class NamedLearner:
         return self._columns.names
 
     def _learn_waiting(self) -> None:
-        """Learn the queued examples, unless the scale of the steps is still unknown.
+        """Learn the examples that wait, unless the scale of the steps is still unknown.
 
         Predictions get new coefficients after fixed numbers of examples.
         """
-        if self._warms_up and self._way.n_steps == 0 and len(self._queue) < WARM_UP:
+        if self._warms_up and self._way.n_steps == 0 and len(self._waiting) < WARM_UP:
             return
-        with deferred_interrupt():  # examples taken from the queue must be learned
-            while self._queue:
+        with deferred_interrupt():  # examples that are taken must be learned
+            while len(self._waiting):
                 try:
                     self._learn_batch(*self._take_waiting())
                 finally:
-                    if self._room <= 0:
+                    if self._waiting.room <= 0:
                         self._change_coefficients()
 
     def _learn_batch(self, rows: Rows, y: Vector) -> None:
@@ -224,12 +232,10 @@ class NamedLearner:
         if not len(y):
             return
         seen = self._seen
-        if seen.by_name:  # a model exists, so there are scores
-            from pairlearn.kernels.memories import add_class_sums
-
-            add_class_sums(rows.scores(self._coef), seen.offset, y, seen.sums)
-            if self._room > 0:  # else coefficients change at once
-                self._seen = seen.with_sums(seen.sums)
+        if seen.names:  # a model exists, so there are scores
+            _add_class_sums()(rows.scores(self._coef), seen.offset, y, self._sums)
+            if self._waiting.room > 0:  # else coefficients change at once
+                self._seen = seen.with_sums(self._sums)
         count, cause = self._way.learn(rows, y)
         self.n_refused += count
         if count == len(y):
@@ -238,20 +244,19 @@ class NamedLearner:
             warn_caller(f"{count} of {len(y)} examples not learned: {cause}", RefusedExampleWarning)
 
     def _take_waiting(self) -> tuple[Rows, Vector]:
-        """Take examples from the queue; return the usable ones as rows, with labels.
+        """Take examples that wait; return the usable ones as rows, with labels.
 
         They are at most as many as are learned together. From the first example on that brings too
-        many names for class moments, examples stay in the queue; if it is the first of all, descent
+        many names for class moments, examples wait on; if it is the first of all, descent
         takes over.
         """
-        taken = self._queue[: max(self._room, 1)]
-        del self._queue[: len(taken)]  # Other threads may have added to its end.
-        self._n_taken += len(taken)
-        self._room -= len(taken)
-        read = None if self._reader is None else self._reader.read(taken)
+        read = self._waiting.take_rows()
         if read is not None:
             values, y = read
+            self._n_taken += len(y)
             return self._rows(self._names, len(y), values), y
+        taken = self._waiting.take()
+        self._n_taken += len(taken)
         examples, labels = (list(part) for part in zip(*taken, strict=True))
         flat = self._values_alike(examples)
         if flat is not None:
@@ -302,21 +307,19 @@ class NamedLearner:
         return len(examples)
 
     def _put_back(self, examples: list[dict[Any, float]], labels: list[float]) -> None:
-        """Let examples wait again, which were taken from the queue."""
-        self._queue[:0] = zip(examples, labels, strict=True)
+        """Let examples wait again that were taken."""
+        self._waiting.put_back(list(zip(examples, labels, strict=True)))
         self._n_taken -= len(labels)
-        self._room += len(labels)
 
     def _rows(self, names: tuple[Any, ...], m: int, flat: Vector) -> Rows:
         """Return m examples with the same names as rows; expect these names next time."""
         rows = self._columns.rows_alike(names, m, flat)
-        if names is self._names and self._reader is not None:
+        if names is self._waiting.expected:
             return rows
         self._make_room()
-        self._reader = None
         if self._columns.is_dense:
             self._names = names
-            self._reader = DictRows(names) if can_read_dicts() else None
+        self._waiting.expect(names if self._columns.is_dense else None)
         # `itemgetter` of a single name gives no tuple; in sparse rows the order of the names would
         # change the last digits
         self._pick = itemgetter(*names) if self._columns.is_dense and len(names) > 1 else None
@@ -381,15 +384,18 @@ class NamedLearner:
 
     def _change_coefficients(self) -> None:
         """Publish the latest coefficients to predictions and set the time of the next update."""
-        self._room = self._way.until_next(self._n_taken)
+        self._waiting.set_room(self._way.until_next(self._n_taken))
         found = self._way.lately()
         if found is None:
-            self._seen = self._seen.with_sums(self._seen.sums)
+            self._seen = self._seen.with_sums(self._sums)
             return
         self._coef, offset = found
-        by_name = dict(zip(self._columns.index, self._coef.tolist(), strict=False))
-        sums = self._seen.sums * _FADE ** (self._room / MOST_QUEUED)
-        self._seen = Seen.of(by_name, sums, offset, self._seen)
+        before, columns = self._seen, self._columns
+        n = min(len(columns.index), len(self._coef))
+        # Names are only added.
+        names = before.names if len(before.names) == n else columns.names[:n]
+        self._sums = self._sums * _FADE ** (self._waiting.room / MOST_QUEUED)
+        self._seen = Seen(names, self._coef[:n], self._sums, offset, before)
 
     # ------------------------------------------------------------------------- prediction
 
@@ -415,11 +421,7 @@ class NamedLearner:
 
     def predict_proba_one(self, x: Mapping[Any, float]) -> dict[bool, float]:
         """Return the probabilities of False and True."""
-        seen = self._seen
-        odds = seen.slope * (seen.score(x) - seen.offset) + seen.intercept
-        if not -700.0 < odds < 700.0:
-            odds = min(max(odds, -700.0), 700.0)
-        positive = 1.0 / (1.0 + exp(-odds))
+        positive = self._seen.chance(x)
         return {False: 1.0 - positive, True: positive}
 
     def predict_one(self, x: Mapping[Any, float]) -> bool:
@@ -438,17 +440,17 @@ class NamedLearner:
     def state(self) -> dict[str, Any]:
         """Return the complete state for a checkpoint."""
         with self._turns:
-            seen = self._seen
+            seen, waiting = self._seen, self._waiting.pairs()
             return {
                 "index": list(self._columns.names),
-                "waiting": [x for x, _ in self._queue],
-                "labels": [y for _, y in self._queue],
-                "room": self._room,
+                "waiting": [x for x, _ in waiting],
+                "labels": [y for _, y in waiting],
+                "room": self._waiting.room,
                 "capacity": self._columns.width,
                 "coef": self._coef.copy(),
                 "offset": seen.offset,
-                "by_name": len(seen.by_name),
-                "moments": seen.sums.copy(),
+                "by_name": len(seen.names),
+                "moments": self._sums.copy(),
                 "n_taken": self._n_taken,
                 "n_refused": self.n_refused,
                 **self._way.state(),
@@ -468,13 +470,13 @@ class NamedLearner:
             self._columns = NamedColumns(state["index"], int(state["capacity"]))
             self._way = self._make_way(by_moments=by_moments)
             self._way.restore(state, self._columns.width)
-            examples = map(dict, state["waiting"])
-            self._queue = list(zip(examples, state["labels"], strict=True))
-            self._room = int(state["room"])
+            pairs = zip(map(dict, state["waiting"]), state["labels"], strict=True)
+            self._waiting = Waiting(pairs, int(state["room"]))
             self._coef = state["coef"].copy()
             names = self._columns.names[: state["by_name"]]
-            by_name = dict(zip(names, self._coef.tolist(), strict=False))
-            self._seen = Seen.of(by_name, state["moments"].copy(), float(state["offset"]))
+            coef = self._coef[: len(names)]
+            self._sums = state["moments"].copy()
+            self._seen = Seen(names, coef, self._sums, float(state["offset"]))
             self._n_taken, self.n_refused = int(state["n_taken"]), int(state["n_refused"])
 
     def to_model(self, classes: tuple[Any, Any] = (False, True)) -> Any:
@@ -502,7 +504,7 @@ class NamedLearner:
                 "examples need features, and without scaling step_size='auto' waits for "
                 f"{WARM_UP} examples: give a step_size, or more of them."
             )
-        slope, intercept = self._seen.slope, self._seen.intercept
+        slope, intercept = self._seen.line
         intercept -= slope * middle
         threshold = -intercept / slope if slope > 0 else 0.0
         way = self._way
@@ -535,6 +537,14 @@ class NamedLearner:
             feature_names=[str(name) for name in self._columns.names],  # type: ignore[arg-type]
             provenance={"rows_seen": self.n_seen},
         )
+
+
+@cache
+def _add_class_sums() -> Any:
+    """Return a kernel. It imports numba, so it is imported on first use."""
+    from pairlearn.kernels.memories import add_class_sums
+
+    return add_class_sums
 
 
 def _copied(x: Mapping[Any, float]) -> dict[Any, float]:

@@ -32,6 +32,8 @@ class NamedMoments:
     def __init__(self, loss: PairLoss, *, memory: float | None, scaled: bool, free: bool) -> None:
         self.loss, self._memory, self._scaled, self._free = loss, memory, scaled, free
         self._blocks = self._made(1)
+        # Those of rows, of which nobody keeps any.
+        self._weights = np.ones(0)
 
     def _made(self, width: int) -> BlockStream:
         return BlockStream(
@@ -71,7 +73,9 @@ class NamedMoments:
     def learn(self, rows: Rows, y: Vector) -> tuple[int, str]:
         """Learn rows; none of them is refused."""
         X = rows.matrix.toarray() if isinstance(rows, CsrRows) else rows.X
-        self._blocks.learn(X, y, np.ones(len(y)))
+        if len(self._weights) < len(y):
+            self._weights = np.ones(len(y))
+        self._blocks.learn(X, y, self._weights[: len(y)])
         return 0, ""
 
     def widen(self, width: int) -> None:

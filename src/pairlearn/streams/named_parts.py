@@ -13,14 +13,14 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from itertools import repeat
 from operator import itemgetter, mul
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.restored import check_sane, restored_array, restored_count, restored_number
 from pairlearn.solvers.rows import CsrRows, DenseRows, Rows
-from pairlearn.streams.dict_rows import DictScore, can_read_dicts
+from pairlearn.streams.dict_rows import DictScores, can_read_dicts
 from pairlearn.streams.examples import LARGEST
 from pairlearn.typing import Vector
 from pairlearn.validation import check_positive
@@ -145,65 +145,105 @@ def log_odds_line(sums: Vector) -> tuple[float, float]:
     return (slope, intercept) if math.isfinite(slope + intercept) else (0.0, prior)
 
 
-class Seen(NamedTuple):
-    """Everything that predictions read.
+class Seen:
+    """Everything that predictions read; each change makes another.
 
-    Coefficients by name; count, sum and sum of squares of each class's scores before learning, from
-    which slope and intercept of the log-odds follow; the offset at which scores are centred; and
-    the coefficients in order, with a function that gets the values of an example that has all
-    names, and machine code for one that has them in this order.
+    Parameters
+    ----------
+    names : tuple
+        The features that have a coefficient.
+    coef : float64, shape (m,)
+        Their coefficients.
+    sums : float64, shape (2, 3)
+        Count, sum and sum of squares of each class's scores before learning.
+    offset : float
+        The score at which scores are centred.
+    before : Seen, optional
+        What this one takes the place of.
     """
 
-    by_name: dict[Any, float]
-    sums: Vector
-    offset: float
-    slope: float
-    intercept: float
-    coef: tuple[float, ...]
-    pick: Callable[[Any], tuple[float, ...]] | None
-    quick: DictScore | None
+    __slots__ = (
+        "_by_name", "_in_order", "_numbers", "_pick", "_quick", "coef", "names", "offset", "sums",
+    )  # fmt: skip
 
-    @classmethod
-    def of(
-        cls, by_name: dict[Any, float], sums: Vector, offset: float, before: Seen | None = None
-    ) -> Seen:
-        """Return what follows from coefficients, score statistics and offset.
-
-        Names are those of `before` if they are as many, since names are only added.
-        """
-        slope, intercept = log_odds_line(sums)
-        coef = tuple(by_name.values())
-        if before is not None and len(before.coef) == len(coef):
-            pick, quick = before.pick, before.quick
-            if quick is not None:
-                quick = quick.with_coef(np.array(coef))
-        else:
-            # `itemgetter` of a single name gives no tuple
-            pick = itemgetter(*by_name) if len(by_name) > 1 else None
-            quick = None
-            if 0 < len(by_name) <= _DENSE_UP_TO and can_read_dicts():
-                quick = DictScore(tuple(by_name), np.array(coef))
-        return cls(by_name, sums, offset, slope, intercept, coef, pick, quick)
+    def __init__(
+        self,
+        names: tuple[Any, ...],
+        coef: Vector,
+        sums: Vector,
+        offset: float,
+        before: Seen | None = None,
+    ) -> None:
+        self.names, self.coef, self.sums, self.offset = names, coef.copy(), sums.copy(), offset
+        # Found by the first that wants them.
+        self._numbers: Vector | None = None
+        self._by_name: dict[Any, float] | None = None
+        self._in_order: tuple[float, ...] = ()
+        self._pick: Callable[[Any], tuple[float, ...]] | None = None
+        self._quick: DictScores | None = None
+        if before is not None and before.names is names:
+            self._pick, self._quick = before._pick, before._quick
+            return
+        # `itemgetter` of a single name gives no tuple
+        if len(names) > 1:
+            self._pick = itemgetter(*names)
+        if 0 < len(names) <= _DENSE_UP_TO and can_read_dicts():
+            self._quick = DictScores(names)
 
     def with_sums(self, sums: Vector) -> Seen:
         """Return the same coefficients with other score statistics."""
-        slope, intercept = log_odds_line(sums)
-        return self._replace(sums=sums, slope=slope, intercept=intercept)
+        return Seen(self.names, self.coef, sums, self.offset, self)
+
+    @property
+    def line(self) -> tuple[float, float]:
+        """Slope and intercept of the log-odds of a centred score."""
+        slope, intercept = self._found()[:2].tolist()
+        return slope, intercept
+
+    def _found(self) -> Vector:
+        """Return slope, intercept and offset, and the coefficients, in one array."""
+        numbers = self._numbers
+        if numbers is None:
+            line = log_odds_line(self.sums)
+            numbers = self._numbers = np.array([*line, self.offset, *self.coef.tolist()])
+        return numbers
 
     def score(self, x: Mapping[Any, float]) -> float:
         """Return the score of an example; unknown names are ignored."""
-        _, _, _, _, _, coef, pick, quick = self
-        if quick is not None and type(x) is dict:
-            found: float = quick.run(id(x), quick.at)
-            if found == found:  # else the example is unusual
+        if self._quick is not None:
+            found = self._quick.score_of(x, self._found())
+            if found is not None:  # else the example is unusual
                 return found
-        if pick is not None and type(x) is dict and len(x) == len(coef):
+        return self._unusual_score(x)
+
+    def chance(self, x: Mapping[Any, float]) -> float:
+        """Return the probability of the positive class."""
+        if self._quick is not None:
+            numbers, chance_of = self._numbers, self._quick.chance_of
+            found = chance_of(x, self._found() if numbers is None else numbers)
+            if found is not None:
+                return found
+        slope, intercept = self.line
+        odds = slope * (self._unusual_score(x) - self.offset) + intercept
+        if not -700.0 < odds < 700.0:
+            odds = min(max(odds, -700.0), 700.0)
+        return 1.0 / (1.0 + math.exp(-odds))
+
+    def _unusual_score(self, x: Mapping[Any, float]) -> float:
+        """Return the score as the interpreter finds it."""
+        if self._by_name is None:
+            self._in_order = tuple(self.coef.tolist())
+            self._by_name = dict(zip(self.names, self._in_order, strict=True))
+        if self._pick is not None and type(x) is dict and len(x) == len(self.names):
             try:
-                return float(sum(map(mul, coef, pick(x))))
+                return float(sum(map(mul, self._in_order, self._pick(x))))
             except KeyError:  # as many names, but others
                 pass
-        known = map(self.by_name.get, x, repeat(0.0))
+        known = map(self._by_name.get, x, repeat(0.0))
         return float(sum(map(mul, known, x.values())))
+
+    def __reduce__(self) -> tuple[type[Seen], tuple[Any, ...]]:
+        return (Seen, (self.names, self.coef, self.sums, self.offset))
 
 
 def check_state(state: Mapping[str, Any], *, most_waiting: int) -> None:

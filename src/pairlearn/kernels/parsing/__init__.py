@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Text and columns to numbers: `csv` and `svmlight` with `records` and `decimal`; `columns`."""
+"""To numbers: text (`csv`, `svmlight`), columns in memory (`columns`), dicts (`dicts`)."""

@@ -11,6 +11,7 @@ from numba.core import types
 from numba.extending import intrinsic
 
 from pairlearn.kernels._native import inline, jit
+from pairlearn.kernels.parsing.decimal import double_at
 from pairlearn.kernels.parsing.running_digest import BLOCK, digest_bytes
 
 #: Rows and columns of a tile, which is transposed in registers.
@@ -55,15 +56,6 @@ def _turn_tile(typing_context, columns, place, row_bytes):
     return types.intp(types.UniTuple(types.intp, _TILE), types.intp, types.intp), generate
 
 
-@intrinsic
-def _double_at(typing_context, address):
-    def generate(context, builder, signature, arguments):
-        pointer = builder.inttoptr(arguments[0], ir.DoubleType().as_pointer())
-        return builder.load(pointer, align=1)
-
-    return types.float64(types.intp), generate
-
-
 @jit
 def _gather_tiles(addresses, first, place, n, d):
     """Write whole tiles to the rows from `place` on; return 0 if all are finite."""
@@ -93,7 +85,7 @@ def _gather(addresses, first, rows):
     finite = flaws == 0
     for i in range(n):
         for k in range(whole_columns if i < whole_rows else 0, d):
-            value = _double_at(addresses[np.uintp(k)] + 8 * (first + i))
+            value = double_at(addresses[np.uintp(k)] + 8 * (first + i))
             rows[np.uintp(i), np.uintp(k)] = value
             finite &= math.isfinite(value)
     return finite

@@ -169,6 +169,17 @@ def integer_at(typing_context, address):
 
 
 @intrinsic
+def double_at(typing_context, address):
+    """Return a double at an address."""
+
+    def generate(context, builder, signature, arguments):
+        pointer = builder.inttoptr(arguments[0], ir.DoubleType().as_pointer())
+        return builder.load(pointer, align=1)
+
+    return types.float64(types.intp), generate
+
+
+@intrinsic
 def put_double(typing_context, address, value):
     """Write a double to an address."""
 

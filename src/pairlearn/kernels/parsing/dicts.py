@@ -1,186 +1,208 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Read examples that are Python dicts, without a step of the interpreter for each value.
 
-The kernel calls functions of Python's stable interface by their addresses. They return borrowed
-references, run no code of a user, and raise nothing for the types that they get here. A thread that
-calls the kernel must hold Python's lock for all objects, so the kernel does not release it.
+What these functions call returns borrowed references, runs no code of a user, and raises nothing
+for the types that it gets here.
 """
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
-from llvmlite import ir
-from numba.core import types
-from numba.extending import intrinsic
 
-from pairlearn.kernels._native import jit
-
-#: Functions of Python whose addresses `read_dicts` wants, in this order.
-FUNCTIONS = (
-    "PyDict_Next",
-    "PyLong_AsLongLongAndOverflow",
-    "PyList_GetItem",
-    "PyTuple_GetItem",
-    "PyUnicode_Compare",
+from pairlearn.kernels._native import inline
+from pairlearn.kernels.parsing.builtin import (
+    builtin,
+    item_of,
+    kept,
+    length_of,
+    new_float,
+    next_of,
+    order_of,
+    put_integer,
+    whole_of,
 )
+from pairlearn.kernels.parsing.decimal import double_at, integer_at, put_double
+
+#: Where CPython's floats have their number, and NumPy's arrays the address of theirs: behind what
+#: all objects begin with. The address of the type ends that.
+NUMBER_AT = object.__basicsize__
+KIND_AT = NUMBER_AT - 8
+
+# Words of a table, in bytes from its begin. It begins with room for a place in a dict, a name and a
+# value. The addresses of the objects of `table_of` follow, then what differs from table to table.
+(
+    _PLACE, _NAME, _VALUE,
+    _FLOAT, _DOUBLE, _INT, _BOOL, _TEXT, _DICT, _NONE, _TRUE, _FALSE,
+    _WIDTH, _OTHERS, _ROOM, _COUNT, _ROWS, _LABELS, _LARGEST, _NAMES,
+) = range(0, 8 * 20, 8)  # fmt: skip
+#: The words of a table that change: the room for rows, and the number of rows.
+CHANGING = slice(_ROOM // 8, _COUNT // 8 + 1)
 
 
-def _calling(result, *arguments):
-    """Return signature and code of a call of a C function: its address, then its arguments."""
-
-    def generate(context, builder, signature, values):
-        kinds = [context.get_value_type(kind) for kind in (result, *arguments)]
-        kind = ir.FunctionType(kinds[0], kinds[1:]).as_pointer()
-        return builder.call(builder.inttoptr(values[0], kind), values[1:])
-
-    return result(types.intp, *arguments), generate
-
-
-@intrinsic
-def _next_of(typing_context, function, example, at, name_at, value_at):
-    return _calling(types.int32, *[types.intp] * 4)
-
-
-@intrinsic
-def _whole_of(typing_context, function, value, overflow_at):
-    return _calling(types.int64, *[types.intp] * 2)
-
-
-@intrinsic
-def _item_of(typing_context, function, holder, place):
-    return _calling(types.intp, *[types.intp] * 2)
-
-
-@intrinsic
-def _order_of(typing_context, function, text, other):
-    return _calling(types.int32, *[types.intp] * 2)
-
-
-@intrinsic
-def _word(typing_context, address):
-    """Return the word at an address."""
-
-    def generate(context, builder, signature, values):
-        return builder.load(builder.inttoptr(values[0], values[0].type.as_pointer()))
-
-    return types.intp(types.intp), generate
-
-
-@intrinsic
-def _set_word(typing_context, address, value):
-    """Write a word at an address."""
-
-    def generate(context, builder, signature, values):
-        builder.store(values[1], builder.inttoptr(values[0], values[1].type.as_pointer()))
-        return context.get_dummy_value()
-
-    return types.void(types.intp, types.intp), generate
-
-
-@intrinsic
-def _double(typing_context, address):
-    """Return the number at an address."""
-
-    def generate(context, builder, signature, values):
-        return builder.load(builder.inttoptr(values[0], ir.DoubleType().as_pointer()))
-
-    return types.float64(types.intp), generate
-
-
-@jit(nogil=False)
-def read_dicts(pairs, names, functions, kinds, kind_at, number_at, largest, flat, y, room):
-    """Read pairs of an example and its label up to one that is unusual; return how many.
-
-    A usual example is a dict with these names in this order. Its values are floats or whole
-    numbers of at most `largest`.
+def table_of(names, *, others=None, rows=None, labels=None, largest=np.inf):
+    """Return the table that tells a function here what to expect.
 
     Parameters
     ----------
-    pairs : int
-        The address of a list of tuples (dict, float), as long as `y`.
-    names : int64, shape (m,)
-        The addresses of the names.
-    functions : int64
-        The addresses of `FUNCTIONS`.
-    kinds : int64, shape (5,)
-        The addresses of the types float, numpy.float64, int, bool and str.
-    kind_at, number_at : int
-        Where an object has the address of its type, and a float its number.
-    flat, y : float64, shape (n * m,) and (n,)
-        The results.
-    room : int64, shape (3,)
-        Room for a place in a dict, a key and a value.
+    names : tuple
+        The expected names, which must live as long as the table.
+    others : list, optional
+        Examples that came after all rows.
+    rows : float64, shape (n, m), optional
+        What `put_dict` fills.
+    labels : float64, shape (n,), optional
+        The labels of these rows.
+    largest : float, default=inf
+        The largest absolute value that is taken.
     """
-    m, at = len(names), room.ctypes.data
-    for i in range(len(y)):
-        pair = _item_of(functions[2], pairs, i)
-        example = _item_of(functions[3], pair, 0)
-        label = _item_of(functions[3], pair, 1)
-        if _word(label + kind_at) != kinds[0]:
-            return i
-        y[i] = _double(label + number_at)
-        room[0] = 0
-        place = i * m
-        for j in range(m):
-            if not _next_of(functions[0], example, at, at + 8, at + 16):
-                return i
-            name, value = room[1], room[2]
-            # Names that are equal but not the same come from parsers.
-            if name != names[j] and (
-                _word(name + kind_at) != kinds[4]
-                or _word(names[j] + kind_at) != kinds[4]
-                or _order_of(functions[4], name, names[j])
-            ):
-                return i
-            kind = _word(value + kind_at)
-            if kind == kinds[0] or kind == kinds[1]:
-                number = _double(value + number_at)
-            elif kind == kinds[2] or kind == kinds[3]:
-                whole = _whole_of(functions[1], value, at + 8)
-                if room[1] & 0xFFFFFFFF:
-                    return i
-                number = float(whole)
-            else:
-                return i
-            if not abs(number) <= largest:
-                return i
-            flat[place + j] = number
-        if _next_of(functions[0], example, at, at + 8, at + 16):
-            return i
-    return len(y)
-
-
-@jit(nogil=False, fastmath=False)
-def score_dict(example, table):
-    """Return the sum of the products of a dict's values and coefficients, in order.
-
-    NaN if it is unusual: other names, or in another order, or a value that is no float. The address
-    `table` is that of what `table_of` returns.
-    """
-    at = table
-    next_of, kind, other_kind = _word(at + 24), _word(at + 32), _word(at + 40)
-    kind_at, number_at, m = _word(at + 48), _word(at + 56), _word(at + 64)
-    names, total = at + 72, 0.0
-    coef = names + 8 * m
-    _set_word(at, 0)
-    for j in range(m):
-        if not _next_of(next_of, example, at, at + 8, at + 16):
-            return np.nan
-        value = _word(at + 16)
-        own = _word(value + kind_at)
-        if _word(at + 8) != _word(names + 8 * j) or (own != kind and own != other_kind):
-            return np.nan
-        total += _double(coef + 8 * j) * _double(value + number_at)
-    return np.nan if _next_of(next_of, example, at, at + 8, at + 16) else total
-
-
-def table_of(functions, kinds, kind_at, number_at, names):
-    """Return what `score_dict` reads, with room for a place in a dict, a key and a value.
-
-    The coefficients are at its end; the other arguments are those of `read_dicts`.
-    """
-    m = len(names)
-    table = np.zeros(9 + 2 * m, dtype=np.int64)
-    table[3:9] = functions[0], kinds[0], kinds[1], kind_at, number_at, m
-    table[9 : 9 + m] = names
+    objects = float, np.float64, int, bool, str, dict, None, True, False
+    begin = _NAMES // 8
+    table = np.zeros(begin + len(names), dtype=np.int64)
+    table[_FLOAT // 8 : _WIDTH // 8] = list(map(id, objects))
+    table[_WIDTH // 8] = len(names)
+    if rows is not None:
+        table[_OTHERS // 8] = id(others)
+        table[_ROWS // 8], table[_LABELS // 8] = rows.ctypes.data, labels.ctypes.data
+    table[_LARGEST // 8 : begin].view(np.float64)[:] = largest
+    table[begin:] = list(map(id, names))
     return table
+
+
+@inline
+def _kind(one):
+    return integer_at(one + KIND_AT)
+
+
+@inline
+def _go_on(at, example):
+    """Go to the next item; return 0 after the last."""
+    return next_of(example, at + _PLACE, at + _NAME, at + _VALUE)
+
+
+@inline
+def _is_expected(at, name):
+    """Tell whether the name of an item is this one. Names from parsers are equal, not the same."""
+    found = integer_at(at + _NAME)
+    if found == name:
+        return True
+    text = integer_at(at + _TEXT)
+    return _kind(found) == text and _kind(name) == text and order_of(found, name) == 0
+
+
+@inline
+def _number(at):
+    """Return the value of an item as a number; NaN if it is not a float or a whole number."""
+    value = integer_at(at + _VALUE)
+    kind = _kind(value)
+    if kind == integer_at(at + _FLOAT) or kind == integer_at(at + _DOUBLE):
+        return double_at(value + NUMBER_AT)
+    if kind == integer_at(at + _INT) or kind == integer_at(at + _BOOL):
+        whole = whole_of(value, at + _NAME)
+        if integer_at(at + _NAME) & 0xFFFFFFFF == 0:
+            return float(whole)
+    return np.nan
+
+
+@inline
+def _sign(at, y):
+    """Return the sign of a label that is True, False, 1.0 or -1.0; else 0."""
+    if y == integer_at(at + _TRUE):
+        return 1.0
+    if y == integer_at(at + _FALSE):
+        return -1.0
+    if _kind(y) == integer_at(at + _FLOAT):
+        value = double_at(y + NUMBER_AT)
+        if abs(value) == 1.0:
+            return value
+    return 0.0
+
+
+@inline
+def _read(at, x, place):
+    """Write the values of an example to an address; tell whether it is as expected."""
+    if _kind(x) != integer_at(at + _DICT):
+        return False
+    largest, kind = double_at(at + _LARGEST), integer_at(at + _FLOAT)
+    put_integer(at + _PLACE, 0)
+    for j in range(integer_at(at + _WIDTH)):
+        if not (_go_on(at, x) and _is_expected(at, integer_at(at + _NAMES + 8 * j))):
+            return False
+        value = integer_at(at + _VALUE)
+        number = double_at(value + NUMBER_AT) if _kind(value) == kind else _number(at)
+        if not abs(number) <= largest:
+            return False
+        put_double(place + 8 * j, number)
+    return _go_on(at, x) == 0
+
+
+@builtin(many=True)
+def put_dict(holder, arguments, count):
+    """Put an example and its label, the arguments, into the next row.
+
+    Return True if more rows may come, False if this one was the last, and None if nothing was done
+    because the example or its label is unusual, there is no room, or there are others already.
+
+    The holder is a tuple that begins with the table. A usual example is a dict with the expected
+    names in this order, whose values are floats or whole numbers.
+    """
+    at = integer_at(item_of(holder, 0) + NUMBER_AT)
+    found = integer_at(at + _NONE)
+    n, room = integer_at(at + _COUNT), integer_at(at + _ROOM)
+    if count == 2 and n < room and length_of(integer_at(at + _OTHERS)) == 0:
+        label = _sign(at, integer_at(arguments + 8))
+        place = integer_at(at + _ROWS) + 8 * n * integer_at(at + _WIDTH)
+        if label != 0.0 and _read(at, integer_at(arguments), place):
+            put_double(integer_at(at + _LABELS) + 8 * n, label)
+            put_integer(at + _COUNT, n + 1)
+            found = integer_at(at + (_TRUE if n + 1 < room else _FALSE))
+    return kept(found)
+
+
+@inline
+def _score(at, x, coef):
+    """Return the sum of the products of values and coefficients, in order; NaN if unusual."""
+    if _kind(x) != integer_at(at + _DICT):
+        return np.nan
+    m, total = integer_at(at + _WIDTH), 0.0
+    put_integer(at + _PLACE, 0)
+    for j in range(m):
+        if not (_go_on(at, x) and _is_expected(at, integer_at(at + _NAMES + 8 * j))):
+            return np.nan
+        total += double_at(coef + 8 * j) * _number(at)
+    return np.nan if _go_on(at, x) else total
+
+
+@inline
+def _or_none(at, number):
+    """Return a new float, or None in place of NaN."""
+    return new_float(number) if number == number else kept(integer_at(at + _NONE))
+
+
+@builtin(many=True)
+def score_dict(holder, arguments, count):
+    """Return the score of an example; None if it is unusual, or the score is not a number.
+
+    The arguments are the example and an array: slope, intercept, offset, and the coefficients.
+    """
+    at = integer_at(item_of(holder, 0) + NUMBER_AT)
+    numbers = integer_at(integer_at(arguments + 8) + NUMBER_AT)
+    return _or_none(at, _score(at, integer_at(arguments), numbers + 24))
+
+
+@builtin(many=True)
+def chance_of_dict(holder, arguments, count):
+    """Return the probability of the positive class; arguments and None are as in `score_dict`.
+
+    The logarithm of the odds is slope (score - offset) + intercept, within 700 of 0.
+    """
+    at = integer_at(item_of(holder, 0) + NUMBER_AT)
+    numbers = integer_at(integer_at(arguments + 8) + NUMBER_AT)
+    score = _score(at, integer_at(arguments), numbers + 24)
+    odds = double_at(numbers) * (score - double_at(numbers + 16)) + double_at(numbers + 8)
+    if odds < -700.0:
+        odds = -700.0
+    if odds > 700.0:
+        odds = 700.0
+    return _or_none(at, 1.0 / (1.0 + math.exp(-odds)))

@@ -23,6 +23,9 @@ EVERY = 5
 #: Ridges that are tried, too, if folds are dealt several times because a class is rare.
 _STRONG = (100.0, 10.0)
 
+#: Products that BLAS adds up in one thread. To wake others costs more than these rows do.
+_ALONE = 1 << 18
+
 #: Rows with their labels and weights.
 Held = tuple[Vector, Vector, Vector]
 #: Scores, which of them are of positive examples, and their weights.
@@ -79,8 +82,8 @@ def small_fold_aucs(
 
     `find_scale` takes the sums of one memory. None if weights differ, or a score is not finite.
     """
+    from pairlearn.kernels.concordance import doubled_wins_of_each
     from pairlearn.kernels.memories import (
-        doubled_wins_of_each,
         find_for_ridges,
         room_for_block,
         room_for_directions,
@@ -88,7 +91,7 @@ def small_fold_aucs(
     )
 
     (Z, y, weight), origin, m = rows, memories.origin, memories.shape[0]
-    if not len(y) or not weight[0] > 0.0 or np.ptp(weight):
+    if not len(y) or not weight[0] > 0.0 or weight.min() != weight.max():
         return None
     n_positive = int(np.count_nonzero(y > 0.0))
     rarer = min(n_positive, len(y) - n_positive)
@@ -96,24 +99,18 @@ def small_fold_aucs(
     deals = list(_deals(len(y), rarer, n, repeated=repeated))
     if not deals:
         return worth
-    size = len(y) // deals[0][1] + 2
-    fold = np.empty((size, m)), np.empty(size), np.empty(size)
-    own, tile, found = room_for_block(size, m)
-    K = len(ridges)
+    heavy, K = float(weight[0]), len(ridges)
+    places = np.empty((2, len(y)), dtype=np.int32)
+    own, tile, found = room_for_block(len(y) // deals[0][1] + 2, m, weighs=heavy != 1.0)
     room = room_for_directions(K, m)
     weights, rest = np.empty((len(kinds), K, m)), (np.empty(K), np.empty(K))
     # As wide as the rows that `take_fold` gathers, which begin with a 1.
     columns = np.zeros((len(kinds) * K, own.shape[2]))
+    piece = max(1, _ALONE // columns.size)
     given = np.array(ridges)
     for repeat, n_folds, k in deals:
-        sums, counts = np.zeros_like(memories.sums[:1]), np.zeros((1, 2))
-        deal, kept = (n_folds, repeat, k), np.ones(1)
-        h = take_fold(
-            Z, y, weight, *deal, origin, FORGOTTEN, *fold, kept, sums, counts, own, tile, found
-        )
-        p = int(counts[0, 0])
-        np.subtract(memories.sums[:1], sums, out=sums)
-        np.subtract(memories.counts[:1], counts, out=counts)
+        p, h = take_fold(Z, y, heavy, n_folds, repeat, k, origin, places, own, tile, found)
+        sums, counts = memories.sums[:1] - found, memories.counts[:1] - (p, h - p)
         if not (counts.min() > FORGOTTEN and sums[0, :, 0, 0].min() > 0.0):
             continue
         scale = find_scale(sums[0])
@@ -121,7 +118,10 @@ def small_fold_aucs(
             solved = weights[place], *rest
             find_for_ridges(sums, counts, LEAST, pooled, origin, scale, given, *room, *solved)
         columns[:, 1 : m + 1] = weights.reshape(-1, m)
-        scores = columns @ own[0, :h].T
+        scores = np.empty((len(columns), h))
+        for begin in range(0, h, piece):
+            now = slice(begin, min(begin + piece, h))
+            np.matmul(columns, own[0, now].T, out=scores[:, now])
         scores[:, :p].sort()
         scores[:, p:].sort()
         wins = np.empty(len(columns))
@@ -139,10 +139,11 @@ def best_ridge(
     if not worth:
         return None
     # With weights it is rounded, so that their rounding errors do not decide between equals.
-    aucs = np.asarray(np.round(np.mean(worth, axis=0), 12))
-    if np.isnan(aucs).all():
+    aucs = (np.add.reduce(worth) / len(worth)).round(12)
+    known = aucs == aucs
+    if not known.any():
         return None
-    best = int(np.nanargmax(aucs))
+    best = int(np.where(known, aucs, -1.0).argmax())
     kind, ridge = divmod(best, len(ridges))
     return ChosenRidge(ridges[ridge], kinds[kind], float(aucs[best]))
 
@@ -231,7 +232,7 @@ def _deals(
 
 def _aucs(y: Vector, scores: Vector, weight: Vector) -> Vector:
     """Return the AUC of each column of scores; NaN for a column of NaN."""
-    from pairlearn.kernels.memories import doubled_wins
+    from pairlearn.kernels.concordance import doubled_wins
 
     positive, aucs = y > 0, np.full(scores.shape[1], np.nan)
     known = ~np.isnan(scores[0])
