@@ -506,6 +506,8 @@ class Descent:
         self.state[1] = self.w.dot(self.w)
 
     def _rescale_past(self, change: Vector) -> None:
+        if not len(self.past):
+            return
         with np.errstate(over="ignore", invalid="ignore"):
             for iterate in self.past:
                 self.parts.problem.score.in_units(iterate, change)
