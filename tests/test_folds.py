@@ -4,7 +4,17 @@
 import numpy as np
 import pytest
 
-from pairlearn.folds import Keys, Places, deal, members_of, n_folds_of, splits_of, stratified
+from pairlearn.content import MANY
+from pairlearn.folds import (
+    Keys,
+    Places,
+    deal,
+    members_of,
+    n_folds_of,
+    seed_of,
+    splits_of,
+    stratified,
+)
 
 
 @pytest.fixture
@@ -151,3 +161,24 @@ def test_places_are_drawn_evenly_from_a_group(rng, share):
     np.testing.assert_array_equal(Places(3).first(group, 50), Places(3).first(group, 50))
     for count in (size, 2 * size):
         np.testing.assert_array_equal(Places().first(group, count), np.flatnonzero(group))
+
+
+@pytest.mark.parametrize("share", [0.0, 0.02, 0.1, 0.6, 1.0])
+def test_few_of_many_examples_are_drawn_as_from_a_list_of_the_group(share):
+    rng = np.random.default_rng(3)
+    flags = rng.random(MANY + 7) < share
+    members = np.flatnonzero(flags)
+    keys = Keys(rng.integers(0, 2**64, len(flags), dtype=np.uint64), seed=4)
+    for count in (50, 2 * len(flags)):
+        np.testing.assert_array_equal(keys.first(flags, count), keys.first(members, count))
+    drawn = Places(seed=1).first(flags, 50)
+    assert len(np.unique(drawn)) == len(drawn) == min(50, len(members))
+    assert flags[drawn].all()
+    np.testing.assert_array_equal(Places(seed=1).first(flags, len(flags)), members)
+
+
+@pytest.mark.parametrize("bits", [np.random.PCG64, np.random.MT19937, np.random.Philox])
+def test_the_seed_of_a_generator_is_its_next_number_and_leaves_it_as_it_was(bits):
+    rng, twin = (np.random.Generator(bits(5)) for _ in range(2))
+    assert [seed_of(rng), seed_of(rng)] == 2 * [int(twin.integers(2**63))]
+    assert rng.integers(2**63) == np.random.Generator(bits(5)).integers(2**63)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The package as a whole: imports, cache of machine code, docstrings, layers."""
 
+import gc
 import importlib
 import inspect
 import os
@@ -14,6 +15,7 @@ import pytest
 from numpydoc.validate import validate
 
 import pairlearn
+from pairlearn.lazy import without_collections
 
 SOURCE = Path(pairlearn.__file__).resolve().parent
 
@@ -122,6 +124,29 @@ def test_public_names():
         _ = pairlearn.Hinges
 
 
+@pytest.mark.parametrize("enabled", [True, False])
+def test_loading_leaves_the_garbage_collector_as_it_was(enabled):
+    was = gc.isenabled()
+    (gc.enable if enabled else gc.disable)()
+    try:
+        frozen = gc.get_freeze_count()
+        with without_collections():
+            assert not gc.isenabled()
+        assert gc.isenabled() == enabled
+        with pytest.raises(ImportError), without_collections():
+            raise ImportError
+        assert (gc.isenabled(), gc.get_freeze_count()) == (enabled, frozen)
+        gc.freeze()
+        frozen = gc.get_freeze_count()
+        assert frozen > 0
+        with without_collections():
+            pass
+        assert gc.get_freeze_count() >= frozen
+    finally:
+        gc.unfreeze()
+        (gc.enable if was else gc.disable)()
+
+
 def test_version_is_the_one_of_the_distribution():
     tomllib = pytest.importorskip("tomllib")
     project = SOURCE.parents[1] / "pyproject.toml"
@@ -217,6 +242,25 @@ def test_a_loss_in_a_script(tmp_path, cache):
     script.write_text(OWN_LOSS.replace("return -sign *", "return -2.0 * sign *"))
     with pytest.raises(AssertionError, match="AssertionError"):
         python(str(script), **environment)
+
+
+@pytest.mark.thorough
+def test_a_loss_that_allocates_is_loaded_with_the_runtime_of_numba(tmp_path, cache):
+    """Kernels are loaded without it; a function that calls it by name would end the process."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        OWN_LOSS.replace(
+            "return -sign *",
+            "room = np.ones(2 + int(score > 1e9)); return -0.5 * room.sum() * sign *",
+        )
+    )
+    environment = {"NUMBA_CACHE_DIR": str(cache)}
+    assert python(str(script), **environment) == "agree\n"
+    before = files_in(cache)
+    code = [p.read_bytes() for p in cache.rglob("*Mine.derivative*.nbc")]
+    assert any(b"NRT_" in one for one in code)
+    assert python(str(script), **environment) == "agree\n"
+    assert files_in(cache) == before
 
 
 @pytest.mark.thorough

@@ -21,8 +21,8 @@ Hashes = NDArray[np.uint64]
 _NUMBERS = 1 << 15
 #: Up to this many numbers, NumPy finishes before a kernel would be loaded.
 _FEW = 200_000
-#: So many hashes are of so many numbers that kernels are loaded already.
-_MANY = 100_000
+#: So many rows hold so many numbers that kernels are loaded already.
+MANY = 100_000
 #: The bits of infinity; those of NaN without their sign are larger.
 _INFINITY = 0x7FF0000000000000
 _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
@@ -41,7 +41,7 @@ def mixed(z: Hashes, seed: int = 0) -> Hashes:
     >>> mixed(np.array([0, 1], dtype=np.uint64)).tolist()
     [0, 6238072747940578789]
     """
-    if z.size > _MANY and z.flags.c_contiguous:
+    if z.size > MANY and z.flags.c_contiguous:
         from pairlearn.kernels.hashes import mix
 
         found = np.empty_like(z)
@@ -62,14 +62,18 @@ def repeats(keys: Hashes) -> bool:
     >>> repeats(np.array([3, 1, 3], dtype=np.uint64)), repeats(np.arange(3, dtype=np.uint64))
     (True, False)
     """
-    if len(keys) > _MANY and keys.flags.c_contiguous:
+    if len(keys) > MANY and keys.flags.c_contiguous:
         from pairlearn.kernels.hashes import find_suspects
 
-        # With sixteen bits for each key, one in thirty is a suspect by chance.
+        # With sixteen bits for each key, one in thirty finds a bit of another one by chance. These
+        # are few enough for fewer bits, which stay in the nearest cache; then one in ten is a
+        # suspect.
         n_bits = (16 * len(keys)).bit_length()
-        seen, again = np.zeros((2, (1 << n_bits) // 64), dtype=np.uint64)
-        suspects = np.empty(len(keys) // 8, dtype=np.uint64)
-        count = int(find_suspects(keys, np.uint64(64 - n_bits), seen, again, suspects))
+        seen = np.zeros((1 << n_bits) // 64, dtype=np.uint64)
+        again = np.zeros((1 << (n_bits - 5)) // 64, dtype=np.uint64)
+        suspects = np.empty(len(keys) // 4, dtype=np.uint64)
+        down = np.uint64(64 - n_bits), np.uint64(64 - n_bits + 5)
+        count = int(find_suspects(keys, *down, seen, again, suspects))
         if count < len(suspects):
             keys = suspects[:count]
     ranked = np.sort(keys)

@@ -17,7 +17,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.content import STRIDE, Hashes, mixed, repeats, row_hashes, with_column
+from pairlearn.content import MANY, STRIDE, Hashes, mixed, repeats, row_hashes, with_column
 
 #: A group of more examples is dealt by its keys modulo the number of folds, so that no one has to
 #: know all of them. A smaller group is dealt by the rank of its keys: every fold gets its share.
@@ -168,11 +168,11 @@ class Keys:
             share = (count + 6.0 * math.sqrt(count)) / size
             bound = np.uint64(min(share, 0.9) * 2.0**64)
             low = (self.plain if flags else self.plain[group]) < bound
-            few = np.flatnonzero(low & group) if flags else group[low]
+            few = _places_of(low & group) if flags else group[low]
             if len(few) >= count:
                 return self.permutation(few)[:count]
         if flags:
-            group = np.flatnonzero(group)
+            group = _places_of(group)
         return self.permutation(group)[:count]
 
     def permutation(self, group: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -231,15 +231,28 @@ class Places:
             some = some[group[some]]
             if len(some) >= count:
                 return some[:count]
-        members = np.flatnonzero(group)
+        members = _places_of(group)
         if size <= count:
             return members
         return members[self._rng.choice(len(members), count, replace=False, shuffle=False)]
 
 
+def _places_of(flags: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Return the positions of the flags that are set."""
+    if len(flags) <= MANY:
+        return np.flatnonzero(flags)
+    # NumPy takes four times as long where one flag in ten is set: it looks for them one by one.
+    from pairlearn.kernels.plan import find_flags
+
+    places = np.empty(int(np.count_nonzero(flags)) + 1, dtype=np.int64)
+    find_flags(flags, places)
+    return places[:-1]
+
+
 def seed_of(rng: np.random.Generator) -> int:
     """Return the seed of the keys of a fit; the generator is as it was before."""
-    return int(copy.deepcopy(rng).integers(2**63))
+    # A copy of the bits alone is made in half the time that a copy of the generator takes.
+    return int(np.random.Generator(copy.copy(rng.bit_generator)).integers(2**63))
 
 
 def _bits_of(seed: int) -> int:

@@ -47,6 +47,21 @@ def test_no_weights_mean_one_and_one_model_is_kept():
     assert np.array_equal(latest.weight, expected)
 
 
+def test_weights_that_come_later_count_beside_ones():
+    scores, positive, _ = sample(3 * WINDOW, 1)
+    latest = begun(1)
+    latest.add(scores[:, :WINDOW], positive[:WINDOW], np.empty(0))
+    assert np.array_equal(latest.counts, np.ones(WINDOW))
+    twice = np.full(WINDOW // 2, 2.0)
+    latest.add(scores[:, : WINDOW // 2], positive[: WINDOW // 2], twice)
+    assert np.array_equal(latest.weight, np.repeat([1.0, 2.0], WINDOW // 2))
+    np.testing.assert_allclose(latest.counts, latest.weight / 1.5, rtol=1e-15)
+    # Enough for a new room.
+    latest.add(scores[:, WINDOW : 2 * WINDOW - 2], positive[: WINDOW - 2], np.empty(0))
+    assert np.array_equal(latest.weight, np.append([2.0, 2.0], np.ones(WINDOW - 2)))
+    assert np.array_equal(latest.scores[:, 2:], scores[:, WINDOW : 2 * WINDOW - 2])
+
+
 def test_a_copy_goes_its_own_way():
     scores, positive, weight = sample(30)
     latest = begun()

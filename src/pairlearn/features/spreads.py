@@ -6,6 +6,7 @@ The floor keeps a rare indicator, whose standard deviation is small, from being 
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ def scale_of(deviation: Vector, low: Vector, high: Vector, *, floor: float = FLO
     return np.maximum(deviation, floor * (high - low))
 
 
+@functools.cache
 def least_spread(dtype: Any) -> float:
     """Return the least spread of a column that varies, as a share of its largest value.
 

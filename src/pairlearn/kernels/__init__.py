@@ -17,3 +17,8 @@ recompiles all kernels.
   labels in a stream.
 - `progressive_auc`: the AUC of a window; `parsing`: text and columns to numbers.
 """
+
+from pairlearn.lazy import without_collections
+
+with without_collections():
+    import numba  # noqa: F401

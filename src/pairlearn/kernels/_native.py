@@ -38,7 +38,23 @@ def _stamp():
 _STAMP = _stamp()
 
 
-class _StampedNames(CompileResultCacheImpl):
+#: What stands in the names of functions of numba's runtime, and of what it resolves at run time.
+_RUNTIME = (b"NRT_", b".numba.unresolved$")
+
+
+class _Rebuilt(CompileResultCacheImpl):
+    """Makes loaded machine code ready to run."""
+
+    def rebuild(self, target_context, payload):
+        # The functions that count references are machine code of their own, and are called by name.
+        # Compiling them takes longer than loading a kernel, and kernels need none of them.
+        _, kind, parts = payload[0]
+        if kind != "object" or any(name in part for part in parts for name in _RUNTIME):
+            rtsys.initialize(target_context)
+        return super().rebuild(target_context, payload)
+
+
+class _StampedNames(_Rebuilt):
     """Names of cache files that contain the stamp, so code from other sources has other names."""
 
     def get_filename_base(self, fullname, abiflags):
@@ -52,8 +68,9 @@ class WarmCache(FunctionCache):
     compiler fills them when it is asked to compile.
     """
 
+    _impl_class = _Rebuilt
+
     def load_overload(self, sig, target_context):
-        rtsys.initialize(target_context)  # the functions that machine code calls by name
         with self._guard_against_spurious_io_errors():
             return self._load_overload(sig, target_context)
 

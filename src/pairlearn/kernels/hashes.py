@@ -155,12 +155,13 @@ def mix(z, seed, out):
 
 
 @as_written
-def find_suspects(keys, down, seen, again, suspects):
+def find_suspects(keys, down, further, seen, again, suspects):
     """Fill `suspects` with keys that may occur twice; return how many there are.
 
-    `seen` and `again` hold a bit for each value of the first bits of a key, those that are left
-    when the key is shifted down. A key that occurs twice finds its bit set the second time. If the
-    suspects do not fit, their number is that of the array.
+    `seen` holds a bit for each value of the first bits of a key, those that are left when the key
+    is shifted `down`, and `again` for those that are left when it is shifted `further`. A key that
+    finds its bit set in `seen` sets one in `again`, and all keys of that bit are suspects. If they
+    do not fit, their number is that of the array.
     """
     one, low = np.uint64(1), np.uint64(63)
     for k in range(np.uintp(len(keys))):
@@ -168,10 +169,12 @@ def find_suspects(keys, down, seen, again, suspects):
         word, bit = place >> np.uint64(6), one << (place & low)
         held = seen[word]
         seen[word] = held | bit
-        again[word] |= held & bit
+        if held & bit:
+            place = keys[k] >> further
+            again[place >> np.uint64(6)] |= one << (place & low)
     count = np.uintp(0)
     for k in range(np.uintp(len(keys))):
-        place = keys[k] >> down
+        place = keys[k] >> further
         if (again[place >> np.uint64(6)] >> (place & low)) & one:
             if count == np.uintp(len(suspects)):
                 break

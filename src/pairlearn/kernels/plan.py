@@ -81,6 +81,18 @@ def find_active(left, right, y, one_sided, all_pairs, active):
 
 
 @kernel
+def find_flags(flags, places):
+    """Write the positions of the flags that are set to `places`, without a branch.
+
+    `places` is of int64, with one entry more than there are set flags.
+    """
+    count = 0
+    for k in range(len(flags)):
+        places[count] = k
+        count += flags[k]
+
+
+@kernel
 def find_compared(left, right, y, address, first, second, one_sided, active):
     """Write the positions of the pairs that a comparison counts to `active`; return their number.
 

@@ -51,7 +51,16 @@ def auc_of(positive: Mask, values: Vector) -> float:
     >>> auc_of(np.array([False, True, False]), np.array([1.0, 2.0, 3.0]))
     0.5
     """
-    winners, losers = np.sort(values[positive]), np.sort(values[~positive])
+    return auc_of_classes(values[positive], values[~positive])
+
+
+def auc_of_classes(positive: Vector, negative: Vector) -> float:
+    """Return the AUC of the finite scores of both classes; neither is empty.
+
+    >>> auc_of_classes(np.array([2.0]), np.array([1.0, 3.0]))
+    0.5
+    """
+    winners, losers = np.sort(positive), np.sort(negative)
     return doubled_wins(winners, losers) / (2 * len(winners) * len(losers))
 
 

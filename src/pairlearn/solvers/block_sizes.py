@@ -50,9 +50,9 @@ class BlockSizes:
         if known == count:
             return
         # A constant schedule and a rule that follows it give the same arrays in every block but
-        # the first and the last.
+        # the first, whose first weight may be another one, and the last.
         same = self._schedule.is_constant and self._averaging.follows_schedule
-        if same and block > 1 and len(self.paid) == count:
+        if same and block > 0 and len(self.paid) == count and (block > 1 or self._begins_as(first)):
             self.block = block
             return
         end = min(-(-stop // _AT_ONCE) * _AT_ONCE, count)
@@ -63,6 +63,11 @@ class BlockSizes:
                 f"Step sizes of about {self.step_sizes[-1]:.3g} have an infinite sum, so there "
                 "is no average; take a smaller step_size."
             )
+
+    def _begins_as(self, first: int) -> bool:
+        """Tell whether the block of the step `first` begins with the weight of the known block."""
+        owed = self._averaging.owed(self._schedule, first, 1, horizon=self._horizon)
+        return float(owed[0]) == float(self.paid[0])
 
     def _fill(self, block: int, first: int, known: int, end: int, count: int) -> None:
         """Make the arrays of a block from the step after `known` to `end`."""

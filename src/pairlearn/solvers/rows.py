@@ -104,7 +104,9 @@ class DenseRows:
 
     def take(self, index: NDArray[np.int64]) -> DenseRows:
         """Return a copy of some rows."""
-        return _as_known_as(DenseRows(self.X[index]), self)
+        # NumPy copies whole rows for `take`, and number by number for other indices.
+        whole = index.dtype == np.int64
+        return _as_known_as(DenseRows(self.X.take(index, 0) if whole else self.X[index]), self)
 
     def part(self, rows: slice) -> DenseRows:
         """Return consecutive rows, not copied."""

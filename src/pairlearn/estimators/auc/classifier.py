@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -390,8 +391,10 @@ def _rescaled(
     if not (task.objective.over_pairs and is_plain) or usual is None or fitted.trace.interrupted:
         return fitted, scaling
     best = fitted, scaling
-    bar = usual.auc + 0.5 * float(np.nan_to_num(usual.standard_error))
-    n_rarest = int(min(np.count_nonzero(y > 0.0), np.count_nonzero(y < 0.0)))
+    error = usual.standard_error
+    bar = usual.auc + (0.0 if math.isnan(error) else 0.5 * error)
+    n_positive = int(np.count_nonzero(y > 0.0))
+    n_rarest = min(n_positive, len(y) - n_positive)
     for other in other_scales(scaling, rows, counts, n_rarest):
         again = solver.fit(replace(task, rng=copy.deepcopy(rng)), other[1], y, weight)
         found = again.choice.evidence

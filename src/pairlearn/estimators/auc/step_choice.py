@@ -20,7 +20,7 @@ from pairlearn.averaging import Averaging, DelayedByStepSize
 from pairlearn.estimators.shared.evidence import Choice, best_of
 from pairlearn.estimators.shared.weights import judged_auc, weighed_flags
 from pairlearn.folds import Fold, Keys, deal, n_folds_of, splits_of
-from pairlearn.metrics.auc import auc_of
+from pairlearn.metrics.auc import auc_of_classes
 from pairlearn.pairings import Pairing, PreviousExample
 from pairlearn.problem import Problem
 from pairlearn.schedules import Constant, Schedule
@@ -100,10 +100,10 @@ def choose(
     assert task.keys is not None
     folds = _hold_out(y, weight, task.validation_fraction, task.keys)
     aucs: list[list[float]] = [[] for _ in grid]
-    n_active = n_steps * 2.0 * float(np.mean(y > 0)) * float(np.mean(y < 0))
+    n_active = n_steps * _opposite_share(y)
     shrink = 1.0
     for train, held in folds:
-        share = 2.0 * float(np.mean(y[train] > 0)) * float(np.mean(y[train] < 0))
+        share = _opposite_share(y[train])
         n_pairs = min(n_active, _PAIR_CAP)
         if schedule.is_constant:
             shrink = float(np.sqrt(n_pairs / n_active))
@@ -118,24 +118,30 @@ def choose(
         )
         scores = rows.take(held).scores(solution.averages)
         held_y, positive = y[held], y[held] > 0
+        winners, losers = scores[:, positive], scores[:, ~positive]
+        lost = solution.diverged | ~np.isfinite(scores).all(axis=1)
         known: dict[bytes, float] = {}
         for model, model_scores in enumerate(scores):
             # A ball that was never reached leaves the model of a larger one.
             same = solution.averages[model].tobytes()
             if same not in known:
-                lost = solution.diverged[model] or not np.isfinite(model_scores).all()
-                if lost:
+                if lost[model]:
                     known[same] = 0.0
                 elif len(weight):
                     known[same] = judged_auc(held_y, model_scores, weight[held])
                 else:
-                    known[same] = auc_of(positive, model_scores)
+                    known[same] = auc_of_classes(winners[model], losers[model])
             aucs[model].append(known[same])
     best = best_of(
         ({"step_size": step, "radius": radius}, (step, radius), found)
         for (step, radius), found in zip(grid, aucs, strict=True)
     )
     return Choice(*best.model, evidence=best.evidence, tried=best.tried)
+
+
+def _opposite_share(y: Vector) -> float:
+    """Return the share of opposite pairs among pairs of examples that are drawn one by one."""
+    return 2.0 * (np.count_nonzero(y > 0) / len(y)) * (np.count_nonzero(y < 0) / len(y))
 
 
 def _hold_out(y: Vector, weight: Vector, fraction: float, keys: Keys) -> list[Fold]:

@@ -55,6 +55,8 @@ class Tried(EqualFields, Record):
     def of(cls, values: dict[str, float], aucs: Sequence[float]) -> Tried:
         """Return the candidate with the AUC that it reached on each fold."""
         n = len(aucs)
+        if n == 1:
+            return cls(values, float(aucs[0]), math.nan, 1)
         error = float(np.std(aucs, ddof=1) / np.sqrt(n)) if n > 1 else math.nan
         return cls(values, float(np.mean(aucs)), error, n)
 
@@ -81,10 +83,10 @@ def best_of(candidates: Iterable[Candidate[Model]], n_errors: float = 0.0) -> Be
         if first is None or best is None:
             first, best = np.array(worth), (tried[-1], model)
             continue
-        gain = Tried.of({}, (worth - first).tolist())
-        is_clear = n_errors == 0.0 or gain.auc > n_errors * gain.standard_error
-        if is_clear and tried[-1].auc > best[0].auc:
-            best = tried[-1], model
+        if tried[-1].auc > best[0].auc:
+            gain = Tried.of({}, (worth - first).tolist())
+            if n_errors == 0.0 or gain.auc > n_errors * gain.standard_error:
+                best = tried[-1], model
     if best is None:
         raise ValueError("there are no candidates to choose from; give at least one.")
     return Best(*best, tuple(tried))

@@ -7,8 +7,9 @@ the lanes that it shares with the vector before are zero in it. Otherwise the lo
 
 Unless the classes are far apart, the processor cannot predict whether a pair moves the iterate, and
 a wrong guess costs as much as a step. So every pair moves it, by a mask. This saves time where
-classes overlap and costs little where they do not. On the sphere of the ball a branch is better,
-since each move also waits for a square root. The numbers are the same, bit for bit.
+classes overlap and costs little where they do not. On the sphere of the ball each move also waits
+for a square root. So there it is made before the score is known, which then says whether it counts.
+The numbers are the same, bit for bit.
 """
 
 import math
@@ -163,15 +164,15 @@ def _number(typing_context, lanes):
 
 
 @intrinsic
-def _moved_below(typing_context, scores, margin, a, b):
-    """Return a + b where the score is below the margin, else a."""
+def _where_below(typing_context, scores, margin, a, b):
+    """Return a where the score is below the margin, else b."""
 
     def generate(context, builder, signature, arguments):
         scores, margin, a, b = arguments
         [score] = _split(builder, scores)
         below = builder.fcmp_ordered("<", score, everywhere(builder, margin, LANES))
         both = zip(_split(builder, a), _split(builder, b), strict=True)
-        return _joined(builder, [builder.select(below, builder.fadd(x, z), x) for x, z in both])
+        return _joined(builder, [builder.select(below, x, z) for x, z in both])
 
     return a(scores, types.float64, a, b), generate
 
@@ -243,20 +244,24 @@ def descend_short(
         score = _dot(iterate, x)
         total = _with_multiple(total, paid[t] - base, iterate)
         base = paid[t]
-        if on_sphere:
-            if not _number(score) < margin:
-                continue
-            iterate = _with_multiple(iterate, step_sizes[t], x)
+        moves = _number(score) < margin
+        moved = _with_multiple(iterate, step_sizes[t], x)
+        if not on_sphere:
+            moved = _where_below(score, margin, moved, iterate)
+        norm_squared = _number(_dot(moved, moved))
+        if norm_squared < radius_squared:
+            if on_sphere:
+                moved = _where_below(score, margin, moved, iterate)
+                on_sphere = not moves
         else:
-            iterate = _moved_below(score, margin, iterate, _multiple(step_sizes[t], x))
-        norm_squared = _number(_dot(iterate, iterate))
-        on_sphere = not norm_squared < radius_squared
-        # Rounding may leave the projected iterate outside, so it is projected only after a move.
-        if on_sphere and _number(score) < margin:
-            if not norm_squared < np.inf:
-                _store(w, d, iterate)
+            if not norm_squared < np.inf and moves:
+                _store(w, d, moved)
                 return DIVERGED + 4 * np.int64(t)
-            iterate = _multiple(radius / math.sqrt(norm_squared), iterate)
+            on_sphere = on_sphere or moves
+            moved = _multiple(radius / math.sqrt(norm_squared), moved)
+            # Rounding may leave a projected iterate outside, so it is projected after a move only.
+            moved = _where_below(score, margin, moved, iterate)
+        iterate = moved
     _store(w, d, iterate)
     _store(weighted_sum, d, total)
     state[0] = base

@@ -75,7 +75,7 @@ class CoordinatewiseDescent(Descent):
         from pairlearn.kernels.steps.coordinatewise import descend_coordinatewise
 
         iterates = (self.w, self.weighted_sum, self.left_iterate, self._room, self.state)
-        loss = (self._address, self._parameter)
+        loss = (self.parts.problem.derivative.address, self._parameter)
         kernel = descend_coordinatewise
         return int(kernel(rows.flat, *pairs, *iterates, self._proximal(now), *loss))
 
@@ -86,5 +86,5 @@ class CoordinatewiseDescent(Descent):
         proximal = (sizes, self._domain.proximal.address, *others)
         matrix = (rows.data, rows.indices, rows.indptr)
         iterates = (self.w, self.weighted_sum, self.left_iterate, self._room, self.state)
-        loss = (self._address, self._parameter)
+        loss = (self.parts.problem.derivative.address, self._parameter)
         return int(descend_coordinatewise_csr(*matrix, *pairs, *iterates, proximal, *loss))

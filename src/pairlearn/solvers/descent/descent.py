@@ -48,7 +48,7 @@ _NOT_FINITE, _INACTIVE = -1, -2
 #: Attributes that hold addresses, which mean nothing in another process.
 _ADDRESSES = {
     "_kernel", "_meeting", "_finding", "_rule",
-    "_address", "_dense_address", "_pair_address", "_proximal_address",
+    "_dense_address", "_pair_address", "_proximal_address",
 }  # fmt: skip
 #: Attributes that hold scratch space.
 _ROOM = {"_room", "_other_left", "_sum_before", "_kept", "_active", "_scratch", "_slots", "_signs"}
@@ -134,10 +134,9 @@ class Descent:
     def _prepare(self) -> None:
         """Make scratch space and look up machine code; a copy of the object does this again."""
         problem = self.parts.problem
-        self._address = problem.derivative.address
         #: The dense kernels have a built-in hinge, marked by an address that no function has.
         hinge = type(problem.loss) is Hinge and problem.by_labels
-        self._dense_address = 0 if hinge else self._address
+        self._dense_address = 0 if hinge else problem.derivative.address
         self._pair_address = self._dense_address
         size, dtype = len(self.w), self.w.dtype
         self._kernel, self._room = dense_kernel(size, dtype, hinge=hinge)
@@ -347,7 +346,7 @@ class Descent:
         )
         matrix = (rows.data, rows.indices, rows.indptr, rows.norms)
         sums = (self.w, self.weighted_sum, self._coefficients, self._scratch[0], self.left_iterate)
-        loss = (self._address, self._parameter)
+        loss = (self.parts.problem.derivative.address, self._parameter)
         kept = (self.parts.averaging.keeps_sum, self._kept_left, *self._scratch[1:])
         return int(descend_csr(*matrix, *pairs, *sums, self.state, self._radius, *loss, *kept))
 
@@ -378,7 +377,7 @@ class Descent:
         kernel = descend_slots_csr if sparse else descend_slots
         steps = (self._sizes.step_sizes[now] * sizes, self._sizes.paid[now])
         iterate = (self.w, self.weighted_sum, self.left_iterate, self.state)
-        address = self._address if sparse else self._dense_address
+        address = self.parts.problem.derivative.address if sparse else self._dense_address
         loss = (address, self._parameter, self._one_sided, self._all_pairs)
         room = (np.empty(n_columns, self.w.dtype) for _ in range(1 if sparse else 2))
         meetings = plan.part(done, done + count)
@@ -500,7 +499,8 @@ class Descent:
                 "The squares of the coefficients overflow where the features change their units; "
                 "take a smaller step_size or a radius, or begin the stream anew."
             )
-        self._rescale_past(change)
+        if len(self.past):
+            self._rescale_past(change)
         self.w[:] = self.in_domain(self.w)
         # Sparse steps keep the squared norm of the iterate.
         self.state[1] = self.w.dot(self.w)

@@ -160,7 +160,7 @@ class MahalanobisDescent(Descent):
         from pairlearn.kernels.steps import free_metric, mahalanobis
 
         iterates = (self.w, self.weighted_sum, self.left_iterate, self.state)
-        loss = (self._radius, self._address, self._parameter)
+        loss = (self._radius, self.parts.problem.derivative.address, self._parameter)
         arguments = (*pairs, active, len(active), *iterates, *loss)
         kind = self._score.parameterization
         if kind == "full" and self._projects_every and np.isinf(self._radius):

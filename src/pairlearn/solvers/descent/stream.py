@@ -7,6 +7,7 @@ A chunk that fails leaves the stream as it was. Results do not depend on the siz
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from math import isfinite
 from typing import Any
 
@@ -87,15 +88,7 @@ class Stream:
                 )
         parts = descent.parts
         loss, self._by_labels = parts.problem.loss, parts.problem.by_labels
-        self._made_of = {
-            "score": told(parts.problem.score),
-            "loss": told(loss),
-            "comparison": told(parts.problem.comparison),
-            "pairing": told(pairing),
-            "schedule": told(parts.schedule),
-            "domain": told(parts.domain),
-            "averaging": told(parts.averaging),
-        }
+        self._pairing = pairing
         self._one_sided, self._all_pairs = loss.one_sided, not loss.opposite_labels_only
         self._buffer: Rows | None = None
         self._buffer_y = _NO_WEIGHTS
@@ -306,9 +299,24 @@ class Stream:
         Pass it to `restore` of this stream, or of another one started with the same parts.
         """
         with self._learning:
-            return self._state()
+            return {**self._state(), **self._made_of}
+
+    @cached_property
+    def _made_of(self) -> dict[str, str]:
+        """The parts, in words that a state holds."""
+        parts = self._descent.parts
+        return {
+            "score": told(parts.problem.score),
+            "loss": told(parts.problem.loss),
+            "comparison": told(parts.problem.comparison),
+            "pairing": told(self._pairing),
+            "schedule": told(parts.schedule),
+            "domain": told(parts.domain),
+            "averaging": told(parts.averaging),
+        }
 
     def _state(self) -> dict[str, Any]:
+        """Return what changes while the stream learns."""
         self._settle()
         return {
             "descent": self._descent.save(),
@@ -317,7 +325,6 @@ class Stream:
             "buffer_y": self._buffer_y,
             "buffer_weight": self._buffer_weight,
             "n_examples": self.n_examples,
-            **self._made_of,
             **({} if self.scales is None else {"scales": self.scales.state()}),
         }
 

@@ -57,7 +57,9 @@ class LatestScores:
     """
 
     def __init__(self, scores: Vector, positive: Mask, weight: Vector) -> None:
-        self._scores, self._positive, self._weight = scores, positive, weight
+        self._scores, self._positive = scores, positive
+        #: None while all examples weigh 1.
+        self._weight = None if bool((weight == 1.0).all()) else weight
         self._stop = len(positive)
         self._begin = max(0, self._stop - WINDOW)
 
@@ -78,7 +80,14 @@ class LatestScores:
     @property
     def weight(self) -> Vector:
         """The weights of the examples."""
+        if self._weight is None:
+            return np.ones(self._stop - self._begin)
         return self._weight[self._begin : self._stop]
+
+    @property
+    def counts(self) -> Vector:
+        """The weights as numbers of examples, see `as_counts`."""
+        return self.weight if self._weight is None else as_counts(self.weight)
 
     def add(self, scores: Vector, positive: Mask, weight: Vector) -> None:
         """Add the scores of the next examples; no weights mean 1."""
@@ -91,20 +100,22 @@ class LatestScores:
         self._scores[:, now] = scores
         self._positive[now] = positive
         if len(weight):
+            if self._weight is None:
+                self._weight = np.ones(len(self._positive))
             self._weight[now] = weight
         self._stop += n
         self._begin = max(self._begin, self._stop - WINDOW)
 
     def _make_room(self) -> None:
         """Move the window to the front of arrays that have room for another one."""
-        scores, positive, weight = self.scores, self.positive, self.weight
+        scores, positive = self.scores, self.positive
         size = len(positive)
         room = size + WINDOW
-        self._scores = np.empty((len(scores), room))
-        self._positive, self._weight = np.empty(room, dtype=np.bool_), np.ones(room)
+        self._scores, self._positive = np.empty((len(scores), room)), np.empty(room, dtype=np.bool_)
         self._scores[:, :size] = scores
         self._positive[:size] = positive
-        self._weight[:size] = weight
+        if self._weight is not None:
+            self._weight = np.append(self.weight, np.ones(WINDOW))
         self._begin, self._stop = 0, size
 
     def keep(self, model: int) -> None:
@@ -301,7 +312,7 @@ class OnlineGrid:
         return Undecided(
             latest.scores[self._best],
             latest.positive,
-            as_counts(latest.weight),
+            latest.counts,
             before=self.decided,
             shift=float(average.dot(self.origin)),
         )
