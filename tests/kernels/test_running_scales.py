@@ -7,7 +7,7 @@ from scipy import sparse
 
 from pairlearn.kernels.running_scales import least_jump, note_csr, note_rows, revise
 
-FLOOR, TABLE, TEXT, RARITY = 0.05, 0.1, 0.03, 0.2
+FLOOR, TABLE, TEXT, RARITY = 0.05, 0.1, 0.03, 0.15
 
 
 def rows_of(share, n=300, d=8):

@@ -6,7 +6,8 @@ votes merge too. A summary (v, l) of n examples promises that v occurs at most (
 any other value at most (n - l)/2 times. To merge two summaries, equal values add their leads; of
 different values the one with the larger lead stays, with the difference of the leads. Both promises
 then hold again. So the share of examples off the majority is at least (n - l)/2n, which is enough
-to scale all data but text. For text, a second pass counts (`MajorityCounts`).
+to scale all data but text. For text, a second pass counts (`MajorityCounts`), and lengths of rows
+are left out.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 r"""Scale features by their spread, so that the units of the user do not matter.
 
-Column k is centred and divided by s_k = max(std_k / (2 q_k)^(a / 5), (1 - a) range_k / 10). The
+Column k is centred and divided by s_k = max(std_k / (2 q_k)^(.15 a), (1 - a) range_k / 10). The
 floor bounds the values of a rare indicator, whose standard deviation is small. q_k is the share of
 examples whose value is not that of the majority, 1/2 if there is no majority. The power a grows
 from 0 to 1 as the mean of these shares falls from 10 % to 3 %: in text nearly all columns are rare.
@@ -11,8 +11,15 @@ multiplied by one number that makes the mean variance of the columns 1, so that 
 radii and ridges need not know the data. A change of units, a shift, or a scaler in front leaves the
 scaled rows as they are.
 
+Rows of text differ in length: tf-idf divides a row by its norm, and a long text has more of each
+word. A rare word has few rows, and its deviation would take up their lengths: words of long texts
+would count more than words of short ones. So std_k of text is divided by l_k^a, with l_k the
+geometric mean of the lengths of the rows that hold the word. Sizes of columns and lengths of rows
+are those whose products are nearest to |x_ik| off the majority, by squares of logarithms: no unit
+of a column changes a length. Streams and clusters leave the lengths out, which take several passes.
+
 A classifier may try other scales and let folds decide (`other_scales`): the spread alone, where
-these scales keep many columns small, and those of presence, for text.
+these scales keep many columns of a table small, and those of presence, for text.
 
 Sparse rows are scaled without centring: a pair sees the difference of its rows, which has no
 centre.
@@ -28,6 +35,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from pairlearn.features.spreads import FLOOR, least_spread, scale_of
 from pairlearn.folds import FEW
@@ -50,6 +58,10 @@ _LARGEST = 1e140
 _NEGLIGIBLE = 1e-305
 #: The most dense numbers for which NumPy is faster than loading the compiled kernels.
 _SMALL = 200_000
+#: Sizes of columns and lengths of rows are fitted by so many turns.
+_TURNS = 6
+#: A row that is longer or shorter than others by more than this factor is so by this factor.
+_LONGEST = 10.0
 #: The sample of `_sorted_sample`, once it is known.
 _SAMPLE = "_sorted_sample"
 
@@ -75,13 +87,16 @@ class Scaling:
 
     `inverse` holds powers of two, 1 except for extreme columns. `centre` is zero for sparse rows,
     and `factor` is zero for a column that does not vary. `spread` holds the standard deviations of
-    scaled columns, up to rounding, if they are known.
+    scaled columns, up to rounding, and `rarity` the powers of their shares that divided them, if
+    they are known. `is_text` says that the rows are wholly text.
     """
 
     inverse: Vector
     centre: Vector
     factor: Vector
     spread: Vector | None = None
+    rarity: Vector | None = None
+    is_text: bool = False
 
     @property
     def _arrays(self) -> tuple[Vector, Vector, Vector]:
@@ -185,7 +200,12 @@ def fit_scaling(rows: Rows, weight: Vector | None = None, *, mapped: bool = Fals
     if (inverse != 1.0).any():
         columns = _columns(rows, weight, inverse)
     dtype = rows.data.dtype if isinstance(rows, CsrRows) else rows.X.dtype
-    scaling = scaling_of(columns, inverse, dtype=dtype, centred=isinstance(rows, DenseRows))
+    length = None
+    if columns.atom is not None and is_text(columns, dtype):
+        rare = (columns.present < 0.5) & _varies(columns, dtype, inverse)
+        length = _lengths(_off_majority(rows, columns.atom, rare, inverse), _all(weight, rows))
+    centred = isinstance(rows, DenseRows)
+    scaling = scaling_of(columns, inverse, dtype=dtype, centred=centred, length=length)
     if isinstance(rows, DenseRows) and not mapped:
         warn_of_outliers(rows, scaling)
     return scaling
@@ -195,7 +215,8 @@ def fit_scaling(rows: Rows, weight: Vector | None = None, *, mapped: bool = Fals
 class Columns:
     """Extremes and moments of columns, and the share of examples off the majority value.
 
-    Columns are multiplied by `Scaling.inverse` first.
+    Columns are multiplied by `Scaling.inverse` first. `atom` is the majority value of those that
+    have one, where the rows are in memory.
     """
 
     low: Vector
@@ -203,6 +224,7 @@ class Columns:
     mean: Vector
     variance: Vector
     present: Vector
+    atom: Vector | None = None
 
     @property
     def size(self) -> Vector:
@@ -238,11 +260,14 @@ def _varies(columns: Columns, dtype: Any, inverse: Vector | None = None) -> Mask
     return np.asarray(varies)
 
 
-def scaling_of(columns: Columns, inverse: Vector, *, dtype: Any, centred: bool) -> Scaling:
+def scaling_of(
+    columns: Columns, inverse: Vector, *, dtype: Any, centred: bool, length: Vector | None = None
+) -> Scaling:
     """Return the scaling of columns from their extremes and moments.
 
     `inverse` holds the powers of two that the columns have been multiplied by. `dtype` is that of
-    the data, which sets the size of rounding errors. Sparse rows are not `centred`.
+    the data, which sets the size of rounding errors. Sparse rows are not `centred`. `length` holds
+    the mean length of the rows of each column of text, as a logarithm, if it is known.
     """
     deviation = np.sqrt(columns.variance)
     varies = _varies(columns, dtype, inverse)
@@ -252,11 +277,67 @@ def scaling_of(columns: Columns, inverse: Vector, *, dtype: Any, centred: bool) 
         return Scaling(inverse, np.zeros_like(inverse), factor)
     present = np.minimum(columns.present[varies], 0.5)
     power = np.clip(math.log(TABLE / float(present.mean())) / math.log(TABLE / TEXT), 0.0, 1.0)
-    spread = deviation[varies] / (2.0 * present) ** (RARITY * power)
+    rarity = np.ones(len(inverse))
+    rarity[varies] = (2.0 * present) ** (RARITY * power)
+    spread = deviation[varies] / rarity[varies]
+    if length is not None:
+        spread = spread / np.exp(power * length[varies])
     scale = scale_of(spread, columns.low[varies], columns.high[varies], floor=(1.0 - power) * FLOOR)
     factor[varies] = 1.0 / (scale * np.sqrt(np.mean((deviation[varies] / scale) ** 2)))
     centre = columns.mean if centred else np.zeros_like(inverse)
-    return Scaling(inverse, centre, factor, deviation * factor)
+    return Scaling(inverse, centre, factor, deviation * factor, rarity, bool(power == 1.0))
+
+
+def _lengths(values: Any, weight: Vector) -> Vector | None:
+    """Return the mean length of the rows of each column, as a logarithm; None if nothing is rare.
+
+    `values` are those of `_off_majority`. A column without any has the mean of all rows.
+    """
+    counted = values.data != 0.0
+    logs = np.log(np.abs(values.data), out=np.zeros(len(counted)), where=counted)
+    logs, there = (
+        sparse.csr_array((data, values.indices, values.indptr), values.shape)
+        for data in (logs, counted.astype(np.float64))
+    )
+    number, total = there.sum(axis=1), there.T @ weight
+    of_row, of_column = logs.sum(axis=1), logs.T @ weight
+    # A row or a column without such values has sums of zero, whatever they are divided by.
+    n_values, n_rows = np.where(number > 0.0, number, 1.0), np.where(total > 0.0, total, 1.0)
+    length = np.zeros(len(weight))
+    for _ in range(_TURNS):
+        size = (of_column - there.T @ (weight * length)) / n_rows
+        length = (of_row - there @ size) / n_values
+    held = np.where(number > 0.0, weight, 0.0)
+    if not held.sum() > 0.0:
+        return None
+    length -= np.average(length, weights=held)
+    np.clip(length, -math.log(_LONGEST), math.log(_LONGEST), out=length)
+    mean = there.T @ (weight * length) / n_rows
+    return np.where(total > 0.0, mean, np.average(length, weights=held))
+
+
+def _off_majority(rows: Rows, atom: Vector, rare: Mask, inverse: Vector) -> Any:
+    """Return the differences of values from the majority of rare columns, as a CSR matrix."""
+    n, d = rows.shape
+    if isinstance(rows, CsrRows):
+        unit = np.where(rare & (atom == 0.0), inverse, 0.0)
+        found = sparse.csr_array(
+            (rows.data * unit[rows.indices], rows.indices, rows.indptr), (n, d)
+        )
+        # Where most values are stored, those that are not are off the majority.
+        odd = np.flatnonzero(rare & (atom != 0.0))
+        if not len(odd):
+            return found
+        other = sparse.csr_array(rows.matrix[:, odd].toarray() * inverse[odd] - atom[odd])
+        return found + sparse.csr_array((other.data, odd[other.indices], other.indptr), (n, d))
+    step = max(1, _SMALL // d)
+    return sparse.vstack(
+        [
+            sparse.csr_array((rows.X[k : k + step].astype(np.float64) * inverse - atom) * rare)
+            for k in range(0, n, step)
+        ],
+        format="csr",
+    )
 
 
 def other_scales(
@@ -288,12 +369,12 @@ def by_presence(scaling: Scaling, rows: Rows, weight: Vector) -> Vector | None:
     more than frequent ones. Folds can tell. Returns None where rows are no sparse text.
     """
     varies = scaling.factor > 0.0
-    if not isinstance(rows, CsrRows) or scaling.spread is None:
+    if not isinstance(rows, CsrRows) or scaling.spread is None or scaling.rarity is None:
         return None
     if not 0 < len(rows.data) < TABLE * rows.shape[0] * np.count_nonzero(varies):
         return None
-    # The usual deviation is the share to the power `RARITY`.
-    change = np.where(varies, scaling.spread, 0.0) ** (0.5 / RARITY - 1.0)
+    # The usual deviation is the share to the power `RARITY`, times the length of its rows.
+    change = np.where(varies, scaling.rarity, 0.0) ** (0.5 / RARITY - 1.0)
     wanted = scaling.spread[varies] * change[varies]
     return np.asarray(change / np.sqrt(np.mean(wanted**2)))
 
@@ -303,8 +384,10 @@ def by_spread(scaling: Scaling, rows: Rows, weight: Vector) -> Vector | None:
 
     A floor and the power of text keep rare indicators small, which is right where they matter as
     much as others, and wrong where rare ones matter more. Folds can tell. Returns None where both
-    scales are much alike.
+    scales are much alike, and for text: there folds err more often than they help.
     """
+    if scaling.is_text:
+        return None
     if scaling.spread is not None:
         # Reading all rows again is as dear as a fold: deviations that are known often spare it.
         known = scaling.spread[scaling.factor > 0.0]
@@ -390,7 +473,8 @@ def _columns(rows: Rows, weight: Vector, inverse: Vector) -> Columns:
             np.where(zero, np.minimum(low, 0.0), low),
             np.where(zero, np.maximum(high, 0.0), high),
         )
-        count = np.where(atom == 0.0, count + absent, np.maximum(count, absent))
+        count = np.where(atom == 0.0, count + absent, count)
+        atom, count = np.where(absent > count, 0.0, atom), np.maximum(count, absent)
         with np.errstate(over="ignore", invalid="ignore"):
             variance = (squares + absent * mean**2) / n
     else:
@@ -410,7 +494,7 @@ def _columns(rows: Rows, weight: Vector, inverse: Vector) -> Columns:
             offset = total / n
             variance = np.maximum(squares / n - offset**2, 0.0)
             mean = shift + offset
-    return Columns(low, high, mean, variance, np.maximum(1.0 - count / n, 0.0))
+    return Columns(low, high, mean, variance, np.maximum(1.0 - count / n, 0.0), atom)
 
 
 def _all(weight: Vector, rows: Rows) -> Vector:
@@ -461,4 +545,5 @@ def _few_columns(rows: DenseRows, weight: Vector, inverse: Vector) -> Columns:
         medians = np.partition(values, middle, axis=0)[middle]
     count = weight @ (values == medians)
     present = np.maximum(1.0 - count / n, 0.0)
-    return Columns(values.min(axis=0), values.max(axis=0), values[0] + offset, variance, present)
+    extremes = values.min(axis=0), values.max(axis=0)
+    return Columns(*extremes, values[0] + offset, variance, present, medians)

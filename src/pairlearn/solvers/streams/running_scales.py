@@ -2,11 +2,12 @@
 r"""Estimate the scales of features while examples arrive, so that units do not matter.
 
 The scale of column k is s_k = max(std_k, range_k / 10), and in text that of
-`estimators.shared.scaling`, as for stored examples. It comes from the latest examples: those noted
-in the current window and in the one before. Dense rows are centred. All rows are divided by their
-scales, and by one number that makes the variances of all columns add up to 1. So two examples are
-at a mean squared distance of 2 for any number of columns. Values beyond 10 scales are clipped: an
-outlier, or a column whose unit has changed, cannot ruin the model before its scale has followed.
+`estimators.shared.scaling`, as for stored examples, without the lengths of rows. It comes from the
+latest examples: those noted in the current window and in the one before. Dense rows are centred.
+All rows are divided by their scales, and by one number that makes the variances of all columns add
+up to 1. So two examples are at a mean squared distance of 2 for any number of columns. Values
+beyond 10 scales are clipped: an outlier, or a column whose unit has changed, cannot ruin the model
+before its scale has followed.
 
 Scales are updated at fixed example counts, so they do not depend on how a stream is cut into
 chunks. Updates come at the 2nd, 3rd, ... example, each about a quarter later than the last, up to
@@ -47,7 +48,7 @@ TABLE = 0.1
 #: Rows with a smaller share are scaled as text; between the two, the scales are mixed.
 TEXT = 0.03
 #: In text, the standard deviation of a scaled column is this power of twice its share of values.
-RARITY = 0.2
+RARITY = 0.15
 #: Scaled values are cut off beyond this many scales.
 _BOUND = 10.0
 #: Scales always follow up to this many examples; later windows have at least as many.
