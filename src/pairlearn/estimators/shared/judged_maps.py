@@ -15,7 +15,12 @@ from pairlearn.estimators.shared.weights import judged_auc, weighed_members
 from pairlearn.features import FeatureMap
 from pairlearn.folds import Keys, deal, n_folds_of
 from pairlearn.metrics import compare_auc
-from pairlearn.solvers.closed_form.float_moments import FloatMoments, FloatRows, ridge_problem
+from pairlearn.solvers.closed_form.float_moments import (
+    FloatMoments,
+    FloatRows,
+    RowsProblem,
+    ridge_problem,
+)
 from pairlearn.solvers.closed_form.mapped_moments import (
     WIDE,
     MappedMoments,
@@ -25,7 +30,12 @@ from pairlearn.solvers.closed_form.mapped_moments import (
     score_mapped,
 )
 from pairlearn.solvers.rows import Rows
-from pairlearn.typing import Mask, Vector
+from pairlearn.typing import Mask, Places, Vector
+
+#: Returns a ridge problem, `scaled` or not, that may be `rough`.
+Problem = Callable[..., RidgeProblem | RowsProblem]
+#: Returns the scores of a fold by models in columns.
+Score = Callable[[int, NDArray[Any]], Vector]
 
 #: With fewer examples of the rarer class all folds are held out in turn.
 FEW = 200
@@ -71,8 +81,8 @@ class Judged:
 
     def _judge(
         self,
-        folds: Sequence[tuple[NDArray[np.int64], RidgeProblem, Callable[[], RidgeProblem]]],
-        score: Callable[[int, NDArray[Any]], Vector],
+        folds: Sequence[tuple[Places, RidgeProblem | RowsProblem, Problem]],
+        score: Score,
         y: Vector,
         weight: Vector,
         signs: NDArray[np.int64] | None = None,
@@ -214,7 +224,7 @@ class JudgedMap(Judged):
     """A map judged on held-out examples by moments in floats, of rows in the order of their keys.
 
     The first six parameters are those of `HeldOutMap`; `start` is the place of the ridge from which
-    on those of a wide map are tried.
+    on those of a wide map are tried. Fewer rows than features make their ridge problems themselves.
     """
 
     def __init__(
@@ -228,36 +238,65 @@ class JudgedMap(Judged):
         start: int = 0,
     ) -> None:
         super().__init__(features, len(y))
-        floats, n_folds = FloatRows(features, rows, weight), int(fold.max()) + 1
-        held = [np.flatnonzero(fold == k) for k in range(min(n_held, n_folds))]
-        kept = floats.kept(held)
-        self._more: Callable[[], FloatMoments] | None = None
-        if n_folds == 1:
+        floats = FloatRows(features, rows, weight)
+        held = [np.flatnonzero(fold == k) for k in range(min(n_held, int(fold.max()) + 1))]
+        few = len(y) < features.n_outputs
+        problems, score = (self._by_rows if few else self._by_moments)(floats, y, fold, held)
+        folds = [(own, one(rough=True), one) for own, one in zip(held, problems, strict=True)]
+        self._judge(folds, score, y, weight, start=start)
+
+    def _by_rows(
+        self, floats: FloatRows, y: Vector, fold: NDArray[np.int64], held: Sequence[Places]
+    ) -> tuple[Sequence[Problem], Score]:
+        """Return the problem of each fold, and the scores, of fewer rows than features."""
+        table = floats.table()
+
+        def problem(train: Places, *, scaled: bool = True, rough: bool = False) -> RowsProblem:
+            return RowsProblem(floats, table, y, train, scaled=scaled)
+
+        self._everything: Problem = partial(problem, np.flatnonzero(fold >= 0))
+        if fold.max() == 0:
             # A class of one example cannot be divided: it is both trained on and scored.
-            self._moments = FloatMoments(floats, y, held[0], kept[0])
-            problems = [partial(ridge_problem, self._moments)]
-        elif n_held == 1:
-            self._moments = FloatMoments(floats, y, np.flatnonzero(fold > 0))
-            self._more = partial(FloatMoments, floats, y, held[0], kept[0])
-            problems = [partial(ridge_problem, self._moments)]
+            problems = [self._everything]
         else:
+            dealt = [(fold >= 0) & (fold != k) for k in range(len(held))]
+            problems = [partial(problem, np.flatnonzero(own)) for own in dealt]
+        return problems, lambda k, W: table[held[k]] @ W
+
+    def _by_moments(
+        self, floats: FloatRows, y: Vector, fold: NDArray[np.int64], held: Sequence[Places]
+    ) -> tuple[Sequence[Problem], Score]:
+        """Return the problem of each fold, and the scores, from moments of many rows."""
+        kept = floats.kept(held)
+        rest: Callable[[], FloatMoments] | None = None
+        if len(held) > 1:
             parts = [FloatMoments(floats, y, *own) for own in zip(held, kept, strict=True)]
-            self._moments = FloatMoments.joined(parts)
-            problems = [
-                partial(ridge_problem, self._moments, without=part.narrowed()) for part in parts
-            ]
+            moments = FloatMoments.joined(parts)
+            problems = [partial(ridge_problem, moments, without=own.narrowed()) for own in parts]
+        else:
+            # A class of one example cannot be divided: it is both trained on and scored.
+            divided = fold.max() > 0
+            train = np.flatnonzero(fold > 0) if divided else held[0]
+            moments = FloatMoments(floats, y, train, None if divided else kept[0])
+            if divided:
+                rest = partial(FloatMoments, floats, y, held[0], kept[0])
+            problems = [partial(ridge_problem, moments)]
+
+        def everything(*, scaled: bool = True, rough: bool = False) -> RidgeProblem:
+            more = None if rest is None else rest()
+            return ridge_problem(moments, more=more, scaled=scaled, rough=rough)
+
+        self._everything = everything
 
         def score(k: int, W: NDArray[Any]) -> Vector:
             blocks, own = kept[k], W.astype(floats.dtype, copy=False)
             return np.concatenate([Z @ own for _, Z in blocks or floats.blocks(held[k])])
 
-        folds = [(own, one(rough=True), one) for own, one in zip(held, problems, strict=True)]
-        self._judge(folds, score, y, weight, start=start)
+        return problems, score
 
-    def problem(self, *, scaled: bool = True) -> RidgeProblem:
+    def problem(self, *, scaled: bool = True) -> RidgeProblem | RowsProblem:
         """Return the ridge problem of all examples."""
-        more = None if self._more is None else self._more()
-        return ridge_problem(self._moments, more=more, scaled=scaled)
+        return self._everything(scaled=scaled)
 
 
 def _path(n: int, start: int, aucs: Mapping[int, Sequence[float]]) -> Iterator[list[int]]:
