@@ -3,6 +3,7 @@
 
 import pickle
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pytest
@@ -11,7 +12,8 @@ from sklearn.base import clone
 
 from pairlearn import SGD, AUCClassifier, Exact, Moments, roc_auc
 from pairlearn.estimators.auc import composition
-from pairlearn.estimators.shared import judged_maps
+from pairlearn.estimators.shared import judged_maps, maps
+from pairlearn.estimators.shared.judged_maps import judge_maps
 from pairlearn.features import FeatureMap, Hats, Identity, Nystroem, RandomFourier, Union
 from pairlearn.solvers import ClassMoments
 from pairlearn.solvers.closed_form.mapped_moments import MappedMoments
@@ -51,6 +53,28 @@ def test_a_linear_choice_is_the_linear_model_bit_for_bit(solver):
     np.testing.assert_array_equal(auto.coef_, linear.coef_)
     assert isinstance(auto.features_, Identity)
     assert isinstance(linear.features_, Identity)
+
+
+@pytest.mark.parametrize(
+    ("labels", "names"),
+    [(X @ [1.0, -1.0, 0.5] > 0.7, ["linear"]), (np.abs(X[:, 0]) > 0.9, ["linear", "hats"])],
+)
+def test_nothing_is_tried_after_an_auc_of_one(monkeypatch, labels, names):
+    # A gap around the boundary, so that all held-out examples are ordered right.
+    table = X + 0.5 * np.sign(X[:, :1]) * labels[:, np.newaxis] * [1.0, 0.0, 0.0]
+    if names == ["linear"]:
+        table = X + np.outer(labels, [1.0, -1.0, 0.5])
+    model = AUCClassifier(features="auto", random_state=0).fit(table, labels)
+    assert [one.name for one in model.choice_.features.judged] == names
+    assert model.choice_.features.name == names[-1]
+    assert model.held_out_auc_ == 1.0
+    assert [one.auc for one in model.choice_.tried].count(1.0) == 1
+    with_all = partial(judge_maps, to_end=True)
+    monkeypatch.setattr(maps, "judge_maps", lambda *a, to_end=True, **k: with_all(*a, **k))
+    whole = AUCClassifier(features="auto", random_state=0).fit(table, labels)
+    assert len(whole.choice_.features.judged) == 3
+    assert whole.choice_.features.name == names[-1]
+    np.testing.assert_array_equal(whole.coef_, model.coef_)
 
 
 @pytest.mark.parametrize("solver", ["sgd", "exact", "moments"])

@@ -393,6 +393,8 @@ def _rescaled(
     bar = usual.auc + 0.5 * float(np.nan_to_num(usual.standard_error))
     n_rarest = int(min(np.count_nonzero(y > 0.0), np.count_nonzero(y < 0.0)))
     for other in other_scales(scaling, rows, counts, n_rarest):
+        if bar >= 1.0:  # no AUC is ahead
+            break
         again = solver.fit(replace(task, rng=copy.deepcopy(rng)), other[1], y, weight)
         found = again.choice.evidence
         if found is None or again.trace.interrupted:

@@ -322,20 +322,25 @@ def judge_maps(
     validation_fraction: float,
     keys: Keys,
     starts: Mapping[str, int] | None = None,
+    to_end: bool = True,
 ) -> tuple[list[JudgedFeatures], dict[str, JudgedMap]]:
     """Return the worth of each map on the same held-out examples, and its moments.
 
-    `starts` says from which ridge on those of a wide map are tried, the strongest by default.
+    Unless they are judged `to_end`, a map that orders all held-out examples right is the last one:
+    none is ahead of it. `starts` says from which ridge on those of a wide map are tried, the
+    strongest by default.
     """
     # Rows in the order of their keys: sums of floats are then the same in any order of the input.
     order = np.concatenate([keys.permutation(own) for own in weighed_members(y, weight)])
     rows, y, keys = rows.take(order), y[order], keys.take(order)
     weight = weight[order] if len(weight) else weight
     fold, n_held = deal_held_out(y, weight, validation_fraction, keys)
-    found = {
-        name: JudgedMap(one, rows, y, weight, fold, n_held, (starts or {}).get(name, 0))
-        for name, one in maps.items()
-    }
+    found: dict[str, JudgedMap] = {}
+    for name, one in maps.items():
+        start = (starts or {}).get(name, 0)
+        found[name] = judged = JudgedMap(one, rows, y, weight, fold, n_held, start)
+        if judged.auc == 1.0 and not to_end:
+            break
     best = max(found.values(), key=lambda one: one.auc)
     return [
         JudgedFeatures(
