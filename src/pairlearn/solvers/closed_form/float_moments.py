@@ -103,6 +103,8 @@ class FloatRows:
 class FloatMoments:
     """Weights, sums and products of mapped rows of the two classes, positives first.
 
+    Of the products, which are symmetric, the lower half is not filled.
+
     Parameters
     ----------
     rows : FloatRows
@@ -140,9 +142,13 @@ class FloatMoments:
         else:
             self.counts[kind] += len(own)
             self.sums[kind] += np.asarray(Z.sum(axis=0, dtype=np.float64))
-        # One array twice: NumPy then computes half of a symmetric product.
-        found = Z.T @ Z
-        return np.asarray(found.toarray() if hasattr(found, "tocsr") else found)
+        if hasattr(Z, "tocsr"):
+            return np.asarray((Z.T @ Z).toarray())
+        from scipy.linalg.blas import dsyrk, ssyrk
+
+        # NumPy would copy one half to the other, a number at a time. To BLAS rows are columns.
+        multiply = ssyrk if Z.dtype == np.float32 else dsyrk
+        return np.asarray(multiply(1.0, Z.T, lower=1).T)
 
     def narrowed(self) -> FloatMoments:
         """Return these moments, from now on with products in the precision of the rows."""
@@ -206,15 +212,16 @@ def ridge_problem(
     if scaled:
         scale = scale_for(features, counts, means, variances, low, high)
     rough = rough and features.bounds().is_finite
-    C = np.empty((m, m), dtype=np.float32 if rough else np.float64)
+    C = np.zeros((m, m), dtype=np.float32 if rough else np.float64)
     for start in range(0, m, _PART):
-        part = slice(start, start + _PART)
-        own = -(means[:, part].T @ means)
+        # From the diagonal on: LAPACK does not read the other half.
+        part, on = slice(start, start + _PART), slice(start, None)
+        own = -(means[:, part].T @ means[:, on])
         for one, sign in parts:
             for share, table in zip(shares, one.products, strict=True):
-                own += (sign * share) * table[part].astype(np.float64, copy=False)
-        own *= scale
-        C[part] = own * scale[part, np.newaxis]
+                own += (sign * share) * table[part, on].astype(np.float64, copy=False)
+        own *= scale[on]
+        C[part, on] = own * scale[part, np.newaxis]
     # A symmetric matrix is its transpose, whose columns are contiguous.
     return RidgeProblem(C.T, scale * (means[0] - means[1]), scale, rough=rough)
 
