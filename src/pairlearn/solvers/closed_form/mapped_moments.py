@@ -33,8 +33,8 @@ from pairlearn.validation import check_labels, check_weights
 
 #: Number of rows that are mapped at once.
 BLOCK = 4096
-#: Numbers of mapped rows that are scored at once: memory of this size is used again, and not asked of
-#: the system for every block.
+#: Numbers of mapped rows that are scored at once: memory of this size is used again, and not asked
+#: of the system for every block.
 _SCORED = 1 << 21
 #: More features than this, of bounded norm, are computed in single precision: the ridge is much
 #: larger than its rounding errors.
