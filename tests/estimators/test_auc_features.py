@@ -13,10 +13,11 @@ from sklearn.base import clone
 from pairlearn import SGD, AUCClassifier, Exact, Moments, roc_auc
 from pairlearn.estimators.auc import composition
 from pairlearn.estimators.shared import judged_maps, maps
-from pairlearn.estimators.shared.judged_maps import judge_maps
+from pairlearn.estimators.shared.judged_maps import JudgedMap, judge_maps
 from pairlearn.features import FeatureMap, Hats, Identity, Nystroem, RandomFourier, Union
 from pairlearn.solvers import ClassMoments
-from pairlearn.solvers.closed_form.mapped_moments import MappedMoments
+from pairlearn.solvers.closed_form.mapped_moments import MappedMoments, RidgeProblem
+from pairlearn.solvers.rows import as_rows
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(1200, 3))
@@ -286,3 +287,27 @@ def test_ridges_of_a_wide_map_are_tried_towards_the_best(best, start):
         tried += places
     assert max(aucs, key=lambda place: aucs[place][0]) == best
     assert len(tried) == len(set(tried))
+
+
+@pytest.mark.parametrize("n_features", [64, 1024])
+def test_a_ridge_below_the_rounding_of_the_products_is_left_out(monkeypatch, n_features):
+    features = RandomFourier(n_features)
+    usual = RidgeProblem.solve
+
+    def rough(self, ridge, **ways):
+        if ridge < 0.05:
+            raise ValueError("The ridge is too small for the rounding of the moments.")
+        return usual(self, ridge, **ways)
+
+    def judged():
+        rows, weight = as_rows(X), np.empty(0)
+        fold = np.arange(len(X)) % 5
+        return JudgedMap(features.fit(X, rng=0), rows, 2.0 * BOARD - 1.0, weight, fold, 1, start=1)
+
+    monkeypatch.setattr(RidgeProblem, "solve", rough)
+    found = judged()
+    assert [one.values["ridge"] for one in found.tried] == [1.0, 0.1]
+    assert found.ridge == max(found.tried, key=lambda one: one.auc).values["ridge"]
+    monkeypatch.setattr(RidgeProblem, "solve", lambda self, ridge, **ways: rough(self, 1e-9))
+    with pytest.raises(ValueError, match="as large as every ridge"):
+        judged()

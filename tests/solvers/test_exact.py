@@ -210,6 +210,12 @@ def test_moments_of_a_search_are_the_exact_ones(loss, weighted):
     np.testing.assert_allclose(gap, 0.0, atol=1e-8)
 
 
+def test_moments_of_a_search_need_weight_in_both_classes():
+    X, y = sample(n=90, d=40)
+    with pytest.raises(ValueError, match="need examples of both classes"):
+        ExactSolver().solve(X, y, example_weight=np.where(y > 0, 0.0, 1.0))
+
+
 @pytest.mark.parametrize("d", [4, 40])
 def test_classes_apart_without_a_ridge_end_at_no_loss_without_a_warning(d):
     X = np.random.default_rng(0).normal(size=(8, d))

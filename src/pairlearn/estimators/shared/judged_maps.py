@@ -94,25 +94,33 @@ class Judged:
         ridge that is tried first, if not all are.
         """
         aucs: dict[int, list[float]] = {}
+        lost: set[int] = set()
         wide = self.features.n_outputs > WIDE
         for places in _path(len(self.ridges), start, aucs) if wide else [range(len(self.ridges))]:
             aucs.update((r, []) for r in places)
             for k, (held, problem, again) in enumerate(folds):
                 solved = []
-                for ridge in (self.ridges[r] for r in places):
+                for r in places:
                     try:
-                        solved.append(problem.solve(ridge, signs=signs))
+                        solved.append(_solve(problem, again, self.ridges[r], signs))
                     except ValueError:
-                        # Single precision was not enough for this ridge.
-                        solved.append(again().solve(ridge, signs=signs))
+                        # The rounding of the products of the rows is as large as this ridge.
+                        lost.add(r)
+                        solved.append(np.zeros(self.features.n_outputs))
                 found = score(k, np.stack(solved, 1)).T
                 for r, scores in zip(places, found, strict=True):
                     own = weight[held] if len(weight) else weight
-                    aucs[r].append(judged_auc(y[held], scores, own))
+                    aucs[r].append(0.0 if r in lost else judged_auc(y[held], scores, own))
                     # Ranks within a fold: scores of different models are not comparable.
                     self.scores[r, held] = np.unique(scores, return_inverse=True)[1] / len(held)
         # From strong to weak: of equals the strongest wins.
-        judged = best_of(({"ridge": self.ridges[r]}, r, aucs[r]) for r in sorted(aucs))
+        tried = sorted(set(aucs) - lost)
+        if not tried:
+            raise ValueError(
+                f"{self.features!r} has no model: the rounding of its products is as large as "
+                "every ridge; use another map, or scale the features."
+            )
+        judged = best_of(({"ridge": self.ridges[r]}, r, aucs[r]) for r in tried)
         self.tried, self.evidence, self.best = judged.tried, judged.evidence, judged.model
 
     @property
@@ -297,6 +305,19 @@ class JudgedMap(Judged):
     def problem(self, *, scaled: bool = True) -> RidgeProblem | RowsProblem:
         """Return the ridge problem of all examples."""
         return self._everything(scaled=scaled)
+
+
+def _solve(
+    problem: RidgeProblem | RowsProblem,
+    again: Problem,
+    ridge: float,
+    signs: NDArray[np.int64] | None,
+) -> Vector:
+    """Return the model of a ridge, in double precision if single is not enough for it."""
+    try:
+        return problem.solve(ridge, signs=signs)
+    except ValueError:
+        return again().solve(ridge, signs=signs)
 
 
 def _path(n: int, start: int, aucs: Mapping[int, Sequence[float]]) -> Iterator[list[int]]:

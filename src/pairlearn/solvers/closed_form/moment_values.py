@@ -49,6 +49,8 @@ class MomentValues:
         for own in (y > 0, y < 0):
             X = rows.X[own].astype(np.float64, copy=False)
             count = float(len(X)) if weight is None else float(weight[own].sum())
+            if not count > 0.0:
+                raise ValueError("Moments need examples of both classes.")
             share = np.full(len(X), 1.0 / count) if weight is None else weight[own] / count
             mean = share @ X
             Z = (X - mean) * np.sqrt(share)[:, np.newaxis]
