@@ -27,8 +27,8 @@ from pairlearn.data.errors import DataError
 from pairlearn.typing import Vector
 
 __all__ = [
-    "Result", "Task", "auc_line", "draw", "head_line", "methods", "play", "read_folders", "summary",
-    "tasks_of",
+    "Result", "Task", "auc_line", "draw", "head_line", "methods", "play", "read_folders",
+    "split_of", "summary", "tasks_of",
 ]  # fmt: skip
 
 #: A training set has at most this many numbers; larger ones are subsampled for all methods alike.
@@ -178,6 +178,21 @@ def thinned(
     return np.sort(np.concatenate(kept))
 
 
+def split_of(task: Task, split: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the examples to train on, and those to test on."""
+    from sklearn.model_selection import train_test_split
+
+    train, test = train_test_split(
+        np.arange(len(task.y)), test_size=0.3, stratify=task.y, random_state=split
+    )
+    most = max(MOST_NUMBERS // task.X.shape[1], 100)
+    if len(train) > most:
+        train, _ = train_test_split(
+            train, train_size=most, stratify=task.y[train], random_state=split
+        )
+    return train, test
+
+
 def run_split(
     task: Task,
     split: int,
@@ -188,17 +203,9 @@ def run_split(
 ) -> list[Result]:
     """Return the results of all methods on one split."""
     from sklearn.metrics import average_precision_score, log_loss, roc_auc_score
-    from sklearn.model_selection import train_test_split
     from sklearn.preprocessing import StandardScaler
 
-    train, test = train_test_split(
-        np.arange(len(task.y)), test_size=0.3, stratify=task.y, random_state=split
-    )
-    most = max(MOST_NUMBERS // task.X.shape[1], 100)
-    if len(train) > most:
-        train, _ = train_test_split(
-            train, train_size=most, stratify=task.y[train], random_state=split
-        )
+    train, test = split_of(task, split)
     if positives is not None:
         train = thinned(train, task.y, positives, split)
     A, a, B, b = task.X[train], task.y[train], task.X[test], task.y[test]

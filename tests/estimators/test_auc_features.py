@@ -3,6 +3,7 @@
 
 import pickle
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pytest
@@ -11,10 +12,12 @@ from sklearn.base import clone
 
 from pairlearn import SGD, AUCClassifier, Exact, Moments, roc_auc
 from pairlearn.estimators.auc import composition
-from pairlearn.estimators.shared import judged_maps
+from pairlearn.estimators.shared import judged_maps, maps
+from pairlearn.estimators.shared.judged_maps import JudgedMap, judge_maps
 from pairlearn.features import FeatureMap, Hats, Identity, Nystroem, RandomFourier, Union
 from pairlearn.solvers import ClassMoments
-from pairlearn.solvers.closed_form.mapped_moments import MappedMoments
+from pairlearn.solvers.closed_form.mapped_moments import MappedMoments, RidgeProblem
+from pairlearn.solvers.rows import as_rows
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(1200, 3))
@@ -51,6 +54,28 @@ def test_a_linear_choice_is_the_linear_model_bit_for_bit(solver):
     np.testing.assert_array_equal(auto.coef_, linear.coef_)
     assert isinstance(auto.features_, Identity)
     assert isinstance(linear.features_, Identity)
+
+
+@pytest.mark.parametrize(
+    ("labels", "names"),
+    [(X @ [1.0, -1.0, 0.5] > 0.7, ["linear"]), (np.abs(X[:, 0]) > 0.9, ["linear", "hats"])],
+)
+def test_nothing_is_tried_after_an_auc_of_one(monkeypatch, labels, names):
+    # A gap around the boundary, so that all held-out examples are ordered right.
+    table = X + 0.5 * np.sign(X[:, :1]) * labels[:, np.newaxis] * [1.0, 0.0, 0.0]
+    if names == ["linear"]:
+        table = X + np.outer(labels, [1.0, -1.0, 0.5])
+    model = AUCClassifier(features="auto", random_state=0).fit(table, labels)
+    assert [one.name for one in model.choice_.features.judged] == names
+    assert model.choice_.features.name == names[-1]
+    assert model.held_out_auc_ == 1.0
+    assert [one.auc for one in model.choice_.tried].count(1.0) == 1
+    with_all = partial(judge_maps, to_end=True)
+    monkeypatch.setattr(maps, "judge_maps", lambda *a, to_end=True, **k: with_all(*a, **k))
+    whole = AUCClassifier(features="auto", random_state=0).fit(table, labels)
+    assert len(whole.choice_.features.judged) == 3
+    assert whole.choice_.features.name == names[-1]
+    np.testing.assert_array_equal(whole.coef_, model.coef_)
 
 
 @pytest.mark.parametrize("solver", ["sgd", "exact", "moments"])
@@ -224,10 +249,12 @@ def test_a_handful_of_examples():
     assert np.isfinite(single.decision_function(X)).all()
 
 
-@pytest.mark.parametrize(("labels", "name"), [(RING, "hats"), (BOARD, "fourier")])
+@pytest.mark.parametrize(
+    ("labels", "name", "n"), [(RING, "hats", 800), (BOARD, "fourier", 800), (BOARD, "fourier", 300)]
+)
 @pytest.mark.parametrize("weighted", [False, True])
-def test_the_choice_and_its_bits_do_not_depend_on_the_order(labels, name, weighted):
-    some = np.concatenate([np.arange(800), np.arange(50)])  # some rows come twice
+def test_the_choice_and_its_bits_do_not_depend_on_the_order(labels, name, n, weighted):
+    some = np.concatenate([np.arange(n), np.arange(50)])  # some rows come twice
     weight = np.random.default_rng(1).gamma(1.0, size=len(some)) if weighted else None
     models = []
     for order in (np.arange(len(some)), np.random.default_rng(2).permutation(len(some))):
@@ -260,3 +287,27 @@ def test_ridges_of_a_wide_map_are_tried_towards_the_best(best, start):
         tried += places
     assert max(aucs, key=lambda place: aucs[place][0]) == best
     assert len(tried) == len(set(tried))
+
+
+@pytest.mark.parametrize("n_features", [64, 1024])
+def test_a_ridge_below_the_rounding_of_the_products_is_left_out(monkeypatch, n_features):
+    features = RandomFourier(n_features)
+    usual = RidgeProblem.solve
+
+    def rough(self, ridge, **ways):
+        if ridge < 0.05:
+            raise ValueError("The ridge is too small for the rounding of the moments.")
+        return usual(self, ridge, **ways)
+
+    def judged():
+        rows, weight = as_rows(X), np.empty(0)
+        fold = np.arange(len(X)) % 5
+        return JudgedMap(features.fit(X, rng=0), rows, 2.0 * BOARD - 1.0, weight, fold, 1, start=1)
+
+    monkeypatch.setattr(RidgeProblem, "solve", rough)
+    found = judged()
+    assert [one.values["ridge"] for one in found.tried] == [1.0, 0.1]
+    assert found.ridge == max(found.tried, key=lambda one: one.auc).values["ridge"]
+    monkeypatch.setattr(RidgeProblem, "solve", lambda self, ridge, **ways: rough(self, 1e-9))
+    with pytest.raises(ValueError, match="as large as every ridge"):
+        judged()

@@ -6,6 +6,7 @@ import pytest
 
 from pairlearn import AUCClassifier
 from pairlearn.estimators.shared.judged_maps import weighted_error
+from pairlearn.estimators.shared.weights import judged_auc
 from pairlearn.metrics import compare_auc, roc_auc
 
 
@@ -71,3 +72,14 @@ def test_the_error_of_a_weighted_difference(rng):
         errors.append(weighted_error(y, weight, a, b))
     # the spread of 200 normal gaps is known to within 20 % but for 1 case in 10,000
     assert np.std(gaps) == pytest.approx(np.mean(errors), rel=0.2)
+
+
+def test_the_auc_that_judges_is_the_metric_and_refuses_what_it_refuses():
+    y, scores = np.array([1.0, -1.0, 1.0, -1.0]), np.array([0.3, 0.3, 0.5, 0.1])
+    for weight in (np.empty(0), np.array([1.0, 2.0, 3.0, 4.0])):
+        given = weight if len(weight) else None
+        assert judged_auc(y, scores, weight) == round(roc_auc(y, scores, sample_weight=given), 12)
+        with pytest.raises(ValueError, match="NaN or infinity"):
+            judged_auc(y, scores * [1.0, np.nan, 1.0, 1.0], weight)
+        with pytest.raises(ValueError, match="exactly two classes"):
+            judged_auc(np.ones(4), scores, weight)

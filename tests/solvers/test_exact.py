@@ -12,6 +12,7 @@ from hypothesis.extra import numpy as hnp
 from pairlearn import Hinge, Logistic, SmoothedHinge, Square, SquaredHinge
 from pairlearn.losses import LogLink
 from pairlearn.metrics import pair_risk, pair_risk_gradient
+from pairlearn.solvers.closed_form.moments import ClassMoments
 from pairlearn.solvers.exact import batch, span
 from pairlearn.solvers.exact.batch import ExactSolver, PairObjective, pair_mean
 from pairlearn.solvers.rows import DenseRows, as_rows
@@ -166,8 +167,10 @@ def test_wide_rows_are_searched_in_their_span(monkeypatch, sparse, name, loss):
     X[:, 7:15] = 0.0
     X[5] = X[4]  # rows that do not span as many directions as they are
     rows, precise = DenseRows(X), {"tolerance": 1e-15, "max_iterations": 5000}
-    plain, _ = objectives(rows, y, loss)[name].minimise(0.3, **precise)
-    monkeypatch.setattr(span, "_FEW", 20)
+    with monkeypatch.context() as without:
+        without.setattr(span, "_FEW", 0)
+        plain, _ = objectives(rows, y, loss)[name].minimise(0.3, **precise)
+    monkeypatch.setattr(span, "_MANY", 20)
     if sparse:
         rows = as_rows(scipy.sparse.csr_array(X))
     wide = objectives(rows, y, loss)[name]
@@ -177,14 +180,40 @@ def test_wide_rows_are_searched_in_their_span(monkeypatch, sparse, name, loss):
     np.testing.assert_allclose(w, plain, rtol=1e-3, atol=1e-5 * np.abs(plain).max())
 
 
-def test_what_no_row_sees_stays_without_a_ridge(monkeypatch):
-    monkeypatch.setattr(span, "_FEW", 20)
+def test_what_no_row_sees_stays_without_a_ridge():
     X, y = sample(n=12, d=40)
     start = np.random.default_rng(1).normal(size=40)
     w, _ = PairObjective(DenseRows(X), y, SquaredHinge()).minimise(0.0, start)
     unseen = scipy.linalg.null_space(X)
     np.testing.assert_allclose(unseen.T @ w, unseen.T @ start, atol=1e-9)
     assert pair_mean(SquaredHinge(), y > 0)(X @ w)[0] < 1e-6
+
+
+def test_rows_are_few_beside_twice_as_many_columns():
+    X, y = sample(n=12, d=24)
+    assert PairObjective(DenseRows(X), y, SquaredHinge())._in_span is not None
+    assert PairObjective(DenseRows(X[:, 1:].copy()), y, SquaredHinge())._in_span is None
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("loss", [SquaredHinge(), Square()], ids=repr)
+def test_moments_of_a_search_are_the_exact_ones(loss, weighted):
+    X, y = sample(n=90, d=40)
+    weight = np.random.default_rng(1).gamma(2.0, size=90) if weighted else None
+    X[:, 0] += 1e6
+    exact = ClassMoments(40).add(X, y, example_weight=weight)
+    found = PairObjective(DenseRows(X), y, loss, weight)
+    np.testing.assert_allclose(found._moments.counts, exact.counts, rtol=1e-12)
+    np.testing.assert_allclose(found._moments.difference, exact.difference, rtol=0, atol=1e-8)
+    size = np.sqrt(np.diagonal(exact.pair_scatter))
+    gap = (found._scatter - exact.pair_scatter) / np.outer(size, size)
+    np.testing.assert_allclose(gap, 0.0, atol=1e-8)
+
+
+def test_moments_of_a_search_need_weight_in_both_classes():
+    X, y = sample(n=90, d=40)
+    with pytest.raises(ValueError, match="need examples of both classes"):
+        ExactSolver().solve(X, y, example_weight=np.where(y > 0, 0.0, 1.0))
 
 
 @pytest.mark.parametrize("d", [4, 40])

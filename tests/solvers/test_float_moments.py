@@ -5,7 +5,12 @@ import pytest
 import scipy.sparse
 
 from pairlearn.features import Hats, Identity, RandomFourier
-from pairlearn.solvers.closed_form.float_moments import FloatMoments, FloatRows, ridge_problem
+from pairlearn.solvers.closed_form.float_moments import (
+    FloatMoments,
+    FloatRows,
+    RowsProblem,
+    ridge_problem,
+)
 from pairlearn.solvers.closed_form.mapped_moments import MappedMoments, extents_of, score_mapped
 from pairlearn.solvers.rows import as_rows
 from pairlearn.validation import DivergenceError
@@ -67,7 +72,9 @@ def test_wide_maps_are_multiplied_in_single_precision():
     moments = FloatMoments(rows, Y, np.arange(N))
     Z = features.transform(X)
     for own, is_own in zip(moments.products, (Y > 0, Y < 0), strict=True):
-        np.testing.assert_allclose(own, Z[is_own].T @ Z[is_own], atol=1e-5 * is_own.sum())
+        # Products are symmetric: one half is filled.
+        product = np.triu(Z[is_own].T @ Z[is_own])
+        np.testing.assert_allclose(np.triu(own), product, atol=1e-5 * is_own.sum())
     typical = Z.var(axis=0).mean()
     means = [Z[Y > 0].mean(axis=0), Z[Y < 0].mean(axis=0)]
     C = np.cov(Z[Y > 0].T, bias=True) + np.cov(Z[Y < 0].T, bias=True)
@@ -109,3 +116,35 @@ def test_both_classes_are_needed():
     moments = FloatMoments(rows, Y, np.flatnonzero(Y > 0))
     with pytest.raises(ValueError, match="need examples of both classes"):
         ridge_problem(moments)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("scaled", [False, True])
+@pytest.mark.parametrize("name", ["linear", "sparse", "hats", "waves"])
+def test_few_rows_have_the_model_of_their_moments(name, scaled, weighted):
+    n, d = 60, 80
+    table = RNG.normal(size=(n, d)) * np.logspace(0, 3, d) + np.arange(d)
+    if name == "sparse":
+        table *= RNG.random((n, d)) < 0.2
+    maps = {"hats": Hats(n_knots=5).fit(table), "waves": RandomFourier(512).fit(table, rng=0)}
+    features = maps.get(name, Identity.of(d))
+    given = as_rows(scipy.sparse.csr_array(table) if name == "sparse" else table)
+    rows = FloatRows(features, given, WEIGHT[:n] if weighted else NONE)
+    y, some = np.where(np.arange(n) % 3 == 0, 1.0, -1.0), np.flatnonzero(np.arange(n) % 5 != 1)
+    assert features.n_outputs > len(some)
+    own = ridge_problem(FloatMoments(rows, y, some), scaled=scaled)
+    few = RowsProblem(rows, rows.table(), y, some, scaled=scaled)
+    for ridge in (1.0, 1e-4):
+        expected = own.solve(ridge, margin=0.7)
+        found = few.solve(ridge, margin=0.7)
+        np.testing.assert_allclose(found, expected, atol=1e-6 * np.abs(expected).max())
+
+
+def test_few_rows_of_one_class_and_signs_are_refused():
+    rows = FloatRows(MAPS["hats"], as_rows(X[:9]), NONE)
+    y = np.where(np.arange(9) % 3 == 0, 1.0, -1.0)
+    with pytest.raises(ValueError, match="need examples of both classes"):
+        RowsProblem(rows, rows.table(), y, np.flatnonzero(y > 0))
+    few = RowsProblem(rows, rows.table(), y, np.arange(9))
+    with pytest.raises(ValueError, match="signs of coefficients need moments"):
+        few.solve(0.1, signs=np.ones(MAPS["hats"].n_outputs, dtype=np.int64))

@@ -396,6 +396,8 @@ def _rescaled(
     n_positive = int(np.count_nonzero(y > 0.0))
     n_rarest = min(n_positive, len(y) - n_positive)
     for other in other_scales(scaling, rows, counts, n_rarest):
+        if bar >= 1.0:  # no AUC is ahead
+            break
         again = solver.fit(replace(task, rng=copy.deepcopy(rng)), other[1], y, weight)
         found = again.choice.evidence
         if found is None or again.trace.interrupted:

@@ -115,7 +115,8 @@ class FeatureChoice(Shown, Record):
 
     name: str
     #: All candidates, from the simplest on; none if there are too many features for a choice. A
-    #: Fourier map that failed a trial on few examples is left out.
+    #: Fourier map that failed a trial on few examples is left out, and so is what comes after a map
+    #: whose held-out AUC is 1.
     judged: tuple[JudgedFeatures, ...] = ()
 
     @property

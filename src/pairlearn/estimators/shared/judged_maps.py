@@ -15,7 +15,12 @@ from pairlearn.estimators.shared.weights import judged_auc, weighed_members
 from pairlearn.features import FeatureMap
 from pairlearn.folds import Keys, deal, n_folds_of
 from pairlearn.metrics import compare_auc
-from pairlearn.solvers.closed_form.float_moments import FloatMoments, FloatRows, ridge_problem
+from pairlearn.solvers.closed_form.float_moments import (
+    FloatMoments,
+    FloatRows,
+    RowsProblem,
+    ridge_problem,
+)
 from pairlearn.solvers.closed_form.mapped_moments import (
     WIDE,
     MappedMoments,
@@ -25,7 +30,12 @@ from pairlearn.solvers.closed_form.mapped_moments import (
     score_mapped,
 )
 from pairlearn.solvers.rows import Rows
-from pairlearn.typing import Mask, Vector
+from pairlearn.typing import Mask, Places, Vector
+
+#: Returns a ridge problem, `scaled` or not, that may be `rough`.
+Problem = Callable[..., RidgeProblem | RowsProblem]
+#: Returns the scores of a fold by models in columns.
+Score = Callable[[int, NDArray[Any]], Vector]
 
 #: With fewer examples of the rarer class all folds are held out in turn.
 FEW = 200
@@ -71,8 +81,8 @@ class Judged:
 
     def _judge(
         self,
-        folds: Sequence[tuple[NDArray[np.int64], RidgeProblem, Callable[[], RidgeProblem]]],
-        score: Callable[[int, NDArray[Any]], Vector],
+        folds: Sequence[tuple[Places, RidgeProblem | RowsProblem, Problem]],
+        score: Score,
         y: Vector,
         weight: Vector,
         signs: NDArray[np.int64] | None = None,
@@ -84,25 +94,33 @@ class Judged:
         ridge that is tried first, if not all are.
         """
         aucs: dict[int, list[float]] = {}
+        lost: set[int] = set()
         wide = self.features.n_outputs > WIDE
         for places in _path(len(self.ridges), start, aucs) if wide else [range(len(self.ridges))]:
             aucs.update((r, []) for r in places)
             for k, (held, problem, again) in enumerate(folds):
                 solved = []
-                for ridge in (self.ridges[r] for r in places):
+                for r in places:
                     try:
-                        solved.append(problem.solve(ridge, signs=signs))
+                        solved.append(_solve(problem, again, self.ridges[r], signs))
                     except ValueError:
-                        # Single precision was not enough for this ridge.
-                        solved.append(again().solve(ridge, signs=signs))
+                        # The rounding of the products of the rows is as large as this ridge.
+                        lost.add(r)
+                        solved.append(np.zeros(self.features.n_outputs))
                 found = score(k, np.stack(solved, 1)).T
                 for r, scores in zip(places, found, strict=True):
                     own = weight[held] if len(weight) else weight
-                    aucs[r].append(judged_auc(y[held], scores, own))
+                    aucs[r].append(0.0 if r in lost else judged_auc(y[held], scores, own))
                     # Ranks within a fold: scores of different models are not comparable.
                     self.scores[r, held] = np.unique(scores, return_inverse=True)[1] / len(held)
         # From strong to weak: of equals the strongest wins.
-        judged = best_of(({"ridge": self.ridges[r]}, r, aucs[r]) for r in sorted(aucs))
+        tried = sorted(set(aucs) - lost)
+        if not tried:
+            raise ValueError(
+                f"{self.features!r} has no model: the rounding of its products is as large as "
+                "every ridge; use another map, or scale the features."
+            )
+        judged = best_of(({"ridge": self.ridges[r]}, r, aucs[r]) for r in tried)
         self.tried, self.evidence, self.best = judged.tried, judged.evidence, judged.model
 
     @property
@@ -214,7 +232,7 @@ class JudgedMap(Judged):
     """A map judged on held-out examples by moments in floats, of rows in the order of their keys.
 
     The first six parameters are those of `HeldOutMap`; `start` is the place of the ridge from which
-    on those of a wide map are tried.
+    on those of a wide map are tried. Fewer rows than features make their ridge problems themselves.
     """
 
     def __init__(
@@ -228,36 +246,78 @@ class JudgedMap(Judged):
         start: int = 0,
     ) -> None:
         super().__init__(features, len(y))
-        floats, n_folds = FloatRows(features, rows, weight), int(fold.max()) + 1
-        held = [np.flatnonzero(fold == k) for k in range(min(n_held, n_folds))]
-        kept = floats.kept(held)
-        self._more: Callable[[], FloatMoments] | None = None
-        if n_folds == 1:
+        floats = FloatRows(features, rows, weight)
+        held = [np.flatnonzero(fold == k) for k in range(min(n_held, int(fold.max()) + 1))]
+        few = len(y) < features.n_outputs
+        problems, score = (self._by_rows if few else self._by_moments)(floats, y, fold, held)
+        folds = [(own, one(rough=True), one) for own, one in zip(held, problems, strict=True)]
+        self._judge(folds, score, y, weight, start=start)
+
+    def _by_rows(
+        self, floats: FloatRows, y: Vector, fold: NDArray[np.int64], held: Sequence[Places]
+    ) -> tuple[Sequence[Problem], Score]:
+        """Return the problem of each fold, and the scores, of fewer rows than features."""
+        table = floats.table()
+
+        def problem(train: Places, *, scaled: bool = True, rough: bool = False) -> RowsProblem:
+            return RowsProblem(floats, table, y, train, scaled=scaled)
+
+        self._everything: Problem = partial(problem, np.flatnonzero(fold >= 0))
+        if fold.max() == 0:
             # A class of one example cannot be divided: it is both trained on and scored.
-            self._moments = FloatMoments(floats, y, held[0], kept[0])
-            problems = [partial(ridge_problem, self._moments)]
-        elif n_held == 1:
-            self._moments = FloatMoments(floats, y, np.flatnonzero(fold > 0))
-            self._more = partial(FloatMoments, floats, y, held[0], kept[0])
-            problems = [partial(ridge_problem, self._moments)]
+            problems = [self._everything]
         else:
+            dealt = [(fold >= 0) & (fold != k) for k in range(len(held))]
+            problems = [partial(problem, np.flatnonzero(own)) for own in dealt]
+        return problems, lambda k, W: table[held[k]] @ W
+
+    def _by_moments(
+        self, floats: FloatRows, y: Vector, fold: NDArray[np.int64], held: Sequence[Places]
+    ) -> tuple[Sequence[Problem], Score]:
+        """Return the problem of each fold, and the scores, from moments of many rows."""
+        kept = floats.kept(held)
+        rest: Callable[[], FloatMoments] | None = None
+        if len(held) > 1:
             parts = [FloatMoments(floats, y, *own) for own in zip(held, kept, strict=True)]
-            self._moments = FloatMoments.joined(parts)
-            problems = [
-                partial(ridge_problem, self._moments, without=part.narrowed()) for part in parts
-            ]
+            moments = FloatMoments.joined(parts)
+            problems = [partial(ridge_problem, moments, without=own.narrowed()) for own in parts]
+        else:
+            # A class of one example cannot be divided: it is both trained on and scored.
+            divided = fold.max() > 0
+            train = np.flatnonzero(fold > 0) if divided else held[0]
+            moments = FloatMoments(floats, y, train, None if divided else kept[0])
+            if divided:
+                rest = partial(FloatMoments, floats, y, held[0], kept[0])
+            problems = [partial(ridge_problem, moments)]
+
+        def everything(*, scaled: bool = True, rough: bool = False) -> RidgeProblem:
+            more = None if rest is None else rest()
+            return ridge_problem(moments, more=more, scaled=scaled, rough=rough)
+
+        self._everything = everything
 
         def score(k: int, W: NDArray[Any]) -> Vector:
             blocks, own = kept[k], W.astype(floats.dtype, copy=False)
             return np.concatenate([Z @ own for _, Z in blocks or floats.blocks(held[k])])
 
-        folds = [(own, one(rough=True), one) for own, one in zip(held, problems, strict=True)]
-        self._judge(folds, score, y, weight, start=start)
+        return problems, score
 
-    def problem(self, *, scaled: bool = True) -> RidgeProblem:
+    def problem(self, *, scaled: bool = True) -> RidgeProblem | RowsProblem:
         """Return the ridge problem of all examples."""
-        more = None if self._more is None else self._more()
-        return ridge_problem(self._moments, more=more, scaled=scaled)
+        return self._everything(scaled=scaled)
+
+
+def _solve(
+    problem: RidgeProblem | RowsProblem,
+    again: Problem,
+    ridge: float,
+    signs: NDArray[np.int64] | None,
+) -> Vector:
+    """Return the model of a ridge, in double precision if single is not enough for it."""
+    try:
+        return problem.solve(ridge, signs=signs)
+    except ValueError:
+        return again().solve(ridge, signs=signs)
 
 
 def _path(n: int, start: int, aucs: Mapping[int, Sequence[float]]) -> Iterator[list[int]]:
@@ -283,20 +343,25 @@ def judge_maps(
     validation_fraction: float,
     keys: Keys,
     starts: Mapping[str, int] | None = None,
+    to_end: bool = True,
 ) -> tuple[list[JudgedFeatures], dict[str, JudgedMap]]:
     """Return the worth of each map on the same held-out examples, and its moments.
 
-    `starts` says from which ridge on those of a wide map are tried, the strongest by default.
+    Unless they are judged `to_end`, a map that orders all held-out examples right is the last one:
+    none is ahead of it. `starts` says from which ridge on those of a wide map are tried, the
+    strongest by default.
     """
     # Rows in the order of their keys: sums of floats are then the same in any order of the input.
     order = np.concatenate([keys.permutation(own) for own in weighed_members(y, weight)])
     rows, y, keys = rows.take(order), y[order], keys.take(order)
     weight = weight[order] if len(weight) else weight
     fold, n_held = deal_held_out(y, weight, validation_fraction, keys)
-    found = {
-        name: JudgedMap(one, rows, y, weight, fold, n_held, (starts or {}).get(name, 0))
-        for name, one in maps.items()
-    }
+    found: dict[str, JudgedMap] = {}
+    for name, one in maps.items():
+        start = (starts or {}).get(name, 0)
+        found[name] = judged = JudgedMap(one, rows, y, weight, fold, n_held, start)
+        if judged.auc == 1.0 and not to_end:
+            break
     best = max(found.values(), key=lambda one: one.auc)
     return [
         JudgedFeatures(

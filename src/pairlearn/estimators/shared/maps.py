@@ -157,7 +157,7 @@ def choose_features(
         starts["fourier"] = max(found["fourier"].best - 1, 0)
         if judged[-1].auc < max(one.auc for one in judged) - judged[-1].standard_error:
             del maps["fourier"]
-    judged, found = judge(maps, rows, y, weight, keys=keys, starts=starts)
+    judged, found = judge(maps, rows, y, weight, keys=keys, starts=starts, to_end=False)
     best = max(one.auc for one in judged)
     name = next(one.name for one in judged if one.auc >= best - one.standard_error)
     return FeatureChoice(name, tuple(judged)), maps[name], None if name == "linear" else found[name]

@@ -89,6 +89,11 @@ class FloatRows:
             else:
                 yield own, (dense(block, np.dtype(np.float64)) - self._centre) * self._factor
 
+    def table(self) -> NDArray[Any]:
+        """Return all mapped examples in double precision."""
+        found = [block for _, block in self.blocks(np.arange(self.rows.shape[0]))]
+        return np.concatenate([dense(block, np.dtype(np.float64)) for block in found])
+
     def kept(self, parts: Sequence[NDArray[np.int64]]) -> list[Blocks | None]:
         """Return the blocks of each index, or None for each if all are too large to be kept."""
         size = sum(map(len, parts)) * self.features.n_outputs * self.dtype.itemsize
@@ -97,6 +102,8 @@ class FloatRows:
 
 class FloatMoments:
     """Weights, sums and products of mapped rows of the two classes, positives first.
+
+    Of the products, which are symmetric, the lower half is not filled.
 
     Parameters
     ----------
@@ -135,9 +142,13 @@ class FloatMoments:
         else:
             self.counts[kind] += len(own)
             self.sums[kind] += np.asarray(Z.sum(axis=0, dtype=np.float64))
-        # One array twice: NumPy then computes half of a symmetric product.
-        found = Z.T @ Z
-        return np.asarray(found.toarray() if hasattr(found, "tocsr") else found)
+        if hasattr(Z, "tocsr"):
+            return np.asarray((Z.T @ Z).toarray())
+        from scipy.linalg.blas import dsyrk, ssyrk
+
+        # NumPy would copy one half to the other, a number at a time. To BLAS rows are columns.
+        multiply = ssyrk if Z.dtype == np.float32 else dsyrk
+        return np.asarray(multiply(1.0, Z.T, lower=1).T)
 
     def narrowed(self) -> FloatMoments:
         """Return these moments, from now on with products in the precision of the rows."""
@@ -201,14 +212,82 @@ def ridge_problem(
     if scaled:
         scale = scale_for(features, counts, means, variances, low, high)
     rough = rough and features.bounds().is_finite
-    C = np.empty((m, m), dtype=np.float32 if rough else np.float64)
+    C = np.zeros((m, m), dtype=np.float32 if rough else np.float64)
     for start in range(0, m, _PART):
-        part = slice(start, start + _PART)
-        own = -(means[:, part].T @ means)
+        # From the diagonal on: LAPACK does not read the other half.
+        part, on = slice(start, start + _PART), slice(start, None)
+        own = -(means[:, part].T @ means[:, on])
         for one, sign in parts:
             for share, table in zip(shares, one.products, strict=True):
-                own += (sign * share) * table[part].astype(np.float64, copy=False)
-        own *= scale
-        C[part] = own * scale[part, np.newaxis]
+                own += (sign * share) * table[part, on].astype(np.float64, copy=False)
+        own *= scale[on]
+        C[part, on] = own * scale[part, np.newaxis]
     # A symmetric matrix is its transpose, whose columns are contiguous.
     return RidgeProblem(C.T, scale * (means[0] - means[1]), scale, rough=rough)
+
+
+class RowsProblem:
+    """The ridge problem of fewer mapped rows than features, whose minimiser is a sum of rows.
+
+    B holds the rows less the means of their classes, each times the root of its share of the class,
+    and below them the difference u of the means. Then C + u u' = B' B, and for ridge l the
+    minimiser B' (B B' + l I)^{-1} e, e the place of u: a system of rows, not of features.
+
+    Parameters
+    ----------
+    rows : FloatRows
+        Mapped rows.
+    table : ndarray
+        All of them, from `FloatRows.table`.
+    y : ndarray
+        Their labels -1 and +1.
+    index : ndarray of int64
+        The examples to learn from.
+    scaled : bool, default=True
+        Whether the ridge refers to features of mean variance 1.
+    """
+
+    def __init__(
+        self,
+        rows: FloatRows,
+        table: NDArray[Any],
+        y: Vector,
+        index: NDArray[np.int64],
+        *,
+        scaled: bool = True,
+    ) -> None:
+        parts = [index[y[index] > 0], index[y[index] < 0]]
+        if not all(map(len, parts)):
+            raise ValueError("Moments need examples of both classes.")
+        weights = [rows.weight[own] if len(rows.weight) else np.ones(len(own)) for own in parts]
+        counts = np.array([own.sum() for own in weights])
+        shares = [own / count for own, count in zip(weights, counts, strict=True)]
+        means = np.stack([p @ table[own] for p, own in zip(shares, parts, strict=True)])
+        B = np.concatenate([table[own] - mean for own, mean in zip(parts, means, strict=True)])
+        B *= np.sqrt(np.concatenate(shares))[:, np.newaxis]
+        self._scale = np.ones(B.shape[1])
+        if scaled:
+            n = len(parts[0])
+            variances = np.stack([np.einsum("ij,ij->j", own, own) for own in (B[:n], B[n:])])
+            self._scale = scale_for(rows.features, counts, means, variances, rows.low, rows.high)
+        self._rows = np.concatenate([B, (means[0] - means[1])[np.newaxis]]) * self._scale
+        self._products = self._rows @ self._rows.T
+
+    def solve(
+        self, ridge: float, *, signs: NDArray[np.int64] | None = None, margin: float = 1.0
+    ) -> Vector:
+        """Return the coefficients for a ridge, as `RidgeProblem.solve` does, without signs."""
+        from scipy.linalg.lapack import dposv
+
+        if signs is not None and signs.any():
+            raise ValueError("signs of coefficients need moments: use ridge_problem.")
+        matrix, place = self._products.copy(), np.zeros(len(self._products))
+        np.fill_diagonal(matrix, matrix.diagonal() + ridge)
+        place[-1] = margin
+        # A symmetric matrix is its transpose, which LAPACK factors in place.
+        _, found, info = dposv(matrix.T, place, lower=1, overwrite_a=1)
+        if info:
+            raise ValueError(
+                f"The ridge {ridge:g} is too small for the rounding of the rows; use a larger one."
+            )
+        return np.asarray(self._scale * (found @ self._rows))

@@ -33,6 +33,9 @@ from pairlearn.validation import check_labels, check_weights
 
 #: Number of rows that are mapped at once.
 BLOCK = 4096
+#: Numbers of mapped rows that are scored at once: memory of this size is used again, and not asked
+#: of the system for every block.
+_SCORED = 1 << 21
 #: More features than this, of bounded norm, are computed in single precision: the ridge is much
 #: larger than its rounding errors.
 _SINGLE = 512
@@ -70,8 +73,9 @@ def score_mapped(
     n = rows.shape[0]
     scores = np.empty((n, *coef.shape[1:]))
     coef = coef.astype(dtype, copy=False)
-    for start in range(0, n, BLOCK):
-        stop = min(start + BLOCK, n)
+    height = min(BLOCK, max(_SCORED // max(features.n_outputs, 1), 1))
+    for start in range(0, n, height):
+        stop = min(start + height, n)
         block = features.transform(block_of(rows, start, stop), dtype=dtype)
         with np.errstate(over="ignore", invalid="ignore"):
             scores[start:stop] = block @ coef

@@ -10,6 +10,7 @@ import numpy as np
 
 from pairlearn.solvers.closed_form.exact_sums import ExactSums
 from pairlearn.solvers.closed_form.wide import scaled_quotient
+from pairlearn.solvers.rows import DenseRows
 from pairlearn.typing import Vector
 from pairlearn.validation import DivergenceError
 
@@ -40,6 +41,24 @@ class MomentValues:
     means: Vector
     covariances: Vector
     gap: Vector | None = None
+
+    @classmethod
+    def of(cls, rows: DenseRows, y: Vector, weight: Vector | None = None) -> MomentValues:
+        """Return the moments of rows with labels -1 and +1, both present, in sums of floats."""
+        counts, means, covariances = [], [], []
+        for own in (y > 0, y < 0):
+            X = rows.X[own].astype(np.float64, copy=False)
+            count = float(len(X)) if weight is None else float(weight[own].sum())
+            if not count > 0.0:
+                raise ValueError("Moments need examples of both classes.")
+            share = np.full(len(X), 1.0 / count) if weight is None else weight[own] / count
+            mean = share @ X
+            Z = (X - mean) * np.sqrt(share)[:, np.newaxis]
+            counts.append(count)
+            means.append(mean)
+            # One array twice: NumPy then computes half of a symmetric product.
+            covariances.append(Z.T @ Z)
+        return cls(np.array(counts), np.stack(means), np.stack(covariances))
 
     @property
     def scatters(self) -> Vector:

@@ -26,7 +26,8 @@ from numpy.typing import ArrayLike
 from pairlearn.losses import LOSSES, PairLoss, SquaredHinge
 from pairlearn.metrics import pair_risk, pair_risk_gradient
 from pairlearn.solvers.closed_form.grid import Extents, Grid
-from pairlearn.solvers.closed_form.moments import ClassMoments
+from pairlearn.solvers.closed_form.moment_values import MomentValues
+from pairlearn.solvers.closed_form.moments import ClassMoments, check_covariances
 from pairlearn.solvers.exact.newton import SquaredHingeNewton, SquaredHingeWalk
 from pairlearn.solvers.exact.span import Span
 from pairlearn.solvers.rows import CsrRows, DenseRows, Rows
@@ -159,13 +160,21 @@ class PairObjective:
         self._rows, self._y, self._loss, self._weight = rows, y, loss, weight
 
     @cached_property
-    def _moments(self) -> ClassMoments | None:
-        d = self._rows.shape[1]
+    def _moments(self) -> MomentValues | None:
+        d, rows, weight = self._rows.shape[1], self._rows, self._weight
         if not self._loss.by_moments and d > _MOST_PRECONDITIONED:
             return None
-        # A preconditioner needs few digits, and the grid of few digits is fast.
-        grid = None if self._loss.by_moments else Grid.of(Extents.of(self._rows, self._weight))
-        return ClassMoments(d, grid).add(self._rows, self._y, example_weight=self._weight)
+        # A preconditioner needs few digits: sums of floats, and those of sparse rows, which are not
+        # centred, on the grid of few digits.
+        if not self._loss.by_moments and isinstance(rows, DenseRows):
+            check_covariances(rows)
+            return MomentValues.of(rows, self._y, weight)
+        grid = None if self._loss.by_moments else Grid.of(Extents.of(rows, weight))
+        return ClassMoments(d, grid).add(rows, self._y, example_weight=weight).values
+
+    @cached_property
+    def _scatter(self) -> Vector | None:
+        return None if self._moments is None else self._moments.pair_scatter
 
     @cached_property
     def _newton(self) -> SquaredHingeNewton | None:
@@ -239,7 +248,7 @@ class PairObjective:
         return descend(
             partial(self._risk, ridge=ridge),
             w_start,
-            None if moments is None else moments.pair_scatter,
+            self._scatter,
             ridge=ridge,
             tolerance=tolerance,
             max_iterations=max_iterations,
@@ -268,7 +277,7 @@ def descend(
     share `tolerance`. Returns the minimiser, the number of evaluations, and whether the search
     reached `max_iterations`.
     """
-    from scipy import linalg
+    from scipy.linalg.lapack import dtrtrs
     from scipy.optimize import minimize
 
     lower = None if scatter is None else _lower(scatter, ridge)
@@ -279,10 +288,7 @@ def descend(
     def to_w(v: Vector, *, transposed: bool = True) -> Vector:
         if lower is None:
             return v
-        trans = "T" if transposed else "N"
-        return np.asarray(
-            linalg.solve_triangular(lower, v, lower=True, trans=trans, check_finite=False)
-        )
+        return np.asarray(dtrtrs(lower, v, lower=1, trans=int(transposed))[0])
 
     n_evaluations = 0
     # SciPy asks for the value and then for the gradient, each at its own copy of the point.

@@ -11,8 +11,11 @@ from numpy.typing import NDArray
 from pairlearn.solvers.rows import DenseRows, Rows
 from pairlearn.typing import Vector
 
-#: With more features than this, and no more dense rows, the search is in the span of the rows.
+#: Up to so many dense rows have a span, if features are at least `_WIDER` times as many.
 _FEW = 1_000
+_WIDER = 2
+#: Sparse rows have a span if there are more features than this.
+_MANY = 1_000
 #: So few sparse rows have a span. Its basis is dense, and takes at most as many times their memory.
 _FEW_SPARSE = 32
 
@@ -38,11 +41,11 @@ class Span:
         n, d = rows.shape
         columns: slice | NDArray[np.int64] = slice(None)
         if isinstance(rows, DenseRows):
-            if not n <= _FEW < d:
+            if not (n <= _FEW and _WIDER * n <= d):
                 return None
             X = rows.X.astype(np.float64, copy=False)
         else:
-            if n > _FEW_SPARSE or d <= _FEW:
+            if n > _FEW_SPARSE or d <= _MANY:
                 return None
             # A mask is linear in d; np.unique hashes, which costs more for each the more there are.
             found = np.zeros(d, dtype=np.bool_)

@@ -181,6 +181,8 @@ def choose_ridge(
         weights = None if part_weight is None else part_weight[test]
         return objective.metric(part_y[test] > 0, held[k].scores(w), sample_weight=weights)
 
+    # No AUC is above 1; an objective of a user may have any metric.
+    most = 1.0 if objective.over_pairs else math.inf
     d = rows.shape[1]
     mixtures: Sequence[float] = (fisher,) if fisher else ()
     if fisher is None and _suits_fisher(rows, y):
@@ -190,7 +192,7 @@ def choose_ridge(
     with threads(task.n_jobs) as run:
         if not objective.convex:
             pairs = [_ALL.on(*one) for one in trained]
-            begun = best_of(_path(pairs, _ridges(d), measure, effort, run))
+            begun = best_of(_path(pairs, _ridges(d), measure, effort, run, most))
             begun = _mixed(begun, mixtures, trained, by_auc, n_errors=0.0)
             anchors[:] = begun.model
         found = []
@@ -200,8 +202,8 @@ def choose_ridge(
             values = {"power": float(top.power)} if isinstance(top, Push) else {}
             if begun is not None:
                 values["anchor_ridge"] = begun.evidence.values["ridge"]
-            best = best_of(_path(objectives, ridges, measure, effort, run, values))
-            if top.over_pairs:
+            best = best_of(_path(objectives, ridges, measure, effort, run, most, values))
+            if top.over_pairs and best.evidence.auc < most:
                 best = _mixed(best, mixtures, trained, by_auc, n_errors=1.0)
             found.append((best, top))
     best, top = max(found, key=lambda one: one[0].evidence.auc)
@@ -266,11 +268,12 @@ def _path(
     measure: Callable[[Vector, int], float],
     effort: _Effort,
     run: Callable[..., Any],
+    most: float,
     shared: dict[str, float] | None = None,
 ) -> Iterator[_Candidate]:
     """Yield each ridge with the models of the folds and their worth, until nothing is gained.
 
-    The values in `shared` are added to the values of every candidate.
+    Nothing is better than `most`. The values in `shared` are added to those of every candidate.
     """
     last: Sequence[Vector | None] = [None] * len(objectives)
     best, without_gain = -1.0, 0
@@ -285,7 +288,7 @@ def _path(
         worth = float(np.mean(values))
         without_gain = 0 if worth > best else without_gain + 1
         best = max(best, worth)
-        if without_gain == effort.patience:
+        if without_gain == effort.patience or worth >= most:
             return
 
 
