@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from pairlearn.estimators.shared.evidence import Choice, JudgedFeatures, Tried, best_of
 from pairlearn.estimators.shared.weights import judged_auc, weighed_members
-from pairlearn.features import FeatureMap
+from pairlearn.features import FeatureMap, Identity
 from pairlearn.folds import Keys, deal, n_folds_of
 from pairlearn.metrics import compare_auc
 from pairlearn.solvers.closed_form.float_moments import FloatMoments, FloatRows, ridge_problem
@@ -31,6 +31,8 @@ from pairlearn.typing import Mask, Vector
 FEW = 200
 #: With fewer examples of the rarer class, and fewer than `_SMALL` in all, three folds are.
 _SOME = 500
+#: A fold is not taken away from a class that has more than this many times the weight of the rest.
+_HEAVY = 16.0
 #: From this many examples on one fold is enough.
 _SMALL = 3_000
 
@@ -71,14 +73,16 @@ class Judged:
 
     def _judge(
         self,
-        folds: Sequence[tuple[NDArray[np.int64], RidgeProblem, Callable[[], RidgeProblem]]],
+        folds: Sequence[
+            tuple[NDArray[np.int64], RidgeProblem, Sequence[Callable[[], RidgeProblem]]]
+        ],
         score: Callable[[int, NDArray[Any]], Vector],
         y: Vector,
         weight: Vector,
         signs: NDArray[np.int64] | None = None,
         start: int = 0,
     ) -> None:
-        """Try ridges on folds: held-out examples, a problem, and how to make one in double.
+        """Try ridges on folds: held-out examples, a problem, and how to make more exact ones.
 
         `score` returns the scores of a fold by the models in columns. `start` is the place of the
         ridge that is tried first, if not all are.
@@ -88,13 +92,7 @@ class Judged:
         for places in _path(len(self.ridges), start, aucs) if wide else [range(len(self.ridges))]:
             aucs.update((r, []) for r in places)
             for k, (held, problem, again) in enumerate(folds):
-                solved = []
-                for ridge in (self.ridges[r] for r in places):
-                    try:
-                        solved.append(problem.solve(ridge, signs=signs))
-                    except ValueError:
-                        # Single precision was not enough for this ridge.
-                        solved.append(again().solve(ridge, signs=signs))
+                solved = [_solution(problem, again, self.ridges[r], signs) for r in places]
                 found = score(k, np.stack(solved, 1)).T
                 for r, scores in zip(places, found, strict=True):
                     own = weight[held] if len(weight) else weight
@@ -177,7 +175,7 @@ class HeldOutMap(Judged):
         for k, part in enumerate(leave):
             problem = self._without(part, leave).problem(scaled=scaled, rough=True)
             exact = partial(self._exact, part, leave, scaled)
-            folds.append((np.flatnonzero(fold == k), problem, exact))
+            folds.append((np.flatnonzero(fold == k), problem, [exact]))
         held = [rows.take(own) for own, *_ in folds]
         self._judge(
             folds, lambda k, W: score_mapped(features, held[k], W, dtype=kind), y, weight, signs
@@ -232,6 +230,7 @@ class JudgedMap(Judged):
         held = [np.flatnonzero(fold == k) for k in range(min(n_held, n_folds))]
         kept = floats.kept(held)
         self._more: Callable[[], FloatMoments] | None = None
+        problems: list[Callable[..., RidgeProblem]]
         if n_folds == 1:
             # A class of one example cannot be divided: it is both trained on and scored.
             self._moments = FloatMoments(floats, y, held[0], kept[0])
@@ -243,21 +242,55 @@ class JudgedMap(Judged):
         else:
             parts = [FloatMoments(floats, y, *own) for own in zip(held, kept, strict=True)]
             self._moments = FloatMoments.joined(parts)
-            problems = [
-                partial(ridge_problem, self._moments, without=part.narrowed()) for part in parts
-            ]
+            problems = [self._without(k, parts) for k in range(n_folds)]
 
         def score(k: int, W: NDArray[Any]) -> Vector:
             blocks, own = kept[k], W.astype(floats.dtype, copy=False)
             return np.concatenate([Z @ own for _, Z in blocks or floats.blocks(held[k])])
 
-        folds = [(own, one(rough=True), one) for own, one in zip(held, problems, strict=True)]
+        @cache
+        def exact(k: int) -> RidgeProblem:
+            train = np.flatnonzero((fold != k) & (fold >= 0) if n_folds > 1 else fold >= 0)
+            own = weight[train] if len(weight) else None
+            some = rows.take(train)
+            moments = MappedMoments(features, extents_of(features, some, own))
+            return moments.add(some, y[train], example_weight=own).problem()
+
+        folds = []
+        for k, (own, one) in enumerate(zip(held, problems, strict=True)):
+            # Scores of features as they are have units of their own.
+            more: list[Callable[[], RidgeProblem]] = [one]
+            if not isinstance(features, Identity):
+                more.append(partial(exact, k))
+            folds.append((own, one(rough=True), more))
         self._judge(folds, score, y, weight, start=start)
+
+    def _without(self, k: int, parts: Sequence[FloatMoments]) -> Callable[..., RidgeProblem]:
+        """Return what makes the problem of all parts but one."""
+        if (self._moments.counts < _HEAVY * (self._moments.counts - parts[k].counts)).all():
+            return partial(ridge_problem, self._moments, without=parts[k].narrowed())
+        # Little is left without it, and would be lost in the difference.
+        return partial(ridge_problem, FloatMoments.joined([*parts[:k], *parts[k + 1 :]]))
 
     def problem(self, *, scaled: bool = True) -> RidgeProblem:
         """Return the ridge problem of all examples."""
         more = None if self._more is None else self._more()
         return ridge_problem(self._moments, more=more, scaled=scaled)
+
+
+def _solution(
+    problem: RidgeProblem,
+    again: Sequence[Callable[[], RidgeProblem]],
+    ridge: float,
+    signs: NDArray[np.int64] | None,
+) -> Vector:
+    """Return the solution of the first problem that is exact enough for the ridge."""
+    for more in again:
+        try:
+            return problem.solve(ridge, signs=signs)
+        except ValueError:
+            problem = more()
+    return problem.solve(ridge, signs=signs)
 
 
 def _path(n: int, start: int, aucs: Mapping[int, Sequence[float]]) -> Iterator[list[int]]:
