@@ -39,6 +39,20 @@ def test_text_needs_a_second_pass_and_then_has_the_scales_of_one_machine(rng):
     np.testing.assert_allclose(scales.scaling(counts).factor, expected.factor, rtol=1e-12)
 
 
+def test_zeros_that_are_stored_are_zeros(rng):
+    values = (rng.random((400, 50)) < 0.04) * 1.0
+    X = scipy.sparse.csr_array(values)
+    Z = scipy.sparse.csr_array(np.where(rng.random(values.shape) < 0.02, 1.0, values))
+    Z.data[:] = values[np.repeat(np.arange(400), np.diff(Z.indptr)), Z.indices]
+    assert Z.nnz > X.nnz
+    found, expected = (of_parts([rows[:150], rows[150:]]) for rows in (Z, X))
+    counts = [MajorityCounts(found).partial_state(rows)["counts"] for rows in (Z, X)]
+    np.testing.assert_array_equal(*counts)
+    scalings = found.scaling(counts[0]), expected.scaling(counts[1]), fit_scaling(as_rows(X))
+    for one in (*scalings, fit_scaling(as_rows(Z))):
+        np.testing.assert_allclose(one.factor, scalings[0].factor, rtol=1e-12)
+
+
 def test_a_majority_that_no_partition_sees_first_is_found():
     # Each partition begins with another value; zero has 60 of 90 examples.
     parts = [np.concatenate([np.full(10, k), np.zeros(20)])[:, None] for k in (1.0, 2.0, 3.0)]

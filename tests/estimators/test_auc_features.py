@@ -13,8 +13,14 @@ from sklearn.base import clone
 from pairlearn import SGD, AUCClassifier, Exact, Moments, roc_auc
 from pairlearn.estimators.auc import composition
 from pairlearn.estimators.shared import judged_maps, maps
-from pairlearn.estimators.shared.judged_maps import JudgedMap, judge_maps
+from pairlearn.estimators.shared.judged_maps import (
+    HeldOutMap,
+    JudgedMap,
+    deal_held_out,
+    judge_maps,
+)
 from pairlearn.features import FeatureMap, Hats, Identity, Nystroem, RandomFourier, Union
+from pairlearn.folds import Keys
 from pairlearn.solvers import ClassMoments
 from pairlearn.solvers.closed_form.mapped_moments import MappedMoments, RidgeProblem
 from pairlearn.solvers.rows import as_rows
@@ -311,3 +317,26 @@ def test_a_ridge_below_the_rounding_of_the_products_is_left_out(monkeypatch, n_f
     monkeypatch.setattr(RidgeProblem, "solve", lambda self, ridge, **ways: rough(self, 1e-9))
     with pytest.raises(ValueError, match="as large as every ridge"):
         judged()
+
+
+@pytest.mark.parametrize(("sign", "heavy"), [(-1.0, 1e3), (-1.0, 1e5), (1.0, 1e7)])
+def test_maps_are_judged_as_by_exact_sums_beside_a_heavy_example(sign, heavy):
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(700, 2))
+    score = X[:, 0] ** 2 + np.sin(2.0 * X[:, 1]) + 0.5 * rng.normal(size=700)
+    y, weight = np.where(score > np.quantile(score, 0.9), 1.0, -1.0), np.ones(700)
+    weight[np.flatnonzero(y == sign)[0]] = heavy
+    # So many features are multiplied in single precision.
+    features, rows = RandomFourier(640).fit(X, rng=0), as_rows(X)
+    keys = Keys.of(X, weight=weight)
+    fold, n_held = deal_held_out(y, weight, 0.2, keys)
+    assert n_held > 1
+    exact = HeldOutMap(features, rows, y, weight, fold, n_held)
+    judged = JudgedMap(features, rows, y, weight, fold, n_held)
+    known = {one.values["ridge"]: one.auc for one in exact.tried}
+    for one in judged.tried:
+        assert one.auc == pytest.approx(known[one.values["ridge"]], abs=2e-3)
+    model = AUCClassifier(features=RandomFourier(640), solver=Moments(), random_state=0)
+    chosen = AUCClassifier(features="auto", solver=Moments(), random_state=0)
+    for one in (model, chosen):
+        assert np.isfinite(one.fit(X, y, sample_weight=weight).decision_function(X)).all()

@@ -97,6 +97,43 @@ def test_presence_is_tried_for_sparse_texts_alone():
     assert by_presence(scaling, scaled, np.empty(0)) is None
 
 
+@pytest.mark.parametrize("change", ["zeros", "constants", "weights", "no weight"])
+def test_what_says_nothing_does_not_decide_whether_rows_are_text(change):
+    rng = np.random.default_rng(0)
+    # Barely a text: one value in ten would make a table of it.
+    X = (rng.random((300, 40)) < 0.09) * rng.lognormal(size=(300, 40))
+    expected, [(soft, _), *_] = tried(as_rows(sparse.csr_matrix(X)))
+    other, weight = sparse.csr_matrix(X), np.ones(300)
+    if change == "zeros":
+        other = with_stored_zeros(other, 3_000)
+    elif change == "constants":
+        other = sparse.csr_matrix(np.hstack([X, np.full((300, 30), 2.0)]))
+    elif change == "weights":
+        # Rows of many words that count half as often, twice.
+        full = np.argsort((X != 0.0).sum(axis=1))[150:]
+        other, weight = sparse.csr_matrix(np.vstack([X, X[full], X[full]])), np.ones(600)
+        weight[full], weight[300:] = 0.5, 0.25
+    else:
+        other, weight = sparse.csr_matrix(np.vstack([X, np.ones((300, 40))])), np.ones(600)
+        weight[300:] = 0.0
+    scaling, rows = scaled_rows("auto", as_rows(other), weight)
+    (found, _), *_ = other_scales(scaling, rows, weight, 1000)
+    np.testing.assert_allclose(scaling.weights[:40], expected.weights, rtol=1e-9)
+    np.testing.assert_allclose(found.weights[:40], soft.weights, rtol=1e-9)
+
+
+def with_stored_zeros(X, count):
+    """Return the same sparse rows with zeros at some places."""
+    rng, entries = np.random.default_rng(1), X.tocoo()
+    places = [rng.integers(0, size, count) for size in X.shape]
+    data = np.concatenate([np.zeros(count), entries.data])
+    rows, columns = (np.concatenate(p) for p in zip(places, entries.coords, strict=True))
+    found = sparse.csr_matrix((data, (rows, columns)), shape=X.shape)
+    assert found.nnz > X.nnz
+    assert not (found != X).nnz
+    return found
+
+
 def test_in_text_the_spread_of_a_scaled_column_is_a_power_of_its_share():
     X = weighed()
     scaling, _ = scaled_rows("auto", as_rows(X), np.empty(0))

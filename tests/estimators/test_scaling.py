@@ -346,3 +346,13 @@ def test_curves_of_constants_by_moments_say_so(features):
     with pytest.warns(UserWarning, match=r"None of the 3 features varies.*same score"):
         model = AUCClassifier(features=features, solver="moments", random_state=0).fit(X, y)
     assert len(set(model.decision_function(X).tolist())) == 1
+
+
+@pytest.mark.parametrize("store", [np.asarray, scipy.sparse.csr_matrix])
+def test_values_that_hardly_count_do_not_stop_a_fit(store):
+    X, weight = np.zeros((100, 2)), np.ones(100)
+    X[3, 0], X[5, 1] = 1.0, 2.0
+    for small in (1e-14, 1e-16, 1e-18):
+        weight[[3, 5]] = small
+        found = fit_scaling(as_rows(store(X)), weight).weights
+        np.testing.assert_allclose(found / found[0], [1.0, 0.5], rtol=1e-9)

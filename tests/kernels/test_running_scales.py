@@ -28,6 +28,9 @@ def windows(X, cut, is_sparse):
         n_rows = np.zeros(2)
         if is_sparse:
             R = sparse.csr_array(rows)
+            # Zeros of the first columns are stored.
+            R = R + sparse.csr_array((rows == 0.0) * (np.arange(rows.shape[1]) < 3.0))
+            R.data[:] = rows[np.repeat(np.arange(len(rows)), np.diff(R.indptr)), R.indices]
             note_csr(R.data, R.indices, 0, R.nnz, len(rows), before, own, n_rows, shift)
         else:
             note_rows(rows.ravel(), *own, n_rows, shift, last, own is before)

@@ -66,10 +66,15 @@ def note_rows(X, counts, low, high, total, squares, jumps, n_rows, shift, last, 
 
 @kernel
 def note_csr(data, indices, begin, stop, n, before, present, n_rows, shift):
-    """Add the stored values from `begin` to `stop`, which are n rows, to the current window."""
+    """Add the stored values from `begin` to `stop`, which are n rows, to the current window.
+
+    A zero that is stored counts as one that is not.
+    """
     for p in range(begin, stop):
         k = indices[p]
         value = np.float64(data[p])
+        if value == 0.0:
+            continue
         if present[0, k] == 0.0:
             present[1, k] = value
             present[2, k] = value

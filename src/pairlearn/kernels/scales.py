@@ -168,7 +168,10 @@ def column_counts(X, weight, inverse, atom, votes, count):
 
 @kernel
 def csr_column_sums(data, indices, indptr, weight, inverse, stored, low, high, total, atom, votes):
-    """Fill weights, extremes, sums and votes of the stored values of each column, in units."""
+    """Fill weights, extremes, sums and votes of the stored values of each column, in units.
+
+    A zero that is stored counts as one that is not, here and in `csr_column_squares`.
+    """
     for k in range(len(low)):
         stored[k] = 0.0
         total[k] = 0.0
@@ -181,6 +184,8 @@ def csr_column_sums(data, indices, indptr, weight, inverse, stored, low, high, t
         for p in range(indptr[i], indptr[i + 1]):
             k = indices[p]
             value = np.float64(data[p]) * inverse[k]
+            if value == 0.0:
+                continue
             stored[k] += w
             low[k] = min(low[k], value)
             high[k] = max(high[k], value)
@@ -199,6 +204,8 @@ def csr_column_squares(data, indices, indptr, weight, inverse, mean, atom, squar
         for p in range(indptr[i], indptr[i + 1]):
             k = indices[p]
             value = np.float64(data[p]) * inverse[k]
+            if value == 0.0:
+                continue
             squares[k] += w * (value - mean[k]) * (value - mean[k])
             count[k] += w if value == atom[k] else 0.0
 

@@ -10,9 +10,10 @@ looks at a saved learner before anything of its size is made.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import reduce
 from itertools import repeat
-from operator import itemgetter, mul
+from operator import add, itemgetter, mul
 from typing import Any
 
 import numpy as np
@@ -236,14 +237,22 @@ class Seen:
             self._by_name = dict(zip(self.names, self._in_order, strict=True))
         if self._pick is not None and type(x) is dict and len(x) == len(self.names):
             try:
-                return float(sum(map(mul, self._in_order, self._pick(x))))
+                return _score_of(self._in_order, self._pick(x))
             except KeyError:  # as many names, but others
                 pass
         known = map(self._by_name.get, x, repeat(0.0))
-        return float(sum(map(mul, known, x.values())))
+        return _score_of(known, x.values())
 
     def __reduce__(self) -> tuple[type[Seen], tuple[Any, ...]]:
         return (Seen, (self.names, self.coef, self.sums, self.offset))
+
+
+def _score_of(coef: Iterable[float], values: Iterable[float]) -> float:
+    """Return the sum of products in order, with the bits of machine code.
+
+    From Python 3.12 on `sum` rounds otherwise.
+    """
+    return float(reduce(add, map(mul, coef, values), 0.0))
 
 
 def check_state(state: Mapping[str, Any], *, most_waiting: int) -> None:

@@ -200,9 +200,8 @@ class MajorityCounts(Statistic):
 
             matrix = rows.data, rows.indices, rows.indptr, weight, inverse
             csr_column_squares(*matrix, np.zeros(len(self.atom)), self.atom, unused, count)
-            stored = np.bincount(
-                rows.indices, np.repeat(weight, np.diff(rows.indptr)), minlength=len(self.atom)
-            )
+            own = np.repeat(weight, np.diff(rows.indptr)) * (rows.data != 0.0)
+            stored = np.bincount(rows.indices, own, minlength=len(self.atom))
             count += np.where(self.atom == 0.0, np.maximum(weight.sum() - stored, 0.0), 0.0)
         else:
             for k, values in _columns(rows.X, inverse):

@@ -41,6 +41,8 @@ Score = Callable[[int, NDArray[Any]], Vector]
 FEW = 200
 #: With fewer examples of the rarer class, and fewer than `_SMALL` in all, three folds are.
 _SOME = 500
+#: A fold is not taken away from a class that has more than this many times the weight of the rest.
+_HEAVY = 16.0
 #: From this many examples on one fold is enough.
 _SMALL = 3_000
 
@@ -280,7 +282,7 @@ class JudgedMap(Judged):
         if len(held) > 1:
             parts = [FloatMoments(floats, y, *own) for own in zip(held, kept, strict=True)]
             moments = FloatMoments.joined(parts)
-            problems = [partial(ridge_problem, moments, without=own.narrowed()) for own in parts]
+            problems = [_problem_without(k, parts, moments) for k in range(len(parts))]
         else:
             # A class of one example cannot be divided: it is both trained on and scored.
             divided = fold.max() > 0
@@ -305,6 +307,14 @@ class JudgedMap(Judged):
     def problem(self, *, scaled: bool = True) -> RidgeProblem | RowsProblem:
         """Return the ridge problem of all examples."""
         return self._everything(scaled=scaled)
+
+
+def _problem_without(k: int, parts: Sequence[FloatMoments], whole: FloatMoments) -> Problem:
+    """Return what makes the ridge problem of all parts but one."""
+    if (whole.counts < _HEAVY * (whole.counts - parts[k].counts)).all():
+        return partial(ridge_problem, whole, without=parts[k].narrowed())
+    # Little is left without it, and would be lost in the difference.
+    return partial(ridge_problem, FloatMoments.joined([*parts[:k], *parts[k + 1 :]]))
 
 
 def _solve(

@@ -275,7 +275,8 @@ def scaling_of(
     if not varies.any():
         warn_of_constants(len(inverse))
         return Scaling(inverse, np.zeros_like(inverse), factor)
-    present = np.minimum(columns.present[varies], 0.5)
+    # Beside weights of 1e16 times their own, values off the majority leave a share of 0.
+    present = np.clip(columns.present[varies], np.finfo(np.float64).eps, 0.5)
     power = np.clip(math.log(TABLE / float(present.mean())) / math.log(TABLE / TEXT), 0.0, 1.0)
     rarity = np.ones(len(inverse))
     rarity[varies] = (2.0 * present) ** (RARITY * power)
@@ -371,7 +372,10 @@ def by_presence(scaling: Scaling, rows: Rows, weight: Vector) -> Vector | None:
     varies = scaling.factor > 0.0
     if not isinstance(rows, CsrRows) or scaling.spread is None or scaling.rarity is None:
         return None
-    if not 0 < len(rows.data) < TABLE * rows.shape[0] * np.count_nonzero(varies):
+    # Neither zeros that are stored count, as those of constant columns, nor rows without weight.
+    own = _all(weight, rows)
+    present = float(np.repeat(own, np.diff(rows.indptr)) @ (rows.data != 0.0))
+    if not 0.0 < present < TABLE * float(own.sum()) * np.count_nonzero(varies):
         return None
     # The usual deviation is the share to the power `RARITY`, times the length of its rows.
     change = np.where(varies, scaling.rarity, 0.0) ** (0.5 / RARITY - 1.0)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -68,8 +69,11 @@ class ByMoments:
             if not self.solver.keep_state:
                 # The rows were multiplied when the map was judged.
                 problem = task.judged.problem(scaled=scaled)
-                w = problem.solve(ridge, signs=signs, margin=task.margin)
-                return Fitted(w, "moments", task.loss, choice, trace)
+                # Where floats are not exact enough for the ridge, as with weights of very different
+                # sizes, sums below are.
+                with suppress(ValueError):
+                    w = problem.solve(ridge, signs=signs, margin=task.margin)
+                    return Fitted(w, "moments", task.loss, choice, trace)
         if len(weight) and not weight.all():
             kept = np.flatnonzero(weight)
             rows, y, weight = rows.take(kept), y[kept], weight[kept]
