@@ -15,8 +15,7 @@ from typing import Any
 def without_collections() -> Iterator[None]:
     """Import many modules without looking for garbage among what they make.
 
-    Modules stay, so there is none. Each look takes longer than loading a dozen modules. Afterwards
-    all objects count as old, since young ones would be looked at twice before long.
+    Modules stay, so there is none. Each look takes longer than loading a dozen modules.
     """
     if not gc.isenabled():
         yield
@@ -25,10 +24,6 @@ def without_collections() -> Iterator[None]:
     try:
         yield
     finally:
-        if not gc.get_freeze_count():
-            # What was frozen comes back among the oldest.
-            gc.freeze()
-            gc.unfreeze()
         gc.enable()
 
 
