@@ -105,10 +105,15 @@ def jit(function=None, *, cache=True, nogil=True, **options):
         return lambda function: jit(function, cache=cache, nogil=nogil, **options)
     compiled = numba.njit(nogil=nogil, error_model="numpy", _nrt=False, **options)(function)
     if cache:
-        # RuntimeError: no folder is writable (a container with an odd user); compile per process.
-        with contextlib.suppress(RuntimeError):
-            compiled._cache = _Cache(function)
+        keep_on_disk(compiled, function)
     return compiled
+
+
+def keep_on_disk(compiled, function):
+    """Give machine code of a function the disk cache of kernels, where one is possible."""
+    # RuntimeError: no folder is writable (a container with an odd user); compile per process.
+    with contextlib.suppress(RuntimeError):
+        compiled._cache = _Cache(function)
 
 
 #: Makes a piece that is inlined into its callers.

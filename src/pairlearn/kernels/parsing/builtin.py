@@ -7,7 +7,6 @@ another thread nor a Ctrl-C comes in between.
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 from functools import cached_property
 
@@ -16,7 +15,7 @@ from numba.core import cgutils, types
 from numba.core.ccallback import CFunc
 from numba.extending import intrinsic
 
-from pairlearn.kernels._native import _Cache, inline
+from pairlearn.kernels._native import inline, keep_on_disk
 
 #: How Python hands over arguments: an array of them and their number, or the only one.
 _MANY, _ONE = 0x80, 0x08
@@ -50,9 +49,7 @@ class Builtin:
         types_of = (types.intp,) * (3 if self._many else 2)
         options = {"error_model": "numpy", "_nrt": False}
         compiled = CFunc(self._function, (types_of, types.intp), locals={}, options=options)
-        # RuntimeError: no folder is writable; compile per process.
-        with contextlib.suppress(RuntimeError):
-            compiled._cache = _Cache(self._function)
+        keep_on_disk(compiled, self._function)
         compiled.compile()
         name = self._function.__name__.encode()
         made = _Definition(name, compiled.address, _MANY if self._many else _ONE, None)
