@@ -263,7 +263,8 @@ def test_products_of_wide_sweeps_take_one_thread_and_leave_the_limits_as_they_we
         before = blas_threads()
         with mock.patch.object(scipy.linalg.blas, "dgemm", spied):
             Sweep((0.1, 0.2), (1.0, 2.0)).solve(problem, X, y, n_steps=200, rng=0)
-        assert seen and all(found == {1} for found in seen)
+        assert seen
+        assert all(found == {1} for found in seen)
         assert blas_threads() == before
 
 
