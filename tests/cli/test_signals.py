@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
 import os
 import signal
@@ -124,6 +125,44 @@ def swallowing(tmp_path, monkeypatch):
 def test_a_module_cannot_swallow_a_signal(swallowing, capsys, number, then):
     assert run(swallowing(number, then), []) == 128 + number
     assert capsys.readouterr().err.strip() == "pairlearn: interrupted"
+
+
+class Finalized:
+    def __init__(self, number):
+        self.number = number
+
+    def __del__(self):
+        signal.raise_signal(self.number)
+
+
+def called_by_c(number):
+    ctypes.CFUNCTYPE(None)(lambda: signal.raise_signal(number))()
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+@pytest.mark.parametrize("dropping", [Finalized, called_by_c])
+def test_a_signal_where_python_drops_exceptions_is_not_lost(capsys, dropping, number):
+    """Compilers call functions of Python from C; an interrupt there is printed and ignored."""
+
+    def callback():
+        dropping(number)
+        for _ in range(500):
+            time.sleep(0.01)
+        raise AssertionError("the signal was lost")
+
+    hook = sys.unraisablehook
+    assert run(click.Command("x", callback=callback), []) == 128 + number
+    assert capsys.readouterr().err.strip() == "pairlearn: interrupted"
+    assert sys.unraisablehook == hook
+
+
+def test_what_else_python_drops_is_told_as_before(monkeypatch):
+    told = []
+    monkeypatch.setattr(sys, "unraisablehook", told.append)
+    with Stopping(always=True) as stopping:
+        ctypes.CFUNCTYPE(None)(lambda: 1 / 0)()
+    assert stopping.received is None
+    assert [one.exc_type for one in told] == [ZeroDivisionError]
 
 
 def test_an_error_that_a_signal_became(capsys):

@@ -22,7 +22,7 @@ from typing import Any
 SIGNALS = tuple(
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
 )
-#: Seconds after which a signal that came inside an import is tried again.
+#: Seconds after which a signal is tried again that came inside an import or was dropped.
 _SOON = 0.005
 #: A second signal within this many seconds counts as the first: a key was pressed twice, or a
 #: shell and a wrapper both passed it on. A later signal ends what the first did not.
@@ -61,7 +61,8 @@ class Stopping(AbstractContextManager["Stopping"]):
     every signal raises, but for one that comes within a second of another. Every signal does
     whatever Ctrl-C does: where Ctrl-C is held back (`deferred_interrupt`), so is SIGTERM. One that
     comes inside an import waits for its end, since modules turn an interrupt into other errors or
-    swallow it. A signal that was ignored before stays ignored. Only the main thread can receive
+    swallow it. One that came where Python drops exceptions (a function that C called, a finalizer)
+    is sent again. A signal that was ignored before stays ignored. Only the main thread can receive
     signals; elsewhere the block changes nothing.
     """
 
@@ -75,6 +76,7 @@ class Stopping(AbstractContextManager["Stopping"]):
         self._ignored: set[int] = set()
         self._outer: Stopping | None = None
         self._entered = 0
+        self._told = sys.unraisablehook
 
     @property
     def status(self) -> int:
@@ -96,12 +98,15 @@ class Stopping(AbstractContextManager["Stopping"]):
                 signal.signal(number, self._receive)
             if self._outer is not None:
                 self._ignored |= self._outer._ignored
+            self._told, sys.unraisablehook = sys.unraisablehook, self._dropped
         return self
 
     def __exit__(self, *exception: object) -> None:
         self.open = self._always = False
         if self._outer is not None and self._outer.received is None:
             self._outer.received = self.received
+        if self._before:
+            sys.unraisablehook = self._told
         for number, handler in self._before.items():
             # None: the handler was installed by C, and Python cannot restore it.
             signal.signal(number, signal.SIG_DFL if handler is None else handler)
@@ -117,13 +122,19 @@ class Stopping(AbstractContextManager["Stopping"]):
             self.received = number
         if self.open and time.monotonic() - self._raised_at > _SAME:
             if self._is_importing(frame):
-                timer = threading.Timer(_SOON, _send_again, (number,))
-                timer.daemon = True
-                timer.start()
+                _send_soon(number)
                 return
             self.open = self._always
             self._raised_at = time.monotonic() if self._always else self._raised_at
             raise KeyboardInterrupt
+
+    def _dropped(self, unraisable: sys.UnraisableHookArgs) -> None:
+        """Send the signal again whose interrupt Python could not pass on and dropped."""
+        if self.received is None or not issubclass(unraisable.exc_type, KeyboardInterrupt):
+            self._told(unraisable)
+            return
+        self.open, self._raised_at = True, -float("inf")
+        _send_soon(self.received)
 
     def _is_importing(self, frame: FrameType | None) -> bool:
         """Whether a frame runs inside an import that began within the block."""
@@ -143,6 +154,13 @@ class Stopping(AbstractContextManager["Stopping"]):
             yield
         finally:
             self.open = self._always
+
+
+def _send_soon(number: int) -> None:
+    """Send a signal to the main thread in a moment, and in the meantime go on."""
+    timer = threading.Timer(_SOON, _send_again, (number,))
+    timer.daemon = True
+    timer.start()
 
 
 def _send_again(number: int) -> None:
