@@ -1,13 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A sweep finds the same models as separate runs on the same path."""
 
-from unittest import mock
-
 import numpy as np
 import pytest
-import scipy.linalg.blas
 import scipy.sparse
-from threadpoolctl import threadpool_info, threadpool_limits
 
 from pairlearn import (
     Ball,
@@ -26,7 +22,6 @@ from pairlearn import (
 )
 from pairlearn.averaging import DelayedByStepSize, DelayedLinear
 from pairlearn.losses import LOSSES, Hinge, Logistic, Square
-from pairlearn.solvers.descent import sweep as sweeps
 from pairlearn.solvers.descent.sweep import Sweep
 
 STEP_SIZES = (0.01, 0.05, 0.2, 0.2, 0.2)
@@ -241,42 +236,3 @@ def test_grids_come_in_any_sequence():
         assert np.array_equal(other.averages, expected)
     with pytest.raises(TypeError, match=r"step_size must be a number, got '0\.1'"):
         Sweep("0.1", [1.0])
-
-
-def blas_threads():
-    return {one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"}
-
-
-def test_products_of_wide_sweeps_take_one_thread_and_leave_the_limits_as_they_were():
-    X = np.random.default_rng(0).normal(size=(40, 100))
-    y = np.array([1.0, -1.0] * 20)
-    seen = []
-
-    usual = scipy.linalg.blas.dgemm
-
-    def spied(*arguments, **options):
-        seen.append(blas_threads())
-        return usual(*arguments, **options)
-
-    problem = Problem(LinearScore(), Hinge())
-    with threadpool_limits(2, user_api="blas"):
-        before = blas_threads()
-        with mock.patch.object(scipy.linalg.blas, "dgemm", spied):
-            Sweep((0.1, 0.2), (1.0, 2.0)).solve(problem, X, y, n_steps=200, rng=0)
-        assert seen
-        assert all(found == {1} for found in seen)
-        assert blas_threads() == before
-
-
-def test_the_last_thread_that_leaves_lifts_the_limit():
-    one = sweeps._OneThread()
-    with threadpool_limits(2, user_api="blas"):
-        before = blas_threads()
-        with one:
-            with one:
-                assert blas_threads() == {1}
-            assert blas_threads() == {1}
-        assert blas_threads() == before
-        with pytest.raises(RuntimeError, match="inside"), one:
-            raise RuntimeError("inside")
-        assert blas_threads() == before

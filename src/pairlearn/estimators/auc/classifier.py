@@ -34,6 +34,7 @@ from pairlearn.features import FeatureMap, Hats, Identity
 from pairlearn.folds import Keys, Places
 from pairlearn.losses import PairLoss
 from pairlearn.models.provenance import data_fingerprint
+from pairlearn.solvers.blas_threads import with_one_thread
 from pairlearn.solvers.closed_form.mapped_moments import MappedMoments
 from pairlearn.solvers.rows import Rows, as_rows
 from pairlearn.solvers.running import Callback
@@ -203,6 +204,7 @@ class AUCClassifier(AUCForgetting, ClassifierMixin, BaseEstimator):  # type: ign
         self.random_state, self.verbose = random_state, verbose
 
     @one_at_a_time
+    @with_one_thread
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Train on stored examples (Algorithm 1).
 

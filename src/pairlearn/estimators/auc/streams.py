@@ -42,6 +42,7 @@ from pairlearn.estimators.shared.weights import chunk_weights, example_weights
 from pairlearn.features import FeatureMap, Identity
 from pairlearn.folds import Keys
 from pairlearn.restored import restored_count
+from pairlearn.solvers.blas_threads import with_one_thread
 from pairlearn.solvers.closed_form.block_stream import BlockStream
 from pairlearn.solvers.interrupts import deferred_interrupt
 from pairlearn.solvers.rows import Rows
@@ -172,6 +173,7 @@ class AUCStreams(AUCPredictions):
         return self
 
     @one_at_a_time
+    @with_one_thread
     def score_and_learn(
         self,
         X: Any,

@@ -50,6 +50,7 @@ from pairlearn.metrics import HandTill
 from pairlearn.metrics.hand_till import mean_pair_auc
 from pairlearn.models.record import ModelFileError, ModelRecord
 from pairlearn.models.registry import ArraySpec
+from pairlearn.solvers.blas_threads import with_one_thread
 from pairlearn.solvers.exact.batch import PairObjective
 from pairlearn.solvers.rows import Rows, as_rows
 from pairlearn.typing import Places, Vector
@@ -147,6 +148,7 @@ class MulticlassAUCClassifier(ClosedForm, ClassifierMixin, BaseEstimator):  # ty
         self.class_weight, self.validation_fraction = class_weight, validation_fraction
         self.n_jobs, self.random_state = n_jobs, random_state
 
+    @with_one_thread
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Find the scores of all pairs of classes.
 

@@ -33,6 +33,7 @@ from pairlearn.estimators.shared.weights import chunk_weights
 from pairlearn.folds import Keys, deal, n_folds_of, splits_of
 from pairlearn.metrics import roc_auc
 from pairlearn.models.registry import ArraySpec
+from pairlearn.solvers.blas_threads import with_one_thread
 from pairlearn.solvers.rows import CsrRows, Rows, as_rows
 from pairlearn.typing import Mask, Places, Vector
 from pairlearn.validation import (
@@ -155,6 +156,7 @@ class MultilabelAUCClassifier(ClosedForm, ClassifierMixin, BaseEstimator):  # ty
         tags.classifier_tags.multi_class = False
         return tags
 
+    @with_one_thread
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Find the scores of all labels.
 

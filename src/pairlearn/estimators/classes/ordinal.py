@@ -40,6 +40,7 @@ from pairlearn.folds import Keys
 from pairlearn.metrics.concordance import SURVIVAL, ConcordanceIndex
 from pairlearn.models.record import ModelFileError, ModelRecord
 from pairlearn.models.registry import ArraySpec
+from pairlearn.solvers.blas_threads import with_one_thread
 from pairlearn.solvers.rows import as_rows
 from pairlearn.typing import Places, Vector
 from pairlearn.validation import check_generator, check_weights
@@ -127,6 +128,7 @@ class OrdinalAUCClassifier(ClosedForm, ClassifierMixin, BaseEstimator):  # type:
         self.grades, self.solver, self.scaling = grades, solver, scaling
         self.validation_fraction, self.random_state = validation_fraction, random_state
 
+    @with_one_thread
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Find the score and the cuts between the grades.
 

@@ -41,6 +41,7 @@ from pairlearn.losses import PairLoss
 from pairlearn.metrics.entropy import error_entropy
 from pairlearn.models.record import ModelRecord
 from pairlearn.models.registry import ArraySpec
+from pairlearn.solvers.blas_threads import with_one_thread
 from pairlearn.solvers.descent.stream import Stream
 from pairlearn.solvers.rows import Rows, check_squares
 from pairlearn.solvers.streams.running_scales import RunningScales
@@ -185,6 +186,7 @@ class EntropyRegressor(MapsFeatures, Storable, RegressorMixin, BaseEstimator):  
     }
 
     @one_at_a_time
+    @with_one_thread
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Train on stored examples (Algorithm 1).
 
@@ -243,6 +245,7 @@ class EntropyRegressor(MapsFeatures, Storable, RegressorMixin, BaseEstimator):  
         return self
 
     @one_at_a_time
+    @with_one_thread
     def partial_fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from the next chunk of a stream, in order (Algorithm 2).
 

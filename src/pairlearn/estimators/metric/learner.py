@@ -27,6 +27,7 @@ from pairlearn.features import FeatureMap, Identity
 from pairlearn.losses import METRIC_LOSSES, PairLoss
 from pairlearn.models.record import ModelRecord
 from pairlearn.models.registry import ArraySpec
+from pairlearn.solvers.blas_threads import with_one_thread
 from pairlearn.solvers.rows import DenseRows
 from pairlearn.solvers.turns import one_at_a_time
 from pairlearn.typing import Vector
@@ -170,6 +171,7 @@ class MetricLearner(
         return tags
 
     @one_at_a_time
+    @with_one_thread
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Train on stored examples or pairs (Algorithm 1).
 

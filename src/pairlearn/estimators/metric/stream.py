@@ -27,6 +27,7 @@ from pairlearn.losses import METRIC_LOSSES, PairLoss
 from pairlearn.pairings.given import as_rows_of_pairs
 from pairlearn.problem import Problem
 from pairlearn.scores import MahalanobisScore
+from pairlearn.solvers.blas_threads import with_one_thread
 from pairlearn.solvers.rows import DenseRows, check_squares
 from pairlearn.solvers.streams.settings import keep_settings
 from pairlearn.solvers.turns import one_at_a_time
@@ -102,6 +103,7 @@ class MetricStream(MapsFeatures):
         return X, np.array(codes), False
 
     @one_at_a_time
+    @with_one_thread
     def partial_fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from the next chunk of a stream, in order (Algorithm 2).
 

@@ -28,6 +28,7 @@ from pairlearn.losses import LOSSES, PairLoss
 from pairlearn.losses.weighted import GapWeighted
 from pairlearn.metrics.ranking import check_ndcg
 from pairlearn.pairings.queries import number_queries
+from pairlearn.solvers.blas_threads import with_one_thread
 from pairlearn.solvers.solution import Trace
 from pairlearn.solvers.streams.settings import keep_settings
 from pairlearn.solvers.turns import one_at_a_time
@@ -154,6 +155,7 @@ class PairwiseRanker(RankerPredictions, BaseEstimator):  # type: ignore[misc]
         return tags
 
     @one_at_a_time
+    @with_one_thread
     def fit(
         self,
         X: Any,
@@ -236,6 +238,7 @@ class PairwiseRanker(RankerPredictions, BaseEstimator):  # type: ignore[misc]
         self._stream: Any = None
 
     @one_at_a_time
+    @with_one_thread
     def partial_fit(
         self,
         X: Any,

@@ -28,6 +28,7 @@ from pairlearn.folds import Keys
 from pairlearn.losses import LOSSES, PairLoss
 from pairlearn.metrics.concordance import ConcordanceIndex, comparable_pairs, survival_times
 from pairlearn.restored import restored_count
+from pairlearn.solvers.blas_threads import with_one_thread
 from pairlearn.solvers.rows import Rows, as_rows
 from pairlearn.solvers.streams.settings import keep_settings
 from pairlearn.solvers.turns import one_at_a_time
@@ -171,6 +172,7 @@ class SurvivalRanker(SurvivalPredictions, BaseEstimator):  # type: ignore[misc]
         return tags
 
     @one_at_a_time
+    @with_one_thread
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Train on stored examples.
 
@@ -221,6 +223,7 @@ class SurvivalRanker(SurvivalPredictions, BaseEstimator):  # type: ignore[misc]
 
     @available_if(_streams)  # type: ignore[untyped-decorator]
     @one_at_a_time
+    @with_one_thread
     def partial_fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from the next chunk of a stream, in order, with ``solver="sgd"``.
 

@@ -6,9 +6,7 @@ All models read the same pairs, so a block of pairs becomes one matrix product o
 
 from __future__ import annotations
 
-import functools
 import math
-import threading
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,6 +21,7 @@ from pairlearn.pairings import Pairing, Plan, PreviousExample, SlotPlan
 from pairlearn.pairings.sound import sound_source
 from pairlearn.problem import Problem
 from pairlearn.schedules import Constant, Schedule
+from pairlearn.solvers.blas_threads import one_thread
 from pairlearn.solvers.block_sizes import BLOCK
 from pairlearn.solvers.descent.pairwise_sgd import PairwiseSGD
 from pairlearn.solvers.descent.step_kernels import KERNELS, finding_kernel
@@ -283,41 +282,6 @@ class _Columns:
         return place
 
 
-class _OneThread:
-    """A context in which matrix products take one thread each.
-
-    NumPy and SciPy have a BLAS each, with threads of its own. Those of the one that waits keep the
-    processors from those of the other: small products by turns are 30 times slower then. The first
-    thread of Python that enters sets the limit for all, and the last one that leaves lifts it.
-    """
-
-    def __init__(self) -> None:
-        self._turns, self._n_inside = threading.Lock(), 0
-        self._limit: Any = None
-
-    @functools.cached_property
-    def _blas(self) -> Any:
-        import scipy.linalg.blas  # noqa: F401  (what is not loaded is not found)
-        from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
-
-        return ThreadpoolController().select(user_api="blas")
-
-    def __enter__(self) -> None:
-        with self._turns:
-            if not self._n_inside:
-                self._limit = self._blas.limit(limits=1)
-            self._n_inside += 1
-
-    def __exit__(self, *_: object) -> None:
-        with self._turns:
-            self._n_inside -= 1
-            if not self._n_inside:
-                self._limit.restore_original_limits()
-
-
-_one_thread = _OneThread()
-
-
 def _on_lines(shape: tuple[int, int], dtype: Any) -> NDArray[Any]:
     """Return zeros that begin with a line of the cache: vectors that cross lines are slow."""
     size, item = math.prod(shape), np.dtype(dtype).itemsize
@@ -411,7 +375,7 @@ class _Run:
         self, plan: Plan, steps: Vector, paid: Vector, active: NDArray[np.int32]
     ) -> None:
         """Take the active pairs in blocks: matrix products score and move all models at once."""
-        with _one_thread:
+        with one_thread:
             self._multiply_blocks(plan, steps, paid, active)
 
     def _multiply_blocks(
