@@ -7,7 +7,7 @@ clock of the wall means something only where nothing else runs; processor time d
 two workers are as quick as the one of them that has more to do. Bytes are those of the states that
 partitions send.
 
-Run alone with ``python -m benchmarks --only distributed``, which takes four to five minutes.
+Run alone with ``python -m benchmarks --only distributed``, which takes ten minutes.
 """
 
 from __future__ import annotations
@@ -29,7 +29,10 @@ D = 30
 LIMIT_MB = 400
 #: Milliseconds that a partition may cost client and scheduler, and its worker.
 MOST_MS = 4.0, 8.0
-LOSSES = ("square", "squared_hinge")
+#: Examples in a file of 12 MB, which a worker can read in little memory.
+IN_FILE = 50_000
+#: Files for each loss: ten million examples, and fewer where passes are many.
+N_FILES = {"square": 200, "squared_hinge": 40}
 
 
 @dataclass
@@ -50,8 +53,6 @@ def run(effort: Effort) -> list[Row]:
         import dask
     except ImportError as error:
         raise UnavailableError("needs pip install 'pairlearn[dask]'") from error
-    # Files of 12 MB: a worker must be able to read one in little memory.
-    n, n_files = effort.pick(200_000, 2_000_000), effort.pick(4, 40)
     rows = []
     with (
         tempfile.TemporaryDirectory() as home,
@@ -60,24 +61,22 @@ def run(effort: Effort) -> list[Row]:
         _cluster(1) as one,
         _cluster(2) as two,
     ):
-        folder = Path(home) / "files"
-        _write(folder, n, n_files)
-        X, y = _collections(folder)
+        files = _write(Path(home), effort.pick(4, max(N_FILES.values())))
+        X, y = _collections(files)
         # Who comes first compiles, if machine code is not on disk: that takes memory of its own.
         for client in (two, one):
             _fit(X, y, "square", client)
             # As in one process. With the first file Dask lets Arrow have all processors.
             client.run(one_reader)
-        for loss in LOSSES:
-            n_turns = effort.pick(1, 5) if loss == "square" else 1
-            rows += _turns(folder, loss, n, (one, two), n_turns)
+        for loss, n_files in N_FILES.items():
+            rows += _turns(files[:n_files], loss, (one, two), effort.pick(1, 5))
         rows.append(
             Row(
-                f"peak memory of a worker with the {n_files} files, code on disk / the limit",
+                f"peak memory of a worker with {len(files)} files, code on disk / the limit",
                 max(one.run(peak_mb).values()), LIMIT_MB, "MB", 1.0, 0.8, at_most=True,
             )
         )  # fmt: skip
-        rows += _passes(X, y, one, n)
+        rows += _passes(X, y, one, len(files) * IN_FILE)
         rows += _partitions(one, effort.pick(100, 1_000))
     return rows
 
@@ -95,13 +94,13 @@ def _cluster(n_workers: int) -> Iterator[Any]:
         yield client
 
 
-def _turns(folder: Path, loss: str, n: int, clients: tuple[Any, Any], n_turns: int) -> list[Row]:
+def _turns(files: list[Path], loss: str, clients: tuple[Any, Any], n_turns: int) -> list[Row]:
     """Let one process, one worker and two take turns with a loss."""
-    X, y = _collections(folder)
+    X, y = _collections(files)
     alone = _Times()
     by_workers = (_Times(), _Times())
     for _ in range(n_turns):
-        took, model, n_passes, moved, cpu = _alone(folder, loss)
+        took, model, n_passes, moved, cpu = _alone(files, loss)
         alone.seconds.append(took)
         alone.cpu.append((cpu, cpu, 0.0))
         for client, times in zip(clients, by_workers, strict=True):
@@ -115,9 +114,8 @@ def _turns(folder: Path, loss: str, n: int, clients: tuple[Any, Any], n_turns: i
             gap = np.abs(found.coef_ - model.coef_).max()
             assert gap <= 1e-9 * np.abs(found.coef_).max(), "Dask changed the model"
     one, two = by_workers
-    files = len(list(folder.iterdir()))
-    size = n * D * 8 / files / 1e6
-    name = f"{loss}, {n:,} x {D} in {files} files of {size:.0f} MB, {n_passes} passes"
+    n, size = len(files) * IN_FILE, IN_FILE * D * 8 / 1e6
+    name = f"{loss}, {n:,} x {D} in {len(files)} files of {size:.0f} MB, {n_passes} passes"
     turns = ", ".join(f"{a / b:.2f}" for a, b in zip(one.seconds, two.seconds, strict=True))
     return [
         Row(
@@ -235,28 +233,27 @@ def _nothing() -> type:
     return Nothing
 
 
-def _collections(folder: Path) -> tuple[Any, Any]:
+def _collections(files: list[Path]) -> tuple[Any, Any]:
     import dask.dataframe as dd
     from pyarrow.fs import LocalFileSystem
 
-    # By Arrow: the other reader of Dask copies what it has read twice. A folder would be listed in
-    # any order.
-    files = [str(file) for file in sorted(folder.glob("*.parquet"))]
-    table = dd.read_parquet(files, filesystem=LocalFileSystem())
+    # By Arrow: the other reader of Dask copies what it has read twice.
+    table = dd.read_parquet([str(file) for file in files], filesystem=LocalFileSystem())
     return table[[f"x{k}" for k in range(D)]], table["label"]
 
 
-def _write(folder: Path, n: int, n_files: int) -> None:
+def _write(folder: Path, n_files: int) -> list[Path]:
     import pandas as pd
 
-    folder.mkdir()
     rng = np.random.default_rng(0)
     w = rng.normal(size=D) / np.sqrt(D)
-    for part in range(n_files):
-        X = rng.normal(size=(n // n_files, D))
+    files = [folder / f"{part:03}.parquet" for part in range(n_files)]
+    for file in files:
+        X = rng.normal(size=(IN_FILE, D))
         table = pd.DataFrame(X, columns=[f"x{k}" for k in range(D)])
         table["label"] = (X @ w + rng.normal(size=len(X)) > 1.0).astype(np.int8)
-        table.to_parquet(folder / f"{part:03}.parquet")
+        table.to_parquet(file)
+    return files
 
 
 def _fit(X: Any, y: Any, loss: str, client: Any) -> Any:
@@ -271,7 +268,7 @@ def processor_seconds(client: Any) -> tuple[float, float]:
     return sum(client.run(time.process_time).values()), time.process_time()
 
 
-def _alone(folder: Path, loss: str) -> tuple[float, Any, int, int, float]:
+def _alone(files: list[Path], loss: str) -> tuple[float, Any, int, int, float]:
     """Return seconds, model, passes, bytes of states and processor time without Dask."""
     import pandas as pd
     import pyarrow as pa
@@ -280,7 +277,6 @@ def _alone(folder: Path, loss: str) -> tuple[float, Any, int, int, float]:
     from pairlearn import Exact
     from pairlearn.distributed import train_auc
 
-    files = sorted(folder.glob("*.parquet"))
     moved = 0
 
     def run(statistic: Any) -> Any:
