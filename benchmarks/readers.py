@@ -121,11 +121,16 @@ def pandas_exact_chunks(path: Path) -> Chunks:
         yield frame.to_numpy(), y
 
 
-def parquet_chunks(path: Path) -> Chunks:
+def parquet_chunks_by_threads(path: Path) -> Chunks:
+    """Yield what PyArrow's batches give as data frames, read by all its threads."""
+    return parquet_chunks(path, use_threads=True)
+
+
+def parquet_chunks(path: Path, use_threads: bool = False) -> Chunks:
     """Yield what PyArrow's batches give as data frames."""
     import pyarrow.parquet
 
-    for batch in pyarrow.parquet.ParquetFile(path).iter_batches(CHUNK, use_threads=False):
+    for batch in pyarrow.parquet.ParquetFile(path).iter_batches(CHUNK, use_threads=use_threads):
         frame = batch.to_pandas()
         y = frame.pop("y").to_numpy()
         yield frame.to_numpy(), y

@@ -18,6 +18,7 @@ from pairlearn.streams.checkpoint import (
     reason_of,
     write_checkpoint,
 )
+from pairlearn.streams.readers.ahead import read_ahead
 from pairlearn.streams.readers.base import Chunk, Position, Reader, ReadError
 
 
@@ -94,7 +95,7 @@ def learn_all(
 
     try:
         while finished < n_passes:
-            for chunk in reader:
+            for chunk in read_ahead(reader):
                 if chunk.y is None:
                     raise ReadError("the data have no labels; name their column with label=.")
                 with deferred_interrupt():

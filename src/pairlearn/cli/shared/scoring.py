@@ -116,8 +116,10 @@ def names_compared() -> Iterator[None]:
 
 def score_chunks(model: Any, reader: Reader) -> Iterator[Scored]:
     """Yield the scores, predictions or images of each chunk, by the problem of the model."""
+    from pairlearn.streams.readers.ahead import read_ahead
+
     score = getattr(model, kind_of(model).scorer)
-    for chunk in reader:
+    for chunk in read_ahead(reader):
         with names_compared():
             scores = score(chunk.X)
         yield Scored(

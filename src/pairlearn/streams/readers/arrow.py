@@ -93,6 +93,11 @@ class ArrowReader(Reader):
         keep_freed_memory()
         self.position = self._start_of(0, Position(self.format))
 
+    @property
+    def can_read_ahead(self) -> bool:
+        """Always: files of Arrow are on disk."""
+        return True
+
     def _check_types(self, types: list[Any], index: int = 0) -> None:
         """Refuse columns whose type cannot become a number or a category."""
         is_ = self._pa.types

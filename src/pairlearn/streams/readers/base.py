@@ -226,6 +226,11 @@ class Reader(ABC):
     def format(self) -> str:
         """Name of the kind of data, part of each position."""
 
+    @property
+    def can_read_ahead(self) -> bool:
+        """Whether a thread may read chunks that nobody has asked for yet, and it pays."""
+        return False
+
     @abstractmethod
     def __iter__(self) -> Iterator[Chunk]: ...
 

@@ -237,6 +237,14 @@ class TextReader(Reader):
             raise ReadError("there is no file to read; name at least one.")
         self.max_line_bytes = check_count("max_line_bytes", max_line_bytes, minimum=16)
 
+    @property
+    def can_read_ahead(self) -> bool:
+        """Whether all sources are files on disk; a pipe may keep a thread waiting for ever."""
+        return all(
+            isinstance(source, (str, os.PathLike)) and os.path.isfile(source)
+            for source in self.sources
+        )
+
     def _open_file(self, index: int) -> None:
         self._blocks = Blocks(ByteSource(self.sources[index]), self.max_line_bytes)
         self._blocks.refill()

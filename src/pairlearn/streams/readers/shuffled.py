@@ -172,6 +172,11 @@ class ShuffledReader(Reader):
         return self._reader.format
 
     @property
+    def can_read_ahead(self) -> bool:
+        """Whether the wrapped reader can."""
+        return self._reader.can_read_ahead
+
+    @property
     def layout(self) -> Any:
         """The layout of the columns of a table; None for other data."""
         return getattr(self._reader, "layout", None)
