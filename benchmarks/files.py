@@ -5,10 +5,7 @@ Unlike ``readers``, which feeds the bare solver, this is what ``pairlearn train`
 of the step size on the first examples, progressive AUC, threshold and calibration. The rivals read
 the same file with pandas (CSV), PyArrow and pandas (Parquet) or ``load_svmlight_file`` and learn
 with ``SGDClassifier.partial_fit``.
-
-Ratios are of processor time and, in rows of their own, of the clock: chunks are read in a thread
-while others are learned. By the clock PyArrow has all its threads, too. These rows mean something
-only on a machine with two processors and nothing else to do.
+Ratios are of processor time and of the clock, see ``readers``.
 
 A CSV file of 5 GB is then trained on inside an address-space limit of 512 MB, as in an
 installation without extras, and inside 1,000 MB through 512 Fourier features, by moments; it is
@@ -30,16 +27,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.readers import (
-    CASES,
-    D,
-    open_ours,
-    parquet_chunks_by_threads,
-    train_rival,
-    write_files,
-)
+from benchmarks.readers import CASES, D, open_ours, to_a_model, write_files
 from benchmarks.report import Effort, Row
-from benchmarks.timing import best_of
 
 LIMIT_MB = 512
 #: The limit where rows are mapped to so many features.
@@ -56,27 +45,8 @@ def run(effort: Effort) -> list[Row]:
         small, large = Path(folder, "1"), Path(folder, "3")
         write_files(large, n)
         rows = []
-        for name, chunks, rival, bar, goal in CASES:
-            path = large / name
-            micro = 1e6 / n
-            for clock in (time.process_time, time.perf_counter):
-                best = best_of(
-                    {
-                        "ours": lambda path=path: train(path),
-                        "rival": lambda chunks=chunks, path=path: train_rival(chunks, path),
-                    },
-                    seconds=effort.seconds,
-                    clock=clock,
-                )
-                how = ", by the clock" if clock is time.perf_counter else ""
-                rows.append(
-                    Row(
-                        f"{name} to a model by OnlineLearner / {rival} + SGDClassifier, a row{how}",
-                        micro * best["ours"], micro * best["rival"], "us", bar, goal,
-                    )
-                )  # fmt: skip
-                if name == "a.parquet":
-                    chunks = parquet_chunks_by_threads
+        for case in CASES:
+            rows += to_a_model(case, large, n, effort, "OnlineLearner", train)
         if effort.quick:
             # Long files show what memory does.
             return rows
