@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Chunks read ahead in a thread are those of the reader, and so are its errors and its place."""
 
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -140,6 +142,29 @@ def test_a_pipe_is_read_when_it_is_asked_for(tmp_path, monkeypatch):
             next(chunks)
             assert reader.position.row == (k + 1) * CHUNK
         chunks.close()
+
+
+def test_no_thread_takes_addresses_where_they_are_limited(tmp_path):
+    reader_of(tmp_path)
+    code = """
+import resource, sys, threading
+from pairlearn.streams import Schema, open_reader, read_ahead
+from pairlearn.streams.readers import ahead
+ahead.n_processors = lambda: 2
+seen = []
+for limit in (resource.RLIM_INFINITY, 4 << 30):
+    resource.setrlimit(resource.RLIMIT_AS, (limit, resource.RLIM_INFINITY))
+    chunks = read_ahead(open_reader(sys.argv[1], Schema(label="y"), chunk_rows=100))
+    next(chunks), next(chunks)
+    seen.append(threading.active_count() - 1)
+    chunks.close()
+print(seen)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "a.csv")],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.stdout == "[1, 0]\n", done.stderr
 
 
 def test_an_interrupt_leaves_the_state_of_whole_chunks(tmp_path, processors):

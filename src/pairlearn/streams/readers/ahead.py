@@ -22,8 +22,9 @@ _AHEAD = 2
 def read_ahead(reader: Reader) -> Iterator[Chunk]:
     """Yield the chunks of a reader; from the second on they are read before they are asked for.
 
-    That takes a reader that `can_read_ahead` and a second processor; otherwise chunks are read when
-    they are asked for. Data of one chunk start no thread.
+    That takes a reader that `can_read_ahead`, a second processor, and addresses without a limit
+    (``ulimit -v``); otherwise chunks are read when they are asked for. Data of one chunk start no
+    thread.
 
     Meanwhile `Reader.position` may be ahead of the last chunk; `Chunk.position` is exact. If the
     caller stops early, the reader stands behind the last chunk that the caller got.
@@ -35,7 +36,8 @@ def read_ahead(reader: Reader) -> Iterator[Chunk]:
     [2]
     """
     chunks = iter(reader)
-    if not getattr(reader, "can_read_ahead", False) or n_processors() < 2:
+    alone = n_processors() < 2 or are_addresses_limited()
+    if alone or not getattr(reader, "can_read_ahead", False):
         yield from chunks
         return
     ahead: _Ahead | None = None
@@ -60,6 +62,18 @@ def n_processors() -> int:
         return len(os.sched_getaffinity(0))
     except AttributeError:  # a system without affinities
         return os.cpu_count() or 1
+
+
+def are_addresses_limited() -> bool:
+    """Return whether this process has a limit of addresses.
+
+    A thread reserves some hundred megabytes of them, which the learner would miss.
+    """
+    try:
+        import resource
+    except ImportError:  # a system without limits
+        return False
+    return resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY
 
 
 class _Ahead:
