@@ -29,6 +29,16 @@ def read_ahead(reader: Reader) -> Iterator[Chunk]:
     Meanwhile `Reader.position` may be ahead of the last chunk; `Chunk.position` is exact. If the
     caller stops early, the reader stands behind the last chunk that the caller got.
 
+    Parameters
+    ----------
+    reader : Reader
+        What is read, such as a `CsvReader`.
+
+    Yields
+    ------
+    Chunk
+        The chunks of the reader, in its order.
+
     Examples
     --------
     >>> from pairlearn.streams import IteratorReader
