@@ -13,10 +13,12 @@ scaled rows as they are.
 
 Rows of text differ in length: tf-idf divides a row by its norm, and a long text has more of each
 word. A rare word has few rows, and its deviation would take up their lengths: words of long texts
-would count more than words of short ones. So std_k of text is divided by l_k^a, with l_k the
-geometric mean of the lengths of the rows that hold the word. Sizes of columns and lengths of rows
-are those whose products are nearest to |x_ik| off the majority, by squares of logarithms: no unit
-of a column changes a length. Streams and clusters leave the lengths out, which take several passes.
+would count more than words of short ones. A word that is repeated where it occurs says what a text
+is about. So std_k of text is divided by (l_k^.75 t_k^.25)^a, with l_k the geometric mean of the
+lengths of the rows that hold the word, and t_k the root mean square of |x_ik| / (length of row i)
+over the least one. Sizes of columns and lengths of rows are those whose products are nearest to
+|x_ik| off the majority, by squares of logarithms: no unit of a column changes l_k or t_k. Streams
+and clusters leave both out, which take several passes.
 
 A classifier may try other scales and let folds decide (`other_scales`): the spread alone, where
 these scales keep many columns of a table small, and those of presence, for text.
@@ -62,6 +64,10 @@ _SMALL = 200_000
 _TURNS = 6
 #: A row that is longer or shorter than others by more than this factor is so by this factor.
 _LONGEST = 10.0
+#: Words of text vary with these powers of the lengths of their rows and of their repeats.
+_LENGTH, _REPEATS = 0.75, 0.25
+#: A word that is repeated more often counts as repeated so often.
+_MOST_REPEATS = 30.0
 #: The sample of `_sorted_sample`, once it is known.
 _SAMPLE = "_sorted_sample"
 
@@ -200,12 +206,12 @@ def fit_scaling(rows: Rows, weight: Vector | None = None, *, mapped: bool = Fals
     if (inverse != 1.0).any():
         columns = _columns(rows, weight, inverse)
     dtype = rows.data.dtype if isinstance(rows, CsrRows) else rows.X.dtype
-    length = None
+    voice = None
     if columns.atom is not None and is_text(columns, dtype):
         rare = (columns.present < 0.5) & _varies(columns, dtype, inverse)
-        length = _lengths(_off_majority(rows, columns.atom, rare, inverse), _all(weight, rows))
+        voice = _voices(_off_majority(rows, columns.atom, rare, inverse), _all(weight, rows))
     centred = isinstance(rows, DenseRows)
-    scaling = scaling_of(columns, inverse, dtype=dtype, centred=centred, length=length)
+    scaling = scaling_of(columns, inverse, dtype=dtype, centred=centred, voice=voice)
     if isinstance(rows, DenseRows) and not mapped:
         warn_of_outliers(rows, scaling)
     return scaling
@@ -261,13 +267,13 @@ def _varies(columns: Columns, dtype: Any, inverse: Vector | None = None) -> Mask
 
 
 def scaling_of(
-    columns: Columns, inverse: Vector, *, dtype: Any, centred: bool, length: Vector | None = None
+    columns: Columns, inverse: Vector, *, dtype: Any, centred: bool, voice: Vector | None = None
 ) -> Scaling:
     """Return the scaling of columns from their extremes and moments.
 
     `inverse` holds the powers of two that the columns have been multiplied by. `dtype` is that of
-    the data, which sets the size of rounding errors. Sparse rows are not `centred`. `length` holds
-    the mean length of the rows of each column of text, as a logarithm, if it is known.
+    the data, which sets the size of rounding errors. Sparse rows are not `centred`. `voice` holds
+    the logarithm of how much louder each column of text is than its share says, if it is known.
     """
     deviation = np.sqrt(columns.variance)
     varies = _varies(columns, dtype, inverse)
@@ -281,18 +287,19 @@ def scaling_of(
     rarity = np.ones(len(inverse))
     rarity[varies] = (2.0 * present) ** (RARITY * power)
     spread = deviation[varies] / rarity[varies]
-    if length is not None:
-        spread = spread / np.exp(power * length[varies])
+    if voice is not None:
+        spread = spread / np.exp(power * voice[varies])
     scale = scale_of(spread, columns.low[varies], columns.high[varies], floor=(1.0 - power) * FLOOR)
     factor[varies] = 1.0 / (scale * np.sqrt(np.mean((deviation[varies] / scale) ** 2)))
     centre = columns.mean if centred else np.zeros_like(inverse)
     return Scaling(inverse, centre, factor, deviation * factor, rarity, bool(power == 1.0))
 
 
-def _lengths(values: Any, weight: Vector) -> Vector | None:
-    """Return the mean length of the rows of each column, as a logarithm; None if nothing is rare.
+def _voices(values: Any, weight: Vector) -> Vector | None:
+    """Return the logarithm of l_k^.75 t_k^.25 for each column; None if nothing is rare.
 
-    `values` are those of `_off_majority`. A column without any has the mean of all rows.
+    `values` are those of `_off_majority`. A column without any has the mean length of all rows and
+    the mean repeats of all words.
     """
     counted = values.data != 0.0
     logs = np.log(np.abs(values.data), out=np.zeros(len(counted)), where=counted)
@@ -313,8 +320,18 @@ def _lengths(values: Any, weight: Vector) -> Vector | None:
         return None
     length -= np.average(length, weights=held)
     np.clip(length, -math.log(_LONGEST), math.log(_LONGEST), out=length)
-    mean = there.T @ (weight * length) / n_rows
-    return np.where(total > 0.0, mean, np.average(length, weights=held))
+    of_holders = there.T @ (weight * length) / n_rows
+    # Values of the usual length, over the least of their column.
+    logs.data -= np.repeat(length, np.diff(logs.indptr))
+    least = np.full(len(total), math.inf)
+    np.minimum.at(least, logs.indices[counted], logs.data[counted])
+    excess = np.where(counted, logs.data - least[logs.indices], 0.0)
+    there.data *= np.exp(2.0 * np.minimum(excess, math.log(_MOST_REPEATS)))
+    known = total > 0.0
+    repeats = 0.5 * np.log(there.T @ weight / n_rows, out=np.zeros(len(total)), where=known)
+    usual = np.average(length, weights=held), np.average(repeats, weights=total)
+    voice = _LENGTH * of_holders + _REPEATS * repeats
+    return np.asarray(np.where(known, voice, _LENGTH * usual[0] + _REPEATS * usual[1]))
 
 
 def _off_majority(rows: Rows, atom: Vector, rare: Mask, inverse: Vector) -> Any:
@@ -377,7 +394,7 @@ def by_presence(scaling: Scaling, rows: Rows, weight: Vector) -> Vector | None:
     present = float(np.repeat(own, np.diff(rows.indptr)) @ (rows.data != 0.0))
     if not 0.0 < present < TABLE * float(own.sum()) * np.count_nonzero(varies):
         return None
-    # The usual deviation is the share to the power `RARITY`, times the length of its rows.
+    # The usual deviation is the share to the power `RARITY`, times what its voice says.
     change = np.where(varies, scaling.rarity, 0.0) ** (0.5 / RARITY - 1.0)
     wanted = scaling.spread[varies] * change[varies]
     return np.asarray(change / np.sqrt(np.mean(wanted**2)))

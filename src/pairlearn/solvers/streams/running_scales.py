@@ -2,7 +2,7 @@
 r"""Estimate the scales of features while examples arrive, so that units do not matter.
 
 The scale of column k is s_k = max(std_k, range_k / 10), and in text that of
-`estimators.shared.scaling`, as for stored examples, without the lengths of rows. It comes from the
+`estimators.shared.scaling`, as for stored examples, without lengths and repeats. It comes from the
 latest examples: those noted in the current window and in the one before. Dense rows are centred.
 All rows are divided by their scales, and by one number that makes the variances of all columns add
 up to 1. So two examples are at a mean squared distance of 2 for any number of columns. Values
