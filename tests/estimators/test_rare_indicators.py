@@ -198,7 +198,7 @@ def test_scales_of_text_do_not_take_up_the_lengths_of_rows(store):
     rare = there.mean(axis=0) < 0.5
     deviations = (there * length[:, None]).std(axis=0) / there.std(axis=0)
     with_lengths, without = (np.std(np.log(one[rare])) for one in (found / plain, deviations))
-    # What is left is a quarter, and comes from words of few rows: the deviation is a root mean square.
+    # What is left is a quarter, and comes from few rows: the deviation is a root mean square.
     assert with_lengths < 0.6 * without
 
 
