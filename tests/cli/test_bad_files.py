@@ -32,6 +32,7 @@ def train(folder, capsys, name="d.csv", *more):
     [
         (b"", "is empty; check that it was written completely"),
         (b"a,b,y\n", "has a header and no rows"),
+        (b"\n\r\n\n", "holds blank lines only"),
         (bytes(range(256)) * 50, "is not text: it has a zero byte at offset 0"),
         (b"a,b,z\n1,2,3\n", "has no label column 'y'; its columns: 'a', 'b', 'z'"),
         (b"a,y,y\n1,0,1\n", "more than one column named 'y'; rename all but the one"),

@@ -162,6 +162,9 @@ class FilePath(click.Path):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the path, after a comparison with the other files of the command."""
+        if not os.fspath(value):
+            # As a path it is the present folder.
+            self.fail("the name is empty, as of a shell variable that is not set.", param, ctx)
         found: Any = super().convert(value, param, ctx)
         if ctx is not None and param is not None and not ctx.resilient_parsing:
             said = param.opts[0]
