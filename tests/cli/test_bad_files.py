@@ -61,6 +61,23 @@ def test_files_that_cannot_be_used(content, message, tmp_path, capsys):
     assert not (tmp_path / "m").exists()
 
 
+@pytest.mark.parametrize("data", [("-", "-"), ("d.csv", "-"), ("-", "d.csv")])
+def test_standard_input_is_read_alone(data, tmp_path, capsys, monkeypatch):
+    """The file before it was scored first, and the file after it was taken."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "d.csv").write_text(GOOD)
+    assert train(tmp_path, capsys)[0] == 0
+    for arguments in (
+        ["predict", "m", *data],
+        ["train", *data, "--label", "y", "-o", "n"],
+        ["rate", *data],
+    ):
+        assert run(program, [*arguments, "--format", "csv"]) == 2
+        captured = capsys.readouterr()
+        assert captured.out == ""
+        assert "standard input is read alone; name files" in captured.err
+
+
 def test_a_directory_and_a_missing_file(tmp_path, capsys):
     (tmp_path / "folder").mkdir()
     status, _, err = train(tmp_path, capsys, "folder")
