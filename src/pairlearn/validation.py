@@ -259,7 +259,7 @@ def check_vector(name: str, value: ArrayLike, length: int) -> Vector:
 
 def check_labels(y: ArrayLike, n: int) -> Vector:
     """Return `y` as a finite float vector with one entry for each of `n` examples."""
-    labels = float_array("y", y, ordered=True)
+    labels = np.atleast_1d(float_array("y", y, ordered=True))
     if labels.ndim != 1 or len(labels) != n:
         raise ValueError(
             f"y must hold one number for each of the {n} rows of X, got shape {labels.shape}."
@@ -271,7 +271,7 @@ def check_labels(y: ArrayLike, n: int) -> Vector:
 
 def check_weights(weights: ArrayLike, n: int, *, name: str = "example_weight") -> Vector:
     """Return `n` non-negative finite weights, one for each example."""
-    weight = float_array(name, weights)
+    weight = np.atleast_1d(float_array(name, weights))
     if weight.shape != (n,):
         raise ValueError(f"{name} must have shape ({n},), got {weight.shape}.")
     wrong = ~(np.isfinite(weight) & (weight >= 0))
