@@ -4,6 +4,7 @@
 import os
 import signal
 import sys
+import warnings
 from pathlib import Path
 
 # Threads of BLAS and OpenMP wait by spinning: on small matrices, and with a process per core, they
@@ -79,3 +80,26 @@ def block_steps(monkeypatch):
 def rng():
     """A generator with a fixed seed: every run sees the same numbers."""
     return np.random.default_rng(20211112)
+
+
+@pytest.fixture
+def in_a_child():
+    """Give a function that runs something in a forked process and returns its status."""
+    if not hasattr(os, "fork"):
+        pytest.skip("the system does not fork")
+
+    def run(action):
+        with warnings.catch_warnings():
+            # Threads of a numerical library do not matter: the child does little, and ends
+            # without clearing up.
+            warnings.filterwarnings("ignore", ".*fork", DeprecationWarning)
+            pid = os.fork()
+        if pid == 0:
+            status = 1
+            try:
+                status = action()
+            finally:
+                os._exit(status)
+        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+    return run

@@ -11,19 +11,7 @@ import pytest
 from pairlearn.locking import HeldError, hold, is_locked
 
 
-def in_a_child(action):
-    """Run something in a forked process that ends without clearing up; return its status."""
-    pid = os.fork()
-    if pid == 0:
-        status = 1
-        try:
-            status = action()
-        finally:
-            os._exit(status)
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-
-
-def test_another_process_is_told_who_holds_it(tmp_path):
+def test_another_process_is_told_who_holds_it(tmp_path, in_a_child):
     path = tmp_path / "a"
 
     def attempt():
@@ -39,7 +27,7 @@ def test_another_process_is_told_who_holds_it(tmp_path):
     assert os.listdir(tmp_path) == []
 
 
-def test_what_a_dead_process_held_is_taken_over(tmp_path):
+def test_what_a_dead_process_held_is_taken_over(tmp_path, in_a_child):
     path = tmp_path / "a"
 
     def die():
@@ -72,7 +60,7 @@ def test_another_thread_is_refused(tmp_path):
     assert found == ["another thread of this process", "held"]
 
 
-def test_a_link_and_its_file_are_one_name(tmp_path):
+def test_a_link_and_its_file_are_one_name(tmp_path, in_a_child):
     (tmp_path / "link").symlink_to(tmp_path / "a")
 
     def attempt():

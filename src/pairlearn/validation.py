@@ -31,6 +31,7 @@ __all__ = [
     "check_vector",
     "check_weights",
     "finite_numbers",
+    "float_array",
     "real_array",
     "refuse_masked",
     "refuse_times",
@@ -142,6 +143,27 @@ def real_array(name: str, values: Any) -> NDArray[Any]:
     return array
 
 
+def float_array(name: str, values: Any, *, ordered: bool = False) -> Vector:
+    """Return `values` as float64, in any shape; refuse what is no number.
+
+    With `ordered`, whole numbers whose order would be lost are refused, too: 2^60 and 2^60 + 1 are
+    the same float64.
+    """
+    given = real_array(name, values)
+    try:
+        floats = np.asarray(given, dtype=np.float64, order="C")
+    except (TypeError, ValueError, OverflowError) as error:
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"{name} must hold numbers: {error}.") from None
+    large = ordered and given.dtype.kind in "iuO" and np.abs(floats).max(initial=0.0) > 2.0**53
+    if large and len(set(given.ravel().tolist())) > len(np.unique(floats)):
+        raise ValueError(
+            f"{name} holds different whole numbers beyond 2^53 that are equal as float64; "
+            "subtract the least of them, or pass their ranks."
+        )
+    return floats
+
+
 def finite_numbers(name: str, given: Any) -> Vector:
     """Return a list of finite numbers, at least one: a check of no points would pass everything."""
     array = real_array(name, given)
@@ -227,7 +249,7 @@ def is_missing(value: Any) -> bool:
 
 def check_vector(name: str, value: ArrayLike, length: int) -> Vector:
     """Return `value` as a finite float vector of the given length."""
-    vector = np.asarray(real_array(name, value), dtype=np.float64)
+    vector = float_array(name, value)
     if vector.shape != (length,):
         raise ValueError(f"{name} must have shape ({length},), got {vector.shape}.")
     if not np.isfinite(vector).all():
@@ -237,10 +259,7 @@ def check_vector(name: str, value: ArrayLike, length: int) -> Vector:
 
 def check_labels(y: ArrayLike, n: int) -> Vector:
     """Return `y` as a finite float vector with one entry for each of `n` examples."""
-    try:
-        labels = np.ascontiguousarray(real_array("y", y), dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise type(error)(f"y must hold numbers: {error}") from error
+    labels = np.atleast_1d(float_array("y", y, ordered=True))
     if labels.ndim != 1 or len(labels) != n:
         raise ValueError(
             f"y must hold one number for each of the {n} rows of X, got shape {labels.shape}."
@@ -252,10 +271,7 @@ def check_labels(y: ArrayLike, n: int) -> Vector:
 
 def check_weights(weights: ArrayLike, n: int, *, name: str = "example_weight") -> Vector:
     """Return `n` non-negative finite weights, one for each example."""
-    try:
-        weight = np.ascontiguousarray(real_array(name, weights), dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise type(error)(f"{name} must hold numbers: {error}") from error
+    weight = np.atleast_1d(float_array(name, weights))
     if weight.shape != (n,):
         raise ValueError(f"{name} must have shape ({n},), got {weight.shape}.")
     wrong = ~(np.isfinite(weight) & (weight >= 0))

@@ -32,6 +32,7 @@ def train(folder, capsys, name="d.csv", *more):
     [
         (b"", "is empty; check that it was written completely"),
         (b"a,b,y\n", "has a header and no rows"),
+        (b"\n\r\n\n", "holds blank lines only"),
         (bytes(range(256)) * 50, "is not text: it has a zero byte at offset 0"),
         (b"a,b,z\n1,2,3\n", "has no label column 'y'; its columns: 'a', 'b', 'z'"),
         (b"a,y,y\n1,0,1\n", "more than one column named 'y'; rename all but the one"),
@@ -58,6 +59,23 @@ def test_files_that_cannot_be_used(content, message, tmp_path, capsys):
     assert message in err
     assert err.count("\n") == 1
     assert not (tmp_path / "m").exists()
+
+
+@pytest.mark.parametrize("data", [("-", "-"), ("d.csv", "-"), ("-", "d.csv")])
+def test_standard_input_is_read_alone(data, tmp_path, capsys, monkeypatch):
+    """The file before it was scored first, and the file after it was taken."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "d.csv").write_text(GOOD)
+    assert train(tmp_path, capsys)[0] == 0
+    for arguments in (
+        ["predict", "m", *data],
+        ["train", *data, "--label", "y", "-o", "n"],
+        ["rate", *data],
+    ):
+        assert run(program, [*arguments, "--format", "csv"]) == 2
+        captured = capsys.readouterr()
+        assert captured.out == ""
+        assert "standard input is read alone; name files" in captured.err
 
 
 def test_a_directory_and_a_missing_file(tmp_path, capsys):

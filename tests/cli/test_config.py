@@ -34,3 +34,13 @@ def test_a_hostile_file_is_refused_in_one_short_line(name, tmp_path, capsys, mon
     with pytest.raises(ValueError, match=message) as error:
         read_facts(str(path))
     assert len(str(error.value)) < 1000
+
+
+def test_two_files_are_refused(tmp_path, capsys, monkeypatch):
+    """The first one was dropped without a word, with the columns that it left out."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.toml").write_text('exclude = ["id"]\n')
+    (tmp_path / "b.toml").write_text('label = "y"\n')
+    command = ["train", "d.csv", "--config", "a.toml", "--config", "b.toml"]
+    assert run(program, command) == 2
+    assert "--config names 2 files; put all options into one" in capsys.readouterr().err

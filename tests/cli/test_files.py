@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 from types import SimpleNamespace
 
 import click
@@ -309,3 +310,41 @@ def test_every_file_of_every_command_has_a_role():
             assert not isinstance(parameter.type, click.File), (command.name, parameter.name)
             if isinstance(parameter.type, click.Path):
                 assert isinstance(parameter.type, FilePath), (command.name, parameter.name)
+
+
+WRITES = [
+    ["train", "d.csv", "--label", "y", "-o"],
+    ["predict", "m", "d.csv", "-o"],
+    ["export", "m", "-o"],
+    ["rate", "d.csv", "-o"],
+    ["stream", "-o"],
+]
+
+
+@pytest.mark.parametrize("command", WRITES, ids=lambda command: command[0])
+def test_a_folder_that_is_not_there_is_told_before_the_work(command, tmp_path, monkeypatch, capsys):
+    """A stream learned to its end, and had no place for the model then."""
+    monkeypatch.chdir(tmp_path)
+    assert run(program, [*command, "nowhere/new"]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert f"the folder {tmp_path / 'nowhere'} does not exist; make it first" in captured.err
+    assert os.listdir() == []
+
+
+@pytest.mark.parametrize(
+    "command",
+    [*WRITES, ["evaluate", "m", "d.csv", "--report"], ["evaluate", "m", "d.csv", "--plot"]],
+    ids=lambda command: command[-1] + command[0],
+)
+def test_a_folder_without_permission_is_told_before_the_work(
+    command, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    # The superuser may write anywhere.
+    monkeypatch.setattr(os, "access", lambda path, mode, **_: Path(path) != tmp_path)
+    assert run(program, [*command, "new"]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert f"the folder {tmp_path} may not be written to" in captured.err
+    assert os.listdir() == []

@@ -46,6 +46,21 @@ def test_numbers(refused, text):
     assert "is not a number; write digits" in err or "is larger than any number" in err
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["evaluate", "m", "d.csv", "--report", "p", "--costs", "inf", "1"],
+        ["stream", "--alarm", "inf"],
+        ["rate", "v.csv", "--prior", "Infinity"],
+        ["train", "d.csv", "--private", "--epsilon", "inf"],
+        ["privacy", "plan", "--epsilon", "+inf"],
+    ],
+)
+def test_no_number_is_infinite(refused, arguments):
+    """Some were refused later, under the name of another option."""
+    assert "is not a finite number" in refused(*arguments)
+
+
 def test_numbers_that_are_right(capsys):
     for text in ("1", "+1", ".5", "1.", "1e0", "1E-3"):
         run(program, ["privacy", "plan", "--examples", "99", "--features", "2", "--epsilon", text])

@@ -115,6 +115,25 @@ def test_wrong_calls(arguments, status, message, capsys):
     assert message in captured.err
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["train", "", "--label", "y"],
+        ["train", "data.csv", "--label", "y", "-o", ""],
+        ["predict", "", "data.csv"],
+        ["evaluate", "model", "data.csv", "--report", ""],
+        ["compare", "data.csv", "--store", ""],
+        ["stream", "--checkpoint", ""],
+    ],
+)
+def test_an_empty_name_is_not_the_present_folder(arguments, capsys):
+    """`train "$FILE"` learned from all Parquet files here where FILE was not set."""
+    assert run(program, arguments) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "the name is empty, as of a shell variable that is not set" in captured.err
+
+
 def test_a_damaged_model(model, capsys):
     model.write_bytes(model.read_bytes()[:-1])
     assert run(program, ["inspect", str(model)]) == 1

@@ -96,7 +96,7 @@ def test_paths_reach_parts(texts, parameters):
 @pytest.mark.parametrize(
     ("texts", "message"),
     [
-        (["solver"], "--set must be PATH=VALUE"),
+        (["solver"], "--set must be PATH=VALUE, as in solver.step_size=0.1; got 'solver'"),
         (["=3"], "--set must be PATH=VALUE"),
         (["solver="], "has no value"),
         (["sovler.step_size=1"], "did you mean solver.step_size?"),

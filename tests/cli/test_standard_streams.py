@@ -94,6 +94,14 @@ def test_results_come_without_messages(made, line):
     assert done.stdout.count("\n") == 61
 
 
+@pytest.mark.parametrize("where", ["> /dev/full", "| true"])
+def test_an_error_after_the_first_results_keeps_its_status(made, where):
+    """Results that waited to be written ended in a traceback of Python, and in status 120."""
+    done = shell(made, f"{PREDICT} no-such-file {where}")
+    assert done.returncode == 1
+    assert done.stderr == "pairlearn: error: no-such-file does not exist; check the path.\n"
+
+
 @pytest.mark.thorough
 @pytest.mark.parametrize(
     ("line", "status"),

@@ -647,3 +647,17 @@ def test_a_number_for_a_column_with_a_name(tmp_path, capsys):
     )
     _, err = call(capsys, "train", "d.csv", "--label", "2", status=1)
     assert "has no label column '2'; its columns: 'a', 'b', 'y'; numbers are for files" in err
+
+
+@pytest.mark.parametrize("command", ["predict", "evaluate"])
+def test_a_column_of_unknown_levels_is_told(command, capsys):
+    rows = [(f"{k % 5:02d}", f"{np.sin(k):.4f}", int(np.sin(k + 0.4) > 0)) for k in range(60)]
+    for name, cut in (("a.csv", 0), ("b.csv", 1)):
+        lines = (f"{code[cut:]},{a},{y}\n" for code, a, y in rows)
+        Path(name).write_text("code,a,y\n" + "".join(lines))
+    call(capsys, "train", "a.csv", "--label", "y", "--model", "linear", "-o", "m")
+    assert "code" not in call(capsys, command, "m", "a.csv")[1]
+    assert (
+        "column 'code': none of the first 60 values of b.csv is one of the 5 levels"
+        in call(capsys, command, "m", "b.csv")[1]
+    )

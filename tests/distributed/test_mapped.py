@@ -79,6 +79,22 @@ def test_weights_of_classes_move_probabilities_and_no_coefficient(table):
         assert np.abs(found.predict_proba(X) - plain.predict_proba(X)).max() > 0.02
 
 
+def test_balanced_classes_weigh_the_same_as_in_one_memory(table):
+    """Rows were counted here, and weights in memory."""
+    X, y = table
+    weight = np.where(y == "yes", 5.0, 1.0)
+    options = {"loss": "square", "solver": Exact(0.1), "class_weight": "balanced"}
+
+    def run(statistic):
+        parts = (statistic.of_part(k).partial_state(*part) for k, part in enumerate(halves))
+        return statistic.merge_all(parts)
+
+    halves = [(X[k::2], y[k::2], weight[k::2]) for k in range(2)]
+    found = train_auc(run, **options).model
+    expected = AUCClassifier(**options).fit(X, y, sample_weight=weight)
+    np.testing.assert_allclose(found.predict_proba(X), expected.predict_proba(X), atol=2e-3)
+
+
 @pytest.mark.thorough
 def test_a_map_is_chosen_as_in_one_memory(table):
     X, y = table

@@ -8,7 +8,12 @@ import pickle
 import numpy as np
 import pytest
 
-from pairlearn import PrivacyLedger, PrivateAUCClassifier, PrivateAUCContinual
+from pairlearn import (
+    PrivacyLedger,
+    PrivateAUCClassifier,
+    PrivateAUCContinual,
+    PrivateAUCStream,
+)
 from pairlearn.estimators.private.entries import public_numbers
 from pairlearn.metrics import roc_auc
 from pairlearn.models import load_model
@@ -141,6 +146,36 @@ def test_all_releases_have_one_certificate_and_one_price(tmp_path):
     again = load_model(tmp_path / "model.safetensors")
     assert type(again) is PrivateAUCContinual
     np.testing.assert_array_equal(again.decision_function(X[:9]), model.decision_function(X[:9]))
+
+
+@pytest.mark.parametrize("kind", [PrivateAUCContinual, PrivateAUCStream])
+def test_a_fork_of_a_running_stream_is_refused(kind, in_a_child, tmp_path):
+    """A copy was refused, and a forked process, which holds one, released the rows once more."""
+    X, y = clouds(60)
+    model = kind(60, **{"n_releases": 4} if kind is PrivateAUCContinual else {}, **OPTIONS)
+    model.partial_fit(X[:30], y[:30])
+
+    def refused(action):
+        try:
+            action()
+        except RuntimeError as error:
+            return "begun in another process" in str(error)
+        return False
+
+    def attempt():
+        actions = [model.release, lambda: model.partial_fit(X[30:], y[30:])]
+        if kind is PrivateAUCStream:
+            path = tmp_path / "stream"
+            actions.append(lambda: model.save_checkpoint(path, holds_raw_example=True))
+        known = all(map(refused, actions))
+        # What begins anew holds no row of the parent.
+        return 0 if known and hasattr(model.fit(X, y), "coef_") else 2
+
+    assert in_a_child(attempt) == 0
+    model.partial_fit(X[30:], y[30:]).release()
+    # A released stream is public.
+    if kind is PrivateAUCStream:
+        assert in_a_child(lambda: int(model.decision_function(X).shape != (60,))) == 0
 
 
 def test_what_would_break_the_promise_is_refused():

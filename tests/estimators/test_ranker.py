@@ -325,6 +325,26 @@ def test_other_bad_input():
 # ------------------------------------------------------------------------------------ weights
 
 
+@pytest.mark.parametrize("scaling", ["auto", None])
+@pytest.mark.parametrize(
+    ("qid", "message"),
+    [
+        ([np.nan, *["a"] * 59], "qid has no query in row 0"),
+        ([7, *["a"] * 59], "qid mixes values of the types int and str"),
+        (np.ma.masked_less(np.arange(60) // 6, 1), "qid is a masked array with 6 masked values"),
+        (np.arange(61) // 6, r"one query for each of the 60 rows of X, got shape \(61,\)"),
+    ],
+)
+def test_a_chunk_of_wrong_queries_is_refused(scaling, qid, message):
+    """Where scales are learned, parts were taken first: a gap became the query "nan"."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 3)), rng.integers(0, 3, 60)
+    model = PairwiseRanker(scaling=scaling)
+    with pytest.raises(ValueError, match=message):
+        model.partial_fit(X, y, qid=qid)
+    assert not hasattr(model, "coef_")
+
+
 @pytest.mark.parametrize("grouped", [True, False])
 def test_an_example_of_weight_zero_is_absent(grouped):
     X, y, qid = task(n_queries=40)

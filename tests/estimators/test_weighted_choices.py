@@ -4,7 +4,14 @@
 import numpy as np
 import pytest
 
-from pairlearn import AUCClassifier
+from pairlearn import (
+    SGD,
+    AUCClassifier,
+    ConcordanceIndex,
+    EntropyRegressor,
+    PairwiseRanker,
+    SurvivalRanker,
+)
 from pairlearn.estimators.shared.judged_maps import weighted_error
 from pairlearn.estimators.shared.weights import judged_auc
 from pairlearn.metrics import compare_auc, roc_auc
@@ -54,6 +61,76 @@ def test_a_stream_chooses_with_the_weights(two_worlds, options):
     assert model.score(X[first], y[first]) > 0.95
     # the first chunk is scored by nothing, which counts in descent
     assert model.held_out_auc_ > 0.85
+
+
+QUICK = SGD(n_passes=2)
+STEPS = {
+    "classes": lambda X, y, w: AUCClassifier(solver=QUICK, scaling=None, random_state=0).fit(
+        X, y, sample_weight=w
+    ),
+    "grades": lambda X, y, w: PairwiseRanker(solver=QUICK, scaling=None, random_state=0).fit(
+        X, y, sample_weight=w
+    ),
+    "queries": lambda X, y, w: PairwiseRanker(solver=QUICK, scaling=None, random_state=0).fit(
+        X, y, np.arange(len(y)) // 30, w
+    ),
+    "survival": lambda X, y, w: SurvivalRanker(solver=QUICK, scaling=None, random_state=0).fit(
+        X, np.column_stack([y, np.arange(len(y)) % 7 + 1.0]), w
+    ),
+}
+STREAMS = {
+    "classes": lambda X, y, w: AUCClassifier(solver="sgd", scaling=None).partial_fit(
+        X, y, classes=[0, 1], sample_weight=w
+    ),
+    "grades": lambda X, y, w: PairwiseRanker(scaling=None).partial_fit(X, y, sample_weight=w),
+    "survival": lambda X, y, w: SurvivalRanker(solver="sgd", scaling=None).partial_fit(
+        X, np.column_stack([y, np.arange(len(y)) % 7 + 1.0]), w
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", STEPS)
+def test_step_sizes_are_relative_to_weighted_distances(two_worlds, kind):
+    """A row that weighs next to nothing, far out, made all of them too small."""
+    X, y, _ = two_worlds
+    far, weight = X.copy(), np.where(np.arange(len(y)) % 30 == 0, 1e-9, 1.0)
+    far[weight < 1.0] *= 1e3
+    found, expected = (STEPS[kind](rows, y, weight).choice_.tried for rows in (far, X))
+    steps = [[one.values["step_size"] for one in tried] for tried in (found, expected)]
+    # rankers of grades take 2000 pairs
+    np.testing.assert_allclose(*steps, rtol=0.2)
+
+
+@pytest.mark.parametrize("kind", STREAMS)
+def test_step_sizes_of_a_stream_are_relative_to_weighted_distances(two_worlds, kind):
+    X, y, _ = two_worlds
+    far, weight = X.copy(), np.where(np.arange(len(y)) % 30 == 0, 1e-9, 1.0)
+    far[weight < 1.0] *= 1e3
+    found, expected = (STREAMS[kind](rows, y, weight).step_size_ for rows in (far, X))
+    assert found == pytest.approx(expected, rel=0.01)
+
+
+def test_the_step_size_of_errors_is_relative_to_weighted_distances(two_worlds):
+    X, y, first = two_worlds
+    target = X @ [1.0, -1.0, 0.5] + 0.1 * np.where(first, 1.0, -2.0)
+    far, weight = X.copy(), np.where(np.arange(len(y)) % 30 == 0, 1e-9, 1.0)
+    far[weight < 1.0] *= 1e3
+    found, expected = (
+        EntropyRegressor(solver=QUICK, scaling=None, init="zero", random_state=0)
+        .fit(rows, target, sample_weight=weight)
+        .step_size_
+        for rows in (far, X)
+    )
+    assert found == pytest.approx(expected, rel=0.01)
+
+
+def test_the_step_size_of_survival_is_judged_with_the_weights(two_worlds):
+    """As the ridge is: what orders the examples that weigh something reverses the others."""
+    X, y, first = two_worlds
+    weight, labels = np.where(first, 1.0, 1e-6), np.column_stack([np.ones(len(y)), 2.0 - y])
+    model = SurvivalRanker(solver="sgd", random_state=0).fit(X, labels, weight)
+    assert ConcordanceIndex()(labels[first], model.predict(X[first])) > 0.95
+    assert model.held_out_concordance_ > 0.95
 
 
 def test_the_error_of_a_weighted_difference(rng):

@@ -12,10 +12,12 @@ from pairlearn import (
     Exact,
     MetricLearner,
     Moments,
+    MulticlassAUCClassifier,
     MultilabelAUCClassifier,
     OrdinalAUCClassifier,
     PairwiseRanker,
 )
+from pairlearn.estimators.shared.weights import example_weights
 
 N = 90
 RNG = np.random.default_rng(0)
@@ -134,6 +136,28 @@ def test_an_example_of_weight_zero_is_absent(settings, labels):
     assert np.array_equal(model.coef_, expected.coef_)
     assert np.array_equal(model.predict_proba(X), expected.predict_proba(X))
     assert np.array_equal(model.decision_function(X), expected.decision_function(X))
+
+
+def test_balanced_classes_do_not_count_an_example_of_weight_zero():
+    """Balanced weights counted rows, and most rows of weight zero here are of two grades."""
+    some = np.random.default_rng(3).random(N) < np.where(GRADES == 1, 0.9, 0.4)
+    weight = WEIGHT * some
+    model, expected = (
+        MulticlassAUCClassifier(class_weight="balanced", random_state=0) for _ in range(2)
+    )
+    model.fit(X, GRADES, sample_weight=weight)
+    expected.fit(X[some], GRADES[some], sample_weight=weight[some])
+    assert np.array_equal(model.predict_proba(X), expected.predict_proba(X))
+
+
+def test_balanced_classes_count_a_weight_as_so_many_examples():
+    count = np.random.default_rng(4).integers(0, 4, N)
+    rows = np.repeat(np.arange(N), count)
+    found = example_weights(count, "balanced", GRADES)
+    expected = example_weights(None, "balanced", GRADES[rows])
+    np.testing.assert_allclose(found[rows], count[rows] * expected, rtol=1e-14)
+    huge = example_weights(1e90 * count, "balanced", GRADES)
+    np.testing.assert_allclose(huge, 1e90 * found, rtol=1e-14)
 
 
 def test_a_row_of_labels_of_weight_zero_is_absent():

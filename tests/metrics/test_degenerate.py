@@ -25,6 +25,8 @@ from pairlearn.metrics import (
     calibration_curve,
     cheapest_threshold,
     compare_auc,
+    error_entropy,
+    pair_accuracy,
     pair_risk,
     precision_recall_band,
     roc_auc,
@@ -293,3 +295,44 @@ def test_the_type_of_a_setting_costs_no_digits(make, kind):
 def test_scores_that_are_texts_are_named():
     with pytest.raises(ValueError, match="scores_b must hold numbers: could not convert"):
         compare_auc([0, 1], [0.1, 0.2], ["low", "high"])
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.uint64, object])
+def test_whole_numbers_that_a_float_confuses_are_refused(kind):
+    """2^60 and 2^60 + 1 were a tie: the AUC of a score that orders all pairs was 1/2."""
+    large = np.array([2**60 + k for k in (0, 1, 2, 3)], dtype=kind)
+    for name, measure in (
+        ("scores", lambda: roc_auc([0, 1, 0, 1], large)),
+        ("scores_a", lambda: compare_auc([0, 1, 0, 1], large, large)),
+        ("y", lambda: pair_accuracy([*large.tolist(), 0], [1, 2, 3, 4, 0])),
+        ("scores", lambda: HandTill()([0, 1, 0, 1], large.reshape(-1, 1).repeat(2, 1))),
+        ("y", lambda: ConcordanceIndex()(np.column_stack((large > 0, large)), [1, 2, 3, 4])),
+        ("errors", lambda: error_entropy(large, 1.0)),
+    ):
+        with pytest.raises(
+            ValueError, match=rf"^{name} holds different whole numbers beyond 2\^53"
+        ):
+            measure()
+    # Those that are told apart, and equal ones, are taken.
+    assert roc_auc([0, 1, 0, 1], np.array([0, 3, 1, 3], dtype=kind) * 2**58) == 1.0
+    # Weights have no order.
+    assert roc_auc([0, 1, 0, 1], [1, 2, 1, 2], sample_weight=large) == 1.0
+
+
+def test_numbers_too_large_for_a_float_are_named():
+    with pytest.raises(ValueError, match="scores must hold numbers: int too large to convert"):
+        roc_auc([0, 1], [1, 10**400])
+
+
+@pytest.mark.parametrize("column", [0, 1])
+def test_masked_events_and_times_are_refused(column):
+    """The values below the mask were used."""
+    mask = np.zeros((4, 2), dtype=bool)
+    mask[2, column] = True
+    table = np.ma.masked_array([[1.0, 1.0], [1.0, 2.0], [0.0, 3.0], [1.0, 4.0]], mask)
+    fields = np.ma.zeros(4, dtype=[("event", "?"), ("time", "<f8")])
+    for k, name in enumerate(("event", "time")):
+        fields[name] = table[:, k]
+    for y in (table, fields):
+        with pytest.raises(ValueError, match="masked array with 1 masked values"):
+            ConcordanceIndex()(y, [4, 3, 2, 1])

@@ -75,6 +75,26 @@ def test_noise_is_given_out_once(monkeypatch):
             copied(source)
 
 
+def test_a_fork_draws_no_noise_from_the_key_of_its_parent(in_a_child):
+    """Both drew the same numbers, so that two releases told the difference of the data."""
+    source = NoiseSource(key=bytes(32))
+    discrete(source)
+
+    def attempt():
+        for action in (discrete, lambda one: one.permutation(5), lambda one: one.accept(1, 2)):
+            try:
+                action(source)
+                return 2
+            except RuntimeError as error:
+                if "made in another process" not in str(error):
+                    return 3
+        # Noise of the operating system is fresh in each process.
+        return int(not len(discrete(NoiseSource())))
+
+    assert in_a_child(attempt) == 0
+    assert len(discrete(source)) == 8
+
+
 @pytest.mark.parametrize("scale", [1, 2, 7])
 def test_discrete_gaussian_law(scale):
     # Chi-square on a fixed seed; the false-alarm rate of a fresh seed would be 1e-4.

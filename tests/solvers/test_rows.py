@@ -336,3 +336,15 @@ def test_equal_rows_have_no_spread(seed):
         mean, squared = rows.spread()
         np.testing.assert_allclose(mean, row, rtol=1e-14)
         assert 0.0 <= squared <= 1e-14
+
+
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_array])
+def test_weighted_distances_are_those_of_repeated_rows(make):
+    from pairlearn.solvers.rows import mean_pair_distance
+
+    count = np.random.default_rng(2).integers(0, 4, len(DENSE))
+    rows = as_rows(make(DENSE))
+    again = rows.take(np.repeat(np.arange(len(count)), count))
+    found = mean_pair_distance(rows, 1e99 * count)
+    assert found == pytest.approx(mean_pair_distance(again), rel=1e-12)
+    np.testing.assert_allclose(rows.spread(count)[0], again.spread()[0], rtol=1e-9, atol=1e-12)

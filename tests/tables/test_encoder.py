@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import datetime
 import pickle
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -130,6 +131,22 @@ def test_a_column_of_which_nothing_can_be_read_is_refused(frame):
     assert len(odd) >= 20
     with pytest.raises(ValueError, match=r"none of the \d+ values of column 'usage' can be read"):
         encoder.transform(odd)
+
+
+def test_a_column_of_unknown_levels_is_told():
+    """Codes that have lost their zeros were other levels, all of them, without a word."""
+    codes = [f"{k % 5:02d}" for k in range(60)]
+    encoder = TableEncoder().fit(pd.DataFrame({"code": codes, "a": range(60, 0, -1)}))
+    bare = pd.DataFrame({"code": [*(code[1:] for code in codes), None], "a": 1.0})
+    message = "'code': none of the first 60 values of X is one of the 5 levels .* first: '0'"
+    with pytest.warns(UserWarning, match=message):
+        encoder.transform(bare)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        # Few rows may be of new levels, and one known level shows that the writing is right.
+        encoder.transform(bare[:19])
+        encoder.transform(pd.concat([bare, pd.DataFrame({"code": ["03"], "a": 1.0})]))
+        encoder.transform(bare.assign(code=None))
 
 
 def test_a_model_names_the_encoder_as_the_cure(frame):

@@ -190,7 +190,12 @@ def test_other_labels():
     # a float would merge the first two, and write the last one without its zero
     digits = ["9007199254740992", "9007199254740993", "01"]
     assert LabelRule.of_groups("y", digits, "a.csv").values == ("01", *digits[:2])
-    assert LabelRule.of_groups("y", ["0", "1.5", "-2"], "a.csv").kind == "numbers"
+    assert LabelRule.of_groups("y", ["0", "1.0", "-2"], "a.csv").kind == "numbers"
+    # The estimators refuse them, too, and know neither the file nor the program's way out.
+    with pytest.raises(
+        ReadError, match=r"a\.csv: the label 'y' holds fractions, as '1\.5', .*entropy"
+    ):
+        LabelRule.of_groups("y", ["0", "1.5", "-2"], "a.csv")
 
 
 def test_queries_that_are_texts():

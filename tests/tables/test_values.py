@@ -5,9 +5,11 @@ import numpy as np
 import pytest
 
 from pairlearn.tables.dates import date_order, parse_date, parse_dates
+from pairlearn.tables.kinds import decide, surely_numbers
 from pairlearn.tables.units import CLOCK, MARKED, MULTIPLIED, unit_of
 from pairlearn.tables.values import (
     file_style,
+    groups_digits,
     is_missing,
     parse_number,
     parse_numbers,
@@ -119,6 +121,41 @@ def test_the_style_of_a_column():
     assert style_of(["1", "2"], "european") == ("plain", 1.0)
     assert style_of(["1,5", "x"], "english")[0] == "european"
     assert style_of(["a", "b"], "english") == ("plain", 0.0)
+
+
+GROUPED = ["2,737", "4,846", "378", "12,608", "950", "$615", "(1,432)", "n/a"]
+
+
+def test_a_mark_that_surely_groups_digits():
+    """A semicolon made 2,737 less than 378, and a comma as delimiter did so to 2.737."""
+    european = [text.replace(",", ".") for text in GROUPED]
+    assert style_of(GROUPED[:6], "european") == ("english", 1.0)
+    assert style_of(european[:6], "english") == ("european", 1.0)
+    assert file_style([GROUPED], ";") == "english"
+    # a column beside it may have decimal points
+    assert file_style([european, ["1.234", "2.345"]], ",") == "english"
+    for number in ("2,73", "2,7371", "0,737", "1432", "0.2,737"):
+        assert not groups_digits([*GROUPED, number], ",")
+        assert not groups_digits([*european, number.replace(",", ".")], ".")
+    # numbers of too few kinds, among them 999 for a gap
+    assert not groups_digits(["2,737", "4,846", "1,234", "0", "-1", "999", "7"], ",")
+    assert not groups_digits(["378", "950", "615", "2,737"], ",")
+
+
+@pytest.mark.parametrize("n", [19, 300])
+@pytest.mark.parametrize("kind", ["thousands", "decimals"])
+def test_a_column_of_whole_numbers_with_points(n, kind):
+    """Also where a short way sees that all of them are plain numbers."""
+    numbers = np.random.default_rng(0).integers(100, 5000, n)
+    values = [f"{k:,}".replace(",", ".") for k in numbers.tolist()]
+    if kind == "decimals":
+        values[0] = "2.5"
+    found = decide("price", values)
+    assert (found.kind, found.form) == (
+        "number",
+        "european" if kind == "thousands" else "plain",
+    )
+    assert surely_numbers(["price"], [values]) == [kind == "decimals" and n == 19]
 
 
 def test_nothing_and_yes():

@@ -38,18 +38,8 @@ def command() -> None:
     """
 
 
-class _Finite(click.FloatRange):
-    """A number of a range; NaN and infinity, which compare like numbers, are none."""
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
-        number = super().convert(value, param, ctx)
-        if not math.isfinite(number):
-            self.fail(f"{value!r} is not a finite number.", param, ctx)
-        return number
-
-
 def _above_zero(most: float | None = None) -> click.FloatRange:
-    return _Finite(0, most, min_open=True, max_open=most is not None)
+    return click.FloatRange(0, most, min_open=True, max_open=most is not None)
 
 
 @command.command("plan")
@@ -58,18 +48,18 @@ def _above_zero(most: float | None = None) -> click.FloatRange:
               help="Number of features.")  # fmt: skip
 @click.option("--persons", type=click.IntRange(2),
               help="Number of persons, to protect a person with all rows.")  # fmt: skip
-@click.option("--rows-per-person", type=_Finite(1),
+@click.option("--rows-per-person", type=click.FloatRange(1),
               help="Rows of a person on average, beside --examples or --persons.")  # fmt: skip
 @click.option("--epsilon", type=_above_zero(),
               help="The privacy parameter; by default the smallest one within "
                    "--largest-loss.")  # fmt: skip
 @click.option("--delta", type=_above_zero(1), help="Failure probability; by default from the rows.")
-@click.option("--range", "ends", type=_Finite(), nargs=2, metavar="LOWER UPPER",
+@click.option("--range", "ends", type=click.FloatRange(), nargs=2, metavar="LOWER UPPER",
               help="Public bounds of a typical feature.")  # fmt: skip
 @click.option("--spread", type=_above_zero(), help="Its standard deviation, a guess.")
-@click.option("--range-over-spread", type=_Finite(2),
+@click.option("--range-over-spread", type=click.FloatRange(2),
               help="The width of the range over that deviation, in place of both.")  # fmt: skip
-@click.option("--best-auc", type=_Finite(0.5, 1, min_open=True, max_open=True),
+@click.option("--best-auc", type=click.FloatRange(0.5, 1, min_open=True, max_open=True),
               default=0.8, show_default=True, help="AUC without privacy, a guess.")  # fmt: skip
 @click.option("--positives", type=_above_zero(1), default=0.5, show_default=True,
               help="Share of positive examples, a guess.")  # fmt: skip

@@ -45,7 +45,9 @@ def run(command: click.Command, arguments: Sequence[str]) -> int:
         warnings.showwarning = show_warning
         # A model that was interrupted is not kept.
         warnings.filterwarnings("ignore", "Interrupted after")
-        return _run(command, arguments, stop)
+        status = _run(command, arguments, stop)
+        _end_output()
+        return status
 
 
 def _run(command: click.Command, arguments: Sequence[str], stop: Stopping) -> int:
@@ -83,6 +85,15 @@ def _run(command: click.Command, arguments: Sequence[str], stop: Stopping) -> in
             _report(error, _command_of(command, arguments))
         return FAILED
     return result if isinstance(result, int) and not isinstance(result, bool) else DONE
+
+
+def _end_output() -> None:
+    """Write what an error has left for standard output; Python would complain at its end."""
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        # The status is that of the error, and there is nothing to add to it.
+        is_about_output(error)
 
 
 def _one_line_usage(error: click.ClickException) -> str:

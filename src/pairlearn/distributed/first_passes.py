@@ -114,7 +114,7 @@ def class_weights(
             raise ValueError(
                 f'class_weight must be a dict, "balanced" or None, got {class_weight!r}.'
             )
-        share = moments.n_examples / moments.n_examples.sum()
+        share = moments.counts / moments.counts.sum()
         return float(0.5 / share[0]), float(0.5 / share[1])
     names = moments.classes.tolist()
     unknown = [label for label in class_weight if label not in names]

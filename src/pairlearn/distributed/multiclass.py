@@ -236,7 +236,7 @@ def _known_weights(
 ) -> dict[Any, float] | str | None:
     """Return the weights of classes; balanced ones are those of all examples, not of a sample."""
     if class_weight == "balanced":
-        n = moments.n_examples
+        n = moments.counts
         found = n.sum() / (len(n) * n)
         return dict(zip(moments.classes.tolist(), found.tolist(), strict=True))
     return dict(class_weight) if isinstance(class_weight, Mapping) else class_weight

@@ -7,16 +7,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pairlearn.typing import Mask, Vector
-from pairlearn.validation import check_names, check_weights, real_array
+from pairlearn.validation import check_names, check_weights, float_array
 
 
 def check_scores(name: str, scores: ArrayLike, n: int | None = None) -> Vector:
     """Return `scores` as a finite float vector (of length `n`, if given)."""
-    given = real_array(name, scores)
-    try:
-        vector = np.asarray(given, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise type(error)(f"{name} must hold numbers: {error}.") from None
+    vector = float_array(name, scores, ordered=True)
     if vector.ndim != 1:
         raise ValueError(
             f"{name} must be a vector with one number for each example, got shape {vector.shape}."

@@ -61,7 +61,7 @@ from numpy.typing import ArrayLike, NDArray
 from pairlearn.metrics.limits import Spread, score_limits, spread_of
 from pairlearn.metrics.metric import Interval, Measured, Metric, Sample, interval_of
 from pairlearn.typing import Mask, Places, Vector
-from pairlearn.validation import check_flag, check_number, real_array, refuse_masked
+from pairlearn.validation import check_flag, check_number, float_array, refuse_masked
 
 #: More examples of the limit on the side of 1/2, and of the other one.
 _EXTRA = (4.0, 0.25)
@@ -95,13 +95,12 @@ def survival_times(y: Any) -> NDArray[Any]:
     spans = np.asarray(time)
     if spans.dtype.kind in "mM":  # a missing span would become the least whole number
         time = np.where(np.isnat(spans), np.nan, spans.astype(np.float64))
-    event, time = real_array("y", event), real_array("y", time)
-    found = np.empty(len(time), dtype=SURVIVAL)
     try:
-        found["time"] = time
-        codes = np.asarray(event, dtype=np.float64)
+        codes, time = float_array("y", event), float_array("y", time, ordered=True)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"y must hold numbers: an event (0 or 1) and a time; {error}.") from None
+        raise ValueError(f"{error} It has the event (0 or 1) and the time of each row.") from None
+    found = np.empty(len(time), dtype=SURVIVAL)
+    found["time"] = time
     if not np.isfinite(found["time"]).all():
         raise ValueError(
             "y holds a time that is NaN or infinite; give every example the time of its event, or "
@@ -122,13 +121,15 @@ def _columns(y: Any) -> tuple[Any, Any]:
     columns = getattr(y, "columns", None)
     names = None if columns is None else [str(name) for name in columns]
     if names is None:
-        y = np.asarray(y)
+        # An array of NumPy would lose the mask.
+        y = np.ma.asarray(y) if isinstance(y, np.ma.MaskedArray) else np.asarray(y)
         names = None if y.dtype.names is None else list(y.dtype.names)
     if names is not None:
         if "event" in names and "time" in names and len(names) == 2:
-            return np.asarray(y["event"]), np.asarray(y["time"])
+            event, time = y["event"], y["time"]
+            return (event, time) if columns is None else (np.asarray(event), np.asarray(time))
         if len(names) == 2 and columns is None:
-            first, second = (np.asarray(y[name]) for name in names)
+            first, second = (y[name] for name in names)
             return (second, first) if second.dtype.kind == "b" else (first, second)
         if len(names) == 2:
             raise ValueError(

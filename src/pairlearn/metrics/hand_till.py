@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from pairlearn.metrics.metric import Measured, Metric
 from pairlearn.metrics.partial import PartialAUC
 from pairlearn.typing import Places, Vector
-from pairlearn.validation import check_flag, real_array
+from pairlearn.validation import check_flag, float_array
 
 #: With at most this number of examples, all pairs of examples are compared at once.
 _FEW_EXAMPLES = 4_096
@@ -94,7 +94,7 @@ class HandTill(Metric):
 
     def check_scores(self, name: str, scores: ArrayLike, n: int) -> Vector:
         """Return scores as a matrix with one row for each label."""
-        values = np.asarray(real_array(name, scores), dtype=np.float64)
+        values = float_array(name, scores, ordered=True)
         if values.ndim != 2 or len(values) != n:
             raise ValueError(
                 f"{name} must be a matrix with one row for each of {n} labels and one column for "

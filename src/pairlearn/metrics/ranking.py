@@ -84,15 +84,9 @@ def ndcg(
             "pair_accuracy."
         )
     check_ndcg(k, gain)
-    if gain == "exponential" and grades.max(initial=0.0) > 1000:
-        raise ValueError(
-            f'A grade of {grades.max():g} has an exponential gain out of range; use gain="linear".'
-        )
-    # a common factor of the gains does not matter; their sums stay finite
-    gains = np.exp2(grades) - 1.0 if gain == "exponential" else grades / grades.max(initial=1.0)
     values = []
     for rows in query_slices(qid, len(grades)):
-        g = gains[rows]
+        g = _gains(grades[rows], gain)
         discount = 1.0 / np.log2(np.arange(2.0, len(g) + 2.0))
         if k is not None:
             discount[k:] = 0.0
@@ -104,6 +98,18 @@ def ndcg(
     if not values:
         raise ValueError("No query has a document of positive gain; NDCG is not defined.")
     return float(np.mean(values))
+
+
+def _gains(grades: Vector, gain: str) -> Vector:
+    """Return the gains of a query but for a common factor, with which their sums stay finite.
+
+    It is a power of two, which changes no digit.
+    """
+    largest = float(grades.max(initial=0.0))
+    if gain == "linear":
+        return np.ldexp(grades, -int(np.frexp(largest)[1]))
+    unit = np.floor(largest)
+    return np.asarray(np.exp2(grades - unit) - np.exp2(-unit))
 
 
 def pair_accuracy(y: ArrayLike, scores: ArrayLike, *, qid: ArrayLike | None = None) -> float:

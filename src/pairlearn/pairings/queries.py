@@ -25,8 +25,8 @@ from pairlearn.typing import Vector
 from pairlearn.validation import check_count, check_names, check_one_type
 
 
-def number_queries(qid: ArrayLike, n: int) -> NDArray[np.int64]:
-    """Return the queries of n examples as numbers 0, 1, ..., sorted by name."""
+def query_names(qid: ArrayLike, n: int) -> NDArray[Any]:
+    """Return the names of the queries of n examples as an array; refuse missing ones."""
     names = check_names("qid", qid, "query")
     if names.shape != (n,):
         raise ValueError(
@@ -34,6 +34,12 @@ def number_queries(qid: ArrayLike, n: int) -> NDArray[np.int64]:
         )
     if names.dtype.kind == "f" and not np.isfinite(names).all():
         raise ValueError("qid contains infinity; every example needs a query.")
+    return names
+
+
+def number_queries(qid: ArrayLike, n: int) -> NDArray[np.int64]:
+    """Return the queries of n examples as numbers 0, 1, ..., sorted by name."""
+    names = query_names(qid, n)
     return np.asarray(np.unique(names, return_inverse=True)[1], dtype=np.int64)
 
 
@@ -159,8 +165,7 @@ class GroupedSource(OnlineSource):
         """Return the steps of arriving examples of given queries, and the examples to remember."""
         if qid is None:
             raise ValueError("Pairs within queries need qid with every chunk of a stream.")
-        number_queries(qid, len(y))
-        names = np.asarray(qid).tolist()
+        names = query_names(qid, len(y)).tolist()
         known = self._open
         if names and known:
             check_one_type("qid", names[0], next(reversed(known)), "queries")

@@ -90,8 +90,14 @@ class _KeyedBits(_Bits):
         super().__init__()
         # The length of the key comes first, so that two different (key, counter) never collide.
         self._key, self._counter = len(key).to_bytes(8, "little") + key, 0
+        self._process = getpid()
 
     def _words(self, size: int) -> NDArray[np.uint64]:
+        if getpid() != self._process:
+            raise RuntimeError(
+                "this NoiseSource with a key was made in another process, of which this one is a "
+                "fork: both would give the same noise. Make a new one here, with a key of its own."
+            )
         block = self._key + self._counter.to_bytes(8, "little")
         self._counter += 1
         return np.frombuffer(hashlib.shake_256(block).digest(8 * size), dtype="<u8")

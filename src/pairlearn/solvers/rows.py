@@ -22,6 +22,8 @@ from pairlearn.content import Hashes, Sums, hashes_and_sums
 from pairlearn.typing import Vector
 from pairlearn.validation import DivergenceError, real_array, refuse_masked
 
+_NO_WEIGHTS = np.empty(0)
+
 
 @dataclass(frozen=True)
 class DenseRows:
@@ -89,9 +91,16 @@ class DenseRows:
         flat.flags.writeable = False
         return flat
 
-    def spread(self) -> tuple[Vector, float]:
-        """Return the mean row and the mean squared distance of a row from it."""
+    def spread(self, weight: Vector = _NO_WEIGHTS) -> tuple[Vector, float]:
+        """Return the mean row and the mean squared distance of a row from it; weights may be given.
+
+        A row of weight 2 counts as two rows.
+        """
         with np.errstate(over="ignore", invalid="ignore"):
+            if len(weight):
+                share = weight / weight.sum()
+                mean = share @ self.X
+                return mean, float(share @ ((self.X - mean) ** 2).sum(axis=1, dtype=np.float64))
             mean = self.X.mean(axis=0, dtype=np.float64)
             if not np.isfinite(mean).all():  # the sum of large values overflows
                 mean = (self.X / len(self.X)).sum(axis=0, dtype=np.float64)
@@ -239,10 +248,15 @@ class CsrRows:
         row_norms(self.data, self.indptr, norms)
         return norms
 
-    def spread(self) -> tuple[Vector, float]:
-        """Return the mean row and the mean squared distance of a row from it."""
+    def spread(self, weight: Vector = _NO_WEIGHTS) -> tuple[Vector, float]:
+        """Return the mean row and the mean squared distance of a row from it, as dense rows do."""
         n, d = self.shape
         with np.errstate(over="ignore", invalid="ignore"):
+            if len(weight):
+                share = weight / weight.sum()
+                own = self.data * np.repeat(share, np.diff(self.indptr))
+                centre: NDArray[Any] = np.bincount(self.indices, own, minlength=d)
+                return centre, max(float(share @ self.norms - centre @ centre), 0.0)
             mean: NDArray[Any] = np.bincount(self.indices, self.data, minlength=d) / n
             if not np.isfinite(mean).all():
                 mean = np.bincount(self.indices, self.data / n, minlength=d)
@@ -447,9 +461,12 @@ def check_squares(rows: R, *, whole: bool = False) -> R:
     return rows
 
 
-def mean_pair_distance(rows: Rows) -> float:
-    """Return the mean squared distance of two examples, or from zero if all are equal."""
-    mean, spread = rows.spread()
+def mean_pair_distance(rows: Rows, weight: Vector = _NO_WEIGHTS) -> float:
+    """Return the mean squared distance of two examples, or from zero if all are equal.
+
+    A pair weighs the product of the weights of its examples, if there are any.
+    """
+    mean, spread = rows.spread(weight)
     if not math.isfinite(spread):
         raise DivergenceError(
             "The squares of features overflow; scale the features (estimators do, unless "

@@ -78,6 +78,10 @@ class ColumnEncoder(ABC):
     def narrow(self) -> None:  # noqa: B027 (most have nothing to leave out)
         """Drop the features that `fit` found useless; valid only if it saw all rows."""
 
+    def stranger(self, values: Any) -> str:
+        """Return the first value if training has seen none of them; empty if it knows one."""
+        return ""
+
     @property
     def is_sparse(self) -> bool:
         """Whether the column has many features, most of them zero."""

@@ -20,7 +20,7 @@ from pairlearn.tables.columns import make_column
 from pairlearn.tables.encoding import TableEncoding
 from pairlearn.tables.kinds import KINDS, UNUSED, Decision, decide
 from pairlearn.tables.number_columns import NumberColumn
-from pairlearn.tables.reader import OddFields
+from pairlearn.tables.reader import OddFields, strange_columns
 from pairlearn.tables.rows import Block
 from pairlearn.tables.values import file_style
 from pairlearn.validation import warn_caller
@@ -115,7 +115,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Return the features of a frame, an array or a CSR matrix if there are many.
 
         The columns may stand in another order, and there may be others. A value that cannot be read
-        counts as missing, and a warning says how many.
+        counts as missing, and a warning says how many. Another one names a column of categories
+        none of whose values `fit` has seen.
 
         Parameters
         ----------
@@ -136,7 +137,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 f"X has no column {listed(lacking)}, which the encoder was fitted with; its "
                 f"columns: {listed(frame.names)}."
             )
-        return self.encoding_.encode(self._read(self.encoding_, frame))
+        part = self._read(self.encoding_, frame)
+        for line in strange_columns(self.encoding_.columns, part, "X"):
+            warn_caller(line, UserWarning)
+        return self.encoding_.encode(part)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """Return the names of the features.

@@ -21,6 +21,7 @@ from pairlearn.tables.units import CLOCK, MARKED, MULTIPLIED, converted, unit_of
 from pairlearn.tables.values import (
     currencies,
     cut,
+    groups_digits,
     is_missing,
     parse_number,
     parse_numbers,
@@ -203,9 +204,14 @@ def surely_numbers(names: Sequence[str], columns: Sequence[Sequence[str]]) -> li
             found += [False] * len(columns[few])
             continue
         low, high = numbers.min(axis=1), numbers.max(axis=1)
-        # not constant, and no 999 or 20240331 among them
-        usual = (low != high) & (np.maximum(-low, high) < _LEAST_NINES)
         texts = [",".join(column) for column in columns[few]]
+        # some have a point, which may group digits
+        odd = [
+            0 < text.count(".") < n and groups_digits(column, ".")
+            for text, column in zip(texts, columns[few], strict=True)
+        ]
+        # not constant, and no 999 or 20240331 among them
+        usual = (low != high) & (np.maximum(-low, high) < _LEAST_NINES) & ~np.array(odd)
         codes = n >= _LEAST_ID_ROWS or _CODES.search(",".join(texts)) is not None
         if not codes and _POSTAL_LINES.search("\n".join(names[few])) is None:
             found += usual.tolist()

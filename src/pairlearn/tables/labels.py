@@ -182,6 +182,13 @@ class LabelRule:
             raise ReadError(f"{source}: the label {column!r} has {len(counts)} value; two or more "
                             "are needed, check --label.")  # fmt: skip
         if _are_numbers(counts):
+            broken = next((t for t in counts if not (parse_number(t) or 0.0).is_integer()), None)
+            if broken is not None:
+                raise ReadError(
+                    f"{source}: the label {column!r} holds fractions, as {cut(broken)!r}, which "
+                    "are no classes; for a target of many values (regression) train with --problem "
+                    "entropy; otherwise check --label."
+                )
             return cls(column, "numbers")
         spellings: dict[str, list[str]] = {}
         for text in counts:

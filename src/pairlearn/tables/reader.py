@@ -82,6 +82,24 @@ class OddFields:
         ]
 
 
+def strange_columns(
+    columns: Sequence[ColumnEncoder], part: Sequence[Any], source: str
+) -> Iterator[str]:
+    """Yield a sentence about each column of categories of which no value is a known level.
+
+    Perhaps the column is written in another way, as a code that has lost its leading zeros. But new
+    levels are no error, so the rows count as having some other level.
+    """
+    for column, values in zip(columns, part, strict=True):
+        value = column.stranger(values)
+        n = len(values) - int(column.absent(values).sum()) if value else 0
+        if n >= _WHOLE:
+            yield (
+                f"column {column.name!r}: none of the first {n} values of {source} is one of the "
+                f"{column.describe} of the training data; first: {value!r:.60}"
+            )
+
+
 class Refuse:
     """Count refused rows; if `strict`, stop at the first."""
 
@@ -162,6 +180,8 @@ class TableReader(Reader):
         self.encoder = encoder
         #: The columns that a file lacks, by its name.
         self.lacking: dict[str, tuple[str, ...]] = {}
+        #: Sentences about columns of which training knew no level.
+        self.strange: list[str] = []
         self.carry, self._impute = None if carry is None else tuple(carry), impute
         self._kind, self._labelled = format, labelled and encoder.label is not None
         self._options: dict[str, Any] = {"header": header, "delimiter": delimiter}
@@ -268,6 +288,8 @@ class TableReader(Reader):
                 f"read: {odd.first[unread[0]]}; write it as in the training data, or "
                 "`predict --missing impute` takes it as missing."
             )
+        if begins:
+            self.strange += strange_columns(self.encoder.columns, part, block.source)
         so_far = self.odd
         so_far.take(odd)
         carried: dict[str, Sequence[str]] = {name: block.columns[name] for name in self.carry or ()}

@@ -292,6 +292,8 @@ class TextTable:
                 for field in map(str.strip, record)
             ]
             names = [field or f"column {j + 1}" for j, field in enumerate(fields)]
+            if not names:
+                raise ReadError(f"{self.name} holds blank lines only; check that it is complete.")
             if all(is_number(name) for name in names):
                 raise ReadError(
                     f"{self.name}: the first line holds numbers ({listed(names)}), not names; "

@@ -55,6 +55,8 @@ _PATTERNS = {
         rf"(?:(?:[1-9]\d{{0,2}}(?:[.{_SPACES}]\d{{3}})+|\d+)(?:,\d*)?|,\d+){_EXPONENT}"
     ),
 }
+#: The mark between groups of digits.
+_GROUPED_BY = {"english": ",", "european": "."}
 _GROUPS = {
     "english": str.maketrans("", "", "," + _SPACES),
     "european": str.maketrans(",", ".", "." + _SPACES),
@@ -64,6 +66,16 @@ _ONLY_EUROPEAN = re.compile(r"\d*,(?:\d{1,2}|\d{4,})|0,\d+|\d{1,3}(?:\.\d{3})+,\
 _ONLY_ENGLISH = re.compile(
     r"\d{1,3}(?:,\d{3})+\.\d*|\d{1,3}(?:,\d{3}){2,}|\d{1,2}(?:,\d{2})+,\d{3}(?:\.\d*)?"
 )
+#: By the mark that may group digits: numbers with groups, and numbers that have none.
+_THOUSANDS = {
+    mark: (
+        re.compile(rf"[1-9]\d{{0,2}}(?:\{mark}\d{{3}})+(?:\{point}\d*)?"),
+        re.compile(rf"\d{{1,3}}(?:\{point}\d*)?"),
+    )
+    for mark, point in ((",", "."), (".", ","))
+}
+#: From so many different numbers of each kind on, a mark groups digits: below 1000 it is not there.
+_SURE = 3
 #: Numbers whose point can only be decimal: it does not group three digits.
 _DECIMAL_POINT = re.compile(r"\d*\.(?:\d{1,2}|\d{4,})|(?:0+|\d{4,})\.\d+|\d*\.\d+[eE][+-]?\d+")
 
@@ -193,11 +205,14 @@ def parse_each(
 def file_style(columns: Collection[Sequence[str]], delimiter: str) -> str:
     """Return the style of numbers with commas in a file.
 
-    Fields that are valid in only one style decide. Without them, a semicolon as delimiter means
-    "european", as it is usual where commas are decimal, unless a column has decimal points.
+    Fields that are valid in only one style decide, and columns in which commas group digits.
+    Without them, a semicolon as delimiter means "european", as it is usual where commas are
+    decimal, unless a column has decimal points.
     """
     votes = {"english": 0, "european": 0}
     for column in columns:
+        if groups_digits(column, ","):
+            votes["english"] += sum("," in text for text in column)
         for text in column:
             if "," in text:
                 bare = text.strip(_SIGNS).lstrip("+-")
@@ -207,6 +222,34 @@ def file_style(columns: Collection[Sequence[str]], delimiter: str) -> str:
         commas = delimiter == ";" and not any(map(_has_points, columns))
         return "european" if commas else "english"
     return max(votes, key=votes.__getitem__)
+
+
+def groups_digits(texts: Sequence[str], mark: str) -> bool:
+    """Whether a mark surely groups the digits of a column, and is no decimal point.
+
+    Then three digits follow it each time, and numbers below 1000 are whole. Decimals that all have
+    three digits have them below 1000 as well, and decimals without last zeros are shorter now and
+    then.
+
+    >>> numbers = ["1,432", "950", "2,737", "378", "12,000", "615"]
+    >>> groups_digits(numbers, ","), groups_digits([*numbers, "2,73"], ",")
+    (True, False)
+    """
+    if mark not in "".join(texts):
+        return False
+    grouped, small = _THOUSANDS[mark]
+    large: set[str] = set()
+    whole: set[str] = set()
+    for text in texts:
+        bare, _ = _unsigned(text)
+        if grouped.fullmatch(bare):
+            large.add(bare)
+        elif small.fullmatch(bare):
+            if len(bare) == 3 and bare.isdigit() and bare[0] != "0":
+                whole.add(bare)
+        elif mark in bare or any(map(str.isdigit, bare)):
+            return False
+    return min(len(large), len(whole)) >= _SURE
 
 
 def _has_points(texts: Sequence[str]) -> bool:
@@ -219,8 +262,11 @@ def style_of(texts: Sequence[str], commas: str) -> tuple[str, float]:
     """Return the style in which most texts are numbers, and their share.
 
     `commas` is the style of the file, see `file_style`: in a european file 1.234 means 1234 if
-    all numbers can be read that way.
+    all numbers can be read that way. In any file it means 1234 where points surely group digits.
     """
+    for style, mark in _GROUPED_BY.items():
+        if groups_digits(texts, mark):
+            return style, _share(texts, style)
     other = "english" if commas == "european" else "european"
     order = ("european", "plain", "english") if commas == "european" else ("plain", commas, other)
     best: tuple[str, float] = ("plain", 0.0)

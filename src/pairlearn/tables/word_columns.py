@@ -113,6 +113,12 @@ class CategoryColumn(ColumnEncoder):
         rows = np.flatnonzero(codes >= 0)
         put(rows, codes[rows], 1.0)  # type: ignore[arg-type]
 
+    def stranger(self, values: Any) -> str:
+        seen = dict.fromkeys(value for value in values if value)
+        if not self.levels or any(self._code(value, -1) >= 0 for value in seen):
+            return ""
+        return next(iter(seen), "")
+
     def state(self) -> dict[str, Any]:
         return {"levels": list(self.levels), "other": self.other, "indicator": self.indicator}
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import click
@@ -24,7 +24,7 @@ def config_option(function: F) -> F:
     ``[set]`` holds paths as ``--set`` takes them.
     """
     option = click.option(
-        "--config", type=FilePath("read"), metavar="FILE", is_eager=True,
+        "--config", type=FilePath("read"), metavar="FILE", is_eager=True, multiple=True,
         expose_value=False, callback=_read,
         help="Options from a TOML file, as in label = \"y\" or exclude = [\"id\"]; settings under "
              "[set].",
@@ -49,10 +49,13 @@ def read_toml(path: str) -> dict[str, Any]:
         raise ValueError(f"{path} is not TOML: {str(error)[:200].rstrip('.')}.") from None
 
 
-def _read(context: click.Context, parameter: click.Parameter, path: str | None) -> None:
+def _read(context: click.Context, parameter: click.Parameter, paths: Sequence[str]) -> None:
     """Take the options of a file as defaults of the command."""
-    if path is None:
+    if not paths:
         return
+    if len(paths) > 1:  # Click would take the last one, and say nothing.
+        raise click.UsageError(f"--config names {len(paths)} files; put all options into one.")
+    path = paths[0]
     try:
         given = read_toml(path)
     except OSError as error:

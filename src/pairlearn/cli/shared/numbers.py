@@ -30,7 +30,9 @@ class _Strict(click.ParamType):  # type: ignore[type-arg]  # click 8.2 has no ar
             self.fail(f"{value!r} is not a number; write digits, as in 0.5 or 1e-6.", param, ctx)
         if whole and abs(int(text[:40])) > _LARGEST:
             self.fail(f"{text[:40]} is too large; choose at most {_LARGEST}.", param, ctx)
-        if not whole and math.isinf(float(text)) and "inf" not in text.lower():
+        if not whole and math.isinf(float(text)):
+            if "inf" in text.lower():
+                self.fail(f"{value!r} is not a finite number.", param, ctx)
             self.fail(f"{text[:40]} is larger than any number (about 1.8e308).", param, ctx)
         return super().convert(value, param, ctx)
 

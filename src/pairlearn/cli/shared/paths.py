@@ -158,10 +158,14 @@ class FilePath(click.Path):
             "beside": beside,
             "instead": instead,
             "folder": folder,
+            "makes_folder": bool(inside),
         }
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the path, after a comparison with the other files of the command."""
+        if not os.fspath(value):
+            # As a path it is the present folder.
+            self.fail("the name is empty, as of a shell variable that is not set.", param, ctx)
         found: Any = super().convert(value, param, ctx)
         if ctx is not None and param is not None and not ctx.resilient_parsing:
             said = param.opts[0]
@@ -199,11 +203,15 @@ def announce(
     beside: Sequence[str] = (),
     instead: bool = False,
     folder: bool = False,
+    makes_folder: bool = False,
+    needed: bool = True,
     context: click.Context | None = None,
 ) -> None:
     """Say that the present command reads, writes or keeps a file; a clash is an error of usage.
 
-    `said` is how the user named it. See `FilePath` for the rest.
+    `said` is how the user named it, `makes_folder` whether the command makes the folder of the
+    file, and `needed` whether it fails where the file cannot be written. See `FilePath` for the
+    rest.
     """
     context = context or click.get_current_context()
     known: list[_File] = context.meta.setdefault(_KNOWN, [])
@@ -237,6 +245,8 @@ def announce(
     known += files
     if kind and not context.meta.get(_FORCE):
         _refuse_foreign(text, said, kind, folder)
+    if does == "write" and needed:
+        _refuse_unwritable(text, said, makes_folder=folder or makes_folder)
     if does == "write" and not folder:
         _tell_replaced(context, text)
 
@@ -342,6 +352,25 @@ def _keep_out(written: _File, read: _File) -> None:
         raise click.UsageError(
             f"{written} lies in the folder {read}, whose files are read as data; name a file "
             "elsewhere."
+        )
+
+
+def _refuse_unwritable(path: str, said: str, *, makes_folder: bool) -> None:
+    """Refuse a place where nothing may be written: a stream would learn, and lose its model."""
+    place = Path(os.path.realpath(path))
+    if not makes_folder and is_written_directly(Path(path)):
+        return
+    above = place if makes_folder else place.parent
+    while makes_folder and not above.exists() and above != above.parent:
+        above = above.parent
+    if not above.is_dir():
+        if above.exists():
+            raise click.UsageError(f"{said} {path}: {above} is a file; name a folder.")
+        raise click.UsageError(f"the folder {above} does not exist; make it first.")
+    if not os.access(above, os.W_OK | os.X_OK):
+        raise click.UsageError(
+            f"{said} {path}: the folder {above} may not be written to; choose another, or change "
+            "its permissions."
         )
 
 

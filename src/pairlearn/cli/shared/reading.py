@@ -241,6 +241,9 @@ def format_of(data: Sequence[str], reading: Reading) -> str:
     """Return the format of the data."""
     from pairlearn.streams.readers.open import find_format
 
+    if len(data) > 1 and "-" in data:
+        # Else the files before it would be scored, and the second reading would find nothing.
+        raise click.UsageError("standard input is read alone; name files, or standard input.")
     if reading.format is None and data[0] == "-":
         raise click.UsageError("standard input does not tell its format; pass --format csv.")
     kind = find_format(data[0]) if reading.format is None else reading.format

@@ -143,6 +143,7 @@ def odd_lines(reader: Reader) -> list[str]:
         f"{source} has no column {listed(names)}: taken as missing"
         for source, names in lacking.items()
     ]
+    lines += getattr(reader, "strange", ())
     odd = getattr(reader, "odd", None)
     # a column that is lacking is told once, not row by row
     return lines if odd is None else [*lines, *odd.lines()]

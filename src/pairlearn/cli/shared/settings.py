@@ -154,8 +154,9 @@ def set_option(*roots: str, example: str) -> Callable[[F], F]:
         for text in given:
             path, equals, value = text.partition("=")
             if not equals:
+                first = example.split()[0].rstrip(",")
                 raise click.UsageError(
-                    f"--set must be PATH=VALUE, as in {example.split()[0]}; got {text[:60]!r}."
+                    f"--set must be PATH=VALUE, as in {first}; got {text[:60]!r}."
                 )
             setting = Setting.of(path, value)
             if setting.path in typed:

@@ -261,7 +261,7 @@ def command(
         return
     announce("read", "-", "standard input")
     if live is not None and not live.isdecimal():
-        announce("write", live, "--live", kind="page")
+        announce("write", live, "--live", kind="page", needed=False)
     learner = _learner(loss, settings)
     _rehearse(_learner(loss, settings), checkpoint is not None, output is not None)
     watch = None if alarm is None else DriftAlarm(alarm, block=_alarm_block(alarm))

@@ -368,9 +368,6 @@ def _how(options: Options, form: str) -> str:
 def _output_of(output: str | None, data: tuple[str, ...]) -> str:
     """Return the model file: by default in this folder, with the name of the data."""
     if output is not None:
-        folder = Path(output).resolve().parent
-        if not folder.is_dir():
-            raise click.UsageError(f"the folder {folder} does not exist; make it first.")
         return output
     if data[0] == "-":
         raise click.UsageError("standard input has no name; name the model with -o.")

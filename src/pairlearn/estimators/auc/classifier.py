@@ -93,7 +93,8 @@ class AUCClassifier(AUCForgetting, ClassifierMixin, BaseEstimator):  # type: ign
         number is the cut. `Threshold` also sets the calibration; `Costs` minimises costs.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, multiplied with `sample_weight`. They change the threshold and the
-        probabilities, not the coefficients: every pair has one example of each class.
+        probabilities, not the coefficients: every pair has one example of each class. "balanced"
+        makes the sums of the weights of all classes equal.
     validation_fraction : float, default=0.2
         Share of the training data in a held-out fold. The final model is trained on all data.
     warm_start : bool, default=False

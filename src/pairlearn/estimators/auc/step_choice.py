@@ -50,10 +50,14 @@ _MOST = _TRAIN_CAP + _SCORE_CAP
 _ENOUGH = 200
 #: The most examples of a class that measure the distance of opposite examples.
 _SCALE_SAMPLE = 1_000
+_NO_WEIGHTS = np.empty(0)
 
 
-def opposite_scale(rows: Rows, y: Vector, keys: Keys) -> float:
-    """Return the mean squared distance of opposite examples, by a sample of each class."""
+def opposite_scale(rows: Rows, y: Vector, keys: Keys, weight: Vector = _NO_WEIGHTS) -> float:
+    """Return the mean squared distance of opposite examples, by a sample of each class.
+
+    A pair weighs the product of the weights of its examples, if there are any.
+    """
     spreads = []
     for label in (-1.0, 1.0):
         own = y == label
@@ -62,7 +66,8 @@ def opposite_scale(rows: Rows, y: Vector, keys: Keys) -> float:
             members = keys.first(own, _MOST)[:_SCALE_SAMPLE]
         else:
             members = np.flatnonzero(own)
-        spreads.append(rows.take(members).spread())
+        own_weight = weight[members] if len(weight) else weight
+        spreads.append(rows.take(members).spread(own_weight))
     (mean_a, spread_a), (mean_b, spread_b) = spreads
     scale = spread_a + spread_b + float(((mean_a - mean_b) ** 2).sum())
     return max(scale, float(np.finfo(float).tiny))

@@ -237,7 +237,7 @@ class Descent:
         n_choice = min(n_steps, _CHOICE_STEPS)
         # The best constant step is proportional to 1/sqrt(T) (Theorem 6a).
         shrink = float(np.sqrt(n_choice / n_steps)) if shape.is_constant else 1.0
-        unit = 1.0 / (shrink * mean_pair_distance(rows))
+        unit = 1.0 / (shrink * mean_pair_distance(rows, weight))
         steps = tuple(c * unit for c in _STEPS)
         radii = (self.radius,) * len(steps)
         models = Sweep(steps, radii, self.pairing, shape, self.averaging).solve(

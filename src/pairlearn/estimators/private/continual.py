@@ -31,8 +31,8 @@ class PrivateAUCContinual(PrivateRunning):
 
     For one release, `PrivateAUCStream` and `PrivateAUCClassifier` are better. For more than about
     ten releases from one budget, this estimator is. Between releases it holds sums without noise,
-    which are as secret as the data, so it cannot be pickled or copied. `save` writes the last
-    released model and nothing else.
+    which are as secret as the data, so it cannot be pickled or copied, nor go on in a forked
+    process. `save` writes the last released model and nothing else.
 
     Parameters
     ----------

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar, Self
 
@@ -27,7 +28,9 @@ class PrivateRunning(PrivateAUCClassifier, ABC):
     """Base class of private classifiers that learn from a stream.
 
     The state of the mechanism has no noise and is as secret as the data, so it cannot be pickled or
-    copied. Public arguments must not change between the start and the end of a stream.
+    copied. A forked process holds a copy, too, and is refused: each copy would release the same
+    examples anew, and only one release of them is accounted for. Public arguments must not change
+    between the start and the end of a stream.
     """
 
     #: Whether the release ends the stream.
@@ -36,6 +39,8 @@ class PrivateRunning(PrivateAUCClassifier, ABC):
     _why_no_copy: ClassVar[str]
     #: State of the mechanism; None if no stream runs.
     _state: Any = None
+    #: The process that began the stream.
+    _process: int | None = None
     #: The public facts at the start of the stream, which set its steps and its noise.
     _frozen: dict[str, Any] | None = None
     #: What a stream remembers of its persons; as secret as the data.
@@ -126,7 +131,7 @@ class PrivateRunning(PrivateAUCClassifier, ABC):
         self.features_ = map_publicly("linear", setting)
         self._publish(fit, mechanism, setting, noise, cautions)
         if self._releases_once:
-            self._state = self._frozen = self._persons = None
+            self._state = self._frozen = self._persons = self._process = None
         return self
 
     def _table(self, X: Any) -> Vector:
@@ -136,6 +141,12 @@ class PrivateRunning(PrivateAUCClassifier, ABC):
 
     def _begun(self, d: int) -> PublicSetting:
         """Return the public setting of the stream; start the stream if there is none."""
+        if self._state is not None and self._process != os.getpid():
+            raise RuntimeError(
+                "this stream was begun in another process, of which this one is a fork; two "
+                "copies of it would release the same examples twice for one budget. Learn and "
+                "release it where it began, or begin a new stream here."
+            )
         setting = self._setting(self._most_examples(), d)
         mechanism = self._learner()
         mechanism.check(setting, NoiseSource(secure=self.secure))
@@ -148,10 +159,11 @@ class PrivateRunning(PrivateAUCClassifier, ABC):
 
     def _begin(self, state: Any, public: dict[str, Any], d: int) -> None:
         self._state, self._frozen, self._width = state, public, d
+        self._process = os.getpid()
 
     def _forget(self) -> None:
         """End the stream and forget the releases."""
-        self._state = self._frozen = self._persons = self._paid_by = None
+        self._state = self._frozen = self._persons = self._paid_by = self._process = None
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)
 

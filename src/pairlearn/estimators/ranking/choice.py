@@ -101,21 +101,30 @@ def folds_of(
     return folds or [(order, order)]
 
 
-def pair_scale(rows: Rows, pairing: Pairing, order: Places, rng: np.random.Generator) -> float:
+def pair_scale(
+    rows: Rows, pairing: Pairing, order: Places, rng: np.random.Generator, weight: Vector
+) -> float:
     """Return the mean squared distance of the examples of a pair, from 2000 pairs.
 
-    The pairing is about the rows in this order.
+    The pairing is about the rows in this order. A pair weighs the product of the weights of its
+    examples, if there are any.
     """
     plan = pairing.offline(rows.shape[0], rng).draw(2000)
     # A few pairs of wide rows at a time: all of them may need more memory than the data.
     size = max(1, _NUMBERS // max(rows.shape[1], 1))
-    total = 0.0
+    total = n_distinct = 0.0
     for begin in range(0, len(plan.left), size):
         some = slice(begin, begin + size)
-        sides = (order[np.asarray(side, dtype=np.int64)[some]] for side in (plan.left, plan.right))
+        sides = [order[np.asarray(side, dtype=np.int64)[some]] for side in (plan.left, plan.right)]
         left, right = (rows.take(side).matrix for side in sides)
         apart = left - right
         squares = apart.astype(np.float64) ** 2 if isinstance(rows, DenseRows) else apart.power(2)
-        total += float(squares.sum())
-    n_distinct = max(int(np.count_nonzero(plan.left != plan.right)), 1)
+        distinct = sides[0] != sides[1]
+        if len(weight):
+            own = weight[sides[0]] * weight[sides[1]]
+            total += float(own @ np.asarray(squares.sum(axis=1)).reshape(-1))
+            n_distinct += float(own[distinct].sum())
+        else:
+            total += float(squares.sum())
+            n_distinct += float(np.count_nonzero(distinct))
     return total / n_distinct if total > 0 else 1.0

@@ -54,11 +54,11 @@ class RankingTask:
         """Return the pairing that a solver names: within queries, if there are any."""
         return (self.queries if part is None else self.queries.take(part)).pairing(given)
 
-    def pair_scale(self, rows: Rows, given: str | Pairing) -> float:
-        """Return the mean squared distance of the examples of a pair."""
+    def pair_scale(self, rows: Rows, given: str | Pairing, weight: Vector) -> float:
+        """Return the mean squared distance of the examples of a pair; `weight` may be empty."""
         assert self.keys is not None
         order = self.keys.permutation(np.arange(rows.shape[0]))
-        return pair_scale(rows, self.pairing(given, order), order, self.rng)
+        return pair_scale(rows, self.pairing(given, order), order, self.rng, weight)
 
     def folds(self, y: Vector) -> list[tuple[Places, Places]]:
         """Return training and held-out queries."""
@@ -71,8 +71,8 @@ class RankingTask:
         """Return all held-out queries; without queries a part is enough."""
         return test if self.queries.grouped else test[:_JUDGED]
 
-    def judge(self, y: Vector, scores: Vector, test: Places) -> float:
-        """Return the pair accuracy within queries."""
+    def judge(self, y: Vector, scores: Vector, test: Places, weight: Vector) -> float:
+        """Return the pair accuracy within queries, in which all pairs count the same."""
         query = self.queries.of_example
         assert query is not None
         return pair_accuracy(y, scores, qid=query[test])

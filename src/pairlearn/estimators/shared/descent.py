@@ -69,14 +69,14 @@ class DescentTask(Protocol):
     def pairing(self, given: str | Pairing, part: Places | None = None) -> Pairing:
         """Return the pairing that a solver names, among all examples or a part of them."""
 
-    def pair_scale(self, rows: Rows, given: str | Pairing) -> float:
-        """Return the mean squared distance of the examples of a pair."""
+    def pair_scale(self, rows: Rows, given: str | Pairing, weight: Vector) -> float:
+        """Return the mean squared distance of the examples of a pair; `weight` may be empty."""
 
     def folds(self, y: Vector) -> list[tuple[Places, Places]]:
         """Return training and held-out examples that choose the step size."""
 
-    def judge(self, y: Vector, scores: Vector, test: Places) -> float:
-        """Return how well finite scores order held-out examples."""
+    def judge(self, y: Vector, scores: Vector, test: Places, weight: Vector) -> float:
+        """Return how well finite scores order held-out examples; `weight` may be empty."""
 
     def judged(self, test: Places) -> Places:
         """Return those of the held-out examples that judge."""
@@ -140,7 +140,7 @@ class RankerDescent:
         n_choice = min(n_steps, _CHOICE_STEPS)
         # The best constant step is proportional to 1/sqrt(T) (Theorem 6a).
         shrink = float(np.sqrt(n_choice / n_steps)) if schedule.is_constant else 1.0
-        scale = task.pair_scale(rows, given)
+        scale = task.pair_scale(rows, given, weight)
         steps = tuple(c / scale for c in _STEPS)
         tried, radii = tuple(step / shrink for step in steps), (self.radius,) * len(steps)
         worth: list[list[float]] = [[] for _ in steps]
@@ -156,9 +156,10 @@ class RankerDescent:
                 example_weight=own,
             )
             judged = task.judged(test)
+            held = weight[judged] if len(weight) else weight
             for found, s in zip(worth, rows.take(judged).scores(solution.averages), strict=True):
                 sound = bool(np.isfinite(s).all())
-                found.append(task.judge(y[judged], s, judged) if sound else 0.0)
+                found.append(task.judge(y[judged], s, judged, held) if sound else 0.0)
         best = best_of(
             ({"step_size": step}, step, found) for step, found in zip(steps, worth, strict=True)
         )
@@ -217,7 +218,9 @@ class RankerStream:
         if stream is None or step_size is None:
             step_size = self._way.step_size
             if step_size is None:
-                step_size = STEP_SIZE if is_scaled else _STREAM_STEP / mean_pair_distance(rows)
+                step_size = (
+                    STEP_SIZE if is_scaled else _STREAM_STEP / mean_pair_distance(rows, weight)
+                )
             stream = self._way.start(self._n_features, step_size, self._before)
         stream.learn_rows(rows, y, weight, qid)
         self._stream, self._step_size = stream, step_size

@@ -93,7 +93,11 @@ def _of_products(weight: Vector, name: str) -> Vector:
 def example_weights(
     sample_weight: ArrayLike | None, class_weight: Any, labels: NDArray[Any]
 ) -> Vector:
-    """Return the weights of examples times those of their classes, empty if there are none."""
+    """Return the weights of examples times those of their classes, empty if there are none.
+
+    Balanced classes have equal sums of weights: an example of weight 2 counts as two, and one of
+    weight zero as none.
+    """
     if sample_weight is None and class_weight is None:
         return np.empty(0)
     given = np.ones(len(labels)) if sample_weight is None else sample_weight
@@ -102,10 +106,24 @@ def example_weights(
         from sklearn.utils.class_weight import compute_sample_weight
 
         with np.errstate(over="ignore", invalid="ignore"):
-            weight = weight * compute_sample_weight(class_weight, labels)
+            if isinstance(class_weight, str) and class_weight == "balanced":
+                # scikit-learn counts rows here, whatever they weigh.
+                weight = weight * _balance(labels, weight)
+            else:
+                weight = weight * compute_sample_weight(class_weight, labels)
         name = "class_weight" if sample_weight is None else "class_weight times sample_weight"
         weight = check_weights(weight, len(labels), name=name)
     return _of_products(weight, name)
+
+
+def _balance(labels: NDArray[Any], weight: Vector) -> Vector:
+    """Return factors of examples by which all classes that weigh anything weigh the same."""
+    codes = np.unique(labels, return_inverse=True)[1].reshape(-1)
+    # Divided by the largest first: the sum of huge weights must not overflow.
+    masses = np.bincount(codes, weight / (weight.max(initial=0.0) or 1.0))
+    weighing = masses > 0.0
+    shares = masses.sum() / np.count_nonzero(weighing) / np.where(weighing, masses, 1.0)
+    return np.asarray(shares[codes])
 
 
 def opposite_pair_weights(weight: Vector, positive: Mask, classes: NDArray[Any]) -> Vector:

@@ -246,10 +246,8 @@ class AUCStack(StackStorage, ClassifierMixin, BaseEstimator):  # type: ignore[mi
             held_out_auc_=held_out.intervals(),
             _filling=filling,
         )
-        importance = example_weights(None, self.class_weight, classes[y])
-        self._decision = self._decide(
-            Z @ w, positive, as_counts(counts * importance if len(importance) else counts)
-        )
+        importance = example_weights(counts, self.class_weight, classes[y])
+        self._decision = self._decide(Z @ w, positive, as_counts(importance))
         return held_out
 
     def _weighed(

@@ -93,10 +93,11 @@ class SurvivalTask:
             )
         return found
 
-    def pair_scale(self, rows: Rows, given: str | Pairing) -> float:
-        """Return the mean squared distance of two examples."""
+    def pair_scale(self, rows: Rows, given: str | Pairing, weight: Vector) -> float:
+        """Return the mean squared distance of two examples; `weight` may be empty."""
         assert self.keys is not None
-        return mean_pair_distance(rows.take(self.keys.permutation(np.arange(rows.shape[0]))))
+        order = self.keys.permutation(np.arange(rows.shape[0]))
+        return mean_pair_distance(rows.take(order), weight[order] if len(weight) else weight)
 
     def folds(self, y: Vector) -> list[tuple[Places, Places]]:
         """Return training and held-out examples, all with pairs that can be compared."""
@@ -107,10 +108,11 @@ class SurvivalTask:
         """Return a part of the held-out examples that is large enough."""
         return test[:_JUDGED]
 
-    def judge(self, y: Vector, scores: Vector, test: Places) -> float:
-        """Return the concordance index."""
+    def judge(self, y: Vector, scores: Vector, test: Places, weight: Vector) -> float:
+        """Return the concordance index; `weight` may be empty."""
         assert self.labels is not None
-        return self.metric(self.labels[test], scores)
+        own = weight if len(weight) else None
+        return self.metric(self.labels[test], scores, sample_weight=own)
 
     def splits(
         self, labels: NDArray[Any], what: str, instead: str

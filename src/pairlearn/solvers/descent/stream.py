@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pairlearn.pairings import OnlineSource, Pairing, Plan, PreviousExample, SlotPlan
-from pairlearn.pairings.queries import GroupedSource
+from pairlearn.pairings.queries import GroupedSource, query_names
 from pairlearn.pairings.sound import check_keep, check_plan, is_own
 from pairlearn.restored import check_sane, restored_array, restored_count, restored_weights
 from pairlearn.solvers.block_sizes import BLOCK
@@ -267,6 +267,8 @@ class Stream:
         descent, m = self._descent, rows.shape[0]
         if m == 0:
             return
+        # Before parts are taken: in an array of texts, a gap is a text as any other.
+        queries = None if qid is None else query_names(qid, m)
         saved = self._state()
         buffered = 0 if self._buffer is None else len(self._buffer_y)
         if buffered and len(self._buffer_weight) != buffered * (len(weight) > 0):
@@ -275,9 +277,9 @@ class Stream:
             raise TypeError("A stream takes dense chunks or sparse chunks, not both.")
         try:
             if self.scales is None:
-                self._meet(rows, y, weight, qid)
+                self._meet(rows, y, weight, queries)
             elif self.source is None and isinstance(rows, DenseRows):
-                self._meet_in_order(rows, y, weight, qid)
+                self._meet_in_order(rows, y, weight, queries)
             else:
                 for part, change in self.scales.segments(rows):
                     if change is not None:
@@ -286,7 +288,7 @@ class Stream:
                         rows if part == slice(0, m) else rows.part(part),
                         y[part],
                         weight[part] if len(weight) else weight,
-                        None if qid is None else np.asarray(qid)[part],
+                        None if queries is None else queries[part],
                     )
             self.n_examples += m
         except BaseException:

@@ -70,7 +70,7 @@ class Descent:
             choice = Choice(advice.step_size, choice.radius)
         elif step_size is None:
             assert task.keys is not None
-            scale = opposite_scale(rows, y, task.keys)
+            scale = opposite_scale(rows, y, task.keys, weight)
             swept = isinstance(pairing, PreviousExample | RandomPair)
             parts = pairing if swept else PreviousExample(), shape, averaging
             steps = relative_steps(scale)
@@ -147,13 +147,13 @@ class DescentStream:
         rows = mapped_chunk(self._task, rows, self._solver.max_memory)
         if not self._task.is_scaled:
             check_squares(rows, whole=self._grid is None and self._before is None)
-        grid = self._grid or self._begun(rows)
+        grid = self._grid or self._begun(rows, weight)
         scores = grid.learn(rows, y, weight)
         self._grid = grid
         self._latest = rows, y
         return scores
 
-    def _begun(self, rows: Rows) -> OnlineGrid:
+    def _begun(self, rows: Rows, weight: Vector) -> OnlineGrid:
         """Return the grid for a first chunk, which goes on from the model before."""
         task, solver, before = self._task, self._solver, self._before
         step_size, radius = solver.given_step, solver.given_radius
@@ -162,7 +162,7 @@ class DescentStream:
             scales = _running_scales(rows.shape[1], before)
             step_sizes: tuple[float, ...] = (step_size or STEP_SIZE,)
         else:
-            step_sizes = relative_to(rows) if step_size is None else (step_size,)
+            step_sizes = relative_to(rows, weight) if step_size is None else (step_size,)
         return OnlineGrid(
             Problem(LinearScore(), task.loss),
             rows.shape[1],

@@ -131,9 +131,9 @@ def check_width(state: Mapping[str, Any], n_features: int) -> None:
         raise ValueError(f"the saved stream has {width!r:.60} features, here it has {n_features}.")
 
 
-def relative_to(rows: Rows) -> tuple[float, ...]:
-    """Return the step sizes of a grid, in the scale of a first chunk."""
-    scale = mean_pair_distance(rows)
+def relative_to(rows: Rows, weight: Vector) -> tuple[float, ...]:
+    """Return the step sizes of a grid, in the scale of a first chunk; `weight` may be empty."""
+    scale = mean_pair_distance(rows, weight)
     return tuple(c / scale for c in _STREAM_STEPS)
 
 
