@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse
 
 from pairlearn.features import Hats, Identity, RandomFourier
+from pairlearn.solvers.closed_form import float_moments, mapped_moments
 from pairlearn.solvers.closed_form.float_moments import (
     FloatMoments,
     FloatRows,
@@ -64,6 +65,37 @@ def test_kept_blocks_change_nothing():
     np.testing.assert_array_equal(one.counts, other.counts)
     for a, b in zip(one.products, other.products, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-12)
+
+
+@pytest.mark.parametrize("count", [512, 1024])
+def test_blocks_are_parts_of_one_product(monkeypatch, count):
+    # 64 rows are mapped at once, and 256 multiplied before double precision takes over.
+    monkeypatch.setattr(mapped_moments, "_AT_ONCE", 64 * count)
+    monkeypatch.setattr(float_moments, "BLOCK", 256)
+    features, index = RandomFourier(count).fit(X, rng=0), np.arange(0, N, 3)
+    rows = FloatRows(features, as_rows(X), NONE)
+    assert {len(own) for own, _ in rows.blocks(index)} == {64, len(index) % 64}
+    Z = features.transform(X)[index]
+    moments = FloatMoments(rows, Y, index)
+    # Single precision: numbers of size 1 / count, of 256 rows.
+    error = 1e-12 if count == 512 else 256 * 6e-8
+    for k, is_own in enumerate((Y[index] > 0, Y[index] < 0)):
+        own = Z[is_own]
+        expected = np.triu(own.T @ own)
+        np.testing.assert_allclose(np.triu(moments.products[k]), expected, atol=error)
+        np.testing.assert_allclose(moments.sums[k], own.sum(axis=0), atol=1e-4)
+        assert moments.products[k].dtype == np.float64
+
+
+def test_blocks_use_the_same_memory_unless_they_are_kept(monkeypatch):
+    monkeypatch.setattr(mapped_moments, "_AT_ONCE", 64 * 64)
+    rows, index = FloatRows(MAPS["waves"], as_rows(X), NONE), np.arange(200)
+    passing = [Z for _, Z in rows.blocks(index)]
+    assert np.shares_memory(passing[0], passing[1])
+    kept = [Z for _, Z in rows.blocks(index, keep=True)]
+    expected = MAPS["waves"].transform(X[:200])
+    np.testing.assert_array_equal(np.concatenate(kept), expected)
+    np.testing.assert_array_equal(rows.table(), MAPS["waves"].transform(X))
 
 
 def test_wide_maps_are_multiplied_in_single_precision():

@@ -16,18 +16,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.features import FeatureMap, Identity
-from pairlearn.features.base import dense
+from pairlearn.features.base import as_block, dense
 from pairlearn.solvers.closed_form.mapped_moments import (
     BLOCK,
     RidgeProblem,
     block_of,
     extents_of,
+    height_for,
     scale_for,
     type_of,
 )
 from pairlearn.solvers.closed_form.moments import check_covariances
 from pairlearn.solvers.rows import CsrRows, Rows
-from pairlearn.typing import Vector
+from pairlearn.typing import Mask, Vector
 
 #: Bytes of mapped rows that are kept for a second use, of all folds together.
 _KEPT_BYTES = 1 << 26
@@ -77,27 +78,98 @@ class FloatRows:
             self._factor = np.ldexp((width > 0.0) * 1.0, -np.clip(size, -1000, 1000))
             self.low, self.high = self.low * self._factor, self.high * self._factor
 
-    def blocks(self, index: NDArray[np.int64]) -> Iterator[tuple[NDArray[np.int64], Any]]:
-        """Yield the mapped examples of an index, some at a time, and which they are."""
-        for start in range(0, len(index), BLOCK):
-            own = index[start : start + BLOCK]
-            block = block_of(self.rows.take(own), 0, len(own))
-            if self._centre is None:
-                yield own, self.features.transform(block, dtype=self.dtype)
-            elif self._sparse:
-                yield own, block.astype(np.float64).multiply(self._factor).tocsr()
-            else:
-                yield own, (dense(block, np.dtype(np.float64)) - self._centre) * self._factor
+    def blocks(
+        self, index: NDArray[np.int64], *, keep: bool = False
+    ) -> Iterator[tuple[NDArray[np.int64], Any]]:
+        """Yield the mapped examples of an index, some at a time, and which they are.
+
+        Unless all are to be kept, the next block may be written over the last one: memory that the
+        system gives anew costs more than the numbers that are written to it.
+        """
+        if self._centre is not None:
+            for own in _cut(index, BLOCK):
+                block = block_of(self.rows.take(own), 0, len(own))
+                if self._sparse:
+                    yield own, block.astype(np.float64).multiply(self._factor).tocsr()
+                else:
+                    yield own, (dense(block, np.dtype(np.float64)) - self._centre) * self._factor
+            return
+        height = height_for(self.features)
+        n = len(index) if keep else min(height, len(index))
+        room = np.empty((n, self.features.n_outputs), dtype=self.dtype)
+        for own in _cut(index, height):
+            out, room = room[: len(own)], room[len(own) :] if keep else room
+            self.features.fill(as_block(block_of(self.rows.take(own), 0, len(own))), out)
+            yield own, out
 
     def table(self) -> NDArray[Any]:
         """Return all mapped examples in double precision."""
-        found = [block for _, block in self.blocks(np.arange(self.rows.shape[0]))]
+        found = [block for _, block in self.blocks(np.arange(self.rows.shape[0]), keep=True)]
         return np.concatenate([dense(block, np.dtype(np.float64)) for block in found])
 
     def kept(self, parts: Sequence[NDArray[np.int64]]) -> list[Blocks | None]:
         """Return the blocks of each index, or None for each if all are too large to be kept."""
         size = sum(map(len, parts)) * self.features.n_outputs * self.dtype.itemsize
-        return [list(self.blocks(own)) if size <= _KEPT_BYTES else None for own in parts]
+        fits = size <= _KEPT_BYTES
+        return [list(self.blocks(own, keep=True)) if fits else None for own in parts]
+
+
+def _cut(index: NDArray[np.int64], height: int) -> Iterator[NDArray[np.int64]]:
+    for start in range(0, len(index), height):
+        yield index[start : start + height]
+
+
+class _Products:
+    """The products of rows by themselves, on and above the diagonal, of all blocks together.
+
+    Those of at most `BLOCK` rows are added up in the precision of the rows, the others in double.
+    """
+
+    def __init__(self, m: int, dtype: np.dtype[Any]) -> None:
+        self._m, self._dtype = m, dtype
+        self._part: NDArray[Any] | None = None
+        self._total: NDArray[Any] | None = None
+        self._n = 0
+
+    def add(self, Z: Any) -> None:
+        """Add the products of a block of rows."""
+        from scipy.linalg.blas import dsyrk, ssyrk
+
+        if hasattr(Z, "tocsr"):
+            self._add_up((Z.T @ Z).toarray())
+            return
+        if self._dtype == np.float32 and self._n + len(Z) > BLOCK:
+            self._close()
+        if self._part is None:
+            self._part = np.zeros((self._m, self._m), dtype=self._dtype)
+        # NumPy would copy one half to the other, a number at a time. To BLAS rows are columns.
+        multiply = ssyrk if self._dtype == np.float32 else dsyrk
+        more = 1.0 if self._n else 0.0
+        self._part = multiply(1.0, Z.T, beta=more, c=self._part.T, lower=1, overwrite_c=1).T
+        self._n += len(Z)
+
+    def _close(self) -> None:
+        """Go on with an empty part, in the same memory."""
+        if self._n:
+            assert self._part is not None
+            self._add_up(self._part)
+            self._n = 0
+
+    def _add_up(self, table: NDArray[Any]) -> None:
+        if self._total is None:
+            self._total = np.zeros((self._m, self._m))
+        for start in range(0, self._m, _PART):
+            part, on = slice(start, start + _PART), slice(start, None)
+            self._total[part, on] += table[part, on]
+
+    def total(self) -> NDArray[Any]:
+        """Return the sum, in single precision if it is that of few rows."""
+        if self._total is not None:
+            self._close()
+            return self._total
+        if self._part is None:
+            return np.zeros((self._m, self._m), dtype=self._dtype)
+        return self._part
 
 
 class FloatMoments:
@@ -127,12 +199,15 @@ class FloatMoments:
             if kept is None:
                 blocks = rows.blocks(index[is_own[index]])
             else:
-                blocks = ((own[is_own[own]], Z[is_own[own]]) for own, Z in kept)
-            found = (self._product(kind, own, Z) for own, Z in blocks if len(own))
-            self.products.append(_sum_of(found, rows))
+                blocks = (_some_of(own, Z, is_own[own]) for own, Z in kept)
+            products = _Products(rows.features.n_outputs, rows.dtype)
+            for own, Z in blocks:
+                if len(own):
+                    products.add(self._weighed(kind, own, Z))
+            self.products.append(products.total())
 
-    def _product(self, kind: int, own: NDArray[np.int64], Z: Any) -> NDArray[Any]:
-        """Add weights and sums of mapped examples of a class; return their products."""
+    def _weighed(self, kind: int, own: NDArray[np.int64], Z: Any) -> Any:
+        """Add weights and sums of mapped examples of a class; return them times their roots."""
         if len(self.rows.weight):
             weight = self.rows.weight[own]
             self.counts[kind] += weight.sum()
@@ -142,13 +217,7 @@ class FloatMoments:
         else:
             self.counts[kind] += len(own)
             self.sums[kind] += np.asarray(Z.sum(axis=0, dtype=np.float64))
-        if hasattr(Z, "tocsr"):
-            return np.asarray((Z.T @ Z).toarray())
-        from scipy.linalg.blas import dsyrk, ssyrk
-
-        # NumPy would copy one half to the other, a number at a time. To BLAS rows are columns.
-        multiply = ssyrk if Z.dtype == np.float32 else dsyrk
-        return np.asarray(multiply(1.0, Z.T, lower=1).T)
+        return Z
 
     def narrowed(self) -> FloatMoments:
         """Return these moments, from now on with products in the precision of the rows."""
@@ -165,6 +234,14 @@ class FloatMoments:
             _sum_of((one.products[kind] for one in parts), made.rows) for kind in range(2)
         ]
         return made
+
+
+def _some_of(own: NDArray[np.int64], Z: Any, chosen: Mask) -> tuple[NDArray[np.int64], Any]:
+    """Return the chosen examples of a block; those that stand together are not copied."""
+    places = np.flatnonzero(chosen)
+    some = slice(0, 0) if not len(places) else slice(int(places[0]), int(places[-1]) + 1)
+    together = some.stop - some.start == len(places)
+    return (own[some], Z[some]) if together else (own[places], Z[places])
 
 
 def _sum_of(tables: Iterable[NDArray[Any]], rows: FloatRows) -> NDArray[Any]:

@@ -33,9 +33,9 @@ from pairlearn.validation import check_labels, check_weights
 
 #: Number of rows that are mapped at once.
 BLOCK = 4096
-#: Numbers of mapped rows that are scored at once: memory of this size is used again, and not asked
-#: of the system for every block.
-_SCORED = 1 << 21
+#: Numbers of mapped rows that are scored or multiplied at once: memory of this size is used again,
+#: and not asked of the system for every block.
+_AT_ONCE = 1 << 21
 #: More features than this, of bounded norm, are computed in single precision: the ridge is much
 #: larger than its rounding errors.
 _SINGLE = 512
@@ -63,6 +63,11 @@ def block_of(rows: Rows, start: int, stop: int) -> Any:
     )
 
 
+def height_for(features: FeatureMap) -> int:
+    """Return how many rows are mapped at once, to be used and forgotten."""
+    return min(BLOCK, max(_AT_ONCE // max(features.n_outputs, 1), 1))
+
+
 def score_mapped(
     features: FeatureMap, rows: Rows, coef: NDArray[Any], *, dtype: Any = np.float64
 ) -> Vector:
@@ -73,7 +78,7 @@ def score_mapped(
     n = rows.shape[0]
     scores = np.empty((n, *coef.shape[1:]))
     coef = coef.astype(dtype, copy=False)
-    height = min(BLOCK, max(_SCORED // max(features.n_outputs, 1), 1))
+    height = height_for(features)
     for start in range(0, n, height):
         stop = min(start + height, n)
         block = features.transform(block_of(rows, start, stop), dtype=dtype)
