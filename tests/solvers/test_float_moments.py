@@ -90,6 +90,8 @@ def test_blocks_are_parts_of_one_product(monkeypatch, count):
 def test_blocks_use_the_same_memory_unless_they_are_kept(monkeypatch):
     monkeypatch.setattr(mapped_moments, "_AT_ONCE", 64 * 64)
     rows, index = FloatRows(MAPS["waves"], as_rows(X), NONE), np.arange(200)
+    assert rows.dtype == np.float64
+    assert FloatRows(MAPS["waves"], as_rows(X), NONE, np.float32).dtype == np.float32
     passing = [Z for _, Z in rows.blocks(index)]
     assert np.shares_memory(passing[0], passing[1])
     kept = [Z for _, Z in rows.blocks(index, keep=True)]

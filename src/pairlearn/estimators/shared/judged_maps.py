@@ -234,7 +234,8 @@ class JudgedMap(Judged):
     """A map judged on held-out examples by moments in floats, of rows in the order of their keys.
 
     The first six parameters are those of `HeldOutMap`; `start` is the place of the ridge from which
-    on those of a wide map are tried. Fewer rows than features make their ridge problems themselves.
+    on those of a wide map are tried, and `dtype` the precision of the features, as in `FloatRows`.
+    Fewer rows than features make their ridge problems themselves.
     """
 
     def __init__(
@@ -246,9 +247,10 @@ class JudgedMap(Judged):
         fold: NDArray[np.int64],
         n_held: int,
         start: int = 0,
+        dtype: Any = None,
     ) -> None:
         super().__init__(features, len(y))
-        floats = FloatRows(features, rows, weight)
+        floats = FloatRows(features, rows, weight, dtype)
         held = [np.flatnonzero(fold == k) for k in range(min(n_held, int(fold.max()) + 1))]
         few = len(y) < features.n_outputs
         problems, score = (self._by_rows if few else self._by_moments)(floats, y, fold, held)
@@ -353,13 +355,14 @@ def judge_maps(
     validation_fraction: float,
     keys: Keys,
     starts: Mapping[str, int] | None = None,
+    types: Mapping[str, Any] | None = None,
     to_end: bool = True,
 ) -> tuple[list[JudgedFeatures], dict[str, JudgedMap]]:
     """Return the worth of each map on the same held-out examples, and its moments.
 
     Unless they are judged `to_end`, a map that orders all held-out examples right is the last one:
     none is ahead of it. `starts` says from which ridge on those of a wide map are tried, the
-    strongest by default.
+    strongest by default, and `types` the precision of a map whose model nobody keeps.
     """
     # Rows in the order of their keys: sums of floats are then the same in any order of the input.
     order = np.concatenate([keys.permutation(own) for own in weighed_members(y, weight)])
@@ -368,8 +371,8 @@ def judge_maps(
     fold, n_held = deal_held_out(y, weight, validation_fraction, keys)
     found: dict[str, JudgedMap] = {}
     for name, one in maps.items():
-        start = (starts or {}).get(name, 0)
-        found[name] = judged = JudgedMap(one, rows, y, weight, fold, n_held, start)
+        ways = (starts or {}).get(name, 0), (types or {}).get(name)
+        found[name] = judged = JudgedMap(one, rows, y, weight, fold, n_held, *ways)
         if judged.auc == 1.0 and not to_end:
             break
     best = max(found.values(), key=lambda one: one.auc)

@@ -57,11 +57,13 @@ class FloatRows:
         All examples, in an order that is a function of what they hold.
     weight : ndarray
         Their weights, or an empty array.
+    dtype : dtype, optional
+        The precision of mapped features: by default what suffices for a model that stays.
     """
 
-    def __init__(self, features: FeatureMap, rows: Rows, weight: Vector) -> None:
+    def __init__(self, features: FeatureMap, rows: Rows, weight: Vector, dtype: Any = None) -> None:
         self.features, self.rows, self.weight = features, rows, weight
-        self.dtype = type_of(features)
+        self.dtype = type_of(features) if dtype is None else np.dtype(dtype)
         found = extents_of(features, rows, weight if len(weight) else None)
         self.low, self.high = found.low, found.high
         self._centre: Vector | None = None
