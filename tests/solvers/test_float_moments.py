@@ -121,6 +121,39 @@ def test_wide_maps_are_multiplied_in_single_precision():
     np.testing.assert_allclose(gap, gap.mean(), atol=2e-4)
 
 
+@pytest.mark.parametrize("count", [64, 1024])
+def test_weighted_sums_are_those_of_repeated_rows(count):
+    features, index = RandomFourier(count).fit(X, rng=0), np.arange(0, N, 2)
+    times = RNG.integers(1, 5, size=N)
+    rows = FloatRows(features, as_rows(X), times.astype(np.float64))
+    moments, Z = FloatMoments(rows, Y, index), features.transform(X)
+    # Weights count as the squares of their roots, which single precision rounds to 6e-8.
+    error = 1e-12 if count == 64 else 1e-6
+    for k, is_own in enumerate((Y[index] > 0, Y[index] < 0)):
+        own = np.repeat(Z[index][is_own], times[index][is_own], axis=0)
+        assert moments.counts[k] == len(own)
+        np.testing.assert_allclose(moments.sums[k], own.sum(axis=0), atol=error * len(own))
+
+
+@pytest.mark.parametrize("rough", [False, True])
+def test_each_ridge_has_its_own_model_whatever_was_solved_before(rough):
+    rows = FloatRows(MAPS["waves"], as_rows(X), NONE)
+    moments = FloatMoments(rows, Y, np.arange(N))
+    problem = ridge_problem(moments, rough=rough)
+    ridges = (1.0, 1e-2, 1.0)
+    found = [problem.solve(ridge) for ridge in ridges]
+    np.testing.assert_array_equal(found[0], found[2])
+    Z = MAPS["waves"].transform(X)
+    C = np.cov(Z[Y > 0].T, bias=True) + np.cov(Z[Y < 0].T, bias=True)
+    u = Z[Y > 0].mean(axis=0) - Z[Y < 0].mean(axis=0)
+    unit = Z.var(axis=0).mean()
+    for ridge, w in zip(ridges, found, strict=True):
+        v = np.linalg.solve(C + np.outer(u, u) + ridge * unit * np.eye(64), u)
+        # Single precision, times the condition number of the ridge.
+        error = 1e-5 / ridge if rough else 1e-9
+        np.testing.assert_allclose(w, v, atol=error * np.abs(v).max())
+
+
 @pytest.mark.parametrize("offset", [0.0, 1e6])
 def test_sparse_rows(offset):
     table = X[:, :3] * (RNG.random((N, 3)) < 0.4) / [1.0, 1.0, 1e4]

@@ -210,15 +210,17 @@ class FloatMoments:
 
     def _weighed(self, kind: int, own: NDArray[np.int64], Z: Any) -> Any:
         """Add weights and sums of mapped examples of a class; return them times their roots."""
+        # In the precision of the rows, as their products: a block is short.
+        root: NDArray[Any] = np.ones(len(own), dtype=self.rows.dtype)
         if len(self.rows.weight):
             weight = self.rows.weight[own]
             self.counts[kind] += weight.sum()
-            self.sums[kind] += weight @ Z
-            root = np.sqrt(weight).astype(self.rows.dtype)[:, np.newaxis]
-            Z = Z.multiply(root).tocsr() if hasattr(Z, "tocsr") else Z * root
+            root = np.sqrt(weight).astype(self.rows.dtype)
+            times = root[:, np.newaxis]
+            Z = Z.multiply(times).tocsr() if hasattr(Z, "tocsr") else Z * times
         else:
             self.counts[kind] += len(own)
-            self.sums[kind] += np.asarray(Z.sum(axis=0, dtype=np.float64))
+        self.sums[kind] += root @ Z
         return Z
 
     def narrowed(self) -> FloatMoments:

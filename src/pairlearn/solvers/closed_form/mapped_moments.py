@@ -373,6 +373,7 @@ class RidgeProblem:
         # LAPACK reads columns: a copy in their order is factored in place.
         kind = np.float32 if rough else np.float64
         self._C, self._u, self._scale = np.asfortranarray(C, dtype=kind), u, scale
+        self._room: NDArray[Any] | None = None
 
     def solve(
         self, ridge: float, *, signs: NDArray[np.int64] | None = None, margin: float = 1.0
@@ -382,14 +383,21 @@ class RidgeProblem:
         They are in units of the mapped features. `signs` is 1 or -1 for coefficients that must not
         be negative or positive, 0 for the others.
         """
-        from scipy.linalg.lapack import dposv, sposv
+        from scipy.linalg.blas import dtrsv, strsv
+        from scipy.linalg.lapack import dpotrf, spotrf
 
         if not ridge > 0.0:
             raise ValueError(f"ridge must be positive, got {ridge!r}.")
-        matrix: NDArray[Any] = self._C.copy(order="F")
+        # The memory of the last factor, which nobody else has meanwhile, or new memory.
+        matrix, self._room = self._room, None
+        if matrix is None:
+            matrix = np.empty_like(self._C)
+        np.copyto(matrix, self._C)
         np.fill_diagonal(matrix, matrix.diagonal() + ridge)
-        solve = dposv if matrix.dtype == np.float64 else sposv
-        factor, v, info = solve(matrix, self._u.astype(matrix.dtype), lower=1, overwrite_a=1)
+        is_double = matrix.dtype == np.float64
+        factorise, divide = (dpotrf, dtrsv) if is_double else (spotrf, strsv)
+        factor, info = factorise(matrix, lower=1, clean=0, overwrite_a=1)
+        self._room = factor
         if info:
             raise ValueError(
                 f"The ridge {ridge:g} is too small for the rounding of the moments; use a larger "
@@ -397,7 +405,9 @@ class RidgeProblem:
             )
         if signs is not None and signs.any():
             return self._constrained(np.tril(factor).astype(np.float64), signs, margin)
-        v = v.astype(np.float64)
+        # Those of LAPACK are meant for many right-hand sides, and cost several times as much.
+        v = divide(factor, self._u.astype(matrix.dtype), lower=1)
+        v = divide(factor, v, lower=1, trans=1).astype(np.float64)
         return np.asarray(self._scale * v * (margin / (1.0 + float(self._u @ v))))
 
     def _constrained(self, L: Vector, signs: NDArray[np.int64], margin: float) -> Vector:
