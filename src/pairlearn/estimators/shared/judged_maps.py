@@ -16,6 +16,7 @@ from pairlearn.features import FeatureMap
 from pairlearn.folds import Keys, deal, n_folds_of
 from pairlearn.metrics import compare_auc
 from pairlearn.solvers.closed_form.float_moments import (
+    Blocks,
     FloatMoments,
     FloatRows,
     RowsProblem,
@@ -280,7 +281,7 @@ class JudgedMap(Judged):
     ) -> tuple[Sequence[Problem], Score]:
         """Return the problem of each fold, and the scores, from moments of many rows."""
         kept = floats.kept(held)
-        rest: Callable[[], FloatMoments] | None = None
+        rest: list[tuple[Places, Blocks | None]] = []
         if len(held) > 1:
             parts = [FloatMoments(floats, y, *own) for own in zip(held, kept, strict=True)]
             moments = FloatMoments.joined(parts)
@@ -291,12 +292,13 @@ class JudgedMap(Judged):
             train = np.flatnonzero(fold > 0) if divided else held[0]
             moments = FloatMoments(floats, y, train, None if divided else kept[0])
             if divided:
-                rest = partial(FloatMoments, floats, y, held[0], kept[0])
+                rest = [(held[0], kept[0])]
             problems = [partial(ridge_problem, moments)]
 
         def everything(*, scaled: bool = True, rough: bool = False) -> RidgeProblem:
-            more = None if rest is None else rest()
-            return ridge_problem(moments, more=more, scaled=scaled, rough=rough)
+            while rest:
+                moments.add(y, *rest.pop())
+            return ridge_problem(moments, scaled=scaled, rough=rough)
 
         self._everything = everything
 

@@ -9,8 +9,8 @@ bounded norm are multiplied in single precision, and the products of blocks are 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,8 @@ from pairlearn.typing import Mask, Vector
 
 #: Bytes of mapped rows that are kept for a second use, of all folds together.
 _KEPT_BYTES = 1 << 26
+#: Products of so many rows are added up in the precision of the rows, and those sums in double.
+_IN_PART = 1 << 14
 #: Rows of a matrix that are made together, in a near cache.
 _PART = 16
 
@@ -124,7 +126,7 @@ def _cut(index: NDArray[np.int64], height: int) -> Iterator[NDArray[np.int64]]:
 class _Products:
     """The products of rows by themselves, on and above the diagonal, of all blocks together.
 
-    Those of at most `BLOCK` rows are added up in the precision of the rows, the others in double.
+    Those of `_IN_PART` rows are added up in the precision of the rows, and such sums in double.
     """
 
     def __init__(self, m: int, dtype: np.dtype[Any]) -> None:
@@ -138,9 +140,9 @@ class _Products:
         from scipy.linalg.blas import dsyrk, ssyrk
 
         if hasattr(Z, "tocsr"):
-            self._add_up((Z.T @ Z).toarray())
+            self.add_up((Z.T @ Z).toarray())
             return
-        if self._dtype == np.float32 and self._n + len(Z) > BLOCK:
+        if self._dtype == np.float32 and self._n + len(Z) > _IN_PART:
             self._close()
         if self._part is None:
             self._part = np.zeros((self._m, self._m), dtype=self._dtype)
@@ -154,10 +156,11 @@ class _Products:
         """Go on with an empty part, in the same memory."""
         if self._n:
             assert self._part is not None
-            self._add_up(self._part)
+            self.add_up(self._part)
             self._n = 0
 
-    def _add_up(self, table: NDArray[Any]) -> None:
+    def add_up(self, table: NDArray[Any]) -> None:
+        """Add products, in double precision."""
         if self._total is None:
             self._total = np.zeros((self._m, self._m))
         for start in range(0, self._m, _PART):
@@ -170,8 +173,12 @@ class _Products:
             self._close()
             return self._total
         if self._part is None:
-            return np.zeros((self._m, self._m), dtype=self._dtype)
+            self._part = np.zeros((self._m, self._m), dtype=self._dtype)
         return self._part
+
+    def narrow(self) -> None:
+        """Keep the sum in the precision of the rows, to be read only."""
+        self._part, self._total = self.total().astype(self._dtype, copy=False), None
 
 
 class FloatMoments:
@@ -194,38 +201,46 @@ class FloatMoments:
     def __init__(
         self, rows: FloatRows, y: Vector, index: NDArray[np.int64], kept: Blocks | None = None
     ) -> None:
-        self.rows, self.counts = rows, np.zeros(2)
-        self.sums = np.zeros((2, rows.features.n_outputs))
-        self.products = []
+        m = rows.features.n_outputs
+        self.rows, self.counts, self.sums = rows, np.zeros(2), np.zeros((2, m))
+        self._products = [_Products(m, rows.dtype) for _ in range(2)]
+        self.add(y, index, kept)
+
+    def add(self, y: Vector, index: NDArray[np.int64], kept: Blocks | None = None) -> Self:
+        """Add other examples; the parameters are those of the class."""
         for kind, is_own in enumerate((y > 0, y < 0)):
             if kept is None:
-                blocks = rows.blocks(index[is_own[index]])
+                blocks = self.rows.blocks(index[is_own[index]])
             else:
                 blocks = (_some_of(own, Z, is_own[own]) for own, Z in kept)
-            products = _Products(rows.features.n_outputs, rows.dtype)
             for own, Z in blocks:
                 if len(own):
-                    products.add(self._weighed(kind, own, Z))
-            self.products.append(products.total())
+                    self._products[kind].add(self._weighed(kind, own, Z))
+        return self
+
+    @property
+    def products(self) -> list[NDArray[Any]]:
+        """The products of each class; they change when examples are added."""
+        return [own.total() for own in self._products]
 
     def _weighed(self, kind: int, own: NDArray[np.int64], Z: Any) -> Any:
         """Add weights and sums of mapped examples of a class; return them times their roots."""
-        # In the precision of the rows, as their products: a block is short.
-        root: NDArray[Any] = np.ones(len(own), dtype=self.rows.dtype)
+        # In double precision: what sums lose is the same for all products with their column.
         if len(self.rows.weight):
             weight = self.rows.weight[own]
             self.counts[kind] += weight.sum()
-            root = np.sqrt(weight).astype(self.rows.dtype)
-            times = root[:, np.newaxis]
-            Z = Z.multiply(times).tocsr() if hasattr(Z, "tocsr") else Z * times
+            self.sums[kind] += weight @ Z
+            root = np.sqrt(weight).astype(self.rows.dtype)[:, np.newaxis]
+            Z = Z.multiply(root).tocsr() if hasattr(Z, "tocsr") else Z * root
         else:
             self.counts[kind] += len(own)
-        self.sums[kind] += root @ Z
+            self.sums[kind] += np.asarray(Z.sum(axis=0, dtype=np.float64))
         return Z
 
     def narrowed(self) -> FloatMoments:
         """Return these moments, from now on with products in the precision of the rows."""
-        self.products = [own.astype(self.rows.dtype, copy=False) for own in self.products]
+        for own in self._products:
+            own.narrow()
         return self
 
     @classmethod
@@ -234,9 +249,9 @@ class FloatMoments:
         made = cls(parts[0].rows, np.empty(0), np.empty(0, dtype=np.int64), [])
         made.counts = np.sum([one.counts for one in parts], axis=0)
         made.sums = np.sum([one.sums for one in parts], axis=0)
-        made.products = [
-            _sum_of((one.products[kind] for one in parts), made.rows) for kind in range(2)
-        ]
+        for one in parts:
+            for own, table in zip(made._products, one.products, strict=True):
+                own.add_up(table)
         return made
 
 
@@ -248,35 +263,18 @@ def _some_of(own: NDArray[np.int64], Z: Any, chosen: Mask) -> tuple[NDArray[np.i
     return (own[some], Z[some]) if together else (own[places], Z[places])
 
 
-def _sum_of(tables: Iterable[NDArray[Any]], rows: FloatRows) -> NDArray[Any]:
-    """Return the sum of tables in double precision; one alone stays as it is."""
-    m, total = rows.features.n_outputs, np.empty(0)
-    n = 0
-    for n, table in enumerate(tables, 1):
-        if n == 1:
-            total = table
-        elif n == 2:
-            total = np.add(total, table, dtype=np.float64)
-        else:
-            total += table
-    return total if n else np.zeros((m, m), dtype=rows.dtype)
-
-
 def ridge_problem(
     moments: FloatMoments,
     *,
-    more: FloatMoments | None = None,
     without: FloatMoments | None = None,
     scaled: bool = True,
     rough: bool = False,
 ) -> RidgeProblem:
     """Return the ridge problem of moments, as `MappedValues.problem` does.
 
-    Those of other examples are added (`more`), or those of some are taken away (`without`). `rough`
-    allows single precision.
+    Those of some examples may be taken away (`without`). `rough` allows single precision.
     """
-    terms = [(moments, 1.0), (more, 1.0), (without, -1.0)]
-    parts = [(one, sign) for one, sign in terms if one is not None]
+    parts = [(moments, 1.0)] if without is None else [(moments, 1.0), (without, -1.0)]
     counts = np.sum([sign * one.counts for one, sign in parts], axis=0)
     if not counts.all():
         raise ValueError("Moments need examples of both classes.")
