@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.features import FeatureMap, Identity
-from pairlearn.features.base import as_block, dense
+from pairlearn.features.base import as_block, dense, read_only
 from pairlearn.solvers.closed_form.mapped_moments import (
     BLOCK,
     RidgeProblem,
@@ -225,16 +225,18 @@ class FloatMoments:
 
     def _weighed(self, kind: int, own: NDArray[np.int64], Z: Any) -> Any:
         """Add weights and sums of mapped examples of a class; return them times their roots."""
+        weight = self.rows.weight[own] if len(self.rows.weight) else self.rows.weight
+        self.counts[kind] += weight.sum() if len(weight) else len(own)
         # In double precision: what sums lose is the same for all products with their column.
-        if len(self.rows.weight):
-            weight = self.rows.weight[own]
-            self.counts[kind] += weight.sum()
-            self.sums[kind] += weight @ Z
+        if hasattr(Z, "tocsr"):
+            self.sums[kind] += weight @ Z if len(weight) else Z.sum(axis=0)
+        else:
+            from pairlearn.kernels.closed_form.covariances import add_columns
+
+            add_columns(read_only(Z), weight, self.sums[kind])
+        if len(weight):
             root = np.sqrt(weight).astype(self.rows.dtype)[:, np.newaxis]
             Z = Z.multiply(root).tocsr() if hasattr(Z, "tocsr") else Z * root
-        else:
-            self.counts[kind] += len(own)
-            self.sums[kind] += np.asarray(Z.sum(axis=0, dtype=np.float64))
         return Z
 
     def narrowed(self) -> FloatMoments:
@@ -274,33 +276,27 @@ def ridge_problem(
 
     Those of some examples may be taken away (`without`). `rough` allows single precision.
     """
-    parts = [(moments, 1.0)] if without is None else [(moments, 1.0), (without, -1.0)]
-    counts = np.sum([sign * one.counts for one, sign in parts], axis=0)
+    from pairlearn.kernels.closed_form.covariances import add_covariance
+
+    counts, sums, products = moments.counts, moments.sums, moments.products
+    if without is not None:
+        counts, sums = counts - without.counts, sums - without.sums
+        products = [a - b for a, b in zip(products, without.products, strict=True)]
     if not counts.all():
         raise ValueError("Moments need examples of both classes.")
     shares = 1.0 / counts
-    means = np.sum([sign * one.sums for one, sign in parts], axis=0) * shares[:, np.newaxis]
-    squares = np.sum(
-        [sign * np.stack([np.diagonal(own) for own in one.products]) for one, sign in parts],
-        axis=0,
-        dtype=np.float64,
-    )
+    means = sums * shares[:, np.newaxis]
+    squares = np.stack([np.diagonal(own).astype(np.float64) for own in products])
     variances = np.maximum(squares * shares[:, np.newaxis] - means**2, 0.0)
     features, m = moments.rows.features, len(means[0])
     low, high, scale = moments.rows.low, moments.rows.high, np.ones(m)
     if scaled:
         scale = scale_for(features, counts, means, variances, low, high)
     rough = rough and features.bounds().is_finite
+    # Above the diagonal only: LAPACK does not read the other half.
     C = np.zeros((m, m), dtype=np.float32 if rough else np.float64)
-    for start in range(0, m, _PART):
-        # From the diagonal on: LAPACK does not read the other half.
-        part, on = slice(start, start + _PART), slice(start, None)
-        own = -(means[:, part].T @ means[:, on])
-        for one, sign in parts:
-            for share, table in zip(shares, one.products, strict=True):
-                own += (sign * share) * table[part, on].astype(np.float64, copy=False)
-        own *= scale[on]
-        C[part, on] = own * scale[part, np.newaxis]
+    for own, share, mean in zip(products, shares, means, strict=True):
+        add_covariance(read_only(own), share, mean, scale, C.reshape(-1))
     # A symmetric matrix is its transpose, whose columns are contiguous.
     return RidgeProblem(C.T, scale * (means[0] - means[1]), scale, rough=rough)
 
