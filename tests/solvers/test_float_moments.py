@@ -144,6 +144,8 @@ def test_each_ridge_has_its_own_model_whatever_was_solved_before(rough):
     ridges = (1.0, 1e-2, 1.0)
     found = [problem.solve(ridge) for ridge in ridges]
     np.testing.assert_array_equal(found[0], found[2])
+    last = problem.solve(1e-2, last=True)
+    np.testing.assert_array_equal(last, found[1])
     Z = MAPS["waves"].transform(X)
     C = np.cov(Z[Y > 0].T, bias=True) + np.cov(Z[Y < 0].T, bias=True)
     u = Z[Y > 0].mean(axis=0) - Z[Y < 0].mean(axis=0)

@@ -331,7 +331,7 @@ def _solve(
     try:
         return problem.solve(ridge, signs=signs)
     except ValueError:
-        return again().solve(ridge, signs=signs)
+        return again().solve(ridge, signs=signs, last=True)
 
 
 def _path(n: int, start: int, aucs: Mapping[int, Sequence[float]]) -> Iterator[list[int]]:

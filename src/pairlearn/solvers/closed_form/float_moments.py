@@ -349,7 +349,12 @@ class RowsProblem:
         self._products = self._rows @ self._rows.T
 
     def solve(
-        self, ridge: float, *, signs: NDArray[np.int64] | None = None, margin: float = 1.0
+        self,
+        ridge: float,
+        *,
+        signs: NDArray[np.int64] | None = None,
+        margin: float = 1.0,
+        last: bool = False,
     ) -> Vector:
         """Return the coefficients for a ridge, as `RidgeProblem.solve` does, without signs."""
         from scipy.linalg.lapack import dposv

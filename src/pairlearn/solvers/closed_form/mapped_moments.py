@@ -337,7 +337,7 @@ class MappedMoments:
 
         `ridge` is the weight of the squared norm, for features of mean variance 1; positive.
         """
-        return self.problem().solve(ridge)
+        return self.problem().solve(ridge, last=True)
 
     def state(self) -> dict[str, Any]:
         """Return the map and the moments as plain values and arrays."""
@@ -372,32 +372,41 @@ class RidgeProblem:
     def __init__(self, C: Vector, u: Vector, scale: Vector, *, rough: bool = False) -> None:
         # LAPACK reads columns: a copy in their order is factored in place.
         kind = np.float32 if rough else np.float64
-        self._C, self._u, self._scale = np.asfortranarray(C, dtype=kind), u, scale
+        self._C: NDArray[Any] = np.asfortranarray(C, dtype=kind)
+        self._u, self._scale = u, scale
         self._room: NDArray[Any] | None = None
 
     def solve(
-        self, ridge: float, *, signs: NDArray[np.int64] | None = None, margin: float = 1.0
+        self,
+        ridge: float,
+        *,
+        signs: NDArray[np.int64] | None = None,
+        margin: float = 1.0,
+        last: bool = False,
     ) -> Vector:
         """Return the coefficients for a ridge.
 
         They are in units of the mapped features. `signs` is 1 or -1 for coefficients that must not
-        be negative or positive, 0 for the others.
+        be negative or positive, 0 for the others. After the `last` ridge there is no problem left:
+        it was factorised where it stood.
         """
         from scipy.linalg.blas import dtrsv, strsv
         from scipy.linalg.lapack import dpotrf, spotrf
 
         if not ridge > 0.0:
             raise ValueError(f"ridge must be positive, got {ridge!r}.")
-        # The memory of the last factor, which nobody else has meanwhile, or new memory.
-        matrix, self._room = self._room, None
-        if matrix is None:
-            matrix = np.empty_like(self._C)
-        np.copyto(matrix, self._C)
+        if last:
+            matrix, self._C = self._C, np.empty((0, 0), order="F")
+        else:
+            # The memory of the factor before, which nobody else has meanwhile, or new memory.
+            room, self._room = self._room, None
+            matrix = np.empty_like(self._C) if room is None else room
+            np.copyto(matrix, self._C)
         np.fill_diagonal(matrix, matrix.diagonal() + ridge)
         is_double = matrix.dtype == np.float64
         factorise, divide = (dpotrf, dtrsv) if is_double else (spotrf, strsv)
         factor, info = factorise(matrix, lower=1, clean=0, overwrite_a=1)
-        self._room = factor
+        self._room = None if last else factor
         if info:
             raise ValueError(
                 f"The ridge {ridge:g} is too small for the rounding of the moments; use a larger "
