@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse
 
 from pairlearn.features import Hats, Identity, RandomFourier
+from pairlearn.features.base import map_into
 from pairlearn.solvers.closed_form import float_moments, mapped_moments
 from pairlearn.solvers.closed_form.float_moments import (
     FloatMoments,
@@ -98,6 +99,24 @@ def test_blocks_use_the_same_memory_unless_they_are_kept(monkeypatch):
     expected = MAPS["waves"].transform(X[:200])
     np.testing.assert_array_equal(np.concatenate(kept), expected)
     np.testing.assert_array_equal(rows.table(), MAPS["waves"].transform(X))
+
+
+@pytest.mark.parametrize("name", ["hats", "waves"])
+def test_rows_are_scored_in_one_memory(monkeypatch, name):
+    features, w = MAPS[name], RNG.normal(size=MAPS[name].n_outputs)
+    monkeypatch.setattr(mapped_moments, "_AT_ONCE", 64 * features.n_outputs)
+    rooms = []
+    monkeypatch.setattr(
+        mapped_moments,
+        "map_into",
+        lambda out, *given: rooms.append(out) or map_into(out, *given),
+    )
+    found = score_mapped(features, as_rows(X[:200]), w)
+    np.testing.assert_allclose(found, features.transform(X[:200]) @ w, rtol=1e-12, atol=1e-12)
+    assert len(rooms) == 4
+    assert all(room is rooms[0] for room in rooms)
+    with pytest.raises(ValueError, match="X has 3 features"):
+        score_mapped(features, as_rows(X[:200, :3]), w)
 
 
 def test_wide_maps_are_multiplied_in_single_precision():

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.features import FeatureMap, Identity
-from pairlearn.features.base import as_block, dense, read_only
+from pairlearn.features.base import dense, map_into, read_only
 from pairlearn.solvers.closed_form.mapped_moments import (
     BLOCK,
     RidgeProblem,
@@ -102,9 +102,8 @@ class FloatRows:
         n = len(index) if keep else min(height, len(index))
         room = np.empty((n, self.features.n_outputs), dtype=self.dtype)
         for own in _cut(index, height):
-            out, room = room[: len(own)], room[len(own) :] if keep else room
-            self.features.fill(as_block(block_of(self.rows.take(own), 0, len(own))), out)
-            yield own, out
+            yield own, map_into(room, self.features, block_of(self.rows.take(own), 0, len(own)))
+            room = room[len(own) :] if keep else room
 
     def table(self) -> NDArray[Any]:
         """Return all mapped examples in double precision."""

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pairlearn.features import FeatureMap, Identity
+from pairlearn.features.base import map_into
 from pairlearn.features.spreads import FLOOR, scale_of, which_vary
 from pairlearn.restored import restored_array
 from pairlearn.solvers.closed_form.grid import Extents, Grid
@@ -79,9 +80,10 @@ def score_mapped(
     scores = np.empty((n, *coef.shape[1:]))
     coef = coef.astype(dtype, copy=False)
     height = height_for(features)
+    room = np.empty((min(height, n), features.n_outputs), dtype=dtype)
     for start in range(0, n, height):
         stop = min(start + height, n)
-        block = features.transform(block_of(rows, start, stop), dtype=dtype)
+        block = map_into(room, features, block_of(rows, start, stop))
         with np.errstate(over="ignore", invalid="ignore"):
             scores[start:stop] = block @ coef
     return scores
