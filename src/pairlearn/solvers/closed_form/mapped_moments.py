@@ -34,9 +34,9 @@ from pairlearn.validation import check_labels, check_weights
 
 #: Number of rows that are mapped at once.
 BLOCK = 4096
-#: Numbers of mapped rows that are scored or multiplied at once: memory of this size is used again,
-#: and not asked of the system for every block.
-_AT_ONCE = 1 << 21
+#: Numbers of mapped rows that are scored or multiplied at once: a near cache holds them, and their
+#: memory is used again, not given back to the system and asked of it anew.
+_AT_ONCE = 1 << 19
 #: More features than this, of bounded norm, are computed in single precision: the ridge is much
 #: larger than its rounding errors.
 _SINGLE = 512
