@@ -31,7 +31,7 @@ def test_covariances_from_products(m, dtype, kind):
     products = np.triu(rows.T @ rows).astype(dtype)
     mean, scale, before = rows.mean(axis=0), RNG.random(m), RNG.normal(size=(m, m)).astype(kind)
     C = before.copy()
-    add_covariance(products.reshape(-1), 1.0 / 40, mean, scale, C.reshape(-1))
+    add_covariance(products.reshape(-1), 1.0 / 40, mean, scale, C.reshape(-1), False)
     added = np.outer(scale, scale) * (products.astype(np.float64) / 40 - np.outer(mean, mean))
     # A matrix in single precision holds each number to 6e-8 of its size.
     error = 1e-12 if kind == np.float64 else 1e-6
@@ -39,3 +39,7 @@ def test_covariances_from_products(m, dtype, kind):
     np.testing.assert_allclose(C, expected, rtol=error, atol=error)
     below = np.tril_indices(m, -1)
     np.testing.assert_array_equal(C[below], before[below])
+    first = np.full((m, m), np.nan, dtype=kind)
+    add_covariance(products.reshape(-1), 1.0 / 40, mean, scale, first.reshape(-1), True)
+    above = np.triu_indices(m)
+    np.testing.assert_allclose(first[above], added[above], rtol=error, atol=error)

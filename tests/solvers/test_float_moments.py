@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
+from pairlearn.estimators.shared.judged_maps import JudgedMap
 from pairlearn.features import Hats, Identity, RandomFourier
 from pairlearn.features.base import map_into
 from pairlearn.solvers.closed_form import float_moments, mapped_moments
@@ -174,6 +175,25 @@ def test_each_ridge_has_its_own_model_whatever_was_solved_before(rough):
         # Single precision, times the condition number of the ridge.
         error = 1e-5 / ridge if rough else 1e-9
         np.testing.assert_allclose(w, v, atol=error * np.abs(v).max())
+
+
+def test_a_problem_may_stand_where_another_one_stood():
+    moments = FloatMoments(FloatRows(MAPS["waves"], as_rows(X), NONE), Y, np.arange(N))
+    memory = np.full(64 * 64, np.nan)
+    for rough in (True, False):
+        found, own = (ridge_problem(moments, rough=rough, memory=given) for given in (memory, None))
+        np.testing.assert_array_equal(found.solve(0.1), own.solve(0.1))
+        assert np.shares_memory(memory, found._C)
+
+
+def test_the_problem_of_all_examples_can_be_asked_for_twice():
+    rows, fold = as_rows(X), np.arange(N) % 5
+    judged = JudgedMap(MAPS["waves"], rows, Y, NONE, fold, 1)
+    moments = FloatMoments(FloatRows(MAPS["waves"], rows, NONE), Y, np.arange(N))
+    expected = ridge_problem(moments).solve(1e-2)
+    one, other = judged.problem(), judged.problem()
+    for problem in (one, other, one):
+        np.testing.assert_allclose(problem.solve(1e-2), expected, rtol=1e-7, atol=1e-9)
 
 
 @pytest.mark.parametrize("offset", [0.0, 1e6])

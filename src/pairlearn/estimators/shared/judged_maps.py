@@ -282,6 +282,8 @@ class JudgedMap(Judged):
         """Return the problem of each fold, and the scores, from moments of many rows."""
         kept = floats.kept(held)
         rest: list[tuple[Places, Blocks | None]] = []
+        # The problem of all examples is made where the one of a single fold was, once.
+        memory: list[Vector] = []
         if len(held) > 1:
             parts = [FloatMoments(floats, y, *own) for own in zip(held, kept, strict=True)]
             moments = FloatMoments.joined(parts)
@@ -293,12 +295,19 @@ class JudgedMap(Judged):
             moments = FloatMoments(floats, y, train, None if divided else kept[0])
             if divided:
                 rest = [(held[0], kept[0])]
-            problems = [partial(ridge_problem, moments)]
+            memory = [np.empty(floats.features.n_outputs**2)]
+
+            def first(*, rough: bool = False) -> RidgeProblem:
+                # One in double precision may be asked for while the rough one is solved.
+                return ridge_problem(moments, rough=rough, memory=memory[0] if rough else None)
+
+            problems = [first]
 
         def everything(*, scaled: bool = True, rough: bool = False) -> RidgeProblem:
             while rest:
                 moments.add(y, *rest.pop())
-            return ridge_problem(moments, scaled=scaled, rough=rough)
+            over = memory.pop() if memory else None
+            return ridge_problem(moments, scaled=scaled, rough=rough, memory=over)
 
         self._everything = everything
 

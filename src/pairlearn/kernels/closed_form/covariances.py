@@ -34,8 +34,11 @@ def add_columns(X, weight, sums):
 
 
 @elementwise
-def add_covariance(products, share, mean, scale, C):
-    """Add the covariance of scaled columns, share * products - mean mean', of one class."""
+def add_covariance(products, share, mean, scale, C, is_first):
+    """Add the covariance of scaled columns, share * products - mean mean', of one class.
+
+    The first one is written over what C holds, be it no number.
+    """
     m = np.uintp(len(mean))
     for i in range(m):
         place = i * m
@@ -43,4 +46,5 @@ def add_covariance(products, share, mean, scale, C):
         factor = scale[i]
         for k in range(i, m):
             value = share * np.float64(products[place + k]) - own * mean[k]
-            C[place + k] += factor * scale[k] * value
+            before = np.float64(0.0) if is_first else np.float64(C[place + k])
+            C[place + k] = before + factor * scale[k] * value

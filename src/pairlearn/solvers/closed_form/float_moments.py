@@ -270,10 +270,12 @@ def ridge_problem(
     without: FloatMoments | None = None,
     scaled: bool = True,
     rough: bool = False,
+    memory: Vector | None = None,
 ) -> RidgeProblem:
     """Return the ridge problem of moments, as `MappedValues.problem` does.
 
-    Those of some examples may be taken away (`without`). `rough` allows single precision.
+    Those of some examples may be taken away (`without`). `rough` allows single precision. In
+    `memory`, m^2 numbers, may stand a problem that nobody solves any more.
     """
     from pairlearn.kernels.closed_form.covariances import add_covariance
 
@@ -292,12 +294,21 @@ def ridge_problem(
     if scaled:
         scale = scale_for(features, counts, means, variances, low, high)
     rough = rough and features.bounds().is_finite
+    # In single precision there is room for a factor beside the matrix.
+    memory = np.empty(m * m) if memory is None else memory
+    numbers: NDArray[Any] = memory.view(np.float32 if rough else np.float64)
+    C, room = numbers[: m * m], numbers[m * m :].reshape(-1, m)
     # Above the diagonal only: LAPACK does not read the other half.
-    C = np.zeros((m, m), dtype=np.float32 if rough else np.float64)
-    for own, share, mean in zip(products, shares, means, strict=True):
-        add_covariance(read_only(own), share, mean, scale, C.reshape(-1))
+    for k, own in enumerate(products):
+        add_covariance(read_only(own), shares[k], means[k], scale, C, k == 0)
     # A symmetric matrix is its transpose, whose columns are contiguous.
-    return RidgeProblem(C.T, scale * (means[0] - means[1]), scale, rough=rough)
+    return RidgeProblem(
+        C.reshape(m, m).T,
+        scale * (means[0] - means[1]),
+        scale,
+        rough=rough,
+        room=room.T if len(room) else None,
+    )
 
 
 class RowsProblem:

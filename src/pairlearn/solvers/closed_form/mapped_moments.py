@@ -368,15 +368,24 @@ class RidgeProblem:
     """Scaled moments: the minimiser of the square loss for any ridge.
 
     `C` is the sum of the class covariances of scaled features, `u` the difference of the class
-    means, `scale` the factor of each feature. If it is `rough`, single precision is enough.
+    means, `scale` the factor of each feature. If it is `rough`, single precision is enough. `room`
+    may be the memory of a factor: a matrix like C, in the order of its columns.
     """
 
-    def __init__(self, C: Vector, u: Vector, scale: Vector, *, rough: bool = False) -> None:
+    def __init__(
+        self,
+        C: Vector,
+        u: Vector,
+        scale: Vector,
+        *,
+        rough: bool = False,
+        room: NDArray[Any] | None = None,
+    ) -> None:
         # LAPACK reads columns: a copy in their order is factored in place.
         kind = np.float32 if rough else np.float64
         self._C: NDArray[Any] = np.asfortranarray(C, dtype=kind)
         self._u, self._scale = u, scale
-        self._room: NDArray[Any] | None = None
+        self._room = room
 
     def solve(
         self,
