@@ -54,6 +54,29 @@ def test_auto_takes_the_simplest_that_is_good_enough(labels, name):
     assert judged[name].auc >= best - judged[name].standard_error
 
 
+def test_a_trial_of_few_features_is_in_single_precision(monkeypatch):
+    monkeypatch.setattr(maps, "_DEAR_PRODUCTS", 0.0)
+    seen = []
+
+    def noted(single):
+        def judge(some, *given, types=None, **ways):
+            judged, found = judge_maps(some, *given, types=types if single else None, **ways)
+            seen.append((types, [(one.name, one.ridge, one.auc) for one in judged]))
+            return judged, found
+
+        return judge
+
+    for single in (True, False):
+        monkeypatch.setattr(maps, "judge_maps", noted(single))
+        assert fitted(BOARD, features="auto").choice_.features.name == "fourier"
+    (trial, found), (whole, _), (_, expected), _ = seen
+    assert trial == {"fourier": np.float32}
+    assert whole is None
+    # The same ridges; ranks of held-out examples may change by the rounding.
+    assert [one[:2] for one in found] == [one[:2] for one in expected]
+    np.testing.assert_allclose([one[2] for one in found], [one[2] for one in expected], atol=1e-4)
+
+
 @pytest.mark.parametrize("solver", ["auto", Moments()])
 def test_a_linear_choice_is_the_linear_model_bit_for_bit(solver):
     auto, linear = (fitted(PLANE, features=own, solver=solver) for own in ("auto", "linear"))

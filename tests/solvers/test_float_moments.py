@@ -4,7 +4,10 @@ import numpy as np
 import pytest
 import scipy.sparse
 
+from pairlearn.estimators.shared.judged_maps import JudgedMap
 from pairlearn.features import Hats, Identity, RandomFourier
+from pairlearn.features.base import map_into
+from pairlearn.solvers.closed_form import float_moments, mapped_moments
 from pairlearn.solvers.closed_form.float_moments import (
     FloatMoments,
     FloatRows,
@@ -52,7 +55,7 @@ def test_models_are_those_of_exact_moments(name, weighted):
     # All examples, joined beforehand or not.
     together, later = (
         problem.solve(1e-3)
-        for problem in (ridge_problem(everything), ridge_problem(one, more=other))
+        for problem in (ridge_problem(everything), ridge_problem(one.add(Y, np.flatnonzero(rest))))
     )
     np.testing.assert_allclose(together, later, rtol=1e-9, atol=1e-12)
 
@@ -64,6 +67,57 @@ def test_kept_blocks_change_nothing():
     np.testing.assert_array_equal(one.counts, other.counts)
     for a, b in zip(one.products, other.products, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-12)
+
+
+@pytest.mark.parametrize("count", [512, 1024])
+def test_blocks_are_parts_of_one_product(monkeypatch, count):
+    # 64 rows are mapped at once, and 256 multiplied before double precision takes over.
+    monkeypatch.setattr(mapped_moments, "_AT_ONCE", 64 * count)
+    monkeypatch.setattr(float_moments, "_IN_PART", 256)
+    features, index = RandomFourier(count).fit(X, rng=0), np.arange(0, N, 3)
+    rows = FloatRows(features, as_rows(X), NONE)
+    assert {len(own) for own, _ in rows.blocks(index)} == {64, len(index) % 64}
+    Z = features.transform(X)[index]
+    moments = FloatMoments(rows, Y, index)
+    # Single precision: numbers of size 1 / count, of 256 rows.
+    error = 1e-12 if count == 512 else 256 * 6e-8
+    for k, is_own in enumerate((Y[index] > 0, Y[index] < 0)):
+        own = Z[is_own]
+        expected = np.triu(own.T @ own)
+        np.testing.assert_allclose(np.triu(moments.products[k]), expected, atol=error)
+        np.testing.assert_allclose(moments.sums[k], own.sum(axis=0), atol=1e-5)
+        assert moments.products[k].dtype == np.float64
+
+
+def test_blocks_use_the_same_memory_unless_they_are_kept(monkeypatch):
+    monkeypatch.setattr(mapped_moments, "_AT_ONCE", 64 * 64)
+    rows, index = FloatRows(MAPS["waves"], as_rows(X), NONE), np.arange(200)
+    assert rows.dtype == np.float64
+    assert FloatRows(MAPS["waves"], as_rows(X), NONE, np.float32).dtype == np.float32
+    passing = [Z for _, Z in rows.blocks(index)]
+    assert np.shares_memory(passing[0], passing[1])
+    kept = [Z for _, Z in rows.blocks(index, keep=True)]
+    expected = MAPS["waves"].transform(X[:200])
+    np.testing.assert_array_equal(np.concatenate(kept), expected)
+    np.testing.assert_array_equal(rows.table(), MAPS["waves"].transform(X))
+
+
+@pytest.mark.parametrize("name", ["hats", "waves"])
+def test_rows_are_scored_in_one_memory(monkeypatch, name):
+    features, w = MAPS[name], RNG.normal(size=MAPS[name].n_outputs)
+    monkeypatch.setattr(mapped_moments, "_AT_ONCE", 64 * features.n_outputs)
+    rooms = []
+    monkeypatch.setattr(
+        mapped_moments,
+        "map_into",
+        lambda out, *given: rooms.append(out) or map_into(out, *given),
+    )
+    found = score_mapped(features, as_rows(X[:200]), w)
+    np.testing.assert_allclose(found, features.transform(X[:200]) @ w, rtol=1e-12, atol=1e-12)
+    assert len(rooms) == 4
+    assert all(room is rooms[0] for room in rooms)
+    with pytest.raises(ValueError, match="X has 3 features"):
+        score_mapped(features, as_rows(X[:200, :3]), w)
 
 
 def test_wide_maps_are_multiplied_in_single_precision():
@@ -85,6 +139,61 @@ def test_wide_maps_are_multiplied_in_single_precision():
     # A constant is of no account to pairs.
     gap = found - expected
     np.testing.assert_allclose(gap, gap.mean(), atol=2e-4)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_sums_are_those_of_repeated_rows_in_double_precision(dtype, weighted):
+    features, index = MAPS["waves"], np.arange(0, N, 2)
+    times = RNG.integers(1, 5, size=N) if weighted else np.ones(N, dtype=np.int64)
+    weight = times.astype(np.float64) if weighted else NONE
+    moments = FloatMoments(FloatRows(features, as_rows(X), weight, dtype), Y, index)
+    Z = features.transform(X, dtype=dtype)[index].astype(np.float64)
+    for k, is_own in enumerate((Y[index] > 0, Y[index] < 0)):
+        own = np.repeat(Z[is_own], times[index][is_own], axis=0)
+        assert moments.counts[k] == len(own)
+        # Single precision would lose some 1e-4 of a sum of thousands.
+        np.testing.assert_allclose(moments.sums[k], own.sum(axis=0), atol=1e-10)
+
+
+@pytest.mark.parametrize("rough", [False, True])
+def test_each_ridge_has_its_own_model_whatever_was_solved_before(rough):
+    rows = FloatRows(MAPS["waves"], as_rows(X), NONE)
+    moments = FloatMoments(rows, Y, np.arange(N))
+    problem = ridge_problem(moments, rough=rough)
+    ridges = (1.0, 1e-2, 1.0)
+    found = [problem.solve(ridge) for ridge in ridges]
+    np.testing.assert_array_equal(found[0], found[2])
+    last = problem.solve(1e-2, last=True)
+    np.testing.assert_array_equal(last, found[1])
+    Z = MAPS["waves"].transform(X)
+    C = np.cov(Z[Y > 0].T, bias=True) + np.cov(Z[Y < 0].T, bias=True)
+    u = Z[Y > 0].mean(axis=0) - Z[Y < 0].mean(axis=0)
+    unit = Z.var(axis=0).mean()
+    for ridge, w in zip(ridges, found, strict=True):
+        v = np.linalg.solve(C + np.outer(u, u) + ridge * unit * np.eye(64), u)
+        # Single precision, times the condition number of the ridge.
+        error = 1e-5 / ridge if rough else 1e-9
+        np.testing.assert_allclose(w, v, atol=error * np.abs(v).max())
+
+
+def test_a_problem_may_stand_where_another_one_stood():
+    moments = FloatMoments(FloatRows(MAPS["waves"], as_rows(X), NONE), Y, np.arange(N))
+    memory = np.full(64 * 64, np.nan)
+    for rough in (True, False):
+        found, own = (ridge_problem(moments, rough=rough, memory=given) for given in (memory, None))
+        np.testing.assert_array_equal(found.solve(0.1), own.solve(0.1))
+        assert np.shares_memory(memory, found._C)
+
+
+def test_the_problem_of_all_examples_can_be_asked_for_twice():
+    rows, fold = as_rows(X), np.arange(N) % 5
+    judged = JudgedMap(MAPS["waves"], rows, Y, NONE, fold, 1)
+    moments = FloatMoments(FloatRows(MAPS["waves"], rows, NONE), Y, np.arange(N))
+    expected = ridge_problem(moments).solve(1e-2)
+    one, other = judged.problem(), judged.problem()
+    for problem in (one, other, one):
+        np.testing.assert_allclose(problem.solve(1e-2), expected, rtol=1e-7, atol=1e-9)
 
 
 @pytest.mark.parametrize("offset", [0.0, 1e6])

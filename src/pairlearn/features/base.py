@@ -195,16 +195,23 @@ class FeatureMap(Part):
         ndarray of shape (n, n_outputs)
             Mapped rows, C-contiguous.
         """
+        X = self._checked(X)
+        kind = np.dtype(X.dtype if dtype is None else dtype)
+        if kind not in _FLOATS:
+            raise ValueError(f"dtype must be float32 or float64, got {kind}.")
+        return self._filled(X, np.empty((X.shape[0], self.n_outputs), dtype=kind))
+
+    def _checked(self, X: Any) -> Any:
+        """Return rows as a block that `fill` takes."""
         self.check_fitted()
         X = as_block(X)
         if X.shape[1] != self.n_inputs:
             raise ValueError(
                 f"X has {X.shape[1]} features, {type(self).__name__} was fitted to {self.n_inputs}."
             )
-        kind = np.dtype(X.dtype if dtype is None else dtype)
-        if kind not in _FLOATS:
-            raise ValueError(f"dtype must be float32 or float64, got {kind}.")
-        out = np.empty((X.shape[0], self.n_outputs), dtype=kind)
+        return X
+
+    def _filled(self, X: Any, out: Block) -> Block:
         if len(out):
             self.fill(X, out)
         return out
@@ -294,6 +301,12 @@ class FeatureMap(Part):
             f"{type(self).__name__} has no form in ONNX; define onnx(graph, rows), or export the "
             "model as JSON."
         )
+
+
+def map_into(out: Block, features: FeatureMap, X: Any) -> Block:
+    """Return mapped rows in memory that is there: the first rows of `out`."""
+    X = features._checked(X)
+    return features._filled(X, out[: X.shape[0]])
 
 
 MAPS: Register[FeatureMap] = Register("features", FeatureMap)

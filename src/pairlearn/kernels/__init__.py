@@ -15,6 +15,7 @@ recompiles all kernels.
 - `neighbors`: nearest examples by label; `risk`: all pairs at once; `concordance`: pairs in time.
 - `scales`, `running_scales`: units of features; `hashes`: what rows hold; `order`: the order of
   labels in a stream.
+- `closed_form`: sums and covariances for the closed form.
 - `progressive_auc`: the AUC of a window; `parsing`: text and columns to numbers.
 """
 

@@ -16,6 +16,7 @@ from pairlearn.features import FeatureMap
 from pairlearn.folds import Keys, deal, n_folds_of
 from pairlearn.metrics import compare_auc
 from pairlearn.solvers.closed_form.float_moments import (
+    Blocks,
     FloatMoments,
     FloatRows,
     RowsProblem,
@@ -234,7 +235,8 @@ class JudgedMap(Judged):
     """A map judged on held-out examples by moments in floats, of rows in the order of their keys.
 
     The first six parameters are those of `HeldOutMap`; `start` is the place of the ridge from which
-    on those of a wide map are tried. Fewer rows than features make their ridge problems themselves.
+    on those of a wide map are tried, and `dtype` the precision of the features, as in `FloatRows`.
+    Fewer rows than features make their ridge problems themselves.
     """
 
     def __init__(
@@ -246,9 +248,10 @@ class JudgedMap(Judged):
         fold: NDArray[np.int64],
         n_held: int,
         start: int = 0,
+        dtype: Any = None,
     ) -> None:
         super().__init__(features, len(y))
-        floats = FloatRows(features, rows, weight)
+        floats = FloatRows(features, rows, weight, dtype)
         held = [np.flatnonzero(fold == k) for k in range(min(n_held, int(fold.max()) + 1))]
         few = len(y) < features.n_outputs
         problems, score = (self._by_rows if few else self._by_moments)(floats, y, fold, held)
@@ -278,7 +281,9 @@ class JudgedMap(Judged):
     ) -> tuple[Sequence[Problem], Score]:
         """Return the problem of each fold, and the scores, from moments of many rows."""
         kept = floats.kept(held)
-        rest: Callable[[], FloatMoments] | None = None
+        rest: list[tuple[Places, Blocks | None]] = []
+        # The problem of all examples is made where the one of a single fold was, once.
+        memory: list[Vector] = []
         if len(held) > 1:
             parts = [FloatMoments(floats, y, *own) for own in zip(held, kept, strict=True)]
             moments = FloatMoments.joined(parts)
@@ -289,12 +294,20 @@ class JudgedMap(Judged):
             train = np.flatnonzero(fold > 0) if divided else held[0]
             moments = FloatMoments(floats, y, train, None if divided else kept[0])
             if divided:
-                rest = partial(FloatMoments, floats, y, held[0], kept[0])
-            problems = [partial(ridge_problem, moments)]
+                rest = [(held[0], kept[0])]
+            memory = [np.empty(floats.features.n_outputs**2)]
+
+            def first(*, rough: bool = False) -> RidgeProblem:
+                # One in double precision may be asked for while the rough one is solved.
+                return ridge_problem(moments, rough=rough, memory=memory[0] if rough else None)
+
+            problems = [first]
 
         def everything(*, scaled: bool = True, rough: bool = False) -> RidgeProblem:
-            more = None if rest is None else rest()
-            return ridge_problem(moments, more=more, scaled=scaled, rough=rough)
+            while rest:
+                moments.add(y, *rest.pop())
+            over = memory.pop() if memory else None
+            return ridge_problem(moments, scaled=scaled, rough=rough, memory=over)
 
         self._everything = everything
 
@@ -327,7 +340,7 @@ def _solve(
     try:
         return problem.solve(ridge, signs=signs)
     except ValueError:
-        return again().solve(ridge, signs=signs)
+        return again().solve(ridge, signs=signs, last=True)
 
 
 def _path(n: int, start: int, aucs: Mapping[int, Sequence[float]]) -> Iterator[list[int]]:
@@ -353,13 +366,14 @@ def judge_maps(
     validation_fraction: float,
     keys: Keys,
     starts: Mapping[str, int] | None = None,
+    types: Mapping[str, Any] | None = None,
     to_end: bool = True,
 ) -> tuple[list[JudgedFeatures], dict[str, JudgedMap]]:
     """Return the worth of each map on the same held-out examples, and its moments.
 
     Unless they are judged `to_end`, a map that orders all held-out examples right is the last one:
     none is ahead of it. `starts` says from which ridge on those of a wide map are tried, the
-    strongest by default.
+    strongest by default, and `types` the precision of a map whose model nobody keeps.
     """
     # Rows in the order of their keys: sums of floats are then the same in any order of the input.
     order = np.concatenate([keys.permutation(own) for own in weighed_members(y, weight)])
@@ -368,8 +382,8 @@ def judge_maps(
     fold, n_held = deal_held_out(y, weight, validation_fraction, keys)
     found: dict[str, JudgedMap] = {}
     for name, one in maps.items():
-        start = (starts or {}).get(name, 0)
-        found[name] = judged = JudgedMap(one, rows, y, weight, fold, n_held, start)
+        ways = (starts or {}).get(name, 0), (types or {}).get(name)
+        found[name] = judged = JudgedMap(one, rows, y, weight, fold, n_held, *ways)
         if judged.auc == 1.0 and not to_end:
             break
     best = max(found.values(), key=lambda one: one.auc)

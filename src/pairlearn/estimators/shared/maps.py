@@ -152,7 +152,9 @@ def choose_features(
         some = keys.take(part)
         small = fit_map(RandomFourier(_TRIAL_FEATURES), few, rng, some)
         trial, own = {**maps, "fourier": small}, weight[part] if len(weight) else weight
-        judged, found = judge(trial, few, y[part], own, keys=some)
+        # Single precision tells how good it is, and which ridge suits it.
+        single = {"fourier": np.float32}
+        judged, found = judge(trial, few, y[part], own, keys=some, types=single)
         # More features fit more, and often ask for a stronger ridge.
         starts["fourier"] = max(found["fourier"].best - 1, 0)
         if judged[-1].auc < max(one.auc for one in judged) - judged[-1].standard_error:

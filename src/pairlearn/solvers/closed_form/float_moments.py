@@ -9,28 +9,31 @@ bounded norm are multiplied in single precision, and the products of blocks are 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.features import FeatureMap, Identity
-from pairlearn.features.base import dense
+from pairlearn.features.base import dense, map_into, read_only
 from pairlearn.solvers.closed_form.mapped_moments import (
     BLOCK,
     RidgeProblem,
     block_of,
     extents_of,
+    height_for,
     scale_for,
     type_of,
 )
 from pairlearn.solvers.closed_form.moments import check_covariances
 from pairlearn.solvers.rows import CsrRows, Rows
-from pairlearn.typing import Vector
+from pairlearn.typing import Mask, Vector
 
 #: Bytes of mapped rows that are kept for a second use, of all folds together.
 _KEPT_BYTES = 1 << 26
+#: Products of so many rows are added up in the precision of the rows, and those sums in double.
+_IN_PART = 1 << 14
 #: Rows of a matrix that are made together, in a near cache.
 _PART = 16
 
@@ -56,11 +59,13 @@ class FloatRows:
         All examples, in an order that is a function of what they hold.
     weight : ndarray
         Their weights, or an empty array.
+    dtype : dtype, optional
+        The precision of mapped features: by default what suffices for a model that stays.
     """
 
-    def __init__(self, features: FeatureMap, rows: Rows, weight: Vector) -> None:
+    def __init__(self, features: FeatureMap, rows: Rows, weight: Vector, dtype: Any = None) -> None:
         self.features, self.rows, self.weight = features, rows, weight
-        self.dtype = type_of(features)
+        self.dtype = type_of(features) if dtype is None else np.dtype(dtype)
         found = extents_of(features, rows, weight if len(weight) else None)
         self.low, self.high = found.low, found.high
         self._centre: Vector | None = None
@@ -77,27 +82,102 @@ class FloatRows:
             self._factor = np.ldexp((width > 0.0) * 1.0, -np.clip(size, -1000, 1000))
             self.low, self.high = self.low * self._factor, self.high * self._factor
 
-    def blocks(self, index: NDArray[np.int64]) -> Iterator[tuple[NDArray[np.int64], Any]]:
-        """Yield the mapped examples of an index, some at a time, and which they are."""
-        for start in range(0, len(index), BLOCK):
-            own = index[start : start + BLOCK]
-            block = block_of(self.rows.take(own), 0, len(own))
-            if self._centre is None:
-                yield own, self.features.transform(block, dtype=self.dtype)
-            elif self._sparse:
-                yield own, block.astype(np.float64).multiply(self._factor).tocsr()
-            else:
-                yield own, (dense(block, np.dtype(np.float64)) - self._centre) * self._factor
+    def blocks(
+        self, index: NDArray[np.int64], *, keep: bool = False
+    ) -> Iterator[tuple[NDArray[np.int64], Any]]:
+        """Yield the mapped examples of an index, some at a time, and which they are.
+
+        Unless all are to be kept, the next block may be written over the last one: memory that the
+        system gives anew costs more than the numbers that are written to it.
+        """
+        if self._centre is not None:
+            for own in _cut(index, BLOCK):
+                block = block_of(self.rows.take(own), 0, len(own))
+                if self._sparse:
+                    yield own, block.astype(np.float64).multiply(self._factor).tocsr()
+                else:
+                    yield own, (dense(block, np.dtype(np.float64)) - self._centre) * self._factor
+            return
+        height = height_for(self.features)
+        n = len(index) if keep else min(height, len(index))
+        room = np.empty((n, self.features.n_outputs), dtype=self.dtype)
+        for own in _cut(index, height):
+            yield own, map_into(room, self.features, block_of(self.rows.take(own), 0, len(own)))
+            room = room[len(own) :] if keep else room
 
     def table(self) -> NDArray[Any]:
         """Return all mapped examples in double precision."""
-        found = [block for _, block in self.blocks(np.arange(self.rows.shape[0]))]
+        found = [block for _, block in self.blocks(np.arange(self.rows.shape[0]), keep=True)]
         return np.concatenate([dense(block, np.dtype(np.float64)) for block in found])
 
     def kept(self, parts: Sequence[NDArray[np.int64]]) -> list[Blocks | None]:
         """Return the blocks of each index, or None for each if all are too large to be kept."""
         size = sum(map(len, parts)) * self.features.n_outputs * self.dtype.itemsize
-        return [list(self.blocks(own)) if size <= _KEPT_BYTES else None for own in parts]
+        fits = size <= _KEPT_BYTES
+        return [list(self.blocks(own, keep=True)) if fits else None for own in parts]
+
+
+def _cut(index: NDArray[np.int64], height: int) -> Iterator[NDArray[np.int64]]:
+    for start in range(0, len(index), height):
+        yield index[start : start + height]
+
+
+class _Products:
+    """The products of rows by themselves, on and above the diagonal, of all blocks together.
+
+    Those of `_IN_PART` rows are added up in the precision of the rows, and such sums in double.
+    """
+
+    def __init__(self, m: int, dtype: np.dtype[Any]) -> None:
+        self._m, self._dtype = m, dtype
+        self._part: NDArray[Any] | None = None
+        self._total: NDArray[Any] | None = None
+        self._n = 0
+
+    def add(self, Z: Any) -> None:
+        """Add the products of a block of rows."""
+        from scipy.linalg.blas import dsyrk, ssyrk
+
+        if hasattr(Z, "tocsr"):
+            self.add_up((Z.T @ Z).toarray())
+            return
+        if self._dtype == np.float32 and self._n + len(Z) > _IN_PART:
+            self._close()
+        if self._part is None:
+            self._part = np.zeros((self._m, self._m), dtype=self._dtype)
+        # NumPy would copy one half to the other, a number at a time. To BLAS rows are columns.
+        multiply = ssyrk if self._dtype == np.float32 else dsyrk
+        more = 1.0 if self._n else 0.0
+        self._part = multiply(1.0, Z.T, beta=more, c=self._part.T, lower=1, overwrite_c=1).T
+        self._n += len(Z)
+
+    def _close(self) -> None:
+        """Go on with an empty part, in the same memory."""
+        if self._n:
+            assert self._part is not None
+            self.add_up(self._part)
+            self._n = 0
+
+    def add_up(self, table: NDArray[Any]) -> None:
+        """Add products, in double precision."""
+        if self._total is None:
+            self._total = np.zeros((self._m, self._m))
+        for start in range(0, self._m, _PART):
+            part, on = slice(start, start + _PART), slice(start, None)
+            self._total[part, on] += table[part, on]
+
+    def total(self) -> NDArray[Any]:
+        """Return the sum, in single precision if it is that of few rows."""
+        if self._total is not None:
+            self._close()
+            return self._total
+        if self._part is None:
+            self._part = np.zeros((self._m, self._m), dtype=self._dtype)
+        return self._part
+
+    def narrow(self) -> None:
+        """Keep the sum in the precision of the rows, to be read only."""
+        self._part, self._total = self.total().astype(self._dtype, copy=False), None
 
 
 class FloatMoments:
@@ -120,39 +200,48 @@ class FloatMoments:
     def __init__(
         self, rows: FloatRows, y: Vector, index: NDArray[np.int64], kept: Blocks | None = None
     ) -> None:
-        self.rows, self.counts = rows, np.zeros(2)
-        self.sums = np.zeros((2, rows.features.n_outputs))
-        self.products = []
+        m = rows.features.n_outputs
+        self.rows, self.counts, self.sums = rows, np.zeros(2), np.zeros((2, m))
+        self._products = [_Products(m, rows.dtype) for _ in range(2)]
+        self.add(y, index, kept)
+
+    def add(self, y: Vector, index: NDArray[np.int64], kept: Blocks | None = None) -> Self:
+        """Add other examples; the parameters are those of the class."""
         for kind, is_own in enumerate((y > 0, y < 0)):
             if kept is None:
-                blocks = rows.blocks(index[is_own[index]])
+                blocks = self.rows.blocks(index[is_own[index]])
             else:
-                blocks = ((own[is_own[own]], Z[is_own[own]]) for own, Z in kept)
-            found = (self._product(kind, own, Z) for own, Z in blocks if len(own))
-            self.products.append(_sum_of(found, rows))
+                blocks = (_some_of(own, Z, is_own[own]) for own, Z in kept)
+            for own, Z in blocks:
+                if len(own):
+                    self._products[kind].add(self._weighed(kind, own, Z))
+        return self
 
-    def _product(self, kind: int, own: NDArray[np.int64], Z: Any) -> NDArray[Any]:
-        """Add weights and sums of mapped examples of a class; return their products."""
-        if len(self.rows.weight):
-            weight = self.rows.weight[own]
-            self.counts[kind] += weight.sum()
-            self.sums[kind] += weight @ Z
+    @property
+    def products(self) -> list[NDArray[Any]]:
+        """The products of each class; they change when examples are added."""
+        return [own.total() for own in self._products]
+
+    def _weighed(self, kind: int, own: NDArray[np.int64], Z: Any) -> Any:
+        """Add weights and sums of mapped examples of a class; return them times their roots."""
+        weight = self.rows.weight[own] if len(self.rows.weight) else self.rows.weight
+        self.counts[kind] += weight.sum() if len(weight) else len(own)
+        # In double precision: what sums lose is the same for all products with their column.
+        if hasattr(Z, "tocsr"):
+            self.sums[kind] += weight @ Z if len(weight) else Z.sum(axis=0)
+        else:
+            from pairlearn.kernels.closed_form.covariances import add_columns
+
+            add_columns(read_only(Z), weight, self.sums[kind])
+        if len(weight):
             root = np.sqrt(weight).astype(self.rows.dtype)[:, np.newaxis]
             Z = Z.multiply(root).tocsr() if hasattr(Z, "tocsr") else Z * root
-        else:
-            self.counts[kind] += len(own)
-            self.sums[kind] += np.asarray(Z.sum(axis=0, dtype=np.float64))
-        if hasattr(Z, "tocsr"):
-            return np.asarray((Z.T @ Z).toarray())
-        from scipy.linalg.blas import dsyrk, ssyrk
-
-        # NumPy would copy one half to the other, a number at a time. To BLAS rows are columns.
-        multiply = ssyrk if Z.dtype == np.float32 else dsyrk
-        return np.asarray(multiply(1.0, Z.T, lower=1).T)
+        return Z
 
     def narrowed(self) -> FloatMoments:
         """Return these moments, from now on with products in the precision of the rows."""
-        self.products = [own.astype(self.rows.dtype, copy=False) for own in self.products]
+        for own in self._products:
+            own.narrow()
         return self
 
     @classmethod
@@ -161,69 +250,65 @@ class FloatMoments:
         made = cls(parts[0].rows, np.empty(0), np.empty(0, dtype=np.int64), [])
         made.counts = np.sum([one.counts for one in parts], axis=0)
         made.sums = np.sum([one.sums for one in parts], axis=0)
-        made.products = [
-            _sum_of((one.products[kind] for one in parts), made.rows) for kind in range(2)
-        ]
+        for one in parts:
+            for own, table in zip(made._products, one.products, strict=True):
+                own.add_up(table)
         return made
 
 
-def _sum_of(tables: Iterable[NDArray[Any]], rows: FloatRows) -> NDArray[Any]:
-    """Return the sum of tables in double precision; one alone stays as it is."""
-    m, total = rows.features.n_outputs, np.empty(0)
-    n = 0
-    for n, table in enumerate(tables, 1):
-        if n == 1:
-            total = table
-        elif n == 2:
-            total = np.add(total, table, dtype=np.float64)
-        else:
-            total += table
-    return total if n else np.zeros((m, m), dtype=rows.dtype)
+def _some_of(own: NDArray[np.int64], Z: Any, chosen: Mask) -> tuple[NDArray[np.int64], Any]:
+    """Return the chosen examples of a block; those that stand together are not copied."""
+    places = np.flatnonzero(chosen)
+    some = slice(0, 0) if not len(places) else slice(int(places[0]), int(places[-1]) + 1)
+    together = some.stop - some.start == len(places)
+    return (own[some], Z[some]) if together else (own[places], Z[places])
 
 
 def ridge_problem(
     moments: FloatMoments,
     *,
-    more: FloatMoments | None = None,
     without: FloatMoments | None = None,
     scaled: bool = True,
     rough: bool = False,
+    memory: Vector | None = None,
 ) -> RidgeProblem:
     """Return the ridge problem of moments, as `MappedValues.problem` does.
 
-    Those of other examples are added (`more`), or those of some are taken away (`without`). `rough`
-    allows single precision.
+    Those of some examples may be taken away (`without`). `rough` allows single precision. In
+    `memory`, m^2 numbers, may stand a problem that nobody solves any more.
     """
-    terms = [(moments, 1.0), (more, 1.0), (without, -1.0)]
-    parts = [(one, sign) for one, sign in terms if one is not None]
-    counts = np.sum([sign * one.counts for one, sign in parts], axis=0)
+    from pairlearn.kernels.closed_form.covariances import add_covariance
+
+    counts, sums, products = moments.counts, moments.sums, moments.products
+    if without is not None:
+        counts, sums = counts - without.counts, sums - without.sums
+        products = [a - b for a, b in zip(products, without.products, strict=True)]
     if not counts.all():
         raise ValueError("Moments need examples of both classes.")
     shares = 1.0 / counts
-    means = np.sum([sign * one.sums for one, sign in parts], axis=0) * shares[:, np.newaxis]
-    squares = np.sum(
-        [sign * np.stack([np.diagonal(own) for own in one.products]) for one, sign in parts],
-        axis=0,
-        dtype=np.float64,
-    )
+    means = sums * shares[:, np.newaxis]
+    squares = np.stack([np.diagonal(own).astype(np.float64) for own in products])
     variances = np.maximum(squares * shares[:, np.newaxis] - means**2, 0.0)
     features, m = moments.rows.features, len(means[0])
     low, high, scale = moments.rows.low, moments.rows.high, np.ones(m)
     if scaled:
         scale = scale_for(features, counts, means, variances, low, high)
     rough = rough and features.bounds().is_finite
-    C = np.zeros((m, m), dtype=np.float32 if rough else np.float64)
-    for start in range(0, m, _PART):
-        # From the diagonal on: LAPACK does not read the other half.
-        part, on = slice(start, start + _PART), slice(start, None)
-        own = -(means[:, part].T @ means[:, on])
-        for one, sign in parts:
-            for share, table in zip(shares, one.products, strict=True):
-                own += (sign * share) * table[part, on].astype(np.float64, copy=False)
-        own *= scale[on]
-        C[part, on] = own * scale[part, np.newaxis]
+    # In single precision there is room for a factor beside the matrix.
+    memory = np.empty(m * m) if memory is None else memory
+    numbers: NDArray[Any] = memory.view(np.float32 if rough else np.float64)
+    C, room = numbers[: m * m], numbers[m * m :].reshape(-1, m)
+    # Above the diagonal only: LAPACK does not read the other half.
+    for k, own in enumerate(products):
+        add_covariance(read_only(own), shares[k], means[k], scale, C, k == 0)
     # A symmetric matrix is its transpose, whose columns are contiguous.
-    return RidgeProblem(C.T, scale * (means[0] - means[1]), scale, rough=rough)
+    return RidgeProblem(
+        C.reshape(m, m).T,
+        scale * (means[0] - means[1]),
+        scale,
+        rough=rough,
+        room=room.T if len(room) else None,
+    )
 
 
 class RowsProblem:
@@ -274,7 +359,12 @@ class RowsProblem:
         self._products = self._rows @ self._rows.T
 
     def solve(
-        self, ridge: float, *, signs: NDArray[np.int64] | None = None, margin: float = 1.0
+        self,
+        ridge: float,
+        *,
+        signs: NDArray[np.int64] | None = None,
+        margin: float = 1.0,
+        last: bool = False,
     ) -> Vector:
         """Return the coefficients for a ridge, as `RidgeProblem.solve` does, without signs."""
         from scipy.linalg.lapack import dposv

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pairlearn.features import FeatureMap, Identity
+from pairlearn.features.base import map_into
 from pairlearn.features.spreads import FLOOR, scale_of, which_vary
 from pairlearn.restored import restored_array
 from pairlearn.solvers.closed_form.grid import Extents, Grid
@@ -33,9 +34,9 @@ from pairlearn.validation import check_labels, check_weights
 
 #: Number of rows that are mapped at once.
 BLOCK = 4096
-#: Numbers of mapped rows that are scored at once: memory of this size is used again, and not asked
-#: of the system for every block.
-_SCORED = 1 << 21
+#: Numbers of mapped rows that are scored or multiplied at once: a near cache holds them, and their
+#: memory is used again, not given back to the system and asked of it anew.
+_AT_ONCE = 1 << 19
 #: More features than this, of bounded norm, are computed in single precision: the ridge is much
 #: larger than its rounding errors.
 _SINGLE = 512
@@ -63,6 +64,11 @@ def block_of(rows: Rows, start: int, stop: int) -> Any:
     )
 
 
+def height_for(features: FeatureMap) -> int:
+    """Return how many rows are mapped at once, to be used and forgotten."""
+    return min(BLOCK, max(_AT_ONCE // max(features.n_outputs, 1), 1))
+
+
 def score_mapped(
     features: FeatureMap, rows: Rows, coef: NDArray[Any], *, dtype: Any = np.float64
 ) -> Vector:
@@ -73,10 +79,11 @@ def score_mapped(
     n = rows.shape[0]
     scores = np.empty((n, *coef.shape[1:]))
     coef = coef.astype(dtype, copy=False)
-    height = min(BLOCK, max(_SCORED // max(features.n_outputs, 1), 1))
+    height = height_for(features)
+    room = np.empty((min(height, n), features.n_outputs), dtype=dtype)
     for start in range(0, n, height):
         stop = min(start + height, n)
-        block = features.transform(block_of(rows, start, stop), dtype=dtype)
+        block = map_into(room, features, block_of(rows, start, stop))
         with np.errstate(over="ignore", invalid="ignore"):
             scores[start:stop] = block @ coef
     return scores
@@ -332,7 +339,7 @@ class MappedMoments:
 
         `ridge` is the weight of the squared norm, for features of mean variance 1; positive.
         """
-        return self.problem().solve(ridge)
+        return self.problem().solve(ridge, last=True)
 
     def state(self) -> dict[str, Any]:
         """Return the map and the moments as plain values and arrays."""
@@ -361,30 +368,56 @@ class RidgeProblem:
     """Scaled moments: the minimiser of the square loss for any ridge.
 
     `C` is the sum of the class covariances of scaled features, `u` the difference of the class
-    means, `scale` the factor of each feature. If it is `rough`, single precision is enough.
+    means, `scale` the factor of each feature. If it is `rough`, single precision is enough. `room`
+    may be the memory of a factor: a matrix like C, in the order of its columns.
     """
 
-    def __init__(self, C: Vector, u: Vector, scale: Vector, *, rough: bool = False) -> None:
+    def __init__(
+        self,
+        C: Vector,
+        u: Vector,
+        scale: Vector,
+        *,
+        rough: bool = False,
+        room: NDArray[Any] | None = None,
+    ) -> None:
         # LAPACK reads columns: a copy in their order is factored in place.
         kind = np.float32 if rough else np.float64
-        self._C, self._u, self._scale = np.asfortranarray(C, dtype=kind), u, scale
+        self._C: NDArray[Any] = np.asfortranarray(C, dtype=kind)
+        self._u, self._scale = u, scale
+        self._room = room
 
     def solve(
-        self, ridge: float, *, signs: NDArray[np.int64] | None = None, margin: float = 1.0
+        self,
+        ridge: float,
+        *,
+        signs: NDArray[np.int64] | None = None,
+        margin: float = 1.0,
+        last: bool = False,
     ) -> Vector:
         """Return the coefficients for a ridge.
 
         They are in units of the mapped features. `signs` is 1 or -1 for coefficients that must not
-        be negative or positive, 0 for the others.
+        be negative or positive, 0 for the others. After the `last` ridge there is no problem left:
+        it was factorised where it stood.
         """
-        from scipy.linalg.lapack import dposv, sposv
+        from scipy.linalg.blas import dtrsv, strsv
+        from scipy.linalg.lapack import dpotrf, spotrf
 
         if not ridge > 0.0:
             raise ValueError(f"ridge must be positive, got {ridge!r}.")
-        matrix: NDArray[Any] = self._C.copy(order="F")
+        if last:
+            matrix, self._C = self._C, np.empty((0, 0), order="F")
+        else:
+            # The memory of the factor before, which nobody else has meanwhile, or new memory.
+            room, self._room = self._room, None
+            matrix = np.empty_like(self._C) if room is None else room
+            np.copyto(matrix, self._C)
         np.fill_diagonal(matrix, matrix.diagonal() + ridge)
-        solve = dposv if matrix.dtype == np.float64 else sposv
-        factor, v, info = solve(matrix, self._u.astype(matrix.dtype), lower=1, overwrite_a=1)
+        is_double = matrix.dtype == np.float64
+        factorise, divide = (dpotrf, dtrsv) if is_double else (spotrf, strsv)
+        factor, info = factorise(matrix, lower=1, clean=0, overwrite_a=1)
+        self._room = None if last else factor
         if info:
             raise ValueError(
                 f"The ridge {ridge:g} is too small for the rounding of the moments; use a larger "
@@ -392,7 +425,9 @@ class RidgeProblem:
             )
         if signs is not None and signs.any():
             return self._constrained(np.tril(factor).astype(np.float64), signs, margin)
-        v = v.astype(np.float64)
+        # Those of LAPACK are meant for many right-hand sides, and cost several times as much.
+        v = divide(factor, self._u.astype(matrix.dtype), lower=1)
+        v = divide(factor, v, lower=1, trans=1).astype(np.float64)
         return np.asarray(self._scale * v * (margin / (1.0 + float(self._u @ v))))
 
     def _constrained(self, L: Vector, signs: NDArray[np.int64], margin: float) -> Vector:

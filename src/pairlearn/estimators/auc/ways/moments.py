@@ -72,7 +72,7 @@ class ByMoments:
                 # Where floats are not exact enough for the ridge, as with weights of very different
                 # sizes, sums below are.
                 with suppress(ValueError):
-                    w = problem.solve(ridge, signs=signs, margin=task.margin)
+                    w = problem.solve(ridge, signs=signs, margin=task.margin, last=True)
                     return Fitted(w, "moments", task.loss, choice, trace)
         if len(weight) and not weight.all():
             kept = np.flatnonzero(weight)
