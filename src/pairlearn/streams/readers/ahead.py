@@ -23,8 +23,7 @@ def read_ahead(reader: Reader) -> Iterator[Chunk]:
     """Yield the chunks of a reader; from the second on they are read before they are asked for.
 
     That takes a reader that `can_read_ahead`, a second processor, and addresses without a limit
-    (``ulimit -v``); otherwise chunks are read when they are asked for. Data of one chunk start no
-    thread.
+    (``ulimit -v``); otherwise chunks are read when they are asked for.
 
     Meanwhile `Reader.position` may be ahead of the last chunk; `Chunk.position` is exact. If the
     caller stops early, the reader stands behind the last chunk that the caller got.
@@ -50,18 +49,17 @@ def read_ahead(reader: Reader) -> Iterator[Chunk]:
     if alone or not getattr(reader, "can_read_ahead", False):
         yield from chunks
         return
-    ahead: _Ahead | None = None
     chunk = next(chunks, None)
+    if chunk is None:
+        return
+    ahead = _Ahead(chunks)
     try:
         while chunk is not None:
             place = chunk.position
             yield chunk
-            if ahead is None:
-                ahead = _Ahead(chunks)
             chunk = ahead.next()
     finally:
-        if ahead is not None:
-            ahead.stop()
+        ahead.stop()
         if chunk is not None:
             reader.position = place
 
