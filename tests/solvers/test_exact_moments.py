@@ -550,6 +550,40 @@ def test_rows_far_from_an_origin_are_exact_on_both_sides(far, bits):
     assert sums.products.numbers().tolist() == (K.T @ K)[np.tril_indices(2)].tolist()
 
 
+@pytest.mark.parametrize("weight", [None, np.arange(1.0, 41.0)])
+def test_far_rows_that_are_mostly_zero_add_the_products_of_the_others(weight):
+    rng = np.random.default_rng(0)
+    X = (rng.random((40, 6)) < 0.3) * 10.0 ** rng.uniform(-200, 200, (40, 6))
+    X *= rng.choice([-1.0, 1.0], X.shape)
+    X[7] = 0.0
+    grid = Grid.between([-1.0] * 6, [1.0] * 6, bits=22)
+    sums = ExactSums(grid)
+    sums.add(as_rows(scipy.sparse.csr_array(X)), weight)
+    K = grid.exact_steps(X)
+    w = np.array([1] * 40 if weight is None else [int(v) for v in weight], dtype=object)
+    assert sums.sums.numbers().tolist() == (w @ K).tolist()
+    left = K * w[:, np.newaxis]
+    assert sums.products.numbers().tolist() == (left.T @ K)[np.tril_indices(6)].tolist()
+
+
+def test_wide_numbers_have_the_limbs_that_the_farthest_needs():
+    room = 1 << 61
+    for numbers in (
+        [0],
+        [room - 1],
+        [room],
+        [-room],
+        [1 - room],
+        [-(1 << 93), 3],
+        [1 << 93, -5],
+        [],
+    ):
+        found = Wide.of(np.array(numbers, dtype=object))
+        assert found.numbers().tolist() == numbers
+        most = max((abs(number) for number in numbers), default=0)
+        assert len(found.limbs) == 1 + max(0, -(-(most.bit_length() - 61) // 32))
+
+
 @pytest.mark.parametrize("sign", [1, -1])
 def test_wide_numbers_add_up_beyond_64_bits(sign):
     one = Wide.of(np.array([sign * ((1 << 61) - 1), 5], dtype=object))

@@ -257,15 +257,18 @@ class ExactSums:
                 self._wait(shift + bits * (i + j), both, n_blocks * (1 + (i != j)))
 
     def _add_far(self, X: NDArray[Any], weight: Vector | None) -> None:
-        """Add rows by Python's whole numbers."""
+        """Add rows by Python's whole numbers; their zeros, as of sparse rows, take no products."""
         K = self.grid.exact_steps(X)
         w = np.array([1] * len(K) if weight is None else [int(v) for v in weight], dtype=object)
-        left = K * w[:, np.newaxis]
+        left, d = K * w[:, np.newaxis], K.shape[1]
         self.total += int(w.sum())
         self._sums = self._sums + Wide.of(left.sum(axis=0))
-        rows, columns = lower_half(K.shape[1])
+        products = np.zeros(d * (d + 1) // 2, dtype=object)
         for one, other in zip(left, K, strict=True):
-            self._products = self._products + Wide.of(one[rows] * other[columns])
+            there = np.flatnonzero(other)
+            rows, columns = (there[places] for places in lower_half(len(there)))
+            products[rows * (rows + 1) // 2 + columns] += one[rows] * other[columns]
+        self._products = self._products + Wide.of(products)
 
     def _add_sparse(self, rows: CsrRows, weight: Vector | None) -> None:
         """Add sparse rows by their stored values, or dense if a zero is not 0 quanta."""

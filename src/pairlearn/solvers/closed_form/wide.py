@@ -62,13 +62,12 @@ class Wide:
         values = np.asarray(numbers)
         if values.dtype != object:
             return cls([values.astype(np.int64)])
+        low, high = (int(end(values, initial=0)) for end in (np.min, np.max))
         limbs: list[Whole] = []
-        while True:
-            size = max((abs(int(value)) for value in values.ravel()), default=0)
-            if size < _ROOM:
-                return cls([*limbs, values.astype(np.int64)])
+        while max(-low, high) >= _ROOM:
             limbs.append((values & _MASK).astype(np.int64))
-            values = values >> _BITS
+            values, low, high = values >> _BITS, low >> _BITS, high >> _BITS
+        return cls([*limbs, values.astype(np.int64)])
 
     @property
     def shape(self) -> tuple[int, ...]:
