@@ -114,7 +114,8 @@ def test_bad_permissions_as_another_user(tmp_path):
         "from pairlearn.cli.running import run\n"
         "import pairlearn.cli.wording, pairlearn.estimators.auc.classifier\n"
         "os.setuid(65534)\n"
-        f"sys.exit(run(program, ['train', {str(tmp_path / 'd.csv')!r}, '--label', 'y', '-o', 'm']))"
+        f"sys.exit(run(program, ['train', {str(tmp_path / 'd.csv')!r}, '--label', 'y', '-o', "
+        f"{os.devnull!r}]))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 1, done.stderr

@@ -246,7 +246,7 @@ def announce(
     if kind and not context.meta.get(_FORCE):
         _refuse_foreign(text, said, kind, folder)
     if does == "write" and needed:
-        _refuse_unwritable(text, said, makes_folder=folder or makes_folder)
+        _refuse_unwritable(text, said, folder=folder, makes_folder=folder or makes_folder)
     if does == "write" and not folder:
         _tell_replaced(context, text)
 
@@ -355,12 +355,12 @@ def _keep_out(written: _File, read: _File) -> None:
         )
 
 
-def _refuse_unwritable(path: str, said: str, *, makes_folder: bool) -> None:
+def _refuse_unwritable(path: str, said: str, *, folder: bool, makes_folder: bool) -> None:
     """Refuse a place where nothing may be written: a stream would learn, and lose its model."""
     place = Path(os.path.realpath(path))
     if not makes_folder and is_written_directly(Path(path)):
         return
-    above = place if makes_folder else place.parent
+    above = place if folder else place.parent
     while makes_folder and not above.exists() and above != above.parent:
         above = above.parent
     if not above.is_dir():
