@@ -232,7 +232,9 @@ def test_the_epoch_is_the_best_of_all_networks(moons):
     X, y = moons
     noisy = np.where(np.random.default_rng(0).random(240) < 0.3, 1 - y, y)
     solver = Adam(learning_rate=0.02, max_epochs=8, n_networks=3)
-    model = NeuralAUCClassifier(network=MLP((32,)), solver=solver, random_state=0, device="cpu")
+    model = NeuralAUCClassifier(
+        network=MLP((32,), line=False), solver=solver, random_state=0, device="cpu"
+    )
     model.fit(X, noisy)
     means = np.mean([told.held_out for told in model.history_], axis=0)
     assert len(means) == 8
