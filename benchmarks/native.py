@@ -25,8 +25,8 @@ def run(effort: Effort) -> list[Row]:
 def kernel_call(steps: Steps) -> Any:
     """Return a function that runs our kernel over the plan."""
     from pairlearn.kernels.steps.dense import HINGE
-    from pairlearn.solvers.descent.descent import NO_WEIGHTS
     from pairlearn.solvers.descent.step_kernels import KERNELS, dense_kernel
+    from pairlearn.solvers.rows import NO_WEIGHTS
 
     flat, before = steps.X.reshape(-1), np.zeros_like(steps.w)
     place, room = dense_kernel(len(steps.w), steps.w.dtype, hinge=True)

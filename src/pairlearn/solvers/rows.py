@@ -22,7 +22,8 @@ from pairlearn.content import Hashes, Sums, hashes_and_sums
 from pairlearn.typing import Vector
 from pairlearn.validation import DivergenceError, real_array, refuse_masked
 
-_NO_WEIGHTS = np.empty(0)
+#: The weights of examples that all count once.
+NO_WEIGHTS = np.empty(0)
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,7 @@ class DenseRows:
         flat.flags.writeable = False
         return flat
 
-    def spread(self, weight: Vector = _NO_WEIGHTS) -> tuple[Vector, float]:
+    def spread(self, weight: Vector = NO_WEIGHTS) -> tuple[Vector, float]:
         """Return the mean row and the mean squared distance of a row from it; weights may be given.
 
         A row of weight 2 counts as two rows.
@@ -248,7 +249,7 @@ class CsrRows:
         row_norms(self.data, self.indptr, norms)
         return norms
 
-    def spread(self, weight: Vector = _NO_WEIGHTS) -> tuple[Vector, float]:
+    def spread(self, weight: Vector = NO_WEIGHTS) -> tuple[Vector, float]:
         """Return the mean row and the mean squared distance of a row from it, as dense rows do."""
         n, d = self.shape
         with np.errstate(over="ignore", invalid="ignore"):
@@ -461,7 +462,7 @@ def check_squares(rows: R, *, whole: bool = False) -> R:
     return rows
 
 
-def mean_pair_distance(rows: Rows, weight: Vector = _NO_WEIGHTS) -> float:
+def mean_pair_distance(rows: Rows, weight: Vector = NO_WEIGHTS) -> float:
     """Return the mean squared distance of two examples, or from zero if all are equal.
 
     A pair weighs the product of the weights of its examples, if there are any.

@@ -25,7 +25,7 @@ from pairlearn.pairings import Pairing, PreviousExample
 from pairlearn.problem import Problem
 from pairlearn.schedules import Constant, Schedule
 from pairlearn.solvers.descent.sweep import Sweep
-from pairlearn.solvers.rows import Rows
+from pairlearn.solvers.rows import NO_WEIGHTS, Rows
 from pairlearn.typing import Vector
 
 if TYPE_CHECKING:
@@ -50,10 +50,9 @@ _MOST = _TRAIN_CAP + _SCORE_CAP
 _ENOUGH = 200
 #: The most examples of a class that measure the distance of opposite examples.
 _SCALE_SAMPLE = 1_000
-_NO_WEIGHTS = np.empty(0)
 
 
-def opposite_scale(rows: Rows, y: Vector, keys: Keys, weight: Vector = _NO_WEIGHTS) -> float:
+def opposite_scale(rows: Rows, y: Vector, keys: Keys, weight: Vector = NO_WEIGHTS) -> float:
     """Return the mean squared distance of opposite examples, by a sample of each class.
 
     A pair weighs the product of the weights of its examples, if there are any.

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pairlearn.estimators.shared.weights import representatives
-from pairlearn.solvers.rows import CsrRows, DenseRows, Rows
+from pairlearn.solvers.rows import NO_WEIGHTS, CsrRows, DenseRows, Rows
 from pairlearn.typing import Vector
 
 INTERCEPTS = ("median", "mean", "mode")
@@ -21,7 +21,6 @@ _ALL = 32_768
 _ROUNDS = 30
 #: What targets may span: squares of errors, and sums of them, must be numbers.
 _LEAST_SPAN, _MOST_SPAN = 1e-140, 1e140
-_NO_WEIGHTS = np.empty(0)
 
 
 def check_span(y: Vector) -> None:
@@ -99,7 +98,7 @@ def check_start(init: Any, d: int) -> Vector:
     return w
 
 
-def start_from(rows: Rows, y: Vector, init: Any, example_weight: Vector = _NO_WEIGHTS) -> Vector:
+def start_from(rows: Rows, y: Vector, init: Any, example_weight: Vector = NO_WEIGHTS) -> Vector:
     """Return coefficients to start from, without an intercept.
 
     `init` is "zero", "least_squares", "huber" (reweighted least squares with Huber's weights at

@@ -13,11 +13,11 @@ from pairlearn.losses import PairLoss
 from pairlearn.pairings import Pairing, Plan
 from pairlearn.pairings.sound import sound_source
 from pairlearn.scores import MahalanobisScore
+from pairlearn.solvers.rows import NO_WEIGHTS
 from pairlearn.typing import Vector
 
 #: Pairs that distances are averaged over.
 _PAIRS = 1000
-_NO_WEIGHTS = np.empty(0)
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Differences:
 
 
 def sample_differences(
-    X: Vector, pairing: Pairing, rng: np.random.Generator, weight: Vector = _NO_WEIGHTS
+    X: Vector, pairing: Pairing, rng: np.random.Generator, weight: Vector = NO_WEIGHTS
 ) -> Differences:
     """Return the differences x - x' of 1000 pairs, but for those that are zero.
 
@@ -68,7 +68,7 @@ def start_from(
     X: Vector,
     differences: Differences,
     scaling: Scaling | None = None,
-    weight: Vector = _NO_WEIGHTS,
+    weight: Vector = NO_WEIGHTS,
 ) -> Vector:
     """Return the starting point as the score parameterises it.
 

@@ -394,7 +394,7 @@ def by_presence(scaling: Scaling, rows: Rows, weight: Vector) -> Vector | None:
     present = float(np.repeat(own, np.diff(rows.indptr)) @ (rows.data != 0.0))
     if not 0.0 < present < TABLE * float(own.sum()) * np.count_nonzero(varies):
         return None
-    # The usual deviation is the share to the power `RARITY`, times what its voice says.
+    # The usual deviation is the share to the power `RARITY`, times l_k^.75 t_k^.25.
     change = np.where(varies, scaling.rarity, 0.0) ** (0.5 / RARITY - 1.0)
     wanted = scaling.spread[varies] * change[varies]
     return np.asarray(change / np.sqrt(np.mean(wanted**2)))

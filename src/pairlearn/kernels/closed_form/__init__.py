@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Kernels that make sums of rows, and of the sums the matrices of the closed form."""
+"""Kernels of the closed form: sums of rows, and matrices made of them."""

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from pairlearn.domains import CoordinatewiseDomain
 from pairlearn.pairings import Plan, SlotPlan
-from pairlearn.solvers.descent.descent import NO_WEIGHTS, Descent, PairPlan
-from pairlearn.solvers.rows import CsrRows, DenseRows, Rows
+from pairlearn.solvers.descent.descent import Descent, PairPlan
+from pairlearn.solvers.rows import NO_WEIGHTS, CsrRows, DenseRows, Rows
 from pairlearn.typing import Vector
 from pairlearn.validation import DivergenceError
 

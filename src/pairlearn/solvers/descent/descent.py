@@ -29,7 +29,7 @@ from pairlearn.solvers.descent.step_kernels import (
     finding_kernel,
     meeting_kernel,
 )
-from pairlearn.solvers.rows import CsrRows, DenseRows, Rows
+from pairlearn.solvers.rows import NO_WEIGHTS, CsrRows, DenseRows, Rows
 from pairlearn.solvers.support import check_parts
 from pairlearn.typing import Vector
 from pairlearn.validation import DivergenceError, check_vector
@@ -41,7 +41,6 @@ _MANY = 1 << 15
 #: Buffers of this size or more are kept by label; in smaller ones moving columns costs too much.
 BY_LABEL_FROM = 64
 
-NO_WEIGHTS = np.empty(0)
 #: Values that `kernels.steps.dense.meet_previous` returns instead of the status of a step.
 #: Importing them from there would import numba.
 _NOT_FINITE, _INACTIVE = -1, -2

@@ -20,7 +20,7 @@ from pairlearn.pairings.sound import check_keep, check_plan, is_own
 from pairlearn.restored import check_sane, restored_array, restored_count, restored_weights
 from pairlearn.solvers.block_sizes import BLOCK
 from pairlearn.solvers.descent.descent import Descent, PairPlan, Turn
-from pairlearn.solvers.rows import DenseRows, Rows, as_rows
+from pairlearn.solvers.rows import NO_WEIGHTS, DenseRows, Rows, as_rows
 from pairlearn.solvers.streams.running_scales import RunningScales
 from pairlearn.solvers.streams.settings import check_made_of, told
 from pairlearn.solvers.turns import Turns
@@ -29,7 +29,6 @@ from pairlearn.validation import check_labels, check_weights, real_array
 
 #: Copying this many numbers takes less time than a separate step.
 _SMALL = 1 << 15
-_NO_WEIGHTS = np.empty(0)
 _NOT_FINITE = "The example contains NaN or infinity; skip it or impute the values."
 #: The row order of a chunk, made once for chunks of up to this size.
 _ORDER = np.arange(1 << 14, dtype=np.int32)
@@ -91,8 +90,8 @@ class Stream:
         self._pairing = pairing
         self._one_sided, self._all_pairs = loss.one_sided, not loss.opposite_labels_only
         self._buffer: Rows | None = None
-        self._buffer_y = _NO_WEIGHTS
-        self._buffer_weight = _NO_WEIGHTS
+        self._buffer_y = NO_WEIGHTS
+        self._buffer_weight = NO_WEIGHTS
         #: Number of examples received.
         self.n_examples = 0
         # Two rows that take turns as current and previous example of `learn_one`, raw and scaled.
@@ -252,7 +251,7 @@ class Stream:
         self._check_kind(rows)
         m = rows.shape[0]
         y = check_labels(y, m)
-        weight = _NO_WEIGHTS if example_weight is None else check_weights(example_weight, m)
+        weight = NO_WEIGHTS if example_weight is None else check_weights(example_weight, m)
         self._learn_rows(rows, y, weight, qid)
 
     def _check_kind(self, rows: Rows) -> None:
@@ -434,7 +433,7 @@ class Stream:
         descent.advance(rows, y, plan, weight)
         descent.settle()
         self._buffer, self._buffer_y = rows.take(keep), y[keep]
-        self._buffer_weight = weight[keep] if len(weight) else _NO_WEIGHTS
+        self._buffer_weight = weight[keep] if len(weight) else NO_WEIGHTS
 
     def _check_queries(self, qid: ArrayLike | None) -> None:
         if qid is not None and not isinstance(self.source, GroupedSource):
@@ -472,7 +471,7 @@ class Stream:
             plan = _in_order(len(labels))
             descent.advance(seen, labels, plan, weight[now] if len(weight) else weight)
         self._buffer, self._buffer_y = rows.with_values(rows.X[-1:].copy()), y[-1:].copy()
-        self._buffer_weight = weight[-1:].copy() if len(weight) else _NO_WEIGHTS
+        self._buffer_weight = weight[-1:].copy() if len(weight) else NO_WEIGHTS
 
     def _meet_scaled(
         self,
@@ -499,7 +498,7 @@ class Stream:
         else:
             self._buffer = buffer.followed_by(rows).take(keep)  # type: ignore[union-attr]
         self._buffer_y = y[keep]
-        self._buffer_weight = weight[keep] if len(weight) else _NO_WEIGHTS
+        self._buffer_weight = weight[keep] if len(weight) else NO_WEIGHTS
 
     def _take_turns(self) -> bool:
         """Move the last example of `learn_many` to the two rows of `learn_one`, if it fits."""

@@ -25,7 +25,7 @@ from pairlearn.solvers.blas_threads import one_thread
 from pairlearn.solvers.block_sizes import BLOCK
 from pairlearn.solvers.descent.pairwise_sgd import PairwiseSGD
 from pairlearn.solvers.descent.step_kernels import KERNELS, finding_kernel
-from pairlearn.solvers.rows import CsrRows, DenseRows, Rows, as_rows
+from pairlearn.solvers.rows import NO_WEIGHTS, CsrRows, DenseRows, Rows, as_rows
 from pairlearn.solvers.solution import Solution
 from pairlearn.solvers.support import averaging_for, check_parts
 from pairlearn.typing import Mask, Vector
@@ -46,8 +46,6 @@ _VECTOR = 16
 _LINE = 64
 #: Number of pairs per block of the matrix form.
 _PAIRS = 64
-
-_NO_WEIGHTS = np.empty(0)
 
 
 @dataclass(frozen=True)
@@ -159,7 +157,7 @@ class Sweep:
         n_steps = check_count("n_steps", n_steps)
         if rows.shape[0] < 2:
             raise ValueError(f"Pairs need at least 2 examples, got {rows.shape[0]}.")
-        weight = _NO_WEIGHTS
+        weight = NO_WEIGHTS
         if example_weight is not None and np.size(example_weight):
             weight = check_weights(example_weight, rows.shape[0])
         generator = check_generator(rng)
