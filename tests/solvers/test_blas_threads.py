@@ -81,8 +81,10 @@ class Model:
 @pytest.mark.parametrize(
     ("shape", "features", "n_threads"),
     [
-        ((2**12 - 1, 8), "linear", 2),
-        ((2**12, 8), "linear", 1),
+        ((2**10 - 1, 8), "linear", 2),
+        ((2**10, 8), "linear", 1),
+        ((7, 2**9 - 1), "linear", 1),
+        ((3, 2**8), "linear", 2),
         ((50, 4), "auto", 1),
         ((2**26, 64), "linear", 1),
         ((2**26 + 1, 64), "linear", 2),

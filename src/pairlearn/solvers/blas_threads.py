@@ -13,8 +13,10 @@ import threading
 from collections.abc import Callable
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-#: Tables with fewer numbers have products that a BLAS hardly shares among threads.
-_FEW_NUMBERS = 2**15
+#: Tables with fewer numbers, and fewer multiplications for all products of two columns, are not
+#: shared among threads. A thread that has had a share waits for the next one at full speed: chunks
+#: of 1,000 rows of 28 kept a second processor busy from the first to the last.
+FEW_NUMBERS, _FEW_PRODUCTS = 2**13, 2**18
 #: What a feature map may give: most maps to choose from have so many outputs.
 _MAPPED_FEATURES = 2048
 #: Rows times squared features from which on all threads work: some seconds of one thread.
@@ -34,7 +36,7 @@ class OneThread:
 
     def __init__(self) -> None:
         self._turns, self._n_inside = threading.Lock(), 0
-        self._limit: Any = None
+        self._before: list[int] = []
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._renew)
 
@@ -43,23 +45,27 @@ class OneThread:
         self._turns = threading.Lock()
 
     @functools.cached_property
-    def _blas(self) -> Any:
+    def _libraries(self) -> list[Any]:
         import scipy.linalg.blas  # noqa: F401  (what is not loaded is not found)
         from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
-        return ThreadpoolController().select(user_api="blas")
+        return list(ThreadpoolController().select(user_api="blas").lib_controllers)
 
     def __enter__(self) -> None:
         with self._turns:
             if not self._n_inside:
-                self._limit = self._blas.limit(limits=1)
+                # A limit of threadpoolctl takes twice as long, a tenth of learning 300 rows.
+                self._before = [library.get_num_threads() for library in self._libraries]
+                for library in self._libraries:
+                    library.set_num_threads(1)
             self._n_inside += 1
 
     def __exit__(self, *_: object) -> None:
         with self._turns:
             self._n_inside -= 1
             if not self._n_inside:
-                self._limit.restore_original_limits()
+                for library, before in zip(self._libraries, self._before, strict=True):
+                    library.set_num_threads(before)
 
 
 one_thread = OneThread()
@@ -68,7 +74,10 @@ one_thread = OneThread()
 def with_one_thread(
     method: Callable[Concatenate[Model, Arguments], Result],
 ) -> Callable[Concatenate[Model, Arguments], Result]:
-    """Let a method that takes a table `X` have one thread for products, unless `X` is large."""
+    """Let a method that takes a table `X` have one thread for products, unless `X` is large.
+
+    A small table is left, too: its products take one thread anyway.
+    """
 
     @functools.wraps(method)
     def limited(self: Model, /, *args: Arguments.args, **keywords: Arguments.kwargs) -> Result:
@@ -88,4 +97,6 @@ def _is_better_alone(model: object, X: object) -> bool:
     if getattr(model, "features", "linear") != "linear":
         n_features = max(n_features, _MAPPED_FEATURES)
     n_numbers = n_rows * n_features
-    return n_numbers >= _FEW_NUMBERS and n_numbers * n_features <= _WORTH_ALL_THREADS
+    n_products = n_numbers * n_features
+    few = n_numbers < FEW_NUMBERS and n_products < _FEW_PRODUCTS
+    return not few and n_products <= _WORTH_ALL_THREADS

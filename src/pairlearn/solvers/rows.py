@@ -11,6 +11,7 @@ they are finite marks the rows by `known_finite`.
 from __future__ import annotations
 
 import math
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol, TypeVar
@@ -19,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.content import Hashes, Sums, hashes_and_sums
+from pairlearn.solvers.blas_threads import FEW_NUMBERS, one_thread
 from pairlearn.typing import Vector
 from pairlearn.validation import DivergenceError, real_array, refuse_masked
 
@@ -537,7 +539,8 @@ def _check_finite(array: NDArray[Any]) -> float:
     """Refuse NaN and infinity; return the sum of squares."""
     # A finite sum of squares proves that every entry is finite, in one pass and without a mask.
     flat = array.reshape(-1)
-    with np.errstate(over="ignore", invalid="ignore"):
+    alone = one_thread if len(flat) >= FEW_NUMBERS else nullcontext()
+    with alone, np.errstate(over="ignore", invalid="ignore"):
         total = flat.dot(flat)
     if not np.isfinite(total) and not np.isfinite(array).all():
         raise ValueError(
