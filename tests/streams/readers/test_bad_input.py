@@ -88,6 +88,22 @@ def test_missing_file_and_folder(tmp_path):
         CsvReader(tmp_path, SCHEMA)
 
 
+def test_a_column_in_the_names_of_folders_is_not_lost(tmp_path):
+    table = pa.table({"a": [1.0, 2.0], "target": [0, 1], "plan": [7, 8]})
+    split, both = tmp_path / "split", tmp_path / "both"
+    pq.write_to_dataset(table, split, partition_cols=["plan"])
+    with pytest.raises(ReadError, match="column 'plan' is in the names of folders only"):
+        open_reader(split, SCHEMA, format="parquet")
+    # What the cure says: files without the column.
+    files = sorted(split.rglob("*.parquet"))
+    assert len(files) == 2
+    assert open_reader(files, SCHEMA, format="parquet").feature_names == ("a",)
+    # Files that hold the column, too, lose nothing.
+    (both / "plan=7").mkdir(parents=True)
+    pq.write_table(table.slice(0, 1), both / "plan=7" / "a.parquet")
+    assert open_reader(both, SCHEMA, format="parquet").feature_names == ("a", "plan")
+
+
 def test_unreadable_permissions(tmp_path, monkeypatch):
     path = tmp_path / "a.csv"
     path.write_bytes(b"a,target\n1,0\n")

@@ -493,4 +493,18 @@ def files_of(source: Any) -> list[Any]:
     ]
     if not found:
         raise ReadError(f"{path} has no file ending in {', '.join(SUFFIXES)}; name the files.")
+    _refuse_partitions(path, found)
     return found
+
+
+def _refuse_partitions(folder: Path, files: list[Path]) -> None:
+    """Refuse files whose folders hold a column that they do not: its values would be lost."""
+    parts = [part for file in files for part in file.relative_to(folder).parts[:-1]]
+    example = {name: part for part in parts for name, sign, _ in [part.partition("=")] if sign}
+    _, names, _ = open_arrow(files[0]) if example else (None, (), None)
+    if missing := sorted(example.keys() - set(names)):
+        raise ReadError(
+            f"{folder}: column {listed(missing)} is in the names of folders only, such as "
+            f"{short_name(example[missing[0]])}; write the rows with all columns into one file "
+            "(pyarrow.parquet.read_table reads such folders), or name the files to leave it out."
+        )
