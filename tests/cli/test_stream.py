@@ -11,10 +11,11 @@ import signal
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 import pairlearn.streams.checkpoint as checkpoints
-from pairlearn import AUCClassifier
+from pairlearn import AUCClassifier, roc_auc
 from pairlearn.cli.program import program
 from pairlearn.cli.running import run
 from pairlearn.models import read_model
@@ -84,6 +85,21 @@ def written(monkeypatch):
     monkeypatch.setattr(checkpoints, "write_checkpoint", write_checkpoint)
     monkeypatch.setattr(AUCClassifier, "save", save_model)
     return counts
+
+
+@pytest.mark.parametrize("shift", [0.0, 1e4])
+@pytest.mark.parametrize("option", [(), ("--set", "solver.step_size=0.1")], ids=["", "descent"])
+def test_written_scores_are_those_that_the_auc_counts(stream, rng, shift, option):
+    X = rng.normal(size=(2000, 2))
+    y = X @ [1.0, -1.0] + rng.normal(size=2000) > 0.5
+    rows = zip((X + shift).tolist(), y.tolist(), strict=True)
+    lines = [json.dumps({"x": {"a": a, "b": b}, "y": int(label)}) for (a, b), label in rows]
+    _, answers, err = stream(lines, "--json", *option)
+    scores = [one["score"] for one in answers]
+    assert json.loads(err.splitlines()[-1])["auc"] == pytest.approx(roc_auc(y, scores), abs=1e-9)
+    assert roc_auc(y, scores) > 0.8
+    late = slice(1000, None)
+    assert np.mean((np.array(scores)[late] > 0.0) == y[late]) > 0.7
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -501,6 +501,7 @@ def test_order_and_kind_of_numbers_change_no_bit_of_a_score():
         total = 0.0
         for own, value in zip(coef, x.values(), strict=True):
             total += own * value
+        total -= learner._seen.offset
         whole = {name: int(value) for name, value in x.items()}
         other = dict(reversed(x.items()))
         assert total == learner.score_one(x) == learner.score_one(whole) == learner.score_one(other)

@@ -203,11 +203,6 @@ class NamedLearner:
         return self._n_taken + len(self._waiting)
 
     @property
-    def offset(self) -> float:
-        """The score at which scores are centred, as of the last prediction."""
-        return self._seen.offset
-
-    @property
     def feature_names(self) -> tuple[Any, ...]:
         """The names in the examples learned so far, in order of appearance."""
         return self._columns.names
@@ -416,8 +411,12 @@ class NamedLearner:
         return self._way.now() or (self._coef, 0.0)
 
     def score_one(self, x: Mapping[Any, float]) -> float:
-        """Return the score of an example; unknown names are ignored."""
-        return self._seen.score(x)
+        """Return the score of an example, 0 about halfway between the classes.
+
+        So scores of different times can be compared. Unknown names are ignored.
+        """
+        seen = self._seen
+        return seen.score(x) - seen.offset
 
     def predict_proba_one(self, x: Mapping[Any, float]) -> dict[bool, float]:
         """Return the probabilities of False and True."""

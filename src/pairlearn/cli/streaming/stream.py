@@ -75,12 +75,11 @@ class Conversation:
         probability = self.learner.predict_proba_one(x)[True]
         score = self.learner.score_one(x)
         if message.get("y") is not None:
-            self._learn(x, score - self.learner.offset, message["y"])
+            self._learn(x, score, message["y"])
         elif key is not None:
             # An id that comes again takes the place of the example that still waits.
             self.n_forgotten += self.waiting.pop(key, None) is not None
-            # Without the offset, scores of different times can be compared.
-            self.waiting[key] = (x, score - self.learner.offset)
+            self.waiting[key] = (x, score)
             if len(self.waiting) > self.pending:
                 self.waiting.popitem(last=False)
                 self.n_forgotten += 1
