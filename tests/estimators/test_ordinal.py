@@ -8,10 +8,12 @@ import pandas as pd
 import pytest
 import scipy.sparse
 from scipy.optimize import approx_fprime, minimize
+from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import BaggingClassifier
 from sklearn.metrics import get_scorer
 
-from pairlearn import Exact, OrdinalAUCClassifier, pair_accuracy, roc_auc
+from pairlearn import Exact, OrdinalAUCClassifier, explain, pair_accuracy, roc_auc
 from pairlearn.estimators.classes.cuts import fit_cuts
 from pairlearn.estimators.classes.ordinal import share_in_order
 from pairlearn.models import ModelFileError
@@ -52,7 +54,7 @@ def test_units_storage_and_names_do_not_matter(graded, tmp_path):
     named = OrdinalAUCClassifier(grades=names.tolist(), solver=Exact(ridge=0.1), random_state=0)
     named.fit(X * [1.0, 1e3, 1e-3, 7.0] + 5.0, names[y])
     other = X * [1.0, 1e3, 1e-3, 7.0] + 5.0
-    found, expected = named.decision_function(other), model.decision_function(X)
+    found, expected = named.score_samples(other), model.score_samples(X)
     np.testing.assert_allclose(found - found.mean(), expected - expected.mean(), atol=1e-7)
     # Other numbers make other folds, which place the cuts.
     place = {name: k for k, name in enumerate(named.classes_.tolist())}
@@ -76,7 +78,7 @@ def test_units_storage_and_names_do_not_matter(graded, tmp_path):
 def test_score_is_the_share_of_pairs_in_order(graded, rng):
     X, y = graded
     model = OrdinalAUCClassifier(random_state=0).fit(X, y)
-    assert model.score(X, y) == pytest.approx(pair_accuracy(y, model.decision_function(X)))
+    assert model.score(X, y) == pytest.approx(pair_accuracy(y, model.score_samples(X)))
     assert model.score(X, y) > 0.85
     weight = rng.integers(0, 3, 400).astype(float)
     repeated = np.repeat(np.arange(400), weight.astype(int))
@@ -203,6 +205,22 @@ def test_the_order_of_the_grades_does_not_matter_to_scikit_learn(graded):
         assert get_scorer("roc_auc")(two, X, known) == pytest.approx(two.score(X, known))
         sign = (two.decision_function(X) > 0).astype(int)
         np.testing.assert_array_equal(two.classes_[sign], two.predict(X))
+        found = explain(two, X[0])
+        assert found.total == pytest.approx(two.decision_function(X[:1])[0])
+        assert found.base + sum(found.contributions.values()) == pytest.approx(found.total)
+
+
+def test_three_grades_have_no_decision_function_which_scikit_learn_would_misread(graded):
+    X, y = graded
+    model = OrdinalAUCClassifier(solver=Exact(ridge=0.1), random_state=0)
+    alone = clone(model).fit(X, y)
+    assert explain(alone, X[0]).total == pytest.approx(alone.score_samples(X[:1])[0])
+    with pytest.raises(AttributeError) as caught:
+        alone.decision_function(X)
+    assert "score_samples" in str(caught.value.__cause__)
+    # One column of scores was taken for that of one class against the rest.
+    calibrated = CalibratedClassifierCV(model, cv=3).fit(X, y)
+    assert np.mean(calibrated.predict(X) == y) > np.mean(alone.predict(X) == y) - 0.05
 
 
 def test_an_ordered_categorical_says_the_order_of_its_grades(graded):

@@ -58,7 +58,7 @@ PROBABILITIES = (
     "prevalence of the training data; with rare positives these differ by design. "
     'decision="probability" makes them agree and passes the check (tested below).'
 )
-ONE_SCORE = "One score orders all grades; the check wants a column of decision_function for each."
+ONE_SCORE = "One score orders all grades, and the classes of the check lie in no order."
 NO_ORDER = "The check names its classes by texts, whose order is not known; grades=[...] tells it."
 INDICATOR = (
     "y must be a table of 0 and 1 with a column for each label. The check gives one column of "

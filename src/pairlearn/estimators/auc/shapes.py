@@ -261,9 +261,12 @@ def _linear_part(model: Any) -> tuple[Vector, float]:
             f"{type(model).__name__} has {len(coef)} scores, one for each pair of classes or each "
             "label, and what a feature adds is about one; fit two classes, y == label for example."
         )
-    coef = coef.reshape(-1)
+    if hasattr(model, "_line"):
+        # Grades: their order may not be that of their names, and their cuts are no intercept.
+        line: tuple[Vector, float] = model._line()
+        return line
     intercept = getattr(model, "intercept_", 0.0)
-    return coef, float(np.asarray(intercept).reshape(-1)[0])
+    return coef.reshape(-1), float(np.asarray(intercept).reshape(-1)[0])
 
 
 def _additive(model: Any) -> Hats | None:

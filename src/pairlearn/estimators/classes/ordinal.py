@@ -24,6 +24,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
 from pairlearn.estimators.classes.cuts import fit_cuts
@@ -54,6 +55,15 @@ def odds_above(slope: float, cuts: Vector, scores: Vector) -> Vector:
 
 def _odds(t: Vector) -> Vector:
     return np.asarray(1.0 / (1.0 + np.exp(-np.clip(t, -700.0, 700.0))))
+
+
+def _has_two_grades(model: Any) -> bool:
+    if len(getattr(model, "grades_", (0, 1))) == 2:
+        return True
+    raise AttributeError(
+        f"decision_function is for two grades, and there are {len(model.grades_)}; score_samples "
+        "returns their scores, predict_proba a column for each grade."
+    )
 
 
 class OrdinalAUCClassifier(ClosedForm, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -225,7 +235,41 @@ class OrdinalAUCClassifier(ClosedForm, ClassifierMixin, BaseEstimator):  # type:
             )
         return grades
 
+    @property
+    def _direction(self) -> float:
+        """-1 if there are two grades and the higher one is ``classes_[0]``, otherwise 1."""
+        return -1.0 if len(self.grades_) == 2 and self.grades_[0] == self.classes_[1] else 1.0
+
+    @property
+    def _shift(self) -> float:
+        """What is added to the scores: those of two grades are cut at 0."""
+        return -float(self.cuts_[0] / self.slope_) if len(self.cuts_) == 1 else 0.0
+
+    def _line(self) -> tuple[Vector, float]:
+        """Return coefficients and constant of `decision_function`, or else of `score_samples`."""
+        return self._direction * self.coef_, self._direction * self._shift
+
+    @available_if(_has_two_grades)  # type: ignore[untyped-decorator]
     def decision_function(self, X: Any) -> Vector:
+        """Return scores that are positive where `predict` says ``classes_[1]``, for two grades.
+
+        This is so everywhere in scikit-learn, whichever grade is the higher one. There, three
+        classes have three columns, so more grades have no decision function: see `score_samples`.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+            Examples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Scores.
+        """
+        scores = self.score_samples(X)
+        return self._direction * scores
+
+    def score_samples(self, X: Any) -> Vector:
         """Return the scores of the rows of `X`, larger for higher grades.
 
         Parameters
@@ -236,21 +280,14 @@ class OrdinalAUCClassifier(ClosedForm, ClassifierMixin, BaseEstimator):  # type:
         Returns
         -------
         ndarray of shape (n_samples,)
-            Scores. Those of two grades are positive where `predict` says ``classes_[1]``, as
-            everywhere in scikit-learn, whichever grade is the higher one.
+            Scores. Those of two grades are cut at 0.
         """
-        scores = self._order(X)
-        falls = len(self.grades_) == 2 and self.grades_[0] == self.classes_[1]
-        return -scores if falls else scores
-
-    def _order(self, X: Any) -> Vector:
-        """Return scores that are larger for higher grades, cut at 0 if there are two."""
         scores = self._products(X)
-        return scores - self.cuts_[0] / self.slope_ if len(self.cuts_) == 1 else scores
+        return scores + self._shift
 
     def _of_grades(self, X: Any) -> Vector:
         """Return probabilities of ``grades_``."""
-        scores = self._order(X)
+        scores = self.score_samples(X)
         cuts = self.cuts_ if len(self.cuts_) > 1 else np.zeros(1)
         above = odds_above(self.slope_, cuts, scores)
         ends = np.ones((len(scores), 1)), np.zeros((len(scores), 1))
@@ -281,7 +318,7 @@ class OrdinalAUCClassifier(ClosedForm, ClassifierMixin, BaseEstimator):  # type:
 
     def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Return the share of pairs of different grades in order; a tie is half a pair."""
-        scores, labels = self._order(X), np.asarray(y)
+        scores, labels = self.score_samples(X), np.asarray(y)
         if labels.shape != scores.shape:
             raise ValueError(f"y must have the shape {scores.shape}, got {labels.shape}.")
         weight = np.ones(len(scores))
