@@ -70,6 +70,9 @@ def plain_cell(cell: Any) -> tuple[Form, Any]:
 def _numpy_cell(cell: Any, kind: type) -> tuple[Form, Any]:
     if kind not in _OF_NUMPY:  # a class derived from one of them, with methods of its own
         return Form.WRONG, None
+    # A span of time counts as an integer to NumPy.
+    if issubclass(kind, (np.datetime64, np.timedelta64)):
+        return (Form.MISSING if np.isnat(cell) else Form.WRONG), None
     for mine, theirs in (
         (np.bool_, bool), (np.integer, int), (np.floating, float), (np.complexfloating, complex),
         (np.str_, str), (np.bytes_, bytes),
@@ -77,8 +80,6 @@ def _numpy_cell(cell: Any, kind: type) -> tuple[Form, Any]:
         if issubclass(kind, mine):
             with np.errstate(all="ignore"):
                 return Form.RIGHT, theirs(cell)
-    if issubclass(kind, (np.datetime64, np.timedelta64)) and np.isnat(cell):
-        return Form.MISSING, None
     return Form.WRONG, None
 
 
