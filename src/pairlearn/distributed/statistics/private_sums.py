@@ -283,10 +283,12 @@ class PrivateSums(ProtectedSums):
             [
                 setting.lower, setting.upper, setting.levels, self.centre,
                 [self.radius, weights.mean, weights.label, weights.length, weights.second],
-                [self.step, self.scale, self.part],
+                [self.step],
             ]
         )  # fmt: skip
-        named = repr((setting.n_features, setting.neighbours, tuple(self.labels), self.unit))
+        # Whole numbers are written out: two parts beyond 2^53 must not have one noise.
+        whole = setting.n_features, int(self.scale), int(self.part)
+        named = repr((*whole, setting.neighbours, tuple(self.labels), self.unit))
         return numbers.astype("<f8").tobytes() + named.encode()
 
 
@@ -341,9 +343,9 @@ class BinSums(ProtectedSums):
 
     def _question(self) -> bytes:
         asked = self.bins
-        others = [self.n_features, self.steps, self.scale, self.part]
-        numbers = np.concatenate([asked.features, asked.lower, asked.upper, others])
-        named = repr(("bins", len(asked.features), self.neighbours, self.unit))
+        numbers = np.concatenate([asked.features, asked.lower, asked.upper])
+        whole = self.n_features, int(self.steps), int(self.scale), int(self.part)
+        named = repr(("bins", len(asked.features), *whole, self.neighbours, self.unit))
         return numbers.astype("<f8").tobytes() + named.encode()
 
 
