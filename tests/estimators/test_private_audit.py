@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Sound estimators pass the audit, sabotaged ones do not."""
 
+import functools
 import json
 import os
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from sklearn.preprocessing import StandardScaler
 
 from pairlearn import (
     PairLoss,
@@ -83,6 +85,32 @@ class RawCoefficients(PrivateAUCClassifier):
         rows, signs = np.nan_to_num(self._table(X)), self._signs(y, len(X))
         self.coef_ = (signs @ np.clip(rows, -1, 1))[None, :] / len(rows)
         return self
+
+
+HIDDEN = {
+    "in an object": lambda rows: {"scaler_": StandardScaler().fit(rows)},
+    "in a list, in the last digits": lambda rows: {"history_": [np.array([1 + 1e-9 * rows.sum()])]},
+    "in the middle of an array": lambda rows: {"curve_": {"x": np.pad([rows.sum()], 2000)}},
+    "in an array of objects": lambda rows: {"kept_": np.array([rows.sum(), None], dtype=object)},
+    "under a name without a mark": lambda rows: {"rows": rows},
+    "under a private name": lambda rows: {"_mean": rows.mean(axis=0)},
+    "in a function": lambda rows: {"answer_": functools.partial(max, rows.sum())},
+}
+
+
+@pytest.mark.parametrize("kind", HIDDEN)
+def test_what_a_model_holds_is_found_wherever_it_is(kind):
+    class Leaking(PrivateAUCClassifier):
+        def fit(self, X, y):
+            super().fit(X, y)
+            rows = np.clip(np.nan_to_num(self._table(X)), -1.0, 1.0)
+            vars(self).update(HIDDEN[kind](rows))
+            return self
+
+    [name] = HIDDEN[kind](np.ones((2, 2)))
+    found = exact(Leaking(**OPTIONS)).findings
+    assert found
+    assert f"{name} differ on the neighbour" in found[0]
 
 
 @pytest.mark.thorough

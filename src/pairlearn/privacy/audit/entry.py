@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -82,16 +82,52 @@ class Entry(ABC):
 
 
 def plain(value: Any) -> Any:
-    """Return a value in a form that can be compared with ==, to the last bit."""
-    if isinstance(value, np.ndarray):
+    """Return a value in a form that can be compared with ==, to the last bit.
+
+    >>> plain({"centre": [np.array([0.5])]})
+    [("'centre'", [('<f8', (1,), [0.5])])]
+    """
+    return _plain(value, ())
+
+
+def _plain(value: Any, inside: tuple[int, ...]) -> Any:
+    """Return `value`, which is inside the objects of these identities, in a form to compare."""
+    if isinstance(value, (type(None), str, bytes, int, float, complex, np.generic)):
+        return repr(value)
+    if isinstance(value, np.ndarray) and value.dtype.kind != "O":
         return value.dtype.str, value.shape, value.tolist()
-    to_dict = getattr(value, "to_dict", None)
-    return repr(value) if to_dict is None else json.dumps(to_dict(), sort_keys=True)
+    if id(value) in inside:  # it holds itself
+        return "..."
+    inside = (*inside, id(value))
+    if isinstance(value, Mapping):
+        return [(repr(key), _plain(entry, inside)) for key, entry in value.items()]
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return [_plain(entry, inside) for entry in value]
+    if isinstance(value, (set, frozenset)):
+        return sorted(map(repr, value))
+    return _held(value, inside)
+
+
+def _held(value: Any, inside: tuple[int, ...]) -> Any:
+    """Return what a pickle of an object would hold: its text may leave out digits and rows."""
+    if isinstance(value, type):
+        return value.__qualname__
+    try:
+        made = value.__reduce_ex__(4)
+    except TypeError:  # such as a lock
+        return type(value).__qualname__
+    # A text names what is found by its name, such as a function.
+    return made if isinstance(made, str) else _plain(made[1:3], inside)
 
 
 def fitted_facts(model: Any) -> dict[str, Any]:
-    """Return the attributes of a fitted estimator and its model file, as plain values."""
-    seen = {name: plain(value) for name, value in vars(model).items() if name.endswith("_")}
+    """Return all that a fitted estimator holds but its parameters, and its model file."""
+    try:
+        held = model.__getstate__()
+    except TypeError:  # An unfinished stream refuses to be copied, since it holds secrets.
+        held = {name: value for name, value in vars(model).items() if name[0] != "_"}
+    given = model.get_params(deep=False)
+    seen = {name: plain(value) for name, value in held.items() if name not in given}
     record = model.to_record()
     seen["model file"] = (
         {name: array.tobytes() for name, array in record.arrays.items()},
