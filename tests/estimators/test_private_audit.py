@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Sound estimators pass the audit, sabotaged ones do not."""
 
+import collections
 import functools
 import json
 import os
@@ -95,6 +96,11 @@ HIDDEN = {
     "under a name without a mark": lambda rows: {"rows": rows},
     "under a private name": lambda rows: {"_mean": rows.mean(axis=0)},
     "in a function": lambda rows: {"answer_": functools.partial(max, rows.sum())},
+    "in a closure": lambda rows: {"score_": lambda x: x - rows.mean()},
+    "in a queue": lambda rows: {"kept_": collections.deque([rows.sum()])},
+    "in a kind of dictionary": lambda rows: {"kept_": collections.Counter(a=rows.sum())},
+    "behind a mask": lambda rows: {"kept_": np.ma.array([rows.sum()], mask=True)},
+    "in memory": lambda rows: {"kept_": memoryview(rows)},
 }
 
 
@@ -107,6 +113,13 @@ def test_what_a_model_holds_is_found_wherever_it_is(kind):
             vars(self).update(HIDDEN[kind](rows))
             return self
 
+    class Sound(PrivateAUCClassifier):
+        def fit(self, X, y):
+            super().fit(X, y)
+            vars(self).update(HIDDEN[kind](np.full((2, 2), np.nan)))
+            return self
+
+    assert exact(Sound(**OPTIONS)).findings == []
     [name] = HIDDEN[kind](np.ones((2, 2)))
     found = exact(Leaking(**OPTIONS)).findings
     assert found

@@ -38,6 +38,7 @@ __getattr__, __dir__, __all__ = door(
         "planner": "PrivacyPlan plan",
         "quartiles": "PrivateBounds find_bounds",
         "release": "release_vector",
+        "scores_of_each": "scores_of_each",
         "selection": "select_privately",
     },
 )

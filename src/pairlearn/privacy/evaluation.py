@@ -112,8 +112,9 @@ def private_roc_auc(
     y : array-like of shape (n,)
         Labels; any label but the positive one counts as negative.
     scores : array-like of shape (n,)
-        Scores of the model, larger for examples that look positive; a score that is not a number
-        counts as 0.
+        Scores of the model, larger for examples that look positive, as `scores_of_each` finds them:
+        the score of a row must not depend on other rows, nor on their number, in any digit. A score
+        that is not a number counts as 0.
     epsilon, delta : float
         The privacy cost, for one example replaced, or one person with `groups`; n is public.
     labels : tuple (negative, positive), default=(0, 1)

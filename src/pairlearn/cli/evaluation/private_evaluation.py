@@ -38,6 +38,7 @@ def evaluate_privately(
     from pairlearn.models import load_model
     from pairlearn.privacy.accounting.ledger import BudgetExceededError
     from pairlearn.privacy.evaluation import private_roc_auc
+    from pairlearn.privacy.scores_of_each import scores_of_each
 
     if len(data) != 1 or data[0] == "-":
         raise click.UsageError("--private reads one CSV file.")
@@ -50,9 +51,9 @@ def evaluate_privately(
     assert privacy.delta is not None
     # A network computes in float32, and a warning about an overflow would tell of a row.
     with names_compared(), np.errstate(all="ignore"):
-        scores = ()
+        scores: Any = ()
         if rows.X:
-            scores = model.decision_function(columns.features_of(rows.X, _largest(model)))
+            scores = scores_of_each(model, columns.features_of(rows.X, _largest(model)))
     persons: dict[str, Any] = {} if rows.persons is None else {"groups": rows.persons}
     try:
         found = private_roc_auc(

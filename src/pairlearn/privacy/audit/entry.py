@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from types import FunctionType, MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -84,28 +85,33 @@ class Entry(ABC):
 def plain(value: Any) -> Any:
     """Return a value in a form that can be compared with ==, to the last bit.
 
-    >>> plain({"centre": [np.array([0.5])]})
-    [("'centre'", [('<f8', (1,), [0.5])])]
+    >>> plain({"centre": [np.array([65], dtype="u1")]})
+    [("'centre'", [('|u1', (1,), b'A')])]
     """
     return _plain(value, ())
 
 
 def _plain(value: Any, inside: tuple[int, ...]) -> Any:
     """Return `value`, which is inside the objects of these identities, in a form to compare."""
-    if isinstance(value, (type(None), str, bytes, int, float, complex, np.generic)):
+    kind = type(value)
+    if isinstance(value, (type(None), int, float, complex, str, bytes, np.generic)):
         return repr(value)
-    if isinstance(value, np.ndarray) and value.dtype.kind != "O":
-        return value.dtype.str, value.shape, value.tolist()
+    if kind is np.ndarray and value.dtype.kind != "O":
+        return value.dtype.str, value.shape, value.tobytes()
     if id(value) in inside:  # it holds itself
         return "..."
     inside = (*inside, id(value))
-    if isinstance(value, Mapping):
+    if kind is dict or kind is MappingProxyType:
         return [(repr(key), _plain(entry, inside)) for key, entry in value.items()]
-    if isinstance(value, (list, tuple, np.ndarray)):
+    if kind is list or kind is tuple or kind is np.ndarray:
         return [_plain(entry, inside) for entry in value]
-    if isinstance(value, (set, frozenset)):
+    if kind is set or kind is frozenset:
         return sorted(map(repr, value))
-    return _held(value, inside)
+    if kind is FunctionType:
+        cells = [cell.cell_contents for cell in value.__closure__ or ()]
+        held = [value.__defaults__, value.__kwdefaults__, vars(value), cells]
+        return value.__qualname__, _plain(held, inside)
+    return bytes(value) if kind is memoryview else _held(value, inside)
 
 
 def _held(value: Any, inside: tuple[int, ...]) -> Any:
@@ -116,8 +122,10 @@ def _held(value: Any, inside: tuple[int, ...]) -> Any:
         made = value.__reduce_ex__(4)
     except TypeError:  # such as a lock
         return type(value).__qualname__
-    # A text names what is found by its name, such as a function.
-    return made if isinstance(made, str) else _plain(made[1:3], inside)
+    if isinstance(made, str):  # the name of what is found by it
+        return made
+    # Behind class and state come the entries of a list and of a dictionary.
+    return _plain([*made[1:3], *(list(part) for part in made[3:5] if part is not None)], inside)
 
 
 def fitted_facts(model: Any) -> dict[str, Any]:
