@@ -88,6 +88,15 @@ def test_missing_file_and_folder(tmp_path):
         CsvReader(tmp_path, SCHEMA)
 
 
+@pytest.mark.parametrize("form", [None, "csv", "svmlight", "parquet"])
+def test_a_pipe_is_not_opened_by_its_path(tmp_path, form):
+    # Each look at its beginning would take bytes from what is read, or wait for ever.
+    pipe = tmp_path / "rows.csv"
+    os.mkfifo(pipe)
+    options = {} if form is None else {"format": form}
+    assert "is a pipe, which can be read only once; pass -" in error_of(pipe, **options)
+
+
 def test_a_column_in_the_names_of_folders_is_not_lost(tmp_path):
     table = pa.table({"a": [1.0, 2.0], "target": [0, 1], "plan": [7, 8]})
     split, both = tmp_path / "split", tmp_path / "both"

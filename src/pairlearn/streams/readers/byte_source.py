@@ -69,6 +69,13 @@ def check_file(path: str | os.PathLike[str]) -> Path:
         raise ReadError(f"{path} cannot be opened: {_reason(error)}; check the path.") from None
     if stat.S_ISDIR(mode):
         raise ReadError(f"{path} is a directory; name the files in it, or use Parquet or Arrow.")
+    if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode):
+        # A path is opened several times: to tell the format, to look at columns, to read. Each time
+        # a pipe gives what comes next, so the first bytes would be lost.
+        raise ReadError(
+            f"{path} is a pipe, which can be read only once; pass - and let the command read from "
+            "it (`pairlearn ... - < PIPE`), or write it to a file first."
+        )
     return path
 
 
