@@ -7,14 +7,29 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+import sklearn
 from sklearn import metrics as sk
 from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.exceptions import UnsetMetadataPassedError
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.model_selection import (
+    GridSearchCV,
+    KFold,
+    TunedThresholdClassifierCV,
+    cross_val_score,
+    cross_validate,
+)
 from sklearn.naive_bayes import GaussianNB
 from sklearn.svm import LinearSVC
 
-from pairlearn import Exact, MulticlassAUCClassifier, MultilabelAUCClassifier
+from pairlearn import (
+    AUCClassifier,
+    Costs,
+    Exact,
+    MulticlassAUCClassifier,
+    MultilabelAUCClassifier,
+    SurvivalRanker,
+)
 from pairlearn.metrics import AveragePrecision, ConcordanceIndex, scorer
 
 
@@ -109,9 +124,50 @@ def test_a_threshold_of_scores_is_none_of_probabilities():
     X, y = load_breast_cancer(return_X_y=True)
     model = GaussianNB().fit(X[:, 1:2], y)
     with pytest.raises(ValueError, match=r"GaussianNB has probabilities .* such as threshold=0\.5"):
-        scorer("expected_cost")(model, X[:, 1:2], y)
-    found = scorer("expected_cost", threshold=0.5)(model, X[:, 1:2], y)
-    assert found == pytest.approx(-np.mean(model.predict(X[:, 1:2]) != y))
+        scorer("expected_cost", threshold=-1.0)(model, X[:, 1:2], y)
+    for settings in ({"threshold": 0.5}, {}):
+        found = scorer("expected_cost", **settings)(model, X[:, 1:2], y)
+        assert found == pytest.approx(-np.mean(model.predict(X[:, 1:2]) != y))
+
+
+def test_the_cost_is_that_of_a_tuned_threshold():
+    X, y = load_breast_cancer(return_X_y=True)
+    scoring = scorer("expected_cost", false_negative=10.0)
+    for model in (
+        TunedThresholdClassifierCV(AUCClassifier(random_state=0), scoring="recall", cv=3),
+        AUCClassifier(decision=Costs(1.0, 10.0), random_state=0),
+    ):
+        found = model.fit(X[::2], y[::2]).predict(X[1::2])
+        cost = (found > y[1::2]) + 10.0 * (found < y[1::2])
+        assert scoring(model, X[1::2], y[1::2]) == pytest.approx(-cost.mean())
+
+
+def test_what_only_predicts_is_scored_by_its_predictions(rng):
+    X = rng.normal(size=(200, 2))
+    y = np.column_stack([rng.random(200) < 0.7, np.exp(-X[:, 0] + rng.normal(size=200))])
+    model = SurvivalRanker(random_state=0).fit(X, y)
+    found = scorer(ConcordanceIndex())(model, X, y)
+    assert found == ConcordanceIndex()(y, model.predict(X)) > 0.6
+
+
+def test_weights_are_passed_on_where_they_are_asked_for(rng):
+    X = rng.normal(size=(300, 3))
+    y = (X @ [1.0, 2.0, 0.0] + rng.normal(size=300) > 1.0).astype(int)
+    weight = rng.choice([0.0, 1.0, 50.0], 300)
+    rival = sk.make_scorer(sk.roc_auc_score, response_method="predict_proba")
+
+    def found(scoring):
+        model = GaussianNB().set_fit_request(sample_weight=True)
+        how = {"cv": KFold(3), "params": {"sample_weight": weight}, "scoring": scoring}
+        return cross_validate(model, X, y, **how)["test_score"]
+
+    with sklearn.config_context(enable_metadata_routing=True):
+        for asked in (True, False):
+            expected = found(rival.set_score_request(sample_weight=asked))
+            ours = scorer("auc").set_score_request(sample_weight=asked)
+            np.testing.assert_allclose(found(ours), expected)
+        with pytest.raises(UnsetMetadataPassedError, match="sample_weight"):
+            found(scorer("auc"))
 
 
 @pytest.mark.parametrize("wrong", [2.0, np.nan])

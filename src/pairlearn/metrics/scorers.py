@@ -6,7 +6,7 @@ A scorer is a function of an estimator, X and y; scikit-learn is not needed to m
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -66,8 +66,12 @@ class Scorer:
     ----------
     metric : Metric
         The metric. If smaller is better, as for a cost, the sign is changed, as in
-        scikit-learn's ``neg_...`` scorers. A threshold is one of `decision_function`, or of
-        probabilities if an estimator has nothing else.
+        scikit-learn's ``neg_...`` scorers. A cost is that of what the estimator predicts; a
+        threshold other than 0 is one of `decision_function`, or of probabilities if an estimator
+        has nothing else.
+    weight_request : bool, str or None, default=None
+        Whether, or under which name, scikit-learn passes weights on where it routes metadata; see
+        `set_score_request`.
 
     Examples
     --------
@@ -78,6 +82,23 @@ class Scorer:
     """
 
     metric: Metric
+    weight_request: bool | str | None = None
+
+    def set_score_request(self, *, sample_weight: bool | str | None) -> Scorer:
+        """Return a scorer that asks scikit-learn for weights (True), for none (False), or by name.
+
+        Where scikit-learn routes metadata (``enable_metadata_routing=True``), it refuses weights of
+        which a scorer does not say whether it wants them.
+        """
+        return replace(self, weight_request=sample_weight)
+
+    def get_metadata_routing(self) -> Any:
+        """Return what scikit-learn may pass on to this scorer."""
+        from sklearn.utils.metadata_routing import MetadataRequest
+
+        found = MetadataRequest(owner=self)
+        found.score.add_request(param="sample_weight", alias=self.weight_request)
+        return found
 
     def __call__(
         self, estimator: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None
@@ -127,6 +148,10 @@ class Scorer:
                     "does not have; use HandTill() for one score of each class."
                 )
             return estimator.pair_scores(X)
+        classes: Any = getattr(estimator, "classes_", ())
+        if isinstance(metric, ExpectedCost) and not metric.threshold and len(classes) == 2:
+            # What the estimator decides, which may not be at 0: a tuned threshold, a forest.
+            return np.where(np.asarray(estimator.predict(X)) == classes[1], 1.0, -1.0)
         wants_probabilities = metric.of_probabilities or many
         if not wants_probabilities and hasattr(estimator, "decision_function"):
             return estimator.decision_function(X)
@@ -146,6 +171,8 @@ class Scorer:
             )
         if hasattr(estimator, "decision_function"):
             return estimator.decision_function(X)
+        if not len(classes) and hasattr(estimator, "predict"):  # a ranking, risks, a regression
+            return estimator.predict(X)
         raise TypeError(
             f"{type(estimator).__name__} has neither decision_function nor predict_proba; there "
             "are no scores to measure."
