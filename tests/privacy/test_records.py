@@ -535,3 +535,14 @@ def test_large_lists_change_no_other_record():
         warnings.simplefilter("error")
         labels = read_labels([*ids, math.nan, np.ma.masked], (BIG, BIG + 1))
     assert (labels >= 0).sum() == 2
+
+
+def test_numbers_are_never_labels_that_are_texts():
+    # scikit-learn numbers the labels for members of an ensemble: all would count as negative.
+    for column in (np.array([0, 1, 1]), pd.Series([0.0, 1.0, None]), np.array([True, False])):
+        with pytest.raises(TypeError, match=r"none of them is a number.*labels=\(0, 1\)"):
+            read_labels(column, ("no", "yes"))
+    # What type a cell of a list has is not public.
+    assert read_labels([0, 1], ("no", "yes")).tolist() == [-1, -1]
+    assert read_labels(np.array([0, 1]), ("0", "yes")).tolist() == [0, -1]
+    assert read_labels(np.array([True, False]), (False, True)).tolist() == [1, 0]

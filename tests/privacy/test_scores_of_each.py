@@ -10,7 +10,7 @@ from pairlearn.privacy import scores_of_each
 
 
 class ByPlace:
-    """Rounds a score by the place of its row and the size of the table, as products do, but more."""
+    """Rounds a score by the place of its row and the size of the table, as a product does."""
 
     def decision_function(self, X):
         return np.asarray(X.sum(axis=1)).ravel() + 1e-6 * np.arange(X.shape[0]) + X.shape[0]

@@ -135,6 +135,12 @@ def read_labels(
     places = check_public_labels(public)
     column = _column(name, values, n_rows)
     if column.is_numeric:
+        if all(isinstance(key, str) for key in places):  # The type of a column is public.
+            raise TypeError(
+                f"{name} has the type {column.type}, and the labels are {tuple(public)!r}: none of "
+                "them is a number. Give the labels as they are in the data; inside an estimator "
+                "that numbers the labels for its members, pass numbers (labels=(0, 1))."
+            )
         codes = np.full(len(column), -1, dtype=np.int64)
         for key, place in places.items():
             codes[_equal(column.cells, key)] = place
