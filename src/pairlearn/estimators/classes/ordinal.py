@@ -231,7 +231,8 @@ class OrdinalAUCClassifier(ClosedForm, ClassifierMixin, BaseEstimator):  # type:
         if unknown:
             raise ValueError(
                 f"y holds {sorted(unknown)[0]!r}, which is not in grades={grades.tolist()!r}; add "
-                "it at its place."
+                "it at its place. Inside an estimator that numbers the labels for its members, "
+                "give y as numbers in their order, without grades."
             )
         return grades
 
