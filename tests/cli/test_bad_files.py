@@ -319,3 +319,20 @@ def test_options_that_a_format_does_not_have(tmp_path, capsys, monkeypatch):
         err = capsys.readouterr().err
         assert message in err
         assert err.count("\n") == 1
+
+
+def test_files_of_two_shapes_or_formats(tmp_path, capsys):
+    (tmp_path / "d.csv").write_text(GOOD)
+    header, _, rest = GOOD.partition("\n")
+    more = rest.replace("\n", ",7\n")
+    (tmp_path / "e.csv").write_text(f"{header},extra\n{more}")
+    status, out, _ = train(tmp_path, capsys, "d.csv", str(tmp_path / "e.csv"), "--dry-run")
+    assert status == 0
+    assert f"'extra' left out: {tmp_path / 'e.csv'} has what the first file has not" in out
+    (tmp_path / "f.svm").write_text("1 1:5\n0 1:3\n")
+    status, _, err = train(tmp_path, capsys, "d.csv", str(tmp_path / "f.svm"))
+    assert status == 2
+    assert "f.svm is svmlight; files of one format are read together" in err
+    # One reader reads both.
+    (tmp_path / "g.tsv").write_text(GOOD.replace(",", "\t"))
+    assert train(tmp_path, capsys, "d.csv", str(tmp_path / "g.tsv"), "--dry-run")[0] == 0

@@ -144,6 +144,8 @@ class _Files:
         self.is_query = options.format == "duckdb"
         #: The names of the files that have been opened.
         self.opened = [self.name]
+        #: Columns that the first file has not, and a file that has them.
+        self.more: dict[str, str] = {}
 
     def _open(self, source: Any) -> Any:
         options = self._options
@@ -155,7 +157,10 @@ class _Files:
     def tables(self) -> Iterator[Any]:
         """Yield the files, each opened when its turn comes."""
         yield self.first
-        yield from map(self._open, self._sources[1:])
+        for table in map(self._open, self._sources[1:]):
+            left_out = {*self.names, *self._options.exclude}
+            self.more.update((name, table.name) for name in table.names if name not in left_out)
+            yield table
 
     def blocks(self) -> Iterator[Block]:
         """Yield all rows; every file must have the columns of the first."""
@@ -378,6 +383,11 @@ def _plan(
         suit_together(files.tables(), schema) and _read_alike(schema, rule, sample, plain)
     ):
         schema = None
+    if files.more:
+        # The last file that has such a column is named.
+        *_, example = files.more.values()
+        names = listed(list(files.more))
+        notes.append(f"{names} left out: {example} has what the first file has not")
     return Plan(tuple(decisions), encoder, absent, tuple(notes), files.first.delimiter, schema)
 
 

@@ -237,6 +237,10 @@ def schema_of(reading: Reading, base: Schema | None = None) -> Schema:
     return replace(base, **changes) if base is not None else Schema(**changes)
 
 
+#: Formats that one reader reads.
+_READ_TOGETHER = ({"csv", "tsv"}, {"parquet", "arrow"})
+
+
 def format_of(data: Sequence[str], reading: Reading) -> str:
     """Return the format of the data."""
     from pairlearn.streams.readers.open import find_format
@@ -247,6 +251,14 @@ def format_of(data: Sequence[str], reading: Reading) -> str:
     if reading.format is None and data[0] == "-":
         raise click.UsageError("standard input does not tell its format; pass --format csv.")
     kind = find_format(data[0]) if reading.format is None else reading.format
+    if reading.format is None:
+        for other in data[1:]:
+            also = find_format(other)
+            if kind != also and {kind, also} not in _READ_TOGETHER:
+                raise click.UsageError(
+                    f"{data[0]} is {kind} and {other} is {also}; files of one format are read "
+                    "together, convert one of them."
+                )
     if reading.query is not None and kind != "duckdb":
         raise click.UsageError(
             f"--query asks a DuckDB database, and {data[0]} is {kind}; leave --query out, or name "
