@@ -175,13 +175,20 @@ def test_models_that_cannot_forget_say_what_can(tmp_path):
         with pytest.raises(ValueError, match=why) as error:
             model.partial_unfit(X[:1], [model.classes_[0]])
         assert "keep_state=True" in str(error.value)
-    balanced = model_of(class_weight="balanced").fit(X, LABELS)
-    with pytest.raises(ValueError, match="depends on all labels"):
-        balanced.partial_unfit(X[:1], LABELS[:1])
     with pytest.raises(ValueError, match="keep_state=True is for fit"):
         model_of().partial_fit(X, LABELS, classes=["no", "yes"])
     with pytest.raises(ValueError, match="keep_state must be True or False, got 1"):
         Moments(keep_state=1)
+
+
+@pytest.mark.parametrize("class_weight", ["balanced", {"no": 1.0, "yes": 20.0}])
+def test_weights_of_classes_are_not_in_what_is_forgotten(class_weight):
+    weight = RNG.integers(1, 4, len(X)).astype(float)
+    weighed = model_of(class_weight=class_weight).fit(X, LABELS, weight)
+    plain = model_of().fit(X, LABELS, weight)
+    for model in (weighed, plain):
+        model.partial_unfit(X[:40], LABELS[:40], weight[:40])
+    np.testing.assert_array_equal(weighed.coef_, plain.coef_)
 
 
 @pytest.mark.parametrize("offset", [1e9, 1e14])

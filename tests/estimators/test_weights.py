@@ -208,3 +208,34 @@ def test_knots_do_not_depend_on_weights_of_classes():
     np.testing.assert_array_equal(
         heavy.features_.learned["knots"], plain.features_.learned["knots"]
     )
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {}, {"solver": Moments()}, {"solver": Moments(0.1)}, {"features": "hats"},
+        {"solver": SGD(0.05, n_passes=3)}, {"loss": "hinge"},
+    ],
+    ids=str,
+)  # fmt: skip
+@pytest.mark.parametrize("class_weight", ["balanced", {0: 1.0, 1: 10.0}])
+def test_class_weights_move_the_decision_and_no_coefficient(settings, class_weight):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2000, 3))
+    y = (rng.random(2000) < 0.05).astype(int)
+    X[y == 1] *= [1.0, 8.0, 1.0]  # pooled variances of classes that weigh otherwise differ
+    X[y == 1] += [1.0, 2.0, 0.0]
+
+    def made(class_weight, by_chunks):
+        model = AUCClassifier(**settings, class_weight=class_weight, random_state=0)
+        if not by_chunks:
+            return model.fit(X, y)
+        for k in range(0, 2000, 100):
+            model.partial_fit(X[k : k + 100], y[k : k + 100], classes=[0, 1])
+        return model
+
+    streams = isinstance(class_weight, dict) and "features" not in settings
+    for by_chunks in (False, True) if streams else (False,):
+        plain, weighed = made(None, by_chunks), made(class_weight, by_chunks)
+        np.testing.assert_allclose(weighed.coef_, plain.coef_, rtol=1e-9, atol=1e-12)
+        assert weighed.predict_proba(X)[:, 1].mean() > 2.0 * plain.predict_proba(X)[:, 1].mean()

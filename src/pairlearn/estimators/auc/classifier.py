@@ -29,7 +29,12 @@ from pairlearn.estimators.shared.rules import DecisionRule
 from pairlearn.estimators.shared.scaling import Scaling, other_scales, scaled_rows
 from pairlearn.estimators.shared.solvers import SGD, Fitted, Moments, Solver
 from pairlearn.estimators.shared.storage import register_storable
-from pairlearn.estimators.shared.weights import chunk_weights, example_weights, unit_of_pairs
+from pairlearn.estimators.shared.weights import (
+    chunk_weights,
+    example_weights,
+    opposite_pair_weights,
+    unit_of_pairs,
+)
 from pairlearn.features import FeatureMap, Hats, Identity
 from pairlearn.folds import Keys, Places
 from pairlearn.losses import PairLoss
@@ -244,7 +249,10 @@ class AUCClassifier(AUCForgetting, ClassifierMixin, BaseEstimator):  # type: ign
         by_place = isinstance(parts.solver, SGD) and not parts.solver.chooses
         if len(y) > 2 * SCORES_PER_CLASS and not by_place:
             _ = keys.hashes  # scores are drawn by them, and the loop that finds them looks for NaN
-        weight = example_weights(sample_weight, self.class_weight, labels)
+        # Weights of classes are one factor of all pairs, so they are for the decision alone.
+        importance = example_weights(sample_weight, self.class_weight, labels)
+        importance = opposite_pair_weights(importance, signs > 0, classes)
+        weight = example_weights(sample_weight, None, labels)
         unit = unit_of_pairs(weight, signs > 0, classes)
         weight = weight / unit
         limits = self.validation_fraction, self._max_memory
@@ -295,7 +303,7 @@ class AUCClassifier(AUCForgetting, ClassifierMixin, BaseEstimator):  # type: ign
         publish(self, coef_=coef, classes_=classes, features_=features, **{DEFERRED: ()})
         # A descent without a choice follows the order of the rows, so the drawn scores may, too.
         drawn_by = Places(keys.seed) if by_place else keys
-        self._decide_from(given, signs, weight, drawn_by)
+        self._decide_from(given, signs, importance, drawn_by)
         return self
 
     @one_at_a_time

@@ -138,14 +138,7 @@ class AUCForgetting(AUCStreams):
     def kept_weights(self) -> tuple[Any, float]:
         """Return the weights of classes in `kept_moments`, and the divisor of all weights there."""
         kept: Kept | None = self._kept
-        if kept is None or kept.moments.has_given_grid or not kept.weighs_classes:
-            return None, 1.0
-        if self.class_weight == "balanced":
-            raise ValueError(
-                "class_weight='balanced' depends on all labels, also on those of the rows to be "
-                "forgotten; fit with a dict of weights, or fit anew without the rows."
-            )
-        return self.class_weight, kept.unit
+        return None, 1.0 if kept is None or kept.moments.has_given_grid else kept.unit
 
     @one_at_a_time
     def take_back(self, gone: MappedMoments, n_rows: int, *, weighed: bool = True) -> Self:

@@ -9,6 +9,7 @@ More than two classes have a classifier for each pair.
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from operator import attrgetter
@@ -292,10 +293,16 @@ class AUCStreams(AUCPredictions):
         if np.count_nonzero(is_positive) + np.count_nonzero(is_negative) < len(labels):
             check_known(labels, known)
         weight = example_weights(sample_weight, self.class_weight, labels)
+        if isinstance(self.class_weight, Mapping):
+            # Those of the two classes have the product 1, or steps would be larger or smaller.
+            for label in known.tolist():
+                factor = self.class_weight.get(label, 1.0)
+                weight = weight / (math.sqrt(factor) if 0.0 < factor < math.inf else 1.0)
         if stream is None:
             assert parts is not None
             stream = self._new_stream(parts, rows.shape[1], first=first)
         if not getattr(stream, "weighs_classes", True):
+            # They are not for the moments: they move threshold and probabilities only.
             weight = chunk_weights(sample_weight, len(labels))
         scores: Vector = stream.learn(rows, np.where(is_positive, 1.0, -1.0), weight)
         self._adopt_stream(stream, known)

@@ -89,7 +89,8 @@ class Undecided:
 
     If the scores are few, `before` is kept: the decisions of the model that the stream continues.
     An object belongs to one published model. Two threads that ask at once find the same. `shift`
-    is added to all scores.
+    is added to all scores. Unless the weights of classes are in `weight` (`weighs_classes`), they
+    multiply it here.
     """
 
     def __init__(
@@ -100,8 +101,10 @@ class Undecided:
         before: Decision | None = None,
         *,
         shift: float = 0.0,
+        weighs_classes: bool = True,
     ) -> None:
-        self._seen, self._shift = _Seen((scores, positive, weight)), shift
+        self._seen = _Seen((scores, positive, weight), weighs_classes=weighs_classes)
+        self._shift = shift
         self._before: Decision | None = None
         if before is not None:
             few = min(np.count_nonzero(positive), np.count_nonzero(~positive)) < _ENOUGH
@@ -109,9 +112,9 @@ class Undecided:
 
     @classmethod
     def later(cls, find: Callable[[], Window], shift: float) -> Self:
-        """Return what finds its scores when they are needed, too."""
+        """Return what finds its scores when they are needed, too; they do not weigh classes."""
         made = cls(np.empty(0), np.empty(0, dtype=bool), np.empty(0), shift=shift)
-        made._seen = _Seen(None, find)
+        made._seen = _Seen(None, find, weighs_classes=False)
         return made
 
     def moved(self, shift: float) -> Self:
@@ -143,8 +146,14 @@ class Undecided:
 class _Seen:
     """Scores that several models of a stream share, and what a rule found in them."""
 
-    def __init__(self, window: Window | None, find: Callable[[], Window] | None = None) -> None:
-        self._window, self._find = window, find
+    def __init__(
+        self,
+        window: Window | None,
+        find: Callable[[], Window] | None = None,
+        *,
+        weighs_classes: bool,
+    ) -> None:
+        self._window, self._find, self._weighs_classes = window, find, weighs_classes
         # A rule, the importance of recalls, its view of the scores, and the threshold in a list if
         # it is known.
         self._known: tuple[DecisionRule, tuple[float, float], Scored, list[float]] | None = None
@@ -160,13 +169,28 @@ class _Seen:
         """Return what a rule sees, and its threshold in a list, which is empty at first."""
         known = self._known
         if known is None or known[0] != rule or known[1] != importance:
-            scored = Scored(rule.calibration, *self.window(), importance)
+            scores, positive, weight = self.window()
+            if not self._weighs_classes:
+                weight = _by_class(weight, positive, importance)
+            scored = Scored(rule.calibration, scores, positive, weight, importance)
             self._known = known = rule, importance, scored, []
         return known[2], known[3]
 
     def __getstate__(self) -> dict[str, Any]:
         # What finds the scores has all that a stream kept: a copy and a file have the scores.
-        return {"_window": self.window(), "_find": None, "_known": None}
+        return {**vars(self), "_window": self.window(), "_find": None, "_known": None}
+
+
+def _by_class(weight: Vector, positive: Mask, importance: tuple[float, float]) -> Vector:
+    """Return weights times those of their classes; their sum stays."""
+    if importance[0] == importance[1]:
+        return weight
+    found = (weight if len(weight) else np.ones(len(positive))) * np.where(
+        positive, importance[1], importance[0]
+    )
+    total = float(found.sum())
+    size = float(weight.sum()) if len(weight) else float(len(positive))
+    return np.asarray(found * (size / total)) if total > 0.0 else found
 
 
 class ScoreDecisions:

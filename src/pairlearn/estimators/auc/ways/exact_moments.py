@@ -236,7 +236,6 @@ class ExactStream:
 
     kind = "moments"
     scales = None
-    #: Weights of classes are not for the moments: they move the threshold only.
     weighs_classes = False
 
     def __init__(self, task: Task, ridge: float | None, rows: ExactRows) -> None:
@@ -329,27 +328,24 @@ class ExactStream:
             coef, choice = exact.solve(self._task, self._ridge)
             X, y, weight, _ = exact.sample.drawn()
             warn_of_wide_ranges(exact.moments, X)
-            window = X @ coef, y > 0, self._of_classes(y, weight, model)
+            window = X @ coef, y > 0, self._of_classes(y, weight)
         return {
             "coef_": coef[np.newaxis],
             "features_": features,
-            "_decision": Undecided(*window),
+            "_decision": Undecided(*window, weighs_classes=False),
             **chosen(choice),
         }
 
-    def _of_classes(self, y: Vector, weight: Vector, model: Any) -> Vector:
-        """Return weights of the sample with which its classes weigh as much as all examples do.
-
-        Together they are as many as all examples, in whatever unit the weights of classes are.
-        """
+    def _of_classes(self, y: Vector, weight: Vector) -> Vector:
+        """Return weights of the sample with which its classes weigh as much as all examples do."""
         found = weight.copy() if len(weight) else np.ones(len(y))
         totals = self._rows.moments.moments.counts[::-1]
         if len(weight):  # as numbers of examples
             totals = totals / weight.mean()
-        for sign, total, label in zip((-1.0, 1.0), totals, model.classes_.tolist(), strict=True):
+        for sign, total in zip((-1.0, 1.0), totals, strict=True):
             own = y == sign
-            found[own] *= (model.class_weight or {}).get(label, 1.0) * total / found[own].sum()
-        return found if model.class_weight is None else found * (totals.sum() / found.sum())
+            found[own] *= total / found[own].sum()
+        return found
 
     def restart(self) -> None:
         """Refuse to forget all but the latest past."""

@@ -117,6 +117,7 @@ class MomentsStream:
 
     kind = "moments"
     scales = None
+    weighs_classes = False
 
     def __init__(self, task: Task, solver: Moments, n_features: int) -> None:
         self._n_features, self.loss = n_features, task.loss
