@@ -79,8 +79,8 @@ class AUCStack(StackStorage, ClassifierMixin, BaseEstimator):  # type: ignore[mi
     n_folds : int, default=3
         Each member is trained once for each fold, on the other folds, to get held-out scores. A
         fold needs an example of each class, so there are at most as many folds as examples of the
-        rarer class. A member that has out-of-bag scores after `fit` (a forest with
-        ``oob_score=True``) is not trained again.
+        rarer class. A member that has an out-of-bag score of each example after `fit` (a forest
+        with ``oob_score=True`` and enough trees) is not trained again.
     pull : float, default=3.0
         The strength of the pull towards equal weights, as a number of examples of the rarer class.
     decision : float, str or DecisionRule, default="balanced_accuracy"
