@@ -161,8 +161,10 @@ class AUCClassifier(AUCForgetting, ClassifierMixin, BaseEstimator):  # type: ign
     `MulticlassAUCClassifier`; parts that have no meaning there are refused. In descent,
     `sample_weight` multiplies gradients. An example of weight zero is as good as absent.
     Settings are chosen by the weighted AUC of held-out examples. With a given ridge, a weight of k
-    gives the coefficients of k copies of an example. Copies also change how folds are dealt: one of
-    them may be held out while another is trained on. So "auto" may choose another ridge for copies.
+    gives the coefficients of k copies of an example; not quite so with "average_precision", where
+    an example counts wholly at its own place, and a copy of it counts half, as any tie. Copies also
+    change how folds are dealt: one of them may be held out while another is trained on. So "auto"
+    may choose another ridge for copies.
 
     References
     ----------
