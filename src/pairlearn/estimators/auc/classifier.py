@@ -24,7 +24,7 @@ from pairlearn.estimators.shared.evidence import Choice
 from pairlearn.estimators.shared.examples import find_classes, with_weight
 from pairlearn.estimators.shared.features_seen import rows_and_labels, see_features
 from pairlearn.estimators.shared.maps import features_for, map_rows
-from pairlearn.estimators.shared.published import DEFERRED, publish
+from pairlearn.estimators.shared.published import DEFERRED, all_or_nothing, publish
 from pairlearn.estimators.shared.rules import DecisionRule
 from pairlearn.estimators.shared.scaling import Scaling, other_scales, scaled_rows
 from pairlearn.estimators.shared.solvers import SGD, Fitted, Moments, Solver
@@ -207,6 +207,7 @@ class AUCClassifier(AUCForgetting, ClassifierMixin, BaseEstimator):  # type: ign
         self.random_state, self.verbose = random_state, verbose
 
     @one_at_a_time
+    @all_or_nothing
     @with_one_thread
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Train on stored examples (Algorithm 1).

@@ -14,7 +14,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
 from pairlearn.estimators.shared.examples import two_classes, validate_data
-from pairlearn.estimators.shared.published import Attribute, publish, published
+from pairlearn.estimators.shared.published import Attribute, all_or_nothing, publish, published
 from pairlearn.estimators.shared.rules import DecisionRule, as_rule
 from pairlearn.estimators.shared.storage import register_storable
 from pairlearn.estimators.shared.weights import (
@@ -186,6 +186,7 @@ class AUCStack(StackStorage, ClassifierMixin, BaseEstimator):  # type: ignore[mi
         return self
 
     @one_at_a_time
+    @all_or_nothing
     def fit_watched(
         self,
         X: Any,
