@@ -318,6 +318,15 @@ def test_a_file_tells_that_a_column_is_a_category(kind, tmp_path):
     assert number.X.shape[1] == 2
 
 
+def test_a_fit_that_fails_changes_nothing(frame):
+    encoder = TableEncoder().fit(frame)
+    before = vars(encoder).copy()
+    for wrong in (frame[["place"]], pd.DataFrame({"x": [1.0, 2.0, np.inf]})):
+        with pytest.raises(ValueError, match=r"no column for features|infinity"):
+            encoder.fit(wrong)
+        assert vars(encoder) == before
+
+
 def test_a_number_of_numpy_fills_gaps():
     frame = pd.DataFrame({"x": [1.0, np.nan, 3.0, 2.0]})
     for missing in (-7, -7.0, np.int64(-7), np.float32(-7)):

@@ -178,7 +178,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         step = max(1, -(-frame.n // _SAMPLE))
         sample = {name: frame.texts(name, step) for name in frame.names}
         commas = file_style(sample.values(), ",")
-        self.decisions_ = tuple(
+        decisions = tuple(
             Decision(name, "excluded", given=True)
             if name in self.exclude
             else decide(
@@ -191,22 +191,22 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             )
             for name in frame.names
         )
-        used = [decision for decision in self.decisions_ if decision.kind not in UNUSED]
+        used = [decision for decision in decisions if decision.kind not in UNUSED]
         if not used:
             raise ValueError(
                 "X leaves no column for features ("
-                + ", ".join(f"{d.name}: {d.note or d.kind}" for d in self.decisions_[:8])
+                + ", ".join(f"{d.name}: {d.note or d.kind}" for d in decisions[:8])
                 + "); name the kind of one with kinds."
             )
         encoding = TableEncoding(
             [make_column(decision, missing=missing) for decision in used],
-            ids=[decision.name for decision in self.decisions_ if decision.kind == "id"],
+            ids=[decision.name for decision in decisions if decision.kind == "id"],
         )
         part = self._read(encoding, frame)
         encoding.fit([part], whole=True)
         if not encoding.n_features:
             raise ValueError("X leaves no feature: no word of its texts is frequent enough.")
-        self.encoding_ = encoding
+        self.decisions_, self.encoding_ = decisions, encoding
         self.feature_names_in_ = np.array(frame.names, dtype=object)
         self.n_features_in_ = len(frame.names)
         return part
