@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.cluster import DBSCAN
 from sklearn.datasets import load_digits
-from sklearn.model_selection import GridSearchCV, train_test_split
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV, cross_val_score, train_test_split
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 
@@ -615,3 +616,16 @@ def test_a_first_chunk_of_one_row_is_told_what_would_do():
     ):
         model.partial_fit([[1.0, 2.0]], [0])
     MetricLearner(scaling=None, solver=solver, init=np.eye(2)).partial_fit([[1.0, 2.0]], [0])
+
+
+def test_cross_validation_on_pairs_needs_no_fit_before():
+    """It asks for `score` before it fits, and was told that there is none."""
+    pairs, y = pairs_of(*task(), 150)
+    model = MetricLearner(random_state=0)
+    assert cross_val_score(model, pairs, y, cv=3).min() > 0.6
+    grid = GridSearchCV(model, {"loss": ["hinge", "logistic"]}, cv=3)
+    assert grid.fit(pairs, y).score(pairs, y) > 0.6
+    with pytest.raises(NotFittedError):
+        model.score(pairs, y)
+    # Examples have no threshold, and are no pairs.
+    assert not hasattr(model.fit(*task()), "score")

@@ -2,11 +2,12 @@
 """The stack: weights against a second formulation, held-out scores, gaps, weights and refusals."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import BaggingClassifier, ExtraTreesClassifier, RandomForestClassifier
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
@@ -270,3 +271,20 @@ def test_parameters_reach_members(table):
     fitted = clf.fit(X, y)
     again = pickle.loads(pickle.dumps(fitted))
     np.testing.assert_array_equal(again.predict_proba(X), fitted.predict_proba(X))
+
+
+@pytest.mark.parametrize("kind", [RandomForestClassifier, ExtraTreesClassifier, BaggingClassifier])
+def test_scores_out_of_bag_count_only_if_every_example_has_one(kind, table):
+    """A row that all trees have seen was the least likely one of all, or as likely as the mean."""
+    X, y = table
+    given = {} if kind is BaggingClassifier else {"bootstrap": True}
+
+    def stack(n_trees, oob_score):
+        member = kind(n_estimators=n_trees, oob_score=oob_score, random_state=0, **given)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # bagging divides 0 by 0
+            return AUCStack([("trees", member), ("linear", LogisticRegression())], random_state=0
+                            ).fit_watched(X, y).scores["trees"]  # fmt: skip
+
+    assert np.array_equal(stack(4, True), stack(4, False))
+    assert not np.array_equal(stack(40, True), stack(40, False))

@@ -221,3 +221,124 @@ def test_a_whole_number_is_its_level_however_it_is_written():
     # Both spellings may be levels.
     encoder = TableEncoder(kinds=kinds).fit(pd.DataFrame({"a": ["1", "1.0"] * 20}))
     assert encoder.transform(pd.DataFrame({"a": ["1", "1.0"]}))[:, :2].tolist() == [[1, 0], [0, 1]]
+
+
+def _of_type_category(values, texts, library):
+    """Return a frame whose column `c` is declared a category, with a gap in the first row."""
+    if library == "pandas":
+        c = pd.Series(pd.Categorical(values)).mask(np.arange(len(values)) < 1)
+        return pd.DataFrame({"c": c})
+    if library == "pandas of arrow":
+        kind = pd.ArrowDtype(pa.dictionary(pa.int32(), pa.array(values).type))
+        return pd.DataFrame({"c": pd.Series([None, *values[1:]], dtype=kind)})
+    if library == "arrow":
+        return pa.table({"c": pa.array([None, *values[1:]]).dictionary_encode()})
+    polars = pytest.importorskip("polars")
+    kind = polars.Categorical() if library == "polars" else polars.Enum(sorted(set(texts)))
+    return polars.DataFrame({"c": polars.Series([None, *texts[1:]]).cast(kind)})
+
+
+LIBRARIES = ["pandas", "pandas of arrow", "arrow", "polars", "polars enum"]
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize(
+    "levels", [[100, 110, 120], [0, 1], [1.0, 2.5, 4.0], [2**60, 2**60 + 1]], ids=str
+)
+def test_a_column_of_the_type_category_is_one_whatever_its_levels(levels, library):
+    """Levels that are numbers made a number of it: shops 100, 110, ... had one slope."""
+    values = [levels[k * k % len(levels)] for k in range(60)]
+    texts = [str(int(v)) if v == int(v) else str(v) for v in values]
+    frame = _of_type_category(values, texts, library)
+    encoder = TableEncoder().fit(frame)
+    expected = [*sorted({f"c={text}" for text in texts}), "c=(other)"]
+    names = encoder.get_feature_names_out().tolist()
+    assert [name for name in names if name != "c=(missing)"] == expected
+    X = encoder.transform(frame)
+    # rows go by their levels, whatever the type of the column is then
+    plain = pd.Series(values, dtype=object).mask(np.arange(60) < 1)
+    for column in (plain, plain.map(str, na_action="ignore")):
+        assert np.array_equal(encoder.transform(pd.DataFrame({"c": column})), X)
+    whole = encoder.transform(pd.DataFrame({"c": values}))
+    assert np.array_equal(whole[1:], X[1:])
+    number = TableEncoder(kinds={"c": "number"}).fit(frame)
+    assert number.decisions_[0].kind == "number"
+
+
+@pytest.mark.parametrize("library", ["pandas", "arrow"])
+@pytest.mark.parametrize("levels", [[True, False], ["yes", "no"], ["a", "b"], ["10 cm", "1 m"]])
+def test_a_category_of_two_levels_is_what_a_text_of_the_same_values_is(levels, library):
+    values = [levels[k * k % 3 % 2] for k in range(60)]
+    texts = [str(value) for value in values]
+    frame = _of_type_category(values, texts, library)
+    expected = TableEncoder(kinds={"c": "category"} if "1 m" in levels else None).fit(
+        pd.DataFrame({"c": [None, *texts[1:]]})
+    )
+    encoder = TableEncoder().fit(frame)
+    assert encoder.decisions_[0].kind == expected.decisions_[0].kind
+    assert np.array_equal(encoder.transform(frame), expected.transform(frame))
+
+
+def test_a_category_of_many_levels_is_an_id_as_a_text_is():
+    values = np.random.default_rng(0).permutation(3000)
+    ids = pd.DataFrame({"shop": pd.Categorical(values), "a": np.arange(3000.0) ** 2})
+    assert TableEncoder().fit(ids).encoding_.ids == ("shop",)
+    repeated = ids.assign(shop=pd.Categorical(values % 1000, ordered=True))
+    encoder = TableEncoder().fit(repeated)
+    assert encoder.decisions_[0].kind == "category"
+    assert "shop" not in encoder.get_feature_names_out()
+
+
+@pytest.mark.parametrize("kind", ["feather", "parquet", "arrow", "parquet of arrow"])
+def test_a_file_tells_that_a_column_is_a_category(kind, tmp_path):
+    """Parquet itself keeps a dictionary of texts only; pandas leaves a note about numbers."""
+    rng = np.random.default_rng(0)
+    shops = rng.integers(0, 4, 200) * 10
+    frame = pd.DataFrame(
+        {"shop": pd.Categorical(shops), "x": rng.normal(size=200), "y": rng.integers(0, 2, 200)}
+    )
+    path, form = tmp_path / "a", "arrow" if kind in ("feather", "arrow") else "parquet"
+    if kind == "feather":
+        frame.to_feather(path)
+    elif kind == "parquet":
+        frame.to_parquet(path)
+    else:
+        texts = pa.array(shops.astype(str)).dictionary_encode()
+        table = pa.table({"shop": texts, "x": frame["x"], "y": frame["y"]})
+        if kind == "arrow":
+            with pa.ipc.new_file(path, table.schema) as file:
+                file.write_table(table)
+        else:
+            pa.parquet.write_table(table, path)
+    table = load_table([path], TableOptions(label="y", format=form))
+    encoder = TableEncoder().fit(frame[["shop", "x"]])
+    assert list(table.plan.encoder.feature_names) == encoder.get_feature_names_out().tolist()
+    assert np.array_equal(table.X, encoder.transform(frame))
+    number = load_table([path], TableOptions(label="y", format=form, kinds={"shop": "number"}))
+    assert number.X.shape[1] == 2
+
+
+def test_a_fit_that_fails_changes_nothing(frame):
+    encoder = TableEncoder().fit(frame)
+    before = vars(encoder).copy()
+    for wrong in (frame[["place"]], pd.DataFrame({"x": [1.0, 2.0, np.inf]})):
+        with pytest.raises(ValueError, match=r"no column for features|infinity"):
+            encoder.fit(wrong)
+        assert vars(encoder) == before
+
+
+def test_a_number_of_numpy_fills_gaps():
+    frame = pd.DataFrame({"x": [1.0, np.nan, 3.0, 2.0]})
+    for missing in (-7, -7.0, np.int64(-7), np.float32(-7)):
+        assert TableEncoder(missing=missing).fit_transform(frame)[1, 0] == -7.0
+    for wrong in (True, np.True_, np.inf, "7"):
+        with pytest.raises(ValueError, match="missing must be"):
+            TableEncoder(missing=wrong).fit(frame)
+
+
+def test_complex_numbers_are_refused():
+    """They were texts, each with one row: `z=(other)` alone was left of them."""
+    with pytest.raises(ValueError, match=r"'z' holds complex numbers.*two columns"):
+        TableEncoder().fit(pd.DataFrame({"z": np.arange(30.0) * 1j, "x": np.arange(30.0) ** 2}))
+    with pytest.raises(ValueError, match="'z' holds complex numbers"):
+        TableEncoder().fit(pd.DataFrame({"z": [1.0, 1j, None, 2.0]}))

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import datetime
 import math
+import numbers
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
@@ -33,15 +34,16 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Turn a data frame into features as ``pairlearn train`` does with a file.
 
     Numbers stay numbers; categories become one feature for each level; dates become a number and
-    waves of the year, week and day; spans of time become hours; texts become words. A
+    waves of the year, week and day; spans of time become hours; texts become words. A column of
+    the type category is one, also if its levels are numbers, and whether they are ordered or not. A
     gap becomes the median, or a feature of its own if there are many. Ids and constants are left
     out. Nothing looks at labels.
 
     Parameters
     ----------
     kinds : mapping of str to str, optional
-        The kinds of some columns: "number", "category", "yes/no", "date", "text". The others are
-        found.
+        The kinds of some columns: "number", "category", "yes/no", "date", "text". They overrule the
+        types of the frame. The others are found.
     exclude : sequence of str
         Columns to leave out.
     missing : {"auto", "indicator", "refuse"} or float, default="auto"
@@ -176,28 +178,35 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         step = max(1, -(-frame.n // _SAMPLE))
         sample = {name: frame.texts(name, step) for name in frame.names}
         commas = file_style(sample.values(), ",")
-        self.decisions_ = tuple(
+        decisions = tuple(
             Decision(name, "excluded", given=True)
             if name in self.exclude
-            else decide(name, sample[name], commas=commas, given=kinds.get(name), step=step)
+            else decide(
+                name,
+                sample[name],
+                commas=commas,
+                given=kinds.get(name),
+                declared=frame.is_category(name),
+                step=step,
+            )
             for name in frame.names
         )
-        used = [decision for decision in self.decisions_ if decision.kind not in UNUSED]
+        used = [decision for decision in decisions if decision.kind not in UNUSED]
         if not used:
             raise ValueError(
                 "X leaves no column for features ("
-                + ", ".join(f"{d.name}: {d.note or d.kind}" for d in self.decisions_[:8])
+                + ", ".join(f"{d.name}: {d.note or d.kind}" for d in decisions[:8])
                 + "); name the kind of one with kinds."
             )
         encoding = TableEncoding(
             [make_column(decision, missing=missing) for decision in used],
-            ids=[decision.name for decision in self.decisions_ if decision.kind == "id"],
+            ids=[decision.name for decision in decisions if decision.kind == "id"],
         )
         part = self._read(encoding, frame)
         encoding.fit([part], whole=True)
         if not encoding.n_features:
             raise ValueError("X leaves no feature: no word of its texts is frequent enough.")
-        self.encoding_ = encoding
+        self.decisions_, self.encoding_ = decisions, encoding
         self.feature_names_in_ = np.array(frame.names, dtype=object)
         self.n_features_in_ = len(frame.names)
         return part
@@ -242,7 +251,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 def _checked_missing(missing: Any) -> str | float:
     if isinstance(missing, str) and missing in ("auto", "indicator", "refuse"):
         return missing
-    if isinstance(missing, (int, float)) and not isinstance(missing, bool):
+    if isinstance(missing, numbers.Real) and not isinstance(missing, bool):
         number = float(missing)
         if math.isfinite(number):
             return number
@@ -277,6 +286,14 @@ class _Frame:
         if not self.n or not names:
             raise ValueError(f"X must have rows and columns, got {self.n} x {len(names)}.")
 
+    def is_category(self, name: str) -> bool:
+        """Whether the type of a column says that it holds categories."""
+        column = self._column(name)
+        kind = getattr(column, "dtype", getattr(column, "type", None))
+        kind = getattr(kind, "pyarrow_dtype", kind)
+        # the names of pandas, polars (two) and pyarrow; none of them need be installed
+        return type(kind).__name__ in ("CategoricalDtype", "Categorical", "Enum", "DictionaryType")
+
     def numbers(self, name: str) -> NDArray[np.float64] | None:
         """Return a column of numbers, with NaN for gaps, or None if it holds something else."""
         values = np.asarray(self._column(name))
@@ -295,6 +312,11 @@ class _Frame:
         # pyarrow, pandas and polars each have a word of their own
         words = ("to_pylist", "tolist", "to_list")
         values = next(getattr(column, word) for word in words if hasattr(column, word))()
+        if any(isinstance(value, complex) for value in values):
+            raise ValueError(
+                f"column {name!r} holds complex numbers, of which no kind of column is made; put "
+                "their real and imaginary parts into two columns, or leave it out with exclude."
+            )
         return [_text(value) for value in values]
 
 

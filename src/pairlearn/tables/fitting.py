@@ -333,7 +333,8 @@ def _plan(
     decisions: list[Decision] = []
     columns: list[ColumnEncoder] = []
     features = set(used)
-    plain = _plain(used, sample, commas, options)
+    free = [name for name in used if name not in files.first.declared]
+    plain = _plain(free, sample, commas, options)
     for name in [*used, *(n for n in files.names if n not in features and n not in (label, qid))]:
         if name not in features:
             decisions.append(Decision(name, "excluded", given=True))
@@ -342,7 +343,10 @@ def _plan(
             decisions.append(Decision(name, "number", "plain"))
             columns.append(NumberColumn(name, options.missing))
             continue
-        decision = decide(name, sample[name], commas=commas, given=_given(name, options), step=step)
+        decision = decide(
+            name, sample[name], commas=commas, given=_given(name, options),
+            declared=name in files.first.declared, step=step,
+        )  # fmt: skip
         decisions.append(decision)
         if decision.kind not in UNUSED:
             columns.append(

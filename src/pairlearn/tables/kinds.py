@@ -113,6 +113,7 @@ def decide(
     *,
     commas: str = "english",
     given: str | None = None,
+    declared: bool = False,
     step: int = 1,
 ) -> Decision:
     """Decide the kind of a column.
@@ -127,6 +128,9 @@ def decide(
         The style of numbers with commas in the file.
     given : str, optional
         The kind that the user chose.
+    declared : bool, default False
+        Whether the table says that the column is one of categories. Then numbers and dates are
+        levels, and the rest is decided as for texts.
     step : int, default 1
         The rows of the table for each one of the sample.
 
@@ -141,8 +145,10 @@ def decide(
     ('number', 'category')
     >>> decide("zip", ["02139", "10115"]).note
     'codes with leading zeros'
+    >>> decide("store", ["10", "20", "10"], declared=True).kind
+    'category'
     """
-    if given is None and commas == "english" and plain_numbers(values) is not None:
+    if given is None and not declared and commas == "english" and plain_numbers(values) is not None:
         # a short way: numbers with a point are nothing else
         plain = Counter(map(str.strip, values))
         if len(plain) > 1 and all("." in value for value in plain):
@@ -161,6 +167,8 @@ def decide(
         yes_or_no(value) is not None for value in counts
     ):
         return Decision(name, "yes/no")
+    if declared:
+        return _words(name, present, counts)
     digits = sum(n for value, n in counts.items() if value.isdigit())
     if digits >= _KIND_SHARE * len(present):
         if any(map(_CODE.fullmatch, counts)):

@@ -195,6 +195,8 @@ class TextTable:
 
     #: A text is read whole.
     left_out: Collection[str] = ()
+    #: It does not say which columns hold categories.
+    declared: Collection[str] = ()
 
     def __init__(self, target: Any, *, header: bool = True, delimiter: str | None = None) -> None:
         if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
@@ -464,6 +466,9 @@ class ArrowTable:
         left_out = set(leave_out)
         self.left_out = left_out.intersection(names)
         self.names = tuple(name for name in names if name not in left_out)
+        declared = {n for n, t in zip(names, types, strict=True) if self._pa.types.is_dictionary(t)}
+        #: The columns whose types say that they hold categories.
+        self.declared: Collection[str] = declared | _pandas_categories(self._file)
         self._worded = {n for n, kind in zip(names, types, strict=True) if not is_numeric(kind)}
         for name, kind in zip(names, types, strict=True):
             if name not in left_out and self._pa.types.is_nested(kind):
@@ -525,6 +530,19 @@ class ArrowTable:
         if not self._pa.types.is_string(array.type):
             array = array.cast(self._pa.string(), safe=False)
         return array.fill_null("").to_pylist()  # type: ignore[no-any-return]
+
+
+def _pandas_categories(file: Any) -> set[str]:
+    """Return the columns that were categories in pandas, as the file remembers.
+
+    Parquet keeps a dictionary of texts only: of one of numbers, nothing but this note is left.
+    """
+    schema = getattr(file, "schema_arrow", getattr(file, "schema", None))
+    try:
+        noted = schema.pandas_metadata["columns"]  # type: ignore[union-attr]
+        return {one["field_name"] for one in noted if one["pandas_type"] == "categorical"}
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return set()  # no note of pandas, or one of another shape
 
 
 def suit_together(tables: Iterable[TextTable | ArrowTable], schema: Schema) -> bool:

@@ -4,13 +4,12 @@
 from __future__ import annotations
 
 import copy
-import functools
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
-from typing import Any, ClassVar, Concatenate, ParamSpec, Self, TypeVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -46,39 +45,12 @@ from pairlearn.torch.training import Adam, Course, History, Learner, Plan, train
 from pairlearn.typing import Vector
 from pairlearn.validation import check_fraction, check_generator, check_verbose
 
-Arguments = ParamSpec("Arguments")
-Result = TypeVar("Result")
-Model = TypeVar("Model")
-
 #: The network that `load` was given, for models that were trained with one of the user's own.
 _GIVEN: ContextVar[Any] = ContextVar("given network", default=None)
 #: The number of steps that the average of a stream looks back.
 _STREAM_HORIZON = 100
 #: How scikit-learn checks examples.
 RULES: Mapping[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
-
-
-def all_or_nothing(
-    method: Callable[Concatenate[Model, Arguments], Result],
-) -> Callable[Concatenate[Model, Arguments], Result]:
-    """Leave a model as it was if this method of it fails or is interrupted.
-
-    What learning changes is replaced and not written to, so that the attributes of before are the
-    model of before.
-    """
-
-    @functools.wraps(method)
-    def whole(self: Model, /, *args: Arguments.args, **keywords: Arguments.kwargs) -> Result:
-        before = dict(vars(self))
-        try:
-            return method(self, *args, **keywords)
-        except BaseException:
-            for name in vars(self).keys() - before.keys():
-                del vars(self)[name]
-            vars(self).update(before)
-            raise
-
-    return whole
 
 
 class NeuralEstimator(Storable):

@@ -26,7 +26,7 @@ from pairlearn.estimators.shared.examples import (
     validate_data,
 )
 from pairlearn.estimators.shared.judged_maps import weighted_error
-from pairlearn.estimators.shared.published import publish
+from pairlearn.estimators.shared.published import all_or_nothing, publish
 from pairlearn.estimators.shared.rules import Decision, DecisionRule, as_rule
 from pairlearn.estimators.shared.solvers import Solver
 from pairlearn.estimators.shared.storage import register_storable
@@ -43,7 +43,7 @@ from pairlearn.models.registry import ArraySpec
 from pairlearn.solvers.rows import is_sparse
 from pairlearn.solvers.turns import one_at_a_time
 from pairlearn.torch.auc import MEMORY_SIZE, AUCLoss, SortedAUCLoss
-from pairlearn.torch.base import RULES, NeuralEstimator, all_or_nothing
+from pairlearn.torch.base import RULES, NeuralEstimator
 from pairlearn.torch.devices import as_device
 from pairlearn.torch.margins import MarginLoss
 from pairlearn.torch.networks import MLP, Beside, as_network, outputs

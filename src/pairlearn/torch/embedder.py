@@ -13,7 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from pairlearn.estimators.metric.mixin import check_pairs
 from pairlearn.estimators.shared.examples import check_known, known_classes, validate_data
-from pairlearn.estimators.shared.published import publish
+from pairlearn.estimators.shared.published import all_or_nothing, publish
 from pairlearn.estimators.shared.solvers import Solver
 from pairlearn.estimators.shared.storage import register_storable
 from pairlearn.estimators.shared.weights import chunk_weights, weigh
@@ -21,7 +21,7 @@ from pairlearn.folds import deal, members_of, n_folds_of
 from pairlearn.metrics import roc_auc
 from pairlearn.models.record import ModelFileError, ModelRecord
 from pairlearn.solvers.turns import one_at_a_time
-from pairlearn.torch.base import RULES, NeuralEstimator, all_or_nothing
+from pairlearn.torch.base import RULES, NeuralEstimator
 from pairlearn.torch.devices import as_device
 from pairlearn.torch.embeddings import ContrastiveLoss, DistanceLoss, EmbeddingLoss
 from pairlearn.torch.memory import EmbeddingMemory

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 
 from pairlearn.estimators.ranking.predictions import QueryScores
 from pairlearn.estimators.shared.examples import validate_data
-from pairlearn.estimators.shared.published import publish
+from pairlearn.estimators.shared.published import all_or_nothing, publish
 from pairlearn.estimators.shared.solvers import Solver
 from pairlearn.estimators.shared.storage import register_storable
 from pairlearn.estimators.shared.weights import chunk_weights, weigh
@@ -21,7 +21,7 @@ from pairlearn.metrics import pair_accuracy
 from pairlearn.models.record import ModelFileError, ModelRecord
 from pairlearn.pairings.queries import has_pairs, number_queries
 from pairlearn.solvers.turns import one_at_a_time
-from pairlearn.torch.base import RULES, NeuralEstimator, all_or_nothing
+from pairlearn.torch.base import RULES, NeuralEstimator
 from pairlearn.torch.devices import as_device
 from pairlearn.torch.margins import MarginLoss
 from pairlearn.torch.ranking import RankingLoss

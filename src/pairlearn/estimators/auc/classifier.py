@@ -24,7 +24,7 @@ from pairlearn.estimators.shared.evidence import Choice
 from pairlearn.estimators.shared.examples import find_classes, with_weight
 from pairlearn.estimators.shared.features_seen import rows_and_labels, see_features
 from pairlearn.estimators.shared.maps import features_for, map_rows
-from pairlearn.estimators.shared.published import DEFERRED, publish
+from pairlearn.estimators.shared.published import DEFERRED, all_or_nothing, publish
 from pairlearn.estimators.shared.rules import DecisionRule
 from pairlearn.estimators.shared.scaling import Scaling, other_scales, scaled_rows
 from pairlearn.estimators.shared.solvers import SGD, Fitted, Moments, Solver
@@ -166,8 +166,10 @@ class AUCClassifier(AUCForgetting, ClassifierMixin, BaseEstimator):  # type: ign
     `MulticlassAUCClassifier`; parts that have no meaning there are refused. In descent,
     `sample_weight` multiplies gradients. An example of weight zero is as good as absent.
     Settings are chosen by the weighted AUC of held-out examples. With a given ridge, a weight of k
-    gives the coefficients of k copies of an example. Copies also change how folds are dealt: one of
-    them may be held out while another is trained on. So "auto" may choose another ridge for copies.
+    gives the coefficients of k copies of an example; not quite so with "average_precision", where
+    an example counts wholly at its own place, and a copy of it counts half, as any tie. Copies also
+    change how folds are dealt: one of them may be held out while another is trained on. So "auto"
+    may choose another ridge for copies.
 
     References
     ----------
@@ -210,6 +212,7 @@ class AUCClassifier(AUCForgetting, ClassifierMixin, BaseEstimator):  # type: ign
         self.random_state, self.verbose = random_state, verbose
 
     @one_at_a_time
+    @all_or_nothing
     @with_one_thread
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Train on stored examples (Algorithm 1).

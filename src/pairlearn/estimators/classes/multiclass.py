@@ -40,6 +40,7 @@ from pairlearn.estimators.shared.class_moments import (
 )
 from pairlearn.estimators.shared.evidence import Candidate, Choice, Tried, best_of, threads
 from pairlearn.estimators.shared.examples import check_many_classes
+from pairlearn.estimators.shared.published import all_or_nothing
 from pairlearn.estimators.shared.scaling import Scaling
 from pairlearn.estimators.shared.solvers import Exact
 from pairlearn.estimators.shared.storage import register_storable
@@ -148,6 +149,7 @@ class MulticlassAUCClassifier(ClosedForm, ClassifierMixin, BaseEstimator):  # ty
         self.class_weight, self.validation_fraction = class_weight, validation_fraction
         self.n_jobs, self.random_state = n_jobs, random_state
 
+    @all_or_nothing
     @with_one_thread
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Find the scores of all pairs of classes.

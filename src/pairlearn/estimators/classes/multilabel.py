@@ -26,6 +26,7 @@ from pairlearn.estimators.shared.class_moments import (
     CompactRows,
 )
 from pairlearn.estimators.shared.evidence import Candidate, best_of
+from pairlearn.estimators.shared.published import all_or_nothing
 from pairlearn.estimators.shared.rules import DecisionRule, Threshold, as_rule
 from pairlearn.estimators.shared.solvers import Exact
 from pairlearn.estimators.shared.storage import register_storable
@@ -156,6 +157,7 @@ class MultilabelAUCClassifier(ClosedForm, ClassifierMixin, BaseEstimator):  # ty
         tags.classifier_tags.multi_class = False
         return tags
 
+    @all_or_nothing
     @with_one_thread
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Find the scores of all labels.

@@ -34,6 +34,7 @@ from pairlearn.estimators.shared.class_moments import (
     deal_folds,
 )
 from pairlearn.estimators.shared.evidence import Candidate, best_of
+from pairlearn.estimators.shared.published import all_or_nothing
 from pairlearn.estimators.shared.solvers import Exact
 from pairlearn.estimators.shared.storage import register_storable
 from pairlearn.estimators.shared.weights import chunk_weights
@@ -138,6 +139,7 @@ class OrdinalAUCClassifier(ClosedForm, ClassifierMixin, BaseEstimator):  # type:
         self.grades, self.solver, self.scaling = grades, solver, scaling
         self.validation_fraction, self.random_state = validation_fraction, random_state
 
+    @all_or_nothing
     @with_one_thread
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Find the score and the cuts between the grades.

@@ -26,7 +26,7 @@ from pairlearn.estimators.shared.features_seen import rows_and_targets, see_feat
 from pairlearn.estimators.shared.mapping import MapsFeatures
 from pairlearn.estimators.shared.maps import is_linear
 from pairlearn.estimators.shared.order import watch_order
-from pairlearn.estimators.shared.published import Attribute, publish, published
+from pairlearn.estimators.shared.published import Attribute, all_or_nothing, publish, published
 from pairlearn.estimators.shared.scaling import Scaling, is_scaled, scaled_rows
 from pairlearn.estimators.shared.solvers import SOLVERS, Solver
 from pairlearn.estimators.shared.storage import Storable, register_storable
@@ -186,6 +186,7 @@ class EntropyRegressor(MapsFeatures, Storable, RegressorMixin, BaseEstimator):  
     }
 
     @one_at_a_time
+    @all_or_nothing
     @with_one_thread
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Train on stored examples (Algorithm 1).

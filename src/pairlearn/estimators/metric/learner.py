@@ -19,6 +19,7 @@ from pairlearn.estimators.metric.stream import MetricStream
 from pairlearn.estimators.metric.training import Examples
 from pairlearn.estimators.shared.features_seen import see_features
 from pairlearn.estimators.shared.maps import is_linear
+from pairlearn.estimators.shared.published import all_or_nothing
 from pairlearn.estimators.shared.scaling import scaled_rows
 from pairlearn.estimators.shared.solvers import Solver
 from pairlearn.estimators.shared.storage import Storable, register_storable
@@ -171,6 +172,7 @@ class MetricLearner(
         return tags
 
     @one_at_a_time
+    @all_or_nothing
     @with_one_thread
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Train on stored examples or pairs (Algorithm 1).

@@ -107,6 +107,11 @@ def _has_threshold(estimator: Any) -> bool:
     return True
 
 
+def _may_score(estimator: Any) -> bool:
+    """Whether there is a `score`: cross-validation asks before `fit` has seen pairs."""
+    return not hasattr(estimator, "components_") or _has_threshold(estimator)
+
+
 class MetricMixin(
     ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
     TransformerMixin,  # type: ignore[misc]
@@ -223,7 +228,7 @@ class PairMixin(MetricMixin):
         """Return +1 for pairs nearer than the threshold and -1 for the others."""
         return np.where(self.decision_function(pairs) > 0, 1, -1)
 
-    @available_if(_has_threshold)  # type: ignore[untyped-decorator]
+    @available_if(_may_score)  # type: ignore[untyped-decorator]
     def score(self, pairs: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Return the AUC of the pair scores, which does not depend on the threshold.
 

@@ -18,6 +18,7 @@ from pairlearn.estimators.shared.evidence import Choice
 from pairlearn.estimators.shared.features_seen import rows_and_targets, see_features, seen_features
 from pairlearn.estimators.shared.maps import is_linear
 from pairlearn.estimators.shared.order import watch_order
+from pairlearn.estimators.shared.published import all_or_nothing
 from pairlearn.estimators.shared.scaling import is_scaled, scaled_rows
 from pairlearn.estimators.shared.solvers import SOLVERS, Fitted, Solver
 from pairlearn.estimators.shared.storage import register_storable
@@ -155,6 +156,7 @@ class PairwiseRanker(RankerPredictions, BaseEstimator):  # type: ignore[misc]
         return tags
 
     @one_at_a_time
+    @all_or_nothing
     @with_one_thread
     def fit(
         self,

@@ -120,7 +120,8 @@ class PairwiseRatings(RatedVotes, StoredVotes, BaseEstimator):  # type: ignore[m
             1 if the first player won, 0 if the second did, 0.5 for a tie; or the texts ``a``,
             ``b`` and ``tie``.
         sample_weight : array-like of shape (n,), optional
-            The number of votes that a row stands for; a row of weight 0 is left out.
+            The number of votes that a row stands for, one after another; a row of weight 0 is
+            left out.
         groups : array-like of shape (n,), optional
             Who voted: a judge, a user. Votes of one group may depend on each other: intervals are
             then robust to it.

@@ -17,7 +17,7 @@ from pairlearn.estimators.shared.storage import Storable
 from pairlearn.models.parts import decode
 from pairlearn.models.record import ModelRecord
 from pairlearn.models.registry import ArraySpec
-from pairlearn.restored import check_sane, restored_count
+from pairlearn.restored import check_sane, restored_count, restored_number
 from pairlearn.typing import Vector
 
 _LABELS = "_vote_labels"
@@ -49,6 +49,7 @@ class StoredVotes(Storable):
             "groups": None if votes.groups is None else votes.groups.tolist(),
             "n_votes": votes.n_votes,
             "ordered": votes.ordered,
+            **({} if votes.total is None else {"total": votes.total}),
         }
 
     @_vote_labels.setter
@@ -122,9 +123,11 @@ def _restored(
         raise ValueError("ordered is neither true nor false")
     check_sane("counts", counts)
     check_sane("covariates", arrays.get("covariates", np.zeros(1)))
+    # Files of earlier versions do not say it: a row made others older by one vote.
+    total = restored_number(labels, "total", low=0.0) if "total" in labels else None
     return Votes(players, first, second, counts, restored_count(labels, "n_votes"),
                  labels["ordered"], group, groups, arrays.get("covariates"), squares,
-                 half_life)  # fmt: skip
+                 half_life, total)  # fmt: skip
 
 
 def _names(values: Any, what: str) -> NDArray[Any]:

@@ -61,6 +61,9 @@ class Votes:
         Sums of squared discounts, if votes are discounted.
     half_life : float, optional
         The number of later votes after which a vote counts half.
+    total : float, optional
+        The sum of the weights, by which these votes make earlier ones older, if votes are
+        discounted and weighted. None is one for each.
 
     Examples
     --------
@@ -85,6 +88,7 @@ class Votes:
     covariates: Vector | None = None
     squares: Vector | None = None
     half_life: float | None = None
+    total: float | None = None
 
     @classmethod
     def count(
@@ -111,7 +115,7 @@ class Votes:
         covariates : array-like of shape (n,) or (n, m), optional
             As in `PairwiseRatings.fit`.
         half_life : float, optional
-            After this many later rows a vote counts half.
+            After this many later votes a vote counts half. A row of weight k is k votes in a row.
 
         Returns
         -------
@@ -151,7 +155,7 @@ class Votes:
             place = np.where(swap, 2, 0)
             if extra is not None:
                 extra[swap] *= -1.0
-        group = labels = squares = None
+        group = labels = squares = total = None
         if groups is not None:
             labels, (group,) = name_codes({"groups": groups}, n)
         if weight is not None and not weight.all():
@@ -162,17 +166,24 @@ class Votes:
             extra, n = None if extra is None else extra[kept], len(kept)
         if half_life is not None:
             half_life = check_positive("half_life", half_life)
-            discount = np.exp2((np.arange(n) - (n - 1)) / half_life)
-            given = 1.0 if weight is None else weight
-            weight, squares = given * discount, given * discount**2
+            if weight is None:
+                weight = np.exp2((np.arange(n) - (n - 1)) / half_life)
+                squares = weight**2
+            else:
+                total = float(weight.sum())
+                weight, squares = _discounted(weight, half_life)
         raw = cls(players, first, second, np.empty((0, 3)), n, ordered, group, labels, extra,
-                  None, half_life)  # fmt: skip
+                  None, half_life, total)  # fmt: skip
         return raw._gathered(place, weight, squares)
 
     @property
     def n_covariates(self) -> int:
         """The number of covariates of a vote."""
         return 0 if self.covariates is None else self.covariates.shape[1]
+
+    @property
+    def _weight(self) -> float:
+        return float(self.n_votes) if self.total is None else self.total
 
     def of_players(self) -> Vector:
         """Return the number of votes on each player, weighted as they count."""
@@ -183,10 +194,13 @@ class Votes:
     def merge(self, other: Votes) -> Self:
         """Return the counts of both; with `half_life` the votes of `other` are the later ones."""
         self._check_alike(other)
-        old = 1.0
+        old, total = 1.0, None
         if self.half_life is not None:
-            old = float(np.exp2(-other.n_votes / self.half_life))
-        return self._joined(other, old, 1.0)._distinct(self.n_votes + other.n_votes)
+            old = float(np.exp2(-other._weight / self.half_life))
+            if (self.total, other.total) != (None, None):
+                total = self._weight + other._weight
+        both = replace(self._joined(other, old, 1.0), total=total)
+        return both._distinct(self.n_votes + other.n_votes)
 
     def without(self, other: Votes) -> Self:
         """Return the counts without those of `other`, which must be among them."""
@@ -323,6 +337,25 @@ def _tallied(
         squared[places] = _sums(inverse, squares, len(known))
         squared = squared[some]
     return cells[new][some], counts[some], squared
+
+
+def _discounted(weight: Vector, half_life: float) -> tuple[Vector, Vector]:
+    """Return the sums of the discounts of weighted rows, and of their squares.
+
+    A row of weight k is k votes one after another: their discounts are a geometric sum, which is
+    defined for any k, and does not change if a row is divided into two.
+
+    >>> _discounted(np.array([2.0, 1.0]), 1.0)[0].tolist()
+    [0.75, 1.0]
+    """
+    later = np.cumsum(weight[::-1])[::-1] - weight
+    rate = np.log(2.0) / half_life
+
+    def added(power: int) -> Vector:
+        votes = np.expm1(-power * rate * weight) / np.expm1(-power * rate)
+        return np.asarray(np.exp2(-power * later / half_life) * votes)
+
+    return added(1), added(2)
 
 
 def _sums(places: NDArray[Any], weight: Vector | None, size: int) -> Vector:

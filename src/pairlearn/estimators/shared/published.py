@@ -7,12 +7,19 @@ changed but replaced as a whole, and a prediction reads it once.
 
 Expensive parts can be deferred: the record names them, and reading the record, or one of them,
 finishes the stream of the model first.
+
+`all_or_nothing` takes a method back that fails on its way.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
+Model = TypeVar("Model")
 
 _RECORD = "_model"
 #: Names of the parts that are out of date until the model's `finish_stream` has published them.
@@ -37,6 +44,29 @@ def published(model: Any) -> Mapping[str, Any]:
         model.finish_stream()
         record = _record(model)
     return record
+
+
+def all_or_nothing(
+    method: Callable[Concatenate[Model, Arguments], Result],
+) -> Callable[Concatenate[Model, Arguments], Result]:
+    """Leave a model as it was if this method of it fails or is interrupted.
+
+    What learning changes is replaced and not written to, so that the attributes of before are the
+    model of before.
+    """
+
+    @functools.wraps(method)
+    def whole(self: Model, /, *args: Arguments.args, **keywords: Arguments.kwargs) -> Result:
+        before = dict(vars(self))
+        try:
+            return method(self, *args, **keywords)
+        except BaseException:
+            for name in vars(self).keys() - before.keys():
+                del vars(self)[name]
+            vars(self).update(before)
+            raise
+
+    return whole
 
 
 class Attribute:

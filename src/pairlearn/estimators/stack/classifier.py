@@ -14,7 +14,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
 from pairlearn.estimators.shared.examples import two_classes, validate_data
-from pairlearn.estimators.shared.published import Attribute, publish, published
+from pairlearn.estimators.shared.published import Attribute, all_or_nothing, publish, published
 from pairlearn.estimators.shared.rules import DecisionRule, as_rule
 from pairlearn.estimators.shared.storage import register_storable
 from pairlearn.estimators.shared.weights import (
@@ -79,8 +79,8 @@ class AUCStack(StackStorage, ClassifierMixin, BaseEstimator):  # type: ignore[mi
     n_folds : int, default=3
         Each member is trained once for each fold, on the other folds, to get held-out scores. A
         fold needs an example of each class, so there are at most as many folds as examples of the
-        rarer class. A member that has out-of-bag scores after `fit` (a forest with
-        ``oob_score=True``) is not trained again.
+        rarer class. A member that has an out-of-bag score of each example after `fit` (a forest
+        with ``oob_score=True`` and enough trees) is not trained again.
     pull : float, default=3.0
         The strength of the pull towards equal weights, as a number of examples of the rarer class.
     decision : float, str or DecisionRule, default="balanced_accuracy"
@@ -186,6 +186,7 @@ class AUCStack(StackStorage, ClassifierMixin, BaseEstimator):  # type: ignore[mi
         return self
 
     @one_at_a_time
+    @all_or_nothing
     def fit_watched(
         self,
         X: Any,

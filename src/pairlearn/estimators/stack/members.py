@@ -232,9 +232,10 @@ def unit_of(scores: Vector) -> tuple[float, float]:
 
 
 def out_of_bag(member: Any) -> Vector | None:
-    """Return the scores of training rows by the trees that did not see them, if there are such.
+    """Return the scores of training rows by the trees that did not see them, if all rows have one.
 
-    A row that every tree has seen gets the mean of the others.
+    Where every tree has seen some row, the trees are so few that the scores of other rows come from
+    a handful of them, and are far worse than those of the whole forest.
     """
     found = getattr(member, "oob_decision_function_", None)
     if found is None:
@@ -242,9 +243,9 @@ def out_of_bag(member: Any) -> Vector | None:
     scores = np.asarray(found, dtype=np.float64)
     if scores.ndim != 2 or scores.shape[1] != 2:
         return None
-    scores = scores[:, 1]
-    known = np.isfinite(scores)
-    return np.where(known, scores, scores[known].mean()) if known.any() else None
+    # Of a row that every tree has seen a forest says 0 for both classes, bagging NaN.
+    known = np.isfinite(scores).all(axis=1) & scores.any(axis=1)
+    return scores[:, 1] if known.all() else None
 
 
 def _threads_for(X: Any) -> Any:

@@ -16,6 +16,7 @@ from pairlearn.comparisons import signed_times
 from pairlearn.estimators.shared.examples import forget_worth, validate_data
 from pairlearn.estimators.shared.features_seen import see_features, seen_features
 from pairlearn.estimators.shared.maps import is_linear
+from pairlearn.estimators.shared.published import all_or_nothing
 from pairlearn.estimators.shared.scaling import is_scaled, scaled_rows
 from pairlearn.estimators.shared.solvers import SOLVERS, Exact, Solver
 from pairlearn.estimators.shared.storage import register_storable
@@ -172,6 +173,7 @@ class SurvivalRanker(SurvivalPredictions, BaseEstimator):  # type: ignore[misc]
         return tags
 
     @one_at_a_time
+    @all_or_nothing
     @with_one_thread
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Train on stored examples.

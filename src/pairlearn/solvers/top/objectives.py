@@ -302,6 +302,10 @@ class PartialArea(Objective):
 class SmoothPrecision(Objective):
     """One minus the average precision, with soft counts.
 
+    A positive counts at its own place with its whole weight, and one that ties with it with half of
+    its weight. So a weight of k is not quite k copies, of which each ties with the others. Counts
+    without such a jump at a tie would not come to the average precision where scores lie far apart.
+
     Examples
     --------
     >>> SmoothPrecision().convex
