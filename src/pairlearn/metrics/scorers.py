@@ -89,6 +89,16 @@ class Scorer:
 
         Where scikit-learn routes metadata (``enable_metadata_routing=True``), it refuses weights of
         which a scorer does not say whether it wants them.
+
+        Parameters
+        ----------
+        sample_weight : bool, str or None
+            Whether weights are wanted, or their name among the metadata; None does not say.
+
+        Returns
+        -------
+        Scorer
+            Another scorer of the same metric.
         """
         return replace(self, weight_request=sample_weight)
 

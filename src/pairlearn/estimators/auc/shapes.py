@@ -261,9 +261,9 @@ def _linear_part(model: Any) -> tuple[Vector, float]:
             f"{type(model).__name__} has {len(coef)} scores, one for each pair of classes or each "
             "label, and what a feature adds is about one; fit two classes, y == label for example."
         )
-    if hasattr(model, "_line"):
+    if hasattr(model, "line"):
         # Grades: their order may not be that of their names, and their cuts are no intercept.
-        line: tuple[Vector, float] = model._line()
+        line: tuple[Vector, float] = model.line()
         return line
     intercept = getattr(model, "intercept_", 0.0)
     return coef.reshape(-1), float(np.asarray(intercept).reshape(-1)[0])

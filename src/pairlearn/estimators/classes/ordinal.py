@@ -248,8 +248,14 @@ class OrdinalAUCClassifier(ClosedForm, ClassifierMixin, BaseEstimator):  # type:
         """What is added to the scores: those of two grades are cut at 0."""
         return -float(self.cuts_[0] / self.slope_) if len(self.cuts_) == 1 else 0.0
 
-    def _line(self) -> tuple[Vector, float]:
-        """Return coefficients and constant of `decision_function`, or else of `score_samples`."""
+    def line(self) -> tuple[Vector, float]:
+        """Return the line of `decision_function`, or else of `score_samples`, for `explain`.
+
+        Returns
+        -------
+        tuple of ndarray of shape (n_features,) and float
+            Coefficients and what is added.
+        """
         return self._direction * self.coef_, self._direction * self._shift
 
     @available_if(_has_two_grades)  # type: ignore[untyped-decorator]
