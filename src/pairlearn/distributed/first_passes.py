@@ -100,7 +100,9 @@ class FirstPasses:
         sample = self.sample
         y = np.where(sample.labels == self.moments.classes[1], 1.0, -1.0)
         rows, own, draws = DenseRows(sample.X), sample.weight, copy.deepcopy(rng)
-        return choose_features(rows, y, own, draws, sample.keys, validation_fraction, np.inf)[:2]
+        limits = validation_fraction, np.inf
+        # Neither has the weights of classes, which move the threshold only.
+        return choose_features(rows, y, own, draws, sample.keys, *limits, counts=own)[:2]
 
 
 def class_weights(
