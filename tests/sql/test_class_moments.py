@@ -437,6 +437,33 @@ def test_moments_of_other_columns_do_not_belong_together(examples, table):
         asked(db, X, "sqlite", like=whole)
 
 
+def test_moments_with_weights_and_without_do_not_belong_together():
+    table = pa.table({"x": [1.0, 2.0, 3.0, 4.0, 5.0], "y": [0, 1, 1, 0, 0], "w": [1, 2, 1, 2, 1]})
+    asked = {"target": "y", "columns": ["x"]}
+    found = {weight: batch_moments(table, weight=weight, **asked) for weight in (None, "w")}
+    assert [found[weight].weighed for weight in (None, "w")] == [False, True]
+    for own, other in ((None, "w"), ("w", None)):
+        like, wrong = found[own], {**asked, "weight": other, "like": found[own]}
+        with pytest.raises(ValueError, match=f"rows with.* weights, and weight is {other!r}; rows"):
+            batch_moments(table[3:4], **wrong)
+        with closing(sqlite3.connect(":memory:")) as db:
+            db.execute("CREATE TABLE t (x REAL, y INTEGER, w REAL)")
+            db.execute("INSERT INTO t VALUES (4, 0, 2)")
+            with pytest.raises(ValueError, match=r"and weight is .*; rows that are merged"):
+                class_moments(db, table="t", dialect="sqlite", **wrong)
+            given = {**asked, "weight": other, "dialect": "sqlite", "grid": like.grid}
+            select = class_moments_sql(like.extents, table="t", **given)
+            rows = db.execute(select.sql).fetchall()
+        with pytest.raises(ValueError, match=r"and weight is .*; rows that are merged"):
+            read_moments(select, rows, like=like)
+        for work in (like.without, like.merge, like.certificate):
+            with pytest.raises(ValueError, match="with weights and of rows without do not belong"):
+                work(found[other])
+    gone = batch_moments(table[3:4], weight="w", like=found["w"], **asked)
+    assert found["w"].without(gone).moments.counts.tolist() == [3.0, 2.0]
+    assert found["w"].without(gone).merge(gone).weighed
+
+
 @given(
     n_rows=st.integers(1, 10**9),
     size=st.integers(0, 2**52),
