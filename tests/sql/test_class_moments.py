@@ -535,6 +535,50 @@ def test_columns_that_are_no_numbers_are_refused_in_duckdb(value):
                 class_moments(db, query=query, columns=[column], target="y", weight=weight)
 
 
+def labelled(pair, kind):
+    labels = f"CASE WHEN range % 2 = 0 THEN {pair[0]} ELSE {pair[1]} END"
+    return f"SELECT range::DOUBLE AS x, ({labels})::{kind} AS y FROM range(6)"
+
+
+@pytest.mark.parametrize(
+    ("kind", "pair", "classes"),
+    [
+        ("HUGEINT", (1, 0), [0, 1]),
+        ("HUGEINT", (2**53 + 1, 2**53), [2**53, 2**53 + 1]),
+        ("DECIMAL(38, 0)", (2**53 + 1, 2**53), [2**53, 2**53 + 1]),
+        ("DECIMAL(30, 20)", ("0.58", "-7.5"), [-7.5, 0.58]),
+    ],
+)
+def test_labels_are_the_same_in_batches_and_in_the_database(kind, pair, classes):
+    duckdb = pytest.importorskip("duckdb")
+    with closing(duckdb.connect()) as db:
+        query = labelled(pair, kind)
+        batches = batch_moments(db, query, target="y")
+        database = class_moments(db, query=query, columns=["x"], target="y")
+    assert batches.classes.tolist() == database.classes.tolist() == classes
+    assert batches.classes.dtype == database.classes.dtype
+    assert batches.digest() == database.digest()
+
+
+@pytest.mark.parametrize(
+    ("kind", "pair", "said"),
+    [
+        ("HUGEINT", (2**127 - 1, 2**127 - 2), "holds a whole number beyond 64 bits; make a text"),
+        ("DECIMAL(38, 20)", ("0.1", "0.10000000000000000001"), "labels of more than 15 digits may"),
+        ("BLOB", ("'a'", "'b'"), "the target 'y' is binary; labels are"),
+    ],
+)
+def test_labels_that_could_become_one_are_refused(kind, pair, said):
+    duckdb = pytest.importorskip("duckdb")
+    query = labelled(pair, kind)
+    with closing(duckdb.connect()) as db:
+        with pytest.raises(ReadError, match=said):
+            batch_moments(db, query, target="y")
+        if kind != "HUGEINT":
+            with pytest.raises(ReadError, match=said if kind != "BLOB" else "holds bytes; labels"):
+                class_moments(db, query=query, columns=["x"], target="y")
+
+
 def test_values_beyond_floats_in_steps_of_the_grid_are_told(examples):
     X, y, _ = examples
     with closing(in_sqlite(X[:50], y[:50])) as db:

@@ -14,6 +14,7 @@ from pairlearn.solvers.closed_form.exact_sums import ExactSums
 from pairlearn.solvers.closed_form.grid import Extents, Grid
 from pairlearn.solvers.closed_form.wide import Wide
 from pairlearn.sql.dialects import Dialect
+from pairlearn.sql.examples import double_of
 from pairlearn.sql.moments import TableMoments, check_weight, table_moments
 from pairlearn.sql.statements import MomentsSelect, Rows, exponents_sql, extents_sql
 from pairlearn.streams.readers.base import ReadError
@@ -213,7 +214,7 @@ def read_moments(
                 "for; leave them out (WHERE ... IS NOT NULL), or ask for the extents anew."
             )
         total, sums, products = select.sums_of([whole_number(value) for value in numbers])
-        key = _label(label)
+        key = _label(label, select.rows.target)
         by_label[key] = ExactSums.restored(
             select.grid,
             total,
@@ -246,9 +247,9 @@ def whole_number(value: Any) -> int:
     )
 
 
-def _label(value: Any) -> Any:
+def _label(value: Any, target: str) -> Any:
     if isinstance(value, Decimal):
-        return int(value) if value == value.to_integral_value() else float(value)
+        return int(value) if value == value.to_integral_value() else double_of(value, target)
     return value
 
 
