@@ -19,6 +19,7 @@ from pairlearn.distributed.dask.parts import parts_of, taken_apart
 dask = pytest.importorskip("dask", reason="needs the extra dask")
 da = pytest.importorskip("dask.array", reason="needs the extra dask")
 dd = pytest.importorskip("dask.dataframe", reason="needs the extra dask")
+Delayed = pytest.importorskip("dask.delayed", reason="needs the extra dask").Delayed
 # Within `dask.config.set` a first import would lose its settings again.
 pytest.importorskip("distributed", reason="needs the extra dask")
 pd = pytest.importorskip("pandas")
@@ -138,6 +139,51 @@ def test_values_that_have_a_place_stay_there(client):
         assert [movable] * 4 == [not one.needed for one in parts.recipes]
         state = DaskEngine(client).run(parts, Seen([]))
         assert Seen([]).finish(state) == (expected, 20)
+
+
+def own_rows(frame, client):
+    """Collections of the same rows, computed from values that lie on the workers of a client."""
+    names, n = ["a", "b"], len(frame)
+    tables = [frame[start : start + n // 4] for start in range(0, n, n // 4)]
+    kept = client.persist(dd.from_pandas(frame, npartitions=4, sort=False))
+    X = client.persist(da.from_array(frame[names].to_numpy(), chunks=(n // 4, 2)))
+    y = client.persist(da.from_array(frame["y"].to_numpy(), chunks=n // 4))
+    made, sent = client.map(lambda table: table.copy(), tables), client.scatter(tables)
+    lazy = dd.from_delayed(made, meta=frame[:0])
+    one = client.scatter(1.0, broadcast=True)
+    rows = [client.submit(lambda table: table[names].to_numpy(), table) for table in sent]
+    of_rows = dask.delayed(lambda table: table[names].to_numpy())
+    shape = (n // 4, 2)
+    yield "computed", X * 1.0, (y > 0).astype(int)
+    yield "sliced", X[:, [0, 1]], y
+    yield "joined", da.concatenate([X[: n // 2], X[n // 2 :]]), y
+    yield "rechunked", X.rechunk((n // 2, 2)), y.rechunk(n // 2)
+    yield "side by side", X.rechunk((n // 4, 1)), y
+    yield "values", kept[names].values, kept["y"].values
+    yield "a frame", kept[names] * 1.0, kept["y"]
+    yield "futures", lazy[names], lazy["y"]
+    yield "arrays", da.concatenate([da.from_delayed(own, shape, float) for own in rows]), y
+    blocks = [da.from_delayed(of_rows(own), shape, float) for own in sent]
+    yield "delayed", da.concatenate(blocks), y
+    yield "for all blocks", X.map_blocks(lambda block, f: block * f, one, dtype=float), y
+    both = kept.map_partitions(lambda table, f: table.assign(a=table["a"] * f), one, meta=frame[:0])
+    yield "for all tables", both[names], both["y"]
+    # Dask wrote tasks as tuples once, and a graph of one's own still may.
+    graphs = [{f"t{k}": (np.asarray, own)} for k, own in enumerate(rows)]
+    blocks = [Delayed(f"t{k}", graph) for k, graph in enumerate(graphs)]
+    yield "tuples", da.concatenate([da.from_delayed(own, shape, float) for own in blocks]), y
+
+
+def test_what_is_computed_from_values_on_workers_has_the_bits_of_the_rows(client):
+    frame = two_classes()
+    rows, labels = frame[["a", "b"]].to_numpy(), frame["y"]
+    known = AUCClassifier(solver=Moments(0.1)).fit(rows, labels)
+    for name, X, y in own_rows(frame, client):
+        model = DaskAUCClassifier(solver=Moments(0.1), client=client).fit(X, y)
+        np.testing.assert_array_equal(model.coef_, known.coef_, err_msg=name)
+        assert model.score(X, y) == known.score(rows, labels), name
+        # A task that makes several partitions would move their values to one worker.
+        assert all(one.needed for one in parts_of(X, y).recipes), name
 
 
 def breaks(part):

@@ -112,6 +112,26 @@ def test_a_map_is_chosen_as_in_one_memory(table):
         assert found.model.score(X, labels) == pytest.approx(alone.score(X, labels), abs=0.005)
 
 
+@pytest.mark.parametrize("features", ["auto", "hats"])
+def test_a_map_is_fitted_to_the_weights_of_the_sample(features):
+    rng = np.random.default_rng(0)
+    # Whole steps of a grid: rounding is no part of it.
+    X = np.round(rng.normal(size=(1500, 3)) * 32.0) / 32.0
+    y = (X[:, 0] + X[:, 1] ** 2 + rng.normal(size=1500) > 1.5).astype(int)
+    weight = rng.integers(0, 4, 1500).astype(float)
+
+    def run(statistic):
+        return statistic.merge_all([statistic.of_part(0).partial_state(X, y, weight)])
+
+    found = train_auc(run, features=features, random_state=0).model
+    alone = AUCClassifier(features=features, solver=Moments(), random_state=0)
+    alone.fit(X, y, sample_weight=weight)
+    assert isinstance(found.features_, Hats)
+    np.testing.assert_array_equal(found.features_.transform(X), alone.features_.transform(X))
+    assert found.ridge_ == alone.ridge_
+    np.testing.assert_allclose(found.coef_, alone.coef_, rtol=1e-9)
+
+
 def test_a_third_label_is_no_negative(table):
     X, y = table
     y = np.where(np.arange(900) == 4, "maybe", y)

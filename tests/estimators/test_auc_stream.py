@@ -241,6 +241,32 @@ def test_weights():
     assert heavy.predict(X).mean() > plain.predict(X).mean()
 
 
+@pytest.mark.parametrize(
+    ("settings", "n_classes"),
+    [
+        ({}, 2),
+        ({"solver": Moments(0.1, ranges=(-9.0, 9.0))}, 2),
+        ({"objective": "partial_auc"}, 2),
+        ({}, 3),
+    ],
+)
+@pytest.mark.parametrize("first", [True, False])
+def test_a_chunk_without_weights_has_weights_of_one(settings, n_classes, first):
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(400, 3))
+    y = np.digitize(X[:, 0] + rng.normal(size=400), [0.0, 1.0][: n_classes - 1])
+    found = []
+    for others in (None, np.ones(100)):
+        model = AUCClassifier(random_state=0, **settings)
+        for k in range(4):
+            now, own = slice(100 * k, 100 * k + 100), np.full(100, 2.0)
+            weight = own if (k < 2) == first else others
+            model.partial_fit(X[now], y[now], classes=range(n_classes), sample_weight=weight)
+        found.append(model)
+    np.testing.assert_array_equal(found[0].coef_, found[1].coef_)
+    np.testing.assert_array_equal(*(model.predict_proba(X) for model in found))
+
+
 def test_kinds_of_input():
     X, y = sample()
     X[np.abs(X) < 0.4] = 0.0

@@ -10,6 +10,7 @@ import pytest
 import scipy.sparse
 
 from pairlearn import AUCClassifier, Hats, Moments, load_model
+from pairlearn.distributed import forget_auc, train_auc
 from pairlearn.features import Identity, RandomFourier
 from pairlearn.models import read_model
 from pairlearn.solvers import Extents, ForgettingCertificate
@@ -233,15 +234,16 @@ def test_rows_are_taken_back_with_their_weights(ranges):
     X = rng.normal(size=(200, 2))
     y = (X[:, 0] + rng.normal(size=200) > 0).astype(int)
     weight = rng.integers(0, 4, 200).astype(float)
+    n, n_left = np.count_nonzero(weight), np.count_nonzero(weight[20:])
     solver = Moments(0.1, keep_state=True, ranges=ranges)
     model = AUCClassifier(solver=solver).fit(X, y, sample_weight=weight)
     before = model.coef_
-    with pytest.raises(ValueError, match="the 200 rows were learned with sample_weight; give"):
+    with pytest.raises(ValueError, match=f"the {n} rows were learned with sample_weight; give"):
         model.partial_unfit(X[:20], y[:20])
     np.testing.assert_array_equal(model.coef_, before)
     model.partial_unfit(X[:20], y[:20], sample_weight=weight[:20])
     # Again: the number of rows and the sum of weights have both changed.
-    with pytest.raises(ValueError, match="the 180 rows were learned with sample_weight; give"):
+    with pytest.raises(ValueError, match=f"the {n_left} rows were learned with sample"):
         model.partial_unfit(X[20:40], y[20:40])
     plain = AUCClassifier(solver=solver).fit(X, y)
     with pytest.raises(ValueError, match="learned without sample_weight, or with one weight"):
@@ -251,3 +253,92 @@ def test_rows_are_taken_back_with_their_weights(ranges):
     alike = AUCClassifier(solver=solver).fit(X, y, sample_weight=np.full(200, 3.0))
     alike.partial_unfit(X[:40], y[:40], sample_weight=np.full(40, 3.0))
     np.testing.assert_allclose(alike.coef_, plain.coef_, rtol=1e-12)
+    with pytest.raises(ValueError, match="the 160 rows were learned with sample_weight; give"):
+        alike.partial_unfit(X[40:60], y[40:60])
+    with pytest.raises(ValueError, match="or with one weight for all, and these rows have another"):
+        alike.partial_unfit(X[40:60], y[40:60], sample_weight=np.ones(20))
+
+
+def engine(*columns):
+    return lambda statistic: statistic.merge_all(
+        statistic.of_part(k).partial_state(*(column[k::2] for column in columns)) for k in range(2)
+    )
+
+
+def in_memory(solver, X, y, weight=None):
+    return AUCClassifier(solver=solver).fit(X, y, sample_weight=weight)
+
+
+def in_passes(solver, X, y, weight=None):
+    return train_auc(engine(*([X, y] if weight is None else [X, y, weight])), solver=solver).model
+
+
+def in_a_stream(solver, X, y, weight=None):
+    own = weight if weight is None else weight[:70]
+    model = AUCClassifier(solver=Moments(0.1, ranges=(-8.0, 8.0)))
+    model.partial_fit(X[:70], y[:70], classes=[0, 1], sample_weight=own)
+    return model.partial_fit(X[70:], y[70:], sample_weight=None if own is None else weight[70:])
+
+
+@pytest.mark.parametrize("ranges", [None, (-8.0, 8.0)])
+@pytest.mark.parametrize("learned", [in_memory, in_passes, in_a_stream])
+@pytest.mark.parametrize("most", [1, 3])
+def test_rows_without_weight_count_nowhere(learned, ranges, most):
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(200, 2))
+    y = (X[:, 0] + rng.normal(size=200) > 0).astype(int)
+    weight = rng.integers(0, most + 1, 200).astype(float)
+    solver = Moments(0.1, keep_state=True, ranges=ranges)
+    model = learned(solver, X, y, weight)
+    n, none, some = np.count_nonzero(weight), *(np.flatnonzero(weight > w) for w in (-1, 0))
+    none = np.setdiff1d(none, some)
+    assert model.n_examples_ == n
+    before = model.coef_
+    # Those without weight are not there to be taken back: in memory, and in partitions.
+    model.partial_unfit(X[none], y[none], sample_weight=weight[none])
+    assert model.n_examples_ == n
+    assert model.forgetting_certificate_.n_rows == 0
+    np.testing.assert_array_equal(model.coef_, before)
+    if learned is not in_a_stream:
+        forget_auc(engine(X[none], y[none], weight[none]), model)
+        assert (model.n_examples_, model.forgetting_certificate_.n_rows) == (n, 0)
+        with pytest.raises(ValueError, match="all partitions are empty"):
+            forget_auc(engine(X[:0], y[:0], weight[:0]), model)
+        with pytest.raises(ValueError, match=f"the {n} rows were learned with sample_weight; give"):
+            forget_auc(engine(X[none], y[none]), model)
+    # None of them can be said to have been learned, and no other row without its weight.
+    for rows in (none, some[:9]) if most > 1 or learned is not in_a_stream else (none,):
+        with pytest.raises(ValueError, match=r"were learned with sample_weight|not all among"):
+            model.partial_unfit(X[rows], y[rows])
+    both = np.concatenate([none, some[:-40]])
+    model.partial_unfit(X[both], y[both], sample_weight=weight[both])
+    assert (model.n_examples_, model.forgetting_certificate_.n_rows) == (40, n - 40)
+
+
+@pytest.mark.parametrize("class_weight", [None, {0: 1.0, 1: 3.0}])
+def test_weights_that_no_row_had_are_refused(class_weight):
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(200, 2))
+    y = (X[:, 0] + rng.normal(size=200) > 0).astype(int)
+    # Together as many as rows, and of the same mean in both classes.
+    weight = np.where(np.arange(200) % 2, 0.5, 1.5)[np.argsort(np.argsort(y, kind="stable"))]
+    solver = Moments(0.1, keep_state=True)
+
+    def fit(own):
+        return AUCClassifier(solver=solver, class_weight=class_weight).fit(X, y, sample_weight=own)
+
+    for model in (fit(weight), fit(np.full(200, 2.0))):
+        with pytest.raises(ValueError, match="were learned with sample_weight; give"):
+            model.partial_unfit(X[:9], y[:9])
+        with pytest.raises(ValueError, match="were learned with sample_weight; give"):
+            forget_auc(engine(X[:9], y[:9]), model)
+    for model, own in ((fit(None), weight), (fit(np.full(200, 2.0)), weight)):
+        with pytest.raises(ValueError, match="or with one weight for all"):
+            model.partial_unfit(X[:9], y[:9], sample_weight=own[:9])
+        # Workers may refuse fractions, since none were learned.
+        with pytest.raises(ValueError, match=r"or with one weight for all|give whole weights"):
+            forget_auc(engine(X[:9], y[:9], own[:9]), model)
+    # As many rows as their weights together: a sum alone does not tell.
+    both = engine(X[:10], y[:10], np.r_[3.0, np.zeros(2), np.ones(7)])
+    with pytest.raises(ValueError, match="or with one weight for all"):
+        forget_auc(both, fit(None))

@@ -9,6 +9,7 @@ import pairlearn as pl
 N = 600
 RNG = np.random.default_rng(0)
 WEIGHT = np.where(np.arange(N) < 3, 1.0, RNG.integers(0, 3, N))
+N_WEIGHED = np.count_nonzero(WEIGHT)
 #: Rows of weight zero are far from the others.
 X = RNG.standard_normal((N, 3)) * np.where(WEIGHT > 0.0, 1.0, 50.0)[:, None]
 TARGET = X[:, 0] + 0.5 * RNG.standard_normal(N)
@@ -55,6 +56,11 @@ def same(one, other):
         np.testing.assert_array_equal(a, b)
 
 
+def counted(models):
+    """Whoever counts examples leaves out those without weight."""
+    assert {getattr(one, "n_examples_", N_WEIGHED) for one in models} == {N_WEIGHED}
+
+
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.filterwarnings("ignore")
 def test_in_a_stream(name):
@@ -66,6 +72,7 @@ def test_in_a_stream(name):
             own = rows_of(given, part)
             model.partial_fit(X[part], labels[part], sample_weight=WEIGHT[part], **own)
     same(*both)
+    counted(both)
     # A chunk without any weight changes nothing.
     part = np.flatnonzero(WEIGHT == 0.0)[:20]
     own = rows_of(given, part)
@@ -82,6 +89,7 @@ def test_in_a_fit(name):
         own = rows_of({k: v for k, v in given.items() if k == "qid"}, part)
         found.append(make().fit(X[part], labels[part], sample_weight=WEIGHT[part], **own))
     same(*found)
+    counted(found)
 
 
 @pytest.mark.parametrize("name", ["sgd", "top", "ranker", "survival", "metric", "entropy"])

@@ -437,6 +437,33 @@ def test_moments_of_other_columns_do_not_belong_together(examples, table):
         asked(db, X, "sqlite", like=whole)
 
 
+def test_moments_with_weights_and_without_do_not_belong_together():
+    table = pa.table({"x": [1.0, 2.0, 3.0, 4.0, 5.0], "y": [0, 1, 1, 0, 0], "w": [1, 2, 1, 2, 1]})
+    asked = {"target": "y", "columns": ["x"]}
+    found = {weight: batch_moments(table, weight=weight, **asked) for weight in (None, "w")}
+    assert [found[weight].weighed for weight in (None, "w")] == [False, True]
+    for own, other in ((None, "w"), ("w", None)):
+        like, wrong = found[own], {**asked, "weight": other, "like": found[own]}
+        with pytest.raises(ValueError, match=f"rows with.* weights, and weight is {other!r}; rows"):
+            batch_moments(table[3:4], **wrong)
+        with closing(sqlite3.connect(":memory:")) as db:
+            db.execute("CREATE TABLE t (x REAL, y INTEGER, w REAL)")
+            db.execute("INSERT INTO t VALUES (4, 0, 2)")
+            with pytest.raises(ValueError, match=r"and weight is .*; rows that are merged"):
+                class_moments(db, table="t", dialect="sqlite", **wrong)
+            given = {**asked, "weight": other, "dialect": "sqlite", "grid": like.grid}
+            select = class_moments_sql(like.extents, table="t", **given)
+            rows = db.execute(select.sql).fetchall()
+        with pytest.raises(ValueError, match=r"and weight is .*; rows that are merged"):
+            read_moments(select, rows, like=like)
+        for work in (like.without, like.merge, like.certificate):
+            with pytest.raises(ValueError, match="with weights and of rows without do not belong"):
+                work(found[other])
+    gone = batch_moments(table[3:4], weight="w", like=found["w"], **asked)
+    assert found["w"].without(gone).moments.counts.tolist() == [3.0, 2.0]
+    assert found["w"].without(gone).merge(gone).weighed
+
+
 @given(
     n_rows=st.integers(1, 10**9),
     size=st.integers(0, 2**52),
@@ -506,6 +533,50 @@ def test_columns_that_are_no_numbers_are_refused_in_duckdb(value):
         for column, weight in (("x", None), ("z", "x")):
             with pytest.raises(ReadError, match="'x' is NULL, or no number, in 4"):
                 class_moments(db, query=query, columns=[column], target="y", weight=weight)
+
+
+def labelled(pair, kind):
+    labels = f"CASE WHEN range % 2 = 0 THEN {pair[0]} ELSE {pair[1]} END"
+    return f"SELECT range::DOUBLE AS x, ({labels})::{kind} AS y FROM range(6)"
+
+
+@pytest.mark.parametrize(
+    ("kind", "pair", "classes"),
+    [
+        ("HUGEINT", (1, 0), [0, 1]),
+        ("HUGEINT", (2**53 + 1, 2**53), [2**53, 2**53 + 1]),
+        ("DECIMAL(38, 0)", (2**53 + 1, 2**53), [2**53, 2**53 + 1]),
+        ("DECIMAL(30, 20)", ("0.58", "-7.5"), [-7.5, 0.58]),
+    ],
+)
+def test_labels_are_the_same_in_batches_and_in_the_database(kind, pair, classes):
+    duckdb = pytest.importorskip("duckdb")
+    with closing(duckdb.connect()) as db:
+        query = labelled(pair, kind)
+        batches = batch_moments(db, query, target="y")
+        database = class_moments(db, query=query, columns=["x"], target="y")
+    assert batches.classes.tolist() == database.classes.tolist() == classes
+    assert batches.classes.dtype == database.classes.dtype
+    assert batches.digest() == database.digest()
+
+
+@pytest.mark.parametrize(
+    ("kind", "pair", "said"),
+    [
+        ("HUGEINT", (2**127 - 1, 2**127 - 2), "holds a whole number beyond 64 bits; make a text"),
+        ("DECIMAL(38, 20)", ("0.1", "0.10000000000000000001"), "labels of more than 15 digits may"),
+        ("BLOB", ("'a'", "'b'"), "the target 'y' is binary; labels are"),
+    ],
+)
+def test_labels_that_could_become_one_are_refused(kind, pair, said):
+    duckdb = pytest.importorskip("duckdb")
+    query = labelled(pair, kind)
+    with closing(duckdb.connect()) as db:
+        with pytest.raises(ReadError, match=said):
+            batch_moments(db, query, target="y")
+        if kind != "HUGEINT":
+            with pytest.raises(ReadError, match=said if kind != "BLOB" else "holds bytes; labels"):
+                class_moments(db, query=query, columns=["x"], target="y")
 
 
 def test_values_beyond_floats_in_steps_of_the_grid_are_told(examples):

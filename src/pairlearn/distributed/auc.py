@@ -356,6 +356,7 @@ class _Search:
             n_examples=int(n_examples.sum()),
             fingerprint=self._first.sample.fingerprint,
             kept=found.kept,
+            weighed=self._first.weighed,
         )
         return DistributedFit(
             model=model,

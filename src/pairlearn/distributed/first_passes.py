@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from pairlearn.distributed.passes import Passes
-from pairlearn.distributed.statistics.base import Statistic, Together
+from pairlearn.distributed.statistics.base import State, Statistic, Together
 from pairlearn.distributed.statistics.moments import ColumnExtents, LabelledMoments, LabelMoments
 from pairlearn.distributed.statistics.sample import RowSample, SampledRows, SampleKeys
 from pairlearn.distributed.statistics.scales import FeatureScales, Scales
@@ -22,6 +22,33 @@ from pairlearn.folds import seed_of
 from pairlearn.solvers.closed_form.grid import Extents, Grid
 from pairlearn.solvers.rows import DenseRows
 from pairlearn.validation import check_positive
+
+
+class Weighed(Statistic):
+    """Whether any example has a weight other than 1, be it 0.
+
+    Other statistics do not see examples of weight 0. Who takes rows back needs to know of them: for
+    rows without weights it could not be told which of them were learned.
+
+    Examples
+    --------
+    >>> X = np.eye(2)
+    >>> [Weighed().finish(Weighed().partial_state(X, None, w)) for w in (None, [1, 1], [0, 1])]
+    [False, False, True]
+    """
+
+    def partial_state(self, X: Any, y: Any = None, sample_weight: Any = None) -> State:
+        """Return whether one chunk has such weights."""
+        weighed = sample_weight is not None and bool((np.asarray(sample_weight) != 1.0).any())
+        return {"weighed": np.array(weighed)}
+
+    def combine(self, a: State, b: State) -> State:
+        """Note whether either has."""
+        return {"weighed": a["weighed"] | b["weighed"]}
+
+    def finish(self, state: State) -> bool:
+        """Return whether one has."""
+        return bool(self.needs(state)["weighed"])
 
 
 def in_two_passes(
@@ -36,6 +63,7 @@ def in_two_passes(
         "scales": FeatureScales(),
         "extents": ColumnExtents(),
         "keys": SampleKeys(sample_size, seed),
+        "weighed": Weighed(),
     }
     found: dict[str, Any] = passes(Together(asked), "scales")
     asked = {
@@ -56,6 +84,8 @@ class FirstPasses:
     extents: Extents
     moments: LabelledMoments
     sample: SampledRows
+    #: Whether any example has a weight other than 1, be it 0.
+    weighed: bool
 
     @classmethod
     def of(
@@ -77,13 +107,16 @@ class FirstPasses:
                 "extents": ColumnExtents(),
                 "moments": LabelMoments(grid=None if mapped else grid),
                 "sample": RowSample(sample_size, seed),
+                "weighed": Weighed(),
             }
             found = passes(Together(asked), "moments")
         else:
             found = in_two_passes(passes, sample_size, seed)
         moments = found["moments"]
         scales = found["scales"].of_classes(moments.counts, moments.means, moments.scatters)
-        return cls(scales, found["scales"], found["extents"], moments, found["sample"])
+        return cls(
+            scales, found["scales"], found["extents"], moments, found["sample"], found["weighed"]
+        )
 
     def of_rows(self, passes: Passes) -> FirstPasses:
         """Return the same with exact moments of the rows, for a model that is linear after all."""
@@ -100,7 +133,9 @@ class FirstPasses:
         sample = self.sample
         y = np.where(sample.labels == self.moments.classes[1], 1.0, -1.0)
         rows, own, draws = DenseRows(sample.X), sample.weight, copy.deepcopy(rng)
-        return choose_features(rows, y, own, draws, sample.keys, validation_fraction, np.inf)[:2]
+        limits = validation_fraction, np.inf
+        # Neither has the weights of classes, which move the threshold only.
+        return choose_features(rows, y, own, draws, sample.keys, *limits, counts=own)[:2]
 
 
 def class_weights(

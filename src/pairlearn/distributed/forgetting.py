@@ -41,4 +41,5 @@ def forget_auc(run: Pass, model: AUCClassifier) -> AUCClassifier:
     statistic = MomentsAlike(model.kept_moments(), model.classes_, *model.kept_weights())
     state = run(statistic)
     gone, n_rows = statistic.finish(state)
-    return model.take_back(gone, n_rows, weighed=bool(state["weighed"]))
+    span = float(state["lightest"]), float(state["heaviest"])
+    return model.take_back(gone, n_rows, span=span, weighed=bool(state["weighed"]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,8 @@ from pairlearn.typing import Vector
 
 #: What messages call the rows.
 _RESULT = "the result of the query"
+#: Decimals of at most so many digits are different as doubles, too.
+_DIGITS = 15
 
 
 @dataclass(frozen=True)
@@ -90,7 +93,9 @@ class Columns:
         kind, is_ = schema.field(self.target).type, load_pyarrow().types
         if is_.is_dictionary(kind):
             kind = kind.value_type
-        if is_.is_nested(kind) or is_.is_temporal(kind) or is_.is_null(kind):
+        tests = (is_.is_nested, is_.is_temporal, is_.is_null, is_.is_binary, is_.is_large_binary,
+                 is_.is_fixed_size_binary, is_.is_binary_view)  # fmt: skip
+        if any(test(kind) for test in tests):
             raise ReadError(
                 f"the target {short_name(self.target)} is {shown_kind(kind)}; labels are whole "
                 "numbers, texts or true and false."
@@ -122,11 +127,36 @@ class Columns:
         pa, column = load_pyarrow(), _present(batch, self.target)
         if pa.types.is_dictionary(column.type):
             column = column.dictionary_decode()
+        if pa.types.is_decimal(column.type) and column.type.scale <= 0:
+            try:
+                # DuckDB gives whole numbers of 128 bits, as all its sums are, as decimals.
+                return np.asarray(column.cast(pa.int64()).to_numpy(zero_copy_only=False))
+            except pa.ArrowInvalid:
+                raise ReadError(
+                    f"the target {short_name(self.target)} holds a whole number beyond 64 bits; "
+                    "make a text of it in the query (CAST)."
+                ) from None
         if pa.types.is_decimal(column.type):
+            for label in column.unique().to_pylist():
+                double_of(label, self.target)
             return doubles(column)
         if is_numeric(column.type):
             return np.asarray(column.to_numpy(zero_copy_only=False))
         return np.array(column.cast(pa.string()).to_pylist(), dtype=np.str_)
+
+
+def double_of(label: Decimal, target: str) -> float:
+    """Return a label as a double; refuse one that may be the double of another label.
+
+    >>> double_of(Decimal("0.580"), "bought")
+    0.58
+    """
+    if len(label.normalize().as_tuple().digits) > _DIGITS:
+        raise ReadError(
+            f"the target {short_name(target)} holds the label {label}: different labels of more "
+            f"than {_DIGITS} digits may be one number; make texts of them in the query (CAST)."
+        )
+    return float(label)
 
 
 def _present(batch: Any, name: str) -> Any:

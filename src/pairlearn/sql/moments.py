@@ -50,7 +50,9 @@ class TableMoments:
         How far the columns reach: those of the first query, which made the grid, and of all rows
         since. The scale of a column depends on its range.
     n_examples : int
-        The number of rows.
+        The number of rows; those of weight 0 do not count.
+    weighed : bool
+        Whether the rows have weights.
     """
 
     moments: ClassMoments
@@ -58,6 +60,7 @@ class TableMoments:
     feature_names: tuple[str, ...]
     extents: Extents
     n_examples: int
+    weighed: bool
 
     @property
     def grid(self) -> Grid:
@@ -77,6 +80,11 @@ class TableMoments:
                     f"moments of {name} {ours} and of {theirs} do not belong together; ask for the "
                     "second ones with like= the first."
                 )
+        if self.weighed != other.weighed:
+            raise ValueError(
+                "moments of rows with weights and of rows without do not belong together; ask for "
+                "both with weight=, or for both without."
+            )
 
     def merge(self, other: TableMoments) -> TableMoments:
         """Return the moments of the rows of both."""
@@ -202,7 +210,7 @@ def batch_moments(
         As of `QueryEngine`.
     like : TableMoments, optional
         Moments whose grid, columns and labels to take, so that the new ones can be merged with them
-        or taken from them. One pass is then enough.
+        or taken from them. One pass is then enough. Both have weights, or neither has.
 
     Returns
     -------
@@ -219,6 +227,7 @@ def batch_moments(
     >>> rest.moments.means[:, 0], rest.n_examples
     (array([40., 25.]), 3)
     """
+    check_weight(weight, like)
     if like is not None and columns is None:
         columns = like.feature_names
     run = QueryEngine(
@@ -236,7 +245,20 @@ def batch_moments(
     grid = found.sums[0].grid
     by_label = dict(zip(found.classes.tolist(), found.sums, strict=True))
     n_rows = dict(zip(found.classes.tolist(), found.n_examples.tolist(), strict=True))
-    return table_moments(by_label, n_rows, run.feature_names, reach, grid, like)
+    weighed = weight is not None
+    return table_moments(by_label, n_rows, run.feature_names, reach, grid, like, weighed=weighed)
+
+
+def check_weight(weight: str | None, like: TableMoments | None) -> None:
+    """Refuse a column of weights, or none, where other moments have none, or some."""
+    if like is not None and like.weighed != (weight is not None):
+        there = "with weights" if like.weighed else "without weights"
+        cure = "name their column" if like.weighed else "leave it out"
+        raise ValueError(
+            f"like= are moments of rows {there}, and weight is {weight!r}; rows that are merged or "
+            f"taken back need weights if the others have some, and only then: {cure}, or ask for "
+            "all moments anew."
+        )
 
 
 def _widened(extents: Extents, other: Extents) -> Extents:
@@ -253,6 +275,8 @@ def table_moments(
     extents: Extents,
     grid: Grid,
     like: TableMoments | None,
+    *,
+    weighed: bool,
 ) -> TableMoments:
     """Return the moments of exact sums by label; `like` allows a label to be absent."""
     from pairlearn.solvers.closed_form.exact_sums import ExactSums
@@ -275,4 +299,5 @@ def table_moments(
         tuple(feature_names),
         replace(extents, n_rows=max(extents.n_rows, n)),
         n,
+        weighed,
     )

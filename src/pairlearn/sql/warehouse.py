@@ -14,7 +14,8 @@ from pairlearn.solvers.closed_form.exact_sums import ExactSums
 from pairlearn.solvers.closed_form.grid import Extents, Grid
 from pairlearn.solvers.closed_form.wide import Wide
 from pairlearn.sql.dialects import Dialect
-from pairlearn.sql.moments import TableMoments, table_moments
+from pairlearn.sql.examples import double_of
+from pairlearn.sql.moments import TableMoments, check_weight, table_moments
 from pairlearn.sql.statements import MomentsSelect, Rows, exponents_sql, extents_sql
 from pairlearn.streams.readers.base import ReadError
 
@@ -58,7 +59,7 @@ def class_moments(
         The dialect of SQL.
     like : TableMoments, optional
         Moments whose grid and labels to take; then the third statement is enough, and rows beyond
-        the reach of the first ones are refused.
+        the reach of the first ones are refused. Both have weights, or neither has.
 
     Returns
     -------
@@ -79,6 +80,7 @@ def class_moments(
     """
     rows = Rows(columns, target, weight, table, query, dialect)
     run = _executed(database)
+    check_weight(weight, like)
     if like is None:
         reach = _extents(rows, run)
         grid = Grid.of(reach)
@@ -171,13 +173,15 @@ def read_moments(
         Its rows. Numbers may be whole numbers, decimals or texts; floats are refused, since a
         database that sums floats rounds.
     like : TableMoments, optional
-        Moments whose labels to take; one of them may then be absent.
+        Moments whose labels to take; one of them may then be absent. Both have weights, or neither
+        has.
 
     Returns
     -------
     TableMoments
         The moments.
     """
+    check_weight(select.rows.weight, like)
     by_label: dict[Any, ExactSums] = {}
     n_rows: dict[Any, int] = {}
     if not result:
@@ -210,7 +214,7 @@ def read_moments(
                 "for; leave them out (WHERE ... IS NOT NULL), or ask for the extents anew."
             )
         total, sums, products = select.sums_of([whole_number(value) for value in numbers])
-        key = _label(label)
+        key = _label(label, select.rows.target)
         by_label[key] = ExactSums.restored(
             select.grid,
             total,
@@ -219,7 +223,10 @@ def read_moments(
         )
         n_rows[key] = whole_number(count)
     names = select.rows.columns
-    return table_moments(by_label, n_rows, names, select.extents, select.grid, like)
+    weighed = select.rows.weight is not None
+    return table_moments(
+        by_label, n_rows, names, select.extents, select.grid, like, weighed=weighed
+    )
 
 
 def whole_number(value: Any) -> int:
@@ -240,9 +247,9 @@ def whole_number(value: Any) -> int:
     )
 
 
-def _label(value: Any) -> Any:
+def _label(value: Any, target: str) -> Any:
     if isinstance(value, Decimal):
-        return int(value) if value == value.to_integral_value() else float(value)
+        return int(value) if value == value.to_integral_value() else double_of(value, target)
     return value
 
 

@@ -6,9 +6,9 @@ often several: one that reads, one that selects, one for the labels. A recipe ta
 that no other partition needs, and runs them itself. They are pickled once, not for every pass, and
 the scheduler need not look inside.
 
-What has a place stays where it is. Values of persisted collections lie on a worker, and a shuffle
-gives its partitions to workers by the names of tasks. A value that several tasks make together is
-left to them, too: they may run side by side.
+What has a place stays where it is. Values of persisted collections and of futures lie on a worker,
+and so does what is computed from them. A shuffle gives its partitions to workers by the names of
+tasks. A value that several tasks make together is left to them, too: they may run side by side.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Recipe:
 
 def recipes_of(values: Sequence[Mapping[str, Any]]) -> list[Recipe]:
     """Return the recipe of each partition, from its delayed values by name."""
-    from dask.core import get_dependencies
+    from dask._task_spec import convert_legacy_graph
 
     graph: dict[Key, Any] = {}
     seen: set[int] = set()
@@ -86,7 +86,9 @@ def recipes_of(values: Sequence[Mapping[str, Any]]) -> list[Recipe]:
             if id(layer) not in seen:
                 seen.add(id(layer))
                 graph.update(layer)
-    below = {key: list(get_dependencies(graph, key)) for key in graph}
+    # As `dask.get` reads them. A future is no task then, but a key that no task of the graph makes.
+    graph = convert_legacy_graph(graph)
+    below = {key: list(task.dependencies) for key, task in graph.items()}
     owner: dict[Key, int] = {}
     for number, part in enumerate(values):
         _claim((one.key for one in part.values()), number, owner, below)
@@ -130,7 +132,8 @@ def _take(
     """Add a task and those below it to the tasks of a recipe, all or none; tell whether it was."""
     chain: list[Key] = []
     while key not in tasks:
-        if key not in graph or owner[key] != number or _has_place(graph[key]):
+        # What is not in the graph lies on a worker already.
+        if key not in graph or owner[key] != number:
             return False
         chain.append(key)
         if len(below[key]) > 1:
@@ -140,8 +143,3 @@ def _take(
         (key,) = below[key]
     tasks.update({one: graph[one] for one in chain})
     return True
-
-
-def _has_place(task: Any) -> bool:
-    """Return whether a value of a graph is one that lies on a worker already."""
-    return hasattr(task, "client") or bool(getattr(task, "__dask_future__", False))

@@ -6,6 +6,7 @@ Workers map rows block by block. Mapped rows do not travel, and need the memory 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from pairlearn.solvers.closed_form.grid import Extents
 from pairlearn.solvers.closed_form.mapped_moments import BLOCK, MappedMoments, block_of
 from pairlearn.solvers.closed_form.moments import ClassMoments
 from pairlearn.solvers.rows import as_rows
+from pairlearn.typing import Vector
 
 #: The limit on the numbers of a state, since states travel between machines.
 _MOST_NUMBERS = 2e8
@@ -120,8 +122,19 @@ class MappedLabelMoments(Statistic):
         return MappedMoments.from_state(state, self.features)
 
 
+#: What is known of rows to be forgotten beside their moments, and how that of two partitions joins.
+_FACTS: dict[str, Callable[..., Any]] = {
+    "n_rows": np.add,
+    "weighed": np.logical_and,
+    "lightest": np.minimum,
+    "heaviest": np.maximum,
+}
+
+
 class MomentsAlike(Statistic):
     """Moments on the grid of other moments, and the number of rows: what is to be forgotten.
+
+    Rows of weight 0 count as little as they did when they were learned.
 
     Parameters
     ----------
@@ -156,7 +169,9 @@ class MomentsAlike(Statistic):
         """Return the moments of one chunk."""
         chunk = as_chunk(X, y, sample_weight)
         if chunk is None:
-            return {}
+            # Rows without weight are nothing to be forgotten; no rows may be a mistake.
+            nothing = y is None or not len(y)
+            return {} if nothing else _with_facts(self._empty.alike(), np.empty(0), given=True)
         if chunk.labels is None:
             raise ValueError("Moments of classes need labels; pass y.")
         same_width(chunk.shape[1], int(self._empty.features.n_inputs or 0))
@@ -166,11 +181,11 @@ class MomentsAlike(Statistic):
         weight = example_weights(chunk.weight if given else None, self.class_weight, chunk.labels)
         own = weight / self.unit if len(weight) else None
         moments = self._empty.alike().add(chunk.rows, signs, example_weight=own)
-        return {**_state(moments), "n_rows": np.array(len(signs)), "weighed": np.array(given)}
+        return _with_facts(moments, chunk.weight, given=given)
 
     def combine(self, a: State, b: State) -> State:
         """Merge class by class."""
-        beside = {"n_rows": a["n_rows"] + b["n_rows"], "weighed": a["weighed"] & b["weighed"]}
+        beside = {name: join(a[name], b[name]) for name, join in _FACTS.items()}
         return {**_state(self._moments(a).merge(self._moments(b))), **beside}
 
     def finish(self, state: State) -> tuple[MappedMoments, int]:
@@ -179,8 +194,7 @@ class MomentsAlike(Statistic):
 
     def _moments(self, state: State) -> MappedMoments:
         found = self._empty.alike()
-        beside = ("n_rows", "weighed")
-        found.moments = ClassMoments.from_state({k: v for k, v in state.items() if k not in beside})
+        found.moments = ClassMoments.from_state({k: v for k, v in state.items() if k not in _FACTS})
         return found
 
 
@@ -189,3 +203,17 @@ def _state(moments: MappedMoments) -> dict[str, NDArray[Any]]:
     state = moments.state()
     del state["features"]
     return state
+
+
+def _with_facts(moments: MappedMoments, weight: Vector, *, given: bool) -> State:
+    """Return moments to be forgotten with facts about their rows, of which these are the weights.
+
+    `given` tells whether the weights are those of the rows, or 1 because there were none.
+    """
+    facts = {
+        "n_rows": np.array(len(weight)),
+        "weighed": np.array(given),
+        "lightest": np.array(weight.min(initial=np.inf)),
+        "heaviest": np.array(weight.max(initial=0.0)),
+    }
+    return {**_state(moments), **facts}

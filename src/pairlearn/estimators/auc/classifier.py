@@ -15,7 +15,12 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from pairlearn.estimators.auc.composition import Composition
-from pairlearn.estimators.auc.forgetting import AUCForgetting, Kept
+from pairlearn.estimators.auc.forgetting import (
+    AUCForgetting,
+    Kept,
+    told_weight,
+    weight_of_each,
+)
 from pairlearn.estimators.auc.many import fit_pairs
 from pairlearn.estimators.auc.shapes import Explanation, explain
 from pairlearn.estimators.auc.task import Task
@@ -150,7 +155,7 @@ class AUCClassifier(AUCForgetting, ClassifierMixin, BaseEstimator):  # type: ign
     n_steps_, n_gradients_ : int
         Steps taken and pairs evaluated.
     n_examples_ : int
-        Examples seen.
+        Examples seen; those of weight zero do not count.
     data_fingerprint_ : str or None
         Digest of the data of `fit`, see `pairlearn.models.data_fingerprint`; None for a stream.
     forgetting_certificate_ : ForgettingCertificate
@@ -234,13 +239,15 @@ class AUCClassifier(AUCForgetting, ClassifierMixin, BaseEstimator):  # type: ign
         """
         parts = self._composition()
         given, labels = rows_and_labels(self, X, y, reset=True, minimum=2, finite=None)
-        classes, n_given = find_classes(labels), len(labels)
+        classes = find_classes(labels)
+        # Also if only some have no weight, which are dropped now.
+        weighed = weight_of_each(chunk_weights(sample_weight, len(labels))) != 1.0
         given, labels, sample_weight = with_weight(given, labels, sample_weight, len(classes))
         if len(classes) > 2:
             memory = self._max_memory
             fitted, model = fit_pairs(self, parts, given, labels, classes, sample_weight, memory)
             codes = np.searchsorted(classes, labels)
-            self._note(fitted, n_given, data_fingerprint(given, codes))
+            self._note(fitted, len(labels), data_fingerprint(given, codes))
             publish(self, **model)
             return self
         # As bytes, signs stay in the cache.
@@ -297,11 +304,11 @@ class AUCClassifier(AUCForgetting, ClassifierMixin, BaseEstimator):  # type: ign
             fitted = replace(fitted, choice=replace(fitted.choice, features=found[0]))
             if self.verbose:
                 print(found[0].reason, file=sys.stderr)
-        self._note(fitted, n_given, data_fingerprint(given, signs))
+        self._note(fitted, len(labels), data_fingerprint(given, signs))
         self._known_scales = scaling
         if fitted.kept is not None:
             ways = task.margin, task.is_scaled, task.signs, unit
-            self._kept = Kept(fitted.kept, fitted.choice, *ways)
+            self._kept = Kept(fitted.kept, fitted.choice, *ways, weight_of_each(counts), weighed)
         coef = (fitted.w if scaling is None else scaling.to_user(fitted.w))[np.newaxis]
         publish(self, coef_=coef, classes_=classes, features_=features, **{DEFERRED: ()})
         # A descent without a choice follows the order of the rows, so the drawn scores may, too.
@@ -324,11 +331,12 @@ class AUCClassifier(AUCForgetting, ClassifierMixin, BaseEstimator):  # type: ign
         fingerprint: str | None,
         features: FeatureMap | None = None,
         kept: MappedMoments | None = None,
+        weighed: bool = False,
     ) -> Self:
         """Take over coefficients that were found elsewhere, for example on many machines."""
         # `w` is in the units of the user, or of the fitted map `features`. Threshold and
         # calibration come from `scores`: training scores, which are positive, and weights. Rows can
-        # be taken back from the moments `kept`.
+        # be taken back from the moments `kept`; `weighed` tells whether any had a weight but 1.
         parts = self._composition()
         width = len(w) if features is None else features.n_inputs
         see_features(self, {"n_features": width, "feature_names": feature_names})
@@ -338,7 +346,8 @@ class AUCClassifier(AUCForgetting, ClassifierMixin, BaseEstimator):  # type: ign
         self._note(Fitted(coef, solver, loss, choice, trace), n_examples, fingerprint)
         if kept is not None:
             ways = float(loss.parameter), parts.is_scaled, None, 1.0
-            self._kept = Kept(kept, choice, *ways, weighs_classes=False)
+            each = told_weight(kept, n_examples)
+            self._kept = Kept(kept, choice, *ways, each, weighed, weighs_classes=False)
         publish(
             self, coef_=coef[np.newaxis], classes_=classes, features_=features, **{DEFERRED: ()}
         )

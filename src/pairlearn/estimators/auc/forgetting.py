@@ -23,7 +23,11 @@ from pairlearn.estimators.shared.examples import check_known
 from pairlearn.estimators.shared.features_seen import rows_and_labels
 from pairlearn.estimators.shared.published import DEFERRED, publish
 from pairlearn.estimators.shared.rules import Decision
-from pairlearn.estimators.shared.weights import example_weights
+from pairlearn.estimators.shared.weights import (
+    chunk_weights,
+    example_weights,
+    weighing_examples,
+)
 from pairlearn.solvers.closed_form.forgetting import ForgettingCertificate
 from pairlearn.solvers.closed_form.mapped_moments import MappedMoments
 from pairlearn.solvers.turns import one_at_a_time
@@ -34,6 +38,8 @@ from pairlearn.validation import warn_caller
 _FEW_QUANTA = 256.0
 #: A range of more quanta than this is that of values far beyond the others.
 _FAR_QUANTA = 2.0**46
+#: Two weights are one if they differ by less than this share, as those of another precision do.
+_ROUNDING = 1e-9
 #: What forgotten rows may have had a part in and what stays.
 KEPT = ("grid", "ranges of features", "feature map", "ridge", "threshold", "calibration")
 
@@ -49,6 +55,10 @@ class Kept:
     signs: NDArray[np.int64] | None
     #: The divisor of the weights of the fit.
     unit: float
+    #: The weight of each row before that, 1 without weights; None if they differ.
+    each: float | None
+    #: Whether rows had other weights than 1, be it 0.
+    weighed: bool
     #: Whether weights of classes are in the moments; on a cluster they only move the threshold.
     weighs_classes: bool = True
 
@@ -65,6 +75,29 @@ class Kept:
             return KEPT
         # Nothing but the moments depends on the rows, where the ridge was given.
         return KEPT[-2:] if self.choice.evidence is None else KEPT[-3:]
+
+
+def span_of(weight: Vector) -> tuple[float, float]:
+    """Return the smallest and the largest weight; no weights are those of 1."""
+    return (float(weight.min()), float(weight.max())) if len(weight) else (1.0, 1.0)
+
+
+def weight_of_each(weight: Vector) -> float | None:
+    """Return the weight that each row has, 1 without weights; None if they differ."""
+    low, high = span_of(weight)
+    return low if low == high else None
+
+
+def told_weight(moments: MappedMoments, n_examples: int) -> float | None:
+    """Return 1.0 if moments tell that each of their rows weighs 1; None if they do not.
+
+    Rows without weight are not among the `n_examples`. So whole weights are as many as their sum
+    only if each is 1; fractions may be, but their grid has finer weights.
+    """
+    own = moments.moments
+    assert own.grid is not None
+    total = 0 if own.sums is None else sum(one.total for one in own.sums)
+    return 1.0 if own.grid.weight_exponent == 0 and total == n_examples else None
 
 
 class AUCForgetting(AUCStreams):
@@ -90,7 +123,8 @@ class AUCForgetting(AUCStreams):
         y : array-like of shape (n_samples,)
             Their labels.
         sample_weight : array-like of shape (n_samples,), optional
-            Their weights when they were learned; needed if there were any.
+            Their weights when they were learned; needed if there were any. Rows of weight 0 were
+            not counted, and are not taken back.
 
         Returns
         -------
@@ -115,10 +149,13 @@ class AUCForgetting(AUCStreams):
         class_weight, unit = self.kept_weights()
         rows, labels = rows_and_labels(self, X, y, reset=False, minimum=1)
         check_known(labels, self.classes_)
+        weight, given = chunk_weights(sample_weight, len(labels)), sample_weight is not None
+        # Rows without weight were never counted: they are not there to be taken back.
+        weight, rows, labels = weighing_examples(weight, rows, labels, begun=True)
+        self._check_weighed(span_of(weight), len(labels), given=given)
         signs = np.where(labels == self.classes_[1], 1.0, -1.0)
-        weight = example_weights(sample_weight, class_weight, labels) / unit
+        weight = example_weights(weight if given else None, class_weight, labels) / unit
         if stream is None:
-            self._check_weighed(weight, given=sample_weight is not None)
             own = weight if len(weight) else None
             gone = kept.alike().add(rows, signs, example_weight=own)
             return self._without(gone, len(labels))
@@ -141,14 +178,21 @@ class AUCForgetting(AUCStreams):
         return None, 1.0 if kept is None or kept.moments.has_given_grid else kept.unit
 
     @one_at_a_time
-    def take_back(self, gone: MappedMoments, n_rows: int, *, weighed: bool = True) -> Self:
+    def take_back(
+        self,
+        gone: MappedMoments,
+        n_rows: int,
+        *,
+        span: tuple[float, float],
+        weighed: bool = True,
+    ) -> Self:
         """Forget `n_rows` rows whose moments on the grid of `kept_moments` are known.
 
-        The moments have the weights of `kept_weights`; `weighed` tells whether rows had their own.
+        The moments have the weights of `kept_weights`. `span` is from the smallest to the largest
+        weight that rows have of their own, and `weighed` tells whether all were given one.
         """
         if self._kept is not None:
-            # On a grid of whole weights the mean is 1 if all of them are.
-            self._check_weighed(gone.moments.counts.sum(keepdims=True) / n_rows, given=weighed)
+            self._check_weighed(span, n_rows, given=weighed)
         return self._without(gone, n_rows)
 
     def _without(self, gone: MappedMoments, n_rows: int) -> Self:
@@ -187,20 +231,21 @@ class AUCForgetting(AUCStreams):
             warn_of_wide_ranges(rest)
         return self
 
-    def _check_weighed(self, weight: Vector, *, given: bool) -> None:
+    def _check_weighed(self, span: tuple[float, float], n_rows: int, *, given: bool) -> None:
         """Refuse rows without weights that had some, and weights that no row can have had.
 
-        As many examples as rows tell that all of them weigh 1.
+        `span` is from the smallest to the largest weight of `n_rows` rows that weigh anything.
         """
-        if self.kept_weights()[0] is not None:
+        kept: Kept | None = self._kept
+        each = told_weight(self.kept_moments(), self.n_examples_) if kept is None else kept.each
+        if not n_rows:
             return
-        alike = float(self._kept.moments.moments.counts.sum()) == self.n_examples_
-        if not given and not alike:
+        if not given and (each != 1.0 or (kept is not None and kept.weighed)):
             raise ValueError(
                 f"the {self.n_examples_} rows were learned with sample_weight; give the weights of "
                 "these rows, too."
             )
-        if given and alike and (np.abs(weight - 1.0) > 1e-9).any():
+        if each is not None and max(abs(end - each) for end in span) > _ROUNDING * each:
             raise ValueError(
                 "the rows were learned without sample_weight, or with one weight for all, and "
                 "these rows have another; take them back with the weights they were learned with."

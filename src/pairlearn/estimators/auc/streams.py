@@ -163,7 +163,8 @@ class AUCStreams(AUCPredictions):
         classes : array-like of shape (n_classes,), optional
             All labels, two or more; needed in the first call, unless the model is fitted.
         sample_weight : array-like of shape (n_samples,), optional
-            Weights, for every chunk or for none. A pair weighs the product of both, unscaled.
+            Weights. A pair weighs the product of both, unscaled. Examples of a chunk without them
+            weigh 1; descent over pairs (``solver="sgd"``) needs them for every chunk or for none.
 
         Returns
         -------

@@ -22,6 +22,7 @@ from pairlearn.estimators.shared.judged_maps import HeldOutMap, deal_held_out
 from pairlearn.estimators.shared.maps import BYTES_PER_PRODUCT, is_linear
 from pairlearn.estimators.shared.published import DEFERRED
 from pairlearn.estimators.shared.solvers import Fitted, Moments
+from pairlearn.estimators.shared.weights import kept_of_chunk
 from pairlearn.features import FeatureMap, Identity
 from pairlearn.folds import seed_of
 from pairlearn.restored import check_sane, restored_array, restored_count, restored_number
@@ -253,7 +254,15 @@ class ExactStream:
         return self._rows.moments
 
     def learn(self, rows: Rows, y: Vector, weight: Vector) -> Vector:
-        """Learn a chunk; return the scores that it had before."""
+        """Learn a chunk; return the scores that it had before.
+
+        Examples without weight are as if they had not come, and have no score (NaN).
+        """
+        kept = kept_of_chunk(weight, begun=True)
+        if kept is not None:
+            found = np.full(len(y), np.nan)
+            found[kept] = self.learn(rows.take(kept), y[kept], weight[kept])
+            return found
         before, exact, n = dict(vars(self)), self._rows, len(y)
         saved = (exact.n_examples, exact.moments, exact.sample)
         scores, start = np.zeros(n), 0

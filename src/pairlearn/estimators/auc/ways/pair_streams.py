@@ -103,7 +103,7 @@ class PairStreams:
                     weight[index] if len(weight) else None,
                 )
         before, self._learners = self._learners, learners
-        self.n_examples += len(labels)
+        self.n_examples += int(np.count_nonzero(weighs))
         # A classifier and its stream know each other: without this, all that they hold would wait
         # for a rare collection of cycles.
         for one in before:
