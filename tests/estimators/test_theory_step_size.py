@@ -78,12 +78,20 @@ def test_a_radius_is_needed(data, radius):
         ({"solver__pairing": FifoBuffer(3)}, "previous"),
         ({"solver__schedule": "inverse_sqrt"}, "constant"),
         ({"solver__averaging": "last"}, "step_size"),
-        ({"class_weight": {0: 1.0, 1: 2.0}}, "no sample_weight"),
     ],
 )
 def test_what_the_theorems_do_not_cover_is_refused(data, change, cure):
     with pytest.raises(ValueError, match=cure):
         AUCClassifier(solver=SGD("theory", radius=1.0)).set_params(**change).fit(*data)
+
+
+def test_weights_of_examples_are_refused_and_those_of_classes_only_decide(data):
+    model = AUCClassifier(solver=SGD("theory", radius=1.0), random_state=0)
+    with pytest.raises(ValueError, match="no sample_weight"):
+        model.fit(*data, sample_weight=np.linspace(1.0, 2.0, len(data[1])))
+    coef = model.fit(*data).coef_
+    weighed = model.set_params(class_weight={data[1].max(): 9.0}).fit(*data)
+    np.testing.assert_array_equal(weighed.coef_, coef)
 
 
 def test_a_second_start_is_refused(data):

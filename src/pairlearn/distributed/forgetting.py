@@ -38,7 +38,7 @@ def forget_auc(run: Pass, model: AUCClassifier) -> AUCClassifier:
     >>> bool((model.coef_ == without.coef_).all()), model.n_examples_
     (True, 250)
     """
-    statistic = MomentsAlike(model.kept_moments(), model.classes_, *model.kept_weights())
+    statistic = MomentsAlike(model.kept_moments(), model.classes_, model.kept_unit())
     state = run(statistic)
     gone, n_rows = statistic.finish(state)
     span = float(state["lightest"]), float(state["heaviest"])

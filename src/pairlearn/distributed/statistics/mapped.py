@@ -142,8 +142,6 @@ class MomentsAlike(Statistic):
         The other moments.
     classes : array-like of shape (2,)
         The labels; the second is the positive one.
-    class_weight : dict or None, default=None
-        The weights of classes in the other moments.
     unit : float, default=1.0
         The divisor of weights in the other moments.
 
@@ -159,11 +157,9 @@ class MomentsAlike(Statistic):
     (array([3., 3.]), 6)
     """
 
-    def __init__(
-        self, moments: MappedMoments, classes: Any, class_weight: Any = None, unit: float = 1.0
-    ) -> None:
+    def __init__(self, moments: MappedMoments, classes: Any, unit: float = 1.0) -> None:
         self._empty, self.classes = moments.alike(), np.asarray(classes)
-        self.class_weight, self.unit = class_weight, unit
+        self.unit = unit
 
     def partial_state(self, X: Any, y: Any = None, sample_weight: Any = None) -> State:
         """Return the moments of one chunk."""
@@ -178,7 +174,7 @@ class MomentsAlike(Statistic):
         check_known(chunk.labels, self.classes)
         signs = np.where(chunk.labels == self.classes[1], 1.0, -1.0)
         given = sample_weight is not None
-        weight = example_weights(chunk.weight if given else None, self.class_weight, chunk.labels)
+        weight = example_weights(chunk.weight if given else None, None, chunk.labels)
         own = weight / self.unit if len(weight) else None
         moments = self._empty.alike().add(chunk.rows, signs, example_weight=own)
         return _with_facts(moments, chunk.weight, given=given)

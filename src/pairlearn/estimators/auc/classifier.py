@@ -347,7 +347,7 @@ class AUCClassifier(AUCForgetting, ClassifierMixin, BaseEstimator):  # type: ign
         if kept is not None:
             ways = float(loss.parameter), parts.is_scaled, None, 1.0
             each = told_weight(kept, n_examples)
-            self._kept = Kept(kept, choice, *ways, each, weighed, weighs_classes=False)
+            self._kept = Kept(kept, choice, *ways, each, weighed)
         publish(
             self, coef_=coef[np.newaxis], classes_=classes, features_=features, **{DEFERRED: ()}
         )

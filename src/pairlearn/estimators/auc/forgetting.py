@@ -59,8 +59,6 @@ class Kept:
     each: float | None
     #: Whether rows had other weights than 1, be it 0.
     weighed: bool
-    #: Whether weights of classes are in the moments; on a cluster they only move the threshold.
-    weighs_classes: bool = True
 
     def coef(self, moments: MappedMoments) -> Vector:
         """Return the coefficients that follow from moments."""
@@ -146,7 +144,6 @@ class AUCForgetting(AUCStreams):
         """
         check_is_fitted(self, "classes_")
         kept, stream = self.kept_moments(), self._stream
-        class_weight, unit = self.kept_weights()
         rows, labels = rows_and_labels(self, X, y, reset=False, minimum=1)
         check_known(labels, self.classes_)
         weight, given = chunk_weights(sample_weight, len(labels)), sample_weight is not None
@@ -154,7 +151,7 @@ class AUCForgetting(AUCStreams):
         weight, rows, labels = weighing_examples(weight, rows, labels, begun=True)
         self._check_weighed(span_of(weight), len(labels), given=given)
         signs = np.where(labels == self.classes_[1], 1.0, -1.0)
-        weight = example_weights(weight if given else None, class_weight, labels) / unit
+        weight = example_weights(weight if given else None, None, labels) / self.kept_unit()
         if stream is None:
             own = weight if len(weight) else None
             gone = kept.alike().add(rows, signs, example_weight=own)
@@ -172,10 +169,10 @@ class AUCForgetting(AUCStreams):
             return self._stream.moments  # type: ignore[no-any-return]
         raise ValueError(self._why_not())
 
-    def kept_weights(self) -> tuple[Any, float]:
-        """Return the weights of classes in `kept_moments`, and the divisor of all weights there."""
+    def kept_unit(self) -> float:
+        """Return the divisor of all weights in `kept_moments`; those of classes are not there."""
         kept: Kept | None = self._kept
-        return None, 1.0 if kept is None or kept.moments.has_given_grid else kept.unit
+        return 1.0 if kept is None or kept.moments.has_given_grid else kept.unit
 
     @one_at_a_time
     def take_back(
@@ -188,7 +185,7 @@ class AUCForgetting(AUCStreams):
     ) -> Self:
         """Forget `n_rows` rows whose moments on the grid of `kept_moments` are known.
 
-        The moments have the weights of `kept_weights`. `span` is from the smallest to the largest
+        Weights are divided by `kept_unit` there. `span` is from the smallest to the largest
         weight that rows have of their own, and `weighed` tells whether all were given one.
         """
         if self._kept is not None:

@@ -189,7 +189,7 @@ def advice_for(
             (pairing != PreviousExample(), 'pairing="previous"'),
             (schedule != Constant(1.0), 'schedule="constant"'),
             (not isinstance(averaging, DelayedByStepSize), 'averaging="step_size"'),
-            (weighted, "no sample_weight and no class_weight"),
+            (weighted, "no sample_weight"),
             (warm, "warm_start=False"),
         )
         if is_wrong
