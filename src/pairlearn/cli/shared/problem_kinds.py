@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import click
@@ -100,4 +100,7 @@ def kind_of(model: Any) -> ProblemKind:
     """Return the problem that a fitted model solves; AUC for all classifiers."""
     # A private estimator solves the problem of the public one.
     name = type(model).__name__.removeprefix("Private")
-    return next((kind for kind in PROBLEMS.values() if kind.estimator == name), PROBLEMS["auc"])
+    kind = next((kind for kind in PROBLEMS.values() if kind.estimator == name), PROBLEMS["auc"])
+    if hasattr(model, "score_samples") and not hasattr(model, "decision_function"):
+        return replace(kind, scorer="score_samples")  # three grades or more
+    return kind
