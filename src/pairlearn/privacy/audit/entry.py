@@ -96,6 +96,9 @@ def _plain(value: Any, inside: tuple[int, ...]) -> Any:
     kind = type(value)
     if isinstance(value, (type(None), int, float, complex, str, bytes, np.generic)):
         return repr(value)
+    if hasattr(value, "detach"):
+        value = value.detach().cpu().numpy()  # a tensor, whose pickle is never the same twice
+        kind = type(value)
     if kind is np.ndarray and value.dtype.kind != "O":
         return value.dtype.str, value.shape, value.tobytes()
     if id(value) in inside:  # it holds itself
