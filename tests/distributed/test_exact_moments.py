@@ -133,6 +133,17 @@ def test_rows_in_partitions_are_forgotten(solver):
     assert model.n_examples_ == N - 4000
 
 
+def test_weights_of_zero_that_no_row_had_are_refused():
+    solver, weight = Moments(0.01, keep_state=True), np.ones(N)
+    weight[:40] = 0.0
+    model = train_auc(engine(7), solver=solver).model
+    for gone in (slice(0, 30), slice(0, 90)):
+        with pytest.raises(ValueError, match="learned without sample_weight"):
+            forget_auc(engine(3, gone, weight=weight), model)
+    weighed = train_auc(engine(7, weight=weight), solver=solver).model
+    assert forget_auc(engine(3, slice(0, 90), weight=weight), weighed).n_examples_ == N - 90
+
+
 @pytest.mark.parametrize("class_weight", [None, {"no": 1.0, "yes": 3.0}, "balanced"], ids=str)
 @pytest.mark.parametrize("weight", [None, WEIGHT / 8 + 0.3], ids=["none", "fractions"])
 def test_a_model_of_one_memory_forgets_on_a_cluster_with_its_own_weights(class_weight, weight):

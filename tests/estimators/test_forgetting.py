@@ -182,6 +182,16 @@ def test_models_that_cannot_forget_say_what_can(tmp_path):
         Moments(keep_state=1)
 
 
+def test_weights_of_zero_that_no_row_had_are_refused():
+    model = model_of().fit(X, LABELS)
+    before = model.coef_.copy()
+    for weight in (np.zeros(9), np.r_[0.0, np.ones(8)]):
+        with pytest.raises(ValueError, match="learned without sample_weight"):
+            model.partial_unfit(X[:9], LABELS[:9], weight)
+    np.testing.assert_array_equal(model.coef_, before)
+    assert model.n_examples_ == len(X)
+
+
 @pytest.mark.parametrize("class_weight", ["balanced", {"no": 1.0, "yes": 20.0}])
 def test_weights_of_classes_are_not_in_what_is_forgotten(class_weight):
     weight = RNG.integers(1, 4, len(X)).astype(float)

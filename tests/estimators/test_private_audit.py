@@ -5,6 +5,7 @@ import collections
 import functools
 import json
 import os
+import threading
 
 import numpy as np
 import pytest
@@ -24,6 +25,7 @@ from pairlearn.estimators.private.audit import audit_estimator
 from pairlearn.estimators.private.entries import entry_of
 from pairlearn.privacy.accounting.gaussian import mu_of
 from pairlearn.privacy.audit.attack import audit_statistics, smallest_violation
+from pairlearn.privacy.audit.entry import plain
 from pairlearn.privacy.audit.exact import check_entry
 from pairlearn.privacy.audit.public import _projected
 from pairlearn.privacy.mechanisms.by_name import MECHANISMS
@@ -124,6 +126,27 @@ def test_what_a_model_holds_is_found_wherever_it_is(kind):
     found = exact(Leaking(**OPTIONS)).findings
     assert found
     assert f"{name} differ on the neighbour" in found[0]
+
+
+class Refusing:
+    def __reduce_ex__(self, protocol):
+        raise RuntimeError("not today")
+
+
+def test_odd_objects_are_compared_as_far_as_they_can_be():
+    def unfinished():
+        def answer():
+            return later
+
+        found = plain(answer)
+        later = 1
+        return found
+
+    itself = []
+    itself.append(itself)
+    for make in (Refusing, threading.Lock, lambda: np.array([np.nan]), lambda: itself, unfinished):
+        assert plain(make()) == plain(make())
+    assert plain(np.array([0.0])) != plain(np.array([-0.0]))
 
 
 @pytest.mark.thorough

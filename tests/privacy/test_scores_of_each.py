@@ -2,6 +2,7 @@
 """The score of a private row is its own, to the last digit."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse
 
@@ -45,3 +46,16 @@ def test_scores_are_those_of_the_model(rows, features):
 
 def test_no_rows_have_no_scores():
     assert len(scores_of_each(ByPlace(), np.empty((0, 3)))) == 0
+
+
+def test_frames_and_more_than_one_score_are_refused(rows):
+    frame = pd.DataFrame(rows, columns=["a", "b", "c"])
+    model = AUCClassifier(random_state=0).fit(frame, rows[:, 0] > 0.3)
+    # The columns of another order would be taken for those of the model.
+    with pytest.raises(TypeError, match=r"got DataFrame; .*X\[model.feature_names_in_\].to_numpy"):
+        scores_of_each(model, frame[["c", "b", "a"]])
+    with pytest.raises(ValueError, match="must have rows and columns, got 1 dimensions"):
+        scores_of_each(model, rows[0])
+    many = AUCClassifier(random_state=0).fit(rows, np.digitize(rows[:, 0], [-0.5, 0.5]))
+    with pytest.raises(ValueError, match="AUCClassifier has 3 scores for each row"):
+        scores_of_each(many, rows)

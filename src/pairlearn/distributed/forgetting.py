@@ -42,4 +42,5 @@ def forget_auc(run: Pass, model: AUCClassifier) -> AUCClassifier:
     state = run(statistic)
     gone, n_rows = statistic.finish(state)
     span = float(state["lightest"]), float(state["heaviest"])
-    return model.take_back(gone, n_rows, span=span, weighed=bool(state["weighed"]))
+    weighed, zeros = bool(state["weighed"]), bool(state["zeros"])
+    return model.take_back(gone, n_rows, span=span, weighed=weighed, zeros=zeros)

@@ -28,7 +28,8 @@ def scores_of_each(model: Any, X: Any) -> Vector:
     model : estimator
         A fitted model with `decision_function`.
     X : ndarray or sparse array of shape (n, d)
-        The rows, of which each must be made without the others.
+        The rows, of which each must be made without the others. Columns are those of the model, in
+        its order; a data frame is refused, since its names would not be compared.
 
     Returns
     -------
@@ -46,7 +47,17 @@ def scores_of_each(model: Any, X: Any) -> Vector:
     >>> bool((scores_of_each(model, X[7:]) == scores_of_each(model, X)[7:]).all())
     True
     """
-    X = X.tocsr() if hasattr(X, "tocsr") else np.ascontiguousarray(X)
+    if hasattr(X, "tocsr"):
+        X = X.tocsr()
+    elif isinstance(X, np.ndarray):
+        X = np.ascontiguousarray(X)
+    else:
+        raise TypeError(
+            f"X must be an array or a sparse array, got {type(X).__name__}; of a data frame pass "
+            "X[model.feature_names_in_].to_numpy()."
+        )
+    if X.ndim != 2:
+        raise ValueError(f"X must have rows and columns, got {X.ndim} dimensions.")
     contents = _contents(X)
     known: dict[bytes, int] = {}
     which = [known.setdefault(content, len(known)) for content in contents]
@@ -66,6 +77,11 @@ def scores_of_each(model: Any, X: Any) -> Vector:
         filled = table >= 0
         # What stands where there is no row makes no difference to the others.
         found = model.decision_function(X[rows[np.where(filled, table, table[filled][0])]])
+        if np.ndim(found) != 1:
+            raise ValueError(
+                f"{type(model).__name__} has {np.shape(found)[1]} scores for each row, and an AUC "
+                "is of one; take a model of two classes."
+            )
         scores[table[filled]] = found[filled]
     return np.asarray(scores[which])
 

@@ -126,6 +126,7 @@ class MappedLabelMoments(Statistic):
 _FACTS: dict[str, Callable[..., Any]] = {
     "n_rows": np.add,
     "weighed": np.logical_and,
+    "zeros": np.logical_or,
     "lightest": np.minimum,
     "heaviest": np.maximum,
 }
@@ -164,10 +165,12 @@ class MomentsAlike(Statistic):
     def partial_state(self, X: Any, y: Any = None, sample_weight: Any = None) -> State:
         """Return the moments of one chunk."""
         chunk = as_chunk(X, y, sample_weight)
+        zeros = sample_weight is not None and not np.all(sample_weight)
         if chunk is None:
             # Rows without weight are nothing to be forgotten; no rows may be a mistake.
-            nothing = y is None or not len(y)
-            return {} if nothing else _with_facts(self._empty.alike(), np.empty(0), given=True)
+            if y is None or not len(y):
+                return {}
+            return _with_facts(self._empty.alike(), np.empty(0), given=True, zeros=zeros)
         if chunk.labels is None:
             raise ValueError("Moments of classes need labels; pass y.")
         same_width(chunk.shape[1], int(self._empty.features.n_inputs or 0))
@@ -177,7 +180,7 @@ class MomentsAlike(Statistic):
         weight = example_weights(chunk.weight if given else None, None, chunk.labels)
         own = weight / self.unit if len(weight) else None
         moments = self._empty.alike().add(chunk.rows, signs, example_weight=own)
-        return _with_facts(moments, chunk.weight, given=given)
+        return _with_facts(moments, chunk.weight, given=given, zeros=zeros)
 
     def combine(self, a: State, b: State) -> State:
         """Merge class by class."""
@@ -201,14 +204,16 @@ def _state(moments: MappedMoments) -> dict[str, NDArray[Any]]:
     return state
 
 
-def _with_facts(moments: MappedMoments, weight: Vector, *, given: bool) -> State:
+def _with_facts(moments: MappedMoments, weight: Vector, *, given: bool, zeros: bool) -> State:
     """Return moments to be forgotten with facts about their rows, of which these are the weights.
 
-    `given` tells whether the weights are those of the rows, or 1 because there were none.
+    `given` tells whether the weights are those of the rows, or 1 because there were none, `zeros`
+    whether other rows had weight 0.
     """
     facts = {
         "n_rows": np.array(len(weight)),
         "weighed": np.array(given),
+        "zeros": np.array(zeros),
         "lightest": np.array(weight.min(initial=np.inf)),
         "heaviest": np.array(weight.max(initial=0.0)),
     }

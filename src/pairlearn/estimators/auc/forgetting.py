@@ -147,9 +147,10 @@ class AUCForgetting(AUCStreams):
         rows, labels = rows_and_labels(self, X, y, reset=False, minimum=1)
         check_known(labels, self.classes_)
         weight, given = chunk_weights(sample_weight, len(labels)), sample_weight is not None
+        zeros = not weight.all()
         # Rows without weight were never counted: they are not there to be taken back.
         weight, rows, labels = weighing_examples(weight, rows, labels, begun=True)
-        self._check_weighed(span_of(weight), len(labels), given=given)
+        self._check_weighed(span_of(weight), len(labels), given=given, zeros=zeros)
         signs = np.where(labels == self.classes_[1], 1.0, -1.0)
         weight = example_weights(weight if given else None, None, labels) / self.kept_unit()
         if stream is None:
@@ -182,14 +183,16 @@ class AUCForgetting(AUCStreams):
         *,
         span: tuple[float, float],
         weighed: bool = True,
+        zeros: bool = False,
     ) -> Self:
         """Forget `n_rows` rows whose moments on the grid of `kept_moments` are known.
 
         Weights are divided by `kept_unit` there. `span` is from the smallest to the largest
-        weight that rows have of their own, and `weighed` tells whether all were given one.
+        weight that rows have of their own, and `weighed` tells whether all were given one, `zeros`
+        whether other rows were given weight 0.
         """
         if self._kept is not None:
-            self._check_weighed(span, n_rows, given=weighed)
+            self._check_weighed(span, n_rows, given=weighed, zeros=zeros)
         return self._without(gone, n_rows)
 
     def _without(self, gone: MappedMoments, n_rows: int) -> Self:
@@ -228,14 +231,18 @@ class AUCForgetting(AUCStreams):
             warn_of_wide_ranges(rest)
         return self
 
-    def _check_weighed(self, span: tuple[float, float], n_rows: int, *, given: bool) -> None:
+    def _check_weighed(
+        self, span: tuple[float, float], n_rows: int, *, given: bool, zeros: bool
+    ) -> None:
         """Refuse rows without weights that had some, and weights that no row can have had.
 
-        `span` is from the smallest to the largest weight of `n_rows` rows that weigh anything.
+        `span` is from the smallest to the largest weight of `n_rows` rows that weigh anything;
+        `zeros` tells whether there are others.
         """
         kept: Kept | None = self._kept
         each = told_weight(self.kept_moments(), self.n_examples_) if kept is None else kept.each
-        if not n_rows:
+        wrong = zeros and kept is not None and not kept.weighed
+        if not n_rows and not wrong:
             return
         if not given and (each != 1.0 or (kept is not None and kept.weighed)):
             raise ValueError(
@@ -243,6 +250,8 @@ class AUCForgetting(AUCStreams):
                 "these rows, too."
             )
         if each is not None and max(abs(end - each) for end in span) > _ROUNDING * each:
+            wrong = True
+        if wrong:
             raise ValueError(
                 "the rows were learned without sample_weight, or with one weight for all, and "
                 "these rows have another; take them back with the weights they were learned with."

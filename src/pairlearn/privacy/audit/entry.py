@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from types import FunctionType, MappingProxyType
+from types import CellType, FunctionType, MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -111,7 +111,8 @@ def _plain(value: Any, inside: tuple[int, ...]) -> Any:
     if kind is set or kind is frozenset:
         return sorted(map(repr, value))
     if kind is FunctionType:
-        cells = [cell.cell_contents for cell in value.__closure__ or ()]
+        known = [cell for cell in value.__closure__ or () if cell != CellType()]
+        cells = [cell.cell_contents for cell in known]
         held = [value.__defaults__, value.__kwdefaults__, vars(value), cells]
         return value.__qualname__, _plain(held, inside)
     return bytes(value) if kind is memoryview else _held(value, inside)
@@ -123,7 +124,7 @@ def _held(value: Any, inside: tuple[int, ...]) -> Any:
         return value.__qualname__
     try:
         made = value.__reduce_ex__(4)
-    except TypeError:  # such as a lock
+    except Exception:  # such as a lock, or what refuses in its own words
         return type(value).__qualname__
     if isinstance(made, str):  # the name of what is found by it
         return made
