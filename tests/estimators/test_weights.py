@@ -239,3 +239,30 @@ def test_class_weights_move_the_decision_and_no_coefficient(settings, class_weig
         plain, weighed = made(None, by_chunks), made(class_weight, by_chunks)
         np.testing.assert_allclose(weighed.coef_, plain.coef_, rtol=1e-9, atol=1e-12)
         assert weighed.predict_proba(X)[:, 1].mean() > 2.0 * plain.predict_proba(X)[:, 1].mean()
+
+
+@pytest.mark.parametrize("solver", ["auto", "sgd"])
+def test_class_weights_of_many_classes_move_no_coefficient_of_a_stream(solver):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 900)
+    X = rng.normal(size=(900, 2)) * (1.0 + y[:, None]) + y[:, None]
+
+    def made(class_weight):
+        model = AUCClassifier(solver=solver, class_weight=class_weight, random_state=0)
+        for k in range(0, 900, 150):
+            model.partial_fit(X[k : k + 150], y[k : k + 150], classes=[0, 1, 2])
+        return model
+
+    plain, weighed = made(None), made({1: 10.0})
+    np.testing.assert_allclose(weighed.coef_, plain.coef_, rtol=1e-9, atol=1e-12)
+    assert weighed.predict_proba(X)[:, 1].mean() > 1.5 * plain.predict_proba(X)[:, 1].mean()
+
+
+@pytest.mark.parametrize("solver", ["auto", "sgd"])
+def test_a_chunk_may_lack_the_class_that_has_a_weight(solver):
+    model = AUCClassifier(solver=solver, class_weight={1: 10.0}, random_state=0)
+    model.partial_fit(X[Y == 0], Y[Y == 0], classes=[0, 1]).partial_fit(X, Y)
+    assert model.score(X, Y) > 0.6
+    wrong = AUCClassifier(solver=solver, class_weight={"yes": 10.0})
+    with pytest.raises(ValueError, match=r"class_weight names 'yes', the labels are \[0, 1\]"):
+        wrong.partial_fit(X, Y, classes=[0, 1])

@@ -288,17 +288,18 @@ class AUCStreams(AUCPredictions):
         rows, labels = rows_and_labels(self, X, y, reset=first, minimum=1, finite=finite)
         if len(known) > 2:
             check_known(labels, known)
-            weight = example_weights(sample_weight, self.class_weight, labels)
+            # Those of classes are for the decisions of the pairs.
+            weight = chunk_weights(sample_weight, len(labels))
+            self._weights_of(known)
             return self._learn_pairs(rows, labels, known, weight, first=first)
         is_positive, is_negative = labels == known[1], labels == known[0]
         if np.count_nonzero(is_positive) + np.count_nonzero(is_negative) < len(labels):
             check_known(labels, known)
-        weight = example_weights(sample_weight, self.class_weight, labels)
-        if isinstance(self.class_weight, Mapping):
+        of_classes = self._weights_of(known)
+        weight = example_weights(sample_weight, of_classes, labels)
+        for factor in [] if of_classes is None else of_classes.values():
             # Those of the two classes have the product 1, or steps would be larger or smaller.
-            for label in known.tolist():
-                factor = self.class_weight.get(label, 1.0)
-                weight = weight / (math.sqrt(factor) if 0.0 < factor < math.inf else 1.0)
+            weight = weight / (math.sqrt(factor) if 0.0 < factor < math.inf else 1.0)
         if stream is None:
             assert parts is not None
             stream = self._new_stream(parts, rows.shape[1], first=first)
@@ -491,10 +492,22 @@ class AUCStreams(AUCPredictions):
         self._adopt_pairs(streams)
         return scores
 
-    def _new_pair(self) -> Any:
+    def _weights_of(self, known: Labels) -> dict[Any, float] | None:
+        """Return the weight of each class; a chunk may lack classes that have none of their own."""
+        if not isinstance(self.class_weight, Mapping):
+            return self.class_weight  # type: ignore[no-any-return]
+        names = known.tolist()
+        unknown = [label for label in self.class_weight if label not in names]
+        if unknown:
+            raise ValueError(f"class_weight names {unknown[0]!r}, the labels are {names}.")
+        return {name: self.class_weight.get(name, 1.0) for name in names}
+
+    def _new_pair(self, pair: Labels) -> Any:
         """Return a classifier of two classes like this one."""
-        # The weights of its examples already contain those of the classes.
-        return type(self)(**{**self.get_params(deep=False), "class_weight": None, "verbose": 0})  # type: ignore[attr-defined]
+        given = self.class_weight
+        if given is not None:
+            given = {label: given.get(label, 1.0) for label in pair.tolist()}
+        return type(self)(**{**self.get_params(deep=False), "class_weight": given, "verbose": 0})  # type: ignore[attr-defined]
 
     def _hand_over(self, learner: Any, column: int, pair: Labels) -> None:
         hand_over(self, learner, column, pair)

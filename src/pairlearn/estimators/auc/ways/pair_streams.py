@@ -24,15 +24,16 @@ from pairlearn.typing import Vector
 class PairStreams:
     """The streams of all pairs of classes.
 
-    `make` returns a classifier of two classes that has learned nothing; `classes` are sorted.
+    `make` returns a classifier of two given classes that has learned nothing; `classes` are sorted.
     """
 
-    def __init__(self, make: Callable[[], Any], classes: NDArray[Any], n_features: int) -> None:
+    def __init__(
+        self, make: Callable[[NDArray[Any]], Any], classes: NDArray[Any], n_features: int
+    ) -> None:
         check_many_classes(classes)
         self.classes, self.n_features, self.n_examples = classes, n_features, 0
         self._make = make
-        n_pairs = len(classes) * (len(classes) - 1) // 2
-        self._learners: list[Any] = [make() for _ in range(n_pairs)]
+        self._learners: list[Any] = [make(pair) for pair in self._pairs]
 
     @property
     def _pairs(self) -> list[NDArray[Any]]:
@@ -140,7 +141,7 @@ class PairStreams:
         """Go on from a state."""
         if not isinstance(pairs, (list, tuple)) or len(pairs) != len(self._learners):
             raise ValueError(f"the saved stream does not have {len(self._learners)} pairs.")
-        learners = [self._make() for _ in pairs]
+        learners = [self._make(pair) for pair in self._pairs]
         for learner, state, pair in zip(learners, pairs, self._pairs, strict=True):
             learner.restore_stream(state)
             if state and not np.array_equal(learner.classes_, pair):
