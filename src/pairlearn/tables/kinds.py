@@ -129,8 +129,8 @@ def decide(
     given : str, optional
         The kind that the user chose.
     declared : bool, default False
-        Whether the table says that the column is one of categories. Then numbers and dates are
-        levels, and the rest is decided as for texts.
+        Whether the table says that the column is one of categories. Then numbers are levels, and
+        the rest is decided as for texts.
     step : int, default 1
         The rows of the table for each one of the sample.
 
@@ -167,7 +167,8 @@ def decide(
         yes_or_no(value) is not None for value in counts
     ):
         return Decision(name, "yes/no")
-    if declared:
+    if declared and date_order(list(counts), european=commas == "european")[1] < _KIND_SHARE:
+        # A date is one, however it is written: with hours in one file, without in another.
         return _words(name, present, counts)
     digits = sum(n for value, n in counts.items() if value.isdigit())
     if digits >= _KIND_SHARE * len(present):
