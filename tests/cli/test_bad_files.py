@@ -9,6 +9,8 @@ import subprocess
 import sys
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from pairlearn import SGD, AUCClassifier
@@ -336,3 +338,19 @@ def test_files_of_two_shapes_or_formats(tmp_path, capsys):
     # One reader reads both.
     (tmp_path / "g.tsv").write_text(GOOD.replace(",", "\t"))
     assert train(tmp_path, capsys, "d.csv", str(tmp_path / "g.tsv"), "--dry-run")[0] == 0
+
+
+def test_columns_in_the_names_of_folders_matter_where_all_are_taken(tmp_path, capsys):
+    pairs = [line.split(",") for line in GOOD.splitlines()[1:]]
+    table = pa.table({name: [float(one[k]) for one in pairs] for k, name in enumerate("aby")})
+    for part in ("v1", "v2"):
+        (tmp_path / "run" / f"plan={part}").mkdir(parents=True)
+        pq.write_table(table, tmp_path / "run" / f"plan={part}" / "a.parquet")
+    status, _, err = train(tmp_path, capsys, "run", "--model", "linear")
+    assert status == 1
+    assert "column 'plan' is in the names of folders only, such as 'plan=v" in err
+    files = [str(path) for path in sorted((tmp_path / "run").rglob("*.parquet"))]
+    assert train(tmp_path, capsys, files[0], *files[1:], "--model", "linear")[0] == 0
+    # A model says which columns it needs.
+    assert run(program, ["predict", str(tmp_path / "m"), str(tmp_path / "run")]) == 0
+    assert capsys.readouterr().out.count("\n") == 401

@@ -190,6 +190,9 @@ def test_weights_of_zero_that_no_row_had_are_refused():
             model.partial_unfit(X[:9], LABELS[:9], weight)
     np.testing.assert_array_equal(model.coef_, before)
     assert model.n_examples_ == len(X)
+    twice = model_of().fit(X, LABELS, np.full(len(X), 2.0))
+    with pytest.raises(ValueError, match="or with one weight for all"):
+        twice.partial_unfit(X[:9], LABELS[:9], np.r_[0.0, np.full(8, 2.0)])
 
 
 @pytest.mark.parametrize("class_weight", ["balanced", {"no": 1.0, "yes": 20.0}])

@@ -266,3 +266,6 @@ def test_a_chunk_may_lack_the_class_that_has_a_weight(solver):
     wrong = AUCClassifier(solver=solver, class_weight={"yes": 10.0})
     with pytest.raises(ValueError, match=r"class_weight names 'yes', the labels are \[0, 1\]"):
         wrong.partial_fit(X, Y, classes=[0, 1])
+    nothing = AUCClassifier(solver=solver, class_weight={0: 0.0, 1: 1.0})
+    with pytest.raises(ValueError, match="class_weight of 0 is 0, and both classes"):
+        nothing.partial_fit(X, Y, classes=[0, 1])

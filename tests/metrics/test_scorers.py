@@ -148,6 +148,8 @@ def test_what_only_predicts_is_scored_by_its_predictions(rng):
     model = SurvivalRanker(random_state=0).fit(X, y)
     found = scorer(ConcordanceIndex())(model, X, y)
     assert found == ConcordanceIndex()(y, model.predict(X)) > 0.6
+    with pytest.raises(TypeError, match="no scores to measure"):  # and no cut for them
+        scorer("expected_cost")(model, X, y[:, 0])
 
 
 def test_weights_are_passed_on_where_they_are_asked_for(rng):

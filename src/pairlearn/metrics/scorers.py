@@ -181,8 +181,9 @@ class Scorer:
             )
         if hasattr(estimator, "decision_function"):
             return estimator.decision_function(X)
-        if not len(classes) and hasattr(estimator, "predict"):  # a ranking, risks, a regression
-            return estimator.predict(X)
+        orders = not isinstance(metric, ExpectedCost)  # a cost needs a cut
+        if orders and not len(classes) and hasattr(estimator, "predict"):
+            return estimator.predict(X)  # a ranking, risks, a regression
         raise TypeError(
             f"{type(estimator).__name__} has neither decision_function nor predict_proba; there "
             "are no scores to measure."

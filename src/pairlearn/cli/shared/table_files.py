@@ -69,6 +69,11 @@ def table_options(data: Sequence[str], reading: Reading, problem: str) -> TableO
     form = format_of(data, reading)
     if reading.label is None:
         raise click.UsageError(_which_label(data, form, reading))
+    if form in ("parquet", "arrow") and reading.features is None:
+        from pairlearn.streams.readers.arrow import refuse_lost_columns
+
+        for source in data:
+            refuse_lost_columns(source)
     kinds: dict[str, str] = {}
     levels: dict[str, Sequence[str]] = {}
     widths: dict[str, int] = {}

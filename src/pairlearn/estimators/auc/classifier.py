@@ -241,7 +241,8 @@ class AUCClassifier(AUCForgetting, ClassifierMixin, BaseEstimator):  # type: ign
         given, labels = rows_and_labels(self, X, y, reset=True, minimum=2, finite=None)
         classes = find_classes(labels)
         # Also if only some have no weight, which are dropped now.
-        weighed = weight_of_each(chunk_weights(sample_weight, len(labels))) != 1.0
+        own = chunk_weights(sample_weight, len(labels))
+        weighed, zeros = weight_of_each(own) != 1.0, not own.all()
         given, labels, sample_weight = with_weight(given, labels, sample_weight, len(classes))
         if len(classes) > 2:
             memory = self._max_memory
@@ -308,7 +309,8 @@ class AUCClassifier(AUCForgetting, ClassifierMixin, BaseEstimator):  # type: ign
         self._known_scales = scaling
         if fitted.kept is not None:
             ways = task.margin, task.is_scaled, task.signs, unit
-            self._kept = Kept(fitted.kept, fitted.choice, *ways, weight_of_each(counts), weighed)
+            weights = weight_of_each(counts), weighed, zeros
+            self._kept = Kept(fitted.kept, fitted.choice, *ways, *weights)
         coef = (fitted.w if scaling is None else scaling.to_user(fitted.w))[np.newaxis]
         publish(self, coef_=coef, classes_=classes, features_=features, **{DEFERRED: ()})
         # A descent without a choice follows the order of the rows, so the drawn scores may, too.
@@ -347,7 +349,7 @@ class AUCClassifier(AUCForgetting, ClassifierMixin, BaseEstimator):  # type: ign
         if kept is not None:
             ways = float(loss.parameter), parts.is_scaled, None, 1.0
             each = told_weight(kept, n_examples)
-            self._kept = Kept(kept, choice, *ways, each, weighed)
+            self._kept = Kept(kept, choice, *ways, each, weighed, zeros=weighed)
         publish(
             self, coef_=coef[np.newaxis], classes_=classes, features_=features, **{DEFERRED: ()}
         )

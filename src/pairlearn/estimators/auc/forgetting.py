@@ -59,6 +59,8 @@ class Kept:
     each: float | None
     #: Whether rows had other weights than 1, be it 0.
     weighed: bool
+    #: Whether rows may have had weight 0.
+    zeros: bool
 
     def coef(self, moments: MappedMoments) -> Vector:
         """Return the coefficients that follow from moments."""
@@ -241,7 +243,7 @@ class AUCForgetting(AUCStreams):
         """
         kept: Kept | None = self._kept
         each = told_weight(self.kept_moments(), self.n_examples_) if kept is None else kept.each
-        wrong = zeros and kept is not None and not kept.weighed
+        wrong = zeros and kept is not None and not kept.zeros
         if not n_rows and not wrong:
             return
         if not given and (each != 1.0 or (kept is not None and kept.weighed)):

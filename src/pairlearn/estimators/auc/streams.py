@@ -500,6 +500,11 @@ class AUCStreams(AUCPredictions):
         unknown = [label for label in self.class_weight if label not in names]
         if unknown:
             raise ValueError(f"class_weight names {unknown[0]!r}, the labels are {names}.")
+        nothing = [label for label in names if self.class_weight.get(label, 1.0) == 0.0]
+        if nothing:
+            raise ValueError(
+                f"class_weight of {nothing[0]!r} is 0, and both classes of a pair need a weight."
+            )
         return {name: self.class_weight.get(name, 1.0) for name in names}
 
     def _new_pair(self, pair: Labels) -> Any:

@@ -96,7 +96,7 @@ def _plain(value: Any, inside: tuple[int, ...]) -> Any:
     kind = type(value)
     if isinstance(value, (type(None), int, float, complex, str, bytes, np.generic)):
         return repr(value)
-    if hasattr(value, "detach"):
+    if hasattr(value, "detach") and hasattr(value, "cpu"):
         value = value.detach().cpu().numpy()  # a tensor, whose pickle is never the same twice
         kind = type(value)
     if kind is np.ndarray and value.dtype.kind != "O":

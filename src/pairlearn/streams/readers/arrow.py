@@ -76,6 +76,8 @@ class ArrowReader(Reader):
         self._pa = load_pyarrow()
         given = list(sources) if isinstance(sources, (list, tuple)) else [sources]
         self.files = [file for source in given for file in files_of(source)]
+        for source in given if schema.features is None else ():
+            refuse_lost_columns(source)
         if not self.files:
             raise ReadError("there is no file to read; name at least one.")
         self.schema = schema
@@ -493,12 +495,17 @@ def files_of(source: Any) -> list[Any]:
     ]
     if not found:
         raise ReadError(f"{path} has no file ending in {', '.join(SUFFIXES)}; name the files.")
-    _refuse_partitions(path, found)
     return found
 
 
-def _refuse_partitions(folder: Path, files: list[Path]) -> None:
-    """Refuse files whose folders hold a column that they do not: its values would be lost."""
+def refuse_lost_columns(source: Any) -> None:
+    """Refuse a folder with a column that is in the names of folders only.
+
+    Its values would be lost where all columns are taken.
+    """
+    if hasattr(source, "query") or not Path(source).is_dir():
+        return
+    folder, files = Path(source), files_of(source)
     parts = [part for file in files for part in file.relative_to(folder).parts[:-1]]
     example = {name: part for part in parts for name, sign, _ in [part.partition("=")] if sign}
     _, names, _ = open_arrow(files[0]) if example else (None, (), None)
