@@ -24,7 +24,7 @@ from pairlearn.streams.state import pack, unpack
 from pairlearn.validation import warn_caller
 
 #: Raised when a learner saves another state: `tests/streams/test_checkpoint_layout.py` notices.
-CHECKPOINT_VERSION = 7
+CHECKPOINT_VERSION = 8
 _NAME = "OnlineLearner checkpoint"
 
 
