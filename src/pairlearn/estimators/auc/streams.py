@@ -286,18 +286,17 @@ class AUCStreams(AUCPredictions):
             check_decisions_between(self, len(known), parts)
             parts.of_stream(self._n_outputs(0))
         rows, labels = rows_and_labels(self, X, y, reset=first, minimum=1, finite=finite)
+        of_classes = self._weights_of(known)
         if len(known) > 2:
             check_known(labels, known)
-            # Those of classes are for the decisions of the pairs.
+            # Weights of classes are for the decisions of the pairs, which have them, too.
             weight = chunk_weights(sample_weight, len(labels))
-            self._weights_of(known)
             return self._learn_pairs(rows, labels, known, weight, first=first)
         is_positive, is_negative = labels == known[1], labels == known[0]
         if np.count_nonzero(is_positive) + np.count_nonzero(is_negative) < len(labels):
             check_known(labels, known)
-        of_classes = self._weights_of(known)
         weight = example_weights(sample_weight, of_classes, labels)
-        for factor in [] if of_classes is None else of_classes.values():
+        for factor in (of_classes or {}).values():
             # Those of the two classes have the product 1, or steps would be larger or smaller.
             weight = weight / (math.sqrt(factor) if 0.0 < factor < math.inf else 1.0)
         if stream is None:
