@@ -76,7 +76,8 @@ def command(**given: Any) -> None:
     r"""Compare methods on data sets by test AUC, time and memory.
 
     DATA are names of `python -m pairlearn.data list`, tables of your own (CSV, Parquet, Arrow:
-    name the label with --label; columns are read as by `pairlearn train`). Of tables, by default, the model that
+    name the label with --label; columns are read as by `pairlearn train`). Of tables, by default,
+    the model that
     `train` would make (auto) is compared with each kind of model, and with logistic regression and
     tuned boosted trees of scikit-learn. Tables get a report, in NAME-report unless --report names
     another folder. --set adds `AUCClassifier` with these settings to the
