@@ -46,10 +46,6 @@ ELSEWHERE = {
     "pairlearn train 'folder/*.parquet' --label": (
         "cli/test_cluster.py::test_a_model_of_files_that_the_program_uses_as_any_other"
     ),
-    "pairlearn train 'folder/*.parquet' --private": (
-        "cli/test_private_cluster.py::test_a_model_with_certificate_paid_from_a_ledger"
-    ),
-    "pairlearn train 'patients/*.parquet' --private": "cli/test_private_cluster.py::test_persons",
     "python examples/plot_same_bits.py": "docs/test_site.py::test_gallery",
     "python -m benchmarks.league": (
         "benchmarks/test_league.py::test_the_program_prints_a_line_for_each_task"
@@ -86,7 +82,7 @@ NOT_RUN = {
             (
                 MINUTES,
                 " --only|.cluster_constants|.concordance_coverage|.coverage|.entropy|"
-                ".metric_buffers|.metric_learning|.private_metric|.private_trust|.sql|.survival_stack|.text",
+                ".metric_buffers|.metric_learning|.private_metric|.sql|.survival_stack|.text",
             ),
             (
                 NEEDS_DATA,
