@@ -221,7 +221,7 @@ class Checkpoints(Target):
         return parse_model(path.read_bytes(), allow_unregistered=True)
 
     def _conversation(self, kind: str, folder: Path) -> ModelRecord:
-        from pairlearn.cli.streaming.stream import _save
+        from pairlearn.cli.stream import _save
 
         talk = _talk(kind)
         for line in spoken(kind, 60):
@@ -236,7 +236,7 @@ class Checkpoints(Target):
         return kind, damaged_file(rng, record)
 
     def use(self, given: tuple[str, bytes], folder: Path) -> None:
-        from pairlearn.cli.streaming.stream import _resume
+        from pairlearn.cli.stream import _resume
 
         kind, data = given
         path = folder / "a.ckpt"
@@ -273,7 +273,7 @@ def _at_work(stage: str, kind: str, folder: Path) -> tuple[Any, Any]:
 
 
 def _talk(kind: str) -> Any:
-    from pairlearn.cli.streaming.stream import Conversation
+    from pairlearn.cli.stream import Conversation
     from pairlearn.streams import ProgressiveAUC
 
     return Conversation(named_learner(kind), ProgressiveAUC(20), 5)

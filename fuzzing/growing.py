@@ -19,8 +19,8 @@ from random import Random
 
 from fuzzing.campaign import Target
 from fuzzing.learners import named_learner
-from pairlearn.cli.shared.config import read_toml
-from pairlearn.cli.streaming.stream import Conversation, _reply
+from pairlearn.cli.shared.settings import read_toml
+from pairlearn.cli.stream import Conversation, _reply
 from pairlearn.streams import ProgressiveAUC, ReadError
 from pairlearn.tables.fitting import TableOptions, plan_table
 

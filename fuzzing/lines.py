@@ -14,8 +14,7 @@ import numpy as np
 
 from fuzzing.campaign import Target
 from fuzzing.mutations import damage_bytes, damage_tree
-from pairlearn.cli.stopping import Stopping
-from pairlearn.cli.streaming.stream import Conversation, _lines, _reply, _resume, _save
+from pairlearn.cli.stream import Conversation, _lines, _reply, _resume, _save
 from pairlearn.streams import NamedLearner, ProgressiveAUC
 
 __all__ = ["JsonLines"]
@@ -119,8 +118,8 @@ class JsonLines(Target):
         written = io.BytesIO()
         out = io.TextIOWrapper(written, encoding="utf-8")
         err = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors="backslashreplace")
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), Stopping() as stop:
-            for line in _lines(io.BytesIO(b"".join(x + b"\n" for x in lines)), _LIMIT, stop):
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            for line in _lines(io.BytesIO(b"".join(x + b"\n" for x in lines)), _LIMIT):
                 _reply(talk, line, False, _LIMIT)
         answers = written.getvalue().splitlines()
         for answer in answers:

@@ -206,7 +206,7 @@ def _conversation(kind: str) -> Callable[[Path], Step]:
     """Answer the lines of ``pairlearn stream``: an example, and a question whose label follows."""
 
     def make(folder: Path) -> Step:
-        from pairlearn.cli.streaming.stream import Conversation
+        from pairlearn.cli.stream import Conversation
         from pairlearn.streams import ProgressiveAUC
 
         talk = Conversation(named_learner(kind), ProgressiveAUC(100), 50)

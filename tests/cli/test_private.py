@@ -10,9 +10,9 @@ from click.testing import CliRunner
 from sklearn.ensemble import RandomForestClassifier
 
 from pairlearn import AUCClassifier, AUCStack, PrivacyLedger, load_model
+from pairlearn.cli.private.records import read_facts, read_rows
 from pairlearn.cli.program import program
 from pairlearn.cli.running import run as run_program
-from pairlearn.cli.shared.private_records import read_facts, read_rows
 from pairlearn.privacy.evaluation import private_roc_auc
 
 BOUNDS = """

@@ -113,7 +113,7 @@ def test_rows_that_are_no_votes_are_counted(capsys, here):
         ("winner,loser\n", [], "holds no vote that can be used"),
         ("winner,loser\nann,ann\n", [], "holds no vote that can be used (1 row refused"),
         ("x,y\nann,bob\n", [], "neither the columns winner and loser nor a, b and outcome"),
-        (VOTES, ["--by", "juge"], "--by: votes.csv has no column 'juge'; did you mean 'judge'?"),
+        (VOTES, ["--by", "juge"], "votes.csv has no column 'juge'; did you mean 'judge'?"),
         (VOTES, ["--winner", "winner"], "--winner needs --loser too"),
         (VOTES, ["--winner", "winner", "--a", "b"], "give --winner and --loser, or --a, --b and"),
         (VOTES, ["--winner", "winner", "--loser", "loser", "--home"], "--home needs --a, --b and"),

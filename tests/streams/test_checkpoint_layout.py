@@ -23,7 +23,7 @@ from fuzzing.learners import (
     write_rows,
 )
 
-from pairlearn.cli.streaming.stream import Conversation, _resume, _save
+from pairlearn.cli.stream import Conversation, _resume, _save
 from pairlearn.models.file import dump_model, read_model
 from pairlearn.streams import ProgressiveAUC
 from pairlearn.streams.checkpoint import (

@@ -419,7 +419,7 @@ def test_a_state_that_cannot_be_restored_is_told_in_one_line(
 
 
 def test_a_conversation_of_other_settings_is_refused_in_a_short_line(tmp_path: Path) -> None:
-    from pairlearn.cli.streaming.stream import Conversation, _resume
+    from pairlearn.cli.stream import Conversation, _resume
     from pairlearn.streams.progressive import ProgressiveAUC
 
     learner = NamedLearner(step_size=0.1)

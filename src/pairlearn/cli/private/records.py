@@ -34,7 +34,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeGuard
 
-from pairlearn.cli.shared.config import read_toml
+from pairlearn.cli.shared.settings import read_toml
 
 _KEYS = (
     "label", "labels", "target_bounds", "person", "delimiter", "private_bounds",
