@@ -152,16 +152,21 @@ class Past:
         return (*self.held[too_many:], (n, block))
 
     @property
+    def _origin(self) -> Vector:
+        assert self.origin is not None
+        return self.origin
+
+    @property
     def knows_both(self) -> bool:
         """Whether the longest memory has rows of both classes."""
         return bool((self.counts[0] > 0.0).all())
 
     def scale(self, table: Table) -> Vector:
         """Return the factor of each feature by a table: 1 unless features are scaled."""
-        features, origin = self.settings.features, self.origin
+        features = self.settings.features
         if not self.settings.scaled:
             return np.ones(features.n_outputs)
-        means = table.means + origin
+        means = table.means + self._origin
         return scale_for(features, table.weights, means, table.variances, self.low, self.high)
 
     def directions(self, choice: Choice) -> Directions:
@@ -181,8 +186,7 @@ class Past:
 
     def from_zero(self, found: Directions) -> Directions:
         """Return directions of rows as they are, not as seen from the origin."""
-        assert self.origin is not None
-        return replace(found, middle=found.middle + found.weights @ self.origin)
+        return replace(found, middle=found.middle + found.weights @ self._origin)
 
     def rows(self) -> tuple[Block, Vector]:
         """Return the kept rows of the last 4,096, and how much each still counts."""
@@ -215,7 +219,7 @@ class Past:
                 fold[own] = (place + repeat * turn) % n_folds
             for k in range(n_folds if every or rarer < FISHER_BELOW else 1):
                 held = Block(*(part[fold == k] for part in block))
-                gone = Table.of(held.Z - self.origin, held.y < 0, weight=weight[fold == k])
+                gone = Table.of(held.Z - self._origin, held.y < 0, weight=weight[fold == k])
                 rest = self.table[0] - gone
                 counts = self.counts[0] - [
                     taken[(fold == k) & (block.y == s)].sum() for s in (1, -1)

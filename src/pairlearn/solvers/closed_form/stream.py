@@ -329,7 +329,7 @@ class MomentStream:
         m, n_memories = len(empty.low), len(empty.counts)
         shapes = {"sums": empty.table.sums.shape, "counts": (n_memories, 2)}
         for side in ("positives", "negatives"):
-            shapes[side] = (None, n_memories)  # type: ignore[assignment]
+            shapes[side] = (None, n_memories)
         if state["origin"] is not None:
             shapes |= dict.fromkeys(("origin", "low", "high"), (m,))
         own = {name: restored_array(state, name, shape) for name, shape in shapes.items()}
