@@ -344,7 +344,6 @@ def test_refusals(files):
         ("label = 'y'\n[features]\na = [0]", "needs public bounds"),
         ("lable = 'y'", "may say"),
         ("label = ", "not TOML"),
-        ("user = 'u'\nlabel = 'y'\n[features]\na = [0, 1]", "stands in person = 'u'"),
         ("person = 3\nlabel = 'y'\n[features]\na = [0, 1]", "person must be a column or a list"),
         ("person = []\nlabel = 'y'\n[features]\na = [0, 1]", "person must be a column or a list"),
         ("delimiter = ', '\nlabel = 'y'\n[features]\na = [0, 1]", "one character"),

@@ -73,7 +73,10 @@ def command(
       pairlearn compare german --estimator 'pairlearn.AUCClassifier {"loss": "hinge"}'
     """
     from pairlearn.data import load
+    from pairlearn.data.errors import DataError
     from pairlearn.experiments import HONEST, PAPER, compare, method_names
+    from pairlearn.experiments.comparison.runner import ComparisonError
+    from pairlearn.experiments.comparison.store import StoreError
     from pairlearn.experiments.methods.base import parse_estimator
     from pairlearn.experiments.methods.table import find_method
     from pairlearn.progress import Progress
@@ -92,20 +95,25 @@ def command(
         named = (["auto", "linear", "curves", "trees", "stack", "logistic", "gradient-boosting"]
                  if files else ["ours", "linear", "logistic", "sgd"])  # fmt: skip
     chosen = [*map(find_method, named), *map(parse_estimator, estimators)]
-    loaded = [_table(name, reading, as_json) if name in files else load(name) for name in datasets]
-    if not files and reading != Reading():
-        raise click.UsageError("options about columns are for tables of your own; leave them out.")
-    if report is None and files:
-        report = Path(f"{loaded[0].name}-report")
-        check_output(str(report), "--report", folder=True)
     typed = shlex.join(["pairlearn", *sys.argv[1:]])
     try:
+        loaded = [
+            _table(name, reading, as_json) if name in files else load(name) for name in datasets
+        ]
+        if not files and reading != Reading():
+            raise click.UsageError("options about columns are for tables of your own; leave them "
+                                   "out.")  # fmt: skip
+        if report is None and files:
+            report = Path(f"{loaded[0].name}-report")
+            check_output(str(report), "--report", folder=True)
         with Progress(unit="cells", quiet=quiet or as_json) as bar:
             comparison = compare(
                 loaded, chosen, store=store, n_splits=splits or (5 if files else 25), seed=seed,
                 workers=workers, protocol=HONEST if protocol == "honest" else PAPER,
                 command=typed, progress=bar.update,
             )  # fmt: skip
+    except (DataError, StoreError, ComparisonError) as error:
+        raise click.ClickException(str(error)) from error
     except KeyboardInterrupt:
         raise KeyboardInterrupt(f"stopped; the same command goes on from {store}") from None
     if as_json or comparison.results:

@@ -17,18 +17,18 @@ from pairlearn.cli.shared.output import emit, json_option, safe_lines, tell, typ
 from pairlearn.cli.shared.reading import (
     Reading,
     data_argument,
-    has_codes,
     odd_lines,
-    open_for_model,
-    positive_code,
     reading_options,
 )
 from pairlearn.cli.shared.scoring import (
     Scored,
+    has_codes,
     kind_of,
     load_for_scoring,
     measure,
     names_compared,
+    open_for_model,
+    positive_code,
     probabilities_of,
     score_chunks,
 )

@@ -21,7 +21,6 @@ from pairlearn.cli.shared.reading import (
     data_argument,
     format_of,
     odd_lines,
-    open_for_model,
     reading_options,
     sources_of,
     split_names,
@@ -30,6 +29,7 @@ from pairlearn.cli.shared.scoring import (
     Scored,
     kind_of,
     load_for_scoring,
+    open_for_model,
     probabilities_of,
     score_chunks,
 )

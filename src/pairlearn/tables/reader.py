@@ -217,6 +217,14 @@ class TableReader(Reader):
         for name in self.carry:
             if name not in present:
                 raise no_column(name, table.names, table.name, "kept")
+        used = {column.name for column in self.encoder.columns}.union(self.carry)
+        if self._labelled and self.encoder.label is not None:
+            used |= {self.encoder.label.column, self.encoder.qid or ""}
+        if repeated := sorted(used.intersection(table.repeated)):
+            raise ReadError(
+                f"{table.name} has more than one column named {listed(repeated)}; rename all but "
+                "the one to use."
+            )
         return table
 
     def _without(self, lacking: Sequence[ColumnEncoder], table: Any) -> None:

@@ -15,8 +15,7 @@ import click
 
 from pairlearn.cli.private.options import PrivateOptions, check_private_data
 from pairlearn.cli.private.records import PublicFacts, Rows, read_facts, read_rows
-from pairlearn.cli.shared.reading import encoder_of
-from pairlearn.cli.shared.scoring import kind_of, load_for_scoring, names_compared
+from pairlearn.cli.shared.scoring import encoder_of, kind_of, load_for_scoring, names_compared
 from pairlearn.typing import Vector
 
 if TYPE_CHECKING:

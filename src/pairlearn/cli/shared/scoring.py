@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The problems that the program solves, the scores of a model, and how good they are."""
+"""The problems that the program solves, the data of a model, its scores, and how good they are."""
 
 from __future__ import annotations
 
@@ -12,6 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pairlearn.cli.shared.reading import (
+    TABLES,
+    Reading,
+    format_of,
+    open_data,
+    schema_of,
+    spelled,
+    table_reader,
+)
 from pairlearn.cli.shared.settings import Settings, register_at, set_parts
 from pairlearn.typing import Vector
 
@@ -20,6 +29,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pairlearn.streams.readers.base import Reader
+    from pairlearn.streams.readers.schema import Schema
+    from pairlearn.tables.encoding import TableEncoding
 
 #: Parameters of estimators that are not settings, and the reason or the option to use.
 OWNED = {
@@ -108,6 +119,158 @@ def load_for_scoring(path: str) -> Any:
             "load_model(path) does."
         )
     return model
+
+
+# ------------------------------------------------------------------------------- data of a model
+
+
+def open_for_model(
+    model: Any,
+    data: Sequence[str],
+    reading: Reading,
+    *,
+    labelled: bool,
+    keep: Sequence[str] | None = (),
+    impute: bool = False,
+) -> Reader:
+    """Return a reader that delivers the model's features, and labels if they are asked for.
+
+    `keep` names columns to carry along; None means the ids that training left out. With `impute`
+    columns that the data lack count as missing.
+    """
+    encoder = encoder_of(model)
+    if encoder is not None:
+        _check_encoded(encoder, data, reading, labelled=labelled)
+        form = format_of(data, reading)
+        return table_reader(
+            encoder, data, form, reading, labelled=labelled, carry=keep, impute=impute
+        )
+    if keep or impute:
+        option = f"--keep {','.join(keep)}" if keep else "--missing impute"
+        raise click.UsageError(
+            f"{option}: the model was not trained on a table of named columns; leave the option "
+            "out."
+        )
+    return _open_schema(model, data, reading, labelled=labelled)
+
+
+def encoder_of(model: Any) -> TableEncoding | None:
+    """Return the encoder that a model was trained through, or None."""
+    from pairlearn.models import ModelFileError
+    from pairlearn.models.record import reason
+    from pairlearn.tables.encoding import TableEncoding
+
+    state = getattr(model, "provenance_", {}).get("table")
+    if state is None:
+        return None
+    try:
+        encoder = TableEncoding.from_state(state)
+    except ValueError as error:
+        raise ModelFileError(
+            f"the model says nothing usable about its columns: {reason(error)}"
+        ) from None
+    width = int(model.n_features_in_)
+    if encoder.n_features != width:
+        raise ModelFileError(
+            f"the model has {width} features and its columns give {encoder.n_features}; train it "
+            "again."
+        )
+    return encoder
+
+
+def _check_encoded(
+    encoder: TableEncoding, data: Sequence[str], reading: Reading, *, labelled: bool
+) -> None:
+    """Refuse options that the model has settled; another label than the model's is put into it."""
+    form = format_of(data, reading)
+    if form not in TABLES:
+        raise click.UsageError(
+            f"the model was trained on named columns, and {data[0]} is {form}, which has none."
+        )
+    for option in ("features", "numeric", "date", "text", "categorical", "missing", "classes",
+                   "qid", "single"):  # fmt: skip
+        if getattr(reading, option):
+            raise click.UsageError(
+                f"{spelled(option)} was settled when the model was trained, and is stored in it; "
+                "leave it out, or train again."
+            )
+    if reading.label is not None and encoder.label is not None:
+        if labelled:
+            encoder.label = replace(encoder.label, column=reading.label)
+        elif reading.label != encoder.label.column:
+            raise click.UsageError(
+                f"--label {reading.label}: no label is read here, and that of the model is "
+                f"{encoder.label.column!r}; leave the option out."
+            )
+
+
+def _open_schema(model: Any, data: Sequence[str], reading: Reading, *, labelled: bool) -> Reader:
+    """Return a reader by the schema of a model that has no encoder."""
+    from pairlearn.streams.readers.base import ReadError
+    from pairlearn.streams.readers.schema import Schema
+
+    stored = getattr(model, "provenance_", {}).get("schema")
+    base = Schema() if stored is None else _schema_from_plain(stored, labelled=labelled)
+    schema = schema_of(reading, base)
+    if labelled and schema.label is None and format_of(data, reading) != "svmlight":
+        raise ReadError("the model does not say which column is the label; pass --label.")
+    classes = getattr(model, "classes_", None)
+    if stored is None and schema.classes is None and schema.label is not None:
+        texts = [] if classes is None else classes.tolist()
+        if texts and all(isinstance(text, str) for text in texts):
+            schema = replace(schema, classes=tuple(texts))
+    width = int(model.n_features_in_)
+    reader = open_data(data, schema, reading, n_features=width)
+    if reader.n_features != width:
+        raise ReadError(
+            f"{data[0]} gives {reader.n_features} features and the model has {width}; "
+            "pass --set reading.features=A,B (and --label, if there is one) as in training."
+        )
+    names = getattr(model, "feature_names_in_", None)
+    if names is not None and reader.feature_names is not None:
+        for mine, theirs in zip(names.tolist(), reader.feature_names, strict=True):
+            if mine != theirs:
+                raise ReadError(
+                    f"{data[0]} has the feature {theirs!r} where the model has {mine!r}; "
+                    "pass --set reading.features=A,B in the order of training."
+                )
+    return reader
+
+
+def _schema_from_plain(plain: Mapping[str, Any], *, labelled: bool) -> Schema:
+    """Return the schema that a model was trained with."""
+    from pairlearn.models.record import reason
+    from pairlearn.streams.readers.base import ReadError
+    from pairlearn.streams.readers.schema import Schema
+
+    try:
+        values = dict(plain)
+        if not labelled:
+            values |= {"label": None, "qid": None, "classes": None}
+        for name in ("features", "missing_tokens", "classes"):
+            if values.get(name) is not None:
+                values[name] = tuple(values[name])
+        return Schema(**values)
+    except TypeError as error:
+        raise ReadError(
+            f"the model says nothing usable about its columns ({reason(error)})."
+        ) from None
+
+
+def positive_code(model: Any, reader: Any) -> float:
+    """Return the label that the reader delivers for the positive class."""
+    return 1.0 if has_codes(reader) else float(model.classes_[1])
+
+
+def has_codes(reader: Any) -> bool:
+    """Return whether a reader delivers numbers of classes, not the labels themselves."""
+    encoder, layout = getattr(reader, "encoder", None), getattr(reader, "layout", None)
+    if encoder is not None:
+        return encoder.label is None or encoder.label.kind != "numbers"
+    return layout is not None and bool(layout.schema.text_labels)
+
+
+# -------------------------------------------------------------------------------------- the scores
 
 
 @dataclass(frozen=True)
