@@ -16,13 +16,12 @@ from fuzzing.campaign import Budget, Tally, Target, run_campaign, run_one
 from fuzzing.files import Checkpoints, ModelFiles
 from fuzzing.growing import Growing
 from fuzzing.lines import JsonLines
-from fuzzing.results import ResultStore
 from fuzzing.tables import ArrowTable, NpyArray
 from fuzzing.texts import CsvText, SvmlightText
 
 #: One of each, in the order in which they take turns.
 TARGETS: tuple[type[Target], ...] = (
-    CsvText, SvmlightText, ArrowTable, NpyArray, JsonLines, ModelFiles, Checkpoints, ResultStore,
+    CsvText, SvmlightText, ArrowTable, NpyArray, JsonLines, ModelFiles, Checkpoints,
     Growing,
 )  # fmt: skip
 
