@@ -30,7 +30,7 @@ from pairlearn.losses import METRIC_LOSSES
 from pairlearn.pairings import AllPrevious, PreviousOpposite, RandomPair, ReservoirBuffer
 from pairlearn.reference import average_of, pairwise_sgd
 from pairlearn.scores import MahalanobisScore
-from pairlearn.solvers import PassiveAggressive
+from pairlearn.solvers import SPAUC
 from pairlearn.solvers.descent.sweep import Sweep
 from pairlearn.solvers.streams.running_scales import RunningScales
 
@@ -209,9 +209,7 @@ def test_what_cannot_hold_is_refused():
     with pytest.raises(ValueError, match=r"too short .* use DelayedPastBuffer\(5\)"):
         started(5, averaging=DelayedPastBuffer(4))
     with pytest.raises(ValueError, match="which this solver has not"):
-        PassiveAggressive(averaging=DelayedPastBuffer(2)).solve(
-            np.eye(4), [1, -1, 1, -1], n_passes=1
-        )
+        SPAUC(averaging=DelayedPastBuffer(2)).solve(np.eye(4), [1, -1, 1, -1], n_passes=1)
     sweep = Sweep((0.1,), (1.0,), RandomPair(), averaging=DelayedPastBuffer())
     assert sweep.averaging == DelayedPastBuffer(1)
 

@@ -19,9 +19,7 @@ from pairlearn import (
 )
 from pairlearn.solvers.closed_form.moments import ClassMoments, solve_square_auc
 from pairlearn.solvers.closed_form.opauc import OPAUC
-from pairlearn.solvers.descent.accelerated import MomentumSGD, VarianceReducedSGD
 from pairlearn.solvers.descent.localized import LocalizedSGD
-from pairlearn.solvers.descent.passive_aggressive import PassiveAggressive
 from pairlearn.solvers.descent.saddle import SOLAM, SPAUC
 from pairlearn.solvers.descent.sweep import Sweep
 from pairlearn.solvers.exact.batch import ExactSolver
@@ -40,12 +38,9 @@ ENTRIES = {
     "Stream": lambda X: PairwiseSGD().start(PROBLEM, D).learn_many(X, Y),
     "Sweep": lambda X: Sweep((0.1,), (math.inf,)).solve(PROBLEM, X, Y, n_steps=9, rng=0),
     "LocalizedSGD": lambda X: LocalizedSGD(1.0).solve(PROBLEM, X, Y, rng=0),
-    "MomentumSGD": lambda X: MomentumSGD().solve(PROBLEM, X, Y, n_passes=1, rng=0),
-    "VarianceReducedSGD": lambda X: VarianceReducedSGD().solve(PROBLEM, X, Y, n_passes=1, rng=0),
     "SPAUC": lambda X: SPAUC().solve(X, Y, n_passes=1, rng=0),
     "SOLAM": lambda X: SOLAM().solve(X, Y, n_passes=1, rng=0),
     "OPAUC": lambda X: OPAUC().solve(X, Y, rng=0),
-    "PassiveAggressive": lambda X: PassiveAggressive().solve(X, Y, rng=0),
     "ExactSolver": lambda X: ExactSolver().solve(X, Y),
     "ClassMoments": lambda X: ClassMoments(D).add(X, Y),
     "solve_square_auc": lambda X: solve_square_auc(X, Y),

@@ -62,9 +62,8 @@ def descend_full(
     """Take the active steps for a full matrix; `scratch` has d * d + 6 d entries.
 
     With `exact`, every pulling step is projected onto the PSD cone. Otherwise the caller projects
-    from time to time (without a ball, `free_metric.descend_free` is then faster). The ball is a
-    scaling after the cone: for a ball around the apex of a cone, projecting onto the cone and then
-    onto the ball gives the projection onto the intersection.
+    from time to time. The ball is a scaling after the cone: for a ball around the apex of a cone,
+    projecting onto the cone and then onto the ball gives the projection onto the intersection.
     """
     size = len(w)
     d = np.int64(math.sqrt(size) + 0.5)

@@ -157,16 +157,13 @@ class MahalanobisDescent(Descent):
 
     def _call(self, pairs: tuple[NDArray[Any], ...], active: NDArray[np.int32]) -> None:
         """Run the kernel of the parameterization on the active pairs; raise if it fails."""
-        from pairlearn.kernels.steps import free_metric, mahalanobis
+        from pairlearn.kernels.steps import mahalanobis
 
         iterates = (self.w, self.weighted_sum, self.left_iterate, self.state)
         loss = (self._radius, self.parts.problem.derivative.address, self._parameter)
         arguments = (*pairs, active, len(active), *iterates, *loss)
         kind = self._score.parameterization
-        if kind == "full" and self._projects_every and np.isinf(self._radius):
-            room = free_metric.room_of(self.n_features)
-            status = free_metric.descend_free(*arguments, room)
-        elif kind == "full":
+        if kind == "full":
             exact = self._domain.projection == "exact"
             status = mahalanobis.descend_full(*arguments, exact, self._work, self.counts)
         elif kind == "diagonal":
