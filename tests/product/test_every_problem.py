@@ -91,8 +91,6 @@ def refusal(problem, pairing, domain, storage, online, rule):
         return "needs the number of steps beforehand"
     if online and not pairing.has_online_form:
         return "needs all examples at once"
-    if isinstance(domain, ElasticNet) and storage is not np.asarray:
-        return "moves every coordinate"
     if metric and storage is not np.asarray:
         return "needs dense rows|one pair at a step"
     if metric and isinstance(pairing, FifoBuffer):

@@ -3,15 +3,12 @@
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pairlearn.domains.coordinatewise import CoordinatewiseDomain
 from pairlearn.scalars import Scalar, check_compiled
@@ -109,10 +106,6 @@ def check_domain(
     refuse(~np.isfinite(taken), f"{name} must give finite numbers, but gives", taken)
     points = [(float(v), float(eta), *parameters) for eta in sizes for v in line]
     check_compiled(f"{name}.proximal", domain.proximal, points)
-    for dtype, rounding in ((np.float64, _ROUNDING), (np.float32, 1e-6)):
-        error = np.abs(_rows(domain, line, sizes, dtype) - taken)
-        rule = f"{name}.proximal compiled for rows of {np.dtype(dtype)} must agree, but is off by"
-        refuse(error > rounding * (1.0 + np.abs(line)), rule, error)
     gaps, apart = np.diff(taken, axis=1), np.diff(line)
     room = _ROUNDING * (1.0 + np.abs(line))
     slack = room[1:] + room[:-1]
@@ -132,17 +125,6 @@ def check_domain(
         refuse(change > room, rule.format("it moves a point twice"), change)
     zero = [domain.proximal(0.0, float(eta), *parameters) for eta in sizes]
     return DomainCheck(taken.size, int(np.count_nonzero(taken != line)), not any(zero))
-
-
-def _rows(domain: CoordinatewiseDomain, line: Array, sizes: Array, dtype: Any) -> NDArray[Any]:
-    """Return the step of each size from the line, by the compiled loop over a row."""
-    number = ctypes.c_double if dtype is np.float64 else ctypes.c_float
-    arguments: list[Any] = [ctypes.POINTER(number), ctypes.c_ssize_t, *[ctypes.c_double] * 3]
-    loop = ctypes.CFUNCTYPE(None, *arguments)(domain.proximal.row_address(dtype))
-    rows = np.array([line] * len(sizes), dtype=dtype)
-    for row, eta in zip(rows, sizes, strict=True):
-        loop(row.ctypes.data_as(ctypes.POINTER(number)), len(row), eta, *domain.parameters)
-    return rows
 
 
 def _refuse(line: Array, sizes: Array, bad: Mask, rule: str, amount: Array) -> None:
