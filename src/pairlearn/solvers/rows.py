@@ -163,11 +163,6 @@ class CsrRows:
         """Return the rows themselves, marked as finite: the caller has checked the values."""
         return _note(self, _FINITE)
 
-    @cached_property
-    def hashes(self) -> Hashes:
-        """The hash of each row, see `pairlearn.content`; many rows are known to be finite then."""
-        return _hashes(self)
-
     @property
     def arrays(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         """The arrays as kernels take them."""
