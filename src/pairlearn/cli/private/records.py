@@ -123,6 +123,7 @@ def read_facts(path: str, *, of_model: bool = False) -> PublicFacts:
             f"the feature {name!r} needs public bounds, as in {name} = [0, 1] or "
             f"{name} = {{ bounds = [0, 1], levels = 2 }}, got {entry!r}.",
         )
+        assert pair is not None
         bounds.append((float(pair[0]), float(pair[1])))
         levels.append(level)
     person = plain.get("person", [])
