@@ -30,10 +30,10 @@ def test_a_chapter(tmp_path, capsys):
 
 
 def test_a_store_of_others_is_left_alone(tmp_path, capsys):
-    (tmp_path / "results.sqlite").write_text("mine")
+    (tmp_path / "results.jsonl").write_text("mine")
     assert story.main(["--only", "paper", "--report", str(tmp_path)]) == 1
     assert "not a store of results" in capsys.readouterr().err
-    assert (tmp_path / "results.sqlite").read_text() == "mine"
+    assert (tmp_path / "results.jsonl").read_text() == "mine"
 
 
 @pytest.mark.slow
