@@ -218,7 +218,6 @@ class CsvText(_Text):
             "schema": rng.choice(_SCHEMAS),
             "delimiter": delimiter,
             "strict": rng.random() < 0.05,
-            "max_line_bytes": rng.choice([16, 64, 1 << 25, 1 << 25]),
         }
         return (data if sound else _damaged(rng, data)), options
 
@@ -254,7 +253,6 @@ class SvmlightText(_Text):
             "dtype": rng.choice(["float64", "float32"]),
             "classes": rng.choice([None, None, (-1.0, 1.0)]),
             "strict": rng.random() < 0.05,
-            "max_line_bytes": rng.choice([16, 64, 1 << 25, 1 << 25]),
         }
         if rng.random() < 0.2:
             options["n_features"] = None

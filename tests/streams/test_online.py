@@ -360,7 +360,7 @@ def test_a_checkpoint_of_other_settings_or_data(table, tmp_path):
             learner.fit_stream(reader_of(table), checkpoint=path)
     with pytest.raises(ReadError, match="other data or other reading options"):
         LEARNERS["fixed"]().fit_stream(
-            reader_of(table, header=True, delimiter=",", max_line_bytes=99), checkpoint=path
+            reader_of(table, header=True, delimiter=",", chunk_rows=99), checkpoint=path
         )
     unlabelled = open_reader(table, Schema(features=("a", "b")))
     with pytest.raises(ReadError, match="no labels"):

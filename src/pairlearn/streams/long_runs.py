@@ -18,7 +18,6 @@ from pairlearn.streams.checkpoint import (
     reason_of,
     write_checkpoint,
 )
-from pairlearn.streams.readers.ahead import read_ahead
 from pairlearn.streams.readers.base import Chunk, Position, Reader, ReadError
 
 
@@ -95,7 +94,7 @@ def learn_all(
 
     try:
         while finished < n_passes:
-            for chunk in read_ahead(reader):
+            for chunk in reader:
                 if chunk.y is None:
                     raise ReadError("the data have no labels; name their column with label=.")
                 with deferred_interrupt():
