@@ -24,7 +24,7 @@ import numpy as np
 
 from pairlearn.losses import LOSSES, PairLoss
 from pairlearn.pairings import PreviousExample, PreviousOpposite
-from pairlearn.solvers.closed_form.block_stream import MOST_BY_MOMENTS
+from pairlearn.solvers.closed_form.stream import MOST_BY_MOMENTS
 from pairlearn.streams.examples import (
     LABELS,
     RefusedExampleWarning,

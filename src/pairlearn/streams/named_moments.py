@@ -13,8 +13,8 @@ import numpy as np
 
 from pairlearn.features import Identity
 from pairlearn.losses import PairLoss
-from pairlearn.solvers.closed_form.block_stream import BlockStream
-from pairlearn.solvers.closed_form.memories import half_lives_for
+from pairlearn.solvers.closed_form.past import half_lives_for
+from pairlearn.solvers.closed_form.stream import MomentStream
 from pairlearn.solvers.rows import CsrRows, Rows
 from pairlearn.typing import Vector
 
@@ -30,8 +30,8 @@ class NamedMoments:
         self.loss, self._memory, self._scaled, self._free = loss, memory, scaled, free
         self._blocks = self._made(1)
 
-    def _made(self, width: int) -> BlockStream:
-        return BlockStream(
+    def _made(self, width: int) -> MomentStream:
+        return MomentStream(
             Identity.of(width),
             half_lives_for(width, self._memory),
             ridge=None,
