@@ -10,7 +10,6 @@ from sklearn.base import clone
 
 from pairlearn import AUCClassifier, EntropyRegressor, MetricLearner, PairwiseRanker
 from pairlearn.estimators.shared.published import Attribute, publish, published
-from pairlearn.streams.online import OnlineLearner
 
 RNG = np.random.default_rng(0)
 N, D = 6000, 5
@@ -143,34 +142,6 @@ def test_threads_that_teach_one_estimator_take_turns(make):
     assert model.n_steps_ == alone.n_steps_
     name = "components_" if make is metric else "coef_"
     assert np.array_equal(getattr(model, name), getattr(alone, name))
-
-
-def test_threads_that_teach_one_online_learner_take_turns():
-    learner, alone = OnlineLearner(classes=[0, 1]), OnlineLearner(classes=[0, 1])
-    states, failures = [], []
-
-    def teach():
-        try:
-            for _ in range(10):
-                learner.learn_many(X[:500], Y[:500])
-                states.append((learner.auc, learner.state()["n_seen"]))
-        except BaseException as error:
-            failures.append(error)
-
-    learner.learn_many(X, Y)
-    alone.learn_many(X, Y)
-    threads = [threading.Thread(target=teach) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failures, failures[0]
-    for _ in range(40):
-        alone.learn_many(X[:500], Y[:500])
-    assert learner.n_seen == alone.n_seen == N + 40 * 500
-    assert learner.auc == alone.auc
-    assert np.array_equal(learner.model.coef_, alone.model.coef_)
-    assert all((n_seen - N) % 500 == 0 for _, n_seen in states)
 
 
 @pytest.mark.parametrize("make", [auc, ranker, entropy, metric])
