@@ -259,7 +259,6 @@ def test_bad_delimiter():
         CsvReader(io.BytesIO(b"a b\n1 2\n"), Schema(label="b"), delimiter=" ")
 
 
-# ----------------------------------------------------------------- found by `python -m fuzzing`
 
 
 def test_a_number_too_large_for_float32_is_refused_without_a_warning():
