@@ -243,7 +243,7 @@ def sources_of(data: Sequence[str], form: str, query: str | None = None) -> list
 
 def text_size(sources: Sequence[Any]) -> float:
     """Return the approximate bytes of text in the files; infinite for standard input."""
-    from pairlearn.streams.readers.open import sniff  # type: ignore[attr-defined]
+    from pairlearn.streams.readers.files import sniff
 
     total = 0.0
     for source in sources:
