@@ -82,11 +82,12 @@ def held(path: str | None) -> AbstractContextManager[None]:
 
 
 def remove_checkpoint(path: str | None) -> None:
-    """Remove the checkpoint and the one before it."""
+    """Remove the checkpoint, the one before it and its lock."""
     if path is not None:
         from pairlearn.atomic import previous_of
 
-        for name in (Path(path).resolve(), previous_of(path)):
+        own = Path(path).resolve()
+        for name in (own, previous_of(path), own.with_name(f"{own.name}.lock")):
             name.unlink(missing_ok=True)
 
 
