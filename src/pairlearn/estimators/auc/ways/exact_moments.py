@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from pairlearn.estimators.auc.task import Before, Task
 from pairlearn.estimators.shared.decisions import Undecided
 from pairlearn.estimators.shared.evidence import Choice
-from pairlearn.estimators.shared.judged_maps import HeldOutMap, deal_held_out
+from pairlearn.estimators.shared.judged_maps import JudgedMap, deal_held_out
 from pairlearn.estimators.shared.maps import BYTES_PER_PRODUCT, is_linear
 from pairlearn.estimators.shared.published import DEFERRED
 from pairlearn.estimators.shared.solvers import Fitted, Moments
@@ -94,16 +94,16 @@ def ridge_on(sample: Drawn, everything: MappedMoments, task: Task, given: float 
         # All of the sample is held out, in as few folds as have at most their share of a class.
         n_folds = int(np.ceil(share.max() / task.validation_fraction - 1e-9))
     fold, n_held = deal_held_out(y, weight, task.validation_fraction, keys, n_folds=n_folds)
-    judged = HeldOutMap(
+    judged = JudgedMap(
         everything.features,
         DenseRows(X),
         y,
         weight,
         fold,
         n_held,
-        task.signs,
-        task.is_scaled,
-        everything,
+        signs=task.signs,
+        scaled=task.is_scaled,
+        everything=everything,
     )
     return judged.choice()
 
