@@ -89,7 +89,7 @@ class ByMoments:
             assert task.keys is not None
             if many:
                 assert moments is not None
-                choice = ridge_on(drawn_from(rows, y, weight, task.keys), moments, task, None)
+                choice = ridge_on(drawn_from(rows, y, weight, task.keys.seed), moments, task, None)
             else:
                 fold, n_held = deal_held_out(y, weight, task.validation_fraction, task.keys)
                 given = features, rows, y, weight, fold, n_held
