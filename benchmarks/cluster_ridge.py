@@ -76,7 +76,7 @@ def _splits(task: Task, name: str) -> Iterator[Vector]:
         named = "linear" if name == "linear" else features
         model = AUCClassifier(features=named, solver=Moments(), random_state=seed)
         ours = ridges.index(float(model.fit(X, task.y[train]).ridge_))
-        sample = drawn_from(rows, y, np.empty(0), keys)
+        sample = drawn_from(rows, y, np.empty(0), keys.seed)
         own, n_held = deal_held_out(sample.y, sample.weight, SHARE, sample.keys)
         alone = JudgedMap(features, DenseRows(sample.X), sample.y, sample.weight, own, n_held)
         normal, square = _by_moments(everything, rows, y, fold == 0, ridges)
