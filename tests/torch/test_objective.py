@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A function of one's own in Algorithms 1, 2 and 4, against the reference in plain NumPy."""
 
+import copy
 import signal
 
 import numpy as np
@@ -129,8 +130,7 @@ def test_algorithm_2_in_any_chunks_and_resumed(examples):
     first = objective.start(start)
     for begin, end in ((0, 1), (1, 8), (8, 8), (8, 21)):
         first.learn_many(X_t[begin:end], y_t[begin:end])
-    second = objective.start(start)
-    second.load_state_dict(first.state_dict())
+    second = copy.deepcopy(first)
     second.learn_many(X_t[21:], y_t[21:])
     assert torch.equal(second.w, whole.w)
     assert torch.equal(second.average, whole.average)
