@@ -248,7 +248,7 @@ def _held_out_classes(model: Any, X: Any, y: Any, seed: int) -> dict[str, Any] |
     from sklearn.base import clone
     from sklearn.model_selection import train_test_split
 
-    from pairlearn.metrics import HandTill
+    from pairlearn.metrics.hand_till import HandTill
 
     labels, counts = np.unique(y, return_counts=True)
     if counts.min() < _ENOUGH_OF_A_CLASS:
