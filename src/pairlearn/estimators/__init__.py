@@ -15,7 +15,7 @@ __getattr__, __dir__, __all__ = door(
         "classes.multiclass": "MulticlassAUCClassifier",
         "classes.multilabel": "MultilabelAUCClassifier",
         "classes.ordinal": "OrdinalAUCClassifier",
-        "entropy.regressor": "EntropyRegressor",
+        "entropy": "EntropyRegressor",
         "metric.learner": "MetricLearner",
         "metric.solver": "MetricSGD",
         "private.auc": "PrivateAUCClassifier",

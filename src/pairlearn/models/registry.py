@@ -88,7 +88,7 @@ _HOMES = {
     "AUCClassifier": "pairlearn.estimators.auc.classifier",
     "AUCStack": "pairlearn.estimators.stack.classifier",
     "EmbeddingLearner": "pairlearn.torch.embedder",
-    "EntropyRegressor": "pairlearn.estimators.entropy.regressor",
+    "EntropyRegressor": "pairlearn.estimators.entropy",
     "MetricLearner": "pairlearn.estimators.metric.learner",
     "MulticlassAUCClassifier": "pairlearn.estimators.classes.multiclass",
     "MultilabelAUCClassifier": "pairlearn.estimators.classes.multilabel",
