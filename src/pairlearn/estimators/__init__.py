@@ -17,7 +17,7 @@ __getattr__, __dir__, __all__ = door(
         "classes.ordinal": "OrdinalAUCClassifier",
         "entropy": "EntropyRegressor",
         "metric.learner": "MetricLearner",
-        "metric.solver": "MetricSGD",
+        "metric.descent": "MetricSGD",
         "private.auc": "PrivateAUCClassifier",
         "private.audit": "PublicAudit audit_estimator",
         "private.certified": "PrivacyWarning",
