@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 
-from pairlearn.estimators.ranking.predictions import QueryScores
+from pairlearn.estimators.ranking.ranker import QueryScores
 from pairlearn.estimators.shared.examples import validate_data
 from pairlearn.estimators.shared.published import all_or_nothing, publish
 from pairlearn.estimators.shared.solvers import Solver
