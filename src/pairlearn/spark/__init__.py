@@ -3,7 +3,7 @@
 
 The extra ``spark``: nothing else in the library imports it. Training runs the statistics of
 `pairlearn.distributed` in the tasks of Spark, and predictions are columns of a frame. A fitted
-model holds an ordinary `AUCClassifier` (or `PrivateAUCClassifier`), which needs no Spark.
+model holds an ordinary `AUCClassifier`, which needs no Spark.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ _load, __dir__, __all__ = door(
     {
         "auc": "SparkAUCClassifier SparkAUCModel",
         "passes": "SparkJobError",
-        "private": "SparkPrivateAUCClassifier SparkPrivateAUCModel",
     },
 )
 

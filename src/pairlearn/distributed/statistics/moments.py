@@ -19,12 +19,17 @@ from numpy.typing import NDArray
 from pairlearn.distributed.statistics.base import State, Statistic, blocks_of
 from pairlearn.distributed.statistics.chunk import Chunk, as_chunk, same_width
 from pairlearn.estimators.shared.examples import two_classes
-from pairlearn.solvers.closed_form.exact_sums import ExactSums, add_by_class, limbs_of, takes_tiles
+from pairlearn.solvers.closed_form.exact_sums import (
+    ExactSums,
+    packed,
+    packed_sums,
+    quotient,
+    unpacked,
+    unpacked_sums,
+)
 from pairlearn.solvers.closed_form.grid import FINE, Extents, Grid
 from pairlearn.solvers.closed_form.moment_values import MomentValues, values_of
 from pairlearn.solvers.closed_form.moments import add_classes
-from pairlearn.solvers.closed_form.packed import packed_sums, unpacked_sums
-from pairlearn.solvers.closed_form.wide import Wide, scaled_quotient
 from pairlearn.solvers.rows import as_rows
 from pairlearn.typing import Vector
 
@@ -37,8 +42,6 @@ _NOT_AMONG = (
     "These examples are not all among those of the state; take back only examples that were added, "
     "with their labels and weights."
 )
-#: Bits of a limb of a weight, and rows whose products of two limbs fit into 64 bits.
-_WEIGHT_LIMB, _FEW_ROWS = 22, 1 << 17
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,23 +206,19 @@ class LabelMoments(Statistic):
         if grid is None:
             grid = Grid.of(_extents(chunk), bits=FINE)
         same_width(d, grid.n_features)
-        sums = [ExactSums(grid) for _ in classes]
-        table, plain = chunk.table, chunk.given_weight is None and not grid.weight_exponent
+        sums = [ExactSums.none(grid) for _ in classes]
+        plain = chunk.given_weight is None and not grid.weight_exponent
         if not plain:
             grid.check_weights(chunk.weight)
-        if plain and isinstance(table, np.ndarray) and takes_tiles(*chunk.shape, k):
-            # As it is stored: machine code turns columns while it rounds them.
-            whole = table.flags.c_contiguous or table.flags.f_contiguous
-            add_by_class(sums, table if whole else table.copy(), code, finite=False)
-        else:
-            # Workers read a partition once: its blocks are looked at while they are in the cache.
-            for now, block in chunk.blocks(max(_NUMBERS // d, 4 * d)):
-                rows = as_rows(block, finite=True)
-                add_classes(sums, rows, code[now], chunk.weight[now])
+        # Workers read a partition once: its blocks are looked at while they are in the cache.
+        for now, block in chunk.blocks(max(_NUMBERS // d, 4 * d)):
+            rows = as_rows(block, finite=True)
+            sums = add_classes(sums, rows, code[now], None if plain else chunk.weight[now])
         state = packed_sums(sums)
         if plain:
             # A weight of 1 is its own square.
-            squares, sizes = state["totals"], np.array([one.total for one in sums])
+            sizes = np.array([one.total for one in sums])
+            squares = packed(sizes.astype(object))
         else:
             squares = sums_of_squares(grid.weights(chunk.weight), code, k)
             sizes = np.bincount(code, minlength=k)
@@ -268,20 +267,20 @@ class LabelMoments(Statistic):
         squares = np.zeros(k, dtype=object)
         n_examples = np.zeros(k, dtype=np.int64)
         # What a partition has sent is what this program has made.
-        unpacked = [_sums_of(state, checked=False) for state in states]
-        grid = unpacked[0][0].grid
-        for sums in unpacked[1:]:
+        found_sums = [_sums_of(state, checked=False) for state in states]
+        grid = found_sums[0][0].grid
+        for sums in found_sums[1:]:
             # What is taken back lies on the grid of the state, or was never in it.
             if sign > 0 and not grid.same_as(sums[0].grid):
                 grid = grid.common(sums[0].grid)
-        for way, state, sums in zip((1, *[sign] * len(states)), states, unpacked, strict=False):
+        for way, state, sums in zip((1, *[sign] * len(states)), states, found_sums, strict=False):
             # Squares of weights are in squared quanta of weights.
             finer = 2 * (int(state["weight_exponent"]) - grid.weight_exponent)
-            own = Wide.unpacked(state["squares"]).numbers()
+            own = unpacked(state["squares"])
             for j, place in enumerate(np.searchsorted(classes, state["classes"])):
                 before, own_sums = found[place], sums[j].on(grid)
                 if before is None and way < 0:
-                    before = ExactSums(grid)
+                    before = ExactSums.none(grid)
                 found[place] = own_sums if before is None else before.joined(own_sums, way)
                 squares[place] += way * (int(own[j]) << finer)
                 n_examples[place] += way * int(state["n_examples"][j])
@@ -295,7 +294,7 @@ class LabelMoments(Statistic):
             return {}
         return {
             "classes": classes[kept],
-            "squares": Wide.of(squares[kept]).packed(),
+            "squares": packed(squares[kept]),
             "n_examples": n_examples[kept],
             **packed_sums([every[j] for j in kept]),
         }
@@ -304,9 +303,7 @@ class LabelMoments(Statistic):
         """Return the moments."""
         state = self.needs(state)
         unit = 2 * int(state["weight_exponent"])
-        squares = [
-            scaled_quotient(int(q), 1, unit) for q in Wide.unpacked(state["squares"]).numbers()
-        ]
+        squares = [quotient(int(q), 1, unit) for q in unpacked(state["squares"])]
         return LabelledMoments(
             state["classes"], np.array(squares), state["n_examples"], _sums_of(state)
         )
@@ -336,18 +333,11 @@ def _extents_state(found: Extents) -> State:
 
 def sums_of_squares(weight: Vector, code: NDArray[np.int64], n_classes: int) -> NDArray[np.uint8]:
     """Return the sum of the squared whole weights of each class, packed."""
+    whole = [int(v) for v in weight]
     found = np.zeros(n_classes, dtype=object)
-    if (weight == 1.0).all():
-        found += np.bincount(code, minlength=n_classes)
-        return Wide.of(found).packed()
-    for kind in range(n_classes):
-        parts = [part.astype(np.int64) for part in limbs_of(weight[code == kind], _WEIGHT_LIMB)]
-        for i, one in enumerate(parts):
-            for j, other in enumerate(parts):
-                for start in range(0, len(one), _FEW_ROWS):
-                    now = slice(start, start + _FEW_ROWS)
-                    found[kind] += int(one[now] @ other[now]) << (_WEIGHT_LIMB * (i + j))
-    return Wide.of(found).packed()
+    for kind, w in zip(code.tolist(), whole, strict=True):
+        found[kind] += w * w
+    return packed(found)
 
 
 def comparable(
