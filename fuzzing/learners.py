@@ -67,22 +67,6 @@ def _ranking(**options: Any) -> Any:
     return OnlineLearner(PairwiseRanker(solver=_sgd(), random_state=0, **options))
 
 
-def _entropy(**options: Any) -> Any:
-    from pairlearn import EntropyRegressor
-    from pairlearn.streams import OnlineLearner
-
-    model = EntropyRegressor(bandwidth=1.0, solver=_sgd(), random_state=0, **options)
-    return OnlineLearner(model)
-
-
-def _metric() -> Any:
-    from pairlearn import MetricLearner
-    from pairlearn.estimators import MetricSGD
-    from pairlearn.streams import OnlineLearner
-
-    return OnlineLearner(MetricLearner(solver=MetricSGD(step_size=0.01), random_state=0))
-
-
 #: How a learner of each kind is made.
 LEARNERS: dict[str, Callable[[], Any]] = {
     "sgd": _auc,
@@ -102,9 +86,6 @@ LEARNERS: dict[str, Callable[[], Any]] = {
     "ranking": _ranking,
     "ranking curves": lambda: _ranking(features=_curves()),
     "queries": _ranking,
-    "entropy": _entropy,
-    "entropy curves": lambda: _entropy(features=_curves(3)),
-    "metric": _metric,
 }
 
 

@@ -104,8 +104,6 @@ def test_a_metric_on_mapped_features(tmp_path):
     model.save(tmp_path / "metric.safetensors")
     again = load_model(tmp_path / "metric.safetensors")
     np.testing.assert_array_equal(again.transform(new), model.transform(new))
-    with pytest.raises(ValueError, match="a stream of metrics has no feature map"):
-        MetricLearner(features="hats").partial_fit(X, RING)
 
 
 def test_given_pairs_are_mapped_too():

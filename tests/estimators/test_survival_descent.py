@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The survival ranker by steps over compared pairs: stored examples, streams, refusals."""
 
-import pickle
 from itertools import pairwise
 
 import numpy as np
@@ -14,15 +13,12 @@ from pairlearn import (
     Constant,
     Exact,
     FifoBuffer,
-    Hats,
     LinearScore,
     Logistic,
     Moments,
     PairwiseSGD,
     Problem,
-    RandomPair,
     SurvivalRanker,
-    load_model,
 )
 from pairlearn.comparisons import EarlierEvent, signed_times
 from pairlearn.estimators.survival.ranker import pair_labels
@@ -156,13 +152,6 @@ def test_what_is_refused():
     ):
         with pytest.raises(ValueError, match=message):
             SurvivalRanker(solver=solver).fit(X, Y)
-    with pytest.raises(ValueError, match="needs all examples at once"):
-        SurvivalRanker(solver=SGD(pairing=RandomPair())).partial_fit(X, Y)
-    with pytest.raises(AttributeError, match="no attribute 'partial_fit'") as found:
-        SurvivalRanker().partial_fit(X, Y)
-    assert "for partial_fit use solver='sgd'" in str(found.value.__cause__)
-    with pytest.raises(ValueError, match="use fit, or leave out ipcw"):
-        SurvivalRanker(solver="sgd", ipcw=True).partial_fit(X, Y)
     with pytest.raises(ValueError, match=r"too few events \(1\) to choose a step size"):
         SurvivalRanker(solver="sgd").fit(X[:9], np.column_stack((np.arange(9) == 0, np.arange(9))))
     assert SurvivalRanker(solver=Exact(ridge=0.1)).fit(X, Y).step_size_ is None

@@ -36,9 +36,6 @@ MODELS = {
     "three classes, sgd": (auc(solver="sgd"), GRADE, {"classes": [0, 1, 2]}),
     "ranker": (lambda: pl.PairwiseRanker(random_state=0), GRADE, {"qid": QUERY}),
     "ranker, no queries": (lambda: pl.PairwiseRanker(random_state=0), GRADE, {}),
-    "survival": (lambda: pl.SurvivalRanker(solver="sgd", random_state=0), TIMES, {}),
-    "metric": (lambda: pl.MetricLearner(random_state=0), GRADE, {}),
-    "entropy": (lambda: pl.EntropyRegressor(random_state=0), TARGET, {}),
 }
 
 

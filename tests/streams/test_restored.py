@@ -10,11 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse
+from pairlearn.estimators.entropy.regressor import EntropyRegressor
 
 from pairlearn import SGD
-from pairlearn.estimators import MetricLearner, MetricSGD
 from pairlearn.estimators.auc.classifier import AUCClassifier
-from pairlearn.estimators.entropy.regressor import EntropyRegressor
 from pairlearn.models.file import dump_model
 from pairlearn.models.record import ModelRecord
 from pairlearn.pairings import (
@@ -236,17 +235,6 @@ def test_open_queries_are_those_of_the_buffer() -> None:
             source.restore({**state, "open": wrong})
 
 
-def test_numbers_of_labels_count_them() -> None:
-    model = MetricLearner(solver=MetricSGD(step_size=0.1))
-    model.partial_fit(np.eye(4), ["a", "b", "b", "c"])
-    state = model.stream_state()
-    assert state["codes"] == {"a": 0.0, "b": 1.0, "c": 2.0}
-    MetricLearner(solver=MetricSGD(step_size=0.1)).restore_stream(state)
-    for wrong in ({"a": 0.0, "b": [1.0]}, {"a": 0.0, "b": 0.0}, {"a": 1.0}, [0.0, 1.0], None):
-        with pytest.raises(ValueError, match="numbers of labels"):
-            MetricLearner(solver=MetricSGD(step_size=0.1)).restore_stream({**state, "codes": wrong})
-
-
 def test_a_stream_begins_anew_only_where_it_forgets(saved: tuple[dict, dict]) -> None:
     state = unpack(*copy.deepcopy(saved))
     for wrong in ({"restart_due": True}, {"n_restarts": 1}):
@@ -463,21 +451,6 @@ def test_a_checkpoint_whose_model_is_gone_or_does_not_fit_its_data(tmp_path: Pat
     write_checkpoint(path, dataclasses.replace(found, position=wide, finished_passes=0))
     with pytest.raises(CheckpointError, match="a model of 3 features, the data have 22"):
         train()
-
-
-def test_a_window_without_errors_or_with_negative_weights() -> None:
-    X = np.random.default_rng(0).normal(size=(30, 2))
-    settings = {"bandwidth": 1.0, "solver": SGD(step_size=0.1)}
-    model = EntropyRegressor(**settings, random_state=0).partial_fit(X, X[:, 0])
-    state = model.stream_state()
-    for change, message in (
-        ({"errors": np.empty(0), "error_weight": np.empty(0)}, "the saved window has"),
-        ({"error_weight": np.full(30, -1.0)}, "from 0 to 1e\\+100"),
-        ({"error_weight": np.full(30, 1e200)}, "from 0 to 1e\\+100"),
-        ({"error_weight": np.ones(29)}, "for each of 30 examples"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            EntropyRegressor(**settings).restore_stream({**state, **change})
 
 
 def test_a_sample_of_the_past_is_as_long_as_what_was_seen() -> None:

@@ -60,9 +60,8 @@ class Driver:
         if missing:
             raise TypeError(
                 f"an online learner cannot drive {type(model).__name__}, which has no "
-                f"{' and no '.join(missing)}; take AUCClassifier, PairwiseRanker, MetricLearner, "
-                "EntropyRegressor or SurvivalRanker(solver='sgd'), or write them (see "
-                "pairlearn.streams.driving)."
+                f"{' and no '.join(missing)}; take AUCClassifier or PairwiseRanker, or "
+                "write them (see pairlearn.streams.driving)."
             )
         self.model = model
         #: Learns a single example and tells whether it did; None if the estimator has no such way.

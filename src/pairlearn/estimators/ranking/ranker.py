@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Ranking within queries.
 
-`fit` reads, scales and calls `descend`; pairs meet as `_pairing` says, `_folds` choose the step size.
+`fit` reads, scales and calls `descend`; `_pairing` says who meets, `_folds` choose the step size.
 """
 
 from __future__ import annotations

@@ -89,8 +89,8 @@ class SurvivalRanker(MapsFeatures, Storable, BaseEstimator):  # type: ignore[mis
         ``Exact(ridge=...)`` fixes the ridge, for features of mean variance 1. With ``ridge="auto"``
         the best of 10, 1, ..., 1e-4 by the concordance index of held-out folds is taken. ``SGD()``
         takes steps over single pairs; its step size is chosen on the folds. For a stream take
-        `PairwiseSGD` with the comparison `EarlierEvent`. Its pairing is "previous", "shuffled", "random", "fifo" or "reservoir"; a
-        buffer needs a given step size.
+        `PairwiseSGD` with the comparison `EarlierEvent`. Its pairing is "previous", "shuffled",
+        "random", "fifo" or "reservoir"; a buffer needs a given step size.
     scaling : "auto" or None, default="auto"
         "auto" centres each feature and divides it by its standard deviation, but at least by a
         tenth of its range. Sparse features are not centred; pairs do not notice. Coefficients are
