@@ -253,13 +253,13 @@ class EntropyRegressor(MapsFeatures, Storable, RegressorMixin, BaseEstimator):  
             raise ValueError(f"intercept must be one of {INTERCEPTS}, got {self.intercept!r}.")
         if isinstance(self.bandwidth, str) and self.bandwidth != "auto":
             raise ValueError(f'bandwidth must be a number, "auto" or None, got {self.bandwidth!r}.')
-        if self.bandwidth is not None and self.bandwidth != "auto":
+        if self.bandwidth is not None and not isinstance(self.bandwidth, str):
             check_positive("bandwidth", self.bandwidth)
         self._loss(np.arange(2.0), np.random.default_rng(0))
-        solver = SOLVERS.make(self.solver)
+        solver: Any = SOLVERS.make(self.solver)
         way_of(solver, {SGD: SGD}, "EntropyRegressor")
         step_and_radius(solver, "EntropyRegressor")
-        return solver  # type: ignore[return-value]
+        return solver  # type: ignore[no-any-return]
 
     def _init(self, scaling: Scaling | None) -> Any:
         """Return the starting point that is asked for, for features in units of their own."""

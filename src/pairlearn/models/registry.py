@@ -91,7 +91,7 @@ _HOMES = {
     "EntropyRegressor": "pairlearn.estimators.entropy",
     "MetricLearner": "pairlearn.estimators.metric.learner",
     "MulticlassAUCClassifier": "pairlearn.estimators.classes.multiclass",
-    "MultilabelAUCClassifier": "pairlearn.estimators.classes.multilabel",
+    "MultilabelAUCClassifier": "pairlearn.estimators.multilabel",
     "NeuralAUCClassifier": "pairlearn.torch.classifier",
     "NeuralRanker": "pairlearn.torch.ranker",
     "OrdinalAUCClassifier": "pairlearn.estimators.classes.ordinal",

@@ -151,7 +151,7 @@ def fit_pairs(
         cure = "use a map with fewer features, or a larger max_memory."
         source = as_rows(map_rows(features, given, max_memory, cure), finite=True)
     pairs = MulticlassAUCClassifier(**pair_parameters(model))
-    pairs.fit_rows(source, labels, sample_weight, mapped=mapped, source=given)
+    pairs.fit_rows(source, labels, sample_weight, mapped=mapped)
     n, choice = len(labels), pairs.choice_
     loss = LOSSES.make(pairs.loss_)
     fitted = Fitted(pairs.coef_, "exact", loss, choice, Trace(n_steps=n, n_gradients=n))

@@ -36,7 +36,7 @@ from pairlearn.validation import check_count, check_fraction, check_generator
 
 
 class MetricLearner(
-    MapsFeatures,  # type: ignore[misc]
+    MapsFeatures,
     Storable,
     PairMixin,
     BaseEstimator,  # type: ignore[misc]
@@ -150,6 +150,8 @@ class MetricLearner(
         self.random_state = random_state
 
     _named_parts: ClassVar = {"solver": {"sgd": MetricSGD}, "loss": METRIC_LOSSES}
+    held_out_score_: float | None
+    step_size_: float | None
     _not_stored = ("random_state",)
     _arrays: ClassVar[Mapping[str, ArraySpec]] = {
         "components": ArraySpec(("n_components", "n_features")),
@@ -224,7 +226,7 @@ class MetricLearner(
         model._n_features_out = len(components)
         model.step_size_, model.held_out_score_ = found.step_size, found.held_out_score
         model.n_steps_, model.n_gradients_ = found.trace.n_steps, found.trace.n_gradients
-        vars(model).pop("threshold_", None)
+        model.__dict__.pop("threshold_", None)
         if data.paired:
             signs = np.where(data.y[::2] == data.y[1::2], 1.0, -1.0)
             pairs = data.rows.reshape(len(signs), 2, -1)
@@ -269,7 +271,7 @@ class MetricLearner(
         self.step_size_, self.held_out_score_ = None, held_out_score
         self.n_steps_, self.n_gradients_ = 0, n_gradients
         self.components_, self._n_features_out = components, len(components)
-        vars(self).pop("threshold_", None)
+        self.__dict__.pop("threshold_", None)
         return self
 
     def _rows(self, X: Any) -> Any:

@@ -472,10 +472,10 @@ class PairwiseRanker(QueryScores, MapsFeatures, Storable, BaseEstimator):  # typ
             )
         check_ndcg(self.k, self.gain)
         by_grade = check_flag("weight_by_grade", self.weight_by_grade)
-        solver = SOLVERS.make(self.solver)
+        solver: Any = SOLVERS.make(self.solver)
         way_of(solver, {SGD: SGD}, "PairwiseRanker")
         step_and_radius(solver, "PairwiseRanker")
-        return solver, GapWeighted(base=loss) if by_grade else loss  # type: ignore[return-value]
+        return solver, GapWeighted(base=loss) if by_grade else loss
 
 
 def _pairing(given: str | Pairing, query: Places | None, grouped: bool) -> Pairing:
