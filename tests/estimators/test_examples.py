@@ -85,8 +85,12 @@ def test_plain_arrays_are_taken_as_scikit_learn_would():
         plain.partial_fit(X[part], grades[part])
         other.partial_fit(X[part].view(_OfAnotherKind), grades[part])
     assert np.array_equal(plain.coef_, other.coef_)
-    strided = PairwiseRanker(random_state=0).partial_fit(np.asfortranarray(X), np.repeat(grades, 2)[::2])
-    assert np.array_equal(strided.coef_, PairwiseRanker(random_state=0).partial_fit(X, grades).coef_)
+    strided = PairwiseRanker(random_state=0).partial_fit(
+        np.asfortranarray(X), np.repeat(grades, 2)[::2]
+    )
+    assert np.array_equal(
+        strided.coef_, PairwiseRanker(random_state=0).partial_fit(X, grades).coef_
+    )
     for bad_X, bad_y in (
         (np.where(X[5, 1] == X, np.nan, X), y),
         (np.where(X[5, 1] == X, np.inf, X), y),

@@ -19,7 +19,6 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.content import Hashes, Sums, hashes_and_sums
 from pairlearn.solvers.blas_threads import FEW_NUMBERS, one_thread
 from pairlearn.typing import Vector
 from pairlearn.validation import DivergenceError, real_array, refuse_masked
@@ -66,17 +65,6 @@ class DenseRows:
     def known_finite(self) -> DenseRows:
         """Return the rows themselves, marked as finite: the caller has checked the values."""
         return _note(self, _FINITE)
-
-    @cached_property
-    def hashes(self) -> Hashes:
-        """The hash of each row, see `pairlearn.content`; many rows are known to be finite then."""
-        return _hashes(self)
-
-    @property
-    def known_sums(self) -> Sums | None:
-        """Sums of columns, see `pairlearn.content`, if the rows were hashed and are many."""
-        known: Sums | None = vars(self).get(_SUMS)
-        return known
 
     def as_differences(self) -> tuple[NDArray[Any], Vector]:
         """Return flat rows and the factors of their differences; empty factors mean 1."""
@@ -238,11 +226,6 @@ class CsrRows:
         return _note(self, _FINITE)
 
     @cached_property
-    def hashes(self) -> Hashes:
-        """The hash of each row, see `pairlearn.content`; many rows are known to be finite then."""
-        return _hashes(self)
-
-    @cached_property
     def norms(self) -> Vector:
         """Squared norm of each row."""
         from pairlearn.kernels.steps.sparse import row_norms
@@ -322,7 +305,7 @@ _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 _INSIDE, _FINITE = "_inside", "_finite"
 #: The sum of squares of all values, the largest absolute value, and sums of columns, if they were
 #: computed.
-_SQUARES, _SIZE, _SUMS = "_squares", "_size", "_sums"
+_SQUARES = "_squares"
 #: Between these bounds, squares and products of two squares neither underflow nor overflow.
 _SMALLEST, _LARGEST = 1e-70, 1e70
 #: Up to this many values, NumPy finishes before a kernel would be loaded.
@@ -448,13 +431,11 @@ def check_squares(rows: R, *, whole: bool = False) -> R:
     """
     checked = rows.checked()
     values = (checked.data if isinstance(checked, CsrRows) else checked.X).reshape(-1)
-    largest = vars(rows).get(_SIZE)  # known if the rows were hashed
-    if largest is None:
-        total = vars(rows).get(_SQUARES)  # known if the scan for NaN computed it
-        total = _check_finite(values) if total is None else total
-        if 1e-30 < total < 1e30 or not len(values):
-            return rows
-        largest = float(max(values.max(), -values.min()))
+    total = vars(rows).get(_SQUARES)  # known if the scan for NaN computed it
+    total = _check_finite(values) if total is None else total
+    if 1e-30 < total < 1e30 or not len(values):
+        return rows
+    largest = float(max(values.max(), -values.min()))
     if largest > _LARGEST or (whole and 0.0 < largest < _SMALLEST):
         rule = f"at most {_LARGEST:g}" if largest > 1.0 else f"not all below {_SMALLEST:g}"
         raise DivergenceError(
@@ -477,16 +458,6 @@ def mean_pair_distance(rows: Rows, weight: Vector = NO_WEIGHTS) -> float:
         )
     scale = 2.0 * spread if spread > 0 else float(mean @ mean)
     return scale if scale > 0 else 1.0
-
-
-def _hashes(rows: Rows) -> Hashes:
-    """Return the hashes of rows, and note what the same loop saw of the values."""
-    found, largest, sums = hashes_and_sums(rows.matrix)
-    if largest is not None:
-        rows.known_finite()
-        vars(rows)[_SIZE] = largest
-        vars(rows)[_SUMS] = sums
-    return found
 
 
 def _as_known_as(rows: R, *origins: Rows, facts: tuple[str, ...] = (_INSIDE, _FINITE)) -> R:

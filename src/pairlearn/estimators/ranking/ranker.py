@@ -68,32 +68,7 @@ _JUDGED = 20_000
 _NUMBERS = 1 << 22
 
 
-class QueryScores:
-    """How well the scores of a ranker's `predict` put examples in order."""
-
-    k: int | None
-    gain: str
-
-    def score(self, X: Any, y: ArrayLike, qid: ArrayLike | None = None) -> float:
-        """Return the mean NDCG@k over queries, at most 1; without queries, the pair accuracy.
-
-        `y` holds grades of at least 0, or any real target without queries; `qid` is the query of
-        each example.
-        """
-        scores = self.predict(X)  # type: ignore[attr-defined]
-        if qid is None:
-            return pair_accuracy(y, scores)
-        return ndcg(y, scores, qid=qid, k=self.k, gain=self.gain)
-
-    def pair_accuracy(self, X: Any, y: ArrayLike, qid: ArrayLike | None = None) -> float:
-        """Return the mean over queries of the share of pairs in the right order.
-
-        `y` holds grades, or any real target; `qid` is the query of each example.
-        """
-        return pair_accuracy(y, self.predict(X), qid=qid)  # type: ignore[attr-defined]
-
-
-class PairwiseRanker(QueryScores, MapsFeatures, Storable, BaseEstimator):  # type: ignore[misc]
+class PairwiseRanker(MapsFeatures, Storable, BaseEstimator):  # type: ignore[misc]
     r"""Linear ranker of graded examples, in queries or globally.
 
     Minimises, by stochastic gradient descent,
@@ -459,6 +434,24 @@ class PairwiseRanker(QueryScores, MapsFeatures, Storable, BaseEstimator):  # typ
         check_is_fitted(self, "coef_")
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
         return self._linear_scores(X, self.coef_, self.features_)
+
+    def score(self, X: Any, y: ArrayLike, qid: ArrayLike | None = None) -> float:
+        """Return the mean NDCG@k over queries, at most 1; without queries, the pair accuracy.
+
+        `y` holds grades of at least 0, or any real target without queries; `qid` is the query of
+        each example.
+        """
+        scores = self.predict(X)
+        if qid is None:
+            return pair_accuracy(y, scores)
+        return ndcg(y, scores, qid=qid, k=self.k, gain=self.gain)
+
+    def pair_accuracy(self, X: Any, y: ArrayLike, qid: ArrayLike | None = None) -> float:
+        """Return the mean over queries of the share of pairs in the right order.
+
+        `y` holds grades, or any real target; `qid` is the query of each example.
+        """
+        return pair_accuracy(y, self.predict(X), qid=qid)
 
     def _parts(self) -> tuple[SGD, PairLoss]:
         """Return the solver and what a pair costs."""

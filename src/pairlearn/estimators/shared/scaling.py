@@ -499,14 +499,12 @@ def _columns(rows: Rows, weight: Vector, inverse: Vector) -> Columns:
         with np.errstate(over="ignore", invalid="ignore"):
             variance = (squares + absent * mean**2) / n
     else:
-        sums = None if len(weight) or (inverse != 1.0).any() else rows.known_sums
         with np.errstate(over="ignore", invalid="ignore"):
-            if sums is None:
-                # Whole vectors of columns; the last entries belong to none.
-                room = np.zeros((6, -(-d // LANES) * LANES))
-                room[5, :d] = inverse
-                column_sums(rows.flat, rows.shape[0], weight, room[5], *room[:5])
-                sums = tuple(room[:5, :d])
+            # Whole vectors of columns; the last entries belong to none.
+            room = np.zeros((6, -(-d // LANES) * LANES))
+            room[5, :d] = inverse
+            column_sums(rows.flat, rows.shape[0], weight, room[5], *room[:5])
+            sums = tuple(room[:5, :d])
             low, high, shift, total, squares = sums
             if _may_be_text(rows):
                 column_counts(rows.flat, _all(weight, rows), inverse, atom, votes, count)

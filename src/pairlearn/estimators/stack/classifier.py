@@ -228,7 +228,7 @@ class AUCStack(StackStorage, ClassifierMixin, BaseEstimator):  # type: ignore[mi
         y = positive.astype(np.int64)
         filling = Filling.of(X)
         rows = Rows.of(X, filling)
-        splits = self._splits(positive, Keys.of(X, weight=weight, seed=rng))
+        splits = self._splits(positive, Keys.of(X, seed=rng))
         fitted, Z, centres, spreads = self._train(members, rows, y, weight, splits, told)
         counts = weight if len(weight) else np.ones(len(y))
         pairs = opposite_pair_weights(counts, positive, classes)
