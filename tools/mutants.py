@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Small faults, one at a time: does a test notice? ``python tools/mutants.py ROOM [NUMBER] [SEED]``.
+"""Small faults, one at a time: ``python tools/mutants.py ROOM [NUMBER] [SEED]``.
 
 Changes one constant, comparison or sign in a file of ``src/pairlearn/ROOM`` at a time, in a copy of
 the working tree, and runs ``tests/ROOM`` (or what ``--tests`` names). Prints the survivors: each

@@ -68,7 +68,6 @@ NOT_RUN = {
     "make bench": MINUTES,
     "make bench-private": "it installs other packages, and measures for hours",
     "make bench-survival": "it installs other packages, and measures for minutes",
-    "make mutants": BY_HAND,
     "make test-ray": "it installs Ray",
     "pip install": "it needs a package index; `make dist` installs the wheel",
     "pytest": TEST,

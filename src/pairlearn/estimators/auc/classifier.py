@@ -49,7 +49,6 @@ from pairlearn.solvers.rows import Rows, as_rows
 from pairlearn.solvers.running import Callback
 from pairlearn.solvers.solution import Trace
 from pairlearn.solvers.top.objectives import Objective
-from pairlearn.solvers.turns import one_at_a_time
 from pairlearn.typing import Labels, Mask, Vector
 from pairlearn.validation import check_generator
 
@@ -215,7 +214,6 @@ class AUCClassifier(AUCForgetting, ClassifierMixin, BaseEstimator):  # type: ign
         self.warm_start, self.callbacks, self.n_jobs = warm_start, callbacks, n_jobs
         self.random_state, self.verbose = random_state, verbose
 
-    @one_at_a_time
     @all_or_nothing
     @with_one_thread
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -312,7 +310,6 @@ class AUCClassifier(AUCForgetting, ClassifierMixin, BaseEstimator):  # type: ign
         self._decide_from(given, signs, importance, keys)
         return self
 
-    @one_at_a_time
     def adopt_solution(
         self,
         w: Vector,

@@ -42,7 +42,6 @@ from pairlearn.estimators.stack.members import (
 from pairlearn.estimators.stack.storage import StackStorage
 from pairlearn.folds import Fold, Keys, members_of, stratified
 from pairlearn.models.provenance import data_fingerprint
-from pairlearn.solvers.turns import one_at_a_time
 from pairlearn.typing import Mask, Vector
 from pairlearn.validation import as_counts, check_count, check_generator
 
@@ -185,7 +184,6 @@ class AUCStack(StackStorage, ClassifierMixin, BaseEstimator):  # type: ignore[mi
         self.fit_watched(X, y, sample_weight)
         return self
 
-    @one_at_a_time
     @all_or_nothing
     def fit_watched(
         self,
