@@ -16,7 +16,7 @@ from pairlearn.estimators.shared.calibration import choose_threshold
 from pairlearn.estimators.shared.examples import product, refuse_overflow, validate_data
 from pairlearn.estimators.shared.weights import weigh
 from pairlearn.features import FeatureMap
-from pairlearn.metrics import roc_auc
+from pairlearn.metrics.auc import roc_auc
 from pairlearn.typing import Vector
 from pairlearn.validation import check_number
 
