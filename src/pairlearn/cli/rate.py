@@ -217,7 +217,7 @@ def _roles(
 
 def _usable(block: Block, roles: Mapping[str, str], refuse: Any) -> dict[str, list[Any]]:
     """Return the fields of the rows that are votes; refuse those without names."""
-    from pairlearn.estimators.ratings.reading import OUTCOMES, word_places
+    from pairlearn.estimators.ratings.votes import OUTCOMES, word_places
 
     fields = {role: block.columns[name] for role, name in roles.items()}
     places = word_places(fields["outcome"]) if "outcome" in fields else [0] * len(block)

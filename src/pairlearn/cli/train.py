@@ -46,6 +46,8 @@ if TYPE_CHECKING:
 
 #: Data of at most this many bytes of text are read into memory.
 _IN_MEMORY = 500e6
+#: Problems whose estimators learn no stream.
+_NO_STREAM = ("classes", "entropy", "metric")
 #: The values of ``--model``, and what it sets where the estimator has feature maps.
 _MODELS = ("auto", "linear", "curves", "trees", "stack")
 _FEATURES = {"linear": "linear", "curves": "hats"}
@@ -162,7 +164,7 @@ def command(
         emit(values, "\n".join([*_kind_lines(kind, why), text]), as_json=as_json)
         return
     form = format_of(data, reading)
-    how = _how(data, reading, of_stream, how, form)
+    how = _how(data, reading, problem, of_stream, how, form)
     stream = _stream_settings(of_stream) if how == "stream" else None
     _check(problem, reading, parts, stream)
     kind, why = _planned_kind(model, problem, parts, how)
@@ -417,8 +419,11 @@ def _check(problem: str, reading: Reading, parts: Settings, stream: StreamSettin
     if features == "auto" and problem != "auc":
         raise click.BadParameter(f"--feature-map auto is not for --problem {problem}.")
     if stream is not None:
-        if problem == "classes":
-            raise click.UsageError("--problem classes is fitted in memory; pass --fit offline.")
+        if problem in _NO_STREAM:
+            raise click.UsageError(
+                f"--problem {problem} is fitted in memory; pass --fit offline, without settings of "
+                "a stream."
+            )
         if features != "linear" and problem != "auc":
             raise click.BadParameter(
                 f"--feature-map {features} of a stream is for --problem auc; pass --fit offline."
@@ -438,7 +443,9 @@ def _check(problem: str, reading: Reading, parts: Settings, stream: StreamSettin
             )
 
 
-def _how(data: tuple[str, ...], reading: Reading, of_stream: Settings, how: str, form: str) -> str:
+def _how(
+    data: tuple[str, ...], reading: Reading, problem: str, of_stream: Settings, how: str, form: str
+) -> str:
     """Return "offline" for data to be fitted in memory, else "stream"."""
     settings = list(of_stream.values())
     if how == "offline" and settings:
@@ -447,7 +454,8 @@ def _how(data: tuple[str, ...], reading: Reading, of_stream: Settings, how: str,
         return how
     if settings or (form not in TABLES and "-" in data):
         return "stream"
-    if "-" in data or text_size(sources_of(data, form, reading.query)) <= _IN_MEMORY:
+    is_small = "-" in data or text_size(sources_of(data, form, reading.query)) <= _IN_MEMORY
+    if is_small or problem in _NO_STREAM:
         return "offline"
     tell(f"{data[0]} is large; it is learned as a stream (--fit offline fits it in memory)")
     return "stream"

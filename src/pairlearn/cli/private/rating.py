@@ -36,7 +36,7 @@ def rate_privately(
 ) -> tuple[Any, Any, dict[str, Any], list[str]]:  # fmt: skip
     """Return the ratings, votes on players, what is printed as values, and as lines."""
     from pairlearn.estimators import PrivateRatings
-    from pairlearn.estimators.ratings.reading import outcome_names
+    from pairlearn.estimators.ratings.votes import outcome_names
     from pairlearn.privacy.accounting.ledger import BudgetExceededError
     from pairlearn.privacy.records import read_numbers
 
