@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from pairlearn import SGD, AUCClassifier, MetricLearner, OnlineLearner, open_reader, roc_auc
+from pairlearn import SGD, AUCClassifier, OnlineLearner, PairwiseRanker, open_reader, roc_auc
 from pairlearn.atomic import previous_of
 from pairlearn.models import load_model
 from pairlearn.models.file import dump_model, read_model
@@ -185,8 +185,8 @@ def test_scores_before_and_after_a_restart_compare(store):
         (lambda: OnlineLearner(classes=[0, 1, 2]), r"two different labels, got \[0, 1, 2\]"),
         (lambda: OnlineLearner(classes=[1, 1]), r"two different labels, got \[1\]"),
         (
-            lambda: OnlineLearner(MetricLearner(), classes=[0, 1]),
-            "Learner does not; leave class",
+            lambda: OnlineLearner(PairwiseRanker(), classes=[0, 1]),
+            "Ranker does not; leave class",
         ),
         (
             lambda: OnlineLearner().learn_many(np.ones((2, 1)), [0, 1], qid=[1, 1]),
