@@ -199,3 +199,12 @@ def test_inspect_of_private_ratings(capsys):
     assert "3 players" in out
     assert "highest scores:\n  ann  " in out
     assert "players: [" not in out
+
+
+def test_words_for_nothing_are_no_players(capsys, here):
+    """NaN, NULL and N/A were players of a CSV file, and one of them was first."""
+    (here / "gaps.csv").write_text("winner,loser\na,b\nb,a\na,NaN\na,NaN\nNULL,b\na,N/A\n")
+    status, out, err = rate(capsys, "gaps.csv")
+    assert status == 0
+    assert out.splitlines()[-1].startswith("2 votes on 2 players")
+    assert "a player has no name" in out + err

@@ -266,6 +266,7 @@ def _usable(block: Block, columns: Columns, refuse: Any) -> Iterator[int]:
     """Yield the rows that are votes; refuse those without names, stop at an unknown outcome."""
     from pairlearn.estimators.ratings.votes import OUTCOMES, word_places
     from pairlearn.streams.readers.base import ReadError
+    from pairlearn.tables.values import is_missing
 
     first, second = block.columns[columns.first], block.columns[columns.second]
     judges = None if columns.judge is None else block.columns[columns.judge]
@@ -274,11 +275,11 @@ def _usable(block: Block, columns: Columns, refuse: Any) -> Iterator[int]:
     places = [0] * len(block) if words is None else word_places(words)
     for row, place in enumerate(places):
         line, a, b = int(block.lines[row]), first[row].strip(), second[row].strip()
-        if not a or not b:
+        if is_missing(a) or is_missing(b):
             refuse(block.source, line, "a player has no name")
         elif a == b:
             refuse(block.source, line, f"{a!r} stands on both sides")
-        elif judges is not None and not judges[row].strip():
+        elif judges is not None and is_missing(judges[row]):
             refuse(block.source, line, "the judge has no name")
         elif weights is not None and not _number(weights[row]) >= 0.0:
             refuse(block.source, line, f"the weight {weights[row]!r} is no number of at least 0")
