@@ -24,13 +24,6 @@ out : float64 or float32
 import numpy as np
 
 from pairlearn.kernels._native import as_written, elementwise, part_as_written
-from pairlearn.kernels.steps.vectors import BYTES, clipped, gather, minus, read, times, write
-
-
-@part_as_written
-def _ramps_at(x, begins, steeps, c):
-    """Return a vector of ramps, the first of which is column c."""
-    return clipped(times(minus(x, read(begins, c)), read(steeps, c)))
 
 
 @part_as_written
@@ -43,41 +36,24 @@ def _ramp_at(x, begins, steeps, c):
 def fill_ramps(X, d, owners, begins, steeps, out):
     """Fill ramps: column c rises from 0 at ``begins[c]`` to 1, a `steeps` of feature ``owners[c]``.
 
-    X is float64. Vectors of columns may belong to several features.
+    X is float64.
     """
-    lanes = np.uintp(BYTES // X.itemsize)
     width = np.uintp(len(owners))
     for i in range(np.uintp(len(X) // d)):
-        source = i * np.uintp(d)
-        place = i * width
-        c = np.uintp(0)
-        while c + lanes <= width:
-            x = gather(X, source, owners, c)
-            write(out, place + c, _ramps_at(x, begins, steeps, c))
-            c += lanes
-        while c < width:
-            out[place + c] = _ramp_at(X[source + np.uintp(owners[c])], begins, steeps, c)
-            c += np.uintp(1)
+        for c in range(width):
+            x = X[i * np.uintp(d) + np.uintp(owners[c])]
+            out[i * width + c] = _ramp_at(x, begins, steeps, c)
 
 
 @as_written
 def fill_hats(X, d, owners, begins, steeps, ends, falls, out):
     """Fill hats: a ramp that begins before the knot, minus a ramp that begins at the knot."""
-    lanes = np.uintp(BYTES // X.itemsize)
     width = np.uintp(len(owners))
     for i in range(np.uintp(len(X) // d)):
-        source = i * np.uintp(d)
-        place = i * width
-        c = np.uintp(0)
-        while c + lanes <= width:
-            x = gather(X, source, owners, c)
-            up = _ramps_at(x, begins, steeps, c)
-            write(out, place + c, minus(up, _ramps_at(x, ends, falls, c)))
-            c += lanes
-        while c < width:
-            x_c = X[source + np.uintp(owners[c])]
-            out[place + c] = _ramp_at(x_c, begins, steeps, c) - _ramp_at(x_c, ends, falls, c)
-            c += np.uintp(1)
+        for c in range(width):
+            x = X[i * np.uintp(d) + np.uintp(owners[c])]
+            fallen = _ramp_at(x, ends, falls, c)
+            out[i * width + c] = _ramp_at(x, begins, steeps, c) - fallen
 
 
 @elementwise
