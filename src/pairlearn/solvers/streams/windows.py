@@ -51,7 +51,7 @@ def note_rows(
     np.maximum(high, rows.max(axis=0), out=high)
     stored = rows != 0.0
     counts += np.count_nonzero(stored, axis=0)
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         excess = (rows - shift) * stored
         total += excess.sum(axis=0)
         squares += (excess * excess).sum(axis=0)
@@ -72,7 +72,7 @@ def note_csr(
     present[1, seen[fresh]], present[2, seen[fresh]] = np.inf, -np.inf
     starts = fresh & (shift[seen] == 0.0) & (before[0, seen] == 0.0)
     shift[seen[starts]] = value[first[starts]]
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         excess = value - shift[column]
         np.minimum.at(present[1], column, value)
         np.maximum.at(present[2], column, value)
