@@ -16,8 +16,8 @@ from pairlearn.data.dataset import Dataset
 from pairlearn.data.preparation import prepare
 from pairlearn.data.sources import PAPER_SETS
 from pairlearn.experiments.comparison.cell import child_seed, split_of
+from pairlearn.experiments.comparison.curves import Trajectory, trajectories
 from pairlearn.experiments.comparison.runner import Comparison
-from pairlearn.experiments.comparison.trajectories import Trajectory, trajectories
 from pairlearn.experiments.methods.base import Method
 from pairlearn.experiments.methods.pairwise import RecipeMethod
 from pairlearn.experiments.paper.outcome import Outcome, Settings, Shelf, run_comparison
@@ -26,7 +26,7 @@ from pairlearn.experiments.plain_text import paragraph, text_table
 from pairlearn.experiments.report.figures import curves_figure
 from pairlearn.experiments.report.page import Cell, Figure, Table, number
 from pairlearn.experiments.report.sections import comparison_parts
-from pairlearn.metrics import pair_risk
+from pairlearn.metrics.risk import pair_risk
 
 #: The paper's common setting for timing: one ball for all, constant steps, tuned step sizes.
 _RADIUS = 100.0

@@ -192,4 +192,4 @@ def note_labels(y: Vector, is_first: bool, sums: Vector) -> None:
     else:
         sums[[_N_BLOCK, _BLOCK_TOTAL]] = 0.0
     means = totals / _BLOCK
-    sums[[_N_MEANS, _MEANS, _SQUARED_MEANS]] += len(means), means.sum(), means @ means
+    sums[[_N_MEANS, _MEANS, _SQUARED_MEANS]] += [len(means), means.sum(), float(means @ means)]
