@@ -23,7 +23,6 @@ import numpy as np
 
 from pairlearn.kernels._native import (
     as_written,
-    double_bits,
     kernel,
     part,
     part_as_written,
@@ -123,27 +122,6 @@ def column_sums(X, n, weight, inverse, low, high, shift, total, squares):
             u = read_first_doubles(X, at_2 + k, rest)
             v = read_first_doubles(X, at_3 + k, rest)
             _take_four((x, z, u, v), w, weighted, k, inverse, sums)
-
-
-@as_written
-def column_extents(X, low, high, exponents, n_values):
-    """Widen the extremes of columns, and add up and count the exponents of values.
-
-    `exponents` and `n_values` are of int64, shape (d,). An exponent counts as the bits of a double
-    hold it; that of 0 and of subnormal numbers is 0 and does not count.
-    """
-    d = np.uintp(len(low))
-    below, bits = np.uint64(52), np.uint64(0x7FF)
-    for i in range(np.uintp(len(X)) // d):
-        base = i * d
-        for k in range(d):
-            value = np.float64(X[base + k])
-            lowest, highest = low[k], high[k]
-            low[k] = value if value < lowest else lowest
-            high[k] = value if value > highest else highest
-            exponent = np.int64((double_bits(value) >> below) & bits)
-            exponents[k] += exponent
-            n_values[k] += np.int64(exponent != 0)
 
 
 @kernel
