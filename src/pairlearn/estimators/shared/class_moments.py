@@ -118,6 +118,23 @@ def deal_folds(codes: Places, weight: Vector, validation_fraction: float, keys: 
     return stratified(members, n_folds, keys)
 
 
+def class_folds(
+    codes: Places, weight: Vector, validation_fraction: float, rng: np.random.Generator
+) -> list[Fold]:
+    """Return (train, held-out) rows of stratified folds, both with weight in every class.
+
+    A class of one example has no other fold: all examples train, and are judged.
+    """
+    from sklearn.model_selection import StratifiedKFold
+
+    kept = np.flatnonzero(weight > 0.0)
+    n_folds = n_folds_of(validation_fraction, int(np.bincount(codes[kept]).min()))
+    if n_folds < 2:
+        return [(kept, kept)]
+    splits = StratifiedKFold(n_folds, shuffle=True, random_state=int(rng.integers(2**31)))
+    return [(kept[a], kept[b]) for a, b in splits.split(kept[:, None], codes[kept])]
+
+
 def ridges_of(solver: str | Solver, owner: str) -> tuple[float, ...]:
     """Return the ridges to try by the solver that an estimator is given."""
     exact = SOLVERS.make(solver)
