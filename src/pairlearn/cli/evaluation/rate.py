@@ -295,7 +295,7 @@ def _usable(block: Block, columns: Columns, refuse: Any) -> Iterator[int]:
 
 def _number(text: str) -> float:
     """Return a finite number, NaN for what is none."""
-    from pairlearn.privacy.reading.cells import number_of
+    from pairlearn.privacy.cells import number_of
 
     found = number_of(text)
     return found if abs(found) < float("inf") else float("nan")
