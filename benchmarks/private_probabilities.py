@@ -53,7 +53,7 @@ def one_task(task: Task, epsilon: float, n_splits: int, n_rows: int) -> Any:
             random_state=split,
         )
         model = PrivateAUCClassifier(
-            epsilon, bounds=rounded_bounds(X), secure=False, random_state=split
+            epsilon, bounds=rounded_bounds(X), random_state=split
         ).fit(X[train], y[train])
         test = test[:20_000]
         slope, offset = model.log_odds_

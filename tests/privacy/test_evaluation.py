@@ -39,7 +39,7 @@ def scores_of(y, rng, gap=1.0):
 
 def distance(query, ours, theirs, **options):
     """Return how far apart the protected numbers of two neighbours are, and the sensitivity."""
-    noise = NoiseSource(secure=False, seed=0)
+    noise = NoiseSource(seed=0)
     common = {"epsilon": 1.0, "delta": 1e-3, "random_state": noise, **options}
     with recorded() as record:
         found = query(*ours, **common)
@@ -162,7 +162,7 @@ def law_of_two(table, signs, who, epsilon):
 
     law = np.zeros(2)
     for order in ([0, 1], [1, 0]):
-        coins = Coins(secure=False, seed=0)
+        coins = Coins(seed=0)
         coins.order, coins.chance = order, 1.0
         first = select_privately(table, signs, epsilon=epsilon, noise=coins, groups=who)
         law[first] += 0.5 * coins.chance
@@ -264,7 +264,7 @@ def coverage_of_persons(n_persons, share, epsilon, n_runs, seed):
         y = np.where((who % 3 == 0), rng.random(len(who)) < share, y).astype(int)
         noise = np.sqrt(0.8) * rng.normal(size=n_persons)[who]
         s = y + noise + np.sqrt(0.2) * rng.normal(size=len(who))
-        found = private_roc_auc(y, s, epsilon=epsilon, delta=0.1 / n_persons, secure=False,
+        found = private_roc_auc(y, s, epsilon=epsilon, delta=0.1 / n_persons,
                                 random_state=run, groups=who)  # fmt: skip
         hits += found.low <= truth <= found.high
     return hits / n_runs
@@ -293,7 +293,7 @@ def coverage(n, share, epsilon, n_runs, seed):
     for run in range(n_runs):
         y = (rng.random(n) < share).astype(int)
         s = scores_of(y, rng)
-        found = private_roc_auc(y, s, epsilon=epsilon, delta=0.1 / n, secure=False,
+        found = private_roc_auc(y, s, epsilon=epsilon, delta=0.1 / n,
                                 random_state=run)  # fmt: skip
         sample = roc_auc(y, s) if 0 < y.sum() < n else 0.5
         hits += (
@@ -348,7 +348,7 @@ def test_the_band_covers_everywhere_at_once(share):
     for run in range(100):
         y = (rng.random(2000) < share).astype(int)
         curve = private_roc_curve(y, scores_of(y, rng), thresholds=cuts, epsilon=1.0, delta=1e-5,
-                                  secure=False, random_state=run)  # fmt: skip
+                                  random_state=run)  # fmt: skip
         assert (curve.tpr_low <= curve.tpr_high).all()
         assert (np.diff(curve.tpr) <= 0).all()
         hits += bool(
@@ -364,7 +364,6 @@ def test_price_promise_and_refusals():
     found = private_roc_auc(y, s, epsilon=0.6, delta=1e-4, ledger=ledger)
     assert len(ledger.entries) == 1
     assert found.certificate.private
-    assert found.certificate.secure
     assert accounting_problems(found.certificate) == []
     with pytest.raises(BudgetExceededError):
         private_roc_curve(y, s, thresholds=[0.5], epsilon=1.5, delta=1e-4, ledger=ledger)
@@ -429,7 +428,7 @@ def test_the_interval_holds_the_areas_that_explain_the_noisy_numbers(
 class Shifted(NoiseSource):
     """Noise that is known."""
 
-    def protect(self, values, scale):
+    def protect_integers(self, values, scale):
         return values + 0.3 * scale * np.cos(np.arange(len(values)))
 
 
@@ -438,7 +437,7 @@ def test_the_band_of_the_curve_holds_the_rates_that_explain_the_noisy_counts():
     y = rng.integers(0, 2, 300)
     s = scores_of(y, rng)
     cuts = np.array([-0.5, 0.2, 0.9, 2.5])
-    given = Shifted(secure=False, seed=0)
+    given = Shifted(seed=0)
     with recorded() as source:
         found = private_roc_curve(
             y, s, thresholds=cuts, epsilon=0.8, delta=1e-3, confidence=0.9, random_state=given

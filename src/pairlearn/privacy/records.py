@@ -183,6 +183,9 @@ def read_labels(
         )
     if column.is_array:
         different, where = np.unique(column.cells, return_inverse=True)
+        if column.kind == "float":  # 0.1 of 32 bits is the public 0.1
+            kind = column.cells.dtype.type
+            places |= {float(kind(k)): v for k, v in places.items() if isinstance(k, float)}
         codes = [places.get(label_of(value), -1) for value in different.tolist()]
         return np.array(codes, dtype=np.int64)[where.reshape(-1)]
     known: dict[str, int] = {}

@@ -131,9 +131,7 @@ class Boasting(AllPairsGradient):
 
 @pytest.mark.parametrize("mechanism", [AllPairsGradient(), Boasting()])
 def test_stated_noise_is_used(mechanism):
-    model = PrivateAUCClassifier(
-        1.0, 1e-3, bounds=(-1.0, 1.0), mechanism=mechanism, secure=False, random_state=0
-    )
+    model = PrivateAUCClassifier(1.0, 1e-3, bounds=(-1.0, 1.0), mechanism=mechanism, random_state=0)
     found = check_entry(FitEntry(model, n=8, n_features=1)).findings
     said = [finding for finding in found if "less noise than the certificate states" in finding]
     assert bool(said) == isinstance(mechanism, Boasting)

@@ -7,13 +7,13 @@ import threading
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from pairlearn.privacy.accounting.touches import touch_law
+from pairlearn.privacy.audit.mixture import counted_law
 
 from pairlearn import PrivateAUCClassifier
 from pairlearn.cli.audited import ProgramEntry, entries
 from pairlearn.cli.privacy import _WHAT, command
 from pairlearn.privacy import NoiseSource
-from pairlearn.privacy.accounting.touches import touch_law
-from pairlearn.privacy.audit.mixture import counted_law
 from pairlearn.privacy.audit.noise_check import NoiseCheck
 from pairlearn.privacy.audit.tape import TapeEndedError, recorded, replayed
 
@@ -58,7 +58,7 @@ class Loud(NoiseSource):
 
 
 def test_a_subclass_is_heard_once_with_what_it_was_asked():
-    noise = Loud(secure=False, seed=0)
+    noise = Loud(seed=0)
     with recorded() as tape:
         noisy = noise.protect(np.zeros(3), 1.0)
     assert tape.scales == [1.0]

@@ -364,14 +364,13 @@ class PrivacyLedger:
         unit : {"example", "person"}, default="example"
             What mu, or (epsilon, delta), protects.
         """
-        now = datetime.now(UTC).isoformat(timespec="seconds")
-        entry = Spend(str(purpose), float(mu), float(epsilon), float(delta), neighbours, unit, now)
+        entry = Spend(str(purpose), float(mu), float(epsilon), float(delta), neighbours, unit)
         entry.steps(self.budget)
         if self.path is not None:
             with _opened(self.path, "r+b") as file:
                 _lock(file)
                 self._check(entry, self._read(file))
-                self._seen.append(_append(file, asdict(entry)))
+                self._seen.append(_append(file, {**asdict(entry), "time": _now()}))
             return
         if os.getpid() != self._process:
             raise RuntimeError(
@@ -476,13 +475,16 @@ def _reopened(path: str, identity: str, seen: list[str]) -> PrivacyLedger:
 def _create(path: Path, budget: Budget) -> None:
     if not path.parent.is_dir():
         raise FileNotFoundError(f"there is no folder {path.parent} for the ledger; make it first.")
-    now = datetime.now(UTC).isoformat(timespec="seconds")
-    header = {"format": _FORMAT, "id": secrets.token_hex(16), **asdict(budget), "time": now}
+    header = {"format": _FORMAT, "id": secrets.token_hex(16), **asdict(budget), "time": _now()}
     with path.open("a+b") as file:
         _lock(file)
         file.seek(0)
         if not file.read(1):
             _append(file, header)
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 @contextlib.contextmanager

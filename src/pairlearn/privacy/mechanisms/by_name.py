@@ -25,8 +25,8 @@ def get_mechanism(mechanism: str | Mechanism) -> Mechanism:
     'statistics'
     """
     found = MECHANISMS.make(mechanism)
-    if found.learns != "score":
+    if isinstance(found, NoisySGD) and found.kind != "margin":
         raise ValueError(
-            f"{found!r} learns a {found.learns}; a mechanism that learns a score is needed."
+            f"{found!r} learns a metric or a regression; a mechanism that learns a score is needed."
         )
     return found
