@@ -17,7 +17,6 @@ import signal
 import sys
 import time
 import traceback
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
@@ -121,32 +120,12 @@ def _stream(kind: str) -> Callable[[Path, str | None, str], None]:
     return train
 
 
-def _private(folder: Path, checkpoint: str | None, model: str) -> None:
-    """Feed a private stream from its own checkpoint, and release it."""
-    from pairlearn import PrivacyWarning, PrivateAUCStream
-
-    table = np.load(folder / "X.npy")
-    path = folder / (checkpoint or "none")
-    # A seed makes releases comparable; of that the model warns.
-    stream = PrivateAUCStream(N_ROWS, bounds=(-6.0, 6.0), random_state=3)
-    if path.exists():
-        stream.load_checkpoint(path)
-    while (begin := stream.n_seen) < N_ROWS:
-        rows = table[begin : begin + EVERY]
-        stream.partial_fit(rows[:, :-1], rows[:, -1])
-        stream.save_checkpoint(path, holds_raw_example=True)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PrivacyWarning)
-        stream.release()
-    stream.save(folder / model)
-
-
 def _leave(status: int) -> None:
     if status:
         raise SystemExit(status)
 
 
-#: What is trained: each kind of file, each kind of learner, the program, and a private stream.
+#: What is trained: each kind of file, each kind of learner, and the program.
 KINDS: dict[str, Callable[[Path, str | None, str], None]] = {
     "csv": _of_file("a.csv"),
     "csv.gz": _of_file("b.csv.gz"),
@@ -156,7 +135,6 @@ KINDS: dict[str, Callable[[Path, str | None, str], None]] = {
     "npy": _of_file("X.npy"),
     "shuffled": _of_file("a.csv", shuffle_buffer=400),
     **{kind: _of_learner(kind) for kind in LEARNERS},
-    "private": _private,
     "train": _train,
     **{f"stream, {kind}": _stream(kind) for kind in NAMED},
 }

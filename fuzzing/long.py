@@ -279,7 +279,6 @@ def _fits(folder: Path) -> list[Callable[[], Any]]:
         lambda: p.MetricLearner(**seed).fit(X, y),
         lambda: p.PrivateAUCClassifier(**private).fit(X, y),
         lambda: p.PrivateMetricLearner(**private).fit(X, y),
-        lambda: p.PrivateAUCStream(40, **private).partial_fit(X, y).release(),
         lambda: p.PrivateAUCContinual(40, 3, **private).partial_fit(X, y).release(),
     ]
 

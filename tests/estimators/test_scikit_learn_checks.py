@@ -27,7 +27,6 @@ from pairlearn import (
     PairwiseRanker,
     PrivateAUCClassifier,
     PrivateAUCContinual,
-    PrivateAUCStream,
     PrivateEntropyRegressor,
     PrivateMetricLearner,
 )
@@ -163,7 +162,6 @@ ESTIMATORS = [
         | listed(OWN_WORDS, "check_supervised_y_2d"),
     ),
     (
-        PrivateAUCStream(200, **PUBLIC),
         RUNNING
         | listed(
             NO_THRESHOLD,

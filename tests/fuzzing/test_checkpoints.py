@@ -9,7 +9,6 @@ import warnings
 import pytest
 from fuzzing.learners import LEARNERS, learner_and_reader, write_rows
 
-from pairlearn import PrivateAUCStream
 from pairlearn.streams import CheckpointError, CheckpointWarning, ReadError
 
 N, CHUNK = 120, 20
@@ -99,15 +98,12 @@ def test_an_older_checkpoint_and_one_of_other_data(kind, folder, halfway, tmp_pa
         train(kind, tmp_path, path)
 
 
-@pytest.mark.parametrize("what", ["model", "private", "data", "nothing", "folder"])
+@pytest.mark.parametrize("what", ["model", "data", "nothing", "folder"])
 def test_something_else_in_the_place_of_a_checkpoint(what, folder, halfway, tmp_path):
     path = tmp_path / "a.ckpt"
     if what == "model":
         train("sgd", folder)
         shutil.copy(folder / "model", path)
-    elif what == "private":
-        stream = PrivateAUCStream(10, bounds=(-4, 6)).partial_fit([[1.0], [2.0]], [0, 1])
-        stream.save_checkpoint(path, holds_raw_example=True)
     elif what == "data":
         shutil.copy(folder / "a.csv", path)
     elif what == "nothing":
@@ -125,5 +121,3 @@ def test_a_checkpoint_in_the_place_of_others(halfway):
     path, _ = halfway["sgd"]
     with pytest.raises(ModelFileError, match=r"not registered|checkpoint"):
         load_model(path)
-    with pytest.raises(ValueError, match="not a checkpoint of a private stream"):
-        PrivateAUCStream(10, bounds=(-4, 6)).load_checkpoint(path)

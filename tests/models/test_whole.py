@@ -25,7 +25,6 @@ from pairlearn import (
     PreviousOfQuery,
     PrivateAUCClassifier,
     PrivateAUCContinual,
-    PrivateAUCStream,
     PrivateEntropyRegressor,
     PrivateMetricLearner,
     PrivateRatings,
@@ -95,7 +94,6 @@ MODELS = {
     "PrivateAUCContinual": lambda: (
         PrivateAUCContinual(120, 1, **PRIVATE).partial_fit(X, BINARY).release()
     ),
-    "PrivateAUCStream": lambda: PrivateAUCStream(120, **PRIVATE).fit(X, BINARY),
     "PrivateEntropyRegressor": lambda: PrivateEntropyRegressor(
         target_bounds=(-4.0, 4.0),
         bandwidth=0.5,
