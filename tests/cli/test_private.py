@@ -348,7 +348,7 @@ def test_refusals(files):
         ("person = 3\nlabel = 'y'\n[features]\na = [0, 1]", "person must be a column or a list"),
         ("person = []\nlabel = 'y'\n[features]\na = [0, 1]", "person must be a column or a list"),
         ("delimiter = ', '\nlabel = 'y'\n[features]\na = [0, 1]", "one character"),
-        ("one_line_per_row = 1\nlabel = 'y'\n[features]\na = [0, 1]", "must be true or false"),
+        ("line_ends_in_fields = 1\nlabel = 'y'\n[features]\na = [0, 1]", "must be true or false"),
         ("label = 'y'\n[features]\nage = [0, 1]", "each of the columns 'age', 'y' exactly once"),
         ("label = 'y'\n[features]\na = { bounds = [0, 4], level = 5 }", "needs public bounds"),
         ("label = 'y'\n[features]\na = [0, 1]\ny = [0, 1]", "is the label and a feature"),

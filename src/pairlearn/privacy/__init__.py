@@ -32,7 +32,7 @@ __getattr__, __dir__, __all__ = door(
         "mechanisms.noisy_sgd": "NoisySGD",
         "mechanisms.tree": "TreeStatistics",
         "noise": "NoiseSource",
-        "planner": "expected_auc",
+        "planner": "PrivacyPlan expected_auc plan",
         "quartiles": "PrivateBounds find_bounds",
         "recipes": "PRIVATE_RECIPES",
         "release": "release_vector",
