@@ -239,7 +239,7 @@ def test_a_model_of_plain_train_is_evaluated_privately(files, plain_model):
     exact = run("evaluate", plain_model, files / "open.csv", "--json")
     noisy = evaluated(plain_model, files / "open.csv")
     assert noisy["auc"] == pytest.approx(json.loads(exact.stdout)["auc"], abs=0.02)
-    assert noisy["certificate"]["public"]["rows"] == "one for each record of a CSV file"
+    assert noisy["certificate"]["public"]["rows"] == "one for each line of a CSV file"
     # One odd cell of a column of numbers changes the score of its row only.
     lines = (files / "open.csv").read_text().splitlines()
     for line in ("1e999,x,perhaps,", "1_0,\u0663,no,\0", '"never closed'):

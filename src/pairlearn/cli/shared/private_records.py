@@ -203,11 +203,10 @@ def read_rows(path: str, facts: PublicFacts) -> Rows:
         )
     place_of = {name: k for k, name in enumerate(names)}
     places = [place_of[name] for name in wanted]
+    width = len(names) if facts.line_ends_in_fields else None
     cells = [
         [fields[k] if k < len(fields) else None for k in places]
-        for fields in _records(
-            texts[1:], facts.delimiter, len(names) if facts.line_ends_in_fields else None
-        )
+        for fields in _records(texts[1:], facts.delimiter, width)
     ]
     d = len(facts.features)
     return Rows(
