@@ -116,7 +116,7 @@ def _same(budget: Budget, n: int, **setting: Any) -> Budget:
     return budget
 
 
-def ours(table: Table, noise: Budget, seed: int, *, features: str, secure: bool) -> Score:
+def ours(table: Table, noise: Budget, seed: int, *, features: str) -> Score:
     """Fit `PrivateAUCClassifier`; everything that is not a public fact is its default."""
     from pairlearn import PrivateAUCClassifier
 

@@ -169,7 +169,7 @@ def test_thresholds_and_probabilities_come_from_the_releases(tmp_path):
     model.save(tmp_path / "m")
     loaded = PrivateAUCClassifier.load(tmp_path / "m")
     assert np.array_equal(loaded.predict_proba(X), model.predict_proba(X))
-    for name in ("all_pairs", "single_pass", "localized_sgd"):
+    for name in ("all_pairs", "noisy_sgd"):
         other = fitted(X[:50], y[:50], mechanism=name, delta=1e-3)
         assert other.decision_function(X[:5]).shape == (5,)
         other.save(tmp_path / "m")
@@ -241,7 +241,6 @@ def test_delta_default_and_warning():
     [
         ({"epsilon": 0.01, "delta": 1e-6}, 1000, "too small for the grid"),
         ({"epsilon": 1e-4, "delta": 1e-9, "features": "fourier"}, 3, "too small for the grid"),
-        ({"mechanism": "localized_sgd", "delta": 1e-19}, 2, "delta must be above 1e-18"),
     ],
 )
 def test_numbers_for_which_there_is_no_noise_are_refused_before_anything_is_paid(

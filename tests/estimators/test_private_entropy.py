@@ -94,11 +94,11 @@ def test_without_noise_it_is_descent_on_all_pairs():
                 g = -r * math.exp(-0.5 * (r / gamma) ** 2) * v
                 total += g * min(1.0, C / np.linalg.norm(g))
         w = w - 0.5 / C * total / (24 * 23 / 2)
-    np.testing.assert_allclose(fit.direction, w, atol=1e-5)
+    np.testing.assert_allclose(fit.direction, w, atol=1e-4)
     errors, b = t - Z @ w, 0.0
     for length in (1.0, 0.6):
         b += np.mean(np.clip(errors - b, -length, length))
-    assert fit.threshold == pytest.approx(b, abs=1e-5)
+    assert fit.threshold == pytest.approx(b, abs=1e-4)
 
 
 def test_stages_halve_the_window():

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from pairlearn.losses import DistanceLogistic, Welsch
-from pairlearn.privacy import NoisySGD, TreeStatistics, check_mechanism
+from pairlearn.privacy import NoisySGD, check_mechanism
 from pairlearn.privacy.mechanisms.all_pairs import AllPairsGradient
 from pairlearn.privacy.mechanisms.base import Mechanism, PrivateFit, PublicSetting
 from pairlearn.privacy.mechanisms.by_name import MECHANISMS
@@ -16,7 +16,6 @@ from pairlearn.privacy.release import release_vector
 ALL = {name: MECHANISMS[name]() for name in MECHANISMS} | {
     "metric": NoisySGD(loss=DistanceLogistic()),
     "regression": NoisySGD(loss=Welsch(0.1)),
-    "tree": TreeStatistics(n_releases=4),
 }
 
 

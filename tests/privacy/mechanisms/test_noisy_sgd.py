@@ -106,13 +106,13 @@ def test_the_kernel_of_metrics_is_the_reference(loss):
             return np.arange(n)
 
         def protect_integers(self, values, scale):
-            released.append(values)
+            released.append(values / scale)
             return values
 
     mechanism = NoisySGD(
         n_passes=1, n_partners=5, loss=METRIC_LOSSES.make(loss), different_weight=0.4, clip=0.3
     )
-    mechanism.fit(Z, labels, setting=make_setting(17, 3), noise=Silent(seed=0))
+    fit = mechanism.fit(Z, labels, setting=make_setting(17, 3), noise=Silent(seed=0))
     chosen = METRIC_LOSSES.make(loss)
     cells = cells_of(Meetings(1, 1, 5).batches(17)[0])
     start = (chosen.parameter or 1.0) / 6 * np.eye(3)
@@ -122,7 +122,8 @@ def test_the_kernel_of_metrics_is_the_reference(loss):
     upper = wanted[np.triu_indices(3)]
     upper *= np.where(np.eye(3)[np.triu_indices(3)] == 1, 1, math.sqrt(2))
     assert np.linalg.norm(upper) > 0
-    assert np.allclose(released[0], upper, atol=1e-12, rtol=0)
+    found = released[0] * fit.releases[0].noise_scale
+    assert np.allclose(found, upper, atol=1e-5 * np.abs(upper).max(), rtol=0)
 
 
 def test_a_slope_that_is_not_finite_counts_nothing():
@@ -218,7 +219,7 @@ def test_the_lemma_is_tight_in_every_pass(neighbours, n_batches):
     for distance, bound in release_distances(
         mechanism, pair, setting=setting, noise=NoiseSource(seed=0)
     ):
-        assert bound * (1 - 1e-6) <= distance <= bound
+        assert bound * (1 - 1e-5) <= distance <= bound
 
 
 @pytest.mark.parametrize(
@@ -227,9 +228,7 @@ def test_the_lemma_is_tight_in_every_pass(neighbours, n_batches):
      NoisySGD(loss=Steep(), n_passes=2), of_a_metric(n_partners=3, loss="hinge")],
 )  # fmt: skip
 def test_check_mechanism(mechanism):
-    report = check_mechanism(mechanism, n_random=6)
-    assert report.relations == ("replace", "add_remove")
-    assert report.largest_share > 0.7
+    assert check_mechanism(mechanism, n_random=6) > 0.7
 
 
 # -------------------------------------------------------------------------------------- learning
