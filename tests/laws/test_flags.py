@@ -14,7 +14,6 @@ from pairlearn.features import Hats
 from pairlearn.losses import GapWeighted
 from pairlearn.metrics import ConcordanceIndex, HandTill, PartialAUC
 from pairlearn.models import ModelFileError, write_model
-from pairlearn.solvers import MomentumSGD
 
 ROOMS = ("losses", "features", "pairings", "solvers", "metrics", "privacy", "estimators")
 #: What the library makes by itself, and a field that is documented to be ignored.
@@ -74,7 +73,6 @@ USES = {
     ),
     "standardised": lambda flag: PartialAUC(standardised=flag),
     "pairs": lambda flag: HandTill(pairs=flag),
-    "nesterov": lambda flag: MomentumSGD(nesterov=flag),
     "cumulative": lambda flag: Hats(cumulative=flag),
     "keep_state": lambda flag: pl.Moments(keep_state=flag),
 }

@@ -47,8 +47,8 @@ def distance(query, ours, theirs, **options):
         other = query(*theirs, **common)
     for name, value in vars(found).items():
         assert np.array_equal(value, getattr(other, name)), name
-    apart = float(np.linalg.norm(record.values[0] - replay.values[0]))
-    return apart, found.certificate.releases[0].sensitivity
+    release = found.certificate.releases[0]
+    return record.distances(replay)[0] * release.noise_scale, release.sensitivity
 
 
 @given(seed=st.integers(0, 2**32), curve=st.booleans())
@@ -73,11 +73,11 @@ def test_the_sensitivity_is_attained():
     y, s = np.array([1, 0, 0, 0]), np.array([-9.0, 0.0, 0.0, 0.0])
     for other_y, other_s in (([1, 0, 0, 0], [9, 0, 0, 0]), ([0, 0, 0, 0], s)):
         apart, sensitivity = distance(private_roc_auc, (y, s), (other_y, other_s))
-        assert apart == pytest.approx(sensitivity, rel=1e-6)
+        assert apart == pytest.approx(sensitivity, rel=1e-5)
     apart, sensitivity = distance(
         private_roc_curve, (y, s), ([0, 0, 0, 0], s), thresholds=[-1.0, 1.0]
     )
-    assert apart == pytest.approx(sensitivity, rel=1e-6)
+    assert apart == pytest.approx(sensitivity, rel=1e-5)
 
 
 def test_without_noise_it_is_the_auc():
@@ -164,7 +164,9 @@ def law_of_two(table, signs, who, epsilon):
     for order in ([0, 1], [1, 0]):
         coins = Coins(seed=0)
         coins.order, coins.chance = order, 1.0
-        first = select_privately(table, signs, epsilon=epsilon, noise=coins, groups=who)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("pairlearn.privacy.selection.paid_noise", lambda *_, **__: coins)  # noqa: B023
+            first = select_privately(table, signs, epsilon=epsilon, groups=who)
         law[first] += 0.5 * coins.chance
         law[1 - first] += 0.5 * (1.0 - coins.chance)
     return law
@@ -429,7 +431,7 @@ class Shifted(NoiseSource):
     """Noise that is known."""
 
     def protect_integers(self, values, scale):
-        return values + 0.3 * scale * np.cos(np.arange(len(values)))
+        return values + np.rint(0.3 * scale * np.cos(np.arange(len(values)))).astype(np.int64)
 
 
 def test_the_band_of_the_curve_holds_the_rates_that_explain_the_noisy_counts():
@@ -443,12 +445,12 @@ def test_the_band_of_the_curve_holds_the_rates_that_explain_the_noisy_counts():
             y, s, thresholds=cuts, epsilon=0.8, delta=1e-3, confidence=0.9, random_state=given
         )
     scale = found.certificate.releases[0].noise_scale
-    assert scale == pytest.approx(math.sqrt(2) / mu_of(0.8, 1e-3), rel=1e-6)
-    assert source.scales == [scale]
+    assert scale == pytest.approx(math.sqrt(2) / mu_of(0.8, 1e-3), rel=1e-5)
+    unit = scale / source.scales[0]
     z = -ndtri(0.1 / 2 / (2 * len(cuts)))  # two rates at each threshold share the error
     for counts, rate, low, high in (
-        (source.outputs[0][:5], found.tpr, found.tpr_low, found.tpr_high),
-        (source.outputs[0][5:], found.fpr, found.fpr_low, found.fpr_high),
+        (unit * source.outputs[0][:5], found.tpr, found.tpr_low, found.tpr_high),
+        (unit * source.outputs[0][5:], found.fpr, found.fpr_low, found.fpr_high),
     ):
         total = counts.sum()
         most = total + z * scale * math.sqrt(5)

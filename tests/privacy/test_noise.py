@@ -117,7 +117,7 @@ def test_sources_differ_and_seeds_repeat():
 def test_bad_scale_is_refused():
     with pytest.raises(ValueError, match="coarser grid"):
         discrete_gaussian(1 << 25, 3)
-    with pytest.raises(ValueError, match="positive"):
+    with pytest.raises(ValueError, match="scale"):
         NoiseSource().protect_integers(np.zeros(3, dtype=np.int64), 0)
 
 

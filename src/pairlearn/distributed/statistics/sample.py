@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.content import Hashes, mixed, row_hashes
+from pairlearn.content import Hashes, keys_of, mixed, row_hashes
 from pairlearn.distributed.statistics.base import State, Statistic
 from pairlearn.distributed.statistics.chunk import Chunk, ScaledTable, as_chunk, same_width
 from pairlearn.distributed.statistics.moments import comparable
@@ -76,7 +76,7 @@ class SampleKeys(Statistic):
             return {}
         if chunk.labels is None:
             raise ValueError("A sample of each class needs labels; pass y.")
-        keys, cap = Keys(_hashes(chunk), self.seed).plain, cap_of(self.size, chunk.shape[1])
+        keys, cap = keys_of(_hashes(chunk), self.seed), cap_of(self.size, chunk.shape[1])
         classes, code = chunk.coded
         # Half of the bits are enough: of two equal halves the next larger one is the limit.
         halves = (keys >> _HALF).astype(np.uint32)
@@ -161,7 +161,7 @@ class RowSample(Statistic):
         classes, code = chunk.coded
         marks = np.array([mark_of(label) for label in classes.tolist()], dtype=np.uint64)
         cap, found = self._cap(chunk.shape[1]), []
-        keys = Keys(hashes, self.seed).plain
+        keys = keys_of(hashes, self.seed)
         for k, label in enumerate(classes.tolist()):
             index = np.flatnonzero(code == k)
             if label in self.limits:
@@ -185,7 +185,7 @@ class RowSample(Statistic):
         comparable(a["labels"], b["labels"])
         sums = {name: a[name] + b[name] for name in ("total", "n_examples")}
         both = {name: np.concatenate([a[name], b[name]]) for name in a if name not in sums}
-        keys, cap = Keys(both["hashes"], self.seed).plain, self._cap(a["rows"].shape[1])
+        keys, cap = keys_of(both["hashes"], self.seed), self._cap(a["rows"].shape[1])
         found = []
         for label in np.unique(both["labels"]):
             index = np.flatnonzero(both["labels"] == label)
@@ -204,7 +204,7 @@ class RowSample(Statistic):
             state["rows"][kept],
             labels[kept],
             weight,
-            Keys(state["hashes"][kept], self.seed),
+            Keys(len(kept), self.seed),
             hashlib.sha256(told.encode()).hexdigest()[:32],
         )
 
