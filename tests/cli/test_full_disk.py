@@ -55,7 +55,6 @@ WRITES = {
     "stream": ["stream", "-o", "out"],
     "checkpoint of stream": ["stream", "--checkpoint", "out"],
     "ledger": LEDGER,
-    "seal of a ledger": [*LEDGER[:3], "new", *LEDGER[4:], "--seal", "out"],
     "compare --report": [*COMPARE, "--store", "old.sqlite", "--report", "out"],
     "reproduce --report": [*REPRODUCE, "--store", "old.sqlite", "--report", "out"],
 }  # fmt: skip

@@ -50,6 +50,11 @@ def expected_auc(
     best_auc, positives, range_over_spread : float
         What is assumed; see `plan`.
 
+    Returns
+    -------
+    tuple of float
+        The expected AUC, and the ends of the range.
+
     Examples
     --------
     >>> round(expected_auc(10**9, 10, epsilon=1.0)[0], 2)
@@ -99,6 +104,7 @@ class PrivacyPlan:
 
     n_examples: int
     n_features: int
+    n_persons: int | None
     epsilon: float
     private_auc: float
     low: float
@@ -157,6 +163,11 @@ def plan(
         typical feature over its standard deviation: 100 / 15 for an age between 0 and 100 that
         varies by 15 years.
 
+    Returns
+    -------
+    PrivacyPlan
+        The numbers; `PrivacyPlan.statement` says them in words.
+
     Examples
     --------
     >>> print(plan(2000, 10, epsilon=1.0).statement().splitlines()[0])
@@ -167,7 +178,8 @@ def plan(
     check_positive("largest_loss", largest_loss)
     if n_persons is not None and not 2 <= n_persons <= n_examples:
         raise ValueError(
-            f"n_persons must lie between 2 and n_examples={n_examples}, got {n_persons!r}."
+            f"n_persons must lie between 2 and n_examples={n_examples}, got {n_persons!r}: each "
+            "person has at least one example."
         )
     n = n_examples if n_persons is None else n_persons
 
@@ -195,6 +207,6 @@ def plan(
     last = max(too_few, default=-1)
     private, low, high = expected_auc(n, n_features, epsilon=epsilon, delta=delta, **guesses)
     return PrivacyPlan(
-        n_examples, n_features, epsilon, private, low, high, without, largest_loss,
+        n_examples, n_features, n_persons, epsilon, private, low, high, without, largest_loss,
         sizes[last + 1] if last + 1 < len(sizes) else None, smallest,
     )  # fmt: skip

@@ -140,8 +140,17 @@ class PrivateAUCContinual(PrivateAUCClassifier):
     def partial_fit(self, X: ArrayLike, y: ArrayLike, groups: Any = None) -> Self:
         """Learn from the next examples of the stream, without publishing anything.
 
-        Examples and labels are those of `PrivateAUCClassifier.fit`. `groups`, the person of each
-        row, belongs to `rows_per_person`.
+        Parameters
+        ----------
+        X, y : array-like
+            Examples and labels, as for `PrivateAUCClassifier.fit`.
+        groups : array-like of shape (n,), optional
+            The person of each row, with `rows_per_person`.
+
+        Returns
+        -------
+        PrivateAUCContinual
+            The estimator itself.
         """
         rows = self._table(X)
         y = self._signs(y, len(rows))

@@ -282,7 +282,8 @@ class NoisySGD(ByMeetings):
     The kind of the loss says what is learned: a loss of a margin a linear score, a loss of a
     squared distance (`DistanceLogistic`) a metric W, a window of the difference of two errors
     (`Welsch`) a regression. A metric starts from the Euclidean one, W = b / (2 d) I in standard
-    units, and each step projects on the PSD cone.
+    units, and each step projects on the PSD cone; `PrivateFit.direction` holds its rows. Of a
+    regression `PrivateFit.threshold` is the intercept, and targets lie between -1 and 1.
 
     *Sensitivity.* By the touching lemma 2 k C, or k C if one example is added or removed. The
     signal of a batch grows with its number of pairs, in proportion to k as the noise does. So k
@@ -373,12 +374,7 @@ class NoisySGD(ByMeetings):
         noise: NoiseSource,
         persons: NDArray[np.int64] | None = None,
     ) -> PrivateFit:
-        """Learn privately; see `Mechanism.fit`, and `CentredStatistics.fit` for `persons`.
-
-        Of a metric, equal numbers in `signs` are equal labels and NaN is an unknown one; the
-        result's `direction` holds the rows of W. Of a regression, `signs` are targets between -1
-        and 1, NaN where unknown, and the result's `threshold` is the intercept.
-        """
+        """Learn privately; see `Mechanism.fit`, and `CentredStatistics.fit` for `persons`."""
         self.check(setting)
         learn = {"margin": self._score, "distance": self._metric, "difference": self._regression}
         return learn[self.kind](Z, signs, setting, noise, persons)
