@@ -99,7 +99,7 @@ MODELS = {
         bandwidth=0.5,
         **{name: value for name, value in PRIVATE.items() if name != "labels"},
     ).fit(X, TARGET),
-    "PrivateMetricLearner": lambda: PrivateMetricLearner(n_steps=2, **PRIVATE).fit(X, BINARY),
+    "PrivateMetricLearner": lambda: PrivateMetricLearner(**PRIVATE).fit(X, BINARY),
     "SurvivalRanker": lambda: SurvivalRanker(random_state=0).fit(X, TIMES),
     "SurvivalRanker given": lambda: SurvivalRanker(
         "logistic", solver=Exact(ridge=0.1), features="hats", ipcw=True, tau=2.0, random_state=0
