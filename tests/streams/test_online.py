@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from pairlearn import SGD, AUCClassifier, MetricLearner, OnlineLearner, open_reader, roc_auc
+from pairlearn import SGD, AUCClassifier, OnlineLearner, PairwiseRanker, open_reader, roc_auc
 from pairlearn.atomic import previous_of
 from pairlearn.models import load_model
 from pairlearn.models.file import dump_model, read_model
@@ -185,8 +185,8 @@ def test_scores_before_and_after_a_restart_compare(store):
         (lambda: OnlineLearner(classes=[0, 1, 2]), r"two different labels, got \[0, 1, 2\]"),
         (lambda: OnlineLearner(classes=[1, 1]), r"two different labels, got \[1\]"),
         (
-            lambda: OnlineLearner(MetricLearner(), classes=[0, 1]),
-            "Learner does not; leave class",
+            lambda: OnlineLearner(PairwiseRanker(), classes=[0, 1]),
+            "Ranker does not; leave class",
         ),
         (
             lambda: OnlineLearner().learn_many(np.ones((2, 1)), [0, 1], qid=[1, 1]),
@@ -360,7 +360,7 @@ def test_a_checkpoint_of_other_settings_or_data(table, tmp_path):
             learner.fit_stream(reader_of(table), checkpoint=path)
     with pytest.raises(ReadError, match="other data or other reading options"):
         LEARNERS["fixed"]().fit_stream(
-            reader_of(table, header=True, delimiter=",", max_line_bytes=99), checkpoint=path
+            open_reader(table, Schema(label="y", missing=0.0)), checkpoint=path
         )
     unlabelled = open_reader(table, Schema(features=("a", "b")))
     with pytest.raises(ReadError, match="no labels"):
@@ -409,7 +409,7 @@ def test_provenance_of_a_stream(table, tmp_path):
     known = load_model(tmp_path / "m").provenance_
     assert known["rows_seen"] == 2000
     assert known["progressive_auc"] == learner.auc
-    assert known["data_fingerprint"] == reader_of(table).position.fingerprint
+    assert known["data_fingerprint"] == reader_of(table).position.stamp.split(":")[2]
 
 
 # ------------------------------------------------------------------------------------ state

@@ -80,7 +80,7 @@ def _ratings(record: ModelRecord, top: int) -> dict[str, Any] | None:
     """Return the best players of ratings, and how many players, votes and judges there are."""
     if record.estimator not in ("PairwiseRatings", "PrivateRatings"):
         return None
-    from pairlearn.estimators.ratings.storage import described
+    from pairlearn.estimators.ratings.ratings import described
     from pairlearn.models import ModelFileError
     from pairlearn.models.record import reason
 

@@ -112,7 +112,7 @@ def train_multiclass(
     )
     source = DenseRows(sample.X)
     rows, shares = units.apply(source), _as_all(sample, classes, values.counts)
-    judge.fit_rows(rows, sample.labels, shares, source=source)
+    judge.fit_rows(rows, sample.labels, shares)
     weights = units.weights
     systems = ClassSystems(
         (values.means * units.inverse - units.centre) * units.factor,

@@ -102,7 +102,7 @@ def rate_privately(
     announce("write", beside, "the certificate", kind="certificate")
     import_scikit_learn()
     from pairlearn.estimators import PrivateRatings
-    from pairlearn.estimators.ratings.reading import outcome_names
+    from pairlearn.estimators.ratings.votes import outcome_names
     from pairlearn.privacy.records import read_numbers
 
     assert privacy.epsilon is not None

@@ -264,7 +264,7 @@ def _block_votes(
 
 def _usable(block: Block, columns: Columns, refuse: Any) -> Iterator[int]:
     """Yield the rows that are votes; refuse those without names, stop at an unknown outcome."""
-    from pairlearn.estimators.ratings.reading import OUTCOMES, word_places
+    from pairlearn.estimators.ratings.votes import OUTCOMES, word_places
     from pairlearn.streams.readers.base import ReadError
 
     first, second = block.columns[columns.first], block.columns[columns.second]

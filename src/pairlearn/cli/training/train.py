@@ -69,6 +69,8 @@ from pairlearn.progress import format_count
 if TYPE_CHECKING:
     from pairlearn.models import ModelRecord
 
+#: Problems whose estimators learn no stream.
+_NO_STREAM = ("classes", "entropy", "metric")
 #: Data of at most this many bytes of text are read into memory.
 _IN_MEMORY = 500e6
 
@@ -292,10 +294,10 @@ def _check(options: Options, parts: Settings, how: str) -> None:
     is_stream = how == "stream"
     if "features" in parts:
         PROBLEMS[options.problem].check_features(parts["features"].text, is_stream=is_stream)
-    if options.problem == "classes" and is_stream:
+    if options.problem in _NO_STREAM and is_stream:
         raise click.UsageError(
-            "--problem classes is fitted in memory; pass --fit offline, without settings of a "
-            "stream."
+            f"--problem {options.problem} is fitted in memory; pass --fit offline, without "
+            "settings of a stream."
         )
     if options.reading.query is not None and is_stream and options.stream().n_passes > 1:
         raise click.UsageError(
@@ -354,7 +356,7 @@ def _how(options: Options, form: str) -> str:
     if given or (form not in TABLES and "-" in data):
         return "stream"
     size = text_size(sources_of(data, form, options.reading.query))
-    if size <= _IN_MEMORY or "-" in data:
+    if size <= _IN_MEMORY or "-" in data or options.problem in _NO_STREAM:
         return "offline"
     click.echo(f"pairlearn: {data[0]} is large; it is learned as a stream (--fit offline fits it "
                "in memory)", err=True)  # fmt: skip
