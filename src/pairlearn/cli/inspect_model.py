@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pairlearn.cli.output import emit, json_option
-from pairlearn.cli.shared.paths import read_argument
+from pairlearn.cli.shared.files import read_argument
+from pairlearn.cli.shared.output import emit, json_option, safe
 
 if TYPE_CHECKING:
     from pairlearn.models import ModelRecord
@@ -246,4 +246,4 @@ def _text(values: dict[str, Any], top: int) -> str:
         f"written by pairlearn {values['library_version']} (format {values['format_version']}, "
         "checksum good)"
     )
-    return "\n".join(lines)
+    return "\n".join(map(safe, lines))

@@ -6,7 +6,6 @@ from __future__ import annotations
 import contextlib
 import json
 import math
-import os
 import sys
 import warnings
 from collections import OrderedDict
@@ -16,11 +15,11 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
-from pairlearn.cli.output import json_option
-from pairlearn.cli.shared.names import Named
-from pairlearn.cli.shared.paths import BESIDE_CHECKPOINT, FilePath, announce, force_option
-from pairlearn.cli.shared.settings import Settings, build, set_option
-from pairlearn.cli.stopping import Stopping, held
+from pairlearn.cli.running import stop
+from pairlearn.cli.shared.files import OutputPath
+from pairlearn.cli.shared.output import json_option, tell
+from pairlearn.cli.shared.settings import Named, Settings, build, set_option
+from pairlearn.cli.train_stream import held
 from pairlearn.register import Part
 
 if TYPE_CHECKING:
@@ -31,8 +30,6 @@ if TYPE_CHECKING:
 _SHOWN = 60
 #: At most this many refused lines, and warnings, are printed.
 _TOLD = 5
-#: Examples of the rehearsal: more than a learner gathers before it starts.
-_REHEARSED = 240
 
 
 class LineError(ValueError):
@@ -188,10 +185,9 @@ def _parsed(line: str) -> dict[str, Any]:
 
 
 @click.command("stream")
-@click.option("-o", "--output", type=FilePath("write", "model"), metavar="FILE",
+@click.option("-o", "--output", type=OutputPath(), metavar="FILE",
               help="Write the model here when the input ends or is interrupted.")  # fmt: skip
-@force_option
-@click.option("--checkpoint", type=FilePath("keep", beside=BESIDE_CHECKPOINT), metavar="FILE",
+@click.option("--checkpoint", type=OutputPath(), metavar="FILE",
               help="Keep the state here, and go on from it.")  # fmt: skip
 @click.option("--every", type=click.IntRange(1), default=10_000, show_default=True,
               metavar="LINES", help="Lines between two checkpoints.")  # fmt: skip
@@ -257,19 +253,17 @@ def command(
     if resume:
         _tell_place(checkpoint, as_json)
         return
-    announce("read", "-", "standard input")
     learner = _learner(loss, settings)
-    _rehearse(_learner(loss, settings), checkpoint is not None, output is not None)
     watch = None if alarm is None else DriftAlarm(alarm, block=_alarm_block(alarm))
     talk = Conversation(learner, ProgressiveAUC(window), pending, watch)
-    with Stopping() as stop, held(checkpoint), _warnings_told():
+    with stop.held(), held(checkpoint), _warnings_told():
         if checkpoint is not None:
             _resume(talk, checkpoint, as_json)
         failure: Exception | None = None
         ended = False
         begin = talk.n_lines
         try:
-            for line in _lines(sys.stdin.buffer, max_line_bytes, stop):
+            for line in _lines(sys.stdin.buffer, max_line_bytes):
                 _reply(talk, line, strict, max_line_bytes)
                 if progress is not None and talk.n_lines % progress == 0:
                     _tell_counts(talk, None, as_json)
@@ -331,28 +325,6 @@ def _learner(loss: str, settings: Settings) -> NamedLearner:
     )
 
 
-def _rehearse(learner: NamedLearner, checkpoint: bool, output: bool) -> None:
-    """Run and save a small stream to nowhere, with a fresh `learner`.
-
-    It imports and opens everything that a stream needs until it has been saved. Then a machine that
-    later runs out of file handles or memory does not keep the work of days from its file.
-    """
-    from pairlearn.streams.drift import DriftAlarm
-    from pairlearn.streams.progressive import ProgressiveAUC
-
-    y = [k % 2 for k in range(_REHEARSED)]
-    DriftAlarm(400.0, block=20).update([float(k % 3) for k in range(_REHEARSED)], y)
-    talk = Conversation(learner, ProgressiveAUC(_REHEARSED), 1)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for k, label in enumerate(y):
-            talk.answer(json.dumps({"x": {"a": k % 3, "b": 1}, "y": label}))
-        if checkpoint:
-            _save(talk, os.devnull)
-        if output:
-            talk.learner.to_model((0, 1)).save(os.devnull)
-
-
 def _alarm_block(examples: float) -> int:
     """Return the examples of a block: 500, or fewer where alarms may be frequent."""
     block = int(min(500.0, examples / 20.0))
@@ -364,14 +336,14 @@ def _alarm_block(examples: float) -> int:
     return block
 
 
-def _lines(file: BinaryIO, limit: int, stop: Stopping) -> Iterator[str | None]:
+def _lines(file: BinaryIO, limit: int) -> Iterator[str | None]:
     """Yield lines, None for one that is longer than `limit` bytes.
 
     A signal only ends the waiting for a line: each line is either dealt with completely, or neither
     learned nor counted.
     """
     while True:
-        with stop.opened():
+        with stop.open():
             raw = file.readline(limit + 1)
             if not raw:
                 return
@@ -396,7 +368,7 @@ def _reply(talk: Conversation, line: str | None, strict: bool, limit: int) -> No
             raise ValueError(f"line {number}: {error} (strict: stopped here)") from None
         talk.n_refused += 1
         if talk.n_refused <= _TOLD:
-            click.echo(f"pairlearn: line {number} refused: {error}", err=True)
+            tell(f"line {number} refused: {error}")
     talk.n_lines = number
     if answer is not None:
         # Answer at once. JSON is UTF-8, whatever the encoding of the terminal.
@@ -410,15 +382,15 @@ def _warnings_told() -> Iterator[None]:
     """Print the first warnings, one line each."""
     told = 0
 
-    def tell(message: Any, *_: Any, **__: Any) -> None:
+    def show(message: Any, *_: Any, **__: Any) -> None:
         nonlocal told
         told += 1
         if told <= _TOLD:
-            click.echo(f"pairlearn: warning: {message}", err=True)
+            tell(f"warning: {message}")
 
     with warnings.catch_warnings():
         warnings.simplefilter("always")
-        warnings.showwarning = tell
+        warnings.showwarning = show
         yield
 
 
@@ -443,7 +415,7 @@ def _tell_counts(talk: Conversation, ended: bool | None, as_json: bool) -> None:
         f"lines refused: {facts['refused']}" if facts["refused"] else "",
         f"alarms: {facts['alarms']}" if facts.get("alarms") else "",
     ]
-    click.echo(f"pairlearn: {', '.join(part for part in parts if part)}", err=True)
+    tell(f"{', '.join(part for part in parts if part)}")
 
 
 def _tell_place(checkpoint: str | None, as_json: bool) -> None:

@@ -1,28 +1,24 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``pairlearn train --fit stream``: chunk after chunk, with a checkpoint on the way."""
+"""``pairlearn train --fit stream``: learn chunk by chunk, with a checkpoint beside the model."""
 
 from __future__ import annotations
 
 import warnings
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from pairlearn.cli.output import show_warning
-from pairlearn.cli.stopping import Stopping
-from pairlearn.cli.training.training_data import Rows
+from pairlearn.cli.running import show_warning, stop
+from pairlearn.cli.shared.output import tell
 from pairlearn.progress import Progress
 from pairlearn.register import Part
 
 if TYPE_CHECKING:
+    from pairlearn.cli.shared.reading import TrainingRows
     from pairlearn.models import ModelRecord
-    from pairlearn.streams.readers.base import Reader
-
-
-#: More passes than this end on no machine.
-_MOST_PASSES = 1e9
 
 
 @dataclass(frozen=True, repr=False)
@@ -53,8 +49,6 @@ class StreamSettings(Part):
 
         for name, least in (("n_passes", 1), ("window", 2), ("every", 1)):
             check_count(name, getattr(self, name), minimum=least)
-        if self.n_passes > _MOST_PASSES:
-            raise ValueError(f"n_passes must be at most {_MOST_PASSES:g}, got {self.n_passes:.3g}.")
         rows = self.shuffle_buffer
         if rows != "auto" and (type(rows) is not int or rows < 0 or rows == 1):
             raise ValueError(f'shuffle_buffer must be a number of rows, 0 or "auto", got {rows!r}.')
@@ -72,82 +66,71 @@ def checkpoint_of(settings: StreamSettings, output: str, data: tuple[str, ...]) 
     Standard input cannot be read again, and no file belongs beside a device or a pipe. There is no
     checkpoint then, unless the user names a file.
     """
-    from pairlearn.atomic import is_written_directly
-
-    if settings.checkpoint is None and ("-" in data or is_written_directly(Path(output))):
+    is_device = Path(output).exists() and not Path(output).is_file()
+    if settings.checkpoint is None and ("-" in data or is_device):
         return None
     return settings.checkpoint or f"{output}.checkpoint"
 
 
-def remove_checkpoint(path: str | None) -> None:
-    """Remove the checkpoint and the one before it."""
+def held(path: str | None) -> AbstractContextManager[None]:
+    """Keep other processes from the checkpoint until it is removed."""
     if path is None:
-        return
-    from pairlearn.atomic import previous_of
+        return nullcontext()
+    from pairlearn.streams.checkpoint import hold_checkpoint
 
-    for name in (Path(path).resolve(), previous_of(path)):
-        name.unlink(missing_ok=True)
+    return hold_checkpoint(path)
+
+
+def remove_checkpoint(path: str | None) -> None:
+    """Remove the checkpoint, the one before it and its lock."""
+    if path is not None:
+        from pairlearn.atomic import previous_of
+
+        own = Path(path).resolve()
+        for name in (own, previous_of(path), own.with_name(f"{own.name}.lock")):
+            name.unlink(missing_ok=True)
 
 
 def train_stream(
-    model: Any,
-    rows: Rows,
-    settings: StreamSettings,
-    *,
-    seed: int,
-    keeps_order: bool,
+    model: Any, rows: TrainingRows, settings: StreamSettings, *, seed: int, shuffles: bool,
     path: str | None,
-    size: int | None,
-    stop: Stopping,
-) -> tuple[ModelRecord, dict[str, Any]]:
-    """Train chunk by chunk; return the model's record and the facts to print.
+) -> tuple[ModelRecord, dict[str, Any]]:  # fmt: skip
+    """Train chunk by chunk; return the model's record and facts about it.
 
-    `path` is the checkpoint, `size` the bytes of the file for the progress bar. With `keeps_order`
-    rows stay in their order unless the settings say otherwise.
+    `path` is the checkpoint. Without `shuffles` rows stay in their order unless the settings say
+    otherwise.
     """
     from pairlearn import OrderWarning
     from pairlearn.streams.checkpoint import CheckpointWarning
     from pairlearn.streams.online import OnlineLearner
+    from pairlearn.streams.readers.shuffled import ShuffledReader
 
     learner = OnlineLearner(
         model, classes=rows.codes, window=settings.window, forget=settings.forget
     )
     if path is not None and not settings.fresh and Path(path).exists():
-        click.echo(
-            f"pairlearn: going on from {path} (--set stream.fresh=true starts again)", err=True
-        )
-    total = size if settings.n_passes == 1 else None
+        tell(f"going on from {path} (--set stream.fresh=true starts again)")
+    reader, size = rows.reader, settings.shuffle_buffer
+    if size != 0 and (size != "auto" or (shuffles and settings.forget is None)):
+        reader = ShuffledReader(reader, buffer_rows=size, seed=seed)
 
     def draw(learner: Any, chunk: Any) -> None:
-        done = rows.reader.bytes_read if total is not None else None
-        note = "" if learner.auc is None else f"AUC {learner.auc:.4f}"
-        bar.update(learner.n_seen, done=done, note=note)
+        bar.update(learner.n_seen, note="" if learner.auc is None else f"AUC {learner.auc:.4f}")
 
     try:
-        with stop.opened(), Progress(total, label="training") as bar, warnings.catch_warnings():
+        with stop.open(), Progress(label="training") as bar, warnings.catch_warnings():
             warnings.showwarning = show_warning
             for category in (CheckpointWarning, OrderWarning):
                 warnings.simplefilter("always", category)
             learner.fit_stream(
-                _shuffled(rows.reader, settings, seed, keeps=keeps_order),
-                checkpoint=path, every=settings.every, n_passes=settings.n_passes,
+                reader, checkpoint=path, every=settings.every, n_passes=settings.n_passes,
                 resume=not settings.fresh, progress=draw if bar.visible else None,
             )  # fmt: skip
     except KeyboardInterrupt:
         where = "" if path is None else f"; the same command goes on from {path}"
-        click.echo(f"pairlearn: interrupted after {learner.n_seen} rows{where}", err=True)
+        tell(f"interrupted after {learner.n_seen} rows{where}")
         raise click.exceptions.Exit(stop.status) from None
     facts: dict[str, Any] = {"rows": learner.n_seen // settings.n_passes}
     if learner.auc is not None:
         facts |= {"auc": learner.auc, "auc_of": "progressive"}
     return model.to_record(learner.provenance()), facts
-
-
-def _shuffled(reader: Reader, settings: StreamSettings, seed: int, *, keeps: bool) -> Reader:
-    """Return the reader with its rows in a random order within blocks, if that is asked for."""
-    from pairlearn.streams.readers.shuffled import ShuffledReader
-
-    size = settings.shuffle_buffer
-    if size == 0 or (size == "auto" and (keeps or settings.forget is not None)):
-        return reader
-    return ShuffledReader(reader, buffer_rows=size, seed=seed)

@@ -30,9 +30,9 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any
 
-from pairlearn.cli.shared.config import read_toml
+from pairlearn.cli.shared.settings import read_toml
 
 _KEYS = (
     "label", "labels", "target_bounds", "person", "delimiter", "private_bounds",
@@ -84,11 +84,13 @@ def read_facts(path: str, *, of_model: bool = False) -> PublicFacts:
     A model that is evaluated has its own features, so with `of_model` the file need not have any.
     """
     plain = read_toml(path)
-    if "user" in plain:
-        raise ValueError(
-            f"{path} says 'user'; whose row it is stands in person = {plain['user']!r}."
-        )
+
+    def check(holds: bool, rule: str) -> None:
+        if not holds:
+            raise ValueError(f"{path}: {rule}")
+
     unknown = sorted(set(plain) - set(_KEYS))
+<<<<<<< HEAD:src/pairlearn/cli/shared/private_records.py
     if unknown:
         raise ValueError(f"{path} says {unknown[0][:60]!r}; it may say {', '.join(_KEYS)}.")
     features = plain.get("features", {} if of_model else None)
@@ -118,63 +120,75 @@ def read_facts(path: str, *, of_model: bool = False) -> PublicFacts:
     for name in ("private_bounds", "line_ends_in_fields"):
         if not isinstance(plain.get(name, False), bool):
             raise ValueError(f"{path}: {name} must be true or false, got {plain[name]!r}.")
+=======
+    check(not unknown, f"{unknown[:1]} is unknown; it may say {', '.join(_KEYS)}.")
+    label, features = plain.get("label"), plain.get("features", {})
+    check(
+        isinstance(label, str) and isinstance(features, dict) and bool(features or of_model),
+        'it must name the column of the label and the bounds of each feature: label = "y", and '
+        "below [features] lines like age = [18, 100].",
+    )
+    labels, target = plain.get("labels"), plain.get("target_bounds")
+    check(labels is None or (isinstance(labels, list) and len(labels) == 2),
+          f"labels must be [negative, positive], got {labels!r}.")  # fmt: skip
+    check(target is None or not (labels or of_model),
+          "target_bounds are for the training of a regression; here there are two labels, so leave "
+          "them out.")  # fmt: skip
+    check(target is None or _is_pair(target),
+          f"target_bounds must be two numbers, as in target_bounds = [0, 100], got {target!r}."
+          )  # fmt: skip
+    for name in ("private_bounds", "one_line_per_row"):
+        check(isinstance(plain.get(name, False), bool), f"{name} must be true or false.")
+>>>>>>> half:src/pairlearn/cli/private/records.py
     delimiter = plain.get("delimiter", ",")
-    if not isinstance(delimiter, str) or len(delimiter) != 1 or delimiter in '"\r\n':
-        raise ValueError(
-            f"{path}: delimiter must be one character, no quote and no line end, got {delimiter!r}."
-        )
+    check(isinstance(delimiter, str) and len(delimiter) == 1 and delimiter not in '"\r\n',
+          f"delimiter must be one character, no quote and no line end, got {delimiter!r}."
+          )  # fmt: skip
     bounds, levels = [], []
-    for name, given in features.items():
-        pair = given.get("bounds") if isinstance(given, dict) else given
-        level = given.get("levels", 0) if isinstance(given, dict) else 0
-        others = isinstance(given, dict) and not set(given) <= {"bounds", "levels"}
-        if not _is_pair(pair) or not isinstance(level, int) or others:
-            raise ValueError(
-                f"{path}: the feature {name!r} needs public bounds, as in {name} = [0, 1] or "
-                f"{name} = {{ bounds = [0, 1], levels = 2 }}, got {given!r}."
-            )
+    for name, entry in features.items():
+        about = entry if isinstance(entry, dict) else {"bounds": entry}
+        pair, level = about.get("bounds"), about.get("levels", 0)
+        check(
+            _is_pair(pair) and isinstance(level, int) and set(about) <= {"bounds", "levels"},
+            f"the feature {name!r} needs public bounds, as in {name} = [0, 1] or "
+            f"{name} = {{ bounds = [0, 1], levels = 2 }}, got {entry!r}.",
+        )
+        assert pair is not None
         bounds.append((float(pair[0]), float(pair[1])))
         levels.append(level)
-    persons = _persons(path, plain)
-    for name, columns in (("a feature", features), ("the person", persons)):
-        if plain["label"] in columns:
-            raise ValueError(
-                f"{path}: the column {plain['label']!r} is the label and {name}; the label is what "
-                "is learned, so leave it out there."
-            )
+    person = plain.get("person", [])
+    persons = [person] if isinstance(person, str) else person
+    check(
+        isinstance(persons, list) and all(isinstance(name, str) for name in persons)
+        and len(set(persons)) == len(persons) and bool(persons or "person" not in plain),
+        'person must be a column or a list of different ones, as in person = "customer" or '
+        f'person = ["site", "patient"], got {person!r}.',
+    )  # fmt: skip
+    for what, columns in (("a feature", features), ("the person", persons)):
+        check(label not in columns, f"the column {label!r} is the label and {what}; leave it out "
+                                    "there.")  # fmt: skip
     lower, upper = zip(*bounds, strict=True) if bounds else ((), ())
     return PublicFacts(
+<<<<<<< HEAD:src/pairlearn/cli/shared/private_records.py
         tuple(features), lower, upper, tuple(levels), plain["label"],
         None if labels is None else (labels[0], labels[1]), persons, delimiter,
         plain.get("private_bounds", False), plain.get("line_ends_in_fields", False),
+=======
+        tuple(features), lower, upper, tuple(levels), str(label),
+        None if labels is None else (labels[0], labels[1]), tuple(persons), delimiter,
+        plain.get("private_bounds", False), plain.get("one_line_per_row", False),
+>>>>>>> half:src/pairlearn/cli/private/records.py
         None if target is None else (float(target[0]), float(target[1])),
     )  # fmt: skip
 
 
-def _is_pair(given: Any) -> TypeGuard[list[float]]:
+def _is_pair(values: Any) -> bool:
     """Return whether this is a list of two numbers."""
     return (
-        isinstance(given, list)
-        and len(given) == 2
-        and all(isinstance(end, (int, float)) and not isinstance(end, bool) for end in given)
+        isinstance(values, list)
+        and len(values) == 2
+        and all(isinstance(end, (int, float)) and not isinstance(end, bool) for end in values)
     )
-
-
-def _persons(path: str, plain: dict[str, Any]) -> tuple[str, ...]:
-    """Return the columns that tell persons apart."""
-    given = plain.get("person", [])
-    columns = [given] if isinstance(given, str) else given
-    if (
-        not isinstance(columns, list)
-        or not all(isinstance(name, str) for name in columns)
-        or len(set(columns)) != len(columns)
-        or ("person" in plain and not columns)
-    ):
-        raise ValueError(
-            f"{path}: person must be a column or a list of different ones, as in person = "
-            f'"customer" or person = ["site", "patient"], got {given!r}.'
-        )
-    return tuple(columns)
 
 
 def read_names(path: str, delimiter: str = ",") -> list[str]:

@@ -4,36 +4,44 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from pairlearn.atomic import atomic_open
-from pairlearn.cli.output import emit, json_option, typed_beside
-from pairlearn.cli.shared.paths import FilePath, force_option, read_argument
-from pairlearn.cli.shared.problem_kinds import kind_of
-from pairlearn.cli.shared.reading import Reading, data_argument, reading_options, size_of
-from pairlearn.cli.training.private_training import (
-    PrivateOptions,
-    private_options,
-    refuse_beside_private,
+from pairlearn.cli.private.options import PrivateOptions, private_options, refuse_beside_private
+from pairlearn.cli.shared.files import OutputPath, read_argument
+from pairlearn.cli.shared.output import emit, json_option, safe_lines, tell, typed_beside
+from pairlearn.cli.shared.reading import (
+    Reading,
+    data_argument,
+    odd_lines,
+    reading_options,
+)
+from pairlearn.cli.shared.scoring import (
+    Scored,
+    has_codes,
+    kind_of,
+    load_for_scoring,
+    measure,
+    names_compared,
+    open_for_model,
+    positive_code,
+    probabilities_of,
+    score_chunks,
 )
 from pairlearn.progress import Progress
-from pairlearn.typing import Mask, Vector
+from pairlearn.typing import Mask, Places, Vector
 
 if TYPE_CHECKING:
-    from pairlearn.cli.shared.scoring import Scored
-    from pairlearn.experiments.report.evaluation import Evidence
+    from pairlearn.experiments.report.class_evaluation import ClassEvidence
     from pairlearn.experiments.report.page import Page
     from pairlearn.models.provenance import TrainingData
 
 #: False-positive rates at which the table shows thresholds.
 _RATES = (0.01, 0.05, 0.1, 0.2, 0.5)
-#: The pictures of --plot.
-_PICTURES = ("roc", "scores")
 _TRAINING_DATA = (
     "the model was trained on these very examples, so it will do worse on new ones; go by what "
     "train prints of held-out rows, or evaluate on other data."
@@ -60,14 +68,12 @@ class Options:
 @data_argument
 @click.option("--confidence", type=click.FloatRange(0, 1, min_open=True, max_open=True),
               default=0.95, show_default=True, help="Level of the interval.")  # fmt: skip
-@click.option("--plot", metavar="FOLDER",
-              type=FilePath("write", "picture", inside=[f"{name}.png" for name in _PICTURES]),
+@click.option("--plot", metavar="FOLDER", type=OutputPath(folder=True),
               help="Write roc.png and scores.png into this folder.")  # fmt: skip
-@click.option("--report", type=FilePath("write", "page", folder=True), metavar="FOLDER",
+@click.option("--report", type=OutputPath(folder=True), metavar="FOLDER",
               help="Compute all measures; write a page with curves and CSV files.")  # fmt: skip
 @click.option("--costs", type=click.FloatRange(0, min_open=True), nargs=2, metavar="FP FN",
               help="What a false positive and a false negative cost, for --report.")  # fmt: skip
-@force_option
 @private_options(needs_bounds=False)
 @reading_options
 @json_option
@@ -93,31 +99,30 @@ def command(**given: Any) -> None:
     """
     options = Options(**given)
     if options.privacy.private:
-        from pairlearn.cli.evaluation.private_evaluation import evaluate_privately
+        from pairlearn.cli.private.evaluation import evaluate_privately
 
         refuse_beside_private("model", "data", "confidence", "as_json")
-        result = evaluate_privately(
+        values, text = evaluate_privately(
             options.model, options.data, options.confidence, options.privacy
         )
-        emit(*result, as_json=options.as_json)
+        emit(values, text, as_json=options.as_json)
         return
-    from pairlearn.cli.light_imports import import_scikit_learn
-    from pairlearn.cli.shared.scoring import open_for
-    from pairlearn.models import load_model
-
     if options.costs is not None and options.report is None:
         raise click.UsageError("--costs are for --report FOLDER; name a folder for the page.")
-    import_scikit_learn()
-    fitted = load_model(options.model)
-    reader = open_for(fitted, options.data, options.reading, labelled=True)
-    if kind_of(fitted).name != "auc":
-        values, text = _measure(options, fitted, reader)
-    elif len(getattr(fitted, "classes_", ())) > 2:
-        values, text = _many_classes(options, fitted, reader)
+    model = load_for_scoring(options.model)
+    reader = open_for_model(model, options.data, options.reading, labelled=True)
+    if kind_of(model).name != "auc":
+        values, text = _measure(options, model, reader)
+    elif len(getattr(model, "classes_", ())) > 2:
+        values, text = _many_classes(options, model, reader)
     else:
-        values, text = _two_classes(options, fitted, reader)
+        values, text = _two_classes(options, model, reader)
     emit(values, text, as_json=options.as_json)
-    _say_notes(reader, values, options.as_json)
+    if not options.as_json:
+        tell(
+            *([_TRAINING_DATA] if values.get("training_data") else []),
+            *([reader.refusals] if reader.refusals.count else []), *odd_lines(reader),
+        )  # fmt: skip
 
 
 def _two_classes(options: Options, model: Any, reader: Any) -> tuple[dict[str, Any], str]:
@@ -148,11 +153,20 @@ def _two_classes(options: Options, model: Any, reader: Any) -> tuple[dict[str, A
     if options.plot is not None:
         values["plots"] = _plot(Path(options.plot), scores, labels, values)
     if options.report is not None:
-        from pairlearn.experiments.report.evaluation import Evidence
+        from pairlearn.experiments.report.evaluation import Evidence, evaluation_page, measures_of
 
         costs = options.costs or (1.0, 1.0)
         evidence = Evidence(labels, scores, probabilities, costs, options.confidence)
-        _report(options, evidence, values)
+        measures = measures_of(evidence)
+        facts = {"positive class": values["positive_class"]}
+        _write_page(
+            options, values,
+            lambda title, about: evaluation_page(
+                evidence, measures, title=title, facts=about | facts,
+                thresholds=values["thresholds"],
+            ),
+        )  # fmt: skip
+        values["measures"] = [measured.plain() for measured in measures]
     return values, _text(values)
 
 
@@ -162,10 +176,7 @@ def _collected(
     """Return scores, whether rows are positive, and, for a report, probabilities."""
     import numpy as np
 
-    from pairlearn.cli.shared.scoring import probabilities_of
-    from pairlearn.streams.readers.base import ReadError
-
-    positive = _positive_code(model, reader)
+    positive = positive_code(model, reader)
     probable = options.report is not None and hasattr(model, "predict_proba")
     parts = [
         (
@@ -173,31 +184,20 @@ def _collected(
             chunk.y == positive,
             probabilities_of(model, chunk)[:, 1] if probable else chunk.scores[:0],
         )
-        for chunk in _scored(model, options.data, reader, known)
+        for chunk in _scored(model, reader, known)
     ]
     scores, labels, probabilities = (np.concatenate(column) for column in zip(*parts, strict=True))
     if labels.all() or not labels.any():
-        raise ReadError(
+        raise ValueError(
             f"{options.data[0]} has examples of one class only; an AUC needs both (check --label "
             "and --classes)."
         )
     return scores, labels, probabilities if probable else None
 
 
-def _say_notes(reader: Any, values: Mapping[str, Any], as_json: bool) -> None:
-    from pairlearn.cli.shared.scoring import odd_lines
-
-    if not as_json:
-        if values.get("training_data"):
-            click.echo(f"pairlearn: {_TRAINING_DATA}", err=True)
-        refused = [str(reader.refusals)] if reader.refusals.count else []
-        for line in [*refused, *odd_lines(reader)]:
-            click.echo(f"pairlearn: {line}", err=True)
-
-
 def _many_classes(options: Options, model: Any, reader: Any) -> tuple[dict[str, Any], str]:
     """Return how well more than two classes are told apart; draw it if asked to."""
-    from pairlearn.cli.evaluation.class_evaluation import class_text, class_values, gather, page_of
+    from pairlearn.experiments.report.class_evaluation import class_measures, class_page, classwise
     from pairlearn.models.provenance import TrainingData
 
     if options.plot is not None:
@@ -207,22 +207,25 @@ def _many_classes(options: Options, model: Any, reader: Any) -> tuple[dict[str, 
             f"--costs are for two classes; {options.model} has {len(model.classes_)}."
         )
     known = TrainingData.of_model(model)
-    scored = _scored(model, options.data, reader, known)
-    evidence = gather(model, reader, scored, options.confidence)
-    rows, refused = len(evidence.codes), reader.refusals.count
-    same = known.is_this(evidence.codes.astype("int64"))
-    values = {"model": options.model, "rows": rows, "refused": refused, **class_values(evidence)}
-    values["training_data"] = same
+    evidence = _gathered(model, reader, _scored(model, reader, known), options.confidence)
+    rows, measures, classes = len(evidence.codes), class_measures(evidence), classwise(evidence)
+    values = {
+        "model": options.model, "rows": rows, "refused": reader.refusals.count,
+        **_class_values(evidence, measures, classes),
+        "training_data": known.is_this(evidence.codes.astype("int64")),
+    }  # fmt: skip
     if options.report is not None:
-        _write_page(options, values, lambda *about: page_of(evidence, *about))
-    return values, class_text(values, rows)
+        _write_page(
+            options, values,
+            lambda title, facts: class_page(evidence, measures, classes, title=title, facts=facts),
+        )  # fmt: skip
+    return values, _class_text(values)
 
 
 def _measure(options: Options, model: Any, reader: Any) -> tuple[dict[str, Any], str]:
     """Return the measures of a problem other than AUC."""
     import numpy as np
 
-    from pairlearn.cli.shared.measures import measure
     from pairlearn.models.provenance import TrainingData
 
     for option in ("--plot", "--report", "--confidence"):
@@ -231,7 +234,7 @@ def _measure(options: Options, model: Any, reader: Any) -> tuple[dict[str, Any],
                 f"{option} is for AUC of two classes; {options.model} is a {type(model).__name__}."
             )
     known = TrainingData.of_model(model)
-    chunks = [replace(chunk, X=None) for chunk in _scored(model, options.data, reader, known)]
+    chunks = [replace(chunk, X=None) for chunk in _scored(model, reader, known)]
     rows = sum(len(chunk.scores) for chunk in chunks)
     found = measure(model, chunks)
     values = {"model": options.model, "rows": rows, "refused": reader.refusals.count, **found}
@@ -241,33 +244,17 @@ def _measure(options: Options, model: Any, reader: Any) -> tuple[dict[str, Any],
     return values, "\n".join([*lines, f"{rows} rows"])
 
 
-def _scored(
-    model: Any, data: tuple[str, ...], reader: Any, known: TrainingData
-) -> Iterator[Scored]:
+def _scored(model: Any, reader: Any, known: TrainingData) -> Iterator[Scored]:
     """Yield the labelled chunks with their scores."""
-    from pairlearn.cli.shared.scoring import score_chunks
-    from pairlearn.streams.readers.base import ReadError
-
     rows = 0
-    with Progress(size_of(data), label="scoring") as bar:
+    with Progress(label="scoring") as bar:
         for scored in score_chunks(model, reader):
             if scored.y is None:
-                raise ReadError("the label is needed; name its column with --label.")
+                raise ValueError("the label is needed; name its column with --label.")
             known.note(scored.X)
             yield scored
             rows += len(scored.scores)
-            bar.update(rows, done=scored.done)
-
-
-def _positive_code(model: Any, reader: Any) -> float:
-    """Return the label that the reader delivers for the positive class."""
-    encoder = getattr(reader, "encoder", None)
-    if encoder is not None and (encoder.label is None or encoder.label.kind != "numbers"):
-        return 1.0
-    layout = getattr(reader, "layout", None)
-    if layout is not None and layout.schema.text_labels:
-        return 1.0
-    return float(model.classes_[1])
+            bar.update(rows)
 
 
 def _table(scores: Vector, labels: Mask) -> list[dict[str, float | str | None]]:
@@ -323,22 +310,7 @@ def _text(values: dict[str, Any]) -> str:
     lines += [f"plot: {path}" for path in values.get("plots", ())]
     if "page" in values:
         lines.append(f"page: {values['page']}")
-    return "\n".join(lines)
-
-
-def _report(options: Options, evidence: Evidence, values: dict[str, Any]) -> None:
-    """Add the measures and the path of the page to the values."""
-    from pairlearn.experiments.report.evaluation import evaluation_page, measures_of
-
-    measures = measures_of(evidence)
-
-    def page(title: str, facts: dict[str, str]) -> Page:
-        facts["positive class"] = values["positive_class"]
-        rows = values["thresholds"]
-        return evaluation_page(evidence, measures, title=title, facts=facts, thresholds=rows)
-
-    _write_page(options, values, page)
-    values["measures"] = [one.plain() for one in measures]
+    return safe_lines(lines)
 
 
 def _write_page(
@@ -375,8 +347,10 @@ def _plot(folder: Path, scores: Vector, labels: Mask, values: dict[str, Any]) ->
     last = np.append(np.diff(scores[order]) != 0, True)
     hits = np.concatenate([[0], np.cumsum(labels[order])[last]]) / labels.sum()
     alarms = np.concatenate([[0], np.cumsum(~labels[order])[last]]) / (~labels).sum()
+    from pairlearn.atomic import atomic_open
+
     written = []
-    for name in _PICTURES:
+    for name in ("roc", "scores"):
         figure = Figure(figsize=(5, 4.5), layout="constrained")
         FigureCanvasAgg(figure)
         axes = figure.subplots()
@@ -399,3 +373,110 @@ def _plot(folder: Path, scores: Vector, labels: Mask, values: dict[str, Any]) ->
             figure.savefig(out, format="png", dpi=120, metadata={"Software": "pairlearn"})
         written.append(str(path))
     return written
+
+
+# ------------------------------------------------------------------------ more than two classes
+
+
+def _gathered(
+    model: Any, reader: Any, chunks: Iterable[Scored], confidence: float
+) -> ClassEvidence:
+    """Return the labels and probabilities of all labelled chunks of a reader."""
+    import numpy as np
+
+    from pairlearn.experiments.report.class_evaluation import ClassEvidence
+
+    codes, probabilities, pairs = [], [], []
+    for chunk in chunks:
+        assert chunk.y is not None
+        codes.append(_codes(model, reader, chunk.y))
+        probabilities.append(probabilities_of(model, chunk))
+        if hasattr(model, "pair_scores"):
+            with names_compared():
+                pairs.append(model.pair_scores(chunk.X))
+    return ClassEvidence(
+        tuple(model.classes_.tolist()),
+        np.concatenate(codes),
+        np.concatenate(probabilities),
+        np.concatenate(pairs) if pairs else None,
+        confidence,
+    )
+
+
+def _codes(model: Any, reader: Any, y: Vector) -> Places:
+    """Return the numbers of the classes that a reader delivers."""
+    import numpy as np
+
+    if has_codes(reader):
+        return y.astype(np.intp)
+    code = {label: k for k, label in enumerate(model.classes_.tolist())}
+    try:
+        return np.array([code[label] for label in y.tolist()], dtype=np.intp)
+    except KeyError as error:
+        raise ValueError(
+            f"the label {error.args[0]!r} is none of the classes {model.classes_.tolist()} of the "
+            "model."
+        ) from None
+
+
+def _class_values(evidence: ClassEvidence, measures: Any, classes: Any) -> dict[str, Any]:
+    """Return the measures, each class against the others, and the confusions, as plain values."""
+    if len(set(evidence.codes.tolist())) < 2:
+        raise ValueError("the data have examples of one class only; an AUC needs two (check "
+                         "--label).")  # fmt: skip
+    by_name = {one.name: one for one in measures}
+    found = by_name["Hand and Till's M"]
+    pairs = by_name.get("Hand and Till's M, scores of the pairs")
+    own = {} if pairs is None else {"hand_till_pairs": pairs.value,
+                                    "hand_till_pairs_low": pairs.low,
+                                    "hand_till_pairs_high": pairs.high}  # fmt: skip
+    return {
+        **own,
+        "hand_till": found.value,
+        "hand_till_low": found.low,
+        "hand_till_high": found.high,
+        "accuracy": by_name["accuracy"].value,
+        "log_loss": by_name["log loss"].value,
+        "confidence": evidence.confidence,
+        "measures": [one.plain() for one in measures],
+        "classes": [
+            {
+                "class": one.label,
+                "examples": one.n_examples,
+                "recall": one.recall if one.n_examples else None,
+                "precision": one.precision,
+                "auc": None if one.auc is None else one.auc.value,
+                "low": None if one.auc is None else one.auc.low,
+                "high": None if one.auc is None else one.auc.high,
+                "calibration_error": one.calibration_error,
+            }
+            for one in classes
+        ],
+        "confusion": evidence.confusion.tolist(),
+    }
+
+
+def _class_text(values: dict[str, Any]) -> str:
+    """Return the values as text."""
+    level = 100 * values["confidence"]
+    lines = [f"{'measure':<40} {'value':>8}  {level:g} % interval"]
+    lines += [
+        f"{one['name']:<40} {one['value']:>8.4f}  [{one['low']:.4f}, {one['high']:.4f}]"
+        for one in values["measures"]
+    ]
+    names = [str(one["class"]) for one in values["classes"]]
+    width = max(len("class"), *map(len, names))
+    lines.append(f"{'class':<{width}} {'examples':>8} {'recall':>8} {'precision':>9} {'AUC':>8}")
+    for name, one in zip(names, values["classes"], strict=True):
+        shown = ["-" if one[k] is None else f"{one[k]:.4f}" for k in ("recall", "precision", "auc")]
+        lines.append(
+            f"{name:<{width}} {one['examples']:>8} {shown[0]:>8} {shown[1]:>9} {shown[2]:>8}"
+        )
+    size = max(len(str(n)) for row in values["confusion"] for n in row)
+    lines.append("confusions: a row for each class, a column for what it is taken for")
+    for name, row in zip(names, values["confusion"], strict=True):
+        lines.append(f"{name:<{width}} {' '.join(f'{n:>{size}}' for n in row)}")
+    lines.append(f"{values['rows']} rows")
+    if "page" in values:
+        lines.append(f"page: {values['page']}")
+    return safe_lines(lines)

@@ -13,9 +13,10 @@ from typing import Any
 
 import click
 
-from pairlearn.cli.output import show_warning, typed_beside
-from pairlearn.cli.shared.problem_kinds import OWNED
+from pairlearn.cli.running import show_warning
+from pairlearn.cli.shared.output import typed_beside
 from pairlearn.cli.shared.reading import Reading, schema_to_plain, spelled, split_names
+from pairlearn.cli.shared.scoring import OWNED
 from pairlearn.cli.shared.settings import Settings, naming, set_parts
 from pairlearn.progress import Progress, format_count
 
@@ -66,7 +67,17 @@ def train_on_cluster(
 
     table = dask.dataframe.read_parquet(files)
     label, features = _columns(list(table.columns), reading)
-    _fit(learner, address, settings, table[features], table[label])
+    with (
+        _cluster(address) as client,
+        Progress(label="training", unit="passes") as bar,
+        warnings.catch_warnings(),
+        naming(settings),
+    ):
+        warnings.showwarning = show_warning
+        warnings.simplefilter("always", RuntimeWarning)
+        learner.set_params(
+            client=client, progress=lambda number, purpose: bar.update(number, note=purpose)
+        ).fit(table[features], table[label])
     model, fit = learner.model_, learner.fit_
     # Labels in the file, as the reader of the program names them.
     classes = tuple(c if isinstance(c, str) else float(c) for c in model.classes_.tolist())
@@ -86,21 +97,6 @@ def train_on_cluster(
         f"{output}: {format_count(rows)} rows, {len(features)} features"
     )
     return values, text
-
-
-def _fit(learner: Any, address: str, settings: Settings, *collections: Any, **others: Any) -> None:
-    """Fit an estimator on a cluster, and show its passes and warnings."""
-    with (
-        _cluster(address) as client,
-        Progress(label="training", unit="passes") as bar,
-        warnings.catch_warnings(),
-        naming(settings),
-    ):
-        warnings.showwarning = show_warning
-        warnings.simplefilter("always", RuntimeWarning)
-        learner.set_params(
-            client=client, progress=lambda number, purpose: bar.update(number, note=purpose)
-        ).fit(*collections, **others)
 
 
 def _files(data: tuple[str, ...]) -> list[str]:

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pairlearn.cli.shared.private_records import PublicFacts, Rows
-from pairlearn.cli.training.private_training import PrivateOptions
+from pairlearn.cli.private.options import PrivateOptions, check_private_data
+from pairlearn.cli.private.records import PublicFacts, Rows, read_facts, read_rows
+from pairlearn.cli.shared.scoring import encoder_of, kind_of, load_for_scoring, names_compared
 from pairlearn.typing import Vector
 
 if TYPE_CHECKING:
@@ -32,23 +33,15 @@ def evaluate_privately(
     """Return the result as values and as text."""
     import numpy as np
 
-    from pairlearn.cli.light_imports import import_scikit_learn
-    from pairlearn.cli.shared.private_records import read_rows
-    from pairlearn.cli.shared.scoring import names_compared
-    from pairlearn.models import load_model
     from pairlearn.privacy.accounting.ledger import BudgetExceededError
     from pairlearn.privacy.evaluation import private_roc_auc
     from pairlearn.privacy.scores_of_each import scores_of_each
 
-    if len(data) != 1 or data[0] == "-":
-        raise click.UsageError("--private reads one CSV file.")
-    import_scikit_learn()
-    model = load_model(path)
+    check_private_data(data, {})
+    model = load_for_scoring(path)
     columns = _columns_of(model, path)
     facts = _facts(columns, privacy, path)
     rows = read_rows(data[0], facts)
-    assert privacy.epsilon is not None
-    assert privacy.delta is not None
     # A network computes in float32, and a warning about an overflow would tell of a row.
     with names_compared(), np.errstate(all="ignore"):
         scores: Any = ()
@@ -142,9 +135,6 @@ def _largest(model: Any) -> float:
 
 def _columns_of(model: Any, path: str) -> _Columns:
     """Return the columns of a model; refuse one that cannot score the rows of a CSV file."""
-    from pairlearn.cli.shared.problem_kinds import kind_of
-    from pairlearn.cli.shared.table_files import encoder_of
-
     if kind_of(model).name != "auc" or len(getattr(model, "classes_", ())) != 2:
         raise click.UsageError(
             f"--private measures the AUC of two classes; {path} is a {type(model).__name__} "
@@ -183,7 +173,6 @@ def _gap(missing: Any, name: str) -> float:
 
 def _facts(columns: _Columns, privacy: PrivateOptions, path: str) -> PublicFacts:
     """Return the public facts about the data: those of the model, and those of ``--bounds``."""
-    from pairlearn.cli.shared.private_records import read_facts
     from pairlearn.privacy.records import read_labels
 
     if privacy.bounds is not None:
