@@ -68,7 +68,7 @@ def test_one_broken_record_leaves_the_others_as_they_are(path, record, place):
 
 @settings(max_examples=200, deadline=None)
 @given(lines=st.lists(ONE_LINE, min_size=2, max_size=6), other=ONE_LINE, data=st.data())
-def test_each_line_is_a_row(path, lines, other, data):
+def test_each_line_is_a_row_if_the_facts_say_so(path, lines, other, data):
     # Here the other lines may be as broken as can be.
     place = data.draw(st.integers(0, len(lines) - 1))
     changed = [other if k == place else line for k, line in enumerate(lines)]

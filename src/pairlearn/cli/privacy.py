@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from pairlearn.cli.shared.files import OutputPath, read_argument, read_option
+from pairlearn.cli.shared.files import OutputPath, read_argument
 from pairlearn.cli.shared.output import emit, json_option
 from pairlearn.cli.shared.settings import Named
 
@@ -254,18 +254,10 @@ def ledger_command() -> None:
 
 _RELATION = click.Choice(["replace", "add_remove"])
 _UNIT = click.Choice(["example", "person"])
-<<<<<<< HEAD
-
-
-@ledger_command.command("create")
-@click.argument("path", type=FilePath("keep"))
-=======
-_seal_option = read_option("--seal", help="Where the seal is, if it was moved.")
 
 
 @ledger_command.command("create")
 @click.argument("path", type=OutputPath())
->>>>>>> half
 @click.option("--epsilon", type=_above_zero(), required=True, help="The budget's epsilon.")
 @click.option("--delta", type=_above_zero(1), required=True, help="The budget's delta.")
 @click.option("--neighbours", type=_RELATION, default="replace", show_default=True,
@@ -275,12 +267,6 @@ _seal_option = read_option("--seal", help="Where the seal is, if it was moved.")
 @click.option("--rows-per-person", type=click.IntRange(1),
               help="Public: nobody has more rows than this; for --unit person.")  # fmt: skip
 @click.option("--data", default="", help="Which data these are, in your words.")
-<<<<<<< HEAD
-=======
-@click.option("--seal", type=OutputPath(), metavar="FILE",
-              help="A second file, on another disk or of another account, that notices when "
-                   "entries are removed.")  # fmt: skip
->>>>>>> half
 @json_option
 def create_command(path: str, as_json: bool, **budget: Any) -> None:
     r"""Make a new ledger: a budget that all releases from the same data share.
@@ -399,10 +385,8 @@ def check_command(
             mu, epsilon = mu_of(epsilon, delta), None
         try:
             price = {"mu": mu or 0.0, "epsilon": epsilon or 0.0}
-            kind = {
-                "neighbours": neighbours or copy.budget.neighbours,
-                "unit": unit or copy.budget.unit,
-            }
+            known = copy.budget
+            kind = {"neighbours": neighbours or known.neighbours, "unit": unit or known.unit}
             copy.spend("the release", **price, **kind)  # type: ignore[arg-type]
             said += " The release fits."
         except BudgetExceededError as error:

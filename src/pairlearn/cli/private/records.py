@@ -90,37 +90,6 @@ def read_facts(path: str, *, of_model: bool = False) -> PublicFacts:
             raise ValueError(f"{path}: {rule}")
 
     unknown = sorted(set(plain) - set(_KEYS))
-<<<<<<< HEAD:src/pairlearn/cli/shared/private_records.py
-    if unknown:
-        raise ValueError(f"{path} says {unknown[0][:60]!r}; it may say {', '.join(_KEYS)}.")
-    features = plain.get("features", {} if of_model else None)
-    if (
-        not isinstance(features, dict)
-        or not isinstance(plain.get("label"), str)
-        or not (features or of_model)
-    ):
-        raise ValueError(
-            f"{path} must name the column of the label and the bounds of each feature: "
-            'label = "y", and below [features] lines like age = [18, 100].'
-        )
-    labels = plain.get("labels")
-    if labels is not None and (not isinstance(labels, list) or len(labels) != 2):
-        raise ValueError(f"{path}: labels must be [negative, positive], got {labels!r}.")
-    target = plain.get("target_bounds")
-    if target is not None and (labels is not None or of_model):
-        raise ValueError(
-            f"{path} says target_bounds, which are for the training of a regression; here there "
-            "are two labels, so leave them out."
-        )
-    if target is not None and not _is_pair(target):
-        raise ValueError(
-            f"{path}: target_bounds must be two numbers, as in target_bounds = [0, 100], got "
-            f"{target!r}."
-        )
-    for name in ("private_bounds", "line_ends_in_fields"):
-        if not isinstance(plain.get(name, False), bool):
-            raise ValueError(f"{path}: {name} must be true or false, got {plain[name]!r}.")
-=======
     check(not unknown, f"{unknown[:1]} is unknown; it may say {', '.join(_KEYS)}.")
     label, features = plain.get("label"), plain.get("features", {})
     check(
@@ -137,9 +106,8 @@ def read_facts(path: str, *, of_model: bool = False) -> PublicFacts:
     check(target is None or _is_pair(target),
           f"target_bounds must be two numbers, as in target_bounds = [0, 100], got {target!r}."
           )  # fmt: skip
-    for name in ("private_bounds", "one_line_per_row"):
+    for name in ("private_bounds", "line_ends_in_fields"):
         check(isinstance(plain.get(name, False), bool), f"{name} must be true or false.")
->>>>>>> half:src/pairlearn/cli/private/records.py
     delimiter = plain.get("delimiter", ",")
     check(isinstance(delimiter, str) and len(delimiter) == 1 and delimiter not in '"\r\n',
           f"delimiter must be one character, no quote and no line end, got {delimiter!r}."
@@ -169,15 +137,9 @@ def read_facts(path: str, *, of_model: bool = False) -> PublicFacts:
                                     "there.")  # fmt: skip
     lower, upper = zip(*bounds, strict=True) if bounds else ((), ())
     return PublicFacts(
-<<<<<<< HEAD:src/pairlearn/cli/shared/private_records.py
-        tuple(features), lower, upper, tuple(levels), plain["label"],
-        None if labels is None else (labels[0], labels[1]), persons, delimiter,
-        plain.get("private_bounds", False), plain.get("line_ends_in_fields", False),
-=======
         tuple(features), lower, upper, tuple(levels), str(label),
         None if labels is None else (labels[0], labels[1]), tuple(persons), delimiter,
-        plain.get("private_bounds", False), plain.get("one_line_per_row", False),
->>>>>>> half:src/pairlearn/cli/private/records.py
+        plain.get("private_bounds", False), plain.get("line_ends_in_fields", False),
         None if target is None else (float(target[0]), float(target[1])),
     )  # fmt: skip
 
