@@ -197,13 +197,13 @@ def test_labels_that_wait_are_copied():
 
 @pytest.mark.parametrize("size", [1, 7, 32, 33, 1000])
 def test_sums_of_labels_do_not_depend_on_chunks(size):
-    from pairlearn.kernels.order import N_SUMS, note_labels
+    from pairlearn.solvers.streams.order import _N_SUMS, note_labels
 
     # Dyadic numbers: every sum is exact, in any order.
     y = np.random.default_rng(4).integers(-8, 8, 1000) / 4.0
-    sums = np.zeros(N_SUMS)
+    sums = np.zeros(_N_SUMS)
     for begin in range(0, len(y), size):
-        note_labels(y[begin : begin + size], 32, begin == 0, sums)
+        note_labels(y[begin : begin + size], begin == 0, sums)
     excess, jumps = y - y[0], np.diff(y)
     means, rest = excess[:992].reshape(-1, 32).mean(axis=1), excess[992:]
     assert sums.tolist() == [

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from pairlearn.kernels.running_scales import least_jump, note_csr, note_rows, revise
+from pairlearn.solvers.streams.windows import least_jump, note_csr, note_rows, revise
 
 FLOOR, TABLE, TEXT, RARITY = 0.05, 0.1, 0.03, 0.15
 
@@ -31,9 +31,9 @@ def windows(X, cut, is_sparse):
             # Zeros of the first columns are stored.
             R = R + sparse.csr_array((rows == 0.0) * (np.arange(rows.shape[1]) < 3.0))
             R.data[:] = rows[np.repeat(np.arange(len(rows)), np.diff(R.indptr)), R.indices]
-            note_csr(R.data, R.indices, 0, R.nnz, len(rows), before, own, n_rows, shift)
+            note_csr(R.data, R.indices, len(rows), before, own, n_rows, shift)
         else:
-            note_rows(rows.ravel(), *own, n_rows, shift, last, own is before)
+            note_rows(rows.ravel(), own, n_rows, shift, last, is_first=own is before)
         counts.append(n_rows[1])
     return before, present, np.array(counts), shift
 
@@ -46,10 +46,10 @@ def test_scales_are_those_of_all_rows(share, is_sparse, cut):
     n, d = X.shape
     if cut == 0 and not is_sparse:
         cut = 1  # the first dense row sets the shifts
-    scale, centre, new_scale, new_centre = np.zeros(d), np.zeros(d), np.empty(d), np.empty(d)
+    scale, centre = np.zeros((2, d))
     sums = windows(X, cut, is_sparse)
     rule = (FLOOR, 1.0, 0.0, TABLE, TEXT, RARITY)
-    changes, total, narrow = revise(*sums, rule, scale, centre, new_scale, new_centre)
+    new_scale, new_centre, changes, total, narrow = revise(*sums, rule, scale, centre)
     stored = (X != 0.0).sum(axis=0)
     assert (stored > 0).all()
     power = np.log(TABLE * d * n / stored.sum()) / np.log(TABLE / TEXT)
@@ -72,7 +72,7 @@ def test_jumps_are_those_of_successive_rows():
     X[:, 3] = np.sort(X[:, 3])
     d, n_rows, shift, last = 4, np.zeros(2), np.zeros(4), np.zeros(4)
     present = np.zeros((6, d))
-    note_rows(X.ravel(), *present, n_rows, shift, last, True)
+    note_rows(X.ravel(), present, n_rows, shift, last, is_first=True)
     ratios = (np.diff(X, axis=0) ** 2).sum(axis=0) / (2.0 * len(X) * X.var(axis=0))
     least, column = least_jump(present, float(len(X)), shift, 0.0)
     assert column == 3 == np.argmin(ratios)
@@ -87,11 +87,11 @@ def test_zeros_that_are_stored_count_as_they_are():
     rows.data[:] = values = np.array([0.0, 0.0, 0.0, 5.0, 9.0, 5.0])
     before, present, shift = np.zeros((6, 1)), np.zeros((6, 1)), np.zeros(1)
     for own, begin, stop in ((before, 0, 3), (present, 3, 6)):
-        note_csr(rows.data, rows.indices, begin, stop, 3, before, own, np.zeros(2), shift)
-    new_scale, new_centre = np.empty(1), np.empty(1)
+        part = slice(begin, stop)
+        note_csr(rows.data[part], rows.indices[part], 3, before, own, np.zeros(2), shift)
     rule = (FLOOR, 1.0, 0.0, TABLE, TEXT, RARITY)
-    revise(
-        before, present, np.array([3.0, 3.0]), shift, rule, np.zeros(1), np.zeros(1), new_scale,
-        new_centre,
-    )  # fmt: skip
+    n_rows = np.array([3.0, 3.0])
+    new_scale, new_centre, *_ = revise(
+        before, present, n_rows, shift, rule, np.zeros(1), np.zeros(1)
+    )
     np.testing.assert_allclose([new_scale[0], new_centre[0]], [values.std(), values.mean()])
