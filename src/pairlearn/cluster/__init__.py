@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Many machines: `fit_on` runs an estimator of one machine where the rows are.
+
+An engine is ``run(statistic) -> state`` over partitioned rows: `OnDask`, `OnArrow` (DuckDB,
+Polars, Arrow), `spark.OnSpark`, or a function of your own. A statistic (`statistic.Statistic`)
+makes a state of a chunk, and states merge. `fitting` begins a fit; `auc`, `multiclass`, `metric`
+and `ranking` know what to ask. `sql` sums moments inside a database, `spark` has an estimator of
+``pyspark.ml``.
+"""
+
+from __future__ import annotations
+
+from pairlearn.lazy import door
+
+__getattr__, __dir__, __all__ = door(
+    __name__,
+    {
+        "arrow": "OnArrow",
+        "auc": "forget_on",
+        "concordance": "ConcordanceSketch MergedConcordance",
+        "dask": "OnDask WorkersLostError predict_on",
+        "fitting": "fit_on score_on",
+        "metric": "metric_of",
+        "moments": "ColumnExtents LabelMoments LabelledMoments PairScatters",
+        "passes": "ClusterReport RowsChangedError",
+        "queries": "QueryGradient QueryMoments QueryPairs",
+        "sample": "RowSample SampledRows",
+        "scores": "HistogramAUC ModelScores ScoreHistogram score_edges",
+        "statistic": "Mapped RowContent Statistic Together",
+    },
+)
