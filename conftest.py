@@ -16,13 +16,8 @@ import pytest
 
 from pairlearn.privacy import noise
 
-#: Files that import torch, or Triton for kernels of a graphics processor.
+#: Files that import torch.
 _TORCH = ["src/pairlearn/torch/*"]
-_TRITON = [
-    "src/pairlearn/gpu/[!_d]*",
-    "src/pairlearn/gpu/draws.py",
-    "src/pairlearn/solvers/descent/sweep_gpu.py",
-]
 
 #: Files that import Spark; its tests say themselves that they need it.
 _SPARK = ["src/pairlearn/spark/[!_b]*"]
@@ -30,7 +25,6 @@ _SPARK = ["src/pairlearn/spark/[!_b]*"]
 collect_ignore_glob = [
     *([] if importlib.util.find_spec("pyspark") else _SPARK),
     *([] if importlib.util.find_spec("torch") else _TORCH),
-    *([] if importlib.util.find_spec("triton") else _TRITON),
 ]
 
 _chance = random.Random()

@@ -42,7 +42,7 @@ rows = "".join(f"{a:.3f},{'pb'[b]},{'Yes' if b else 'No'}\\n" for a, b in pairs)
 pathlib.Path("t.csv").write_text("x,plan,gone\\n" + rows)
 
 def program(*arguments):
-    command = [sys.executable, "-m", "pairlearn.cli", *arguments]
+    command = [sys.executable, "-m", "pairlearn", *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 program("train", "t.csv", "--label", "gone")

@@ -36,7 +36,6 @@ NAMES = (
     "authors",
     "private_fit",
     "distributed",
-    "gpu",
     "roofline",
     "growth",
 )

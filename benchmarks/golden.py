@@ -31,9 +31,7 @@ def split_of(task: Task, seed: int) -> tuple[Any, Any, Any, Any]:
     """Return rows to train on with their labels, and rows to test on with theirs."""
     from sklearn.model_selection import train_test_split
 
-    A, B, a, b = train_test_split(
-        task.X, task.y, test_size=0.3, stratify=task.y, random_state=seed
-    )
+    A, B, a, b = train_test_split(task.X, task.y, test_size=0.3, stratify=task.y, random_state=seed)
     some = np.random.default_rng(seed).permutation(len(a))[:MOST_ROWS]
     return A[some], a[some], B, b
 
@@ -140,7 +138,9 @@ def compare(now: dict[str, Any], before: dict[str, Any]) -> None:
             continue
         gap = np.array([now[name][k][0] - before[name][k][0] for k in both])
         cost = sum(now[name][k][1] for k in both) / max(sum(before[name][k][1] for k in both), 1e-9)
-        print(f"{name:12s} {len(both):4d} figures, mean {gap.mean():+.5f}, processor time x {cost:.2f}")
+        print(
+            f"{name:12s} {len(both):4d} figures, mean {gap.mean():+.5f}, processor time x {cost:.2f}"
+        )
         for k in np.argsort(gap):
             if abs(gap[k]) > NOISE:
                 print(f"    {both[k]:34s} {gap[k]:+.4f}")

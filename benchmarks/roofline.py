@@ -31,9 +31,8 @@ import numpy as np
 from benchmarks import samples
 from benchmarks.c_loop import built
 from benchmarks.contestants import solver
-from benchmarks.gpu import find_cuda
 from benchmarks.readers import D, open_ours, read_ours, write_files
-from benchmarks.report import Effort, Row, UnavailableError
+from benchmarks.report import Effort, Row
 from benchmarks.timing import best_of
 
 SOURCE = Path(__file__).with_name("roofline.c")
@@ -77,18 +76,7 @@ def run(effort: Effort) -> list[Row]:
         write_files(files, effort.pick(10_000, 50_000))
         rows += [_row(path, effort) for path in _readers(files)]
         rows.append(_digits(files / "six.csv", effort))
-    return rows + _on_a_gpu(effort)
-
-
-def _on_a_gpu(effort: Effort) -> list[Row]:
-    """Return the rows of the sweep on a GPU, if there is one."""
-    try:
-        device = find_cuda()
-    except UnavailableError:
-        return []
-    from benchmarks import gpu_roofline
-
-    return gpu_roofline.run(effort, device)
+    return rows
 
 
 def _row(path: HotPath, effort: Effort) -> Row:

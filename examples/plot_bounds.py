@@ -6,8 +6,7 @@ Bounds against measurement
 The theory of the paper bounds how far two models are apart whose data sets differ in one example
 (stability), and how far the risk of a model is above the best possible (excess risk). On problems
 with finitely many values of an example everything can be computed exactly, so bound and
-measurement can be drawn in one picture. ``pairlearn bounds`` prints and draws the same from the
-command line.
+measurement can be drawn in one picture.
 """
 
 # %%

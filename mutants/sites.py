@@ -245,11 +245,9 @@ def sites_of(path: str, source: str) -> list[Site]:
 
 
 def files_of(root: Path, rooms: Sequence[str]) -> Iterator[Path]:
-    """Yield the source files of the rooms; those for a graphics processor need one to be tested."""
+    """Yield the source files of the rooms."""
     for room in rooms:
-        for path in sorted((root / "src" / "pairlearn" / room).rglob("*.py")):
-            if not path.name.endswith("_gpu.py"):
-                yield path
+        yield from sorted((root / "src" / "pairlearn" / room).rglob("*.py"))
 
 
 def in_order(root: Path, rooms: Sequence[str], seed: int) -> list[Site]:

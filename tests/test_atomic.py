@@ -14,7 +14,7 @@ import time
 
 import pytest
 
-from pairlearn.atomic import atomic_open, atomic_write, previous_of, read_newest
+from pairlearn.atomic import HeldError, atomic_open, atomic_write, hold, previous_of, read_newest
 
 
 def files_in(folder):
@@ -176,20 +176,6 @@ def test_what_is_no_file_is_written(tmp_path):
     assert files_in(tmp_path) == ["null", "out", "pipe"]
 
 
-def test_leftovers_go_and_living_files_stay(tmp_path):
-    path = tmp_path / "a"
-    others = [".a.mine.tmp", ".a.old.tmp.txt", ".b.01234567.tmp"]
-    for name in (".a.01234567.tmp", ".a.89abcdef.tmp.old", *others):
-        (tmp_path / name).write_bytes(b"half")
-    with atomic_open(path) as living:
-        living.write(b"one")
-        assert len(files_in(tmp_path)) == 4
-        atomic_write(path, b"two")  # another writer of the same name
-        assert len(files_in(tmp_path)) == 5
-    assert path.read_bytes() == b"one"
-    assert files_in(tmp_path) == [*others, "a"]
-
-
 @pytest.mark.parametrize("mask", [0o022, 0o077, 0o002])
 def test_the_umask_is_respected(tmp_path, mask):
     before = os.umask(mask)
@@ -222,22 +208,22 @@ def test_errors_name_what_was_asked_for(tmp_path):
     assert e.value.filename == str(tmp_path / ("a" * 250))
 
 
-@pytest.mark.parametrize("moment", ["try_lock", "open_named", "os.path.exists"])
-def test_a_signal_right_after_the_file_is_made_leaves_nothing(tmp_path, monkeypatch, moment):
-    from pairlearn import atomic
+def test_a_name_is_held_by_one_at_a_time_and_by_no_dead_process(tmp_path, in_a_child):
+    path = tmp_path / "a"
 
-    real = os.path.exists
+    def attempt():
+        try:
+            with hold(path):
+                return 2
+        except HeldError:
+            return 0
 
-    def interrupted(*arguments, **options):
-        if moment != "os.path.exists" or ".tmp" in str(arguments[0]):
-            raise KeyboardInterrupt
-        return real(*arguments, **options)
+    def die():
+        with hold(path):
+            os._exit(0)
 
-    if moment == "os.path.exists":
-        monkeypatch.setattr(atomic.os.path, "exists", interrupted)
-    else:
-        monkeypatch.setattr(atomic, moment, interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        atomic.atomic_write(tmp_path / "a", b"1")
-    monkeypatch.undo()
-    assert list(tmp_path.iterdir()) == []
+    with hold(path), hold(path):  # the thread that has it may enter again
+        assert in_a_child(attempt) == 0
+    assert in_a_child(attempt) == 2
+    assert in_a_child(die) == 0
+    assert attempt() == 2

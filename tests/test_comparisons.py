@@ -41,12 +41,12 @@ from pairlearn.comparisons import (
     FirstAhead,
     GradeGap,
     OppositeLabels,
-    check_comparison,
     signed_times,
 )
 from pairlearn.losses import LOSSES, GapWeighted
 from pairlearn.pairings import GivenPairs, SlotPlan
 from pairlearn.solvers import LocalizedSGD, MomentumSGD, VarianceReducedSGD
+from pairlearn.testing import check_comparison
 from pairlearn.theory import advise_auc, auc_gradient_change, pl_constant
 
 N, D = 40, 4

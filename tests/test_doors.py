@@ -16,7 +16,7 @@ from pairlearn.lazy import door
 SOURCE = Path(pairlearn.__file__).resolve().parent
 DOORS = [
     "averaging", "comparisons", "data", "distributed", "domains", "estimators", "experiments",
-    "features", "gpu", "losses", "metrics", "models", "pairings", "privacy", "problem", "recipes",
+    "features", "losses", "metrics", "models", "pairings", "privacy", "problem", "recipes",
     "reference", "schedules", "scores", "solvers", "spark", "sql", "streams", "tables", "theory",
     "torch",
 ]  # fmt: skip

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks.table1_on_device.device import DeviceError, find_device
 from benchmarks.table1_on_device.reading import by_size, reading
 from pairlearn.data import PAPER_SETS, lookup
 from pairlearn.experiments.comparison.tables import auc_rows
@@ -21,7 +22,6 @@ from pairlearn.experiments.paper.auc_tables import unpublished
 from pairlearn.experiments.paper.outcome import Settings, Shelf
 from pairlearn.experiments.plain_text import paragraph, text_table
 from pairlearn.experiments.published import beside, format_beside, published_table, shortfalls
-from pairlearn.gpu import DeviceError, find_device
 
 
 def device_table(name: str, settings: Settings, shelf: Shelf, device: Any) -> str:
@@ -111,7 +111,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prog="python -m benchmarks.table1_on_device", description=__doc__.partition("\n")[0]
     )
     parser.add_argument("names", nargs="*", default=["table1"], metavar="table1|table-rs1")
-    parser.add_argument("--device", choices=["cuda", "auto"], default="cuda")
     parser.add_argument("--quick", action="store_true", help="parts of the data, few splits")
     parser.add_argument("--splits", type=int, help="splits; 25 as in the paper")
     parser.add_argument("--seed", type=int, default=0)
@@ -129,9 +128,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         with reading(settings.datasets or PAPER_SETS) as loader:
             shelf = Shelf(settings, loader)
-            device = find_device(options.device)
-            if device is None:
-                raise DeviceError("no GPU was found; use `pairlearn reproduce table1`.")
+            device = find_device()
             for name in options.names:
                 print(device_table(name, settings, shelf, device), flush=True)
     except (DeviceError, ValueError) as error:

@@ -19,6 +19,16 @@ import torch
 from numpy.typing import NDArray
 
 from benchmarks.table1_on_device.auc import auc_of_many
+from benchmarks.table1_on_device.draws import draw_indices, draw_keys
+from benchmarks.table1_on_device.paths import Path
+from benchmarks.table1_on_device.plans import (
+    Draw,
+    Rule,
+    draw_plans,
+    portions_of,
+    row_of,
+    sweep_paths,
+)
 from benchmarks.table1_on_device.saddle import descend_saddle
 from pairlearn.data.dataset import Dataset
 from pairlearn.data.splits import Split, folds
@@ -27,18 +37,8 @@ from pairlearn.experiments.comparison.runner import HONEST, Comparison
 from pairlearn.experiments.comparison.store import Result
 from pairlearn.experiments.methods.base import Method, Params
 from pairlearn.experiments.methods.pairwise import RecipeMethod, record_steps
-from pairlearn.gpu.draws import draw_indices, draw_keys
-from pairlearn.gpu.paths import Path
 from pairlearn.losses import LOSSES
 from pairlearn.recipes import STEPS, PairRun, SaddleRun
-from pairlearn.solvers.descent.sweep_gpu import (
-    Draw,
-    Rule,
-    draw_plans,
-    portions_of,
-    row_of,
-    sweep_paths,
-)
 from pairlearn.solvers.two_classes import n_steps_of
 
 __all__ = ["Seconds", "compare_on_device", "runs_on_device"]

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 import triton
 
+from benchmarks.table1_on_device.pairs import Tile, width_of
 from benchmarks.table1_on_device.saddle_kernel import descend_spauc
-from pairlearn.gpu.pairs import Tile, width_of
 from pairlearn.typing import Vector
 
 __all__ = ["descend_saddle"]

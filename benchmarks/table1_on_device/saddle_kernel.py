@@ -10,7 +10,7 @@ the first iterates may exceed the range of float32 before they come back, so eve
 import triton
 import triton.language as tl
 
-from pairlearn.gpu.bounds import bound
+from benchmarks.table1_on_device.bounds import bound
 
 
 # One compilation serves all sizes of one width.

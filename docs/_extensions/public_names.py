@@ -18,7 +18,7 @@ _PAGES: dict[str, tuple[str, str, str]] = {
         "Score, loss, pairing, schedule, domain, averaging and feature map.",
         "problem scores losses pairings schedules domains averaging features",
     ),
-    "solvers": ("Solvers", "They run the parts.", "solvers recipes reference gpu"),
+    "solvers": ("Solvers", "They run the parts.", "solvers recipes reference"),
     "metrics": ("Metrics", "Measures of quality, with intervals and tests.", "metrics"),
     "privacy": ("Privacy", "Mechanisms, accounting, certificates, audits, planning.", "privacy"),
     "streams": ("Streams", "Readers in chunks, online learners, progressive AUC.", "streams"),

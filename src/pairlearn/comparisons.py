@@ -23,16 +23,14 @@ choice. Grades within queries are this comparison with the pairing `PreviousOfQu
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from pairlearn.register import Part, Register
-from pairlearn.scalars import Scalar, check_compiled, scalar
+from pairlearn.scalars import Scalar, scalar
 from pairlearn.typing import Vector
-from pairlearn.validation import finite_numbers
 
 __all__ = [
     "COMPARISONS",
@@ -41,7 +39,6 @@ __all__ = [
     "FirstAhead",
     "GradeGap",
     "OppositeLabels",
-    "check_comparison",
     "signed_times",
 ]
 
@@ -253,59 +250,3 @@ def signed_times(event: Any, time: Any) -> Vector:
             "constant to all times, which changes no order."
         )
     return np.where(seen, np.abs(times), -np.abs(times))
-
-
-def check_comparison(comparison: Comparison, labels: Sequence[float] | None = None) -> int:
-    """Check a comparison on all pairs of some labels.
-
-    Directions must be finite numbers, and the compiled function must agree with the Python one. If
-    the comparison is symmetric, c(y', y) must be -c(y, y').
-
-    Parameters
-    ----------
-    comparison : Comparison
-        The comparison.
-    labels : sequence of float, optional
-        Labels to try; by default numbers from -4 to 4 with their signed zeros.
-
-    Returns
-    -------
-    int
-        The number of ordered pairs that count.
-
-    Raises
-    ------
-    ValueError
-        If the comparison fails; the message names the labels.
-
-    Examples
-    --------
-    >>> check_comparison(OppositeLabels(), [1.0, 1.0, -1.0])
-    4
-    """
-    if not isinstance(comparison, Comparison):
-        raise TypeError(
-            f"check_comparison needs a Comparison (an instance, not a class), got {comparison!r}."
-        )
-    name, numbers = type(comparison).__name__, comparison.parameters
-    given = (*np.arange(-4.0, 4.5, 0.5).tolist(), -0.0) if labels is None else labels
-    tried = finite_numbers("labels", given).tolist()
-    points = [(y, other, *numbers) for y in tried for other in tried]
-    for y, other, *_ in points:
-        found = comparison.direction(y, other, *numbers)
-        if not math.isfinite(found):
-            raise ValueError(
-                f"{name}.direction is {found!r} at the labels ({y:g}, {other:g}); a direction is a "
-                "finite number, 0 if the pair does not count."
-            )
-    check_compiled(f"{name}.direction", comparison.direction, points)
-    count = 0
-    for y, other, *_ in points:
-        found, back = (comparison.direction(*pair, *numbers) for pair in ((y, other), (other, y)))
-        if comparison.symmetric and back != -found:
-            raise ValueError(
-                f"{name}.direction is {found:g} at the labels ({y:g}, {other:g}) and {back:g} with "
-                "the two exchanged; return the opposite number, or set symmetric = False."
-            )
-        count += found != 0.0
-    return count

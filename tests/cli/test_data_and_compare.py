@@ -5,7 +5,7 @@ import pytest
 from click.testing import CliRunner
 
 from pairlearn.cli.compare import command as compare
-from pairlearn.cli.data import command as data
+from pairlearn.data.__main__ import main as data
 
 NB = "nb=sklearn.naive_bayes.GaussianNB"
 RIDGE = 'ridge=sklearn.linear_model.RidgeClassifier {"alpha": [0.1, 10]}'
@@ -23,42 +23,20 @@ def run(command, *arguments):
     return CliRunner().invoke(command, arguments)
 
 
-def test_list():
-    answer = run(data, "list")
-    assert answer.exit_code == 0
-    assert "german.numer (german)" in answer.output
-    assert "to be fetched" in answer.output
-    rows = json.loads(run(data, "list", "--json").output)
-    assert rows[0]["where"] == "scikit-learn"
-
-
-def test_info():
-    answer = run(data, "info", "digits")
-    assert answer.exit_code == 0
-    assert "first half of the sorted classes" in answer.output
-    facts = json.loads(run(data, "info", "mnist", "--json").output)
-    assert facts["features"] == 780
-    assert "pairlearn data fetch mnist" in facts["file"]
-
-
-def test_fetch_of_what_is_there():
-    answer = run(data, "fetch", "digits", "--quiet")
-    assert answer.exit_code == 0
-    assert "1797 examples" in answer.output
-
-
-@pytest.mark.parametrize("arguments", [("fetch", "nothing"), ("info", "nothing")])
-def test_unknown_data_set(arguments):
-    answer = run(data, *arguments)
-    assert answer.exit_code == 1
-    assert "no data set is called 'nothing'" in answer.output
-
-
-def test_folder_that_is_none(monkeypatch, tmp_path):
+def test_data_sets_are_listed_and_fetched(capsys, monkeypatch, tmp_path):
+    assert data(["list"]) == 0
+    out = capsys.readouterr().out
+    assert "german.numer (german)" in out
+    assert "to be fetched" in out
+    assert data(["list", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["where"] == "scikit-learn"
+    assert data(["fetch", "digits"]) == 0
+    assert "1797 examples" in capsys.readouterr().out
+    assert data(["fetch", "nothing"]) == 1
+    assert "no data set is called 'nothing'" in capsys.readouterr().err
     monkeypatch.setenv("PAIRLEARN_DATA", str(tmp_path / "absent"))
-    answer = run(data, "list")
-    assert answer.exit_code == 1
-    assert "not a folder" in answer.output
+    assert data(["list"]) == 1
+    assert "not a folder" in capsys.readouterr().err
 
 
 @pytest.mark.thorough

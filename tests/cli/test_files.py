@@ -20,7 +20,6 @@ from pairlearn.cli.running import run
 from pairlearn.cli.shared.paths import KINDS, FilePath
 
 TRAIN = ["train", "d.csv", "--label", "y"]
-BOUNDS = ["bounds", "stability", "--n", 10, "--steps", 10, "--runs", 2]
 STREAM = ["--fit", "stream"]
 
 
@@ -91,8 +90,6 @@ def test_an_input_stays(call, folder, way, output):
         ([*TRAIN, *STREAM, "-o", "f.previous", "--set", "stream.checkpoint=f"], "are one file"),
         ([*TRAIN, *STREAM, "-o", "F", "--set", "stream.checkpoint=f"], "are one file"),
         (["stream", "--checkpoint", "f", "-o", "f"], "-o f are one file"),
-        (["stream", "--live", "f", "-o", "f"], "-o f and --live f are one file"),
-        (["stream", "--live", "f", "--checkpoint", "f"], "are one file"),
         (["compare", "d.csv", "--label", "y", "--store", "d.csv"], "--store d.csv is a file that"),
         (["compare", "d.csv", "--label", "y", "--report", "."], "--report . is the folder of DATA"),
         (["evaluate", "m", "d.csv", "--report", "."], "--report . is the folder of DATA d.csv"),
@@ -162,9 +159,6 @@ def test_standard_output_is_a_file_too(folder):
         (["predict", "m", "d.csv", "-o"], "x", "a file of scores"),
         (["export", "m", "--to", "json", "-o"], "x", "an exported model"),
         (["stream", "-o"], "x", "a model"),
-        (["stream", "--live"], "x", "a page"),
-        pytest.param([*BOUNDS, "--plot"], "x.svg", "a picture", marks=pytest.mark.thorough),
-        pytest.param([*BOUNDS, "--plot"], "x.png", "a picture", marks=pytest.mark.thorough),
         pytest.param(["evaluate", "m", "d.csv", "--plot"], "x/roc.png", "a picture",
                      marks=pytest.mark.thorough),
     ],

@@ -54,7 +54,6 @@ WRITES = {
     "evaluate --report": ["evaluate", "m", "d.csv", "--report", "out"],
     "stream": ["stream", "-o", "out"],
     "checkpoint of stream": ["stream", "--checkpoint", "out"],
-    "bounds": ["bounds", "stability", "--n", 10, "--steps", 10, "--runs", 2, "--plot", "out.svg"],
     "ledger": LEDGER,
     "seal of a ledger": [*LEDGER[:3], "new", *LEDGER[4:], "--seal", "out"],
     "compare": [*COMPARE, "--store", "old.sqlite"],
@@ -62,7 +61,7 @@ WRITES = {
     "reproduce --report": [*REPRODUCE, "--store", "old.sqlite", "--report", "out"],
 }  # fmt: skip
 #: Those that compute or draw for a second or more.
-SLOW = ("evaluate --plot", "evaluate --report", "bounds", "compare", "compare --report",
+SLOW = ("evaluate --plot", "evaluate --report", "compare", "compare --report",
         "reproduce --report")  # fmt: skip
 
 
@@ -174,15 +173,6 @@ def test_a_full_disk_under_a_store(folder, stored, capsys, command, store):
     line, _ = fails(folder, capsys, [*command, "--store", store], "write")
     assert f"{store} cannot be written" in line
     assert "free space" in line
-
-
-@pytest.mark.parametrize("place", ["write", "fsync", "close"])
-def test_a_page_of_a_stream_costs_only_the_page(folder, capsys, place):
-    with full(place) as reason:
-        assert run(program, ["stream", "--live", "page.html"]) == 0
-    err = capsys.readouterr().err
-    assert f"page.html: {reason}; {CURE}); the stream goes on without it" in err
-    assert not list(folder.glob("*page*"))
 
 
 @pytest.mark.parametrize("place", ["write", "fsync", "close"])

@@ -126,7 +126,6 @@ def test_a_regression(homes):
         (HOMES + "labels = [0, 1]\n", [], "for the training of a regression"),
         (HOMES, ["--set", "target_bounds=[0,1]"], "write it into the file of --bounds"),
         (HOMES, ["--set", "features=hats"], "PrivateEntropyRegressor has no features"),
-        (HOMES, ["--dask", "local"], "--dask trains no private regression"),
     ],
 )
 def test_refusals_of_a_regression(homes, facts, more, words):
@@ -334,7 +333,7 @@ def test_refusals(files):
         ([data, "--epsilon", 1], "--epsilon belongs to --private"),
         ([data, *options(files), "--loss", "hinge"], "--loss has no effect with --private"),
         ([data, data, *options(files)], "one CSV file"),
-        ([data, *options(files), "--dask", "local"], "--dask reads Parquet files"),
+        ([data, *options(files), "--dask", "local"], "--dask has no effect with --private"),
     ):
         refused = run("train", *arguments)
         assert refused.exit_code != 0

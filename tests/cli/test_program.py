@@ -235,11 +235,6 @@ def test_counts():
     assert format_count(9_999) == "9999"
 
 
-def test_warm_cache(capsys):
-    assert run(program, ["warm-cache", "--json"]) == 0
-    assert "readers" in json.loads(capsys.readouterr().out)["seconds"]
-
-
 def test_completion_script():
     env = {**os.environ, "_PAIRLEARN_COMPLETE": "bash_source"}
     done = subprocess.run(

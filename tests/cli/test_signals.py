@@ -82,10 +82,7 @@ MOMENTS = [
             (["evaluate", "m", "d.csv", "--report", "new"], "matplotlib", signal.SIGHUP),
             (["export", "m", "--to", "onnx", "-o", "new"], "onnx", signal.SIGTERM),
             (["stream"], "pairlearn.streams.drift", signal.SIGTERM),
-            (["bounds", "excess"], "pairlearn.theory.measure", signal.SIGINT),
-            (["data", "info", "digits"], "sklearn", signal.SIGTERM),
             (["compare", "digits"], "pairlearn.experiments", signal.SIGTERM),
-            (["warm-cache"], "pairlearn.streams.readers.csv", signal.SIGHUP),
         ]
     ],
 ]  # fmt: skip

@@ -67,8 +67,6 @@ def cases(*first):
         ("pairlearn inspect m > /dev/full", 1, FULL),
         ("pairlearn evaluate m d.csv > /dev/full", 1, FULL),
         ("pairlearn export m --to json > /dev/full", 1, FULL),
-        ("pairlearn data list > /dev/full", 1, FULL),
-        ("pairlearn bounds advise --n 9 --norm-bound 1 --radius 1 > /dev/full", 1, FULL),
         ("pairlearn privacy plan --n 99 --d 2 --epsilon 1 > /dev/full", 1, FULL),
     ),
 )

@@ -162,7 +162,7 @@ def test_archive_known_by_its_md5(source, register, tmp_path):
 
 def test_missing_file_names_the_cure(source, register):
     register(source)
-    with pytest.raises(DataUnavailableError, match="pairlearn data fetch toy"):
+    with pytest.raises(DataUnavailableError, match=r"pairlearn\.data fetch toy"):
         load("toy", download_missing=False)
 
 

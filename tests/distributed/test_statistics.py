@@ -52,8 +52,8 @@ def test_moments_come_back_from_their_state(table):
     moments = ClassMoments(4).add(X, 2 * y - 1.0)
     again = ClassMoments.from_state(moments.state())
     np.testing.assert_array_equal(again.covariance, moments.covariance)
-    with pytest.raises(ValueError, match="the saved totals"):
-        ClassMoments.from_state({**moments.state(), "totals": np.zeros(3)})
+    with pytest.raises(ValueError, match="the saved sums"):
+        ClassMoments.from_state({**moments.state(), "table": np.zeros(3)})
 
 
 def test_scatters_of_similar_and_dissimilar_pairs(rng):

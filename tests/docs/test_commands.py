@@ -31,12 +31,14 @@ ROOT = Path(__file__).parents[2]
 #: How a command begins, and the test that runs it (where it takes long, on less); of several, the
 #: longest beginning counts.
 ELSEWHERE = {
-    "pairlearn bounds stability": "cli/test_bounds.py::test_pictures",
-    "pairlearn bounds excess": "cli/test_bounds.py::test_pictures",
     "pairlearn compare breast_cancer digits": (
         "cli/test_data_and_compare.py::test_compare_prints_stores_reports_and_goes_on"
     ),
-    "pairlearn demo": "experiments/test_story.py::test_every_chapter",
+    "python -m pairlearn.data list": (
+        "cli/test_data_and_compare.py::test_data_sets_are_listed_and_fetched"
+    ),
+    "python examples/plot_bounds.py": "docs/test_site.py::test_gallery",
+    "python examples/story.py": "docs/test_story.py::test_a_chapter",
     "pairlearn privacy statement": "cli/test_train.py::test_privacy_statement",
     "pairlearn rate votes.csv --private": "cli/test_rate_private.py::test_votes",
     "pairlearn reproduce": "cli/test_reproduce.py::test_quick_on_a_shipped_set_writes_a_report",
@@ -44,10 +46,6 @@ ELSEWHERE = {
     "pairlearn train 'folder/*.parquet' --label": (
         "cli/test_cluster.py::test_a_model_of_files_that_the_program_uses_as_any_other"
     ),
-    "pairlearn train 'folder/*.parquet' --private": (
-        "cli/test_private_cluster.py::test_a_model_with_certificate_paid_from_a_ledger"
-    ),
-    "pairlearn train 'patients/*.parquet' --private": "cli/test_private_cluster.py::test_persons",
     "python examples/plot_same_bits.py": "docs/test_site.py::test_gallery",
     "python -m benchmarks.league": (
         "benchmarks/test_league.py::test_the_program_prints_a_line_for_each_task"
@@ -68,7 +66,8 @@ TEST = "it is a test; its files and names are looked up"
 NOT_RUN = {
     "pairlearn compare diabetes german.numer letter.scale ijcnn1": NEEDS_DATA,
     **dict.fromkeys(("make docs", "make test", "make test-thorough", "make test-torch"), IN_CI),
-    "make demo": "it runs `pairlearn demo` in an environment of its own",
+    "make demo": "it runs examples/story.py in an environment of its own",
+    "python -m pairlearn.cli.warm_cache": "the Makefile runs it before the tests",
     "make bench": MINUTES,
     "make bench-private": "it installs other packages, and measures for hours",
     "make bench-survival": "it installs other packages, and measures for minutes",
@@ -83,7 +82,7 @@ NOT_RUN = {
             (
                 MINUTES,
                 " --only|.cluster_constants|.concordance_coverage|.coverage|.entropy|"
-                ".metric_buffers|.metric_learning|.private_metric|.private_trust|.sql|.survival_stack|.text",
+                ".metric_buffers|.metric_learning|.private_metric|.sql|.survival_stack|.text",
             ),
             (
                 NEEDS_DATA,

@@ -29,8 +29,9 @@ from pairlearn import (
     Uniform,
     scalar,
 )
-from pairlearn.domains import CoordinatewiseDomain, check_domain
+from pairlearn.domains import CoordinatewiseDomain
 from pairlearn.models.parts import decode, encode
+from pairlearn.testing import check_domain
 
 DOMAINS = [Box(-0.02, 0.05), NonNegative(), ElasticNet(0.1, 0.2)]
 PROBLEM = Problem(LinearScore(), Logistic())
@@ -47,10 +48,7 @@ def sample(n=60, d=9, dtype=np.float64):
 
 @pytest.mark.parametrize("domain", [*DOMAINS, Box(-math.inf, 1.0), Box(0.5, 2.0), ElasticNet(1.0)])
 def test_the_library_s_own_domains_pass(domain):
-    found = check_domain(domain)
-    assert found.n_points > 100
-    assert 0 < found.n_moved < found.n_points
-    assert found.keeps_zero == (domain != Box(0.5, 2.0))
+    check_domain(domain)
 
 
 class Growing(CoordinatewiseDomain):
@@ -109,12 +107,12 @@ class Undecorated(CoordinatewiseDomain):
 @pytest.mark.parametrize(
     ("domain", "reason"),
     [
-        (Growing(), r"must not move coordinates apart.* by 499991, at coordinate -1e\+06 and"),
-        (Turning(), r"must keep the order.*at coordinate .* and step size 0"),
-        (Forgetful(), r"is a projection, but it depends on the step size; set is_projection = F"),
-        (WrongWindow(), "must keep the order.* at coordinate 2 and"),
-        (Halving(), "is a projection, but it moves a point twice"),
-        (NotANumber(), "must give finite numbers, but gives nan, at coordinate"),
+        (Growing(), r"must not move coordinates apart"),
+        (Turning(), r"must keep the order"),
+        (Forgetful(), r"is a projection but depends on the step size"),
+        (WrongWindow(), "must keep the order"),
+        (Halving(), "is a projection but moves a point twice"),
+        (NotANumber(), "must give finite numbers"),
         (Undecorated(), "must be a function decorated with @scalar"),
         (CoordinatewiseDomain(), "must be a function decorated with @scalar"),
     ],
@@ -262,7 +260,7 @@ class Soft(CoordinatewiseDomain):
 
 def test_a_domain_of_one_s_own():
     X, y = sample()
-    assert check_domain(Soft(0.3)).keeps_zero
+    check_domain(Soft(0.3))
     solution = PairwiseSGD(schedule=Constant(0.5), domain=Soft(0.3)).solve(
         PROBLEM, X, y, n_steps=2000, rng=0
     )

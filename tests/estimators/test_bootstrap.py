@@ -90,20 +90,6 @@ def test_two_estimators_are_compared_on_the_same_examples(rng):
         )
 
 
-def test_the_device_trains_the_same_replicates(rng):
-    pytest.importorskip("triton")
-    X, y = two_gaussians(rng, 30, [1.0, 0.0])
-    model = AUCClassifier(
-        solver=SGD(step_size=0.1, n_passes=0.3, radius=np.inf), random_state=0, **BARE
-    )
-    options = {"n": 20, "random_state": 0}
-    found = bootstrap(model, X, y, device="cuda", **options)
-    expected = bootstrap(model, X, y, **options)
-    assert np.abs(found.coefs - expected.coefs).max() < 1e-5 * np.abs(expected.coefs).max()
-    with pytest.raises(ValueError, match=r'no device; use AUCClassifier.solver="sgd"'):
-        bootstrap(AUCClassifier(solver=Exact(ridge=0.1)), X, y, n=40, device="cuda")
-
-
 def test_many_rows_are_scaled_as_the_fit_scales_them(rng):
     X, y = two_gaussians(rng, 51_000, [0.5, 0.0, 0.0, 0.0])
     model = AUCClassifier(solver=SGD(step_size=0.05, radius=1.0, n_passes=1), random_state=0)

@@ -33,8 +33,6 @@ def described(room):
     """Yield the public functions, classes and methods of a room that have a signature."""
     top = SOURCE / "pairlearn" / room
     for path in sorted(top.rglob("*.py")) if top.is_dir() else [top.with_suffix(".py")]:
-        if path.name.endswith("_gpu.py"):
-            continue
         parts = path.relative_to(SOURCE).with_suffix("").parts
         module = importlib.import_module(".".join(p for p in parts if p != "__init__"))
         for name, one in vars(module).items():

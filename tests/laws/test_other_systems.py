@@ -89,28 +89,3 @@ def test_the_program_trains_streams_and_predicts_without_unix(tmp_path):
     )
     assert done.stdout.endswith("all\n"), done.stderr
     assert len((tmp_path / "scores.csv").read_text().splitlines()) == 61
-
-
-def test_a_name_is_held_by_one_thread_without_system_locks(tmp_path):
-    done = run_hidden(
-        """
-        import threading
-        from pairlearn.locking import HeldError, hold
-        with hold("a"), hold("a"):
-            found = []
-            def other():
-                try:
-                    with hold("a"):
-                        found.append("held")
-                except HeldError as error:
-                    found.append("refused")
-            thread = threading.Thread(target=other)
-            thread.start()
-            thread.join()
-        with hold("a"):
-            found.append("again")
-        print(found)
-        """,
-        tmp_path,
-    )
-    assert done.stdout == "['refused', 'again']\n", done.stderr

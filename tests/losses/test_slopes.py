@@ -3,7 +3,6 @@
 
 import numpy as np
 import pytest
-
 from pairlearn.losses.slopes import JumpError, compare_slopes
 
 KINKS = np.array([-2.3, 0.1234567, 0.5 + 3e-5, 7.77])

@@ -36,7 +36,6 @@ from pairlearn import (
     PrivateMetricLearner,
     PrivateRatings,
 )
-from pairlearn.distributed import train_private_auc
 from pairlearn.estimators.private import auc
 from pairlearn.privacy import records
 from pairlearn.privacy.accounting.certificate import Certificate
@@ -323,17 +322,6 @@ def continual(X, y, groups=None):
     return model.partial_fit(X[6:], y[6:], groups=second).release()
 
 
-def partitions(X, y, **options):
-    def run(statistic):
-        parts = [(objects(X[k::2], N // 2, 2), y[k::2]) for k in range(2)]
-        states = [statistic.of_part(k).partial_state(*part) for k, part in enumerate(parts)]
-        return statistic.merge_all(states)
-
-    ledger = ledger_of()
-    model = PrivateAUCClassifier(1.0, 1e-3, bounds=(-3.0, 4.0), ledger=ledger)
-    return train_private_auc(run, model, **options)
-
-
 def area(X, y, groups=None):
     ledger = ledger_of(groups)
     found = private_roc_auc(
@@ -419,17 +407,6 @@ def test_no_id_shows(column, ids):
 @pytest.mark.parametrize("entry", [learn_metric, regress, rate])
 def test_no_id_of_other_models_shows(entry):
     assert differences(entry, *with_ids("list", ["a", "b", "c", "d", "e", "f"])) == []
-
-
-@pytest.mark.parametrize("trust", ["aggregator", "none"])
-def test_no_record_of_a_partition_shows(tmp_path, trust, monkeypatch):
-    # The number of a fit is public and another each time.
-    monkeypatch.setattr("pairlearn.distributed.private_auc.secrets.token_bytes", bytes)
-    key = tmp_path / "key"
-    key.write_bytes(bytes(range(32)))
-    options = {"trust": trust} | ({"key_file": key, "reach": 1} if trust == "none" else {})
-    for base, others in (with_cells(FEW), with_labels(FEW)):
-        assert differences(partial(partitions, **options), base, others) == []
 
 
 @pytest.mark.parametrize("name", [name for name in MECHANISMS if name != "statistics"])

@@ -45,24 +45,32 @@ from pairlearn import (
 from pairlearn.averaging import Tail
 from pairlearn.cli.program import program
 from pairlearn.cli.running import run
-from pairlearn.comparisons import Comparison, check_comparison
-from pairlearn.domains import CoordinatewiseDomain, check_domain
-from pairlearn.estimators import check_objective
-from pairlearn.features import MAPS, FeatureMap, Hats, Identity, Union, check_features
-from pairlearn.losses import LOSSES, check_loss
+from pairlearn.comparisons import Comparison
+from pairlearn.domains import CoordinatewiseDomain
+from pairlearn.features import MAPS, FeatureMap, Hats, Identity, Union
+from pairlearn.losses import LOSSES
 from pairlearn.metrics import pair_risk
 from pairlearn.models import load_model
-from pairlearn.pairings import Arrival, FifoBuffer, OnlineSource, Pairing, Plan, check_pairing
+from pairlearn.pairings import Arrival, FifoBuffer, OnlineSource, Pairing, Plan
 from pairlearn.privacy import check_mechanism
 from pairlearn.privacy.mechanisms.base import Mechanism, PrivateFit
 from pairlearn.privacy.mechanisms.by_name import MECHANISMS
 from pairlearn.privacy.mechanisms.centred import CentredStatistics
 from pairlearn.privacy.release import release_vector
 from pairlearn.reference import average_of, pairwise_sgd
-from pairlearn.schedules import Schedule, check_schedule
+from pairlearn.schedules import Schedule
 from pairlearn.solvers import OBJECTIVES, Objective
 from pairlearn.streams import FORMATS, IteratorReader, add_format, open_reader
 from pairlearn.streams.readers.open import _SUFFIXES
+from pairlearn.testing import (
+    check_comparison,
+    check_domain,
+    check_features,
+    check_loss,
+    check_objective,
+    check_pairing,
+    check_schedule,
+)
 from pairlearn.theory import auc_gradient_change
 
 # ruff: noqa: N805
@@ -156,7 +164,7 @@ class SoftMaximum(Objective):
 
 
 def test_an_objective():
-    assert check_objective(SoftMaximum(0.5)).largest_error < 1e-6
+    check_objective(SoftMaximum(0.5))
     # At a high temperature it is the mean over all pairs.
     options = {"solver": Exact(ridge=0.1), "loss": "squared_hinge", "scaling": None}
     found = AUCClassifier(SoftMaximum(1e6), **options).fit(X, LABELS)
@@ -202,7 +210,7 @@ class MyLogistic(PairLoss):
 
 
 def test_a_loss():
-    assert check_loss(MyLogistic()).symmetric
+    check_loss(MyLogistic())
 
     mine, theirs = (Problem(LinearScore(), loss) for loss in (MyLogistic(), Logistic()))
     solver = PairwiseSGD(schedule=Constant(0.1), domain=Ball(3.0))
@@ -275,7 +283,7 @@ class CubedHinge(PairLoss):
 def test_what_a_loss_can_do_is_asked_of_the_loss():
     loss = CubedHinge()
     assert (loss.by_sorting, loss.falls(), loss.by_moments) == (True, True, False)
-    assert check_loss(loss).symmetric
+    check_loss(loss)
     scores = np.random.default_rng(0).normal(size=40)
     labels = np.resize([-1.0, 1.0, 1.0], 40)
     gaps = np.maximum(1.0 - (scores[labels > 0, None] - scores[labels < 0]), 0.0)
@@ -332,8 +340,7 @@ class LaggedArrivals(OnlineSource):
 
 
 def test_a_pairing():
-    report = check_pairing(Lagged(3))
-    assert (report.n_remembered, report.most_partners, report.needs_labels) == (3, 1, False)
+    check_pairing(Lagged(3))
 
     solver = PairwiseSGD(pairing=Lagged(3), schedule=InverseSqrt(0.1), domain=Ball(1.0))
     found = solver.solve(PROBLEM, X, Y, n_steps=500, rng=0)
@@ -386,7 +393,7 @@ class Power(Schedule):
 
 
 def test_a_schedule():
-    assert check_schedule(Power(1.0, power=0.3)).non_increasing
+    check_schedule(Power(1.0, power=0.3))
 
     found, expected = (
         PairwiseSGD(schedule=schedule).solve(PROBLEM, X, Y, n_passes=3, rng=0)
@@ -417,7 +424,7 @@ class Clipped(CoordinatewiseDomain):
 
 
 def test_a_domain():
-    assert check_domain(Clipped()).keeps_zero
+    check_domain(Clipped())
 
     mine, theirs = (
         PairwiseSGD(schedule=InverseSqrt(0.1), domain=domain)
@@ -447,8 +454,7 @@ class Products(FeatureMap):
 
 
 def test_a_feature_map():
-    report = check_features(Products())
-    assert report.n_outputs == 2 * report.n_inputs
+    check_features(Products())
 
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(2_000, 3))

@@ -28,19 +28,11 @@ def entries(
     *, neighbours: str = "replace", n: int = 32, n_features: int = 2, **claim: Any
 ) -> dict[str, Entry]:
     """Return the entries by name; what is not proved for the relation is left out."""
-    from pairlearn.distributed.audited import ClusterEntry
-
     size: dict[str, Any] = {"n": n, "n_features": n_features}
     found: dict[str, Entry] = audit_entries(neighbours=neighbours, **size, **claim)
     if neighbours == "replace":
         model = PrivateAUCClassifier(**claim, bounds=(-1.0, 1.0))
-        found |= {
-            "cluster": ClusterEntry(model, trust="aggregator", **size),
-            "partitions": ClusterEntry(model, trust="none", **size),
-            "cluster-groups": ClusterEntry(model, trust="aggregator", persons=True, **size),
-            "partitions-groups": ClusterEntry(model, trust="none", persons=True, **size),
-            "program": ProgramEntry(model, **size),
-        }
+        found["program"] = ProgramEntry(model, **size)
     return found
 
 

@@ -75,8 +75,9 @@ class Options:
 def command(**given: Any) -> None:
     r"""Compare methods on data sets by test AUC, time and memory.
 
-    DATA are names of `pairlearn data list`, tables of your own (CSV, Parquet, Arrow: name the label
-    with --label; columns are read as by `pairlearn train`). Of tables, by default, the model that
+    DATA are names of `python -m pairlearn.data list`, tables of your own (CSV, Parquet, Arrow:
+    name the label with --label; columns are read as by `pairlearn train`). Of tables, by default,
+    the model that
     `train` would make (auto) is compared with each kind of model, and with logistic regression and
     tuned boosted trees of scikit-learn. Tables get a report, in NAME-report unless --report names
     another folder. --set adds `AUCClassifier` with these settings to the
@@ -98,7 +99,7 @@ def command(**given: Any) -> None:
 
         click.echo("\n".join(method_names()))
     elif not options.datasets:
-        raise click.UsageError("name data sets or files; see `pairlearn data list`.")
+        raise click.UsageError("name data sets or files; see `python -m pairlearn.data list`.")
     elif folders:
         raise click.UsageError(
             f"{folders[0]} is a folder; name its files. `python -m benchmarks.league` of the "
@@ -186,7 +187,7 @@ def _refuse_reading(options: Options) -> None:
         if getattr(options.reading, field.name) != field.default:
             raise click.UsageError(
                 f"{spelled(field.name)} is for tables of your own, and {options.datasets[0]} is a "
-                "data set of `pairlearn data list`; leave it out."
+                "data set of `python -m pairlearn.data list`; leave it out."
             )
 
 

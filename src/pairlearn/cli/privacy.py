@@ -18,8 +18,7 @@ _MECHANISMS = "privacy.mechanisms.by_name"
 _WHAT = (
     "fit", "groups", "bounds", "narrowing", "stream", "metric", "metric-groups", "entropy",
     "entropy-groups", "ratings", "ratings-groups", "continual", "continual-groups", "evaluation",
-    "curve", "selection", "evaluation-groups", "curve-groups", "selection-groups", "cluster",
-    "partitions", "cluster-groups", "partitions-groups", "program",
+    "curve", "selection", "evaluation-groups", "curve-groups", "selection-groups", "program",
 )  # fmt: skip
 _SETTINGS = {"help_option_names": ["-h", "--help"]}
 
@@ -227,9 +226,8 @@ def statement_command(model: str | None) -> None:
 @click.option("--what", type=click.Choice([*_WHAT, "all"]), default="fit", show_default=True,
               help="What to attack: fit on rows or with groups, fit with private bounds or with "
                    "bounds that are narrowed, a stream, a metric, a regression, all releases of a "
-                   "continual stream, the AUC and the ROC curve on private rows, selection, "
-                   "training over partitions with a trusted aggregator or without one, or train "
-                   "--private with its files. With -groups behind the name, persons with all "
+                   "continual stream, the AUC and the ROC curve on private rows, selection, or "
+                   "train --private with its files. With -groups behind the name, persons with all "
                    "their rows.")  # fmt: skip
 @click.option("--mechanism", default="statistics", show_default=True,
               type=Named(f"{_MECHANISMS}.MECHANISMS", f"{_MECHANISMS}.METRIC_MECHANISMS",

@@ -29,12 +29,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "inspect": ("inspect_model", "Show what a model file holds."),
     "export": ("export", "Export a model for programs that do not use this library."),
     "privacy": ("privacy", "Plan, certify and audit private models."),
-    "bounds": ("bounds", "Measure what the theorems bound, and print both."),
     "compare": ("compare", "Compare methods on data sets by test AUC, time and memory."),
     "reproduce": ("reproduce", "Reproduce tables and figures of the paper."),
-    "demo": ("demo", "Tell what the library does, measured on data that ship with scikit-learn."),
-    "data": ("data", "List, fetch and inspect data sets."),
-    "warm-cache": ("warm_cache", "Compile the kernels now, so that later runs start fast."),
 }
 
 

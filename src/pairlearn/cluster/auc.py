@@ -339,7 +339,7 @@ def forget_on(
     if gone is not None:
         check_known(gone.classes, model.classes_)
         by_label = dict(zip(gone.classes.tolist(), gone.sums, strict=True))
-        none = ExactSums(gone.sums[0].grid)
+        none = ExactSums.none(gone.sums[0].grid)
         negative, positive = (by_label.get(c, none) for c in model.classes_.tolist())
         empty.moments.sums = positive, negative
     span = float(facts["lightest"]), float(facts["heaviest"])

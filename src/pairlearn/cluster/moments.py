@@ -19,11 +19,10 @@ from numpy.typing import NDArray
 from pairlearn.cluster.rows import Chunk, as_chunk, comparable, labels_of, same_width
 from pairlearn.cluster.statistic import State, Statistic
 from pairlearn.estimators.shared.examples import two_classes
-from pairlearn.solvers.closed_form.exact_sums import ExactSums
+from pairlearn.solvers.closed_form.exact_sums import ExactSums, packed_sums, unpacked_sums
 from pairlearn.solvers.closed_form.grid import FINE, Extents, Grid
 from pairlearn.solvers.closed_form.moment_values import MomentValues, values_of
 from pairlearn.solvers.closed_form.moments import add_classes
-from pairlearn.solvers.closed_form.packed import packed_sums, unpacked_sums
 from pairlearn.solvers.rows import as_rows
 from pairlearn.typing import Vector
 
@@ -199,11 +198,13 @@ class LabelMoments(Statistic):
         if grid is None:
             grid = Grid.of(_extents(chunk), bits=FINE)
         same_width(d, grid.n_features)
-        sums = [ExactSums(grid) for _ in classes]
-        if chunk.given_weight is not None or grid.weight_exponent:
-            grid.check_weights(chunk.weight)
+        sums = [ExactSums.none(grid) for _ in classes]
+        given = chunk.given_weight
+        if given is not None:
+            grid.check_weights(given)
         for now, block in chunk.blocks(max(_NUMBERS // d, 4 * d)):
-            add_classes(sums, as_rows(block, finite=True), code[now], chunk.weight[now])
+            weight = None if given is None else given[now]
+            sums = add_classes(sums, as_rows(block, finite=True), code[now], weight)
         return {
             "classes": classes,
             "squares": np.bincount(code, chunk.weight**2, minlength=k),
@@ -250,7 +251,7 @@ class LabelMoments(Statistic):
             label: one.on(grid) for label, one in zip(first["classes"].tolist(), ours, strict=True)
         }
         for label, one in zip(second["classes"].tolist(), theirs, strict=True):
-            before = sums.get(label, ExactSums(grid))
+            before = sums.get(label, ExactSums.none(grid))
             sums[label] = before.joined(one.on(grid), sign)
         facts = {}
         for name in ("squares", "n_examples"):

@@ -120,7 +120,8 @@ def load(
     if path is None:
         if not download_missing:
             raise DataUnavailableError(
-                f"{name} is not on this machine; run `pairlearn data fetch {name}`, or put the "
+                f"{name} is not on this machine; run `python -m pairlearn.data fetch {name}`, or "
+                "put the "
                 "file into the folder that PAIRLEARN_DATA names."
             )
         path = fetch(source, progress=progress, verify_digest=verify_digest)

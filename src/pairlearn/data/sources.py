@@ -214,7 +214,8 @@ def lookup(name: str) -> Source:
         close = difflib.get_close_matches(name, [*_SOURCES, *_ALIASES], n=1)
         hint = f"did you mean {close[0]!r}? " if close else ""
         raise DataUnavailableError(
-            f"no data set is called {name!r}; {hint}`pairlearn data list` shows all names, and "
+            f"no data set is called {name!r}; {hint}`python -m pairlearn.data list` shows all "
+            "names, and "
             "read_libsvm(path) reads any file."
         )
     return source

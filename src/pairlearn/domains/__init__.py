@@ -11,7 +11,6 @@ To write your own, derive from `CoordinatewiseDomain` and decorate one function:
 
 from __future__ import annotations
 
-from pairlearn.domains.check import check_domain
 from pairlearn.domains.coordinatewise import Box, CoordinatewiseDomain, ElasticNet, NonNegative
 from pairlearn.domains.sets import Ball, PsdBall, PsdCone, PsdSet, WholeSpace, ball_or_whole
 from pairlearn.register import Register
@@ -29,7 +28,6 @@ __all__ = [
     "PsdSet",
     "WholeSpace",
     "ball_or_whole",
-    "check_domain",
 ]
 
 Domain = WholeSpace | Ball | PsdCone | PsdBall | CoordinatewiseDomain

@@ -9,7 +9,6 @@ __getattr__, __dir__, __all__ = door(
     __name__,
     {
         "auc.bootstrap": "Bootstrap bootstrap",
-        "auc.check": "check_objective",
         "auc.classifier": "AUCClassifier",
         "auc.shapes": "Explanation explain plot_shapes",
         "classes.multiclass": "MulticlassAUCClassifier",

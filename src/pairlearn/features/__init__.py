@@ -12,14 +12,21 @@ To write your own, derive from `FeatureMap` and map a block of rows::
 from __future__ import annotations
 
 from pairlearn.features.base import MAPS, Bounds, FeatureMap, Identity
-from pairlearn.features.check import check_features
 from pairlearn.features.fourier import RandomFourier
 from pairlearn.features.hats import Hats
 from pairlearn.features.nystroem import Nystroem
 from pairlearn.features.union import Union
 
-__all__ = ["MAPS", "Bounds", "FeatureMap", "Hats", "Identity", "Nystroem", "RandomFourier", "Union",
-           "check_features"]  # fmt: skip
+__all__ = [
+    "MAPS",
+    "Bounds",
+    "FeatureMap",
+    "Hats",
+    "Identity",
+    "Nystroem",
+    "RandomFourier",
+    "Union",
+]
 
 MAPS.add("linear")(Identity)
 MAPS.add("hats")(Hats)

@@ -30,7 +30,6 @@ To write your own, derive from `PairLoss` and decorate two functions::
 from __future__ import annotations
 
 from pairlearn.losses.base import LOSSES, METRIC_LOSSES, WINDOWS, PairLoss
-from pairlearn.losses.check import check_loss
 from pairlearn.losses.entropy import Epanechnikov, Welsch
 from pairlearn.losses.margin import (
     Exponential,
@@ -62,6 +61,5 @@ __all__ = [
     "Square",
     "SquaredHinge",
     "Welsch",
-    "check_loss",
     "scalar",
 ]

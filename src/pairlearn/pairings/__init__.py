@@ -8,7 +8,6 @@ that receives the labels of each chunk, and returns the pairs and the examples t
 """
 
 from pairlearn.pairings.buffers import AllPrevious, ClassReservoirs, FifoBuffer, ReservoirBuffer
-from pairlearn.pairings.check import check_pairing
 from pairlearn.pairings.given import GivenPairs, ListedPairs
 from pairlearn.pairings.pairs import (
     FrozenExample,
@@ -48,5 +47,4 @@ __all__ = [
     "RandomPair",
     "ReservoirBuffer",
     "SlotPlan",
-    "check_pairing",
 ]

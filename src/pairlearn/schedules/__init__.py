@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Schedules of step sizes."""
 
-from pairlearn.schedules.check import check_schedule
 from pairlearn.schedules.shapes import (
     SCHEDULES,
     Constant,
@@ -11,5 +10,11 @@ from pairlearn.schedules.shapes import (
     StronglyConvex,
 )
 
-__all__ = ["SCHEDULES", "Constant", "InverseSqrt", "InverseTime", "Schedule", "StronglyConvex",
-           "check_schedule"]  # fmt: skip
+__all__ = [
+    "SCHEDULES",
+    "Constant",
+    "InverseSqrt",
+    "InverseTime",
+    "Schedule",
+    "StronglyConvex",
+]

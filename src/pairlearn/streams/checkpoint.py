@@ -16,8 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pairlearn.atomic import atomic_write, cure_of, read_newest, remove_leftovers
-from pairlearn.locking import HeldError, hold
+from pairlearn.atomic import HeldError, atomic_write, cure_of, hold, read_newest
 from pairlearn.restored import restored_count
 from pairlearn.streams.readers.base import Position
 from pairlearn.streams.state import pack, unpack
@@ -82,8 +81,6 @@ def hold_checkpoint(path: str | os.PathLike[str]) -> Iterator[None]:
                 "this checkpoint.",
                 CheckpointWarning,
             )
-        else:
-            remove_leftovers(path)
         yield
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The table on the device has the cells that the CPU computes."""
 
+import sys
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -81,6 +82,13 @@ def test_the_program_refuses_buffers_on_a_device(capsys):
 
 
 def test_the_program_says_what_is_missing(monkeypatch, capsys):
-    monkeypatch.setattr(program, "find_device", lambda name: None)
-    assert program.main(["--device", "auto"]) == 1
+    monkeypatch.setitem(sys.modules, "torch", None)
+    assert program.main([]) == 1
+    assert "torch is not installed: pip install torch" in capsys.readouterr().err
+    monkeypatch.undo()
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("triton")
+    monkeypatch.delenv("TRITON_INTERPRET")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert program.main([]) == 1
     assert "use `pairlearn reproduce table1`" in capsys.readouterr().err

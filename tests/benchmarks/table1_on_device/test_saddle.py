@@ -7,10 +7,10 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("triton")
 
+from benchmarks.table1_on_device.draws import draw_indices, draw_keys
 from benchmarks.table1_on_device.saddle import descend_saddle
 
 from pairlearn.averaging import Tail
-from pairlearn.gpu.draws import draw_indices, draw_keys
 from pairlearn.recipes import RECIPES
 from pairlearn.schedules import InverseSqrt
 from pairlearn.solvers.iterates import iterate_weights

@@ -57,12 +57,6 @@ def test_the_page_says_who_is_trusted_and_what_counts_together():
     assert "**Who is trusted.** Whoever runs the program, on one machine" in alone
     assert "one with more has less of it" in alone
     assert "one with more" not in words(replace(CERTIFICATE, unit="person"))
-    public = {"trust": "nobody: each of the partitions (3) added its own noise", "fit": "ab12",
-              "partitions": "by the caller's word, one example is in one of them"}  # fmt: skip
-    text = words(replace(CERTIFICATE, public=public))
-    assert "Beyond them, nobody: each of the partitions (3) added its own noise. **What" in text
-    assert "* partitions: by the caller's word" in text
-    assert "ab12" not in text
     text = words(replace(CERTIFICATE, public={"releases": "up to 4"}))
     assert "All models of the stream count together." in text
 

@@ -16,8 +16,6 @@ import numpy as np
 
 import pairlearn.cli.shared.private_records as records_module
 import pairlearn.cli.training.train as training_module
-import pairlearn.distributed.private_auc as cluster_module
-import pairlearn.distributed.statistics.private_sums as sums_module
 import pairlearn.estimators.private.auc as auc_module
 import pairlearn.estimators.private.mixin as mixin_module
 import pairlearn.estimators.private.queries as queries_module
@@ -196,20 +194,6 @@ def fixed_seed(patch):
     patch.setattr(NoiseSource, "made_from", classmethod(seeded))
 
 
-def partitions_share_noise(patch):
-    honest = sums_module.PrivateSums._question
-
-    def question(self):
-        return honest(self.of_part(0))
-
-    def protect(self, total, scale, asked):
-        derived = sums_module.hmac.digest(self._secret(), asked, sums_module.hashlib.sha256)
-        return NoiseSource(key=derived).protect_integers(total, scale)
-
-    patch.setattr(sums_module.PrivateSums, "_question", question)
-    patch.setattr(sums_module.PartitionNoise, "protect", protect)
-
-
 NOISE = [
     Mutant("one noise vector for all rounds", "the difference of two rounds has no noise",
            entry("fit"), discrete(one_vector_a_source), always=True),
@@ -242,8 +226,6 @@ NOISE = [
     Mutant("a fixed seed behind the scenes", "noise can be subtracted", entry("fit"), fixed_seed),
     Mutant("a forked process repeats the noise", "two models have the same noise",
            entry("evaluation"), constant(noise_module, "getpid", lambda: 1)),
-    Mutant("partitions share their noise", "differences of partitions have no noise",
-           entry("partitions"), partitions_share_noise),
 ]  # fmt: skip
 
 
@@ -360,8 +342,6 @@ STATISTICS = [
            without_clipping, AWAY, always=True),
     Mutant("no clipping in a continual stream", "one example moves the sums as far as it likes",
            entry("continual"), without_clipping, AWAY),
-    Mutant("no clipping over partitions", "one example moves the sums as far as it likes",
-           entry("cluster"), without_clipping, AWAY),
     Mutant("second moments before clipping", "one example moves them as far as it likes",
            entry("fit"), rewritten(statistics_module, "record_statistics",
                                    "clipped[:, rows] * clipped[:, columns]",
@@ -586,9 +566,6 @@ MECHANISMS = [
            entry("selection"), lambda patch: selected(patch, "source.accept(exponent.numerator, "
                                                       "exponent.denominator)",
                                                       "wins[model] == best"), "times as likely"),
-    Mutant("a partition without noise", "its sum leaves", entry("partitions"),
-           rewritten(sums_module.PrivateSums, "partial_state", "if self.noise is not None:",
-                     "if self.noise is not None and self.part:"), "are listed"),
 ]  # fmt: skip
 
 
@@ -689,14 +666,9 @@ CELLS = [
 ]  # fmt: skip
 
 
-# ------------------------------------------- narrowed bounds, persons in streams and in partitions
+# ------------------------------------------------------- narrowed bounds, and persons in streams
 
 SHARED = "found / n_rows[cell // size]"
-
-
-def with_looks(name):
-    """Return an entry over partitions with a claim so weak that few examples are looked at."""
-    return lambda: entries(epsilon=16.0, delta=1e-3, n=32, n_features=1)[name]
 
 
 def every_row_of_a_person(patch):
@@ -709,10 +681,6 @@ def every_row_of_a_person(patch):
     patch.setattr(persons_module.FirstRows, "taken", taken)
 
 
-def reach_of_one(patch):
-    patch.setattr(cluster_module._Reach, "factor", lambda self, *given: 1.0)
-
-
 TOGETHER = "all releases together are"
 
 UNITS = [
@@ -721,9 +689,6 @@ UNITS = [
            always=True),
     Mutant("counts of persons summed in a look, removed", "a person with many rows counts as many",
            entry("narrowing", neighbours="add_remove"),
-           rewritten(narrowing_module.Bins, "counts", SHARED, "found"), AWAY),
-    Mutant("counts of persons summed over partitions", "a person with many rows counts as many",
-           with_looks("cluster-groups"),
            rewritten(narrowing_module.Bins, "counts", SHARED, "found"), AWAY),
     Mutant("looks that are not paid for", "their epsilon is not counted", entry("narrowing"),
            rewritten(mixin_module, "narrowed", "math.sqrt(1.0 - spent)", "1.0"),
@@ -736,10 +701,6 @@ UNITS = [
     Mutant("half the noise in looks", "epsilon is larger than stated", entry("narrowing"),
            rewritten(mixin_module, "ask_table", "protect_integers(whole, grid.scale)",
                      "protect_integers(whole, grid.scale // 2)"), AWAY),
-    Mutant("half the noise in looks at partitions", "epsilon is larger than stated",
-           with_looks("partitions-groups"),
-           rewritten(cluster_module._Releases, "count", "scale=grid.scale,",
-                     "scale=grid.scale // 2,"), AWAY),
     Mutant("looks without noise", "the counts leave", entry("narrowing"),
            rewritten(mixin_module, "ask_table", "noise.protect_integers(whole, grid.scale)",
                      "whole"), "are listed"),
@@ -765,25 +726,6 @@ UNITS = [
     Mutant("the stream forgets its persons", "a person counts anew in each piece",
            entry("continual-groups"),
            constant(persons_module.FirstRows, "remember", lambda self, counts: None), TOGETHER),
-    Mutant("reach ignored", "a person in two partitions counts twice",
-           entry("partitions-groups"), reach_of_one, TOGETHER, always=True),
-    Mutant("reach ignored in looks", "a person in two partitions counts twice",
-           with_looks("partitions-groups"),
-           rewritten(cluster_module._Releases, "count",
-                     "self._reach.factor(neighbours, n_parts, bins.sensitivity)", "1.0"),
-           TOGETHER),
-    Mutant("whoever comes is in the same partitions", "a person in two others counts twice",
-           entry("partitions-groups"),
-           rewritten(cluster_module._Reach, "factor", 'self.unit == "person"', "False"), TOGETHER),
-    Mutant("a person counts in each partition", "a person in two partitions counts twice",
-           entry("cluster-groups"),
-           rewritten(sums_module.TableForm, "finish", "if gone:", "if False:"), AWAY),
-    Mutant("sums for means of persons over partitions", "a person with many rows counts as many",
-           entry("partitions-groups"),
-           rewritten(statistics_module, "_means_of_persons", " / counts[:, None]", ""), AWAY),
-    Mutant("fits without a number of their own", "two fits have the same noise",
-           entry("partitions"), rewritten(cluster_module, "_own_noise",
-                                          "secrets.token_bytes(_NONCE_SIZE)", 'b""')),
 ]  # fmt: skip
 
 

@@ -3,14 +3,11 @@
 
 import importlib.util
 import sys
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
-from pairlearn import PrivateAUCClassifier
 from pairlearn.cli.audited import entries
-from pairlearn.distributed.audited import ClusterEntry
 from pairlearn.privacy import audit_entry
 from pairlearn.privacy.audit.exact import check_entry
 from pairlearn.privacy.audit.public import _fork_findings
@@ -68,36 +65,6 @@ def test_sound_entries_are_exact(relation):
         assert found.findings == [], name
         assert found.share > 0.7, name
     assert _fork_findings() == []
-
-
-@pytest.mark.parametrize("name", ["cluster", "cluster-groups", "partitions", "partitions-groups"])
-def test_looks_at_partitions_are_exact(name):
-    # With a weak claim few examples are enough for a look.
-    entry = entries(epsilon=16.0, delta=1e-3, n=32, n_features=1)[name]
-    found = check_entry(entry)
-    assert found.findings == []
-    assert found.share > 0.7
-    first = entry.run(found.worst.first).certificate_.releases[0]
-    assert first.name.startswith("counts in bins")
-
-
-class CutByRows(ClusterEntry):
-    """Cuts a table into four parts of equal size, wherever that divides the rows of a person."""
-
-    def _parts(self, table):
-        columns = {"X": table.X, "y": table.y, "groups": table.groups}
-        cuts = [len(table.X) * k // 4 for k in range(5)]
-        return [{name: one[a:b] for name, one in columns.items()} for a, b in pairwise(cuts)]
-
-
-def test_persons_need_partitions_that_depend_on_no_other_person():
-    # What the documentation and the certificate say: without it the promise does not hold.
-    model = PrivateAUCClassifier(1.0, 1e-3, bounds=(-1.0, 1.0))
-    entry = CutByRows(model, trust="aggregator", n=32, n_features=2, persons=True)
-    findings = check_entry(entry).findings
-    assert any("times its sensitivity away" in finding for finding in findings)
-    found = entry.run(entry.pairs()[0].first).certificate_
-    assert "depends on no other person" in found.public["rows of a person"]
 
 
 @pytest.mark.slow

@@ -208,8 +208,9 @@ def _parsed(line: str) -> dict[str, Any]:
 @click.option("--alarm", type=click.FloatRange(0, min_open=True), metavar="EXAMPLES",
               help="Tell when the AUC drops; by chance alone about once in this many "
                    "labelled examples.")  # fmt: skip
-@click.option("--live", metavar="FILE|PORT",
-              help="Show the stream on a page: a file, or at a port of this machine.")  # fmt: skip
+@click.option("--progress", type=click.IntRange(1), metavar="LINES",
+              help="Tell on standard error how the stream is after so many lines; JSON with "
+                   "--json.")  # fmt: skip
 @click.option("--strict", is_flag=True, help="Stop at the first line that cannot be used.")
 @click.option("--resume", is_flag=True,
               help="Read nothing; print how many lines the checkpoint has consumed.")  # fmt: skip
@@ -224,7 +225,7 @@ def command(
     pending: int,
     max_line_bytes: int,
     alarm: float | None,
-    live: str | None,
+    progress: int | None,
     strict: bool,
     resume: bool,
     as_json: bool,
@@ -240,18 +241,16 @@ def command(
     By default class moments are kept, and recent examples choose how long they are remembered.
     Beyond 256 features, and with another loss or settings of a solver, steps of descent are taken.
 
-    With --live a page shows progressive AUC, scores, throughput and alarms while the stream runs,
-    in one file without anything from elsewhere, or served to this machine alone.
+    With --progress a line on standard error tells counts, AUC and alarms while the stream runs.
 
     \b
     Examples:
       producer | pairlearn stream -o model.safetensors > scores.jsonl
       producer | pairlearn stream --checkpoint state.ckpt --set solver.step_size=0.1
-      producer | pairlearn stream --live 8000 --alarm 1e6
+      producer | pairlearn stream --progress 100000 --alarm 1e6
       n=$(pairlearn stream --checkpoint state.ckpt --resume)
       tail -n +$((n + 1)) log.jsonl | pairlearn stream --checkpoint state.ckpt
     """
-    from pairlearn.cli.streaming.live import live_page
     from pairlearn.streams.drift import DriftAlarm
     from pairlearn.streams.progressive import ProgressiveAUC
 
@@ -259,13 +258,11 @@ def command(
         _tell_place(checkpoint, as_json)
         return
     announce("read", "-", "standard input")
-    if live is not None and not live.isdecimal():
-        announce("write", live, "--live", kind="page", needed=False)
     learner = _learner(loss, settings)
     _rehearse(_learner(loss, settings), checkpoint is not None, output is not None)
     watch = None if alarm is None else DriftAlarm(alarm, block=_alarm_block(alarm))
     talk = Conversation(learner, ProgressiveAUC(window), pending, watch)
-    with Stopping() as stop, held(checkpoint), _warnings_told(), live_page(live) as page:
+    with Stopping() as stop, held(checkpoint), _warnings_told():
         if checkpoint is not None:
             _resume(talk, checkpoint, as_json)
         failure: Exception | None = None
@@ -274,8 +271,8 @@ def command(
         try:
             for line in _lines(sys.stdin.buffer, max_line_bytes, stop):
                 _reply(talk, line, strict, max_line_bytes)
-                if page is not None:
-                    page.tick(talk.n_lines, talk.auc, talk.alarms, half_life=talk.learner.half_life)
+                if progress is not None and talk.n_lines % progress == 0:
+                    _tell_counts(talk, None, as_json)
                 if checkpoint is not None and talk.n_lines % every == 0:
                     _save(talk, checkpoint)
             ended = True
@@ -295,11 +292,7 @@ def command(
                 talk.learner.to_model((0, 1)).save(output)
         except Exception as error:
             failure = failure or error
-        if page is not None:
-            page.tick(
-                talk.n_lines, talk.auc, talk.alarms, half_life=talk.learner.half_life, ended=True
-            )
-        _tell_end(talk, ended, as_json)
+        _tell_counts(talk, ended, as_json)
     if failure is not None:
         raise failure
     if not ended:
@@ -429,11 +422,12 @@ def _warnings_told() -> Iterator[None]:
         yield
 
 
-def _tell_end(talk: Conversation, ended: bool, as_json: bool) -> None:
-    """Print a summary of the stream at its end."""
+def _tell_counts(talk: Conversation, ended: bool | None, as_json: bool) -> None:
+    """Print how the stream is; `ended` is None while it runs."""
     facts = talk.facts()
     if as_json:
-        click.echo(json.dumps({**facts, "ended": ended}, allow_nan=False), err=True)
+        end = {} if ended is None else {"ended": ended}
+        click.echo(json.dumps({**facts, **end}, allow_nan=False), err=True)
         return
     value = facts["auc"]
     last = min(talk.auc.window, talk.auc.n_seen)

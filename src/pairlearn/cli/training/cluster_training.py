@@ -1,9 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``pairlearn train --dask``: Parquet files to a model, by the workers of a Dask cluster.
-
-With ``--private`` each file is one partition, so where a row lies depends on no other file. Columns
-keep the types of the file: one missing cell changes the type of no other.
-"""
+"""``pairlearn train --dask``: Parquet files to a model, by the workers of a Dask cluster."""
 
 from __future__ import annotations
 
@@ -13,7 +9,7 @@ import os
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -23,15 +19,9 @@ from pairlearn.cli.shared.reading import Reading, schema_to_plain, spelled, spli
 from pairlearn.cli.shared.settings import Settings, naming, set_parts
 from pairlearn.progress import Progress, format_count
 
-if TYPE_CHECKING:
-    from pairlearn.cli.shared.private_records import PublicFacts
-    from pairlearn.estimators import PrivateAUCClassifier
-
 #: Options that have an effect on a cluster.
 _KNOWN = {"data", "output", "problem", "model", "loss", "feature_map", "decision", "seed", "dask",
           "label", "exclude", "settings", "as_json"}  # fmt: skip
-#: Settings of a private fit that are about the partitions; all others are of the estimator.
-OF_PARTITIONS = ("trust", "key_file", "reach")
 #: Seconds to wait for a scheduler.
 _TIMEOUT = 10
 
@@ -96,67 +86,6 @@ def train_on_cluster(
         f"{output}: {format_count(rows)} rows, {len(features)} features"
     )
     return values, text
-
-
-def fit_privately_on_cluster(
-    model: PrivateAUCClassifier,
-    data: tuple[str, ...],
-    address: str,
-    facts: PublicFacts,
-    settings: Settings,
-) -> PrivateAUCClassifier:
-    """Return the private classifier, fitted to Parquet files by the workers of a cluster."""
-    for name, given in (("delimiter", facts.delimiter != ","),
-                        ("one_line_per_row", facts.one_line_per_row)):  # fmt: skip
-        if given:
-            raise click.UsageError(
-                f"{name} in the file of --bounds is about CSV, and --dask reads Parquet files; "
-                "leave it out."
-            )
-    files = _files(data)
-    from pairlearn.distributed import DaskPrivateAUCClassifier
-    from pairlearn.distributed.dask.parts import require_dask
-    from pairlearn.privacy.records import person_keys, read_labels, read_table
-
-    require_dask()
-    others = settings.without(*OF_PARTITIONS)
-    own = Settings({path: one for path, one in settings.items() if path not in others})
-    learner = set_parts(DaskPrivateAUCClassifier(model), own, {})
-    if learner.key_file is not None:
-        # Workers need not be in the same folder.
-        learner.key_file = os.path.abspath(settings["key_file"].text)
-    # A column may be a feature and say whose row it is.
-    columns = list(dict.fromkeys([*facts.features, facts.label, *facts.person]))
-    form = _read_private(files[0], columns, rows=False)
-    # A column of a wrong type is refused before anything is paid.
-    read_table(form[list(facts.features)])
-    read_labels(form[facts.label], model.labels)
-    if facts.person:
-        person_keys(form[list(facts.person)], 0)
-    import dask.dataframe
-
-    table = dask.dataframe.from_map(_read_private, files, columns=columns, meta=form)
-    persons = {"groups": table[list(facts.person)]} if facts.person else {}
-    _fit(learner, address, settings, table[list(facts.features)], table[facts.label], **persons)
-    return learner.model_
-
-
-def _read_private(file: str, columns: list[str], rows: bool = True) -> Any:
-    """Return columns of a Parquet file as a data frame of Arrow's types, without rows if asked."""
-    import pandas as pd
-    from pyarrow import parquet
-
-    with parquet.ParquetFile(file) as source:
-        names = source.schema_arrow.names
-        for name in columns:
-            if names.count(name) != 1:
-                raise ValueError(
-                    f"{file} has {names.count(name)} columns {name!r}; each column that the file "
-                    "of --bounds names must be there once."
-                )
-        table = source.read(columns) if rows else source.schema_arrow.empty_table()
-    # What pandas once noted in the file would choose types and an index.
-    return table.select(columns).to_pandas(types_mapper=pd.ArrowDtype, ignore_metadata=True)
 
 
 def _fit(learner: Any, address: str, settings: Settings, *collections: Any, **others: Any) -> None:

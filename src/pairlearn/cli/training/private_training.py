@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``pairlearn train --private``: a private model and the certificate beside it.
-
-The data are a CSV file, or Parquet files that the workers of a cluster read (``--dask``).
-"""
+"""``pairlearn train --private``: a private model and the certificate beside it."""
 
 from __future__ import annotations
 
@@ -20,7 +17,6 @@ from pairlearn.cli.shared.names import names_in
 from pairlearn.cli.shared.paths import FilePath
 from pairlearn.cli.shared.reading import Reading, schema_to_plain, spelled
 from pairlearn.cli.shared.settings import Settings, naming, set_parts
-from pairlearn.cli.training.cluster_training import OF_PARTITIONS, fit_privately_on_cluster
 
 if TYPE_CHECKING:
     from pairlearn.privacy.accounting.certificate import Certificate
@@ -129,11 +125,10 @@ def train_privately(
     privacy: PrivateOptions,
     reading: Reading,
     settings: Settings,
-    dask: str | None = None,
 ) -> tuple[dict[str, Any], str]:
     """Write a private model and its certificate; return the result as values and as text.
 
-    The result depends on the data only through the noise. `dask` is the address of a cluster.
+    The result depends on the data only through the noise.
     """
     from pairlearn.atomic import try_to_write
     from pairlearn.cli.shared.private_records import read_facts, read_rows
@@ -145,10 +140,8 @@ def train_privately(
     from pairlearn.privacy.quartiles import PrivateBounds
     from pairlearn.streams.readers.schema import Schema
 
-    if dask is None and (len(data) != 1 or data[0] == "-"):
-        raise click.UsageError(
-            "--private reads one CSV file, or with --dask Parquet files; give one name."
-        )
+    if len(data) != 1 or data[0] == "-":
+        raise click.UsageError("--private reads one CSV file; give one name.")
     for name in reading.changed():
         raise _without_effect(spelled(name))
     if "features" in settings and settings["features"].value == "auto":
@@ -158,12 +151,7 @@ def train_privately(
         )
     assert privacy.bounds is not None
     facts = read_facts(privacy.bounds)
-    if facts.target_bounds is not None and dask is not None:
-        raise click.UsageError(
-            f"{privacy.bounds} says target_bounds, and --dask trains no private regression; train "
-            "it on one CSV file."
-        )
-    rows = None if dask is not None else read_rows(data[0], facts)
+    rows = read_rows(data[0], facts)
     assert privacy.epsilon is not None
     bounds = (facts.lower, facts.upper)
     public: dict[str, Any] = {
@@ -179,25 +167,18 @@ def train_privately(
         model = PrivateEntropyRegressor(
             privacy.epsilon, privacy.delta, target_bounds=target, **public
         )
-    set_parts(model, settings.without(*OF_PARTITIONS), _OWNED)
-    for name in OF_PARTITIONS if dask is None else ():
-        for setting in settings.under(name).values():
-            raise setting.refuse("a CSV file has no partitions; this is for --dask.")
+    set_parts(model, settings, _OWNED)
     path = output or f"{Path(data[0]).stem}.safetensors"
     beside = f"{path}.certificate.json"
     for written in (path, beside):
         try_to_write(written)  # The budget is spent before they are written.
     try:
-        if rows is None:
-            model = fit_privately_on_cluster(model, data, str(dask), facts, settings)
-        else:
-            with naming(settings):
-                model.fit(rows.X, rows.y, groups=rows.persons)
+        with naming(settings):
+            model.fit(rows.X, rows.y, groups=rows.persons)
     except BudgetExceededError as error:
         raise click.ClickException(str(error)) from None
     see_columns(model, facts.features)
-    of_files = "one for each row of Parquet files, each of them one partition"
-    known = {**model.certificate_.public, "rows": facts.rows if dask is None else of_files}
+    known = {**model.certificate_.public, "rows": facts.rows}
     model.certificate_ = replace(model.certificate_, public=known)
     middle: dict[str | int, str | float] = {
         name: 0.5 * low + 0.5 * high
@@ -211,13 +192,7 @@ def train_privately(
     )
     plain = schema_to_plain(schema, facts.features)
     # The file of a private model takes no further facts.
-    typed = " ".join(
-        [
-            "pairlearn train --private" + (" --dask" if dask is not None else ""),
-            # Where the key of the noise lies concerns nobody who gets the model.
-            *(one.typed for path, one in settings.items() if path != "key_file"),
-        ]
-    )
+    typed = " ".join(["pairlearn train --private", *(one.typed for one in settings.values())])
     write_model(path, model.to_record({"schema": plain, "program": typed}))
     certificate = model.certificate_
     write_certificate(certificate, beside)

@@ -193,8 +193,6 @@ def command(**given: Any) -> None:
       pairlearn train prices.csv --problem entropy --label price
       pairlearn train 'folder/*.parquet' --label clicked --dask local
       pairlearn train patients.csv --private --epsilon 1 --delta 1e-6 --bounds bounds.toml
-      pairlearn train 'folder/*.parquet' --private --epsilon 1 --delta 1e-6 --bounds bounds.toml \
-        --dask local
     """
     options = Options(**given)
     for setting in options.settings.under("stream").values():
@@ -202,11 +200,9 @@ def command(**given: Any) -> None:
             way = "--private" if options.privacy.private else "--dask"
             raise setting.refuse(f"{way} does not learn a stream; leave it out.")
     if options.privacy.private:
-        refuse_beside_private("data", "output", "as_json", "model", "feature_map", "settings",
-                              "dask")  # fmt: skip
+        refuse_beside_private("data", "output", "as_json", "model", "feature_map", "settings")
         kind = ModelKind(options.model).without("--private trains no trees")
-        named = options.data if options.dask is None else _names_on_cluster(options.data)
-        output = options.output or f"{Path(named[0]).stem}.safetensors"
+        output = options.output or f"{Path(options.data[0]).stem}.safetensors"
         if is_written_directly(Path(output)):
             raise click.UsageError(
                 f"-o {output} is no file, and the certificate of a private model lies beside it; "
@@ -215,7 +211,7 @@ def command(**given: Any) -> None:
         announce("write", output, "-o", kind="model")
         announce("write", f"{output}.certificate.json", "the certificate", kind="certificate")
         result = train_privately(
-            options.data, output, options.privacy, options.reading, options.parts(), options.dask
+            options.data, output, options.privacy, options.reading, options.parts()
         )
         emit(*_with_kind(kind, *result), as_json=options.as_json)
     elif options.dask is not None:

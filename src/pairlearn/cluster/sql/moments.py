@@ -23,11 +23,11 @@ from pairlearn.estimators.shared.rules import DecisionRule
 from pairlearn.estimators.shared.solvers import Moments
 from pairlearn.features import Identity
 from pairlearn.losses import Square
+from pairlearn.solvers.closed_form.exact_sums import packed_sums
 from pairlearn.solvers.closed_form.forgetting import ForgettingCertificate
 from pairlearn.solvers.closed_form.grid import Extents, Grid
 from pairlearn.solvers.closed_form.mapped_moments import MappedMoments
 from pairlearn.solvers.closed_form.moments import ClassMoments
-from pairlearn.solvers.closed_form.packed import packed_sums
 from pairlearn.solvers.solution import Trace
 from pairlearn.validation import check_positive
 
@@ -292,7 +292,7 @@ def table_moments(
         unknown = [label for label in by_label if label not in classes.tolist()]
         if unknown:
             raise ValueError(f"the label {unknown[0]!r} is neither of {classes.tolist()}.")
-    negative, positive = (by_label.get(label, ExactSums(grid)) for label in classes.tolist())
+    negative, positive = (by_label.get(label, ExactSums.none(grid)) for label in classes.tolist())
     state, n = packed_sums((positive, negative)), int(sum(n_rows.values()))
     # A statement is written for the number of rows that the extents tell.
     return TableMoments(

@@ -16,7 +16,6 @@ from pairlearn.cluster.sql.moments import TableMoments, check_weight, table_mome
 from pairlearn.cluster.sql.statements import MomentsSelect, Rows, exponents_sql, extents_sql
 from pairlearn.solvers.closed_form.exact_sums import ExactSums
 from pairlearn.solvers.closed_form.grid import Extents, Grid
-from pairlearn.solvers.closed_form.wide import Wide
 
 #: Runs a statement; returns its rows.
 Execute = Callable[[str], Sequence[Sequence[Any]]]
@@ -170,12 +169,7 @@ def read_moments(
             )
         total, sums, products = select.sums_of([whole_number(value) for value in numbers])
         key = _label(label, select.rows.target)
-        by_label[key] = ExactSums.restored(
-            select.grid,
-            total,
-            Wide.of(np.array(sums, dtype=object)),
-            Wide.of(np.array(products, dtype=object)),
-        )
+        by_label[key] = ExactSums.of(select.grid, total, sums, products)
         n_rows[key] = whole_number(count)
     names = select.rows.columns
     weighed = select.rows.weight is not None

@@ -35,7 +35,6 @@ from pairlearn.estimators.shared.examples import two_classes
 from pairlearn.estimators.shared.solvers import SGD, as_schedule
 from pairlearn.features import Identity
 from pairlearn.folds import Keys
-from pairlearn.gpu.device import check_device, find_device
 from pairlearn.losses import PairLoss
 from pairlearn.metrics import AUCComparison, AUCInterval, Interval, compare_auc, roc_auc_interval
 from pairlearn.pairings import PAIRINGS, Pairing
@@ -51,8 +50,6 @@ from pairlearn.validation import check_count, check_fraction, check_generator, c
 
 Generators = list[np.random.Generator]
 
-#: Replicates that a device trains at once.
-_PATHS = 128
 #: Scores of replicates that are held at once: 160 MB.
 _SCORES = 20_000_000
 #: The fewest replicates: a standard deviation of fewer says little.
@@ -139,7 +136,6 @@ def bootstrap(
     *,
     n: int = 1000,
     confidence: float = 0.95,
-    device: str = "cpu",
     random_state: Any = None,
 ) -> Bootstrap:
     """Fit a classifier, and find intervals for its coefficients and its AUC.
@@ -156,9 +152,6 @@ def bootstrap(
         The number of replicates, at least 20.
     confidence : float, default=0.95
         The level of the intervals.
-    device : {"cpu", "cuda", "auto"}, default="cpu"
-        Where the replicates of stochastic gradient descent are trained: "cuda" trains all of them
-        at once, in float32, on the paths of the CPU; see `Sweep`. The exact solver has no device.
     random_state : int, Generator or None, default=None
         Source of the resamples and of their paths.
 
@@ -191,7 +184,6 @@ def bootstrap(
 
     if not isinstance(estimator, AUCClassifier):
         raise TypeError(f"bootstrap takes an AUCClassifier, got {estimator!r}.")
-    check_device(device)
     check_fraction("confidence", confidence)
     check_count("n", n, minimum=_FEWEST)
     if hasattr(X, "tocsr"):
@@ -215,7 +207,7 @@ def bootstrap(
     generators = check_generator(random_state).spawn(n)
     drawn = [_resample(signs, generator) for generator in generators]
     task = _Task(fitted, DenseRows(rows.X), signs)
-    W = task.train(drawn, generators, device)
+    W = task.train(drawn, generators)
     scores = _out_of_bag(rows.X, W, drawn)
     coefs = W if scaling is None else scaling.to_user(W)
     coef = fitted.coef_[0].copy()
@@ -285,27 +277,11 @@ class _Task:
         pairing, averaging = PAIRINGS.make(solver.pairing), AVERAGINGS.make(solver.averaging)
         return pairing, schedule, averaging, model.loss_, model.n_steps_
 
-    def train(self, drawn: list[NDArray[np.int64]], generators: Generators, device: str) -> Vector:
+    def train(self, drawn: list[NDArray[np.int64]], generators: Generators) -> Vector:
         """Return the coefficients of all replicates, for scaled rows."""
-        if self.fitted.solver_ == "exact":
-            if device == "cuda":
-                raise ValueError(
-                    "the fit is by the exact solver, which has no device; use "
-                    'AUCClassifier(solver="sgd"), or device="cpu".'
-                )
-            pairs = zip(drawn, generators, strict=True)
-            return np.array([self._exact(index, rng) for index, rng in pairs])
-        found = find_device(device)
-        if found is None:
-            pairs = zip(drawn, generators, strict=True)
-            return np.array([self._descend(index, rng) for index, rng in pairs])
-        if not OBJECTIVES.make(self.fitted.objective).over_pairs:
-            raise ValueError(
-                f'a device descends on pairs, not for {self.fitted.objective!r}; use device="cpu".'
-            )
-        batches = [slice(k, k + _PATHS) for k in range(0, len(drawn), _PATHS)]
-        parts = [self._descend_on(found, drawn[b], generators[b]) for b in batches]
-        return np.concatenate(parts)
+        replicate = self._exact if self.fitted.solver_ == "exact" else self._descend
+        pairs = zip(drawn, generators, strict=True)
+        return np.array([replicate(index, rng) for index, rng in pairs])
 
     def _exact(self, index: NDArray[np.int64], rng: np.random.Generator) -> Vector:
         model, choice = self.fitted, self.fitted.choice_
@@ -331,25 +307,3 @@ class _Task:
         problem = Problem(LinearScore(), loss)
         rows = self.rows.take(index)
         return descent.solve(problem, rows, self.y[index], n_steps=n_steps, rng=rng).average
-
-    def _descend_on(
-        self, device: Any, drawn: list[NDArray[np.int64]], generators: Generators
-    ) -> Vector:
-        """Train many replicates at once on a device; return their coefficients."""
-        from pairlearn.solvers.descent.sweep_gpu import sweep_resamples
-
-        pairing, schedule, averaging, loss, n_steps = self._parts
-        assert self.fitted.radius_ is not None
-        return sweep_resamples(
-            self.rows.X,
-            self.y,
-            drawn,
-            generators,
-            loss=loss,
-            pairing=pairing,
-            schedule=schedule,
-            averaging=averaging,
-            radius=self.fitted.radius_,
-            n_steps=n_steps,
-            device=device,
-        )

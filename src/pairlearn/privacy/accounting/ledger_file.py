@@ -31,8 +31,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from pairlearn.atomic import atomic_write
-from pairlearn.locking import HeldError, hold
+from pairlearn.atomic import HeldError, atomic_write, hold
 from pairlearn.privacy.accounting.spend import Budget, Spend
 
 _FORMAT = "pairlearn privacy ledger 2"

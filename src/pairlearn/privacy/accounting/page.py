@@ -86,9 +86,7 @@ def promise_page(certificate: Certificate | None = None) -> str:
             "After seeing the model it is at most 2.7 in 100 at epsilon 1, and 17 in 100 at 3. "
             "With probability delta even that may fail. Where one row is protected, this is for a "
             "person with one row; one with more has less of it.",
-            trusted="[ ] Whoever runs the program, on one machine. [ ] On a cluster, also whoever "
-            "adds up the answers of its parts. [ ] On a cluster, nobody but the holders of the "
-            "parts.",
+            trusted="Whoever runs the program, on one machine.",
             public=["bounds of each feature", "labels", "number of examples or of persons",
                     "names and number of features", "settings"],
         )  # fmt: skip
@@ -112,12 +110,6 @@ def promise_page(certificate: Certificate | None = None) -> str:
             meaning += " This is for a person with one row; one with more has less of it."
     facts = dict(certificate.public)
     trusted = "Whoever runs the program, on one machine: there the data and the noise can be seen."
-    if "trust" in facts:
-        trusted = (
-            "The holders of the data, and whoever starts the program, to start this one and no "
-            f"other. Beyond them, {facts.pop('trust')}."
-        )
-        facts.pop("fit", None)  # Nobody needs to vouch for the number of a fit.
     published = (
         f"They come from {sum(release.dimension for release in certificate.releases)} noisy "
         "numbers. "

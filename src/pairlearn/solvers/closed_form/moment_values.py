@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pairlearn.solvers.closed_form.exact_sums import ExactSums
-from pairlearn.solvers.closed_form.wide import scaled_quotient
+from pairlearn.solvers.closed_form.exact_sums import ExactSums, quotient
 from pairlearn.solvers.rows import DenseRows
 from pairlearn.typing import Vector
 from pairlearn.validation import DivergenceError
@@ -116,30 +115,25 @@ def values_of(sums: Sequence[ExactSums]) -> MomentValues:
     """Return counts, means and covariances of classes, each rounded once from whole numbers."""
     grid, d = sums[0].grid, sums[0].grid.n_features
     exponents = grid.exponents.tolist()
-    counts, means = np.zeros(len(sums)), np.zeros((len(sums), d))
-    covariances, totals = np.zeros((len(sums), d, d)), []
+    counts, means, covariances = (
+        np.zeros(len(sums)),
+        np.zeros((len(sums), d)),
+        np.zeros((len(sums), d, d)),
+    )
+    found = []
     for kind, one in enumerate(sums):
         if one.total > 0:
-            found = one.centred()
-            totals.append(found)
-            counts[kind] = scaled_quotient(found.total, 1, grid.weight_exponent)
-            means[kind] = [
-                scaled_quotient(s, found.total, e)
-                for s, e in zip(found.sums, exponents, strict=True)
-            ]
-            covariances[kind] = found.covariance
+            counts[kind], s, covariances[kind] = one.moments()
+            means[kind] = [quotient(v, one.total, e) for v, e in zip(s, exponents, strict=True)]
+            found.append((one.total, s))
     if not np.isfinite(covariances).all():
         raise DivergenceError(
             "The squares of features overflow in their covariances; scale the features "
             "(StandardScaler)."
         )
     gap = None
-    if len(totals) == len(sums) == 2:
-        (n, a), (m, b) = ((one.total, one.sums) for one in totals)
-        gap = np.array(
-            [
-                scaled_quotient(x * m - y * n, n * m, e)
-                for x, y, e in zip(a, b, exponents, strict=True)
-            ]
-        )
+    if len(found) == len(sums) == 2:
+        (n, a), (m, b) = found
+        both = zip(a, b, exponents, strict=True)
+        gap = np.array([quotient(x * m - y * n, n * m, e) for x, y, e in both])
     return MomentValues(counts, means, covariances, gap)

@@ -18,16 +18,16 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pairlearn.solvers.closed_form.exact_sums import ExactSums, add_by_class
-from pairlearn.solvers.closed_form.grid import FINE, Extents, Grid
-from pairlearn.solvers.closed_form.moment_values import MomentValues, values_of
-from pairlearn.solvers.closed_form.packed import (
+from pairlearn.solvers.closed_form.exact_sums import (
     MOST_FEATURES,
+    ExactSums,
     digest_of,
     packed_sums,
     unpacked_sums,
 )
-from pairlearn.solvers.rows import CsrRows, DenseRows, Rows
+from pairlearn.solvers.closed_form.grid import FINE, Extents, Grid
+from pairlearn.solvers.closed_form.moment_values import MomentValues, values_of
+from pairlearn.solvers.rows import CsrRows, Rows
 from pairlearn.solvers.two_classes import check_two_classes
 from pairlearn.typing import Vector
 from pairlearn.validation import DivergenceError, check_count, check_labels, check_weights
@@ -77,7 +77,7 @@ class ClassMoments:
         #: The exact sums of positives and negatives; None before the first row without a grid.
         self.sums: tuple[ExactSums, ExactSums] | None = None
         if grid is not None:
-            self.sums = ExactSums(grid), ExactSums(grid)
+            self.sums = ExactSums.none(grid), ExactSums.none(grid)
         self._values: MomentValues | None = None
 
     @property
@@ -102,7 +102,9 @@ class ClassMoments:
         if not len(y):
             return self
         check_covariances(rows)
-        add_classes(self._sums_for(rows, weight), rows, (y < 0).astype(np.intp), weight)
+        positive, negative = self._sums_for(rows, weight)
+        code = (y < 0).astype(np.intp)
+        self.sums = tuple(add_classes((positive, negative), rows, code, weight))  # type: ignore[assignment]
         self._values = None
         return self
 
@@ -110,7 +112,7 @@ class ClassMoments:
         """Return the sums on a grid for these rows and weights."""
         if self.sums is None:
             grid = Grid.of(Extents.of(rows, weight), bits=FINE)
-            self.sums = ExactSums(grid), ExactSums(grid)
+            self.sums = ExactSums.none(grid), ExactSums.none(grid)
         elif weight is not None:
             self.sums = _for_weights(self.sums, rows, weight, given=self._given)
         return self.sums
@@ -121,7 +123,7 @@ class ClassMoments:
         same_features(self.n_features, other.n_features)
         if other.sums is not None:
             ours, theirs = self.sums, other.sums
-            self.sums = _copied(theirs) if ours is None else _joined(ours, theirs, 1)
+            self.sums = theirs if ours is None else _joined(ours, theirs, 1)
             self._values = None
         return self
 
@@ -163,7 +165,7 @@ class ClassMoments:
         rest = ClassMoments(self.n_features, self.grid)
         rest._given = self._given
         if gone.sums is None or not any(one.total for one in gone.sums):
-            rest.sums = None if self.sums is None else _copied(self.sums)
+            rest.sums = None if self.sums is None else self.sums
             return rest
         rest.sums = None if self.sums is None else _joined(self.sums, gone.sums, -1)
         if rest.sums is None or (checked and not all(one.is_possible() for one in rest.sums)):
@@ -286,23 +288,19 @@ def same_features(ours: int, theirs: int) -> None:
 
 def add_classes(
     sums: Sequence[ExactSums], rows: Rows, code: NDArray[np.intp], weight: Vector | None
-) -> None:
-    """Add rows to the sums of their classes; `code` is the class of each row."""
+) -> list[ExactSums]:
+    """Return the sums with rows, each added to those of its class; `code` is the class of a row."""
     grid = sums[0].grid
     if weight is None and grid.weight_exponent:
         weight = np.ones(rows.shape[0])
     own = None if weight is None else grid.weights(weight)
     if own is not None and (own == 1.0).all():
         own = None
-    if own is None and isinstance(rows, DenseRows):
-        add_by_class(sums, rows.X, code)
-        return
-    for kind, one in enumerate(sums):
-        index = np.flatnonzero(code == kind)
-        if len(index) == rows.shape[0]:
-            one.add(rows, own)
-        elif len(index):
-            one.add(rows.take(index), None if own is None else own[index])
+    places = [np.flatnonzero(code == kind) for kind in range(len(sums))]
+    return [
+        one.plus(rows.take(index), None if own is None else own[index]) if len(index) else one
+        for one, index in zip(sums, places, strict=True)
+    ]
 
 
 def _for_weights(
@@ -318,10 +316,6 @@ def _for_weights(
         return sums
     finer = Grid(grid.exponents, grid.origin, wanted)
     return sums[0].on(finer), sums[1].on(finer)
-
-
-def _copied(sums: tuple[ExactSums, ExactSums]) -> tuple[ExactSums, ExactSums]:
-    return sums[0].copy(), sums[1].copy()
 
 
 def _joined(

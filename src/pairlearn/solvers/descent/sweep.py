@@ -15,7 +15,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from pairlearn.averaging import Averaging, DelayedByStepSize
 from pairlearn.domains import ball_or_whole
-from pairlearn.gpu.device import check_device, find_device
 from pairlearn.losses import Hinge
 from pairlearn.pairings import Pairing, Plan, PreviousExample, SlotPlan
 from pairlearn.pairings.sound import sound_source
@@ -25,7 +24,7 @@ from pairlearn.solvers.blas_threads import one_thread
 from pairlearn.solvers.block_sizes import BLOCK
 from pairlearn.solvers.descent.pairwise_sgd import PairwiseSGD
 from pairlearn.solvers.descent.step_kernels import KERNELS, finding_kernel
-from pairlearn.solvers.rows import NO_WEIGHTS, CsrRows, DenseRows, Rows, as_rows
+from pairlearn.solvers.rows import NO_WEIGHTS, CsrRows, DenseRows, as_rows
 from pairlearn.solvers.solution import Solution
 from pairlearn.solvers.support import averaging_for, check_parts
 from pairlearn.typing import Mask, Vector
@@ -80,10 +79,6 @@ class Sweep:
         The shape of the step sizes; its own scale is multiplied by each of `step_sizes`.
     averaging : Averaging, default=DelayedByStepSize()
         Which average of the iterates is returned.
-    device : {"cpu", "cuda", "auto"}, default="cpu"
-        Where to train. "cuda" needs the extra `torch`; it takes dense rows in float32 and margin
-        losses of this library (hinge, squared hinge, square, logistic), on the same path as the
-        CPU. "auto" uses CUDA where it is available, and says so if it is not.
 
     Examples
     --------
@@ -102,10 +97,8 @@ class Sweep:
     pairing: Pairing = field(default_factory=PreviousExample)
     schedule: Schedule = field(default_factory=lambda: Constant(1.0))
     averaging: Averaging = field(default_factory=DelayedByStepSize)
-    device: str = "cpu"
 
     def __post_init__(self) -> None:
-        check_device(self.device)
         # A frozen dataclass changes its own fields by `object.__setattr__`.
         for name, what in (("step_sizes", "step_size"), ("radii", "radius")):
             given = np.atleast_1d(np.asarray(getattr(self, name), dtype=object)).tolist()
@@ -161,9 +154,6 @@ class Sweep:
         if example_weight is not None and np.size(example_weight):
             weight = check_weights(example_weight, rows.shape[0])
         generator = check_generator(rng)
-        device = find_device(self.device)
-        if device is not None:
-            return self._solve_on(device, problem, rows, y, n_steps, generator, weight)
         if not isinstance(rows, DenseRows):
             how = {"n_steps": n_steps, "example_weight": weight if len(weight) else None}
             return self._solve_apart(problem, rows, y, generator, **how)
@@ -172,54 +162,6 @@ class Sweep:
         while run.n_steps < n_steps:
             run.advance(source.draw(min(BLOCK, n_steps - run.n_steps)))
         return run.solution()
-
-    def _solve_on(
-        self,
-        device: Any,
-        problem: Problem,
-        rows: Rows,
-        y: Vector,
-        n_steps: int,
-        rng: np.random.Generator,
-        example_weight: Vector,
-    ) -> SweepSolution:
-        """Train all models on a GPU."""
-        if not isinstance(rows, DenseRows):
-            raise ValueError(
-                f'device="{self.device}" takes dense rows; pass X.toarray(), or use device="cpu".'
-            )
-        import torch
-
-        from pairlearn.gpu.paths import Path
-        from pairlearn.solvers.descent import sweep_gpu
-
-        sweep_gpu.check_built_in(problem.loss)
-        if not problem.by_labels:
-            raise ValueError(
-                f'device="{self.device}" compares labels by their order and not by '
-                f'{problem.comparison!r}; use device="cpu".'
-            )
-        sweep_gpu.check_width(rows.shape[1])
-        rule = sweep_gpu.Rule.of(self.schedule, self.averaging, n_steps)
-        portions = sweep_gpu.portions_of(n_steps)
-        draw = sweep_gpu.Draw(len(y), portions, rng, y)
-        ((left, right),) = sweep_gpu.draw_plans(self.pairing, [draw], device)
-        factors = None if rule.factors is None else torch.from_numpy(rule.factors).to(device)
-        if len(example_weight):
-            weight = torch.from_numpy(example_weight).to(device)
-            pair_weight = weight[left] * weight[right]
-            factors = pair_weight if factors is None else factors * pair_weight
-        averages, W, n_gradients = sweep_gpu.sweep_paths(
-            torch.from_numpy(rows.X.astype(np.float32, copy=False)).to(device),
-            torch.from_numpy(y).to(device),
-            [Path(left, right, rule.shares, factors)],
-            problem.loss,
-            step_sizes=sweep_gpu.row_of(self.step_sizes, rule, device)[None],
-            radii=torch.tensor([self.radii], dtype=torch.float32).to(device),
-        )
-        found = averages[0].cpu().numpy()
-        last = W[0].double().cpu().numpy()
-        return SweepSolution(found, last, np.isnan(found).any(axis=1), n_gradients)
 
     def _solve_apart(
         self, problem: Problem, rows: CsrRows, y: Vector, rng: np.random.Generator, **how: Any

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from pairlearn import AveragePrecision, Hinge, Logistic
-from pairlearn.estimators import check_objective
 from pairlearn.solvers import AllPairs, Objective, PartialArea, Push, SmoothPrecision
+from pairlearn.testing import check_objective
 
 
 @pytest.mark.parametrize(
@@ -17,10 +17,7 @@ from pairlearn.solvers import AllPairs, Objective, PartialArea, Push, SmoothPrec
     ids=repr,
 )
 def test_objectives_of_the_package_pass(objective):
-    report = check_objective(objective)
-    assert report.n_points == 120 * len(objective.candidates)
-    assert report.largest_error < 1e-5
-    assert set(report.metrics) == {"exact", "sgd", "stream"}
+    check_objective(objective)
 
 
 @dataclass(frozen=True, repr=False)
@@ -53,8 +50,6 @@ class Mean(Objective):
             if self.slip == "shift":
                 return value + float(scores.mean()), gradient + 1.0 / len(scores)
             far = np.ptp(scores) > 30.0
-            if self.slip == "jump" and scores[0] > scores[1] + 0.3:
-                value = value + 1.0
             return {
                 "far": (value, 0.5 * gradient if far else gradient),
                 "gradient": (value, 2.0 * gradient),
@@ -69,18 +64,16 @@ class Mean(Objective):
 @pytest.mark.parametrize(
     ("slip", "words"),
     [
-        ("gradient", "the gradient of Mean.* differs from the differences of its value"),
-        ("far", "the gradient of Mean.* differs from the differences of its value"),
-        ("jump", "jumps from .* it must be continuous"),
-        ("shape", r"a gradient of shape \(23,\) for 24 scores"),
-        ("in place", "changes the scores that it is given; work on a copy"),
+        ("gradient", "the gradient of Mean.* where its value changes by"),
+        ("far", "the gradient of Mean.* where its value changes by"),
+        ("shape", "a derivative for each score"),
+        ("in place", "must not change the scores"),
         ("weights", "if all weights are multiplied by 3; divide the weights of each class"),
         ("shift", "if a number is added to all scores"),
-        ("sign", "it is minimised, so change its sign"),
+        ("sign", "must be smaller for the right order"),
         ("concave", "so it is not convex; set convex = False"),
         ("metric", "must be larger for the right order"),
-        ("none", r"candidates is \(\); it must be a tuple of at least one"),
-        ("open", "leave nothing to choose in a candidate"),
+        ("open", "leave nothing to choose"),
     ],
 )
 def test_slips_are_found(slip, words):
@@ -89,10 +82,8 @@ def test_slips_are_found(slip, words):
 
 
 def test_a_sound_one_passes_and_other_values_are_refused():
-    assert check_objective(Mean(), loss=Logistic()).largest_error < 1e-6
+    check_objective(Mean(), loss=Logistic())
     with pytest.raises(TypeError, match="an instance, not a class"):
         check_objective(Mean)
     with pytest.raises(ValueError, match="needs a smooth loss"):
         check_objective(Mean(), loss=Hinge())
-    with pytest.raises(ValueError, match="tolerance"):
-        check_objective(Mean(), tolerance=0.0)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from pairlearn.features import Bounds, FeatureMap, Hats, Nystroem, RandomFourier, Union
-from pairlearn.features.check import check_features
+from pairlearn.testing import check_features
 
 
 @dataclass(frozen=True)
@@ -60,9 +60,7 @@ class Infinite(FeatureMap):
     "good", [Squares(), Distances(), Hats(), RandomFourier(32), Nystroem(5), Union(Hats(), Hats())]
 )
 def test_sound_maps_pass(good):
-    found = check_features(good)
-    assert found.n_inputs == 4
-    assert found.largest_norm <= found.norm_bound * (1 + 1e-9)
+    check_features(good)
 
 
 @pytest.mark.parametrize(

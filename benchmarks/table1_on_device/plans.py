@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Translate the parts of a sweep to the arguments of the kernels in `pairlearn.gpu`."""
+"""Translate the parts of a sweep to the arguments of the kernels."""
 
 from __future__ import annotations
 
@@ -10,13 +10,12 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
+from benchmarks.table1_on_device.draws import ONE_NUMBER, draw_indices, draw_keys, draw_pairs
+from benchmarks.table1_on_device.pairs import LOSSES as BUILT_IN
+from benchmarks.table1_on_device.pairs import descend
+from benchmarks.table1_on_device.paths import Path, in_groups, pack
 from pairlearn.averaging import Averaging
-from pairlearn.gpu.draws import ONE_NUMBER, draw_indices, draw_keys, draw_pairs
-from pairlearn.gpu.pairs import LOSSES as BUILT_IN
-from pairlearn.gpu.pairs import MOST_FEATURES, descend
-from pairlearn.gpu.paths import Path, in_groups, pack
 from pairlearn.losses import LOSSES, PairLoss
 from pairlearn.pairings import Pairing, Plan, PreviousExample, RandomPair
 from pairlearn.pairings.sound import sound_source
@@ -24,7 +23,6 @@ from pairlearn.schedules import Schedule
 from pairlearn.solvers.block_sizes import BLOCK
 from pairlearn.solvers.iterates import iterate_weights
 from pairlearn.typing import Vector
-from pairlearn.validation import DivergenceError
 
 Tensor = Any
 
@@ -34,17 +32,7 @@ def check_built_in(loss: PairLoss) -> None:
     name = type(loss).__name__
     if name not in BUILT_IN or LOSSES.types[name] is not type(loss):
         raise ValueError(
-            f"{loss!r} is not built into the device's kernel, which has {', '.join(BUILT_IN)}; use "
-            'device="cpu", which runs any loss.'
-        )
-
-
-def check_width(d: int) -> None:
-    """Refuse rows whose iterates do not fit in the registers of one GPU program."""
-    if d > MOST_FEATURES:
-        raise ValueError(
-            f"X has {d:,} features, and the device's kernel takes at most {MOST_FEATURES:,}; use "
-            'device="cpu".'
+            f"{loss!r} is not built into the device's kernel, which has {', '.join(BUILT_IN)}."
         )
 
 
@@ -164,48 +152,3 @@ def sweep_paths(
     finite = torch.isfinite(averages).all(-1) & torch.isfinite(W).all(-1)
     averages[~finite] = math.nan
     return averages, W, packed.longest
-
-
-def sweep_resamples(
-    X: NDArray[Any],
-    y: Vector,
-    drawn: Sequence[NDArray[np.int64]],
-    generators: Sequence[np.random.Generator],
-    *,
-    loss: PairLoss,
-    pairing: Pairing,
-    schedule: Schedule,
-    averaging: Averaging,
-    radius: float,
-    n_steps: int,
-    device: Any,
-) -> Vector:
-    """Return the average on each resample: drawn rows of X, on their own path."""
-    check_width(X.shape[1])
-    rule = Rule.of(schedule, averaging, n_steps)
-    factors = None if rule.factors is None else torch.from_numpy(rule.factors).to(device)
-    portions, paths = portions_of(n_steps), []
-    draws = [
-        Draw(len(index), portions, rng, y[index])
-        for index, rng in zip(drawn, generators, strict=True)
-    ]
-    plans = draw_plans(pairing, draws, device)
-    for index, (left, right) in zip(drawn, plans, strict=True):
-        rows = torch.from_numpy(index).to(device)
-        paths.append(Path(rows[left], rows[right], rule.shares, factors))
-    one = torch.ones((len(paths), 1), dtype=torch.float32, device=device)
-    averages, _, _ = sweep_paths(
-        torch.from_numpy(np.ascontiguousarray(X, dtype=np.float32)).to(device),
-        torch.from_numpy(y).to(device),
-        paths,
-        loss,
-        step_sizes=rule.scale * one,
-        radii=radius * one,
-    )
-    found: Vector = averages[:, 0].cpu().numpy()
-    if not np.isfinite(found).all():
-        raise DivergenceError(
-            "The iterate of a resample stopped being finite; take a smaller step_size, a radius, "
-            'or device="cpu", which has float64.'
-        )
-    return found

@@ -6,8 +6,9 @@ import pytest
 
 pytest.importorskip("triton")
 
+from benchmarks.table1_on_device.plans import Draw, draw_plans, portions_of
+
 from pairlearn import FifoBuffer, PreviousExample, PreviousOpposite, RandomPair
-from pairlearn.solvers.descent.sweep_gpu import Draw, draw_plans, portions_of
 
 
 @pytest.mark.parametrize("n", [2, 37, 60_000, 2**20 + 1, 2**32 - 1])
@@ -46,7 +47,7 @@ def test_paths_are_the_same_in_groups(monkeypatch):
         return [np.stack(plan) for plan in draw_plans(PreviousExample(), draws, "cpu")]
 
     together = drawn()
-    monkeypatch.setattr("pairlearn.gpu.paths._TOGETHER", 20)
+    monkeypatch.setattr("benchmarks.table1_on_device.paths._TOGETHER", 20)
     np.testing.assert_array_equal(drawn(), together)
 
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from pairlearn import Constant, InverseSqrt, InverseTime
-from pairlearn.schedules import Schedule, StronglyConvex, check_schedule
+from pairlearn.schedules import Schedule, StronglyConvex
+from pairlearn.testing import check_schedule
 
 
 @pytest.mark.parametrize(
@@ -18,10 +19,7 @@ from pairlearn.schedules import Schedule, StronglyConvex, check_schedule
 )
 @pytest.mark.parametrize("n_steps", [1, 2, 50_000])
 def test_schedules_of_the_package(schedule, n_steps):
-    report = check_schedule(schedule, n_steps=n_steps)
-    assert report.non_increasing
-    assert report.largest == schedule.step_sizes(1, 1)[0]
-    assert report.smallest == schedule.step_sizes(n_steps, 1)[0]
+    check_schedule(schedule, n_steps=n_steps)
 
 
 def of(shape, **attributes):
@@ -42,26 +40,17 @@ class Own:
         def step_sizes(self, first, count):
             return np.ones(count - 1)
 
-    @dataclass(frozen=True)
-    class Forgets(Schedule):
-        def scaled(self, factor):
-            return Constant(self.step_size * factor)
-
-        def shape(self, steps):
-            return np.ones_like(steps)
-
 
 @pytest.mark.parametrize(
     ("schedule", "message"),
     [
         (of(lambda _, t: 1.0 - t / 50.0), "steps by .*0.0.* at step 50; step sizes must be pos"),
         (of(lambda _, t: np.where(t == 7, np.nan, 1.0)), "nan.* at step 7"),
-        (of(lambda _, t: 1.0 / (1.0 + t - t[0])), "differ at step .*: 1.0 and 0.0"),
-        (of(lambda _, t: 1.0 / t, is_constant=True), "is_constant, but step 2 is 0.5"),
-        (of(lambda _, t: np.float32(1.0)), "one float64 number for each step"),
-        (Own.Unscaled(1.0), r"scaled\(2.0\) does not double step 1: 1.0 instead of 2.0"),
+        (of(lambda _, t: 1.0 / (1.0 + t - t[0])), "depend on the steps alone"),
+        (of(lambda _, t: 1.0 / t, is_constant=True), "is_constant, so all steps"),
+        (of(lambda _, t: np.float32(1.0)), "one float64 number a step"),
+        (Own.Unscaled(1.0), "must double each step; step 1 is 1.0 instead of 2.0"),
         (Own.Short(1.0), "shape .99,.; shape.steps. must return"),
-        (Own.Forgets(1.0), "is a Constant; return a Forgets"),
     ],
 )
 def test_slips_are_found(schedule, message):
@@ -85,5 +74,3 @@ def test_state_between_calls_is_found():
 def test_what_is_not_a_schedule():
     with pytest.raises(TypeError, match="an instance, not a class"):
         check_schedule(Constant)
-    with pytest.raises(ValueError, match="n_steps must be at least 1"):
-        check_schedule(Constant(1.0), n_steps=0)

@@ -30,38 +30,35 @@ from pairlearn.pairings import (
     Pairing,
     Plan,
     RandomEarlier,
-    check_pairing,
 )
+from pairlearn.testing import check_pairing
 
 QUERIES = np.repeat([0, 1, 2, 3], 5)
 
 
 @pytest.mark.parametrize(
-    ("pairing", "options", "n_remembered"),
+    ("pairing", "options"),
     [
-        (PreviousExample(), {}, 1),
-        (FrozenExample(), {}, 1),
-        (RandomEarlier(), {}, None),
-        (PreviousOpposite(), {}, 2),
-        (RandomPair(), {}, None),
-        (FifoBuffer(1), {}, 1),
-        (FifoBuffer(3), {}, 3),
-        (AllPrevious(), {}, 60),
-        (ReservoirBuffer(5), {}, 5),
-        (ClassReservoirs(3, 2), {}, 5),
-        (ClassReservoirs(3, 2, weighting="oam", zero_filled=True), {}, 5),
-        (GivenPairs(), {"smallest_chunk": 2}, 0),
-        (ListedPairs(np.array([0, 1]), np.array([2, 2])), {}, None),
-        (PreviousOfQuery(QUERIES), {"qid": QUERIES}, 4),
-        (PreviousOfQuery(QUERIES, max_open=2), {"qid": QUERIES}, 2),
+        (PreviousExample(), {}),
+        (FrozenExample(), {}),
+        (RandomEarlier(), {}),
+        (PreviousOpposite(), {}),
+        (RandomPair(), {}),
+        (FifoBuffer(1), {}),
+        (FifoBuffer(3), {}),
+        (AllPrevious(), {}),
+        (ReservoirBuffer(5), {}),
+        (ClassReservoirs(3, 2), {}),
+        (ClassReservoirs(3, 2, weighting="oam", zero_filled=True), {}),
+        (GivenPairs(), {"smallest_chunk": 2}),
+        (ListedPairs(np.array([0, 1]), np.array([2, 2])), {}),
+        (PreviousOfQuery(QUERIES), {"qid": QUERIES}),
+        (PreviousOfQuery(QUERIES, max_open=2), {"qid": QUERIES}),
     ],
     ids=repr,
 )
-def test_pairings_of_the_package(pairing, options, n_remembered):
-    report = check_pairing(pairing, **options)
-    assert report.n_remembered == n_remembered
-    assert report.most_partners == 1 or not pairing.one_pair_a_step
-    assert report.needs_labels == isinstance(pairing, PreviousOpposite | ClassReservoirs)
+def test_pairings_of_the_package(pairing, options):
+    check_pairing(pairing, **options)
 
 
 # ------------------------------------------------------------------------------- offline slips
@@ -107,19 +104,12 @@ def global_randomness(source, n_steps):
     return Plan(left, right)
 
 
-def relabel(source, n_steps):
-    source.y[0] = 5.0
-    return uniform(source, n_steps)
-
-
 def note_first(source):
     source.first = int(source.rng.integers(1 << 30))
 
 
 def test_a_sound_one():
-    report = check_pairing(drawing(uniform))
-    assert (report.n_steps, report.most_partners, report.needs_labels) == (1000, 1, False)
-    assert 20 < report.n_repeats < 90
+    check_pairing(drawing(uniform))
 
 
 @pytest.mark.parametrize(
@@ -138,8 +128,7 @@ def test_a_sound_one():
         (drawing(lambda s, k: Plan(np.zeros(k, int), np.zeros(k + 1, int))), "1 left and 2 right"),
         (drawing(lambda s, k: replace(uniform(s, k), distinct=True)), "leave out distinct=True"),
         (drawing(global_randomness), "only source of randomness"),
-        (drawing(relabel), "changes the labels"),
-        (drawing(forgetful_path), "meets the example of the step before at step"),
+        (drawing(forgetful_path), "return of the example before at step"),
         (drawing(same_again, start=note_first), "changes its law when drawn in pieces"),
     ],
 )
@@ -161,7 +150,7 @@ def test_slips_of_a_buffer_are_found():
         type(pairing).one_pair_a_step = False
         return pairing
 
-    assert check_pairing(broken()).most_partners == 3
+    check_pairing(broken())
     for changes, message in (
         ({"start": lambda plan: plan.start + 20}, "start holds"),
         ({"stop": lambda plan: plan.stop + 3}, "stop holds"),
@@ -238,7 +227,7 @@ def keeps_a_stranger(source, y):
 @pytest.mark.parametrize(
     ("arrive", "message"),
     [
-        (keeps_the_wrong_one, r"step 2 of 60 examples is .* in one chunk and .* in chunks of 1"),
+        (keeps_the_wrong_one, r"step 2 of 60 examples is .* in one chunk and .* in smaller ones"),
         (keeps_nothing, "left holds 1 at place 0; it must lie between 0 and 0"),
         (knows_the_future, "let an example meet earlier ones only"),
         (labels_of_the_chunk, "pairs a stream by its chunks"),
@@ -246,7 +235,7 @@ def keeps_a_stranger(source, y):
     ],
 )
 def test_online_slips_are_found(arrive, message):
-    assert check_pairing(arriving(previous)).n_remembered == 1
+    check_pairing(arriving(previous))
     with pytest.raises(ValueError, match=message):
         check_pairing(arriving(arrive))
 
@@ -308,27 +297,9 @@ def test_a_stream_looks_at_the_rows_of_a_pairing_of_ones_own():
 def test_what_is_not_a_pairing():
     with pytest.raises(TypeError, match="an instance, not a class"):
         check_pairing(PreviousExample)
-    with pytest.raises(ValueError, match="smallest_chunk must be at least 1"):
-        check_pairing(PreviousExample(), smallest_chunk=0)
     with pytest.raises(ValueError, match="need qid with every chunk"):
         check_pairing(PreviousOfQuery(QUERIES))
-    assert check_pairing(PreviousOpposite(), y=[1.0, 2.0, 3.0]).n_remembered == 2
-
-
-@pytest.mark.parametrize("size", [4, 7, 25, 100])
-def test_a_stream_of_large_chunks(size):
-    assert check_pairing(PreviousExample(), smallest_chunk=size).n_remembered == 1
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"y": []}, "at least two examples to make a pair, got 0"),
-        ({"y": 3.0}, "at least two examples to make a pair, got 1"),
-        ({"qid": [1, 2]}, r"one query for each of 20 examples, got \(2,\)"),
-        ({"seed": -1}, "a whole number of at least 0 or a NumPy generator, got -1"),
-    ],
-)
-def test_what_nothing_can_be_drawn_from(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        check_pairing(PreviousExample(), **arguments)
+    check_pairing(PreviousOpposite(), y=[1.0, 2.0, 3.0])
+    for wrong in ({"y": []}, {"y": [3.0]}, {"qid": [1, 2]}):
+        with pytest.raises(ValueError, match=r"two examples|list of finite"):
+            check_pairing(PreviousExample(), **wrong)

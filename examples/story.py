@@ -1,80 +1,148 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The story of the library in six chapters, on data that ship with scikit-learn.
 
-Each chapter measures something, draws it, and ends in a conclusion computed from its numbers.
-``pairlearn demo`` writes it.
+Each chapter measures something, draws it, and ends in a conclusion computed from its numbers::
+
+    python examples/story.py --report report
+    python examples/story.py --only stream --only private
+
+It takes about a minute and writes a page, the pictures and the tables as CSV files.
 """
 
 from __future__ import annotations
 
+import argparse
+import csv
+import sys
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import jinja2
 import numpy as np
+from matplotlib.figure import Figure
 from numpy.typing import NDArray
+from sklearn.datasets import load_digits, load_wine
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.linear_model import LogisticRegression, SGDClassifier
+from sklearn.model_selection import GridSearchCV, train_test_split
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
+from pairlearn import (
+    AUCClassifier,
+    AUCStack,
+    MetricLearner,
+    Moments,
+    PrivateAUCClassifier,
+    roc_auc_interval,
+)
 from pairlearn.data import load
-from pairlearn.experiments.comparison.runner import Comparison, compare
+from pairlearn.experiments.comparison.runner import ComparisonError, compare
+from pairlearn.experiments.comparison.store import StoreError
 from pairlearn.experiments.comparison.tables import auc_rows, cost_rows
 from pairlearn.experiments.methods.table import explain, find_method
-from pairlearn.experiments.report.figures import curves_figure, time_figure
-from pairlearn.experiments.report.page import (
-    Cell,
-    Figure,
-    Page,
-    Part,
-    Table,
-    Text,
-    number,
-    write_page,
-)
-from pairlearn.experiments.report.sections import curve_figures, how_it_was_run
 from pairlearn.metrics import roc_auc
+from pairlearn.privacy.accounting.certificate import PrivacyWarning
+from pairlearn.streams.progressive import ProgressiveAUC
 from pairlearn.typing import Vector
 
 _RIVALS = ("ours", "sgd-pair", "olp", "oam", "spauc")
 
 
-def tell(
-    folder: Path, *, only: Sequence[str] = (), seed: int = 0, say: Callable[[str], None]
-) -> Path:
-    """Write the report of some chapters, by default of all, and return its path.
+class Table(NamedTuple):
+    """A table of a chapter; `name` is that of its CSV file."""
 
-    The page, its CSV files and the store of results go to `folder`. The seed determines all numbers
-    except times. `say` receives the conclusion of each chapter as soon as it is ready.
+    title: str
+    name: str
+    note: str
+    columns: list[str]
+    rows: list[list[str]]
+
+
+class Picture(NamedTuple):
+    """A picture of a chapter; `name` is that of its file."""
+
+    title: str
+    name: str
+    note: str
+    figure: Figure
+
+
+Chapter = tuple[str, str, list[Table | Picture]]
+
+_PAGE = """<!doctype html><html lang="en"><meta charset="utf-8">
+<title>pairlearn: what pairwise learning does</title>
+<style>body{font:16px/1.5 sans-serif;max-width:46rem;margin:2rem auto;padding:0 1rem}
+table{border-collapse:collapse}td,th{padding:.2rem .8rem;
+  border-bottom:1px solid #ccc;text-align:left}
+img{max-width:100%}.note{color:#555}</style>
+<h1>What pairwise learning does</h1>
+<p>Every number on this page was measured by the run that wrote it, on data that ship with
+scikit-learn; a chapter ends in what its numbers say. Made by <code>{{ command }}</code>.</p>
+{% for title, conclusion, parts in chapters %}<h2>{{ title }}</h2><p>{{ conclusion }}</p>
+{% for part in parts %}<h3>{{ part.title }}</h3>
+{% if part.columns is defined %}<table>
+<tr>{% for name in part.columns %}<th>{{ name }}</th>{% endfor %}</tr>
+{% for row in part.rows %}<tr>{% for cell in row %}<td>{{ cell }}</td>{% endfor %}</tr>
+{% endfor %}</table>{% else %}<img src="{{ part.name }}.svg" alt="{{ part.title }}">{% endif %}
+<p class="note">{{ part.note }}</p>
+{% endfor %}{% endfor %}</html>
+"""
+
+
+def tell(
+    folder: Path, *, only: Sequence[str] = (), seed: int = 0, say: Callable[[str], None] = print
+) -> Path:
+    """Write the page of some chapters, by default of all, and return its path.
+
+    The seed determines all numbers except times. `say` receives each conclusion as soon as it is
+    ready.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    parts: list[Part] = []
-    conclusions = []
     chosen = list(dict.fromkeys(only))
+    chapters = []
     for name in chosen or CHAPTERS:
-        title, conclusion, found = CHAPTERS[name](folder, seed)
-        conclusions.append(conclusion)
+        title, conclusion, parts = CHAPTERS[name](folder, seed)
         say(f"{title}: {conclusion}")
-        made_by = f"pairlearn demo --only {name} --seed {seed}"
-        parts += [Text(title, (conclusion, f"Made by `{made_by}`.")), *found]
-    typed = " ".join(["pairlearn demo", *(f"--only {name}" for name in chosen), f"--seed {seed}"])
-    parts += how_it_was_run({"seed": str(seed)}, commands=[typed])
-    page = Page(
-        title="What pairwise learning does",
-        headline=f"{conclusions[0].partition('. ')[0].removesuffix('.')}.",  # one sentence
-        introduction=(
-            "Every number on this page was measured by the run that wrote it, on data that ship "
-            "with scikit-learn; a chapter ends in what its numbers say."
-        ),
-        parts=parts,
-    )
-    return write_page(page, folder)
+        chapters.append((title, conclusion, parts))
+        for part in parts:
+            if isinstance(part, Picture):
+                part.figure.savefig(folder / f"{part.name}.svg")
+            else:
+                with (folder / f"{part.name}.csv").open("w", newline="") as file:
+                    csv.writer(file).writerows([part.columns, *part.rows])
+    typed = ["python examples/story.py", *(f"--only {name}" for name in chosen), f"--seed {seed}"]
+    template = jinja2.Environment(autoescape=True).from_string(_PAGE)
+    page = folder / "index.html"
+    page.write_text(template.render(chapters=chapters, command=" ".join(typed)), encoding="utf-8")
+    return page
 
 
-Chapter = tuple[str, str, list[Part]]
+def curves_picture(
+    title: str, name: str, note: str, curves: dict[str, list[tuple[float, float]]], xlabel: str,
+    ylabel: str, *, log: bool = False,
+) -> Picture:  # fmt: skip
+    """Return a picture of curves by name."""
+    figure = Figure(figsize=(7, 4), layout="constrained")
+    ax = figure.subplots()
+    for label, points in curves.items():
+        ax.plot(*zip(*points, strict=True), marker="o" if log else None, label=label)
+    ax.set(xlabel=xlabel, ylabel=ylabel)
+    if log:
+        ax.set_xscale("log")
+    ax.legend()
+    return Picture(title, name, note, figure)
+
+
+def number(value: float, form: str = ".4f") -> str:
+    """Return a number as a table shows it."""
+    return format(value, form)
 
 
 def _digits(digit: int = 8) -> tuple[Vector, NDArray[np.int64]]:
-    from sklearn.datasets import load_digits
-
     X, y = load_digits(return_X_y=True)
     return np.asarray(X, dtype=np.float64), (y == digit).astype(np.int64)
 
@@ -82,7 +150,6 @@ def _digits(digit: int = 8) -> tuple[Vector, NDArray[np.int64]]:
 def _halves(
     X: Vector, y: NDArray[Any], seed: int, share: float = 0.3
 ) -> tuple[Vector, NDArray[Any], Vector, NDArray[Any]]:
-    from sklearn.model_selection import train_test_split
 
     A, B, a, b = train_test_split(X, y, test_size=share, stratify=y, random_state=seed)
     return A, a, B, b
@@ -105,14 +172,6 @@ def _one_pass(model: Any, X: Vector, y: NDArray[Any]) -> Vector:
 
 def _stream(folder: Path, seed: int) -> Chapter:
     """Compare one pass with fits that see all rows, and memories where the aim changes."""
-    from sklearn.datasets import load_digits
-    from sklearn.linear_model import SGDClassifier
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-
-    from pairlearn import AUCClassifier, Moments
-    from pairlearn.streams.progressive import ProgressiveAUC
-
     X, y = _digits()
     all_rows, other, ours = "fit, all rows at once", "scaled, averaged SGDClassifier", "one pass"
     values: dict[str, list[float]] = {}
@@ -142,7 +201,7 @@ def _stream(folder: Path, seed: int) -> Chapter:
     digits = load_digits().target[order]
     half = len(digits) // 2
     aim = np.where(np.arange(len(digits)) < half, digits == 8, digits == 3).astype(np.int64)
-    curves: dict[tuple[str, str], list[tuple[float, float]]] = {}
+    curves: dict[str, list[tuple[float, float]]] = {}
     after: dict[str, float] = {}
     memories = {"chosen": AUCClassifier(random_state=seed),
                 "never forgets": AUCClassifier(solver=Moments(memory=np.inf))}  # fmt: skip
@@ -154,18 +213,12 @@ def _stream(folder: Path, seed: int) -> Chapter:
             running.update(scores[k : k + 1], aim[k : k + 1] == 1)
             if k >= 150 and k % 25 == 0 and running.value is not None:
                 points.append((float(k), running.value))
-        curves["after half of the stream the digit 3 is sought, not 8", name] = points
-    figure = Figure(
-        title="A stream whose aim changes",
-        svg=curves_figure(curves, xlabel="examples seen", ylabel="AUC of the latest 300",
-                          name="stream", log_x=False),
-        name="stream",
-        csv_columns=["memory", "examples", "progressive_auc"],
-        csv_rows=[[name, *point] for (_, name), points in curves.items() for point in points],
-        alt="The AUC of recent predictions falls when the aim changes, and recovers sooner if the "
-        "stream chooses how long it remembers.",
-        note="Each chunk is scored first and learned then. The default keeps several half-lives "
-        "side by side and takes the best on recent examples.",
+        curves[name] = points
+    figure = curves_picture(
+        "A stream whose aim changes: after half of it the digit 3 is sought, not 8", "stream",
+        "Each chunk is scored first and learned then. The default keeps several half-lives side by "
+        "side and takes the best on recent examples.",
+        curves, "examples seen", "AUC of the latest 300",
     )  # fmt: skip
     gap = _mean(values[all_rows]) - _mean(values[ours])
     lead = _mean(values[ours]) - _mean(values[other])
@@ -191,22 +244,18 @@ def _error(values: Sequence[float]) -> float:
     return float(np.std(values, ddof=1) / np.sqrt(len(values)))
 
 
-def _compared(folder: Path, seed: int) -> Comparison:
+def _paper(folder: Path, seed: int) -> Chapter:
+    """Compare the paper's method with its rivals in test AUC and training time."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return compare(
+        done = compare(
             [load("breast_cancer"), load("digits_8")],
             [find_method(name) for name in _RIVALS],
             store=folder / "results.sqlite", n_splits=3, seed=seed,
         )  # fmt: skip
-
-
-def _paper(folder: Path, seed: int) -> Chapter:
-    """Compare the paper's method with its rivals in test AUC and training time."""
-    done = _compared(folder, seed)
     auc = {(row.dataset, row.method): row.auc.mean for row in auc_rows(done)}
     cpu = {(row.dataset, row.method): row.cpu_seconds for row in cost_rows(done)}
-    rows: list[list[str | Cell]] = []
+    rows = []
     for dataset in done.datasets:
         for method in done.methods:
             mean, seconds = auc[dataset, method], cpu[dataset, method]
@@ -223,15 +272,14 @@ def _paper(folder: Path, seed: int) -> Chapter:
         columns=["data set", "method", "test AUC", "CPU s", "what it is"],
         rows=rows,
     )
-    points = {key: [(max(seconds, 1e-6), auc[key])] for key, seconds in cpu.items()}
-    figure = Figure(
-        title="AUC against training time",
-        svg=time_figure(points, series=done.methods, name="paper-time"),
-        name="paper-time",
-        csv_columns=["dataset", "method", "cpu_seconds", "auc"],
-        csv_rows=[[*key, *point[0]] for key, point in points.items()],
-        alt="Test AUC against training CPU seconds on a log axis.",
-    )
+    figure = Figure(figsize=(7, 4), layout="constrained")
+    ax = figure.subplots()
+    for method in done.methods:
+        points = [(max(cpu[d, method], 1e-6), auc[d, method]) for d in done.datasets]
+        ax.scatter(*zip(*points, strict=True), label=method)
+    ax.set(xlabel="training CPU seconds", ylabel="test AUC", xscale="log")
+    ax.legend()
+    picture = Picture("AUC against training time", "paper-time", "One point a data set.", figure)
     worse = min(gaps)
     best = {d: max((auc[d, m], m) for m in done.methods)[1] for d in done.datasets}
     named = "; ".join(f"the best on {d} is {m}, {auc[d, m]:.4f}" for d, m in best.items())
@@ -241,20 +289,12 @@ def _paper(folder: Path, seed: int) -> Chapter:
         f"{max(slower):.0f} times the training time of ours, and the better of them was "
         + (f"at most {-worse:.4f} of AUC ahead." if worse < 0 else "nowhere ahead in AUC.")
         + f" Of all, {named}.",
-        [table, figure, *curve_figures(done)],
+        [table, picture],
     )
 
 
 def _imbalance(folder: Path, seed: int) -> Chapter:
     """Measure test AUC with fewer and fewer positive training examples."""
-    from sklearn.ensemble import RandomForestClassifier
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.model_selection import GridSearchCV
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-
-    from pairlearn import AUCClassifier, roc_auc_interval
-
     X, y = _digits()
     grid = {"logisticregression__C": [0.0001, 0.001, 0.01, 0.1, 1.0]}
     makers: dict[str, Callable[[int], Any]] = {
@@ -283,22 +323,13 @@ def _imbalance(folder: Path, seed: int) -> Chapter:
                 if name == "ours" and n_positive == min(shares):
                     interval = roc_auc_interval(b, scores)
     curves = {
-        ("the digit 8, its training examples thinned out", name): [
-            (float(n), _mean(found[name, n])) for n in reversed(shares)
-        ]
-        for name in makers
+        name: [(float(n), _mean(found[name, n])) for n in reversed(shares)] for name in makers
     }
-    figure = Figure(
-        title="Test AUC with few examples of a class",
-        svg=curves_figure(curves, xlabel="positive training examples", ylabel="test AUC",
-                          name="imbalance"),
-        name="imbalance",
-        csv_columns=["method", "positives", "auc", "standard_error"],
-        csv_rows=[[name, n, _mean(found[name, n]), _error(found[name, n])]
-                  for name in makers for n in shares],
-        alt="Test AUC against the number of positive training examples for three methods.",
-        note="Means over five splits of 70 % / 30 %. Ours and the forest as they come; logistic "
+    figure = curves_picture(
+        "Test AUC of the digit 8, its training examples thinned out", "imbalance",
+        "Means over five splits of 70 % / 30 %. Ours and the forest as they come; logistic "
         "regression on scaled features, its C by cross-validation on the AUC.",
+        curves, "positive training examples", "test AUC", log=True,
     )  # fmt: skip
 
     def said(n_positive: int) -> str:
@@ -322,9 +353,6 @@ def _imbalance(folder: Path, seed: int) -> Chapter:
 
 def _private(folder: Path, seed: int) -> Chapter:
     """Measure test AUC without privacy and at several epsilons, with a certificate."""
-    from pairlearn import AUCClassifier, PrivateAUCClassifier
-    from pairlearn.privacy.accounting.certificate import PrivacyWarning
-
     X, y = _digits(3)
     epsilons = (0.5, 1.0, 4.0)
     values: dict[str, list[float]] = {"not private": []}
@@ -370,12 +398,6 @@ def _private(folder: Path, seed: int) -> Chapter:
 
 def _metric(folder: Path, seed: int) -> Chapter:
     """Compare nearest neighbours in Euclidean and in learned distance."""
-    from sklearn.datasets import load_wine
-    from sklearn.neighbors import KNeighborsClassifier
-    from sklearn.preprocessing import StandardScaler
-
-    from pairlearn import MetricLearner
-
     X, y = load_wine(return_X_y=True)
     before, scaled, after = [], [], []
     for split in range(5):
@@ -410,10 +432,6 @@ def _metric(folder: Path, seed: int) -> Chapter:
 
 def _curved(folder: Path, seed: int) -> Chapter:
     """Compare a plane, curves, trees and a stack of them on a disc."""
-    from sklearn.ensemble import HistGradientBoostingClassifier
-
-    from pairlearn import AUCClassifier, AUCStack
-
     rng = np.random.default_rng(seed)
     X = rng.uniform(-2.0, 2.0, size=(3000, 2))
     y = (np.hypot(X[:, 0], X[:, 1]) + 0.3 * rng.normal(size=3000) < 1.2).astype(int)
@@ -454,3 +472,23 @@ CHAPTERS: dict[str, Callable[[Path, int], Chapter]] = {
     "metric": _metric,
     "curved": _curved,
 }
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Tell the chapters that the command line names; return the exit status."""
+    parser = argparse.ArgumentParser(description="Tell what the library does, measured here.")
+    parser.add_argument("--report", type=Path, default=Path("report"), help="folder of the page")
+    parser.add_argument("--only", action="append", default=[], choices=list(CHAPTERS))
+    parser.add_argument("--seed", type=int, default=0, help="determines all numbers but times")
+    given = parser.parse_args(arguments)
+    try:
+        page = tell(given.report, only=given.only, seed=given.seed)
+    except (StoreError, ComparisonError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    print(f"report: {page}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

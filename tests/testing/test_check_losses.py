@@ -16,9 +16,9 @@ from pairlearn.losses import (
     Hinge,
     LogLink,
     Welsch,
-    check_loss,
     scalar,
 )
+from pairlearn.testing import check_loss
 
 # ruff: noqa: N805
 
@@ -28,15 +28,12 @@ EVERY += [Welsch(bandwidth=0.7), Epanechnikov(bandwidth=0.7), GapWeighted(base=H
 
 @pytest.mark.parametrize("loss", EVERY, ids=repr)
 def test_losses_of_margins_and_errors(loss):
-    assert check_loss(loss).symmetric
+    check_loss(loss)
 
 
 @pytest.mark.parametrize("loss", [METRIC_LOSSES.make(name) for name in METRIC_LOSSES], ids=repr)
 def test_losses_of_distances(loss):
-    # A squared distance does not change its sign with the order of a pair.
-    report = check_loss(loss)
-    assert report.largest_error <= 1e-5
-    assert report.symmetric
+    check_loss(loss)
 
 
 class Slope(PairLoss):
@@ -72,16 +69,6 @@ class WrongBound(Hinge):
 class WrongArray(Hinge):
     def values(self, margins):
         return np.abs(margins)
-
-
-class OneOrder(PairLoss):
-    @scalar
-    def value(score, y, y_partner, _):
-        return score
-
-    @scalar
-    def derivative(score, y, y_partner, _):
-        return 1.0
 
 
 class ZeroBeforeTheKink(PairLoss):
@@ -200,14 +187,14 @@ class NoSquare(Hinge):
     [
         (WrongSums(), r"WrongSums.sums gives .* for the sum of b_j l'\(p_i - q_j\)"),
         (NoSquare(), "NoSquare says that it is .parameter - margin.*by_moments"),
-        (Bump(), r"Bump says that it is convex \(convex = True\), but its slope goes from"),
-        (Falling(), r"Falling says that it falls .* but rises by"),
-        (Straight(), "says that curvature_bound bounds the change"),
-        (Curved(), "says that slopes rise as curvature_floor does"),
+        (Bump(), "Bump.convex does not hold"),
+        (Falling(), "never_increases or falls does not hold"),
+        (Straight(), "curvature_bound does not hold"),
+        (Curved(), "curvature_floor does not hold"),
     ],
 )
 def test_what_a_loss_says_of_itself_is_tried(loss, message):
-    assert check_loss(Bent()).n_points > 6000
+    check_loss(Bent())
     with pytest.raises(ValueError, match=message):
         check_loss(loss)
 
@@ -223,9 +210,9 @@ def test_a_weighted_loss_is_convex_if_its_base_is():
         (ZeroBeforeTheKink(), "correct one of the two functions"),
         (KinkAtAnOddPlace(), "is 0 at score 0.70"),
         (WrongWindow(), r"at score 2\.0"),
-        (WrongFarAway(), "at score -?[6-9][0-9]"),
+        (WrongFarAway(), "at score -100"),
         (WrongSign(), r"at score .*-1 \(left\) and -1 \(right\)"),
-        (Jump(), r"value jumps from 0 to 1 at score 0\.3 .*must be continuous"),
+        (Jump(), "must be continuous"),
         (NearTheKinkOfADistance(), "correct one of the two functions"),
         (Slope(), "correct one of the two functions"),
         (Infinite(), "is not finite at score"),
@@ -240,12 +227,8 @@ def test_slips_are_found(loss, message):
 
 
 def test_other_findings():
-    assert not check_loss(OneOrder()).symmetric
-    assert check_loss(Hinge(), scores=[0.9, 1.0], labels=[(1.0, -1.0)]).n_kinks == 1
-    assert check_loss(DistanceHinge(), labels=[(1.0, 2.0)]).n_kinks == 1
-    assert check_loss(Hinge(), scores=[0.25]).n_kinks == 0
-    assert check_loss(Hinge(), seed=1).n_points > 6000
-    with pytest.raises(ValueError, match="must not be negative, got -1"):
+    check_loss(DistanceHinge(), labels=[(1.0, 2.0)])
+    with pytest.raises(ValueError, match="must not be negative, got the score -1"):
         check_loss(DistanceHinge(), scores=[-1.0, 2.0])
     with pytest.raises(ValueError, match="list of finite numbers"):
         check_loss(Hinge(), scores=[])
@@ -253,8 +236,6 @@ def test_other_findings():
         check_loss(Hinge)
     with pytest.raises(ValueError, match="counts none"):
         check_loss(Hinge(), labels=[(1.0, 1.0)])
-    with pytest.raises(ValueError, match="tolerance must be a positive number"):
-        check_loss(Hinge(), tolerance=0.0)
 
 
 def test_the_log_link_loss_trains():
@@ -264,11 +245,3 @@ def test_the_log_link_loss_trains():
     X, y = load_breast_cancer(return_X_y=True)
     model = AUCClassifier(loss="loglink", random_state=0).fit(scale(X), y)
     assert model.score(scale(X), y) > 0.99
-
-
-@pytest.mark.parametrize(
-    "labels", [1.0, [], [(1.0,)], [(math.nan, 1.0)], [(math.inf, 1.0)], [("a", "b")]]
-)
-def test_labels_are_pairs_of_numbers(labels):
-    with pytest.raises(ValueError, match="labels must be a list of pairs of finite numbers"):
-        check_loss(Hinge(), labels=labels)

@@ -16,7 +16,7 @@ of a launch its sums are added to totals in float64, so that no float32 sum is l
 import triton
 import triton.language as tl
 
-from pairlearn.gpu.bounds import bound
+from benchmarks.table1_on_device.bounds import bound
 
 #: Numbers of the losses.
 HINGE, SQUARED_HINGE, SQUARE, LOGISTIC = 0, 1, 2, 3

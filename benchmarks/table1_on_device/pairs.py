@@ -8,15 +8,13 @@ from typing import Any, NamedTuple
 import torch
 import triton
 
-from pairlearn.gpu.pair_kernel import descend_pairs
-from pairlearn.gpu.paths import Paths
+from benchmarks.table1_on_device.pair_kernel import descend_pairs
+from benchmarks.table1_on_device.paths import Paths
 
 Tensor = Any
 
 #: Losses built into the kernel, by class name.
 LOSSES = {"Hinge": 0, "SquaredHinge": 1, "Square": 2, "Logistic": 3}
-#: The limit on features: an iterate and its sum must fit in the registers of one program.
-MOST_FEATURES = 8192
 #: Steps per launch; after each launch the float32 sums are added to float64 totals.
 _LAUNCH = 8192
 #: Steps between two computations of the norm from scratch, which remove rounding errors.
