@@ -236,12 +236,19 @@ def _state(
 ) -> State:
     """Return the state of a partition."""
     try:
-        examples = dict(values) if layout is None else _examples(values["whole"], *layout)
+        if layout is None:
+            examples = {name: _as_array(value) for name, value in values.items()}
+        else:
+            examples = _examples(values["whole"], *layout)
         return statistic.partial_state(**examples)
     except Exception as error:
         # The name of a task does not say it.
         error.add_note(f"This happened in partition {number}, counted from 0.")
         raise
+
+
+def _as_array(value: Any) -> Any:
+    return value.to_numpy() if hasattr(value, "to_numpy") else value
 
 
 def _merged(statistic: Statistic, states: list[State]) -> State:
@@ -268,10 +275,13 @@ def _column(name: str, value: Any, X: Any) -> list[Any]:
             f"dask.array.from_array({name}, chunks=X.chunks[0]) makes one."
         )
     if _is_frame(value):
-        value = value.to_dask_array() if value.ndim == 1 else value.iloc[:, 0].to_dask_array()
+        parts = list(value.to_delayed(optimize_graph=False))
+        _same_number(name, X.numblocks[0], len(parts))
+        return parts
     if value.ndim == 2 and value.shape[1] == 1:
         value = value[:, 0]
-    if value.ndim != 1:
+    # Labels of survival are events with times.
+    if value.ndim != 1 and not (name == "y" and value.ndim == 2):
         raise ValueError(f"{name} must have one dimension, got {value.ndim}.")
     known = not np.isnan([*value.chunks[0], *X.chunks[0]]).any()
     if known and value.chunks[0] != X.chunks[0]:
@@ -280,12 +290,18 @@ def _column(name: str, value: Any, X: Any) -> list[Any]:
                 f"X and {name} have different numbers of rows; give one {name} for each row."
             )
         value = value.rechunk({0: X.chunks[0]})
-    if value.numblocks[0] != X.numblocks[0]:
-        raise ValueError(
-            f"X has {X.numblocks[0]} partitions and {name} has {value.numblocks[0]}; partition "
-            f"both alike, with .rechunk(X.chunks[0])."
-        )
+    _same_number(name, X.numblocks[0], value.numblocks[0])
+    if value.ndim == 2:
+        return list(value.rechunk({1: -1}).to_delayed()[:, 0])
     return list(value.to_delayed())
+
+
+def _same_number(name: str, of_rows: int, of_column: int) -> None:
+    if of_rows != of_column:
+        raise ValueError(
+            f"X has {of_rows} partitions and {name} has {of_column}; partition both alike, with "
+            ".rechunk(X.chunks[0]) or .repartition(npartitions=...)."
+        )
 
 
 def _parts_of_frame(X: Any, others: Mapping[str, Any]) -> tuple[list[dict[str, Any]], list[Any]]:
@@ -302,11 +318,7 @@ def _parts_of_frame(X: Any, others: Mapping[str, Any]) -> tuple[list[dict[str, A
             )
         if value.ndim != 1:
             raise ValueError(f"{name} must be a series, got a data frame; select one column.")
-        if value.npartitions != X.npartitions:
-            raise ValueError(
-                f"X has {X.npartitions} partitions and {name} has {value.npartitions}; partition "
-                f"both alike, with {name}.repartition(npartitions={X.npartitions})."
-            )
+        _same_number(name, X.npartitions, value.npartitions)
     series = list(others.values())
     whole = _of_one_frame(X, series)
     if whole is None:
@@ -425,7 +437,7 @@ def predict_on(model: Any, X: Any, method: str = "predict") -> Any:
     X : dask array of shape (n, d) or dask data frame
         The rows. Columns of a frame may come in another order than the model knows.
     method : str, default="predict"
-        "predict", "decision_function" or "predict_proba".
+        "predict", "decision_function", "predict_proba" or "transform".
 
     Returns
     -------
@@ -437,13 +449,16 @@ def predict_on(model: Any, X: Any, method: str = "predict") -> Any:
     >>> chances = predict_on(model, X, "predict_proba")  # doctest: +SKIP
     """
     once = _load_dask().delayed(model)
-    several = method == "predict_proba"
+    columns = None
+    if method in ("predict_proba", "transform"):
+        proba = method == "predict_proba"
+        columns = model.classes_.tolist() if proba else list(range(len(model.components_)))
+    width = 0 if columns is None else len(columns)
     dtype = model.classes_.dtype if method == "predict" and hasattr(model, "classes_") else float
     if _is_array(X):
         X = X.rechunk({1: -1}) if X.numblocks[1] > 1 else X
-        width = len(model.classes_) if several else 0
-        shape = {"chunks": (X.chunks[0], (width,))} if several else {"drop_axis": 1}
-        meta = np.empty((0, width) if several else 0, dtype=dtype)
+        shape = {"chunks": (X.chunks[0], (width,))} if width else {"drop_axis": 1}
+        meta = np.empty((0, width) if width else 0, dtype=dtype)
         return X.map_blocks(_answer, once, method, dtype, width, meta=meta, **shape)
     if not _is_frame(X):
         raise TypeError(f"X must be a Dask array or data frame, got {type(X).__name__}.")
@@ -452,7 +467,6 @@ def predict_on(model: Any, X: Any, method: str = "predict") -> Any:
     names = list(getattr(model, "feature_names_in_", X.columns))
     if set(names) == set(X.columns):
         X = X[names]
-    columns = model.classes_.tolist() if several else None
     answers: Any = pd.Series([], dtype=dtype)
     if columns is not None:
         answers = pd.DataFrame({name: pd.Series([], dtype=float) for name in columns})

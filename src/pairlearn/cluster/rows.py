@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -143,3 +144,9 @@ def comparable(a: NDArray[Any], b: NDArray[Any], what: str = "labels") -> None:
 def _are_texts(labels: NDArray[Any]) -> bool:
     kind = labels.dtype.kind
     return isinstance(labels[:1].tolist()[0], str | bytes) if kind == "O" else kind in "UST"
+
+
+def mark_of(label: Any) -> int:
+    """Return 64 bits of a label; 1, 1.0 and True are the same."""
+    text = f"{float(label)!r}" if isinstance(label, (bool, int, float)) else f"text {label}"
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little")

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.cluster.rows import as_chunk, comparable, labels_of, same_width
+from pairlearn.cluster.rows import as_chunk, comparable, labels_of, mark_of, same_width
 from pairlearn.cluster.statistic import State, Statistic
 from pairlearn.content import mixed, row_hashes
 from pairlearn.folds import Keys
@@ -119,9 +119,3 @@ class RowSample(Statistic):
 
     def _cap(self, d: int) -> int:
         return cap_of(self.size, d)
-
-
-def mark_of(label: Any) -> int:
-    """Return 64 bits of a label; 1, 1.0 and True are the same."""
-    text = f"{float(label)!r}" if isinstance(label, (bool, int, float)) else f"text {label}"
-    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little")

@@ -34,7 +34,7 @@ from pairlearn.metrics.delong import (
     roc_auc_interval,
 )
 from pairlearn.typing import Mask, Vector
-from pairlearn.validation import check_count, check_weights
+from pairlearn.validation import check_count
 
 #: Scores that are left of more than the limit, to place bins.
 _PLACING = 65_536
@@ -279,20 +279,16 @@ class ModelScores(Statistic):
 
     def partial_state(self, X: Any, y: Any = None, sample_weight: Any = None) -> State:
         """Return the scores of one chunk."""
-        n = X.shape[0]
-        if not n:
+        chunk = as_chunk(X, y, sample_weight)
+        if chunk is None:
             return {}
-        if y is None or np.shape(y)[:1] != (n,):
-            raise ValueError(f"X has {n} rows and y has shape {np.shape(y)} in one partition.")
-        weight = np.ones(n)
-        if sample_weight is not None:
-            weight = check_weights(np.asarray(sample_weight), n, name="sample_weight")
+        labels = labels_of(chunk, "The AUC")
         return {
-            "scores": self.model.decision_function(X),
-            "positive": which_positive(np.asarray(y), self.model.classes_),
-            "weight": weight,
-            "n": np.array(n),
-            "weighed": np.array(sample_weight is not None),
+            "scores": self.model.decision_function(chunk.table),
+            "positive": which_positive(labels, self.model.classes_),
+            "weight": chunk.weight,
+            "n": np.array(len(labels)),
+            "weighed": np.array(chunk.given_weight is not None),
         }
 
     def combine(self, a: State, b: State) -> State:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.cluster.rows import as_chunk, same_width
+from pairlearn.cluster.rows import as_chunk, mark_of, same_width
 from pairlearn.content import mixed, row_hashes, with_column
 from pairlearn.features import FeatureMap
 from pairlearn.solvers.rows import CsrRows, as_rows
@@ -233,8 +233,6 @@ def _as_numbers(column: Any) -> NDArray[np.float64]:
     values = np.asarray(column).reshape(-1)
     if values.dtype.kind in "biuf":
         return values.astype(np.float64)
-    from pairlearn.cluster.sample import mark_of
-
     names, code = np.unique(values.astype(str), return_inverse=True)
     marks = np.array([float(mark_of(name) >> 11) for name in names.tolist()])
     return np.asarray(marks[code])

@@ -43,7 +43,7 @@ _CURES = {
     "PDF": "save its table as CSV",
     "workbook (xls)": "save its sheet as CSV",
     "hdf5": "save its table as CSV or Parquet",
-    "SQLite database": "save its table as CSV; pairlearn.sql sums moments inside it",
+    "SQLite database": "save its table as CSV",
 }
 
 #: Texts that are no tables: how they begin, what they are, and the cure.

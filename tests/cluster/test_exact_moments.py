@@ -6,8 +6,8 @@ import pytest
 import scipy.sparse
 
 from pairlearn import AUCClassifier, Hats, Moments
+from pairlearn.cluster import OnDask, fit_on, forget_on
 from pairlearn.content import row_hashes
-from pairlearn.distributed import DaskAUCClassifier, forget_auc, train_auc
 from pairlearn.estimators.shared.judged_maps import deal_held_out
 from pairlearn.folds import Keys
 from pairlearn.metrics import roc_auc
@@ -33,7 +33,7 @@ def engine(k, rows=slice(None), weight=None, make=np.asarray):
         states = []
         for number, part in enumerate(parts):
             own = None if weight is None else weight[part]
-            one = statistic.of_part(number).partial_state(make(X[part]), Y[part], own)
+            one = statistic.partial_state(make(X[part]), Y[part], own)
             states.insert(number % 3, one)
         return statistic.merge_all(states)
 
@@ -53,14 +53,17 @@ def bits(found):
 def test_any_partitions_give_the_bits_of_one_machine(solver, weight):
     memory = AUCClassifier(solver=solver, random_state=0).fit(X, Y, weight)
     for k, make in ((1, np.asarray), (7, scipy.sparse.csr_array), (50, np.asarray)):
-        fit = train_auc(engine(k, weight=weight, make=make), solver=solver, random_state=0)
-        assert bits(fit.model) == bits(memory)
-        assert fit.model.ridge_ == memory.ridge_
-        assert fit.model.solver_ == "moments"
-        assert fit.model.solver == solver
-        assert fit.n_passes == 2
+        model = fit_on(
+            engine(k, weight=weight, make=make), AUCClassifier(solver=solver, random_state=0)
+        )
+        assert bits(model) == bits(memory)
+        assert model.ridge_ == memory.ridge_
+        assert model.solver_ == "moments"
+        assert model.solver == solver
+        assert model.cluster_report_.n_passes == 2
         if weight is None:
-            assert abs(fit.training_auc - memory.score(X, Y)) <= fit.auc_half_width
+            report = model.cluster_report_
+            assert abs(report.training_auc - memory.score(X, Y)) <= report.auc_half_width
 
 
 @pytest.mark.parametrize("n", [4000, N], ids=["all in the sample", "some"])
@@ -69,11 +72,11 @@ def test_without_ranges_the_bits_are_the_same_too(solver, n):
     memory = AUCClassifier(solver=solver, random_state=0).fit(X[:n], Y[:n])
     assert (max(np.unique(Y[:n], return_counts=True)[1]) > SIZE) == (n == N)
     for k in (1, 7, 50):
-        fit = train_auc(engine(k, slice(n)), solver=solver, random_state=0)
-        assert bits(fit.model) == bits(memory)
-        assert fit.model.ridge_ == memory.ridge_
-        assert fit.model.held_out_auc_ == memory.held_out_auc_
-        assert fit.n_passes == 3
+        model = fit_on(engine(k, slice(n)), AUCClassifier(solver=solver, random_state=0))
+        assert bits(model) == bits(memory)
+        assert model.ridge_ == memory.ridge_
+        assert model.held_out_auc_ == memory.held_out_auc_
+        assert model.cluster_report_.n_passes == 3
 
 
 def test_a_ridge_is_judged_by_models_of_all_examples_but_a_fold():
@@ -89,7 +92,7 @@ def test_a_ridge_is_judged_by_models_of_all_examples_but_a_fold():
             statistic.partial_state(rows[own], labels[own], repeated[own]) for own in halves
         )
 
-    model = train_auc(run, solver=Moments(), random_state=0).model
+    model = fit_on(run, AUCClassifier(solver=Moments(), random_state=0))
     keys = Keys.of(rows, seed=np.random.default_rng(0))
     signs = np.where(labels > 0, 1.0, -1.0)
     sample = drawn_from(as_rows(rows), signs, repeated, keys)
@@ -120,7 +123,7 @@ def test_a_ridge_is_judged_by_models_of_all_examples_but_a_fold():
 def test_rows_in_partitions_are_forgotten(solver):
     gone, left = slice(0, 900), slice(900, None)
     memory = AUCClassifier(solver=solver).fit(X, Y).partial_unfit(X[gone], Y[gone])
-    model = forget_auc(engine(4, gone), train_auc(engine(7), solver=solver).model)
+    model = forget_on(engine(4, gone), fit_on(engine(7), AUCClassifier(solver=solver)))
     assert bits(model) == bits(memory)
     assert model.n_examples_ == N - 900
     assert model.forgetting_certificate_ == memory.forgetting_certificate_
@@ -128,7 +131,7 @@ def test_rows_in_partitions_are_forgotten(solver):
         assert bits(model) == bits(AUCClassifier(solver=solver).fit(X[left], Y[left]))
     again = bits(model)
     with pytest.raises(ValueError, match="not all among those"):
-        forget_auc(engine(2, slice(0, 4000)), forget_auc(engine(2, slice(900, 4000)), model))
+        forget_on(engine(2, slice(0, 4000)), forget_on(engine(2, slice(900, 4000)), model))
     assert bits(model) != again  # the rows that were there are gone, and no others
     assert model.n_examples_ == N - 4000
 
@@ -136,12 +139,12 @@ def test_rows_in_partitions_are_forgotten(solver):
 def test_weights_of_zero_that_no_row_had_are_refused():
     solver, weight = Moments(0.01, keep_state=True), np.ones(N)
     weight[:40] = 0.0
-    model = train_auc(engine(7), solver=solver).model
+    model = fit_on(engine(7), AUCClassifier(solver=solver))
     for gone in (slice(0, 30), slice(0, 90)):
         with pytest.raises(ValueError, match="learned without sample_weight"):
-            forget_auc(engine(3, gone, weight=weight), model)
-    weighed = train_auc(engine(7, weight=weight), solver=solver).model
-    assert forget_auc(engine(3, slice(0, 90), weight=weight), weighed).n_examples_ == N - 90
+            forget_on(engine(3, gone, weight=weight), model)
+    weighed = fit_on(engine(7, weight=weight), AUCClassifier(solver=solver))
+    assert forget_on(engine(3, slice(0, 90), weight=weight), weighed).n_examples_ == N - 90
 
 
 @pytest.mark.parametrize("class_weight", [None, {"no": 1.0, "yes": 3.0}, "balanced"], ids=str)
@@ -153,7 +156,7 @@ def test_a_model_of_one_memory_forgets_on_a_cluster_with_its_own_weights(class_w
         AUCClassifier(solver=solver, class_weight=class_weight).fit(X, Y, weight) for _ in range(2)
     )
     memory.partial_unfit(X[gone], Y[gone], own)
-    model = forget_auc(engine(4, gone, weight=weight), model)
+    model = forget_on(engine(4, gone, weight=weight), model)
     assert bits(model) == bits(memory)
     assert model.forgetting_certificate_ == memory.forgetting_certificate_
 
@@ -162,10 +165,10 @@ def test_a_model_of_one_memory_forgets_on_a_cluster_with_its_own_weights(class_w
 def test_weights_of_classes_are_not_in_the_moments_of_a_cluster(class_weight):
     gone, solver = slice(0, 900), Moments(0.01, keep_state=True)
     here, there = (
-        train_auc(engine(7), solver=solver, class_weight=class_weight).model for _ in range(2)
+        fit_on(engine(7), AUCClassifier(solver=solver, class_weight=class_weight)) for _ in range(2)
     )
     here.partial_unfit(X[gone], Y[gone])
-    assert bits(here) == bits(forget_auc(engine(4, gone), there))
+    assert bits(here) == bits(forget_on(engine(4, gone), there))
     never = AUCClassifier(solver=solver).fit(X, Y).partial_unfit(X[gone], Y[gone])
     assert bits(here) == bits(never)
 
@@ -173,49 +176,49 @@ def test_weights_of_classes_are_not_in_the_moments_of_a_cluster(class_weight):
 @pytest.mark.parametrize("ranges", [None, RANGES], ids=["none", "ranges"])
 def test_a_cluster_forgets_rows_with_the_weights_that_they_had(ranges):
     solver = Moments(0.01, keep_state=True, ranges=ranges)
-    weighed = train_auc(engine(3, weight=WEIGHT), solver=solver).model
+    weighed = fit_on(engine(3, weight=WEIGHT), AUCClassifier(solver=solver))
     with pytest.raises(ValueError, match="were learned with sample_weight"):
-        forget_auc(engine(2, slice(0, 90)), weighed)
-    plain = train_auc(engine(3), solver=solver).model
+        forget_on(engine(2, slice(0, 90)), weighed)
+    plain = fit_on(engine(3), AUCClassifier(solver=solver))
     with pytest.raises(ValueError, match="learned without sample_weight"):
-        forget_auc(engine(2, slice(0, 90), weight=WEIGHT), plain)
+        forget_on(engine(2, slice(0, 90), weight=WEIGHT), plain)
 
 
 def test_mapped_features_forget_on_a_cluster():
     features = Hats(n_knots=4).fit(X)
     solver = Moments(0.01, keep_state=True)
-    model = train_auc(engine(5), features=features, solver=solver).model
+    model = fit_on(engine(5), AUCClassifier(features=features, solver=solver))
     memory = AUCClassifier(features=features, solver=solver).fit(X, Y)
     assert bits(model) == bits(memory)
     memory.partial_unfit(X[:300], Y[:300])
-    assert bits(forget_auc(engine(3, slice(0, 300)), model)) == bits(memory)
+    assert bits(forget_on(engine(3, slice(0, 300)), model)) == bits(memory)
 
 
 def test_what_cannot_be_is_refused():
-    model = train_auc(engine(2), solver=Moments(0.01, ranges=RANGES)).model
+    model = fit_on(engine(2), AUCClassifier(solver=Moments(0.01, ranges=RANGES)))
     with pytest.raises(ValueError, match="they were not kept"):
-        forget_auc(engine(2, slice(0, 10)), model)
+        forget_on(engine(2, slice(0, 10)), model)
     stream = AUCClassifier(solver=GIVEN).partial_fit(X, Y, classes=["no", "yes"])
     with pytest.raises(ValueError, match="needs the rows themselves"):
-        forget_auc(engine(2, slice(0, 10)), stream)
+        forget_on(engine(2, slice(0, 10)), stream)
     with pytest.raises(ValueError, match=r"memory=500\.0 is for a stream"):
-        train_auc(engine(2), solver=Moments(memory=500.0))
+        fit_on(engine(2), AUCClassifier(solver=Moments(memory=500.0)))
     with pytest.raises(ValueError, match="ranges are those of linear features"):
-        train_auc(engine(2), solver=GIVEN, features="hats")
+        fit_on(engine(2), AUCClassifier(solver=GIVEN, features="hats"))
     with pytest.raises(ValueError, match="give whole weights"):
-        train_auc(engine(2, weight=WEIGHT / 2), solver=GIVEN)
+        fit_on(engine(2, weight=WEIGHT / 2), AUCClassifier(solver=GIVEN))
     with pytest.raises(ValueError, match="ranges are of 3 features, X has 2"):
-        train_auc(engine(2, make=lambda rows: rows[:, :2]), solver=GIVEN)
+        fit_on(engine(2, make=lambda rows: rows[:, :2]), AUCClassifier(solver=GIVEN))
     for features in ("linear", "hats"):
         with pytest.raises(ValueError, match="max_memory=100 bytes"):
-            train_auc(engine(2), solver=Moments(max_memory=100.0), features=features)
+            fit_on(engine(2), AUCClassifier(solver=Moments(max_memory=100.0), features=features))
     with pytest.warns(UserWarning, match="give narrower ranges"):
-        train_auc(engine(2), solver=Moments(0.01, ranges=(-1e30, 1e30)))
-    with pytest.raises(ValueError, match='loss="square"'):
-        train_auc(engine(2), solver=GIVEN, loss="squared_hinge")
-    kept = train_auc(engine(2), solver=GIVEN).model
+        fit_on(engine(2), AUCClassifier(solver=Moments(0.01, ranges=(-1e30, 1e30))))
+    with pytest.raises(ValueError, match="trains the square loss"):
+        fit_on(engine(2), AUCClassifier(solver=GIVEN, loss="squared_hinge"))
+    kept = fit_on(engine(2), AUCClassifier(solver=GIVEN))
     with pytest.raises(ValueError, match="which is not in classes"):
-        forget_auc(lambda statistic: statistic.partial_state(X[:2], ["no", "maybe"]), kept)
+        forget_on(lambda statistic: statistic.partial_state(X[:2], ["no", "maybe"]), kept)
 
 
 @pytest.mark.parametrize("n_parts", [1, 7, 50])
@@ -224,11 +227,11 @@ def test_dask_trains_and_forgets_with_the_same_bits(n_parts):
     order = np.random.default_rng(n_parts).permutation(N)
     chunks = -(-N // n_parts)
     rows, labels = da.from_array(X[order], chunks=(chunks, 3)), da.from_array(Y[order], chunks)
-    model = DaskAUCClassifier(solver=GIVEN).fit(rows, labels)
+    model = fit_on(OnDask(rows, labels), AUCClassifier(solver=GIVEN))
     assert bits(model) == bits(AUCClassifier(solver=GIVEN).fit(X, Y))
-    model.partial_unfit(rows[: 2 * chunks // 3], labels[: 2 * chunks // 3])
+    forget_on(OnDask(rows[: 2 * chunks // 3], labels[: 2 * chunks // 3]), model)
     left = order[2 * chunks // 3 :]
     assert bits(model) == bits(AUCClassifier(solver=GIVEN).fit(X[left], Y[left]))
     model.partial_unfit(X[left[:20]], Y[left[:20]])
-    assert model.model_.forgetting_certificate_.n_rows == 20
+    assert model.forgetting_certificate_.n_rows == 20
     assert bits(model) == bits(AUCClassifier(solver=GIVEN).fit(X[left[20:]], Y[left[20:]]))

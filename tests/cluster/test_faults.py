@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Workers come, go and die: the same bits, or a clear error."""
 
+import asyncio
 import contextlib
 import os
 import signal
@@ -10,7 +11,10 @@ import time
 import numpy as np
 import pytest
 
-from pairlearn.distributed import DaskAUCClassifier, DaskEngine, WorkersLostError
+from pairlearn import AUCClassifier
+from pairlearn.cluster import LabelMoments, OnDask, WorkersLostError, fit_on
+
+MODEL = AUCClassifier(random_state=0)
 
 dask = pytest.importorskip("dask", reason="needs the extra dask")
 da = pytest.importorskip("dask.array", reason="needs the extra dask")
@@ -57,17 +61,16 @@ class Killer:
 
 def check_kills(n_workers, passes, n_fits=1):
     X, y = collections()
-    expected = DaskAUCClassifier(random_state=0).fit(X, y)
+    expected = fit_on(OnDask(X, y), MODEL)
     killed = 0
     with processes(n_workers) as cluster, distributed.Client(cluster) as client:
         for seed in range(n_fits):
             killer = Killer(client, passes, seed)
-            found = DaskAUCClassifier(
-                random_state=0, client=client, progress=killer, worker_timeout=300.0
-            ).fit(X, y)
+            engine = OnDask(X, y, client=client, worker_timeout=300.0)
+            found = fit_on(engine, MODEL, progress=killer)
             np.testing.assert_array_equal(found.coef_, expected.coef_)
             assert found.threshold_ == expected.threshold_
-            assert found.fit_.training_auc == expected.fit_.training_auc
+            assert found.cluster_report_ == expected.cluster_report_
             killed += killer.killed
             time.sleep(1.0)
     return killed
@@ -86,14 +89,14 @@ def test_the_same_bits_after_twenty_killed_workers():
 @pytest.mark.thorough
 def test_any_number_of_workers_gives_the_same_bits(client):
     X, y = collections(n=800)
-    two = DaskAUCClassifier(random_state=0, client=client).fit(X, y)
+    two = fit_on(OnDask(X, y, client=client), MODEL)
     with (
         distributed.LocalCluster(
             n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0"
         ) as cluster,
         distributed.Client(cluster, set_as_default=False) as other,
     ):
-        one = DaskAUCClassifier(random_state=0, client=other).fit(X, y)
+        one = fit_on(OnDask(X, y, client=other), MODEL)
     np.testing.assert_array_equal(one.coef_, two.coef_)
     assert one.threshold_ == two.threshold_
 
@@ -105,7 +108,7 @@ def test_without_workers_a_fit_ends_with_an_error():
         distributed.Client(cluster, set_as_default=False) as client,
         pytest.raises(WorkersLostError, match=r"No worker has been there for 0\.6 seconds"),
     ):
-        DaskAUCClassifier(client=client, worker_timeout=0.6).fit(X, y)
+        fit_on(OnDask(X, y, client=client, worker_timeout=0.6), MODEL)
 
 
 def test_the_loss_of_all_workers_is_an_error_too():
@@ -124,13 +127,13 @@ def test_the_loss_of_all_workers_is_an_error_too():
                     time.sleep(0.05)
 
         with pytest.raises(WorkersLostError, match="start workers and fit again"):
-            DaskAUCClassifier(client=client, worker_timeout=0.6, progress=stop).fit(X, y)
+            fit_on(OnDask(X, y, client=client, worker_timeout=0.6), MODEL, progress=stop)
 
 
 def test_an_asynchronous_client_is_refused(client, monkeypatch):
     monkeypatch.setattr(type(client), "asynchronous", True)
     with pytest.raises(ValueError, match="asynchronous client cannot wait"):
-        DaskAUCClassifier(client=client).fit(*collections(n=240))
+        OnDask(*collections(n=240), client=client)
 
 
 def test_an_answer_that_meets_its_timeout_is_asked_for_again(client, monkeypatch):
@@ -143,14 +146,33 @@ def test_an_answer_that_meets_its_timeout_is_asked_for_again(client, monkeypatch
         return real(self, timeout)
 
     monkeypatch.setattr(distributed.Future, "result", result)
-    engine = DaskEngine(client)
-    assert engine.compute([dask.delayed(abs)(-3)]) == [3]
+    X, y = collections(n=240)
+    engine = OnDask(X, y, client=client)
+    assert LabelMoments().finish(engine.run(LabelMoments())).n_examples.sum() == 240
+    broken = OnDask(X.map_blocks(_unbound, meta=np.empty((0, 0))), y, client=client)
     with pytest.raises(UnboundLocalError, match="a task's own"):
-        engine.compute([dask.delayed(_unbound)()])
+        broken.run(LabelMoments())
 
 
-def _unbound():
+def _unbound(block):
     raise UnboundLocalError("a task's own")
+
+
+def test_a_scheduler_that_does_not_answer_ends_a_fit(client, monkeypatch):
+    """A call for the number of workers once waited for ever."""
+
+    def result(self, timeout=None):
+        raise TimeoutError
+
+    async def ncores(**_):
+        await asyncio.sleep(60)
+
+    monkeypatch.setattr(distributed.Future, "result", result)
+    monkeypatch.setattr(client.scheduler, "ncores", ncores)
+    monkeypatch.setattr("pairlearn.cluster.dask._ANSWER", 0.2)
+    X, y = collections(n=240)
+    with pytest.raises(WorkersLostError, match="No worker has been there"):
+        OnDask(X, y, client=client, worker_timeout=0.5).run(LabelMoments())
 
 
 def _dies(block):
@@ -168,4 +190,4 @@ def test_a_partition_that_kills_its_workers_is_an_error():
         distributed.Client(cluster, set_as_default=False) as client,
         pytest.raises(WorkersLostError, match=r"workers died of the same task .* smaller part"),
     ):
-        DaskAUCClassifier(client=client, worker_timeout=300.0).fit(fatal, y)
+        fit_on(OnDask(fatal, y, client=client, worker_timeout=300.0), MODEL)

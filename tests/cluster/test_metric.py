@@ -7,8 +7,11 @@ from sklearn.datasets import load_wine
 from sklearn.model_selection import train_test_split
 from sklearn.neighbors import KNeighborsClassifier
 
-from pairlearn import load_model
-from pairlearn.distributed import OnePass, PairScatters, metric_of, train_metric
+from pairlearn import Exact, MetricLearner, load_model
+from pairlearn.cluster import OnDask, PairScatters, fit_on, metric_of, predict_on
+
+#: A learner whose ridge is known.
+GIVEN = MetricLearner(solver=Exact(0.1), random_state=0)
 
 
 @pytest.fixture(scope="module")
@@ -21,9 +24,7 @@ def engine(X, y, n_parts=4):
     parts = [slice(k, None, n_parts) for k in range(n_parts)]
 
     def run(statistic):
-        return statistic.merge_all(
-            statistic.of_part(k).partial_state(X[part], y[part]) for k, part in enumerate(parts)
-        )
+        return statistic.merge_all(statistic.partial_state(X[part], y[part]) for part in parts)
 
     return run
 
@@ -43,9 +44,9 @@ def test_the_metric_is_the_positive_part_of_the_ratio(rng):
 
 def test_neighbours_are_found_in_any_units_and_partitions(table):
     X, X_test, y, y_test = table
-    found = train_metric(engine(X, y), random_state=0)
-    other = train_metric(engine(X * 1e3 ** np.arange(13).clip(0, 3), y, 1), solver=OnePass(0.1))
-    same = train_metric(engine(X, y), solver=OnePass(0.1))
+    found = fit_on(engine(X, y), MetricLearner(random_state=0))
+    other = fit_on(engine(X * 1e3 ** np.arange(13).clip(0, 3), y, 1), GIVEN)
+    same = fit_on(engine(X, y), GIVEN)
     np.testing.assert_allclose(
         np.abs(other.transform(X_test * 1e3 ** np.arange(13).clip(0, 3))),
         np.abs(same.transform(X_test)),
@@ -59,7 +60,7 @@ def test_neighbours_are_found_in_any_units_and_partitions(table):
 
 def test_the_learner_is_an_ordinary_one(table, tmp_path):
     X, X_test, y, _ = table
-    model = train_metric(engine(X, y), solver=OnePass(0.1))
+    model = fit_on(engine(X, y), GIVEN)
     model.save(tmp_path / "metric.safetensors")
     again = load_model(tmp_path / "metric.safetensors")
     np.testing.assert_array_equal(again.transform(X_test), model.transform(X_test))
@@ -69,22 +70,20 @@ def test_the_learner_is_an_ordinary_one(table, tmp_path):
 def test_what_holds_no_pairs_is_refused(table):
     X, _, y, _ = table
     with pytest.raises(ValueError, match="needs two labels"):
-        train_metric(engine(X, np.full(len(y), "a")), solver=OnePass(0.1))
-    with pytest.raises(ValueError, match="at most 2 are"):
-        train_metric(engine(X, y), solver=OnePass(max_classes=2))
+        fit_on(engine(X, np.full(len(y), "a")), GIVEN)
     with pytest.raises(ValueError, match="ridge"):
-        train_metric(engine(X, y), solver=OnePass(-1.0))
+        fit_on(engine(X, y), MetricLearner(solver=Exact(-1.0)))
+    with pytest.raises(ValueError, match="no use for rank=2"):
+        fit_on(engine(X, y), MetricLearner(rank=2))
 
 
 def test_on_dask_collections(table, client):
     da = pytest.importorskip("dask.array", reason="needs the extra dask")
-    from pairlearn.distributed import DaskMetricLearner
-
     X, _, y, _ = table
-    lazy = da.from_array(X, chunks=(50, -1)), da.from_array(y, chunks=50)
-    found = DaskMetricLearner(random_state=0, client=client).fit(*lazy)
-    again = DaskMetricLearner(random_state=0).fit(*lazy)
-    np.testing.assert_array_equal(found.components_, again.components_)
-    there = found.transform(lazy[0])
+    rows, labels = da.from_array(X, chunks=(50, -1)), da.from_array(y, chunks=50)
+    model = fit_on(OnDask(rows, labels, client=client), MetricLearner(random_state=0))
+    again = fit_on(OnDask(rows, labels), MetricLearner(random_state=0))
+    np.testing.assert_array_equal(model.components_, again.components_)
+    there = predict_on(model, rows, "transform")
     assert there.shape == X.shape
-    np.testing.assert_allclose(there.compute(), found.model_.transform(X), rtol=1e-12)
+    np.testing.assert_allclose(there.compute(), model.transform(X), rtol=1e-12)

@@ -4,18 +4,17 @@
 import numpy as np
 import pytest
 
-from pairlearn import Hinge, Logistic, SquaredHinge, roc_auc
-from pairlearn.distributed import (
-    BinnedScores,
+from pairlearn import roc_auc, roc_auc_interval
+from pairlearn.cluster import (
+    ColumnExtents,
     LabelMoments,
+    RowContent,
     RowSample,
     ScoreHistogram,
-    SlopeSums,
     Together,
     score_edges,
 )
-from pairlearn.distributed.statistics.sample import SampleKeys
-from pairlearn.solvers import ClassMoments, Grid, solve_square_auc
+from pairlearn.solvers import ClassMoments, solve_square_auc
 
 
 @pytest.fixture
@@ -24,11 +23,6 @@ def table(rng):
     X[:, 3] = rng.standard_t(2, size=400)
     y = np.where(X @ [1.0, 0.5, 0.0, 0.2] + rng.normal(size=400) > 0.5, 1, 0)
     return X, y
-
-
-def all_pairs(X, y):
-    """Return the differences of all (positive, negative) pairs."""
-    return (X[y == 1][:, None] - X[y == 0]).reshape(-1, X.shape[1])
 
 
 def halves(statistic, X, y, weight=None):
@@ -100,43 +94,6 @@ def test_missing_labels_of_pandas_are_refused(label, kind):
         LabelMoments().partial_state(np.eye(2), pd.array([label, None], dtype=kind))
 
 
-@pytest.mark.parametrize(
-    "loss", [Hinge(), SquaredHinge(), Logistic()], ids=lambda one: type(one).__name__
-)
-@pytest.mark.parametrize("n_bins", [16, 512])
-def test_binned_pairs_bracket_the_risk_of_all_pairs(table, loss, n_bins):
-    X, y = table
-    w = np.array([0.8, 0.4, -0.1, 0.3])
-    edges = score_edges(X @ w, (X @ w).min(), (X @ w).max(), n_bins)
-    found = BinnedScores(w, edges, (0, 1)).finish(halves(BinnedScores(w, edges, (0, 1)), X, y))
-    differences = all_pairs(X, y)
-    exact = loss.values(differences @ w).mean()
-    gradient = loss.slopes(differences @ w) @ differences / len(differences)
-    value, found_gradient = found.risk(loss)
-    excess = found.bins.excess(loss)
-    assert value <= exact + 1e-12
-    assert exact <= value + excess + 1e-12
-    if n_bins == 512:
-        assert excess < 1e-3 * exact
-        size = np.abs(gradient).max()
-        np.testing.assert_allclose(found_gradient, gradient, atol=5e-3 * size)
-
-
-def test_a_gradient_in_two_passes_is_that_of_one(table):
-    X, y = table
-    w = np.array([0.8, 0.4, -0.1, 0.3])
-    edges = score_edges(X @ w, -20.0, 20.0, 64)
-    one = BinnedScores(w, edges, (0, 1))
-    binned = one.finish(halves(one, X, y))
-    value, gradient = binned.risk(SquaredHinge())
-    histogram = ScoreHistogram(w, edges, (0, 1))
-    bins = histogram.finish(halves(histogram, X, y)).bins
-    value_of_bins, slopes = bins.risk(SquaredHinge())
-    two = SlopeSums(w, edges, (0, 1), slopes, bins.weight)
-    assert value_of_bins == pytest.approx(value, rel=1e-12)
-    np.testing.assert_allclose(two.finish(halves(two, X, y)), gradient, rtol=1e-10)
-
-
 @pytest.mark.parametrize("n_bins", [4, 64, 4096])
 @pytest.mark.parametrize("rounded", [False, True])
 def test_the_half_width_of_the_auc_holds(table, n_bins, rounded):
@@ -170,18 +127,6 @@ def test_curve_and_calibration_of_a_histogram(table):
 def test_edges_that_are_no_edges_are_refused(edges):
     with pytest.raises(ValueError, match="must be numbers that increase"):
         ScoreHistogram([1.0], edges, (0, 1))
-
-
-def test_coarser_bins_hold_the_same_scores(table):
-    X, y = table
-    fine, coarse = np.linspace(-2, 2, 31), np.linspace(-2, 2, 31)[3::4]
-    bins = []
-    for edges in (fine, coarse):
-        statistic = ScoreHistogram([1.0], edges, (0, 1))
-        bins.append(statistic.finish(halves(statistic, X[:, :1], y)).bins)
-    merged = bins[0].coarser(4)
-    for name in ("weight", "mean", "variance", "low", "high"):
-        np.testing.assert_allclose(getattr(merged, name), getattr(bins[1], name), atol=1e-12)
 
 
 def test_a_sample_is_uniform():
@@ -221,95 +166,48 @@ def test_a_sample_of_few_different_rows_is_all_of_the_data(rng):
     np.testing.assert_array_equal(np.sort(small.X, axis=0), np.sort(X[:18], axis=0))
 
 
-def test_many_states_at_once_give_the_state_of_pairs():
-    rng = np.random.default_rng(2)
-    grid = Grid.between(np.full(2, -5.0), np.full(2, 5.0))
-    for statistic in (LabelMoments(3), LabelMoments(3, grid), Together({"m": LabelMoments(3)})):
-        states = []
-        for k in range(21):
-            X = rng.normal(size=(k, 2)) * 10.0 ** (k % 9)
-            states.append(statistic.partial_state(X, rng.integers(0, 3, k)))
-        expected = {}
-        for state in states:
-            expected = statistic.merge(expected, state)
-        found = statistic.merge_all(states)
-        assert {k: v.tobytes() for k, v in found.items()} == {
-            k: v.tobytes() for k, v in expected.items()
-        }
-        assert statistic.merge_all(iter(states)).keys() == found.keys()
-        assert statistic.merge_all([]) == statistic.merge_all([{}, {}]) == {}
-        assert statistic.merge_all(states[3:4]) == states[3]
-
-
 def test_names_of_statistics_together_hold_no_slash():
     # Arrays of a state are named after the statistic, a slash and themselves.
     with pytest.raises(ValueError, match="must not hold '/', got 'a/b'"):
         Together({"a/b": LabelMoments()})
 
 
-def test_statistics_together_merge_in_the_tree_of_each():
-    rng = np.random.default_rng(3)
-    edges = np.linspace(-2.0, 2.0, 7)
-    alone = BinnedScores(np.ones(2), edges, (0, 1))
-    both = Together({"bins": alone})
-    parts = [(rng.normal(size=(9, 2)), np.arange(9) % 2) for _ in range(19)]
-    expected = alone.merge_all([alone.partial_state(*part) for part in parts])
-    found = both.merge_all(both.partial_state(*part) for part in parts)
-    for name, value in expected.items():
-        assert found[f"bins/{name}"].tobytes() == value.tobytes()
+def test_the_interval_of_a_histogram_is_wider_than_that_of_the_scores(table):
+    X, y = table
+    scores = X[:, 0]
+    exact = roc_auc_interval(y, scores)
+    for n_bins in (8, 64):
+        edges = np.quantile(scores, np.arange(1, n_bins) / n_bins)
+        statistic = ScoreHistogram([1.0], edges, (0, 1))
+        found = statistic.finish(halves(statistic, scores[:, None], y)).interval()
+        assert found.low < exact.low < exact.auc < exact.high < found.high
+        assert found.standard_error == pytest.approx(exact.standard_error, rel=0.2)
+    weighted = statistic.finish(statistic.partial_state(scores[:, None], y, np.full(400, 0.5)))
+    assert np.isnan(weighted.interval().low)
 
 
-@pytest.mark.parametrize("n_parts", [1, 7, 40])
-def test_keys_first_and_then_rows_make_the_same_sample(n_parts):
-    rng = np.random.default_rng(n_parts)
-    X = np.round(rng.normal(size=(900, 2)), 1)  # many rows are equal
-    y = rng.choice(["a", "b", "c"], size=900, p=[0.7, 0.29, 0.01])
-    weight = rng.integers(0, 3, 900).astype(float)
-    parts = np.array_split(rng.permutation(900), n_parts)
-
-    def state_of(statistic):
-        return statistic.merge_all(
-            statistic.partial_state(X[part], y[part], weight[part]) for part in parts
-        )
-
-    plain, keys = RowSample(30, seed=5), SampleKeys(30, seed=5)
-    limits = keys.finish(state_of(keys))
-    # A short class is in the sample as a whole.
-    assert set(limits) == {"a", "b"}
-    limited = RowSample(30, seed=5, limits=limits)
-    found, expected = (one.finish(state_of(one)) for one in (limited, plain))
-    for field in ("X", "labels", "weight"):
-        np.testing.assert_array_equal(getattr(found, field), getattr(expected, field))
-    np.testing.assert_array_equal(found.keys.hashes, expected.keys.hashes)
-    assert found.fingerprint == expected.fingerprint
-    sent, before = (
-        sum(len(one.partial_state(X[part], y[part], weight[part])["rows"]) for part in parts)
-        for one in (limited, plain)
-    )
-    assert sent < before or n_parts == 1
+def test_content_is_of_rows_labels_weights_and_queries(table):
+    X, y = table
+    content = RowContent()
+    known = content.finish(content.partial_state(X, y))
+    order = np.argsort(X[:, 0])
+    assert content.finish(halves(content, X[order], y[order])) == known
+    others = [
+        content.partial_state(np.where(np.arange(400)[:, None] == 7, 0.5, X), y),
+        content.partial_state(X, 1 - y),
+        content.partial_state(X, y, np.full(400, 2.0)),
+        content.partial_state(X, y, qid=np.arange(400)),
+        content.partial_state(X, np.where(y == 1, "a", "b")),
+    ]
+    assert len({known, *map(content.finish, others)}) == 6
+    assert content.finish({}) == (0, 0)
 
 
-def test_bins_that_were_packed_say_the_same():
-    rng = np.random.default_rng(0)
-    X, y = np.round(rng.normal(size=(400, 1)), 2), rng.integers(0, 2, 400)
-    statistic = ScoreHistogram([1.0], np.linspace(-2.0, 2.0, 999), (0, 1))
-    for weight in (None, np.full(400, 0.5), rng.integers(1, 400, 400) * 1e9):
-        state = statistic.merge(
-            statistic.partial_state(X[:150], y[:150], None if weight is None else weight[:150]),
-            statistic.partial_state(X[150:], y[150:], None if weight is None else weight[150:]),
-        )
-        bins = statistic.bins(state)
-        own = np.ones(400) if weight is None else weight
-        place = np.searchsorted(statistic.edges, X[:, 0], side="right")
-        for kind in (0, 1):
-            total = np.bincount(place[y == kind], own[y == kind], minlength=1000)
-            np.testing.assert_allclose(bins.weight[kind], total, rtol=1e-15)
-            for k in np.unique(place[y == kind]):
-                scores = X[(y == kind) & (place == k), 0]
-                assert (bins.low[kind, k], bins.high[kind, k]) == (scores.min(), scores.max())
-                heavy = own[(y == kind) & (place == k)]
-                mean = np.average(scores, weights=heavy)
-                assert bins.mean[kind, k] == pytest.approx(mean, rel=1e-12)
-                spread = np.average((scores - mean) ** 2, weights=heavy)
-                assert bins.variance[kind, k] == pytest.approx(spread, abs=1e-12)
-        assert state["cells"].dtype == np.uint16
+def test_statistics_that_miss_labels_say_so(table):
+    X, _ = table
+    for statistic in (LabelMoments(), RowSample(), ScoreHistogram(np.ones(4), [0.0], (0, 1))):
+        with pytest.raises(ValueError, match="needs labels; pass y"):
+            statistic.partial_state(X)
+    both = Together({"a": ColumnExtents(), "b": ColumnExtents()})
+    with pytest.raises(ValueError, match="4 features, another 2"):
+        both.merge(both.partial_state(X), both.partial_state(X[:, :2]))

@@ -16,8 +16,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pairlearn.cluster.sql import class_moments
 from pairlearn.solvers import ClassMoments, Extents, Grid
-from pairlearn.sql import class_moments
 
 pytestmark = pytest.mark.slow
 

@@ -1,8 +1,20 @@
 # SPDX-License-Identifier: BSD-3-Clause
+"""One cluster of threads for all tests of this folder that need no process of their own."""
+
 import numpy as np
 import pytest
 
-pa = pytest.importorskip("pyarrow")
+
+@pytest.fixture(scope="session")
+def client():
+    distributed = pytest.importorskip("distributed", reason="needs the extra dask")
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0"
+        ) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+    ):
+        yield client
 
 
 @pytest.fixture(scope="session")
@@ -15,7 +27,9 @@ def examples():
 
 
 @pytest.fixture(scope="session")
-def table(examples):
+def rows(examples):
+    """The examples as a table of Arrow."""
+    pa = pytest.importorskip("pyarrow")
     X, y, weight = examples
     columns = {f"x{j}": X[:, j] for j in range(X.shape[1])}
     return pa.table({**columns, "y": y, "w": weight})

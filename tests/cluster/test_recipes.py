@@ -9,8 +9,8 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 
-from pairlearn import load_model
-from pairlearn.distributed import train_auc
+from pairlearn import AUCClassifier, load_model
+from pairlearn.cluster import fit_on
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
@@ -34,13 +34,13 @@ def expected(folder):
 
     def run(statistic):
         return statistic.merge_all(
-            statistic.of_part(k).partial_state(
+            statistic.partial_state(
                 table.drop(columns="label").to_numpy(), table["label"].to_numpy()
             )
-            for k, table in enumerate(tables)
+            for table in tables
         )
 
-    return train_auc(run, random_state=0).model
+    return fit_on(run, AUCClassifier(random_state=0))
 
 
 @pytest.mark.parametrize(

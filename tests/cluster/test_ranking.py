@@ -6,8 +6,12 @@ import pytest
 import scipy.sparse
 
 from pairlearn import SGD, PairwiseRanker, SquaredHinge, load_model
-from pairlearn.distributed import QueryGradient, QueryMoments, QueryNDCG, train_ranker
+from pairlearn.cluster import OnDask, QueryGradient, QueryMoments, fit_on, predict_on
 from pairlearn.metrics.ranking import ndcg
+
+
+def ranker(loss="squared_hinge"):
+    return PairwiseRanker(loss, random_state=0)
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +42,8 @@ def pairs_of(X, y, qid, weight, by_grade):
 def run_on(parts):
     def run(statistic):
         return statistic.merge_all(
-            statistic.of_part(k).partial_state(*part) for k, part in enumerate(parts)
+            statistic.partial_state(*part[:3], qid=part[3] if len(part) > 3 else None)
+            for part in parts
         )
 
     return run
@@ -69,41 +74,28 @@ def test_moments_and_gradients_are_sums_over_pairs(table, by_grade):
 def test_queries_are_counted_as_in_memory(table):
     X, y, qid, _ = table
     alone = PairwiseRanker(solver=SGD(step_size=0.1, n_passes=1), random_state=0).fit(X, y, qid=qid)
-    found = train_ranker(run_on(by_query(table)))
+    found = fit_on(run_on(by_query(table)), ranker())
     for name in ("n_queries_", "n_single_", "n_flat_"):
         assert getattr(found, name) == getattr(alone, name)
 
 
 def test_partitions_make_no_difference(table):
-    whole = train_ranker(run_on([(table[0], table[1], table[3], table[2])]))
-    parts = train_ranker(run_on(by_query(table)))
+    whole = fit_on(run_on([(table[0], table[1], table[3], table[2])]), ranker())
+    parts = fit_on(run_on(by_query(table)), ranker())
     np.testing.assert_allclose(parts.coef_, whole.coef_, rtol=1e-5)
     sparse = [(scipy.sparse.csr_array(X), *rest) for X, *rest in by_query(table)]
-    np.testing.assert_allclose(train_ranker(run_on(sparse)).coef_, whole.coef_, rtol=1e-5)
+    np.testing.assert_allclose(fit_on(run_on(sparse), ranker()).coef_, whole.coef_, rtol=1e-5)
 
 
 @pytest.mark.parametrize("loss", ["square", "squared_hinge", "logistic", "hinge"])
 def test_the_ranker_is_an_ordinary_one_and_ranks(table, loss, tmp_path):
     X, y, qid, _ = table
-    model = train_ranker(run_on(by_query(table)), loss=loss, feature_names=["a", "b", "c"])
+    model = fit_on(run_on(by_query(table)), ranker(loss))
     assert ndcg(y, X @ model.coef_, qid=qid, k=10) > 0.9
     model.save(tmp_path / "model.safetensors")
     again = load_model(tmp_path / "model.safetensors")
     np.testing.assert_array_equal(again.coef_, model.coef_)
     assert again.step_size_ is None
-
-
-@pytest.mark.parametrize(("wrong", "said"), [(np.nan, "NaN or infinity"), (-1.0, "at least 0")])
-def test_a_chunk_without_gain_is_scored_as_others_are(table, wrong, said):
-    # It has no part in the mean, and was not looked at.
-    X, y, qid, _ = table
-    statistic = QueryNDCG(train_ranker(run_on([(X, y, None, qid)])), 10, "exponential")
-    first = qid == qid[0]
-    with pytest.raises(ValueError, match=said):
-        statistic.partial_state(X[first], np.full(first.sum(), wrong), qid=qid[first])
-    queries = np.full(first.sum(), np.nan)
-    with pytest.raises(ValueError, match="qid has no query in row 0"):
-        statistic.partial_state(X[first], np.zeros(first.sum()), qid=queries)
 
 
 def test_split_queries_and_queries_without_pairs_are_refused(table):
@@ -113,51 +105,26 @@ def test_split_queries_and_queries_without_pairs_are_refused(table):
         half += 1
     parts = [(X[k], y[k], weight[k], qid[k]) for k in (slice(half), slice(half, None))]
     with pytest.raises(ValueError, match="1 queries are split across partitions"):
-        train_ranker(run_on(parts))
+        fit_on(run_on(parts), ranker())
     texts = (*parts[1][:3], parts[1][3].astype(str))
     with pytest.raises(ValueError, match="Queries are texts in one partition"):
-        train_ranker(run_on([parts[0], texts]))
+        fit_on(run_on([parts[0], texts]), ranker())
     with pytest.raises(ValueError, match="No query has two different grades"):
-        train_ranker(run_on([(X, np.ones(len(y)), weight, qid)]))
+        fit_on(run_on([(X, np.ones(len(y)), weight, qid)]), ranker())
     with pytest.raises(ValueError, match="needs queries"):
-        train_ranker(run_on([(X, y, weight)]))
+        fit_on(run_on([(X, y, weight)]), ranker())
     with pytest.raises(ValueError, match="convex loss of opposite pairs"):
-        train_ranker(run_on(by_query(table)), loss="loglink")
+        fit_on(run_on(by_query(table)), ranker("loglink"))
 
 
 def test_on_dask_collections(table, client):
     da = pytest.importorskip("dask.array", reason="needs the extra dask")
-    from pairlearn.distributed import DaskPairwiseRanker
-
     X, y, qid, _ = table
     cut = int(np.flatnonzero(qid == 30)[0])
     chunks = (cut, len(y) - cut)
-    columns = [da.from_array(values, chunks=(chunks,)) for values in (y, qid)]
-    lazy = da.from_array(X, chunks=(chunks, -1)), *columns
-    found = DaskPairwiseRanker(client=client).fit(*lazy)
+    rows = da.from_array(X, chunks=(chunks, -1))
+    grades, queries = (da.from_array(values, chunks=(chunks,)) for values in (y, qid))
+    model = fit_on(OnDask(rows, grades, qid=queries, client=client), ranker())
     parts = [(X[k], y[k], None, qid[k]) for k in (slice(cut), slice(cut, None))]
-    np.testing.assert_array_equal(found.model_.coef_, train_ranker(run_on(parts)).coef_)
-    np.testing.assert_array_equal(found.predict(lazy[0]).compute(), found.model_.predict(X))
-    assert found.score(*lazy) == pytest.approx(found.model_.score(X, y, qid=qid), abs=1e-12)
-    with pytest.raises(ValueError, match="pass y and qid"):
-        DaskPairwiseRanker().fit(lazy[0], lazy[1])
-
-
-def test_a_score_of_split_queries_is_refused(table, client):
-    da = pytest.importorskip("dask.array", reason="needs the extra dask")
-    from pairlearn.distributed import DaskPairwiseRanker
-
-    X, y, qid, _ = table
-    model = DaskPairwiseRanker(client=client)
-    model.model_ = train_ranker(run_on([(X, y, None, qid)]))
-    cut = int(np.flatnonzero(qid == 30)[0]) + 1
-    chunks = (cut, len(y) - cut)
-    lazy = da.from_array(X, chunks=(chunks, -1))
-    columns = [da.from_array(values, chunks=(chunks,)) for values in (y, qid)]
-    with pytest.raises(ValueError, match="1 queries are split across partitions"):
-        model.score(lazy, *columns)
-    # In memory no query is split.
-    expected = model.model_.score(X, y, qid=qid)
-    assert model.score(X, y, qid) == pytest.approx(expected, abs=1e-12)
-    with pytest.raises(ValueError, match="partition all alike"):
-        model.score(X, y[1:], qid)
+    np.testing.assert_array_equal(model.coef_, fit_on(run_on(parts), ranker()).coef_)
+    np.testing.assert_array_equal(predict_on(model, rows).compute(), model.predict(X))
