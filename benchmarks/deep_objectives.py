@@ -83,7 +83,6 @@ def objectives(torch: Any) -> dict[str, Objective]:
         "cross-entropy": Objective(cross_entropy, balanced=False),
         BASELINE: Objective(cross_entropy),
         "all pairs": Objective(pairs()),
-        "all pairs and a memory of 256": Objective(pairs(pairing="memory", memory=256)),
         "previous example": Objective(pairs(pairing="previous")),
     }
     try:
@@ -220,7 +219,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     import torch
 
-    from pairlearn.torch.devices import as_device
+    from pairlearn.torch.training import as_device
 
     device = as_device(options.device)
     with np.load(options.data) as stored:

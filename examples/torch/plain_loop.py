@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A training loop of one's own: balanced batches, a memory, and a run that can be resumed."""
+"""A training loop of one's own: balanced batches, and a run that can be resumed."""
 
 import torch
 
@@ -13,7 +13,7 @@ def train(X, y, n_epochs=10, seed=0, state=None):
     network = torch.nn.Sequential(
         torch.nn.Linear(X.shape[1], 32), torch.nn.ReLU(), torch.nn.Linear(32, 1)
     )
-    loss = AUCLoss("squared_hinge", pairing="memory", memory=128)
+    loss = AUCLoss("squared_hinge")
     sampler = BalancedSampler(y, batch_size=64, share=0.5, seed=seed)
     optimizer = torch.optim.Adam(network.parameters(), lr=1e-2)
     parts = {"network": network, "loss": loss, "sampler": sampler, "optimizer": optimizer}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A pairwise loss in Lightning: it is a submodule, so checkpoints hold its memory as well."""
+"""A pairwise loss in Lightning: it is a submodule of the model."""
 
 import lightning
 import torch
@@ -17,7 +17,7 @@ class Scorer(lightning.LightningModule):
         self.network = torch.nn.Sequential(
             torch.nn.Linear(n_features, 32), torch.nn.ReLU(), torch.nn.Linear(32, 1)
         )
-        self.loss = AUCLoss("logistic", pairing="memory", memory=128)
+        self.loss = AUCLoss("logistic")
 
     def forward(self, x):
         """Return a score for each example."""

@@ -39,7 +39,6 @@ def main(n_epochs=20):
         Scorer,
         criterion=AUCLoss,
         criterion__loss="squared_hinge",
-        criterion__pairing="memory",
         optimizer=torch.optim.Adam,
         lr=1e-2,
         batch_size=128,

@@ -22,8 +22,8 @@ from pairlearn import (
     Problem,
     roc_auc,
 )
-from pairlearn.solvers.closed_form.block_stream import BlockStream
-from pairlearn.solvers.closed_form.learned import Learned
+from pairlearn.solvers.closed_form.past import Past
+from pairlearn.solvers.closed_form.stream import MomentStream
 
 N, D = 400, 5
 
@@ -408,10 +408,10 @@ def test_a_stream_of_three_classes_drops_what_it_no_longer_needs_at_once():
     gc.collect()
     gc.disable()
     try:
-        before = sum(type(one) in (BlockStream, Learned) for one in gc.get_objects())
+        before = sum(type(one) in (MomentStream, Past) for one in gc.get_objects())
         for _ in range(5):
             model.partial_fit(X, y)
-        after = sum(type(one) in (BlockStream, Learned) for one in gc.get_objects())
+        after = sum(type(one) in (MomentStream, Past) for one in gc.get_objects())
     finally:
         gc.enable()
     assert after == before

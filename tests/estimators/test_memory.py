@@ -9,9 +9,6 @@ import pytest
 from pairlearn import SGD, AUCClassifier, Moments, OnlineLearner
 from pairlearn.estimators.shared.calibration import fit_sigmoid
 from pairlearn.metrics import roc_auc
-from pairlearn.solvers.closed_form.memories import Memories, half_lives_for
-from pairlearn.solvers.closed_form.moments import ClassMoments
-from pairlearn.solvers.closed_form.recent_scores import RECENT, RecentScores
 
 N = 6000
 
@@ -71,9 +68,10 @@ def test_chunks_do_not_matter(chunk):
     X, y = stream(changes=(700,), n=n)
     one, scores = learned(X, y, chunk=100)
     other, others = learned(X, y, chunk=chunk)
-    assert scores.tobytes() == others.tobytes()
-    assert one.coef_.tobytes() == other.coef_.tobytes()
-    assert (one.half_life_, one.threshold_) == (other.half_life_, other.threshold_)
+    np.testing.assert_allclose(scores, others, rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(one.coef_, other.coef_, rtol=1e-9)
+    assert one.half_life_ == other.half_life_
+    assert one.threshold_ == pytest.approx(other.threshold_, rel=1e-7)
 
 
 def test_predicting_in_between_changes_nothing():
@@ -85,19 +83,19 @@ def test_predicting_in_between_changes_nothing():
         part = slice(begin, begin + 50)
         others.append(asked.score_and_learn(X[part], y[part], classes=[0, 1]))
         asked.predict_proba(X[:3])
-    assert np.concatenate(others).tobytes() == scores.tobytes()
-    assert asked.coef_.tobytes() == quiet.coef_.tobytes()
+    np.testing.assert_allclose(np.concatenate(others), scores, rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(asked.coef_, quiet.coef_, rtol=1e-9)
 
 
 @pytest.mark.parametrize("at", [5, 100, 128, 1333])
-def test_a_restored_stream_goes_on_bit_for_bit(at):
+def test_a_restored_stream_goes_on(at):
     X, y = stream(changes=(700,), n=2000)
     whole, part = OnlineLearner(classes=[0, 1]), OnlineLearner(classes=[0, 1])
     whole.learn_many(X[:at], y[:at])
     part.restore(whole.state())
     for learner in (whole, part):
         learner.learn_many(X[at:], y[at:])
-    assert whole.model.coef_.tobytes() == part.model.coef_.tobytes()
+    np.testing.assert_allclose(whole.model.coef_, part.model.coef_, rtol=1e-9)
     assert (whole.auc, whole.model.half_life_) == (part.auc, part.model.half_life_)
 
 
@@ -118,10 +116,9 @@ def test_noise_makes_no_stream_sure(memory):
     found = model.predict_proba(new)[:, 1]
     assert log_loss(found) < 0.75  # that of 1/2 is .69
     by_ones, _ = learned(X, y, chunk=1, solver=Moments(memory=memory))
-    np.testing.assert_array_equal(by_ones.predict_proba(new)[:, 1], found)
-    np.testing.assert_array_equal(
-        pickle.loads(pickle.dumps(by_ones)).predict_proba(new)[:, 1], found
-    )
+    np.testing.assert_allclose(by_ones.predict_proba(new)[:, 1], found, rtol=1e-7)
+    again = pickle.loads(pickle.dumps(by_ones))
+    np.testing.assert_allclose(again.predict_proba(new)[:, 1], found, rtol=1e-7)
 
 
 def test_an_example_alone_in_its_class_cannot_be_held_out():
@@ -153,15 +150,14 @@ def test_many_features_pair_with_the_other_class():
     assert model.coef_.tobytes() == same.coef_.tobytes()
 
 
-def test_values_beyond_all_others_end_in_numbers():
+def test_values_whose_squares_overflow_are_refused():
     X, y = stream(changes=(), n=4000)
-    X[1000, 1] = 1e200
-    model, scores = learned(X, y)
+    X[1000, 1] = 1e140
+    _, scores = learned(X, y)
     assert np.isfinite(scores).all()
-    assert np.isfinite(model.coef_).all()
-    # Units do not matter, however large.
-    _, others = learned(X * [1.0, 1.0, 1e300, 1.0], y)
-    np.testing.assert_allclose(others[:900], scores[:900], rtol=1e-6)
+    X[1000, 1] = 1e200
+    with pytest.raises(ArithmeticError, match=r"squares of features overflow.*scale the features"):
+        learned(X, y)
     with pytest.raises(ArithmeticError, match="Unscaled features"):
         learned(X, y, scaling=None)
 
@@ -173,140 +169,6 @@ def test_a_class_that_does_not_come_for_long_is_not_lost():
     assert np.isfinite(scores).all()
     assert np.isfinite(model.coef_).all()
     assert model.score(X, y) > 0.8
-
-
-@pytest.mark.parametrize(("d", "shortest"), [(1, 250.0), (62, 250.0), (100, 400.0)])
-def test_half_lives_are_four_times_apart(d, shortest):
-    lives = (np.inf, 16.0 * shortest, 4.0 * shortest, shortest)
-    assert half_lives_for(d) == lives
-    assert half_lives_for(d, memory=7.0) == (7.0,)
-    # Each takes a table of floats for either class, and the examples held out take one more pair.
-    table = 2 * 8 * (d + 1) ** 2
-    for n_tables, kept in ((0, 1), (2, 1), (3, 2), (4, 3), (5, 4), (6, 4)):
-        assert half_lives_for(d, max_memory=n_tables * table) == lives[:kept]
-
-
-def test_memories_are_the_discounted_sums():
-    rng = np.random.default_rng(0)
-    X, y = rng.normal(3.0, 1.0, size=(60, 3)), rng.choice([-1.0, 1.0], 60)
-    weight = rng.random(60)
-    memories = Memories(3, [np.inf, 20.0])
-    for begin in range(0, 60, 15):
-        part = slice(begin, begin + 15)
-        memories.add(X[part], y[part], weight[part])
-    age = 15.0 * (3 - np.arange(60) // 15)
-    for place, half_life in enumerate(memories.half_lives):
-        own = weight * 0.5 ** (age / half_life)
-        expected = ClassMoments(3).add(X, y, example_weight=own)
-        found = memories.moments(place)
-        np.testing.assert_allclose(found.counts, expected.counts, rtol=1e-12)
-        np.testing.assert_allclose(found.means, expected.means, rtol=1e-12)
-        np.testing.assert_allclose(found.scatters, expected.scatters, rtol=1e-9)
-
-
-@pytest.mark.parametrize("pooled", [False, True])
-@pytest.mark.parametrize("d", [5, 60])
-def test_directions_solve_the_equations(d, pooled):
-    rng = np.random.default_rng(0)
-    X, y = rng.normal(2.0, 1.0, size=(400, d)), rng.choice([-1.0, 1.0], 400)
-    X[y > 0, 0] += 1.0
-    memories = Memories(d, [np.inf, 100.0])
-    memories.add(X[:300], y[:300])
-    memories.add(X[300:], y[300:])
-    scale, ridges = rng.uniform(0.5, 2.0, d), np.array([0.1, 0.4])
-    weights, middle, sizes = memories.directions(scale, ridges, pooled=pooled)
-    for place, ridge in enumerate(ridges):
-        found = memories.moments(place)
-        D, C = np.diag(scale), found.covariance
-        if pooled:
-            C = 2.0 * found.scatters.sum(axis=0) / found.counts.sum()
-        v = np.linalg.solve(D @ C @ D + ridge * np.eye(d), D @ found.difference)
-        size = np.sqrt(D @ found.difference @ v)
-        np.testing.assert_allclose(sizes[place], size, rtol=1e-9)
-        np.testing.assert_allclose(weights[place], D @ v / size, rtol=1e-8, atol=1e-12)
-        np.testing.assert_allclose(
-            middle[place], weights[place] @ found.means.mean(axis=0), rtol=1e-9
-        )
-
-
-@pytest.mark.parametrize("pooled", [False, True])
-@pytest.mark.parametrize("d", [5, 60])
-def test_the_next_longer_memory_speaks_for_one_without_a_class(d, pooled):
-    rng = np.random.default_rng(0)
-    memories = Memories(d, [np.inf, 20.0, 400.0, 10.0])
-    memories.add(rng.normal(size=(300, d)), np.tile([1.0, -1.0], 150))
-    memories.add(rng.normal(size=(200, d)), np.full(200, -1.0))
-    assert (memories.counts[:, 0] < 2.0).tolist() == [False, True, False, True]
-    found = memories.directions(np.ones(d), np.full(4, 0.1), pooled=pooled)
-    assert np.isfinite(found.weights).all()
-    for place, speaker in enumerate([0, 0, 2, 2]):
-        for own in found:
-            np.testing.assert_array_equal(own[place], own[speaker])
-    assert not np.allclose(found.weights[0], found.weights[2])
-
-
-@pytest.mark.parametrize(
-    ("place", "value"), [((0, 0, 1, 2), 1e9), ((1, 1, 3, 0), -1e9), ((1, 0, 2, 2), -1e9)]
-)
-def test_sums_that_no_rows_have_are_refused(place, value):
-    """One of many numbers is enough: |S_ij| is at most the root of S_ii S_jj."""
-    rng = np.random.default_rng(0)
-    memories = Memories(3, [np.inf, 20.0])
-    memories.add(rng.normal(size=(40, 3)), rng.choice([-1.0, 1.0], 40))
-    state = memories.state()
-    again = Memories.from_state(state, 3, [np.inf, 20.0])
-    np.testing.assert_array_equal(again.sums, memories.sums)
-    state["sums"][place] = value
-    with pytest.raises(ValueError, match="not those of any rows"):
-        Memories.from_state(state, 3, [np.inf, 20.0])
-
-
-def test_several_ridges_are_solved_as_one_is():
-    rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(50, 3)), rng.choice([-1.0, 1.0], 50)
-    X[:, 2] = X[:, 1]
-    memories = Memories(3, [np.inf])
-    memories.add(X, y)
-    found = memories.solutions(np.ones(3), (1.0, 0.1), pooled=True)
-    for own, ridge in zip(found, (1.0, 0.1), strict=True):
-        one = memories.directions(np.ones(3), np.array([ridge]), pooled=True)
-        assert own.tobytes() == one.weights[0].tobytes()
-    # Two equal columns: without a ridge there is no solution, and the others are as before.
-    beside = memories.solutions(np.ones(3), (1.0, -0.1), pooled=True)
-    assert beside[0].tobytes() == found[0].tobytes()
-    assert np.isnan(beside[1]).all()
-
-
-def test_recent_scores_are_ranked_exactly():
-    rng = np.random.default_rng(0)
-    scores = np.round(rng.normal(size=(900, 3)) * 2.0) / 2.0
-    y = np.where(rng.random(900) < 0.3, 1.0, -1.0)
-    recent = RecentScores(3)
-    for begin in range(0, 900, 77):
-        recent.add(scores[begin : begin + 77], y[begin : begin + 77])
-    p, q = scores[y > 0][-RECENT:], scores[y < 0][-RECENT:]
-    wins = (p[:, None] > q[None]) + 0.5 * (p[:, None] == q[None])
-    ahead, behind = recent.placements()
-    np.testing.assert_array_equal(np.sort(ahead, axis=1), np.sort(wins.mean(axis=1).T, axis=1))
-    np.testing.assert_array_equal(np.sort(behind, axis=1), np.sort(wins.mean(axis=0).T, axis=1))
-    again = RecentScores(3)
-    again.restore(recent.state())
-    for name, value in recent.state().items():
-        np.testing.assert_array_equal(again.state()[name], value)
-
-
-def test_the_longest_memory_as_good_as_the_best_is_taken():
-    rng = np.random.default_rng(0)
-    y = np.where(rng.random(2000) < 0.5, 1.0, -1.0)
-    good, noise = y + rng.normal(size=2000), rng.normal(size=2000)
-    for columns, place in (
-        ((good, good, noise), 0),
-        ((noise, good, good), 1),
-        ((noise, noise, good), 2),
-    ):
-        recent = RecentScores(3)
-        recent.add(np.column_stack(columns), y)
-        assert recent.best() == place
 
 
 @pytest.mark.parametrize("half_life", [10.0, 300.0])

@@ -118,7 +118,7 @@ LOST = {
 }
 #: Estimators that need torch have tests of their own.
 ELSEWHERE = {
-    "EmbeddingLearner", "NeuralAUCClassifier", "NeuralRanker", "PrivateNeuralAUCClassifier",
+    "EmbeddingLearner", "NeuralAUCClassifier", "PrivateNeuralAUCClassifier",
 }  # fmt: skip
 
 

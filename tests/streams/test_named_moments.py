@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from pairlearn import AUCClassifier, Moments, roc_auc
-from pairlearn.solvers.closed_form.block_stream import MOST_BY_MOMENTS
+from pairlearn.solvers.closed_form.stream import MOST_BY_MOMENTS
 from pairlearn.streams.named import NamedLearner
 from pairlearn.streams.state import pack, unpack
 

@@ -28,7 +28,6 @@ from pairlearn.pairings import (
 )
 from pairlearn.pairings.queries import PreviousOfQuery
 from pairlearn.restored import restored_labels
-from pairlearn.solvers.closed_form.memories import _are_of_rows
 from pairlearn.streams import open_reader
 from pairlearn.streams.checkpoint import (
     CHECKPOINT_VERSION,
@@ -479,44 +478,6 @@ def test_a_window_without_errors_or_with_negative_weights() -> None:
     ):
         with pytest.raises(ValueError, match=message):
             EntropyRegressor(**settings).restore_stream({**state, **change})
-
-
-def test_moments_of_no_rows() -> None:
-    """Finite numbers in a state of moments whose products are none."""
-    rng = np.random.default_rng(0)
-    n, settings = 4400, {"solver": "moments", "random_state": 0}
-    X, y = rng.normal(size=(n, 3)), np.arange(n) % 2
-    state = AUCClassifier(**settings).partial_fit(X, y, classes=[0, 1]).stream_state()
-    AUCClassifier(**settings).restore_stream(state)
-    paths = [path for path, _ in _arrays_in(state)]
-    assert {path[-1] for path in paths} >= {"sums", "origin", "Z", "weight", "low", "high"}
-    wrong = {
-        "sums": (1e200, "not those of any rows"),
-        "origin": (1e120, "values beyond"),
-        "Z": (-1e120, "values beyond"),
-        "low": (-1e120, "values beyond"),
-        "high": (1e120, "values beyond"),
-        "weight": (-1.0, "from 0 to 1e\\+100"),
-    }
-    seen = set()
-    for path in paths:
-        if path[-1] not in wrong or not _found(state, path).size:
-            continue
-        value, message = wrong[path[-1]]
-        changed = copy.deepcopy(state)
-        array = _found(changed, path)
-        # an element off the diagonal of sums, the last of any other
-        array[(..., 0, 1) if path[-1] == "sums" else -1] = value
-        with pytest.raises(ValueError, match=message):
-            AUCClassifier(**settings).restore_stream(changed)
-        seen.add(path[-1])
-    assert seen == set(wrong)
-
-
-def test_sums_as_large_as_floats_go_are_looked_at_without_an_overflow() -> None:
-    most = np.finfo(np.float64).max
-    assert _are_of_rows(np.full((1, 2, 2, 2), most))
-    assert not _are_of_rows(np.array([[[[1.0, most], [most, 1.0]]]]))
 
 
 def test_a_sample_of_the_past_is_as_long_as_what_was_seen() -> None:

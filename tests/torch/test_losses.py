@@ -27,11 +27,9 @@ from pairlearn.torch import (
     BalancedSampler,
     ContrastiveLoss,
     DistanceLoss,
-    EmbeddingMemory,
     ErrorEntropyLoss,
     PartialAUCLoss,
     RankingLoss,
-    ScoreMemory,
 )
 from pairlearn.torch.margins import _FEW
 
@@ -149,44 +147,6 @@ def test_previous_is_the_mean_over_consecutive_pairs(rng):
     np.testing.assert_allclose(vector.grad, wanted, rtol=1e-12)
 
 
-@pytest.mark.parametrize("name", ["squared_hinge", "logistic"])
-def test_memory_adds_the_pairs_with_the_last_scores_of_each_class(name, rng):
-    loss = AUCLoss(name, pairing="memory", memory=5)
-    function = {"squared_hinge": lambda m: np.maximum(1 - m, 0) ** 2,
-                "logistic": lambda m: np.log1p(np.exp(-m))}[name]  # fmt: skip
-    past = {0: [], 1: []}
-    for _ in range(6):
-        scores, labels = batch(rng, 7, ties=False)
-        s, y = scores.detach().numpy(), labels.numpy()
-        pairs = [(p, q) for p in s[y == 1] for q in s[y == 0]]
-        pairs += [(p, q) for p in s[y == 1] for q in past[0]]
-        pairs += [(p, q) for p in past[1] for q in s[y == 0]]
-        wanted = np.mean([function(p - q) for p, q in pairs])
-        found = loss(scores, labels)
-        np.testing.assert_allclose(found.item(), wanted, rtol=1e-12)
-        found.backward()
-        assert scores.grad is not None
-        for kind in past:
-            past[kind] = [*past[kind], *s[y == kind]][-5:]
-    held, classes = loss.memory.held()
-    assert not held.requires_grad
-    for kind in past:
-        assert sorted(held[classes == kind].tolist()) == sorted(past[kind])
-    before = copy.deepcopy(loss.state_dict())
-    loss.eval()
-    loss(scores, labels)
-    assert torch.equal(loss.state_dict()["memory.values"], before["memory.values"])
-
-
-def test_a_memory_of_one_class_makes_pairs_with_the_other():
-    loss = AUCLoss("hinge", pairing="memory", memory=2)
-    with pytest.warns(UserWarning, match="one class only"):
-        loss(torch.tensor([0.5, 0.25]), torch.tensor([0, 0]))
-    scores = torch.tensor([1.0], requires_grad=True)
-    found = loss(scores, torch.tensor([1]))
-    assert found.item() == pytest.approx((0.5 + 0.25) / 2)
-
-
 @pytest.mark.parametrize(("max_fpr", "min_tpr"), [(0.3, 0.0), (0.5, 0.4), (1.0, 0.0)])
 def test_partial_auc(max_fpr, min_tpr, rng):
     scores, labels = batch(rng, 40, ties=False)
@@ -200,14 +160,6 @@ def test_partial_auc(max_fpr, min_tpr, rng):
     )
     found = PartialAUCLoss(max_fpr, min_tpr=min_tpr)(scores, labels)
     np.testing.assert_allclose(found.item(), wanted, rtol=1e-12)
-
-
-def test_partial_auc_with_a_memory_looks_at_both(rng):
-    loss = PartialAUCLoss(0.5, loss="hinge", pairing="memory", memory=4)
-    loss(torch.tensor([0.0, 5.0, 4.0]), torch.tensor([1, 0, 0]))
-    # Negatives 5, 4 (remembered), 1, -1: the highest half is 5 and 4; positives 0 and 2.
-    found = loss(torch.tensor([2.0, 1.0, -1.0]), torch.tensor([1, 0, 0]))
-    assert found.item() == pytest.approx(np.mean([6.0, 5.0, 4.0, 3.0]))
 
 
 def test_ranking_within_queries(rng):
@@ -231,8 +183,6 @@ def test_ranking_within_queries(rng):
     ]
     found = RankingLoss(pairing="previous")(scores, torch.tensor(grades), torch.tensor(qid))
     np.testing.assert_allclose(found.item(), np.mean(consecutive))
-    with pytest.raises(ValueError, match="no meaning for queries"):
-        RankingLoss(pairing="memory")
 
 
 DISTANCES = {
@@ -250,22 +200,17 @@ def of_pair(kind, d, same):
 
 
 @pytest.mark.parametrize("kind", DISTANCES)
-@pytest.mark.parametrize("pairing", ["batch", "previous", "memory"])
+@pytest.mark.parametrize("pairing", ["batch", "previous"])
 @pytest.mark.parametrize("balanced", [False, True])
 def test_losses_of_embeddings(kind, pairing, balanced, rng):
     make, options, _ = DISTANCES[kind]
-    memory = EmbeddingMemory(3, n_classes=3, n_components=2) if pairing == "memory" else None
-    loss = make(**options, pairing=pairing, balanced=balanced, memory=memory)
-    past = []
+    loss = make(**options, pairing=pairing, balanced=balanced)
     for _ in range(3):
         Z, y = rng.normal(size=(8, 2)), rng.integers(0, 3, size=8)
         pairs = [(i, j) for i in range(8) for j in range(i)]
         if pairing == "previous":
             pairs = [(t, t - 1) for t in range(1, 8)]
         costs = [(np.linalg.norm(Z[i] - Z[j]), y[i] == y[j]) for i, j in pairs]
-        costs += [
-            (np.linalg.norm(z - u), c == d) for z, c in zip(Z, y, strict=True) for u, d in past
-        ]
         groups = [[of_pair(kind, d, s) for d, s in costs if s == which] for which in (True, False)]
         groups = groups if balanced else [groups[0] + groups[1]]
         wanted = np.mean([np.mean(group) for group in groups if group])
@@ -274,9 +219,6 @@ def test_losses_of_embeddings(kind, pairing, balanced, rng):
         np.testing.assert_allclose(found.item(), wanted, rtol=1e-10)
         found.backward()
         assert torch.isfinite(embeddings.grad).all()
-        if pairing == "memory":
-            past += list(zip(Z, y, strict=True))
-            past = [pair for c in range(3) for pair in [p for p in past if p[1] == c][-3:]]
 
 
 def test_equal_embeddings_have_a_finite_gradient():
@@ -289,21 +231,19 @@ def test_equal_embeddings_have_a_finite_gradient():
 
 
 @pytest.mark.parametrize(("window", "part"), [("gaussian", Welsch), ("parabolic", Epanechnikov)])
-@pytest.mark.parametrize("pairing", ["batch", "previous", "memory"])
+@pytest.mark.parametrize("pairing", ["batch", "previous"])
 def test_error_entropy(window, part, pairing, rng):
     loss = ErrorEntropyLoss(0.7, window=window, pairing=pairing)
-    rule, past = part(0.7), []
+    rule = part(0.7)
     for _ in range(3):
         p, y = rng.normal(size=6), rng.normal(size=6)
         e = y - p
         pairs = [(e[i], e[j]) for i in range(6) for j in range(i)]
         if pairing == "previous":
             pairs = [(e[t], e[t - 1]) for t in range(1, 6)]
-        pairs += [(a, b) for a in e for b in past]
         wanted = np.mean([rule.value(0.0, a - b, 0.0, 0.7) for a, b in pairs])
         found = loss(torch.tensor(p), torch.tensor(y))
         np.testing.assert_allclose(found.item(), wanted, rtol=1e-12)
-        past += list(e) if pairing == "memory" else []
 
 
 def test_a_batch_with_one_class_is_counted_and_reported_once():
@@ -366,8 +306,6 @@ def test_numbers_are_numbers(odd):
                  lambda value: AUCLoss(margin=value if value is not None else [])):  # fmt: skip
         with pytest.raises(TypeError, match=r"must be a number, got ('1'|True|None|\[\])\."):
             make(odd)
-    with pytest.raises(TypeError, match="an EmbeddingMemory, got 5"):
-        ContrastiveLoss(pairing="memory", memory=5)
 
 
 @pytest.mark.parametrize("kind", [AUCLoss, RankingLoss])
@@ -379,15 +317,13 @@ def test_a_loss_of_margins_returns_the_loss_of_each(kind, pairing):
 
 
 def test_what_is_refused():
-    loss = AUCLoss(pairing="memory")
+    loss = AUCLoss()
     labels = torch.tensor([0, 1])
     loss(torch.tensor([0.0, 1.0]), labels)
     with pytest.raises(DivergenceError, match="NaN or infinity at step 2"):
         loss(torch.tensor([0.0, float("nan")]), labels)
     with pytest.raises(ValueError, match="scores are on meta, labels on cpu"):
         loss(torch.zeros(2, device="meta"), labels)
-    with pytest.raises(ValueError, match="the memory is on cpu"):
-        loss.memory.push(torch.zeros(2, device="meta"), labels)
     with pytest.raises(ValueError, match=r"got \(3,\) and \(2,\)"):
         loss(torch.zeros(3), labels)
     with pytest.raises(TypeError, match="floating-point"):
@@ -399,20 +335,9 @@ def test_what_is_refused():
         ({"loss": "logistic", "margin": 1.0}, "has no margin"),
         ({"margin": -1.0}, "positive number"),
         ({"pairing": "all"}, "pairing must be one of"),
-        ({"memory": 3}, "would ignore the memory"),
-        ({"pairing": "memory", "memory": 0}, "size must be at least 1"),
     ]:
         with pytest.raises(ValueError, match=message):
             AUCLoss(**options)
-    with pytest.raises(ValueError, match="does not know which negatives"):
-        PartialAUCLoss(0.1, pairing="previous")
-    with pytest.raises(ValueError, match="needs a memory"):
-        ContrastiveLoss(pairing="memory")
-    memory = EmbeddingMemory(3, n_classes=2, n_components=2)
-    with pytest.raises(ValueError, match="whole numbers from 0 to 1"):
-        memory.push(torch.zeros(2, 2), torch.tensor([1, 2]))
-    with pytest.raises(ValueError, match="cannot take values of shape"):
-        memory.push(torch.zeros(2, 3), labels)
 
 
 def test_mixed_precision(rng):
@@ -421,7 +346,7 @@ def test_mixed_precision(rng):
     X = torch.tensor(rng.normal(size=(32, 5)), dtype=torch.float32)
     labels = torch.tensor(rng.integers(0, 2, size=32))
     losses = (
-        AUCLoss(pairing="memory"),
+        AUCLoss(),
         AUCLoss("logistic"),
         PartialAUCLoss(0.5),
         ErrorEntropyLoss(),
@@ -435,8 +360,6 @@ def test_mixed_precision(rng):
         assert found.dtype == torch.float32
         with torch.no_grad():
             fresh = copy.deepcopy(loss)
-            if fresh.memory is not None:
-                fresh.memory.clear()
             assert fresh(scores.float(), labels).item() == pytest.approx(found.item(), rel=1e-6)
         model.zero_grad()
         found.backward()
@@ -446,13 +369,13 @@ def test_mixed_precision(rng):
 
 
 def train(n_batches, state=None, *, stop=None):
-    """A run on balanced batches with a memory; return its state after `stop` batches or the end."""
+    """A run on balanced batches; return its state after `stop` batches or the end."""
     torch.manual_seed(0)
     generator = torch.Generator().manual_seed(1)
     X = torch.randn(60, 4, generator=generator)
     y = (X[:, 0] + 0.5 * torch.randn(60, generator=generator) > 0.8).long()
     model = torch.nn.Linear(4, 1)
-    loss = AUCLoss(pairing="memory", memory=7)
+    loss = AUCLoss()
     sampler = BalancedSampler(y, 8, share=0.4, seed=3)
     optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
     parts = {"model": model, "loss": loss, "sampler": sampler, "optimizer": optimizer}
@@ -480,17 +403,8 @@ def test_a_resumed_run_is_bit_identical(tmp_path):
     resumed = train(21, torch.load(tmp_path / "state.pt", weights_only=True))
     for name, value in whole["model"].items():
         assert torch.equal(value, resumed["model"][name])
-    assert torch.equal(whole["loss"]["memory.values"], resumed["loss"]["memory.values"])
     assert int(resumed["loss"]["n_steps"]) == 21
     assert whole["sampler"]["places"] == resumed["sampler"]["places"]
-
-
-def test_a_memory_keeps_its_type_through_a_file():
-    memory = ScoreMemory(3)
-    memory.push(torch.tensor([1 / 3], dtype=torch.float64), torch.tensor([1]))
-    other = ScoreMemory(3)
-    other.load_state_dict(memory.state_dict())
-    assert other.held()[0].tolist() == [1 / 3]
 
 
 def test_a_loss_is_balanced_or_not():

@@ -13,7 +13,6 @@ from pairlearn.torch import (
     AUCLoss,
     ContrastiveLoss,
     DistanceLoss,
-    EmbeddingMemory,
     ErrorEntropyLoss,
     PairwiseLoss,
     PartialAUCLoss,
@@ -29,17 +28,14 @@ def example(rng, kind):
     labels[:2] = torch.tensor([0, 1])
     if kind in ("hinge", "squared_hinge", "square", "logistic"):
         return AUCLoss(kind), (scores, labels)
-    if kind == "memory":
-        return AUCLoss("squared_hinge", pairing="memory", memory=50), (scores, labels)
     if kind == "ranking":
         grades = torch.tensor(rng.integers(0, 3, size=n))
         return RankingLoss("hinge"), (scores, grades, torch.arange(n) % 2)
     embeddings = torch.tensor(rng.normal(size=(n, 2)))
     if kind == "contrastive":
         return ContrastiveLoss(balanced=True), (embeddings, labels)
-    if kind == "distance memory":
-        memory = EmbeddingMemory(50, n_classes=2, n_components=2)
-        return DistanceLoss(pairing="memory", memory=memory), (embeddings, labels)
+    if kind == "distance":
+        return DistanceLoss(), (embeddings, labels)
     return ErrorEntropyLoss(), (scores, torch.tensor(rng.normal(size=n)))
 
 
@@ -50,23 +46,21 @@ def value_and_gradient(loss, values, *labels, **weights):
     return value.item(), values.grad
 
 
-KINDS = ("hinge", "squared_hinge", "square", "logistic", "memory", "ranking")
-ALL = (*KINDS, "contrastive", "distance memory", "entropy")
+KINDS = ("hinge", "squared_hinge", "square", "logistic", "ranking")
+ALL = (*KINDS, "contrastive", "distance", "entropy")
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_whole_numbers_are_repeated_examples(kind, rng):
     loss, batch = example(rng, kind)
     weights = torch.tensor(rng.integers(1, 4, size=12))
-    often = loss if kind != "memory" else copy.deepcopy(loss)
-    for _ in range(2):  # the second time the memory, if there is one, holds the first
-        value, gradient = value_and_gradient(loss, *batch, sample_weight=weights)
-        repeated = [part.repeat_interleave(weights, dim=0) for part in batch]
-        other, slopes = value_and_gradient(often, *repeated)
-        assert value == pytest.approx(other, rel=1e-12)
-        owner = torch.arange(12).repeat_interleave(weights)
-        summed = torch.zeros(12, dtype=torch.float64).index_add_(0, owner, slopes)
-        torch.testing.assert_close(gradient, summed)
+    value, gradient = value_and_gradient(loss, *batch, sample_weight=weights)
+    repeated = [part.repeat_interleave(weights, dim=0) for part in batch]
+    other, slopes = value_and_gradient(loss, *repeated)
+    assert value == pytest.approx(other, rel=1e-12)
+    owner = torch.arange(12).repeat_interleave(weights)
+    summed = torch.zeros(12, dtype=torch.float64).index_add_(0, owner, slopes)
+    torch.testing.assert_close(gradient, summed)
 
 
 @pytest.mark.parametrize("kind", ALL)
@@ -91,7 +85,7 @@ def test_zero_is_absent_and_one_is_none(kind, relative, rng):
         torch.testing.assert_close(gradient, slopes)
 
 
-@pytest.mark.parametrize("kind", ["contrastive", "distance memory", "entropy"])
+@pytest.mark.parametrize("kind", ["contrastive", "distance", "entropy"])
 def test_all_pairs_written_out(kind, rng):
     loss, (values, labels) = example(rng, kind)
     weights = torch.tensor(rng.uniform(0.5, 2.0, size=12))
@@ -100,10 +94,8 @@ def test_all_pairs_written_out(kind, rng):
     sums = {}
     for i in range(12):
         for j in range(i):
-            single.memory = None
             pair = [i, j]
             same = kind != "contrastive" or bool(labels[i] == labels[j])
-            single.pairing = "batch"
             term = single(values[pair], labels[pair]).item()
             total, weight = sums.get(same, (0.0, 0.0))
             product = float(weights[i] * weights[j])
@@ -133,22 +125,6 @@ def test_weights_of_mean_one_divide_by_numbers_of_pairs():
     assert loss(scores, labels, sample_weight=weights).item() == 1.0
     loss.relative_weights = True
     assert loss(scores, labels, sample_weight=weights).item() == 1.5
-
-
-def test_the_weights_of_a_memory_are_saved(rng):
-    loss, (scores, labels) = example(rng, "memory")
-    loss(scores, labels)
-    assert loss.memory.weights is None
-    weights = torch.tensor(rng.uniform(size=12))
-    loss(scores, labels, sample_weight=weights)
-    other = example(rng, "memory")[0]
-    other.load_state_dict(loss.state_dict())
-    assert sorted(other.memory.held_weights().tolist()) == sorted([1.0] * 12 + weights.tolist())
-    # A batch without weights weighs 1 for each.
-    assert loss(scores, labels).item() == other(scores, labels, torch.ones(12)).item()
-    plain = example(rng, "memory")[0]
-    other.load_state_dict(plain.state_dict())
-    assert other.memory.weights is None
 
 
 def test_nothing_left(rng):

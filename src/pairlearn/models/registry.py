@@ -93,7 +93,6 @@ _HOMES = {
     "MulticlassAUCClassifier": "pairlearn.estimators.classes.multiclass",
     "MultilabelAUCClassifier": "pairlearn.estimators.classes.multilabel",
     "NeuralAUCClassifier": "pairlearn.torch.classifier",
-    "NeuralRanker": "pairlearn.torch.ranker",
     "OrdinalAUCClassifier": "pairlearn.estimators.classes.ordinal",
     "PairwiseRanker": "pairlearn.estimators.ranking.ranker",
     "PairwiseRatings": "pairlearn.estimators.ratings.ratings",

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from functools import cache
 from itertools import chain
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
@@ -25,7 +24,7 @@ import numpy as np
 
 from pairlearn.losses import LOSSES, PairLoss
 from pairlearn.pairings import PreviousExample, PreviousOpposite
-from pairlearn.solvers.closed_form.block_stream import MOST_BY_MOMENTS
+from pairlearn.solvers.closed_form.stream import MOST_BY_MOMENTS
 from pairlearn.solvers.interrupts import deferred_interrupt
 from pairlearn.solvers.rows import Rows
 from pairlearn.solvers.turns import Turns
@@ -228,7 +227,7 @@ class NamedLearner:
             return
         seen = self._seen
         if seen.names:  # a model exists, so there are scores
-            _add_class_sums()(rows.scores(self._coef), seen.offset, y, self._sums)
+            _add_class_sums(rows.scores(self._coef), seen.offset, y, self._sums)
             if self._waiting.room > 0:  # else coefficients change at once
                 self._seen = seen.with_sums(self._sums)
         count, cause = self._way.learn(rows, y)
@@ -538,12 +537,11 @@ class NamedLearner:
         )
 
 
-@cache
-def _add_class_sums() -> Any:
-    """Return a kernel. It imports numba, so it is imported on first use."""
-    from pairlearn.kernels.memories import add_class_sums
-
-    return add_class_sums
+def _add_class_sums(scores: Vector, offset: float, y: Vector, sums: Vector) -> None:
+    """Add number, sum and sum of squares of the scores of negatives and of positives."""
+    for own, row in zip((y < 0, y > 0), sums, strict=True):
+        above = scores[own] - offset
+        row += len(above), above.sum(), above @ above
 
 
 def _copied(x: Mapping[Any, float]) -> dict[Any, float]:

@@ -13,8 +13,8 @@ import numpy as np
 
 from pairlearn.features import Identity
 from pairlearn.losses import PairLoss
-from pairlearn.solvers.closed_form.block_stream import BlockStream
-from pairlearn.solvers.closed_form.memories import half_lives_for
+from pairlearn.solvers.closed_form.past import half_lives_for
+from pairlearn.solvers.closed_form.stream import MomentStream
 from pairlearn.solvers.rows import CsrRows, Rows
 from pairlearn.typing import Vector
 
@@ -23,7 +23,7 @@ class NamedMoments:
     """The class moments of rows that may become wider.
 
     `memory` is the half-life, None for the one that recent examples speak for. `free` is as in
-    `BlockStream`.
+    `MomentStream`.
     """
 
     #: Steps of descent have one.
@@ -35,8 +35,8 @@ class NamedMoments:
         # Those of rows, of which nobody keeps any.
         self._weights = np.ones(0)
 
-    def _made(self, width: int) -> BlockStream:
-        return BlockStream(
+    def _made(self, width: int) -> MomentStream:
+        return MomentStream(
             Identity.of(width),
             half_lives_for(width, self._memory),
             ridge=None,

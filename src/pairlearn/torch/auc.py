@@ -6,24 +6,11 @@ from __future__ import annotations
 import math
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from pairlearn.torch.margins import Both, MarginLoss, as_margin_loss, losses_of, pair_total
-from pairlearn.torch.memory import Memory, ScoreMemory
 from pairlearn.torch.pairwise import PairwiseLoss, Totals, as_positive, check_batch, check_weights
 from pairlearn.validation import check_number
-
-#: Remembered scores of each class, unless a number is given.
-MEMORY_SIZE = 256
-
-
-def as_memory(pairing: str, memory: int | Memory | None, *, n_classes: int) -> Memory | None:
-    """Return the memory of scores that an argument asks for."""
-    if pairing == "memory" and memory is None:
-        memory = MEMORY_SIZE
-    if memory is None or isinstance(memory, Memory):
-        return memory
-    return ScoreMemory(memory, n_classes=n_classes)
 
 
 class AUCLoss(PairwiseLoss):
@@ -37,13 +24,11 @@ class AUCLoss(PairwiseLoss):
     loss : {"squared_hinge", "hinge", "logistic", "square"} or callable
         (margin - m)_+^2, (margin - m)_+, log(1 + exp(-m)), (margin - m)^2, or a function of a
         tensor of margins that returns the loss of each.
-    pairing : {"batch", "previous", "memory"}, default="batch"
+    pairing : {"batch", "previous"}, default="batch"
         Who meets whom, see `PairwiseLoss`. With "previous" the mean is over all consecutive
         pairs; pairs of equal labels cost nothing: the paper's f(w; z, z').
     margin : float, optional
         The margin that is wanted, 1 by default.
-    memory : int or ScoreMemory, optional
-        For ``pairing="memory"``: how many scores of each class are remembered, 256 by default.
 
     Examples
     --------
@@ -61,10 +46,9 @@ class AUCLoss(PairwiseLoss):
         *,
         pairing: str = "batch",
         margin: float | None = None,
-        memory: int | ScoreMemory | None = None,
     ) -> None:
         function, wanted = as_margin_loss(loss, margin)
-        super().__init__(pairing=pairing, memory=as_memory(pairing, memory, n_classes=2))
+        super().__init__(pairing=pairing)
         # After the base class, and once: a loss that is a module becomes a part of this one.
         self._name = loss if isinstance(loss, str) else None
         self._margin, self._function = wanted, function
@@ -92,26 +76,10 @@ class AUCLoss(PairwiseLoss):
         weights = check_weights(scores, sample_weight)
         return self.mean_over_pairs(scores, as_positive(labels), weights)
 
-    def classes(self, labels: Tensor) -> Tensor:
-        """Return 1 for positive examples and 0 for the others."""
-        return labels.long()
-
     def within(self, values: Tensor, labels: Tensor, weights: Tensor | None = None) -> Totals:
         """Return the sum over opposite pairs of a batch."""
         pair = None if weights is None else (weights[labels], weights[~labels])
         return [self._opposite(values[labels], values[~labels], pair)]
-
-    def across(
-        self, values: Tensor, labels: Tensor, held: Tensor, classes: Tensor, weights: Both = None
-    ) -> Totals:
-        """Return the sum over opposite pairs of an example of the batch and a remembered one."""
-        up = down = None
-        if weights is not None:
-            own, past = weights[0], weights[1].to(weights[0].dtype)
-            up, down = (own[labels], past[classes == 0]), (past[classes == 1], own[~labels])
-        first, n = self._opposite(values[labels], held[classes == 0], up)
-        second, m = self._opposite(held[classes == 1], values[~labels], down)
-        return [(first + second, n + m)]
 
     def consecutive(self, values: Tensor, labels: Tensor, weights: Tensor | None = None) -> Totals:
         """Return the sum over consecutive pairs, where those of equal labels cost nothing."""
@@ -145,36 +113,13 @@ class AUCLoss(PairwiseLoss):
     def why_no_pairs(self) -> str:
         """Return why a batch can be without a pair that counts, and what helps."""
         return (
-            "the batch holds one class only; take balanced batches "
-            "(BalancedSampler), larger ones, or a memory."
+            "the batch holds one class only; take balanced batches (BalancedSampler), or larger "
+            "ones."
         )
 
     def extra_repr(self) -> str:
         """Return what `print` shows."""
         return f"loss={self._name or self._function!r}, {super().extra_repr()}"
-
-
-class SortedAUCLoss(nn.Module):  # type: ignore[misc]
-    """An `AUCLoss` over all pairs of batches whose first `n_positive` examples are the positives.
-
-    It looks at no value, and so a CUDA device can record a step with it. Whoever trains looks for
-    losses that are no numbers.
-    """
-
-    def __init__(self, loss: AUCLoss, n_positive: int) -> None:
-        super().__init__()
-        self.loss, self.n_positive = loss, n_positive
-        # Its divisor is then a number of pairs, which is known ahead.
-        loss.relative_weights = True
-
-    def forward(
-        self, scores: Tensor, labels: Tensor, sample_weight: Tensor | None = None
-    ) -> Tensor:
-        """Return the loss of a batch; weights have mean 1 over the data."""
-        scores, _ = check_batch("scores", scores, labels)
-        k, weights = self.n_positive, sample_weight
-        pair = None if weights is None else (weights[:k], weights[k:])
-        return self.loss.between(scores[:k], scores[k:], pair)
 
 
 class PartialAUCLoss(AUCLoss):
@@ -191,12 +136,7 @@ class PartialAUCLoss(AUCLoss):
         One minus the share of the positives that counts, the lowest ones; in [0, 1).
     loss : str or callable, default="squared_hinge"
         As in `AUCLoss`.
-    pairing : {"batch", "memory"}, default="batch"
-        With "memory" the shares are those of the batch and the remembered scores together. A single
-        pair does not know what is high, so there is no "previous".
     margin : float, optional
-        As in `AUCLoss`.
-    memory : int or ScoreMemory, optional
         As in `AUCLoss`.
 
     Examples
@@ -212,20 +152,13 @@ class PartialAUCLoss(AUCLoss):
         *,
         min_tpr: float = 0.0,
         loss: str | MarginLoss = "squared_hinge",
-        pairing: str = "batch",
         margin: float | None = None,
-        memory: int | ScoreMemory | None = None,
     ) -> None:
         if not 0.0 < check_number("max_fpr", max_fpr) <= 1.0:
             raise ValueError(f"max_fpr must lie in (0, 1], got {max_fpr!r}.")
         if not 0.0 <= check_number("min_tpr", min_tpr) < 1.0:
             raise ValueError(f"min_tpr must lie in [0, 1), got {min_tpr!r}.")
-        if pairing == "previous":
-            raise ValueError(
-                'pairing="previous": a single pair does not know which negatives are the highest; '
-                'use "batch" or "memory".'
-            )
-        super().__init__(loss, pairing=pairing, margin=margin, memory=memory)
+        super().__init__(loss, margin=margin)
         self.max_fpr, self.min_tpr = float(max_fpr), float(min_tpr)
 
     def forward(
@@ -240,18 +173,8 @@ class PartialAUCLoss(AUCLoss):
         return super().forward(scores, labels)
 
     def within(self, values: Tensor, labels: Tensor, weights: Tensor | None = None) -> Totals:
-        """Return the sum over the pairs that count, of the batch and what is remembered."""
-        high, low = values[labels], values[~labels]
-        if self.memory is not None:
-            held, classes = self.memory.held()
-            high, low = torch.cat([high, held[classes == 1]]), torch.cat([low, held[classes == 0]])
-        return [self._opposite(*self._that_count(high, low))]
-
-    def across(
-        self, values: Tensor, labels: Tensor, held: Tensor, classes: Tensor, weights: Both = None
-    ) -> Totals:
-        """Return nothing: `within` looks at the remembered scores too."""
-        return [(values.sum() * 0.0, 0)]
+        """Return the sum over the pairs that count."""
+        return [self._opposite(*self._that_count(values[labels], values[~labels]))]
 
     def _that_count(self, high: Tensor, low: Tensor) -> tuple[Tensor, Tensor]:
         def number(share: float, n: int) -> int:

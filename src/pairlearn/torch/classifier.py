@@ -3,58 +3,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
 
 from pairlearn.estimators.auc.classifier import AUCClassifier
 from pairlearn.estimators.shared.decisions import (
     DECISION_ARRAYS,
-    ScoreDecisions,
-    Undecided,
     pack_decision,
     unpack_decision,
 )
-from pairlearn.estimators.shared.examples import (
-    check_known,
-    known_classes,
-    two_classes,
-    validate_data,
-)
+from pairlearn.estimators.shared.examples import two_classes, validate_data
 from pairlearn.estimators.shared.judged_maps import weighted_error
-from pairlearn.estimators.shared.published import all_or_nothing, publish
 from pairlearn.estimators.shared.rules import Decision, DecisionRule, as_rule
 from pairlearn.estimators.shared.solvers import Solver
 from pairlearn.estimators.shared.storage import register_storable
-from pairlearn.estimators.shared.weights import (
-    chunk_weights,
-    example_weights,
-    opposite_pair_weights,
-)
-from pairlearn.folds import deal, members_of, n_folds_of
+from pairlearn.estimators.shared.weights import example_weights, opposite_pair_weights
 from pairlearn.metrics import roc_auc
 from pairlearn.models.provenance import data_fingerprint
 from pairlearn.models.record import ModelFileError, ModelRecord
 from pairlearn.models.registry import ArraySpec
-from pairlearn.solvers.rows import is_sparse
-from pairlearn.solvers.turns import one_at_a_time
-from pairlearn.torch.auc import MEMORY_SIZE, AUCLoss, SortedAUCLoss
-from pairlearn.torch.base import RULES, NeuralEstimator
-from pairlearn.torch.devices import as_device
+from pairlearn.torch.auc import AUCLoss
+from pairlearn.torch.base import RULES, NeuralEstimator, folds_of
 from pairlearn.torch.margins import MarginLoss
 from pairlearn.torch.networks import MLP, Beside, as_network, outputs
 from pairlearn.torch.sampler import BalancedSampler
-from pairlearn.torch.table import Table
-from pairlearn.torch.training import Course, Plan
-from pairlearn.typing import Mask, Vector
-from pairlearn.validation import as_counts, check_fraction, check_generator
-
-#: Scores with their labels and weights.
-Window = tuple[Vector, Mask, Vector]
+from pairlearn.torch.standardise import Standardiser
+from pairlearn.torch.training import Plan, Run, as_device, rows_on, train
+from pairlearn.typing import Mask, Places, Vector
+from pairlearn.validation import check_fraction, check_generator, check_weights
 
 #: Examples of a batch, unless their number is given.
 _BATCH = 512
@@ -68,11 +50,9 @@ _CHOOSES_FROM = 10
 _BEARS = 20
 #: Shares of a line beside a network that are tried.
 _SHARES = tuple(tenths / 10.0 for tenths in range(10))
-#: Threshold and calibration of a stream come from this many of the latest scores.
-_WINDOW = 4096
 
 
-class NeuralAUCClassifier(NeuralEstimator, ScoreDecisions, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class NeuralAUCClassifier(NeuralEstimator, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     r"""Classifier that maximises the area under the ROC curve by small networks.
 
     Minimises the mean over opposite pairs of a loss of s(x) - s(x'), the score s being a network,
@@ -92,12 +72,8 @@ class NeuralAUCClassifier(NeuralEstimator, ScoreDecisions, ClassifierMixin, Base
         An `MLP` with its widths and dropout; your own module from standardised features to one
         score, which is copied with its weights; or a function that makes a module for a number of
         features.
-    pairing : {"auto", "batch", "memory", "previous"}, default="auto"
-        Who meets whom, see `PairwiseLoss`. "auto" is "batch" in `fit`, where each batch has both
-        classes, and "memory" in `partial_fit`, where it need not. A GPU records the step of "batch"
-        and replays it, which is ten times as fast; those of others are started kernel by kernel.
-    memory : int, default=256
-        Scores of each class that are remembered, with ``pairing="memory"``.
+    pairing : {"batch", "previous"}, default="batch"
+        Who meets whom, see `PairwiseLoss`.
     share : float, default=0.25
         Share of positives in each batch.
     solver : "adam" or Adam, default="adam"
@@ -106,8 +82,7 @@ class NeuralAUCClassifier(NeuralEstimator, ScoreDecisions, ClassifierMixin, Base
         As in `AUCClassifier`, found from scores of held-out examples.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, multiplied with `sample_weight`. As in `AUCClassifier` they move
-        threshold and probabilities and not the order of the scores. "balanced" needs all labels,
-        so `partial_fit` takes a dict.
+        threshold and probabilities and not the order of the scores.
     validation_fraction : float or "auto", default="auto"
         Share of the examples that each network does not see, for early stopping, threshold and
         calibration. "auto" is a fifth, and a twentieth from 20,000 examples on, where one network
@@ -148,12 +123,10 @@ class NeuralAUCClassifier(NeuralEstimator, ScoreDecisions, ClassifierMixin, Base
 
     Notes
     -----
-    `partial_fit` takes the examples of a chunk in their order, in batches, once; scales of features
-    are those of all examples so far. On a CPU a fit is the same to the last bit for a given
-    `random_state` and number of threads. A dense table is moved to the device once. Sparse rows
-    are made dense a batch at a time; they are standardised as dense ones are, so that the model is
-    the same up to rounding. A `fit` or `partial_fit` that fails, or is interrupted, leaves the
-    model as it was.
+    On a CPU a fit is the same to the last bit for a given `random_state` and number of threads. A
+    dense table is moved to the device once. Sparse rows are made dense a batch at a time; they are
+    standardised as dense ones are, so that the model is the same up to rounding. There is no
+    `partial_fit`: on a stream use `AUCLoss` in a loop of your own.
 
     Examples
     --------
@@ -165,13 +138,11 @@ class NeuralAUCClassifier(NeuralEstimator, ScoreDecisions, ClassifierMixin, Base
     True
     """
 
-    _several = True
-    _kept = (*NeuralEstimator._kept, "pairing", "memory")
     _arrays: ClassVar[Mapping[str, ArraySpec]] = {
         **NeuralEstimator._arrays,
         **DECISION_ARRAYS,
         "offset": ArraySpec(()),
-        "line": ArraySpec((), required=False, low=0.0, high=1.0),
+        "line": ArraySpec((), low=0.0, high=1.0),
     }
 
     def __init__(
@@ -179,8 +150,7 @@ class NeuralAUCClassifier(NeuralEstimator, ScoreDecisions, ClassifierMixin, Base
         loss: str | MarginLoss = "squared_hinge",
         *,
         network: Any = "mlp",
-        pairing: str = "auto",
-        memory: int = MEMORY_SIZE,
+        pairing: str = "batch",
         share: float = 0.25,
         solver: str | Solver = "adam",
         decision: float | str | DecisionRule = "balanced_accuracy",
@@ -190,7 +160,7 @@ class NeuralAUCClassifier(NeuralEstimator, ScoreDecisions, ClassifierMixin, Base
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
-        self.loss, self.network, self.pairing, self.memory = loss, network, pairing, memory
+        self.loss, self.network, self.pairing = loss, network, pairing
         self.share, self.solver, self.decision = share, solver, decision
         self.class_weight, self.validation_fraction = class_weight, validation_fraction
         self.device, self.random_state, self.verbose = device, random_state, verbose
@@ -200,8 +170,6 @@ class NeuralAUCClassifier(NeuralEstimator, ScoreDecisions, ClassifierMixin, Base
         tags.classifier_tags.multi_class = False
         return tags
 
-    @one_at_a_time
-    @all_or_nothing
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Train on stored examples.
 
@@ -221,83 +189,136 @@ class NeuralAUCClassifier(NeuralEstimator, ScoreDecisions, ClassifierMixin, Base
         self
             The fitted classifier.
         """
-        self._check_parameters()
+        solver = self._adam()
+        as_rule(self.decision)
+        self._loss()
+        check_fraction("share", self.share)
         X, labels = validate_data(self, X, y, ensure_min_samples=2, **RULES)
-        labels = np.asarray(labels)
+        X, positive, weight, counts, classes = self._weighed(X, np.asarray(labels), sample_weight)
+        rng, n = check_generator(self.random_state), len(positive)
+        rarer = int(min(positive.sum(), (~positive).sum()))
+        count = solver.networks_for(n)
+        seen, held = self._split(positive, rarer, count, rng)
+        seeds = [int(rng.integers(2**31)) for _ in range(count)]
+        chooses = _can_choose(positive, held)
+        least = min(map(len, seen))
+        # Where no epoch is chosen, as many steps as the rarer class can bear.
+        worth = least if chooses else min(least, _BEARS * rarer)
+        plan = solver.plan(least, usual=_BATCH, worth=worth)
+        scaler, device = Standardiser.of(X, counts), as_device(self.device)
+        take = rows_on(X, scaler.transform, device)
+        runs = []
+        for k, (rows, seed) in enumerate(zip(seen, seeds, strict=True)):
+            network = self._new_network(seed, 1, X, scaler, counts, number=k).to(device)
+            runs.append(self._run(network, take, positive, weight, rows, plan, seed))
+
+        def judge(k: int, network: Any) -> float:
+            scores = outputs((network,), X[held[k]], scaler, device)[:, 0]
+            return _auc(positive, scores, weight, held[k])
+
+        with self._training(runs[0].network, seeds[0], plan.batch_size, device):
+            title = f"{count} network{'s' * (count > 1)} on {device}" if self.verbose else ""
+            networks = train(
+                runs, solver, plan, judge=judge if held else None, chooses=chooses, title=title
+            )
+        data = X, positive, weight, scaler, device
+        networks, line = self._with_lines(networks, *data, seen, held)
+        worth_of_networks = self._decided(networks, *data, held, classes)
+        self.held_out_, self._offset, self._decision = worth_of_networks
+        self.networks_, self._scaler, self.line_ = tuple(networks), scaler, line
+        self.history_, self.classes_ = [run.history for run in runs], classes
+        self._note_fit(n, 1, device)
+        self.data_fingerprint_: str | None = data_fingerprint(
+            X if hasattr(X, "tocsr") else np.ascontiguousarray(X), positive.astype(np.int8)
+        )
+        return self
+
+    def _weighed(self, X: Any, labels: NDArray[Any], sample_weight: ArrayLike | None) -> Any:
+        """Return rows that weigh something, which are positive, their weights, and the classes.
+
+        There are two kinds of weights: with those of the classes, and, for the units of features,
+        without. They are empty if all are equal.
+        """
         classes = two_classes(labels)
         weight = example_weights(sample_weight, self.class_weight, labels)
-        # Weights of classes say nothing about units.
-        counts = chunk_weights(sample_weight, len(labels))
-        X, labels, weight, counts = _present(X, labels, weight, counts)
+        counts = np.ones(len(labels))
+        if sample_weight is not None:
+            counts = check_weights(sample_weight, len(labels), name="sample_weight")
+        if len(weight) and not weight.all():
+            keep = np.flatnonzero(weight)
+            if not len(keep):
+                raise ValueError(
+                    "sample_weight is zero for all examples; give some a positive weight."
+                )
+            X, labels, weight, counts = X[keep], labels[keep], weight[keep], counts[keep]
         positive = labels == classes[1]
         weight = opposite_pair_weights(weight, positive, classes)
         if (weight == 1.0).all():
-            # Equal weights change nothing, not even by rounding.
-            weight = counts = np.empty(0)
-        rng = check_generator(self.random_state)
-        table = self._table(X, (positive,), weight, counts=counts)
-        rarer = int(min(positive.sum(), (~positive).sum()))
-        # Networks take turns with the folds, so that few examples of a class serve them all.
-        share = self._held_share(len(labels))
-        n_folds = n_folds_of(share, rarer) if rarer >= _HELD_FROM else 1
-        groups = members_of(positive) if n_folds > 1 else []
-        fold = deal(groups, len(labels), rng, n_folds=n_folds, onward=True)
-        count = self._adam.networks_for(len(labels))
-        seeds = [int(rng.integers(2**31)) for _ in range(count)]
-        everything = np.arange(len(labels))
-        held = [everything[fold == k % n_folds] for k in range(count)] if n_folds > 1 else []
-        seen = [everything[fold != k % n_folds] for k in range(count)] if n_folds > 1 else []
-        seen, judged = seen or [everything] * count, held or [everything] * count
-        chooses = _can_choose(positive, held)
-        n = min(map(len, seen))
-        # Where no epoch is chosen, as many steps as the rarer class can bear.
-        plan = self._adam.plan(n, usual=_BATCH, worth=n if chooses else min(n, _BEARS * rarer))
-        networks, self.history_ = self._train(
-            [
-                self._course(table, positive, rows, plan, seed, number)
-                for number, (rows, seed) in enumerate(zip(seen, seeds, strict=True))
-            ],
-            plan,
-            lambda k, found: _auc(positive[held[k]], found[:, 0], weight, held[k]),
-            table,
-            held,
-            metric="AUC",
-            seed=seeds[0],
-            chooses=chooses,
-        )
-        networks, self.line_ = self._with_lines(networks, X, positive, weight, table, seen, held)
-        own = weight if len(weight) else np.ones(len(labels))
-        aucs, offsets = [], []
-        window: list[Window] = []
-        for network, rows in zip(networks, judged, strict=True):
-            scores = outputs((network,), X[rows], table.scaler, table.device)[:, 0]
-            where, weighs = positive[rows], own[rows]
-            # Pairs fix a score up to a constant: each network's is put between its classes.
-            means = [np.average(scores[kind], weights=weighs[kind]) for kind in (where, ~where)]
-            offsets.append(0.5 * float(sum(means)))
-            window.append((scores - offsets[-1], where, weighs))
-            if held:
-                aucs.append(_auc(where, scores, weight, rows))
-        self.held_out_ = float(np.mean(aucs)) if aucs else None
-        self.device_, self.n_outputs_, self.n_examples_ = str(table.device), 1, len(labels)
-        self.data_fingerprint_: str | None = data_fingerprint(
-            X if is_sparse(X) else np.ascontiguousarray(X), positive.astype(np.int8)
-        )
-        self._learners = None
-        self.__dict__.pop("_window", None)
-        self.__dict__.pop("_before", None)
-        drawn, signs, weighs = (np.concatenate(part) for part in zip(*window, strict=True))
-        publish(
-            self,
-            networks_=tuple(networks),
-            scaler_=table.scaler,
-            offset_=float(np.mean(offsets)),
-            classes_=classes,
-            _decision=Undecided(drawn, signs, _as_in_data(signs, weighs, positive, own)),
-        )
-        # Found now: parameters that are set after a fit do not change it.
-        self._decision = self._decided(self._fitted())
-        return self
+            return X, positive, np.empty(0), np.empty(0), classes
+        return X, positive, weight, counts, classes
+
+    def _split(
+        self, positive: Mask, rarer: int, count: int, rng: np.random.Generator
+    ) -> tuple[list[Places], list[Places]]:
+        """Return the rows that each network sees, and those held out from it, if some are.
+
+        Networks take turns with the folds, so that few examples of a class serve them all.
+        """
+        n = len(positive)
+        if self.validation_fraction == "auto":
+            share = _HELD if n < _MANY else _HELD_OF_MANY
+        else:
+            share = self._held_share(n)
+        if rarer < _HELD_FROM:
+            return [np.arange(n)] * count, []
+        n_folds = min(max(round(1.0 / share), 2), rarer)
+        fold = folds_of(positive, n_folds, rng)
+        turns = [k % n_folds for k in range(count)]
+        seen = [np.flatnonzero(fold != turn) for turn in turns]
+        return seen, [np.flatnonzero(fold == turn) for turn in turns]
+
+    def _run(
+        self,
+        network: Any,
+        take: Callable[[Any], Any],
+        positive: Mask,
+        weight: Vector,
+        seen: Places,
+        plan: Plan,
+        seed: int,
+    ) -> Run:
+        """Return the training of one network on balanced batches of the rows that it sees."""
+        sampler = BalancedSampler(positive[seen], plan.batch_size, share=self.share, seed=seed)
+        rows, loss, k = torch.from_numpy(seen), self._loss(), sampler.n_positive
+        device = next(network.parameters()).device
+        weighs = torch.from_numpy(weight.astype(np.float32)).to(device)
+        labels = torch.from_numpy(positive).to(device)
+
+        def all_pairs(scores: Any, batch: Any) -> Any:
+            # The positives of a batch come first.
+            scores, both = scores.reshape(-1), None
+            if len(weighs):
+                both = (weighs[batch[:k]], weighs[batch[k:]])
+            return loss.between(scores[:k], scores[k:], both)
+
+        def consecutive(scores: Any, batch: Any) -> Any:
+            return loss(scores, labels[batch], weighs[batch] if len(weighs) else None)
+
+        def dealt() -> Any:
+            return rows[sampler.deal(plan.n_batches)].to(device)
+
+        def shuffled() -> Iterator[Any]:
+            for _ in range(plan.n_passes):
+                yield from (rows[batch].to(device) for batch in sampler)
+
+        if self.pairing == "batch":
+            return Run(network, take, dealt, all_pairs)
+        return Run(network, take, shuffled, consecutive)
+
+    def _loss(self) -> AUCLoss:
+        loss = AUCLoss(self.loss, pairing=self.pairing)
+        loss.relative_weights = True
+        return loss
 
     def _with_lines(
         self,
@@ -305,37 +326,38 @@ class NeuralAUCClassifier(NeuralEstimator, ScoreDecisions, ClassifierMixin, Base
         X: Any,
         positive: Mask,
         weight: Vector,
-        table: Table,
-        seen: Sequence[NDArray[np.int64]],
-        held: Sequence[NDArray[np.int64]],
+        scaler: Standardiser,
+        device: Any,
+        seen: Sequence[Places],
+        held: Sequence[Places],
     ) -> tuple[list[Any], float]:
         """Return networks with lines beside them, if held-out pairs ask for them, and the share."""
         described = as_network(self.network)
         if len(held) < 2 or not (isinstance(described, MLP) and described.line):
             return networks, 0.0
-        factor = table.scaler.factor
+        factor = scaler.factor
         lines, scores = [], []
         for network, rows, left in zip(networks, seen, held, strict=True):
             model = AUCClassifier(decision=0.0, random_state=0)
             model.fit(X[rows], positive[rows], weight[rows] if len(weight) else None)
-            told = outputs((network,), X[left], table.scaler, table.device)[:, 0]
-            beside = model.decision_function(X[left])
-            ratio = float(told.std() / beside.std()) if np.ptp(beside) else 0.0
+            deep = outputs((network,), X[left], scaler, device)[:, 0]
+            line = model.decision_function(X[left])
+            ratio = float(deep.std() / line.std()) if np.ptp(line) else 0.0
             # In the units of the network.
             units = np.divide(ratio, factor, out=np.zeros_like(factor), where=factor > 0.0)
             lines.append(units * model.coef_[0])
-            scores.append((told, ratio * beside))
+            scores.append((deep, ratio * line))
 
-        def with_line(share: float) -> list[Vector]:
-            return [told + share / (1.0 - share) * beside for told, beside in scores]
+        def mixed(share: float) -> list[Vector]:
+            return [deep + share / (1.0 - share) * line for deep, line in scores]
 
         def worth(share: float) -> float:
-            mixed = zip(with_line(share), held, strict=True)
-            return float(np.mean([_auc(positive[left], own, weight, left) for own, left in mixed]))
+            both = zip(mixed(share), held, strict=True)
+            return float(np.mean([_auc(positive, each, weight, left) for each, left in both]))
 
         aucs = [worth(share) for share in _SHARES]
         share = _SHARES[int(np.argmax(aucs))]
-        pairs = zip(held, with_line(share), with_line(0.0), strict=True)
+        pairs = zip(held, mixed(share), mixed(0.0), strict=True)
         weighs = weight if len(weight) else np.ones(len(positive))
         errors = [weighted_error(positive[left], weighs[left], a, b) for left, a, b in pairs]
         # Networks beyond the number of folds are judged by the same examples again.
@@ -346,141 +368,76 @@ class NeuralAUCClassifier(NeuralEstimator, ScoreDecisions, ClassifierMixin, Base
         both = zip(networks, lines, strict=True)
         return [Beside(network, times * line) for network, line in both], share
 
-    def _course(
+    def _decided(
         self,
-        table: Table,
-        positive: Mask,
-        seen: NDArray[np.int64],
-        plan: Plan,
-        seed: int,
-        number: int,
-    ) -> Course:
-        """Return the network of a number and its balanced batches of the rows that it sees."""
-        sampler = BalancedSampler(positive[seen], plan.batch_size, share=self.share, seed=seed)
-        rows, loss = torch.from_numpy(seen), self._loss(stream=False)
-        if loss.pairing == "batch":
-            # All batches look the same: positives first.
-            alike = SortedAUCLoss(loss, sampler.n_positive)
-            learner = self._learner(seed, 1, alike, table, plan, number)
-            return Course(learner, table, lambda: rows[sampler.deal(plan.n_batches)])
-
-        def order() -> Iterator[NDArray[np.int64]]:
-            for _ in range(plan.n_passes):
-                yield from (seen[batch] for batch in sampler)
-
-        return Course(self._learner(seed, 1, loss, table, plan, number), table, order)
-
-    @one_at_a_time
-    @all_or_nothing
-    def partial_fit(
-        self,
+        networks: list[Any],
         X: Any,
-        y: ArrayLike,
-        classes: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-    ) -> Self:
-        """Learn from the next chunk of a stream, in order.
-
-        After `fit` all its networks go on; a new stream has one network.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
-            Examples.
-        y : array-like of shape (n_samples,)
-            Labels.
-        classes : array-like of shape (2,), optional
-            Both labels; needed in the first call, unless the model is fitted.
-        sample_weight : array-like of shape (n_samples,), optional
-            A pair weighs the product of the weights of its two examples, unscaled; without weights
-            examples weigh 1. An example of weight zero is as good as absent.
-
-        Returns
-        -------
-        self
-            The classifier.
-        """
-        self._check_parameters()
-        first = not hasattr(self, "networks_")
-        if first and classes is None:
-            raise ValueError("classes must be passed on the first call to partial_fit.")
-        if self.class_weight == "balanced":
-            raise ValueError(
-                "class_weight='balanced' needs all labels at once; pass a dict to partial_fit."
+        positive: Mask,
+        weight: Vector,
+        scaler: Standardiser,
+        device: Any,
+        held: Sequence[Places],
+        classes: NDArray[Any],
+    ) -> tuple[float | None, float, Decision]:
+        """Return AUC, offset, and threshold with calibration, from scores of held-out examples."""
+        weighs = weight if len(weight) else np.ones(len(positive))
+        judged = held or [np.arange(len(positive))] * len(networks)
+        aucs, offsets, parts = [], [], []
+        for network, rows in zip(networks, judged, strict=True):
+            scores = outputs((network,), X[rows], scaler, device)[:, 0]
+            aucs.append(_auc(positive, scores, weight, rows))
+            # Pairs fix a score up to a constant: each network's is put between its classes.
+            means = [
+                np.average(scores[kind], weights=weighs[rows][kind])
+                for kind in (positive[rows], ~positive[rows])
+            ]
+            offsets.append(0.5 * float(sum(means)))
+            parts.append((scores - offsets[-1], positive[rows], weighs[rows]))
+        scores, drawn, share = (np.concatenate(part) for part in zip(*parts, strict=True))
+        # The shares of the classes in the data, which those that were held out need not have.
+        for kind in (True, False):
+            here = drawn == kind
+            share[here] *= weighs[positive == kind].sum() / share[here].sum()
+        share *= len(scores) / share.sum()
+        importance = (1.0, 1.0)
+        if isinstance(self.class_weight, Mapping):
+            importance = tuple(  # type: ignore[assignment]
+                float(self.class_weight.get(label, 1.0)) for label in classes.tolist()
             )
-        X, labels = validate_data(self, X, y, reset=first, **RULES)
-        labels = np.asarray(labels)
-        known = known_classes(classes, None if first else self.classes_)
-        if len(known) != 2:
-            raise ValueError(f"classes must hold two labels, got {known.tolist()}.")
-        check_known(labels, known)
-        weight = example_weights(sample_weight, self.class_weight, labels)
-        counts = chunk_weights(sample_weight, len(labels))
-        X, labels, weight, counts = _present(X, labels, weight, counts)
-        positive = labels == known[1]
-        model = {} if first else self._fitted()
-        learners = self._stream_learners(model, 1, self._loss(stream=True), as_device(self.device))
-        nothing = (np.empty(0), np.empty(0, dtype=bool), np.empty(0))
-        window: Window = self.__dict__.get("_window", nothing)
-        # What `fit` or a file decided holds until the stream has scores enough.
-        before: Decision | None = self.__dict__.get("_before")
-        if not first and "_window" not in self.__dict__:
-            before = self._decided(model)
-        own = weight if len(weight) else np.ones(len(labels))
-        if not first:
-            window = _longer(window, (self._scores_of(X, model), positive, own))
-        table = self._table(X, (positive,), weight, counts=counts, model=model)
-        batches = self._adam.cut(len(labels))
-        self._learn_in_order(learners, table, batches, first=first, n_outputs=1)
-        model = {
-            "networks_": self._averages(learners),
-            "scaler_": table.scaler,
-            "offset_": model.get("offset_", 0.0),
-            "classes_": known,
-        }
-        if first:
-            # There was nothing to score the first chunk by before it was learned.
-            window = _longer(window, (self._scores_of(X, model), positive, own))
-            self.line_ = 0.0
-        self._learners, self._window, self._before = learners, window, before
-        self.data_fingerprint_ = None
-        publish(self, **model, _decision=Undecided(*window[:2], as_counts(window[2]), before))
-        return self
+        decision = as_rule(self.decision).decide(scores, drawn, share, importance)
+        return float(np.mean(aucs)) if held else None, float(np.mean(offsets)), decision
 
-    def _check_parameters(self) -> None:
-        self._check_training()
-        as_rule(self.decision)
-        self._loss(stream=True)
-        check_fraction("share", self.share)
+    @property
+    def threshold_(self) -> float:
+        """The cut on scores."""
+        check_is_fitted(self, "networks_")
+        return self._decision[0]
 
-    def _held_share(self, n: int) -> float:
-        if self.validation_fraction == "auto":
-            return _HELD if n < _MANY else _HELD_OF_MANY
-        return super()._held_share(n)
+    def decision_function(self, X: Any) -> Vector:
+        """Return scores minus the threshold: positive where `predict` says positive."""
+        scores = self._outputs(X)[:, 0]
+        return np.asarray(scores - self._offset - self.threshold_)
 
-    def _loss(self, *, stream: bool) -> AUCLoss:
-        """Return the loss of stored examples, or of a stream."""
-        memory = self._remembered(MEMORY_SIZE)
-        pairing = self.pairing
-        if pairing == "auto":
-            pairing, memory = ("memory", MEMORY_SIZE) if stream else ("batch", None)
-        return AUCLoss(self.loss, pairing=pairing, memory=memory)
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the predicted labels of the rows of `X`."""
+        decision = self.decision_function(X)
+        return np.asarray(self.classes_[(decision > 0).astype(np.intp)])
 
-    def _published(self) -> Mapping[str, Any]:
-        return self._fitted()
+    def predict_proba(self, X: Any) -> Vector:
+        """Return calibrated probabilities of ``classes_``; they increase with the score."""
+        scores = self._outputs(X)[:, 0]
+        positive = self._decision[1](scores - self._offset)
+        return np.column_stack([1.0 - positive, positive])
 
-    def _scores(self, X: Any, model: Mapping[str, Any]) -> Vector:
-        return self._scores_of(self._rows(X), model)
-
-    def _scores_of(self, rows: Any, model: Mapping[str, Any]) -> Vector:
-        """Return the scores of checked rows."""
-        return np.asarray(self._outputs(rows, model)[:, 0] - model["offset_"])
+    def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Return the AUC, which is what the classifier maximises (not the accuracy)."""
+        check_is_fitted(self, "networks_")
+        positive = np.asarray(y) == self.classes_[1]
+        return roc_auc(positive, self.decision_function(X), sample_weight=sample_weight)
 
     def _pack(self) -> dict[str, NDArray[Any]]:
-        model = self._fitted()
-        own = {"offset": np.array(model["offset_"]), "line": np.array(self.line_)}
-        arrays = {**super()._pack(), **own}
-        return {**arrays, **pack_decision(self._decided(model))}
+        numbers = {"offset": np.array(self._offset), "line": np.array(self.line_)}
+        return {**super()._pack(), **numbers, **pack_decision(self._decision)}
 
     def _unpack(self, record: ModelRecord) -> None:
         if record.classes is None or len(record.classes) != 2:
@@ -489,50 +446,19 @@ class NeuralAUCClassifier(NeuralEstimator, ScoreDecisions, ClassifierMixin, Base
             raise ModelFileError("a NeuralAUCClassifier has one score.")
         super()._unpack(record)
         self.data_fingerprint_ = record.provenance.get("data_fingerprint")
-        self.line_ = float(record.arrays.get("line", 0.0))
-        publish(
-            self, offset_=float(record.arrays["offset"]), _decision=unpack_decision(record.arrays)
-        )
+        self.line_, self._offset = float(record.arrays["line"]), float(record.arrays["offset"])
+        self._decision = unpack_decision(record.arrays)
 
 
-def _present(X: Any, labels: NDArray[Any], weight: Vector, counts: Vector) -> Any:
-    """Return the examples of a positive weight, and their weights."""
-    if not len(weight):
-        return X, labels, weight, counts
-    keep = np.flatnonzero(weight)
-    if not len(keep):
-        raise ValueError("sample_weight is zero for all examples; give some a positive weight.")
-    if len(keep) < len(weight):
-        X, labels, weight = X[keep], labels[keep], weight[keep]
-        counts = counts[keep] if len(counts) else counts
-    return X, labels, weight, counts
-
-
-def _can_choose(positive: Mask, held: Sequence[NDArray[np.int64]]) -> bool:
+def _can_choose(positive: Mask, held: Sequence[Places]) -> bool:
     """Return whether enough examples of each class are held out to choose an epoch by them."""
-    out = np.zeros(len(positive), dtype=np.bool_)
-    for rows in held:
-        out[rows] = True
-    where = positive[out]
-    return bool(min(where.sum(), (~where).sum()) >= _CHOOSES_FROM)
+    out = np.unique(np.concatenate(held)) if held else np.empty(0, dtype=np.int64)
+    return bool(min(positive[out].sum(), (~positive[out]).sum()) >= _CHOOSES_FROM)
 
 
-def _auc(positive: Mask, scores: Vector, weight: Vector, rows: NDArray[np.int64]) -> float:
-    return roc_auc(positive, scores, sample_weight=weight[rows] if len(weight) else None)
-
-
-def _as_in_data(drawn: Mask, weighs: Vector, positive: Mask, weight: Vector) -> Vector:
-    """Return weights that give held-out scores the shares of the classes in the data."""
-    shares = [weight[positive == kind].sum() / weight.sum() for kind in (True, False)]
-    found = [weighs[drawn == kind].sum() / weighs.sum() for kind in (True, False)]
-    factor = np.divide(shares, found)
-    return np.asarray(weighs * np.where(drawn, *factor))
-
-
-def _longer(window: Window, more: Window) -> Window:
-    """Return the latest scores with their labels and weights."""
-    found = (np.concatenate(both)[-_WINDOW:] for both in zip(window, more, strict=True))
-    return tuple(found)  # type: ignore[return-value]
+def _auc(positive: Mask, scores: Vector, weight: Vector, rows: Places) -> float:
+    weighs = weight[rows] if len(weight) else None
+    return roc_auc(positive[rows], scores, sample_weight=weighs)
 
 
 register_storable(NeuralAUCClassifier)

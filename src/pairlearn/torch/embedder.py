@@ -3,32 +3,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, Self
 
 import numpy as np
+import torch
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.multiclass import check_classification_targets
 
 from pairlearn.estimators.metric.mixin import check_pairs
-from pairlearn.estimators.shared.examples import check_known, known_classes, validate_data
-from pairlearn.estimators.shared.published import all_or_nothing, publish
+from pairlearn.estimators.shared.examples import validate_data
 from pairlearn.estimators.shared.solvers import Solver
 from pairlearn.estimators.shared.storage import register_storable
-from pairlearn.estimators.shared.weights import chunk_weights, weigh
-from pairlearn.folds import deal, members_of, n_folds_of
+from pairlearn.estimators.shared.weights import weigh
 from pairlearn.metrics import roc_auc
 from pairlearn.models.record import ModelFileError, ModelRecord
-from pairlearn.solvers.turns import one_at_a_time
-from pairlearn.torch.base import RULES, NeuralEstimator
-from pairlearn.torch.devices import as_device
+from pairlearn.torch.base import RULES, NeuralEstimator, folds_of
 from pairlearn.torch.embeddings import ContrastiveLoss, DistanceLoss, EmbeddingLoss
-from pairlearn.torch.memory import EmbeddingMemory
-from pairlearn.torch.training import Course
-from pairlearn.typing import Places, Vector
-from pairlearn.validation import check_count, check_generator, check_one_type
+from pairlearn.torch.networks import outputs
+from pairlearn.torch.standardise import Standardiser
+from pairlearn.torch.training import Adam, Run, as_device, rows_on, train
+from pairlearn.typing import Vector
+from pairlearn.validation import check_count, check_generator
 
+#: Examples of a batch, unless their number is given.
+_BATCH = 256
 #: The number of held-out examples whose pairs judge an epoch.
 _JUDGED = 500
 
@@ -52,10 +52,8 @@ class EmbeddingLearner(
         `ContrastiveLoss`, or the paper's losses of a squared distance: `DistanceLoss`.
     network : "mlp", MLP, Module or callable, default="mlp"
         As in `NeuralAUCClassifier`; your own module has `n_components` outputs.
-    pairing : {"batch", "memory", "previous"}, default="batch"
+    pairing : {"batch", "previous"}, default="batch"
         Who meets whom, see `PairwiseLoss`.
-    memory : int, default=32
-        Embeddings of each class that are remembered, with ``pairing="memory"``.
     solver : "adam" or Adam, default="adam"
         As in `NeuralAUCClassifier`.
     validation_fraction : float, default=0.2
@@ -95,8 +93,6 @@ class EmbeddingLearner(
     ((150, 2), True)
     """
 
-    _kept = (*NeuralEstimator._kept, "pairing", "memory", "n_components")
-
     def __init__(
         self,
         n_components: int = 16,
@@ -104,7 +100,6 @@ class EmbeddingLearner(
         loss: str = "contrastive",
         network: Any = "mlp",
         pairing: str = "batch",
-        memory: int = 32,
         solver: str | Solver = "adam",
         validation_fraction: float = 0.2,
         device: Any = "auto",
@@ -112,12 +107,18 @@ class EmbeddingLearner(
         verbose: int = 0,
     ) -> None:
         self.n_components, self.loss, self.network = n_components, loss, network
-        self.pairing, self.memory, self.solver = pairing, memory, solver
-        self.validation_fraction, self.device = validation_fraction, device
-        self.random_state, self.verbose = random_state, verbose
+        self.pairing, self.solver, self.validation_fraction = pairing, solver, validation_fraction
+        self.device, self.random_state, self.verbose = device, random_state, verbose
 
-    @one_at_a_time
-    @all_or_nothing
+    def _adam(self) -> Adam:
+        solver = super()._adam()
+        if solver.n_networks not in ("auto", 1):
+            raise ValueError(
+                f"EmbeddingLearner trains one network, got n_networks={solver.n_networks!r}; leave "
+                "it out."
+            )
+        return solver
+
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Train on stored examples.
 
@@ -137,7 +138,50 @@ class EmbeddingLearner(
         self
             The fitted learner.
         """
-        self._check_training()
+        solver, width = self._adam(), check_count("n_components", self.n_components)
+        loss = self._loss()
+        X, code, weight, classes = self._examples(X, y, sample_weight)
+        rng, n = check_generator(self.random_state), len(code)
+        share = self._held_share(n)
+        fold = folds_of(code, min(max(round(1.0 / share), 2), n), rng)
+        seen, held = np.flatnonzero(fold), rng.permutation(np.flatnonzero(fold == 0))[:_JUDGED]
+        i, j = np.triu_indices(len(held), 1)
+        same = code[held][i] == code[held][j]
+        judges = bool(same.any() and not same.all() and len(np.unique(code[seen])) > 1)
+        seen = seen if judges else np.arange(n)
+        pairs = weight[held][i] * weight[held][j] if len(weight) else None
+        plan, seed = solver.plan(len(seen), usual=_BATCH), int(rng.integers(2**31))
+        device = as_device(self.device)
+        scaler = Standardiser.of(X, weight)
+        network = self._new_network(seed, width, X, scaler, weight).to(device)
+        coded, weighs = torch.from_numpy(code).to(device), torch.from_numpy(weight).to(device)
+
+        def epoch() -> Iterator[Any]:
+            for _ in range(plan.n_passes):
+                rows = torch.from_numpy(rng.permutation(seen))
+                ends = range(0, max(len(rows) - 1, 1), plan.batch_size)
+                yield from (rows[k : k + plan.batch_size].to(device) for k in ends)
+
+        def objective(found: Any, rows: Any) -> Any:
+            return loss(found, coded[rows], weighs[rows] if len(weighs) else None)
+
+        def judge(_: int, network: Any) -> float:
+            found = outputs((network,), X[held], scaler, device)
+            nearness = -np.linalg.norm(found[i] - found[j], axis=1)
+            return roc_auc(same, nearness, sample_weight=pairs)
+
+        run = Run(network, rows_on(X, scaler.transform, device), epoch, objective)
+        with self._training(network, seed, plan.batch_size, device):
+            title = f"1 network on {device}" if self.verbose else ""
+            networks = train([run], solver, plan, judge=judge if judges else None, title=title)
+        self.networks_, self._scaler = tuple(networks), scaler
+        self.classes_, self.history_ = classes, [run.history]
+        self.held_out_ = run.history.held_out[run.history.best_epoch - 1] if judges else None
+        self._note_fit(n, width, device)
+        return self
+
+    def _examples(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> Any:
+        """Return the rows that weigh something, codes of their labels, weights, and the classes."""
         X, labels = validate_data(self, X, y, ensure_min_samples=2, **RULES)
         check_classification_targets(labels)
         keep, weight = weigh(sample_weight, len(labels))
@@ -153,122 +197,20 @@ class EmbeddingLearner(
                 f"Pairs of one class are needed, but y has {len(labels)} labels for as many "
                 "examples, as numbers of rows have. Check y."
             )
-        rng = check_generator(self.random_state)
-        table = self._table(X, (code.astype(np.int64),), weight)
-        n_folds = n_folds_of(self._held_share(len(code)), len(code))
-        fold = deal(members_of(code), len(code), rng, n_folds=n_folds, onward=True)
-        seen, held = np.flatnonzero(fold), np.flatnonzero(fold == 0)
-        held = rng.permutation(held)[:_JUDGED]
-        i, j = np.triu_indices(len(held), 1)
-        same = code[held][i] == code[held][j]
-        if not same.any() or same.all() or len(np.unique(code[seen])) < 2:
-            seen, held = np.arange(len(code)), np.empty(0, dtype=np.int64)
-        plan = self._adam.plan(len(seen))
-        size = plan.batch_size
-        seed, width = int(rng.integers(2**31)), check_count("n_components", self.n_components)
-        learner = self._learner(seed, width, self._loss(len(classes)), table, plan)
+        return X, code, weight, classes
 
-        def order() -> Iterator[Places]:
-            for _ in range(plan.n_passes):
-                rows = rng.permutation(seen)
-                yield from (rows[k : k + size] for k in range(0, max(len(rows) - 1, 1), size))
-
-        pairs = weight[held][i] * weight[held][j] if len(weight) else None
-
-        def judge(_: int, found: Vector) -> float:
-            nearness = -np.linalg.norm(found[i] - found[j], axis=1)
-            return roc_auc(same, nearness, sample_weight=pairs)
-
-        networks, told = self._train(
-            [Course(learner, table, order)],
-            plan,
-            judge,
-            table,
-            [held],
-            metric="AUC of pairs",
-            seed=seed,
-        )
-        self.classes_, self.n_outputs_ = classes, width
-        self._adopt(networks[0], told[0], table)
-        return self
-
-    @one_at_a_time
-    @all_or_nothing
-    def partial_fit(
-        self,
-        X: Any,
-        y: ArrayLike,
-        classes: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-    ) -> Self:
-        """Learn from the next chunk of a stream, in order, once.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
-            Examples.
-        y : array-like of shape (n_samples,)
-            Labels.
-        classes : array-like, optional
-            All labels; needed in the first call with ``pairing="memory"``, unless the model is
-            fitted. Without a memory new labels may come at any time.
-        sample_weight : array-like of shape (n_samples,), optional
-            A pair weighs the product of the weights of its two examples, unscaled; without weights
-            examples weigh 1. An example of weight zero is as good as absent.
-
-        Returns
-        -------
-        self
-            The learner. A chunk that fails leaves it as it was.
-        """
-        self._check_training()
-        first = not hasattr(self, "networks_")
-        if first and classes is None and self.pairing == "memory":
-            raise ValueError(
-                'classes must be passed on the first call to partial_fit: with pairing="memory" '
-                "each class has its place."
-            )
-        X, labels = validate_data(self, X, y, reset=first, **RULES)
-        check_classification_targets(labels)
-        labels = np.asarray(labels)
-        if not first:
-            check_one_type("y", labels.tolist()[0], self.classes_.tolist()[0], "labels")
-        if classes is not None:
-            known = np.unique(np.asarray(classes))
-        elif self.pairing == "memory":
-            known = self.classes_
-        else:
-            known = np.unique(labels) if first else np.union1d(self.classes_, labels)
-        if not first and classes is not None:
-            known_classes(known, self.classes_)
-        check_known(labels, known)
-        weight = chunk_weights(sample_weight, len(labels))
-        keep, _ = weigh(sample_weight, len(labels))
-        if keep is not None:
-            X, labels, weight = X[keep], labels[keep], weight[keep]
-        model: Mapping[str, Any] = {} if first else self._fitted()
-        width = check_count("n_components", self.n_components)
-        loss = self._loss(len(known))
-        learners = self._stream_learners(model, width, loss, as_device(self.device))
-        code = np.searchsorted(known, labels).astype(np.int64)
-        table = self._table(X, (code,), weight, model=model)
-        batches = self._adam.cut(len(labels))
-        self._learn_in_order(learners[:1], table, batches, first=first, n_outputs=width)
-        self.classes_, self._learners = known, learners
-        publish(self, networks_=self._averages(learners), scaler_=table.scaler)
-        return self
-
-    def _loss(self, n_classes: int) -> EmbeddingLoss:
-        size, memory = self._remembered(32), None
-        if size is not None:
-            width = check_count("n_components", self.n_components)
-            memory = EmbeddingMemory(size, n_classes=n_classes, n_components=width)
-        shared: dict[str, Any] = {"pairing": self.pairing, "balanced": True, "memory": memory}
+    def _loss(self) -> EmbeddingLoss:
+        shared: dict[str, Any] = {"pairing": self.pairing, "balanced": True}
         if self.loss == "contrastive":
-            return ContrastiveLoss(**shared)
-        if self.loss in ("hinge", "logistic"):
-            return DistanceLoss(self.loss, **shared)
-        raise ValueError(f'loss must be "contrastive", "hinge" or "logistic", got {self.loss!r}.')
+            loss: EmbeddingLoss = ContrastiveLoss(**shared)
+        elif self.loss in ("hinge", "logistic"):
+            loss = DistanceLoss(self.loss, **shared)
+        else:
+            raise ValueError(
+                f'loss must be "contrastive", "hinge" or "logistic", got {self.loss!r}.'
+            )
+        loss.relative_weights = True
+        return loss
 
     @property
     def _n_features_out(self) -> int:
@@ -277,14 +219,12 @@ class EmbeddingLearner(
 
     def transform(self, X: Any) -> Vector:
         """Return the embedding of each row of `X`; the learned distance is Euclidean there."""
-        model = self._fitted()
-        return self._outputs(self._rows(X), model)
+        return self._outputs(X)
 
     def pair_distance(self, pairs: Any) -> Vector:
         """Return the distance of each pair; `pairs` has the shape (n_pairs, 2, n_features)."""
-        model = self._fitted()
         array = check_pairs(pairs, self.n_features_in_, owner=type(self).__name__)
-        left, right = (self._outputs(array[:, side], model) for side in (0, 1))
+        left, right = (self._outputs(array[:, side]) for side in (0, 1))
         return np.asarray(np.linalg.norm(left - right, axis=1))
 
     def pair_score(self, pairs: Any) -> Vector:
@@ -292,7 +232,7 @@ class EmbeddingLearner(
         return -self.pair_distance(pairs)
 
     def _unpack(self, record: ModelRecord) -> None:
-        if record.classes is None or int(record.arrays["n_networks"]) != 1:
+        if record.classes is None or len(record.arrays["pieces"]) != 1:
             raise ModelFileError("an EmbeddingLearner has classes and one network.")
         if int(record.arrays["n_outputs"]) != self.n_components:
             raise ModelFileError("its embeddings have another length than n_components.")

@@ -9,9 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from pairlearn.torch.margins import Both
-from pairlearn.torch.memory import EmbeddingMemory
-from pairlearn.torch.pairwise import PairwiseLoss, Totals, check_batch, check_weights, products
+from pairlearn.torch.pairwise import PairwiseLoss, Totals, check_batch, check_weights
 from pairlearn.validation import check_flag, check_number, check_positive
 
 
@@ -26,9 +24,8 @@ class EmbeddingLoss(PairwiseLoss):
         *,
         pairing: str = "batch",
         balanced: bool = False,
-        memory: EmbeddingMemory | None = None,
     ) -> None:
-        super().__init__(pairing=pairing, memory=memory)
+        super().__init__(pairing=pairing)
         self.balanced = check_flag("balanced", balanced)
 
     def of_distances(self, distances: Tensor, same: Tensor) -> Tensor:
@@ -40,9 +37,8 @@ class EmbeddingLoss(PairwiseLoss):
     ) -> Tensor:
         """Return the mean over the pairs of a batch; zero, with a gradient of zero, without pairs.
 
-        Half precision is taken to single precision first. With a memory, labels are the numbers
-        0, ..., n_classes - 1. A pair weighs the product of the weights of its examples, see
-        `PairwiseLoss`. An example is no pair with itself, whatever its weight.
+        Half precision is taken to single precision first. A pair weighs the product of the weights
+        of its examples, see `PairwiseLoss`. An example is no pair with itself, whatever its weight.
         """
         embeddings, labels = check_batch("embeddings", embeddings, labels, vector=False)
         weights = check_weights(embeddings, sample_weight)
@@ -52,15 +48,9 @@ class EmbeddingLoss(PairwiseLoss):
         """Return the sums over all pairs of different examples of a batch."""
         i, j = torch.triu_indices(len(values), len(values), 1, device=values.device)
         pair = None if weights is None else weights[i] * weights[j]
-        return self._totals(_distances(values, values)[i, j], labels[i] == labels[j], pair)
-
-    def across(
-        self, values: Tensor, labels: Tensor, held: Tensor, classes: Tensor, weights: Both = None
-    ) -> Totals:
-        """Return the sums over the pairs of an example of the batch and a remembered one."""
-        same = labels[:, None] == classes[None, :]
-        distances = _distances(values, held.to(values.dtype)).ravel()
-        return self._totals(distances, same.ravel(), products(weights))
+        # By differences, since products lose the digits of near pairs.
+        distances = torch.cdist(values, values, compute_mode="donot_use_mm_for_euclid_dist")
+        return self._totals(distances[i, j], labels[i] == labels[j], pair)
 
     def consecutive(self, values: Tensor, labels: Tensor, weights: Tensor | None = None) -> Totals:
         """Return the sums over the pairs of each example with the one before it."""
@@ -78,11 +68,6 @@ class EmbeddingLoss(PairwiseLoss):
         ]
 
 
-def _distances(a: Tensor, b: Tensor) -> Tensor:
-    """Return all distances; by differences, since products lose the digits of near pairs."""
-    return torch.cdist(a, b, compute_mode="donot_use_mm_for_euclid_dist")
-
-
 class ContrastiveLoss(EmbeddingLoss):
     """Contrastive loss: d^2 for equal labels, (margin - d)_+^2 for different ones.
 
@@ -90,12 +75,10 @@ class ContrastiveLoss(EmbeddingLoss):
     ----------
     margin : float, default=1.0
         The distance from which different labels cost nothing.
-    pairing : {"batch", "previous", "memory"}, default="batch"
+    pairing : {"batch", "previous"}, default="batch"
         Who meets whom, see `PairwiseLoss`.
     balanced : bool, default=False
         Whether equal and different pairs count one half each, instead of as many as there are.
-    memory : EmbeddingMemory, optional
-        For ``pairing="memory"``.
 
     References
     ----------
@@ -114,9 +97,8 @@ class ContrastiveLoss(EmbeddingLoss):
         *,
         pairing: str = "batch",
         balanced: bool = False,
-        memory: EmbeddingMemory | None = None,
     ) -> None:
-        super().__init__(pairing=pairing, balanced=balanced, memory=memory)
+        super().__init__(pairing=pairing, balanced=balanced)
         self.margin = check_positive("margin", margin)
 
     def of_distances(self, distances: Tensor, same: Tensor) -> Tensor:
@@ -136,12 +118,10 @@ class DistanceLoss(EmbeddingLoss):
         Which of the two.
     bias : float, default=1.0
         The squared distance b around which near and far are told apart, at least 0.
-    pairing : {"batch", "previous", "memory"}, default="batch"
+    pairing : {"batch", "previous"}, default="batch"
         Who meets whom, see `PairwiseLoss`.
     balanced : bool, default=False
         Whether equal and different pairs count one half each, instead of as many as there are.
-    memory : EmbeddingMemory, optional
-        For ``pairing="memory"``.
 
     Examples
     --------
@@ -156,13 +136,12 @@ class DistanceLoss(EmbeddingLoss):
         bias: float = 1.0,
         pairing: str = "batch",
         balanced: bool = False,
-        memory: EmbeddingMemory | None = None,
     ) -> None:
         if loss not in ("hinge", "logistic"):
             raise ValueError(f'loss must be "hinge" or "logistic", got {loss!r}.')
         if not 0.0 <= check_number("bias", bias) < math.inf:
             raise ValueError(f"bias must be a number of at least 0, got {bias!r}.")
-        super().__init__(pairing=pairing, balanced=balanced, memory=memory)
+        super().__init__(pairing=pairing, balanced=balanced)
         self._name, self.bias = loss, float(bias)
 
     def of_distances(self, distances: Tensor, same: Tensor) -> Tensor:

@@ -6,10 +6,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from pairlearn.torch.auc import as_memory
-from pairlearn.torch.margins import Both
-from pairlearn.torch.memory import ScoreMemory
-from pairlearn.torch.pairwise import PairwiseLoss, Totals, check_batch, check_weights, products
+from pairlearn.torch.pairwise import PairwiseLoss, Totals, check_batch, check_weights
 from pairlearn.validation import check_positive
 
 
@@ -26,10 +23,8 @@ class ErrorEntropyLoss(PairwiseLoss):
         The bandwidth gamma. Errors further apart than about 3 gamma do not pull on each other.
     window : {"gaussian", "parabolic"}, default="gaussian"
         1 - exp(-r^2 / (2 gamma^2)), or min(r^2 / gamma^2, 1) / 2.
-    pairing : {"batch", "previous", "memory"}, default="batch"
+    pairing : {"batch", "previous"}, default="batch"
         Who meets whom, see `PairwiseLoss`.
-    memory : int or ScoreMemory, optional
-        For ``pairing="memory"``: how many errors are remembered, 256 by default.
 
     Examples
     --------
@@ -44,11 +39,10 @@ class ErrorEntropyLoss(PairwiseLoss):
         *,
         window: str = "gaussian",
         pairing: str = "batch",
-        memory: int | ScoreMemory | None = None,
     ) -> None:
         if window not in ("gaussian", "parabolic"):
             raise ValueError(f'window must be "gaussian" or "parabolic", got {window!r}.')
-        super().__init__(pairing=pairing, memory=as_memory(pairing, memory, n_classes=1))
+        super().__init__(pairing=pairing)
         self.bandwidth, self.window = check_positive("bandwidth", bandwidth), window
 
     def forward(
@@ -82,13 +76,6 @@ class ErrorEntropyLoss(PairwiseLoss):
         return self._total(
             values[i] - values[j], None if weights is None else weights[i] * weights[j]
         )
-
-    def across(
-        self, values: Tensor, labels: Tensor, held: Tensor, classes: Tensor, weights: Both = None
-    ) -> Totals:
-        """Return the sum over the pairs of an example of the batch and a remembered error."""
-        differences = (values[:, None] - held[None, :].to(values.dtype)).ravel()
-        return self._total(differences, products(weights))
 
     def consecutive(self, values: Tensor, labels: Tensor, weights: Tensor | None = None) -> Totals:
         """Return the sum over the pairs of each example with the one before it."""

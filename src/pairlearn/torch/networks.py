@@ -15,14 +15,13 @@ from torch import nn
 
 from pairlearn.models.record import ModelFileError
 from pairlearn.register import Part, Register
-from pairlearn.torch.devices import own_randomness
 from pairlearn.torch.standardise import Standardiser
-from pairlearn.torch.table import rows_of_a_block
+from pairlearn.torch.training import own_randomness
 from pairlearn.typing import Vector
 from pairlearn.validation import check_count, check_flag
 
-#: The limit on rows that pass a network together.
-_BLOCK = 8192
+#: Limits on the rows that pass a network together, and on their numbers.
+_BLOCK, _NUMBERS = 8192, 2**21
 
 #: pieces="auto" takes about so many in all, at most so many of a feature, and two for up to so many
 #: features.
@@ -125,7 +124,7 @@ class MLP(Part):
         The first layer sees each feature, and beside it so many pieces of a broken line with knots
         at quantiles. 0 leaves them out. "auto" gives them to every second network of a
         `NeuralAUCClassifier`, the first included: about 64 in all, from 2 to 16 a feature, and none
-        from 65 features on. `fit` puts their knots; a stream has "auto" or 0, and no pieces.
+        from 65 features on. Others have none.
     line : bool, default=True
         Whether several networks of a `NeuralAUCClassifier` may have a linear score beside them, see
         there. Others have none.
@@ -251,7 +250,7 @@ def check_network(network: Any, n_inputs: int, n_outputs: int) -> None:
 
 def blank_network(given: Any, n_inputs: int, n_outputs: int, n_pieces: int = 0) -> Any:
     """Return a network whose numbers are to be replaced: it takes nothing from generators."""
-    with own_randomness(0, torch.device("cpu")):
+    with own_randomness(0):
         return make_network(given, n_inputs, n_outputs, n_pieces)
 
 
@@ -266,17 +265,9 @@ def pieces_of(network: Any) -> int:
     return first.n_pieces if isinstance(first, Broken) else 0
 
 
-def check_unchanged(given: Any, network: Any, n_inputs: int, n_outputs: int) -> None:
-    """Refuse to store a fitted network, or to go on with it, beside the description of another."""
-    described = as_network(given)
-    if not isinstance(described, MLP):
-        return
-    made = blank_network(described, n_inputs, n_outputs, pieces_of(network))
-    if str(made) != str(network):
-        raise ValueError(
-            f"network={given!r}, with {n_outputs} outputs, was set after the fit, which had "
-            "another one; set it back, or fit again."
-        )
+def rows_of_a_block(n_features: int) -> int:
+    """Return the number of rows that pass a network together."""
+    return min(max(_NUMBERS // max(n_features, 1), 1), _BLOCK)
 
 
 def outputs(networks: Sequence[Any], X: Any, scaler: Standardiser, device: Any) -> Vector:
@@ -287,7 +278,7 @@ def outputs(networks: Sequence[Any], X: Any, scaler: Standardiser, device: Any) 
     """
     exact = [copy.deepcopy(network).double().to(device).eval() for network in networks]
     found = []
-    size = rows_of_a_block(X.shape[1], _BLOCK)
+    size = rows_of_a_block(X.shape[1])
     with torch.no_grad():
         for begin in range(0, X.shape[0], size):
             block = np.ascontiguousarray(scaler.transform(X[begin : begin + size]))

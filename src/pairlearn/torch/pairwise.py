@@ -8,15 +8,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from pairlearn.torch.margins import Both
-from pairlearn.torch.memory import Memory
 from pairlearn.validation import DivergenceError, warn_caller
 
 #: Sums of losses, each with its number of pairs, or what they weigh; the loss is the mean of their
 #: means.
 Totals = list[tuple[Tensor, float]]
 
-PAIRINGS = ("previous", "batch", "memory")
+PAIRINGS = ("previous", "batch")
 
 
 class PairwiseLoss(nn.Module):  # type: ignore[misc]
@@ -24,12 +22,9 @@ class PairwiseLoss(nn.Module):  # type: ignore[misc]
 
     Parameters
     ----------
-    pairing : {"batch", "previous", "memory"}, default="batch"
+    pairing : {"batch", "previous"}, default="batch"
         "batch" takes all pairs of the batch. "previous" is the paper's: each example meets the one
-        before it in the batch, so that a batch of two is one step of Algorithm 1. "memory" takes
-        all pairs of the batch, and those of its examples with remembered ones.
-    memory : Memory, optional
-        What is remembered, for ``pairing="memory"``.
+        before it in the batch, so that a batch of two is one step of Algorithm 1.
 
     Attributes
     ----------
@@ -40,9 +35,7 @@ class PairwiseLoss(nn.Module):  # type: ignore[misc]
 
     Notes
     -----
-    A subclass defines `within` and `consecutive`, and `across` if it takes a memory. Both counters
-    and the memory belong to `state_dict`, so that a run that is saved and resumed goes on as if it
-    had never stopped, bit for bit on a CPU. The memory takes up a batch in training mode only.
+    A subclass defines `within` and `consecutive`. Both counters belong to `state_dict`.
 
     With `sample_weight` a pair weighs the product of the weights of its examples, and the loss is
     the weighted mean. An example of weight zero is as good as absent, and without weights all weigh
@@ -56,35 +49,18 @@ class PairwiseLoss(nn.Module):  # type: ignore[misc]
     #: Whether weights have mean 1 over the data, so that sums are divided by numbers of pairs.
     relative_weights = False
 
-    def __init__(self, *, pairing: str = "batch", memory: Memory | None = None) -> None:
+    def __init__(self, *, pairing: str = "batch") -> None:
         super().__init__()
         if pairing not in PAIRINGS:
             names = ", ".join(f'"{name}"' for name in PAIRINGS)
             raise ValueError(f"pairing must be one of {names}, got {pairing!r}.")
-        if memory is not None and pairing != "memory":
-            raise ValueError(
-                f'pairing="{pairing}" would ignore the memory; use pairing="memory", or leave it '
-                "out."
-            )
-        if memory is None and pairing == "memory":
-            raise ValueError('pairing="memory" needs a memory; pass memory=.')
-        if not isinstance(memory, Memory | None):
-            raise TypeError(
-                f"memory must be a ScoreMemory or an EmbeddingMemory, got {memory!r}; make one."
-            )
-        self.pairing, self.memory = pairing, memory
+        self.pairing = pairing
         self.register_buffer("n_steps", torch.zeros((), dtype=torch.int64))
         self.register_buffer("n_without_pairs", torch.zeros((), dtype=torch.int64))
 
     def within(self, values: Tensor, labels: Tensor, weights: Tensor | None = None) -> Totals:
         """Return the sums over the pairs of one batch."""
         raise TypeError(f"{type(self).__name__} must define within(values, labels, weights).")
-
-    def across(
-        self, values: Tensor, labels: Tensor, held: Tensor, classes: Tensor, weights: Both = None
-    ) -> Totals:
-        """Return the sums over the pairs of a batch with remembered values."""
-        raise TypeError(f"{type(self).__name__} takes no memory.")
 
     def consecutive(self, values: Tensor, labels: Tensor, weights: Tensor | None = None) -> Totals:
         """Return the sums over the pairs of each example of a batch with the one before it."""
@@ -100,46 +76,22 @@ class PairwiseLoss(nn.Module):  # type: ignore[misc]
         """Return what the sum over pairs of some weight is divided by."""
         return n_pairs if self.relative_weights else float(weight)
 
-    def classes(self, labels: Tensor) -> Tensor:
-        """Return the class of each label, for the memory."""
-        return labels
-
     def mean_over_pairs(
         self, values: Tensor, labels: Tensor, weights: Tensor | None = None
     ) -> Tensor:
-        """Return the loss of a batch that has been checked; count it and remember it."""
+        """Return the loss of a batch that has been checked, and count it."""
         self.n_steps += 1
         if not bool(torch.isfinite(values).all()):
             raise divergence(type(self).__name__, int(self.n_steps))
-        if self.memory is not None:
-            self.memory.check(values, self.classes(labels))
-            if weights is None and self.memory.weights is not None:
-                weights = values.new_ones(len(values))
-        # Losses of one's own need not know of weights: they are passed only where there are some.
-        own: tuple[Tensor, ...] = ()
-        if weights is not None:
-            counts = weights > 0
-            values, labels, weights = values[counts], labels[..., counts], weights[counts]
-            own = (weights,)
-        if self.pairing == "previous":
-            totals = self.consecutive(values, labels, *own)
+        pairs = self.consecutive if self.pairing == "previous" else self.within
+        if weights is None:
+            totals = pairs(values, labels)
         else:
-            totals = self.within(values, labels, *own)
-        if self.memory is not None:
-            held, classes = self.memory.held()
-            if len(held):
-                both = () if weights is None else ((weights, self.memory.held_weights()),)
-                more = self.across(values, labels, held, classes, *both)
-                totals = [(a + b, n + m) for (a, n), (b, m) in zip(totals, more, strict=True)]
-            if self.training:
-                self.memory.push(values, self.classes(labels), *own)
+            counts = weights > 0
+            totals = pairs(values[counts], labels[..., counts], weights[counts])
         means = [total / count for total, count in totals if count]
-        if not means:
-            return self._nothing(values)
-        return sum(means[1:], means[0]) / len(means)
-
-    def _nothing(self, values: Tensor) -> Tensor:
-        """Return a loss of zero with a gradient of zero, and say so the first time."""
+        if means:
+            return sum(means[1:], means[0]) / len(means)
         if not int(self.n_without_pairs):
             warn_caller(
                 f"step {int(self.n_steps)}: {self.why_no_pairs()} Loss and gradient of such a "
@@ -242,10 +194,3 @@ def check_batch(name: str, values: Any, labels: Any, *, vector: bool = True) -> 
         raise ValueError("labels contain NaN or infinity; leave such examples out.")
     # Sums over many pairs need more digits than mixed precision gives.
     return (values.float() if values.dtype in (torch.float16, torch.bfloat16) else values), labels
-
-
-def products(weights: Both) -> Tensor | None:
-    """Return the weight of each pair of the one and the other, row by row."""
-    if weights is None:
-        return None
-    return torch.outer(weights[0], weights[1].to(weights[0].dtype)).ravel()

@@ -35,7 +35,6 @@ from pairlearn.privacy.persons import rows_that_meet
 from pairlearn.privacy.quartiles import PrivateBounds
 from pairlearn.privacy.records import read_labels
 from pairlearn.register import Register
-from pairlearn.torch.devices import own_randomness
 from pairlearn.torch.networks import (
     MLP,
     as_network,
@@ -43,9 +42,10 @@ from pairlearn.torch.networks import (
     check_network,
     make_network,
     restore_vector,
+    rows_of_a_block,
     state_vector,
 )
-from pairlearn.torch.table import rows_of_a_block
+from pairlearn.torch.training import own_randomness
 from pairlearn.typing import Vector
 from pairlearn.validation import check_positive
 
@@ -251,7 +251,7 @@ class NoisyNetworkSGD(ByMeetings):
     def check(self, setting: PublicSetting, noise: NoiseSource) -> None:
         """Refuse a setting that the proof does not cover; see `Mechanism.check`."""
         super().check(setting, noise)
-        with own_randomness(0, torch.device("cpu")):
+        with own_randomness(0):
             _checked(self.network, setting.n_features)
 
     def fit(
@@ -269,7 +269,7 @@ class NoisyNetworkSGD(ByMeetings):
         """
         self.check(setting, noise)
         plan = self._meetings()
-        with own_randomness(int(noise.draw_indices(2**31, 1)[0]), torch.device("cpu")):
+        with own_randomness(int(noise.draw_indices(2**31, 1)[0])):
             network = _checked(self.network, setting.n_features)
         pairs = _PairGradients(network)
         loud = plan.loudness(self.clip, setting) * math.sqrt(pairs.size)
@@ -451,7 +451,7 @@ class PrivateNeuralAUCClassifier(
         check_columns(self, X)
         centre, unit = self.units_
         rows = (self._within_bounds(X) - centre) / unit
-        size = rows_of_a_block(rows.shape[1], 8192)
+        size = rows_of_a_block(rows.shape[1])
         with torch.no_grad():
             found = [
                 self.network_(torch.from_numpy(rows[begin : begin + size])).reshape(-1).numpy()

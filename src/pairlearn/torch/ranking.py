@@ -18,8 +18,7 @@ class RankingLoss(PairwiseLoss):
     loss : {"logistic", "hinge", "squared_hinge", "square"} or callable
         The loss of a margin, as in `AUCLoss`.
     pairing : {"batch", "previous"}, default="batch"
-        All pairs of the batch, or each document with the one before it. Queries come and go, so
-        there is nothing to remember of them.
+        All pairs of the batch, or each document with the one before it.
     margin : float, optional
         The margin that is wanted, 1 by default.
 
@@ -38,11 +37,6 @@ class RankingLoss(PairwiseLoss):
         pairing: str = "batch",
         margin: float | None = None,
     ) -> None:
-        if pairing == "memory":
-            raise ValueError(
-                'pairing="memory" has no meaning for queries, which come and go; put whole queries '
-                'into a batch and use "batch".'
-            )
         function, _ = as_margin_loss(loss, margin)
         super().__init__(pairing=pairing)
         self._name = loss if isinstance(loss, str) else None

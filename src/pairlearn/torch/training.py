@@ -1,19 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Train networks: the solver `Adam`, the average of the iterates, the loop over epochs.
-
-The step size falls along half a cosine over the whole run, and the average of the last iterates
-predicts. Several networks, each with other examples held out, go through their epochs side by side:
-the epoch that is kept is the best of all of them together. So a few held-out examples of each
-network are many held-out examples of all.
-"""
+"""How networks are trained: AdamW on batches of pairs, an average of the iterates, one loop."""
 
 from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property
 from itertools import chain
 from typing import Any
 
@@ -22,31 +16,25 @@ import torch
 from torch.optim.adamw import adamw
 
 from pairlearn.estimators.shared.solvers import SOLVERS, Solver
-from pairlearn.register import RECORDS, Record
-from pairlearn.torch.devices import Repeated
+from pairlearn.progress import Progress
 from pairlearn.torch.pairwise import divergence
-from pairlearn.typing import Places
+from pairlearn.typing import Vector
 from pairlearn.validation import check_count, check_number, check_positive
 
-#: Inputs, labels of one or more kinds, and weights or None.
-Batch = tuple[Any, tuple[Any, ...], Any]
-
-#: batch_size="auto" takes this many examples of a stream.
-_STREAM_BATCH = 128
 #: An epoch has at least this many batches, so with few examples it is several passes.
 _LEAST_BATCHES = 16
 #: max_epochs="auto" takes so many steps times the number of examples to this power,
 _STEPS, _POWER = 1.4, 0.75
-#: but at least this many
-_FEWEST_STEPS = 96
-#: and at most this many.
-_MOST_STEPS = 1600
+#: but at least, and at most, this many.
+_FEWEST_STEPS, _MOST_STEPS = 96, 1600
 #: The average of the iterates looks back over this share of the run.
 _LOOKS_BACK = 0.05
 #: n_networks="auto" trains networks until together they have seen this many examples,
 _EXAMPLES = 30_000
 #: but at most this many networks.
-_MOST = 5
+_MOST_NETWORKS = 5
+#: Numbers of a layer and a batch up to which several threads gain nothing.
+_FEW_NUMBERS = 32_768
 
 
 @SOLVERS.add("adam")
@@ -57,13 +45,12 @@ class Adam(Solver):
     Parameters
     ----------
     learning_rate : float, default=0.003
-        The first step size. In `fit` it falls along half a cosine to zero at the last step; in
-        `partial_fit`, which has no last step, it stays.
+        The first step size. It falls along half a cosine to zero at the last step.
     weight_decay : float, default=0.0001
         The weight decay.
     batch_size : int or "auto", default="auto"
         The number of examples in a batch. "auto" is 512 for `NeuralAUCClassifier` and 256 for
-        others, or all examples if they are fewer, and 128 on a stream.
+        `EmbeddingLearner`, or all examples if they are fewer.
     max_epochs : int or "auto", default="auto"
         The number of epochs of a network. An epoch has as many batches as the examples fill, but at
         least 16. "auto" makes it 1.4 n^(3/4) steps for n examples: 96 for up to 280 of them, 1,600
@@ -73,7 +60,7 @@ class Adam(Solver):
         epochs; the best one is kept in either case.
     n_networks : int or "auto", default="auto"
         The number of networks that `NeuralAUCClassifier` averages. "auto" is 5 for up to 6,000
-        examples, fewer for more, 1 from 20,000. Other estimators train one network.
+        examples, fewer for more, 1 from 20,000. `EmbeddingLearner` trains one network.
 
     Examples
     --------
@@ -92,20 +79,16 @@ class Adam(Solver):
         check_positive("learning_rate", self.learning_rate)
         if not 0.0 <= check_number("weight_decay", self.weight_decay) < math.inf:
             raise ValueError(f"weight_decay must be at least 0, got {self.weight_decay!r}.")
-        if self.batch_size != "auto":
-            check_count("batch_size", self.batch_size, minimum=2)  # type: ignore[arg-type]
-        if self.max_epochs != "auto":
-            check_count("max_epochs", self.max_epochs)  # type: ignore[arg-type]
+        for name, least in (("batch_size", 2), ("max_epochs", 1), ("n_networks", 1)):
+            if getattr(self, name) != "auto":
+                check_count(name, getattr(self, name), minimum=least)
         if self.patience is not None:
             check_count("patience", self.patience)
-        if self.n_networks != "auto":
-            check_count("n_networks", self.n_networks)  # type: ignore[arg-type]
 
-    def plan(self, n: int, *, usual: int = 256, worth: float | None = None) -> Plan:
-        """Return how a network goes through n stored examples.
+    def plan(self, n: int, *, usual: int, worth: float | None = None) -> Plan:
+        """Return how a network goes through n examples, in batches of the `usual` size if "auto".
 
-        `usual` is the size of a batch, unless one is given. The examples are worth as many steps as
-        `worth` examples, n by default.
+        The examples are worth as many steps as `worth` examples, n by default.
         """
         size = min(usual if self.batch_size == "auto" else int(self.batch_size), n)
         fill = math.ceil(n / size)
@@ -117,25 +100,25 @@ class Adam(Solver):
         steps = min(max(steps, _FEWEST_STEPS), _MOST_STEPS)
         return Plan(size, n_passes, n_batches, math.ceil(steps / n_batches))
 
-    @property
-    def stream_batch(self) -> int:
-        """The size of a batch of a stream."""
-        return _STREAM_BATCH if self.batch_size == "auto" else int(self.batch_size)
-
-    def cut(self, n: int) -> list[Places]:
-        """Return the rows of the batches of a chunk of n examples, in order."""
-        return np.split(np.arange(n), range(self.stream_batch, n, self.stream_batch))
-
     def networks_for(self, n: int) -> int:
         """Return the number of networks for n examples."""
         if self.n_networks != "auto":
             return int(self.n_networks)
-        return int(np.clip(round(_EXAMPLES / n), 1, _MOST))
+        return int(np.clip(round(_EXAMPLES / n), 1, _MOST_NETWORKS))
 
 
-@RECORDS.add()
+@dataclass(frozen=True)
+class Plan:
+    """How a network goes through its examples: passes and batches are those of one epoch."""
+
+    batch_size: int
+    n_passes: int
+    n_batches: int
+    n_epochs: int
+
+
 @dataclass
-class History(Record):
+class History:
     """The course of the training, epoch by epoch."""
 
     #: Mean loss of the batches.
@@ -146,221 +129,179 @@ class History(Record):
     best_epoch: int = 0
 
 
-@dataclass(frozen=True)
-class Plan:
-    """How a network goes through its examples."""
+class Run:
+    """The training of one network.
 
-    #: Examples of a batch,
-    batch_size: int
-    #: passes of an epoch,
-    n_passes: int
-    #: batches of an epoch,
-    n_batches: int
-    #: and epochs.
-    n_epochs: int
-
-    @property
-    def n_steps(self) -> int:
-        """The number of steps of a run."""
-        return self.n_batches * self.n_epochs
-
-
-class _AdamW:
-    """The steps of ``torch.optim.AdamW``, by the same function and with the same bits.
-
-    The class loads PyTorch's compiler when it is made, which takes as long as to load PyTorch, and
-    longer than to train a small network.
+    `epoch` yields the rows of each batch, `objective(outputs, rows)` is the loss of one. The
+    average of the iterates gives recent ones exponentially larger weights; it is what predicts, as
+    in the paper's algorithms.
     """
 
-    def __init__(self, network: Any, weight_decay: float) -> None:
-        self._parameters = [one for one in network.parameters() if one.requires_grad]
-        self._means = [torch.zeros_like(one) for one in self._parameters]
-        self._squares = [torch.zeros_like(one) for one in self._parameters]
-        self._steps = [
-            torch.zeros((), dtype=torch.float32, device=one.device) for one in self._parameters
-        ]
-        self._decay = weight_decay
+    def __init__(
+        self,
+        network: Any,
+        take: Callable[[Any], Any],
+        epoch: Callable[[], Iterable[Any]],
+        objective: Callable[[Any, Any], Any],
+    ) -> None:
+        self.network, self.average = network, copy.deepcopy(network)
+        self._take, self._epoch, self._objective = take, epoch, objective
+        self._learned = [one for one in network.parameters() if one.requires_grad]
+        # The state of `adamw`, the function behind `torch.optim.AdamW`. The class loads PyTorch's
+        # compiler when it is made, which takes longer than to train a small network.
+        self._means = [torch.zeros_like(one) for one in self._learned]
+        self._squares = [torch.zeros_like(one) for one in self._learned]
+        self._steps = [torch.zeros((), device=one.device) for one in self._learned]
+        self.history, self._n_steps = History(), 0
 
-    def forget_gradients(self) -> None:
-        """Make room for the gradients of the next step."""
-        for one in self._parameters:
-            one.grad = None
+    def learn(self, solver: Adam, plan: Plan) -> None:
+        """Go through one epoch."""
+        n_steps = plan.n_batches * plan.n_epochs
+        horizon = max(round(_LOOKS_BACK * n_steps), 1)
+        self.network.train()
+        values = []
+        for rows in self._epoch():
+            fallen = 0.5 * (1.0 + math.cos(math.pi * self._n_steps / n_steps))
+            for one in self._learned:
+                one.grad = None
+            value = self._objective(self.network(self._take(rows)), rows)
+            value.backward()
+            self._move(solver.learning_rate * fallen, solver.weight_decay)
+            # The first iterates, far from the end, are soon forgotten.
+            self._mix(max(1.0 / horizon, 10.0 / (self._n_steps + 11.0)))
+            self._n_steps += 1
+            values.append(value.detach())
+        losses = torch.stack(values).double().cpu().numpy()
+        if not np.isfinite(losses).all():
+            step = self._n_steps - len(losses) + int(np.argmin(np.isfinite(losses))) + 1
+            raise divergence("The loss", step)
+        self.history.losses.append(float(losses.mean()))
 
-    def step(self, rate: Any) -> None:
-        """Take a step of some size; parameters without a gradient stay."""
-        own = (self._parameters, self._means, self._squares, self._steps)
-        moved = [each for each in zip(*own, strict=True) if each[0].grad is not None]
-        if not moved:
-            return
-        parameters, means, squares, steps = (list(part) for part in zip(*moved, strict=True))
+    def _move(self, rate: float, decay: float) -> None:
+        """Take a step of AdamW; parameters without a gradient stay."""
+        moved = [k for k, one in enumerate(self._learned) if one.grad is not None]
+        parts = (self._learned, self._means, self._squares, self._steps)
+        parameters, means, squares, steps = ([part[k] for k in moved] for part in parts)
         with torch.no_grad():
             adamw(
                 parameters, [one.grad for one in parameters], means, squares, [], steps,
                 fused=True, amsgrad=False, maximize=False,
-                beta1=0.9, beta2=0.999, eps=1e-8, lr=rate, weight_decay=self._decay,
+                beta1=0.9, beta2=0.999, eps=1e-8, lr=rate, weight_decay=decay,
             )  # fmt: skip
 
-
-class Learner:
-    """A network on its way: optimizer, loss with its memory, and the average of the iterates.
-
-    With a plan the step size falls along half a cosine, without one (on a stream) it stays. The
-    average gives recent iterates exponentially larger weights, over a share of the run or `horizon`
-    steps; it is what predicts, as in the paper's algorithms.
-    """
-
-    def __init__(
-        self, network: Any, loss: Any, solver: Adam, *, plan: Plan | None = None, horizon: int = 1
-    ) -> None:
-        self.network, self.loss = network, loss
-        self.average = copy.deepcopy(network)
-        device, rate = next(network.parameters()).device, float(solver.learning_rate)
-        if plan is not None:
-            horizon = max(round(_LOOKS_BACK * plan.n_steps), 1)
-        # From this step on the average looks back over the horizon; a stream has no later change.
-        step = np.arange(plan.n_steps if plan else 10 * horizon)
-        falls = 0.5 * (1.0 + np.cos(np.pi * step / len(step))) if plan else np.ones(len(step))
-        # The first iterates, far from the end, are soon forgotten.
-        share = np.maximum(1.0 / horizon, 10.0 / (step + 11.0))
-
-        def on_device(values: Any) -> Any:
-            return torch.tensor(values, dtype=torch.float32, device=device)
-
-        # Where the step reads them, so that a device needs nothing of the host.
-        self._rates, self._shares = on_device(rate * falls), on_device(share)
-        self._clock = torch.zeros(1, dtype=torch.int64, device=device)
-        self._adam = _AdamW(network, float(solver.weight_decay))
-
-    @property
-    def n_steps(self) -> int:
-        """The number of steps so far."""
-        return int(self._clock)
-
-    def step(self, batch: Batch) -> Any:
-        """Learn from one batch and return its loss, on the device."""
-        inputs, labels, weights = batch
-        if not self.network.training:
-            self.network.train()
-        self._adam.forget_gradients()
-        found = self.network(inputs)
-        own = {} if weights is None else {"sample_weight": weights}
-        value = self.loss(found.reshape(len(inputs), -1), *labels, **own)
-        value.backward()
-        now = self._clock.clamp(max=len(self._rates) - 1)
-        self._adam.step(self._rates.index_select(0, now)[0])
-        share = self._shares.index_select(0, now)[0]
+    def _mix(self, share: float) -> None:
+        """Move the average towards the network."""
+        both = (chain(each.parameters(), each.buffers()) for each in (self.average, self.network))
         with torch.no_grad():
-            for mean, value_now in self._both:
+            for mean, now in zip(*both, strict=True):
                 if mean.is_floating_point():
-                    mean.lerp_(value_now, share.to(mean.dtype))
+                    mean.lerp_(now, share)
                 else:
-                    mean.copy_(value_now)
-        self._clock += 1
-        return value.detach()
-
-    def check_finite(self, average: Any) -> None:
-        """Refuse an average that is no longer of numbers: what the last step did, no loss has seen.
-
-        `average` is that of now, or of an earlier epoch.
-        """
-        if not all(bool(torch.isfinite(one).all()) for one in average.parameters()):
-            raise divergence(type(self.loss).__name__, self.n_steps)
-
-    @cached_property
-    def _both(self) -> list[tuple[Any, Any]]:
-        """The numbers of the average, each with those of the network."""
-        parts = (chain(each.parameters(), each.buffers()) for each in (self.average, self.network))
-        return list(zip(*parts, strict=True))
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Return what a copy needs; it finds its own tensors."""
-        return {name: value for name, value in vars(self).items() if name != "_both"}
-
-
-class Course:
-    """A network and the batches of its epochs.
-
-    `order` returns the rows of the batches of an epoch: an iterable of arrays, or a tensor with one
-    batch in each row. The batches of a tensor are all alike, so that a CUDA device records the step
-    of one of them, and replays it.
-    """
-
-    def __init__(self, learner: Learner, table: Any, order: Callable[[], Any]) -> None:
-        self.learner, self._table, self._order = learner, table, order
-        self._n_steps = 0
-        self._rows: Any = None
-
-    def epoch(self) -> float:
-        """Go through one epoch and return the mean loss of its batches."""
-        order = self._order()
-        values = self._alike(order) if isinstance(order, torch.Tensor) else self._each(order)
-        values = values.double().cpu().numpy()
-        if not np.isfinite(values).all():
-            step = self._n_steps + int(np.argmin(np.isfinite(values))) + 1
-            raise divergence(type(self.learner.loss).__name__, step)
-        self._n_steps += len(values)
-        return float(values.mean())
-
-    def _each(self, order: Iterable[Any]) -> Any:
-        """Return the losses of batches of any size."""
-        return torch.stack([self.learner.step(self._table.batch(index)) for index in order])
-
-    def _alike(self, order: Any) -> Any:
-        """Return the losses of batches of one size, whose rows are read on the device."""
-        device = self._table.device
-        if self._rows is None:
-            self._rows = torch.empty_like(order, device=device)
-            self._place = torch.zeros(1, dtype=torch.int64, device=device)
-            self._values = torch.zeros(len(order), device=device)
-            self._repeated = Repeated(self._step, device, records=self._table.on_device)
-        self._rows.copy_(order)
-        self._place.zero_()
-        self._repeated.take(len(order))
-        return self._values
-
-    def _step(self) -> None:
-        """Learn from the batch whose turn it is."""
-        batch = self._table.batch(self._rows.index_select(0, self._place)[0])
-        value = self.learner.step(batch)
-        self._values.index_copy_(0, self._place, value.reshape(1).to(self._values.dtype))
-        self._place += 1
+                    mean.copy_(now)
 
 
 def train(
-    courses: Sequence[Course],
+    runs: Sequence[Run],
+    solver: Adam,
+    plan: Plan,
     *,
-    n_epochs: int,
-    patience: int | None,
     judge: Callable[[int, Any], float] | None,
-    chooses: bool,
-    told: Callable[[int, Sequence[History]], None],
-) -> tuple[list[Any], list[History]]:
-    """Train networks side by side; return their averages at the best epoch, and the histories.
+    chooses: bool = True,
+    title: str = "",
+) -> list[Any]:
+    """Train networks side by side and return their averages of the best epoch.
 
     `judge` returns the score of the network of a number on the examples that it has not seen. The
-    best epoch is that of the largest mean over networks. Without a judge, or if the judge has too
-    few examples to choose by (`chooses`), the last epoch counts. `told` is called at the end of
-    every epoch.
+    best epoch is that of the largest mean over networks. Without a judge, or if it has too few
+    examples to choose by (`chooses`), the last epoch counts. A `title` asks for a progress bar.
     """
-    histories = [History() for _ in courses]
-    best, best_epoch, kept = -math.inf, 0, [course.learner.average for course in courses]
-    for epoch in range(1, n_epochs + 1):
-        for k, (course, history) in enumerate(zip(courses, histories, strict=True)):
-            history.losses.append(course.epoch())
-            if judge is not None:
-                history.held_out.append(judge(k, course.learner.average))
-        if judge is None or not chooses:
-            best_epoch = epoch
-        else:
-            mean = float(np.mean([history.held_out[-1] for history in histories]))
-            if mean > best:
-                best, best_epoch = mean, epoch
-                kept = [copy.deepcopy(course.learner.average) for course in courses]
-        for history in histories:
-            history.best_epoch = best_epoch
-        told(epoch, histories)
-        if patience is not None and epoch - best_epoch >= patience:
-            break
-    for course, average in zip(courses, kept, strict=True):
-        course.learner.check_finite(average)
-    return kept, histories
+    best, best_epoch, kept = -math.inf, 0, [run.average for run in runs]
+    shown = bool(title)
+    with Progress(
+        plan.n_epochs, label=title, unit="epochs", quiet=not shown, asked_for=shown
+    ) as bar:
+        for epoch in range(1, plan.n_epochs + 1):
+            for k, run in enumerate(runs):
+                run.learn(solver, plan)
+                if judge is not None:
+                    run.history.held_out.append(judge(k, run.average.eval()))
+            mean = np.mean([run.history.held_out[-1] for run in runs]) if judge else math.inf
+            if judge is None or not chooses:
+                best_epoch = epoch
+            elif mean > best:
+                best, best_epoch = float(mean), epoch
+                kept = [copy.deepcopy(run.average) for run in runs]
+            if title:
+                loss = np.mean([run.history.losses[-1] for run in runs])
+                said = f", held-out score {mean:.4f}" if judge else ""
+                bar.update(epoch, note=f"loss {loss:.4g}{said}")
+            if solver.patience is not None and epoch - best_epoch >= solver.patience:
+                break
+    for run, average in zip(runs, kept, strict=True):
+        run.history.best_epoch = best_epoch
+        # What the last step did, no loss has seen.
+        if not all(bool(torch.isfinite(one).all()) for one in average.parameters()):
+            raise divergence("The network", plan.n_batches * len(run.history.losses))
+    return [average.cpu().eval() for average in kept]
+
+
+def rows_on(X: Any, transform: Callable[[Any], Vector], device: Any) -> Callable[[Any], Any]:
+    """Return what takes some rows to the device, in single precision.
+
+    A dense table moves at once; sparse rows are made dense when they are asked for.
+    """
+
+    def moved(rows: Any) -> Any:
+        return torch.from_numpy(transform(rows).astype(np.float32)).to(device)
+
+    if hasattr(X, "tocsr"):
+        return lambda index: moved(X[np.asarray(torch.as_tensor(index).cpu())])
+    table = moved(X)
+    return lambda index: table[torch.as_tensor(index, device=device)]
+
+
+def as_device(device: Any) -> Any:
+    """Return the device that a parameter asks for: "auto" is the first GPU, else the CPU."""
+    if isinstance(device, str) and device == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        found = torch.device(device)
+    except (RuntimeError, TypeError):
+        raise ValueError(
+            f'device must be "auto", "cpu", "cuda" or "cuda:1", got {device!r}.'
+        ) from None
+    if found.type not in ("cpu", "cuda"):
+        raise ValueError(f'device must be the CPU or a CUDA device, got "{found}"; use "auto".')
+    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if found.type == "cuda" and (found.index or 0) >= count:
+        has = f"has {count} of them" if count else "has none"
+        raise ValueError(
+            f'device="{found}" needs a CUDA device, this machine {has}; use "auto" or "cpu".'
+        )
+    return found
+
+
+@contextmanager
+def own_randomness(seed: int, device: Any = "cpu") -> Iterator[None]:
+    """Draw initial weights and dropout from a seed, and leave the generators of others alone."""
+    devices = [device] if torch.device(device).type == "cuda" else []
+    with torch.random.fork_rng(devices=devices):
+        # `torch.manual_seed` would seed every GPU, and only the state of this one is put back.
+        torch.default_generator.manual_seed(seed)
+        for gpu in devices:
+            with torch.cuda.device(gpu):
+                torch.cuda.manual_seed(seed)
+        yield
+
+
+@contextmanager
+def few_threads(network: Any, batch_size: int, device: Any) -> Iterator[None]:
+    """Train a network with small layers by one thread: more of them wait for each other."""
+    widest = max(len(one) if one.ndim else 1 for one in network.parameters())
+    before = torch.get_num_threads()
+    if device.type == "cpu" and batch_size * widest <= _FEW_NUMBERS:
+        torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

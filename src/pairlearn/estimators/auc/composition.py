@@ -23,7 +23,7 @@ from pairlearn.estimators.shared.solvers import (
 )
 from pairlearn.features import FeatureMap, Hats
 from pairlearn.losses import LOSSES, PairLoss
-from pairlearn.solvers.closed_form.block_stream import MOST_BY_MOMENTS
+from pairlearn.solvers.closed_form.stream import MOST_BY_MOMENTS
 from pairlearn.solvers.rows import Rows
 from pairlearn.solvers.top.objectives import OBJECTIVES, Objective
 from pairlearn.typing import Vector

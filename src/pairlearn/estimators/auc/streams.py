@@ -11,7 +11,6 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any, Self
 
@@ -22,7 +21,7 @@ from pairlearn.estimators.auc.composition import Composition
 from pairlearn.estimators.auc.many import check_decisions_between, hand_over, pair_parameters
 from pairlearn.estimators.auc.predictions import AUCPredictions
 from pairlearn.estimators.auc.task import Before, Task
-from pairlearn.estimators.auc.ways.moment_stream import FIRST
+from pairlearn.estimators.auc.ways.moments import FIRST
 from pairlearn.estimators.auc.ways.pair_streams import PairStreams
 from pairlearn.estimators.classes.multiclass import MulticlassAUCClassifier
 from pairlearn.estimators.shared.calibration import Sigmoid
@@ -44,41 +43,20 @@ from pairlearn.features import FeatureMap, Identity
 from pairlearn.folds import Keys
 from pairlearn.restored import restored_count
 from pairlearn.solvers.blas_threads import with_one_thread
-from pairlearn.solvers.closed_form.block_stream import BlockStream
-from pairlearn.solvers.interrupts import deferred_interrupt
 from pairlearn.solvers.rows import Rows
 from pairlearn.solvers.solution import Trace
 from pairlearn.solvers.streams.settings import check_map, keep_settings
-from pairlearn.solvers.turns import Turns, one_at_a_time, turns_of
+from pairlearn.solvers.turns import one_at_a_time
 from pairlearn.typing import Labels, Mask, Vector
 from pairlearn.validation import check_fraction, check_generator
 
-#: The type of values that need no conversion.
-_FLOAT64 = np.dtype(np.float64)
+#: A row whose squares add up to more is learned as a chunk, which checks it.
+_PLAIN = 1e140
 #: What a stream is made of, so that it cannot change on the way.
 _KEPT = ("objective", "features", "loss", "solver", "scaling")
 _settings = attrgetter(*_KEPT)
 #: Decisions between two classes are made anew with each model.
 _KEPT_OF_MANY = (*_KEPT, "decision")
-
-
-@dataclass(slots=True)
-class Singles:
-    """A stream that takes single examples: their shape, and the signs of their labels."""
-
-    turns: Turns
-    stream: Any
-    blocks: BlockStream
-    shape: tuple[int]
-    signs: dict[Any, float]
-    #: The one that the model shows.
-    trace: Trace = field(default_factory=Trace)
-    #: Those that the model had when they were last compared with those of its stream.
-    settings: tuple[Any, ...] = ()
-
-    def __reduce__(self) -> tuple[type[None], tuple[()]]:
-        # A copy of the model has other turns, and finds its own.
-        return (type(None), ())
 
 
 class AUCStreams(AUCPredictions):
@@ -95,8 +73,8 @@ class AUCStreams(AUCPredictions):
     _known_origin: Vector | None = None
     #: What rows can be taken back from; None if it was not kept.
     _kept: Any = None
-    #: What takes single examples; None if nothing does.
-    _singles: Singles | None = None
+    #: Settings, shape and signs of labels of single examples; None since a model was found.
+    _singles: tuple[Any, ...] | None = None
     #: Whether the next chunk begins anew from the present coefficients.
     _restarted = False
 
@@ -123,7 +101,7 @@ class AUCStreams(AUCPredictions):
         self.half_life_ = np.inf
         self.n_steps_, self.n_gradients_ = trace.n_steps, trace.n_gradients
         self.n_examples_, self.data_fingerprint_ = n_examples, fingerprint
-        self._stream, self._restarted = None, False
+        self._stream, self._restarted, self._singles = None, False, None
         self._known_scales = self._known_origin = None
         self._forget_nothing()
 
@@ -208,59 +186,46 @@ class AUCStreams(AUCPredictions):
         examples, as vectors of floats. If the answer is False, nothing has changed, and
         `score_and_learn` learns the example, or says what is wrong with it.
         """
-        if type(x) is not np.ndarray or x.dtype is not _FLOAT64:
-            x = as_floats(x)
-            if x is None:
+        stream, singles = self._stream, self._singles
+        settings = _settings(self)
+        if singles is None or singles[0] != settings:
+            takes = getattr(stream, "takes_singles", False) and self.class_weight is None
+            if not takes or hasattr(self, "feature_names_in_"):
                 return False
-        singles = self._singles
-        with turns_of(self) if singles is None else singles.turns:
-            if singles is None or singles.stream is not self._stream or self.class_weight:
-                singles = self._new_singles()
-                if singles is None:
-                    return False
-            if _settings(self) != singles.settings:
-                keep_settings(self, _KEPT, begun=True)
-                singles.settings = _settings(self)
-            try:
-                sign = singles.signs[y]
-            except (KeyError, TypeError):
-                return False
-            left = singles.blocks.put(x, sign) if x.shape == singles.shape else -1
-            if left > 0 and singles is self._singles:
-                n = self.n_examples_ + 1
-                self.n_examples_ = self.n_steps_ = self.n_gradients_ = n
-                singles.trace.n_steps = singles.trace.n_gradients = n
-            elif left >= 0:
-                with deferred_interrupt():
-                    singles.blocks.settle()
-                    self._adopt_stream(singles.stream, self.classes_)
-                    singles.trace, self._singles = self.trace_, singles
-            return left >= 0
+            keep_settings(self, _KEPT, begun=True)
+            shape, classes = (self.n_features_in_,), self.classes_.tolist()
+            singles = settings, shape, dict(zip(classes, (-1.0, 1.0), strict=True))
+        row = as_floats(x)
+        # The comparison is false with NaN and infinity, too.
+        if row is None or row.shape != singles[1] or not row.dot(row) <= _PLAIN:
+            return False
+        try:
+            sign = singles[2][y]
+        except (KeyError, TypeError):
+            return False
+        if stream.put(row, sign) or singles is not self._singles:
+            self._adopt_stream(stream, self.classes_)
+            self._singles = singles
+        else:
+            n = self.n_examples_ + 1
+            self.n_examples_ = self.n_steps_ = self.n_gradients_ = n
+            self.trace_.n_steps = self.trace_.n_gradients = n
+        return True
 
-    @one_at_a_time
     def put_scores(self) -> tuple[Vector, Mask]:
         """Return the scores of examples that were put, and whether they are positive.
 
         The scores are those from before the examples were learned. Each is returned once.
         """
-        blocks = getattr(self._stream, "singles", None)
-        scores, labels = (np.empty(0), np.empty(0)) if blocks is None else blocks.owed()
+        if not self.n_put:
+            return np.empty(0), np.empty(0, dtype=np.bool_)
+        scores, labels = self._stream.owed()
         return scores, labels > 0
 
     @property
     def n_put(self) -> int:
         """The number of scores that `put_scores` would return."""
-        blocks = getattr(self._stream, "singles", None)
-        return 0 if blocks is None else int(blocks.n_owed)
-
-    def _new_singles(self) -> Singles | None:
-        """Return what takes single examples now; None if nothing does."""
-        stream = self._stream
-        blocks = getattr(stream, "singles", None)
-        if blocks is None or self.class_weight is not None or hasattr(self, "feature_names_in_"):
-            return None
-        signs = dict(zip(self.classes_.tolist(), (-1.0, 1.0), strict=True))
-        return Singles(turns_of(self), stream, blocks, (self.n_features_in_,), signs)
+        return getattr(self._stream, "n_owed", 0)
 
     def _learn_chunk(
         self,
@@ -386,7 +351,7 @@ class AUCStreams(AUCPredictions):
         """Set the fitted attributes from a stream."""
         if stream is not self._stream:
             keep_settings(self, _KEPT, begun=False)
-        self._stream, self._restarted = stream, False
+        self._stream, self._restarted, self._singles = stream, False, None
         self._forget_nothing()
         self.solver_ = "sgd" if stream.kind == "top" else stream.kind
         self.loss_, self.advice_, self.data_fingerprint_ = stream.loss, None, None

@@ -24,7 +24,7 @@ from pairlearn.models.record import ModelFileError
 from pairlearn.models.registry import ArraySpec
 from pairlearn.restored import restored_array
 from pairlearn.solvers.closed_form.mapped_moments import score_mapped
-from pairlearn.solvers.closed_form.stream_ridge import Window
+from pairlearn.solvers.closed_form.stream import Window
 from pairlearn.solvers.rows import DenseRows, Rows
 from pairlearn.typing import Mask, Vector
 from pairlearn.validation import check_names

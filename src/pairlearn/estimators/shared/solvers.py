@@ -22,7 +22,7 @@ from pairlearn.pairings import Pairing
 from pairlearn.register import Part, Register
 from pairlearn.schedules import SCHEDULES, Schedule
 from pairlearn.solvers.closed_form.grid import FINE, Grid
-from pairlearn.solvers.closed_form.memories import half_lives_for
+from pairlearn.solvers.closed_form.past import half_lives_for
 from pairlearn.solvers.rows import Rows
 from pairlearn.solvers.solution import Trace
 from pairlearn.solvers.two_classes import n_steps_of

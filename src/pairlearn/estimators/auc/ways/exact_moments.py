@@ -26,10 +26,10 @@ from pairlearn.estimators.shared.weights import kept_of_chunk
 from pairlearn.features import FeatureMap, Identity
 from pairlearn.folds import seed_of
 from pairlearn.restored import check_sane, restored_array, restored_count, restored_number
-from pairlearn.solvers.closed_form.block_stream import next_double
 from pairlearn.solvers.closed_form.grid import Grid
 from pairlearn.solvers.closed_form.mapped_moments import MappedMoments
 from pairlearn.solvers.closed_form.moments import ClassMoments
+from pairlearn.solvers.closed_form.stream import next_double
 from pairlearn.solvers.rows import DenseRows, Rows
 from pairlearn.solvers.solution import Trace
 from pairlearn.solvers.streams.sample import ContentSample, Drawn
@@ -120,6 +120,19 @@ def chosen(choice: Choice | None) -> dict[str, Any]:
     """Return the choice of a stream as fitted attributes; none is left for later."""
     own = choice or Choice()
     return {"choice_": choice, "ridge_": own.ridge, "held_out_auc_": own.auc, DEFERRED: ()}
+
+
+def facts_of(n: int, half_life: float) -> dict[str, Any]:
+    """Return the fitted attributes of a stream of n examples."""
+    return {
+        "step_size_": None,
+        "radius_": np.inf,
+        "n_steps_": n,
+        "n_gradients_": n,
+        "n_examples_": n,
+        "trace_": Trace(n_steps=n, n_gradients=n),
+        "half_life_": half_life,
+    }
 
 
 class ExactRows:
@@ -310,17 +323,7 @@ class ExactStream:
 
     def facts(self) -> dict[str, Any]:
         """Return the fitted attributes."""
-        n = self._rows.n_examples
-        trace = Trace(n_steps=n, n_gradients=n)
-        return {
-            "step_size_": None,
-            "radius_": np.inf,
-            "n_steps_": n,
-            "n_gradients_": n,
-            "n_examples_": n,
-            "trace_": trace,
-            "half_life_": np.inf,
-        }
+        return facts_of(self._rows.n_examples, np.inf)
 
     def published(self) -> Mapping[str, Any]:
         """Return what predictions are made of: all of it is found later."""

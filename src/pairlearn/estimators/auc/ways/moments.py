@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,22 +17,35 @@ from pairlearn.estimators.auc.ways.exact_moments import (
     ExactWay,
     check_memory,
     chosen,
+    facts_of,
     ridge_on,
 )
-from pairlearn.estimators.auc.ways.moment_stream import MomentStream
 from pairlearn.estimators.shared.decisions import Undecided
 from pairlearn.estimators.shared.evidence import Choice, Tried
 from pairlearn.estimators.shared.judged_maps import HeldOutMap, deal_held_out
 from pairlearn.estimators.shared.scaling import warn_of_constants
 from pairlearn.estimators.shared.solvers import Fitted, Moments
 from pairlearn.features import FeatureMap, Identity
-from pairlearn.solvers.closed_form.block_stream import BlockStream
-from pairlearn.solvers.closed_form.mapped_moments import MappedMoments, extents_of
-from pairlearn.solvers.closed_form.stream_model import Finder
-from pairlearn.solvers.rows import Rows, check_squares
+from pairlearn.features.base import dense
+from pairlearn.features.restore import restored_map
+from pairlearn.restored import restored_array, restored_count
+from pairlearn.solvers.closed_form.mapped_moments import (
+    BLOCK,
+    MappedMoments,
+    block_of,
+    extents_of,
+    score_mapped,
+)
+from pairlearn.solvers.closed_form.moments import check_covariances
+from pairlearn.solvers.closed_form.stream import Finder, MomentModel, MomentStream, next_double
+from pairlearn.solvers.rows import CsrRows, DenseRows, Rows, check_squares
 from pairlearn.solvers.solution import Trace
 from pairlearn.solvers.streams.sample import SIZE, drawn_from
+from pairlearn.solvers.streams.settings import check_map
 from pairlearn.typing import Vector
+
+#: Rows that the map of a stream is fitted to.
+FIRST = 4096
 
 
 class ByMoments:
@@ -113,22 +125,34 @@ class ByMoments:
 
 
 class MomentsStream:
-    """A stream by class moments; its model is found when it is asked for."""
+    """A stream by class moments; its model is found when it is asked for.
+
+    A map that is not fitted yet is fitted to the first 4,096 rows, which are kept until then: the
+    model of fewer rows has a map that is fitted to them.
+    """
 
     kind = "moments"
     scales = None
     weighs_classes = False
 
     def __init__(self, task: Task, solver: Moments, n_features: int) -> None:
-        self._n_features, self.loss = n_features, task.loss
         known = task.features
         if known is not None and known.n_inputs != n_features:
             raise ValueError(
                 f"features were fitted to {known.n_inputs} features, X has {n_features}."
             )
-        self._task = task
-        # No method of this stream: it would be in a cycle, and what it holds would stay for long.
-        self._stream = MomentStream(task.fit_map, partial(_blocks_of, solver, task), known)
+        self._n_features, self._task, self._solver, self.loss = n_features, task, solver, task.loss
+        # Rows before a restart, and the first rows with labels and weights until the map is fitted.
+        self._n_before = 0
+        self._first: tuple[Rows | None, Vector, Vector] = (None, np.empty(0), np.empty(0))
+        self._stream = None if known is None else _stream_of(solver, task, known)
+        # The model that scores rows until the map is fitted.
+        self._young: MomentModel | None = None
+        # Rows that came one by one and are not learned yet, how many may be learned together, and
+        # scores of those that are.
+        self._waiting: list[tuple[Vector, float]] = []
+        self._room = 0
+        self._owed: list[tuple[Vector, Vector]] = []
         # What finds scores to decide from, and the decisions of the latest model.
         self._decided: tuple[Finder, Undecided] | None = None
 
@@ -137,28 +161,118 @@ class MomentsStream:
         return {**vars(self), "_decided": None}
 
     def learn(self, rows: Rows, y: Vector, weight: Vector) -> Vector:
-        """Learn a chunk; return the scores that it had before."""
-        if not self._task.is_scaled:
-            check_squares(rows, whole=self._stream.n_examples == 0)
-        return self._stream.learn(rows, y, weight)
+        """Learn a chunk; return the scores that it had before.
+
+        Rows without weight are as if they had not come, and have no score (NaN).
+        """
+        self._learn_waiting()
+        if self._task.is_scaled:
+            check_covariances(rows)
+        else:
+            check_squares(rows, whole=self.n_examples == 0)
+        scores, weighs = np.full(len(y), np.nan), np.flatnonzero(weight)
+        weight = weight if len(weight) else np.ones(len(y))
+        if len(weighs) and len(weighs) < len(y):
+            rows, y, weight = rows.take(weighs), y[weighs], weight[weighs]
+        before = dict(vars(self))
+        try:
+            found = self._keep_first(rows, y, weight) if self._stream is None else np.empty(0)
+            if len(found) < len(y):
+                assert self._stream is not None
+                rest = rows if not len(found) else rows.take(np.arange(len(found), len(y)))
+                later = _learn(self._stream, rest, y[len(found) :], weight[len(found) :])
+                found = np.concatenate([found, later])
+        except BaseException:
+            vars(self).update(before)
+            raise
+        if len(found) == len(scores):
+            return found
+        scores[weighs] = found
+        return scores
+
+    def _keep_first(self, rows: Rows, y: Vector, weight: Vector) -> Vector:
+        """Keep rows until the map can be fitted, and learn them then; return their scores."""
+        scores, start = np.zeros(min(len(y), FIRST - len(self._first[1]))), 0
+        while start < len(scores):
+            n = len(self._first[1])
+            stop = min(len(scores), start + next_double(n) - n)
+            part, now = rows.take(np.arange(start, stop)), slice(start, stop)
+            if self._young is not None:
+                scores[now] = score_mapped(self._young.features, part, self._young.coef)
+            self._first = _with_rows(*self._first, part, y[now], weight[now])
+            start = stop
+            if n + len(scores[now]) == FIRST:
+                self._stream = self._of_first()
+                self._first, self._young = (None, np.empty(0), np.empty(0)), None
+            elif n + len(scores[now]) == next_double(n):
+                found = self._model()
+                self._young = self._young if found is None else found[0]
+        return scores
+
+    def _of_first(self) -> MomentStream:
+        """Return the stream of the first rows, with a map that is fitted to them."""
+        rows, y, weight = self._first
+        assert rows is not None
+        made = _stream_of(self._solver, self._task, self._task.fit_map(rows, y))
+        _learn(made, rows, y, weight)
+        return made
+
+    def _model(self) -> tuple[MomentModel, Finder] | None:
+        """Return the model, and what finds scores to decide from; None before both classes."""
+        if self._stream is not None:
+            return self._stream.model()
+        y = self._first[1]
+        return self._of_first().model() if (y > 0).any() and (y < 0).any() else None
 
     @property
-    def singles(self) -> BlockStream | None:
-        """What takes rows one by one, if something does."""
-        return self._stream.singles
+    def n_examples(self) -> int:
+        """Rows since the first."""
+        learned = len(self._first[1]) if self._stream is None else self._stream.n
+        return self._n_before + learned + len(self._waiting)
+
+    # ------------------------------------------------------------------------ single rows
+
+    @property
+    def takes_singles(self) -> bool:
+        """Whether rows may come one by one: those that need no map."""
+        return self._stream is not None and isinstance(self._stream.features, Identity)
+
+    def put(self, x: Vector, sign: float) -> bool:
+        """Let a row of weight 1 wait, to be learned with others; tell whether all are learned."""
+        if not self._waiting:
+            assert self._stream is not None
+            self._room = self._stream.until_refresh
+        self._waiting.append((x, sign))
+        if len(self._waiting) < self._room:
+            return False
+        self._learn_waiting()
+        return True
+
+    def _learn_waiting(self) -> None:
+        if self._waiting:
+            X, y = (np.array(part) for part in zip(*self._waiting, strict=True))
+            assert self._stream is not None
+            self._owed.append((self._stream.learn(X, y, np.ones(len(y))), y))
+            self._waiting = []
+
+    @property
+    def n_owed(self) -> int:
+        """The number of scores that `owed` would return."""
+        return len(self._waiting) + sum(len(y) for _, y in self._owed)
+
+    def owed(self) -> tuple[Vector, Vector]:
+        """Return scores before learning, and labels, of rows that were put since the last call."""
+        self._learn_waiting()
+        found, self._owed = [(np.empty(0), np.empty(0)), *self._owed], []
+        scores, labels = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        return scores, labels
+
+    # -------------------------------------------------------------------------- the model
 
     def facts(self) -> dict[str, Any]:
         """Return the fitted attributes."""
-        n = self._stream.n_examples
-        return {
-            "step_size_": None,
-            "radius_": np.inf,
-            "n_steps_": n,
-            "n_gradients_": n,
-            "n_examples_": n,
-            "trace_": Trace(n_steps=n, n_gradients=n),
-            "half_life_": self._stream.half_life,
-        }
+        self._learn_waiting()
+        return facts_of(self.n_examples, np.inf if self._stream is None else self._stream.half_life)
 
     def published(self) -> Mapping[str, Any]:
         """Return what predictions are made of: all of it is found later."""
@@ -166,7 +280,8 @@ class MomentsStream:
 
     def finish(self, model: Any) -> dict[str, Any]:
         """Return what predictions are made of, found now."""
-        found = self._stream.finish()
+        self._learn_waiting()
+        found = self._model()
         if found is None:
             features: FeatureMap = Identity.of(self._n_features)
             coef = np.zeros(self._n_features)
@@ -190,22 +305,60 @@ class MomentsStream:
 
     def restart(self) -> None:
         """Forget all but the latest past."""
-        self._stream.restart()
+        self._learn_waiting()
+        if self._stream is not None:
+            self._n_before += self._stream.n
+            self._stream.restart()
+
+    # -------------------------------------------------------------------------- the state
 
     def state(self) -> dict[str, Any]:
         """Return everything that the next chunk depends on."""
-        return {"moments": self._stream.state()}
+        self._learn_waiting()
+        stream, young, (rows, y, weight) = self._stream, self._young, self._first
+        return {
+            "moments": {
+                "n_examples": self.n_examples,
+                "first": {"rows": rows, "y": y, "weight": weight},
+                "features": None if stream is None else stream.features.state(),
+                "stream": None if stream is None else stream.state(),
+                "young": None if young is None else young.coef,
+                "young_features": None if young is None else young.features.state(),
+            }
+        }
 
     def restore(self, state: Mapping[str, Any], n_features: int) -> None:
         """Go back to a state."""
-        if "exact" in state["moments"]:
+        saved = state["moments"]
+        if "exact" in saved:
             raise ValueError("the saved stream was learned with ranges.")
-        self._stream.restore(state["moments"], n_features)
+        first, stream, young = saved["first"], None, None
+        y = restored_array(first, "y", (None,))
+        weight = restored_array(first, "weight", (len(y),))
+        if len(y) and (
+            not isinstance(first["rows"], Rows) or first["rows"].shape != (len(y), n_features)
+        ):
+            raise ValueError(f"the saved rows are not {len(y)} of {n_features} features.")
+        if saved["features"] is not None:
+            features = _map_of(saved["features"], n_features)
+            if self._task.features is not None:
+                check_map(features, self._task.features)
+            stream = _stream_of(self._solver, self._task, features)
+            stream.restore(saved["stream"])
+        if saved["young"] is not None:
+            features = _map_of(saved["young_features"], n_features)
+            coef = restored_array(saved, "young", (features.n_outputs,))
+            young = MomentModel(features, coef, None, None)
+        self._first, self._stream, self._young = (first["rows"], y, weight), stream, young
+        self._waiting, self._owed, self._n_before = [], [], 0
+        self._n_before = (
+            restored_count(saved, "n_examples", minimum=self.n_examples) - self.n_examples
+        )
 
 
-def _blocks_of(solver: Moments, task: Task, features: FeatureMap) -> BlockStream:
+def _stream_of(solver: Moments, task: Task, features: FeatureMap) -> MomentStream:
     """Return the stream of rows of a fitted map."""
-    return BlockStream(
+    return MomentStream(
         features,
         solver.half_lives(features.n_outputs),
         ridge=solver.given_ridge,
@@ -213,3 +366,35 @@ def _blocks_of(solver: Moments, task: Task, features: FeatureMap) -> BlockStream
         scaled=task.is_scaled,
         free=task.free and solver.given_ridge is None,
     )
+
+
+def _learn(stream: MomentStream, rows: Rows, y: Vector, weight: Vector) -> Vector:
+    """Map and learn rows, some at a time; return the scores that they had before."""
+    scores = np.empty(len(y))
+    for start in range(0, len(y), BLOCK):
+        now = slice(start, min(start + BLOCK, len(y)))
+        Z = stream.features.transform(block_of(rows, now.start, now.stop), dtype=np.float64)
+        scores[now] = stream.learn(dense(Z, np.dtype(np.float64)), y[now], weight[now])
+    return scores
+
+
+def _with_rows(
+    rows: Rows | None, y: Vector, weight: Vector, more: Rows, labels: Vector, weights: Vector
+) -> tuple[Rows, Vector, Vector]:
+    """Return rows with labels and weights, and more of them."""
+    if isinstance(more, DenseRows):
+        more = DenseRows(more.X.astype(np.float64))
+    if rows is not None and isinstance(rows, CsrRows) != isinstance(more, CsrRows):
+        raise ValueError(
+            "the stream was dense and is now sparse, or the other way round; pass chunks of one "
+            "kind."
+        )
+    joined = more if rows is None else rows.followed_by(more)  # type: ignore[arg-type]
+    return joined, np.concatenate([y, labels]), np.concatenate([weight, weights])
+
+
+def _map_of(state: Any, n_features: int) -> FeatureMap:
+    features = restored_map(state)
+    if features.n_inputs != n_features:
+        raise ValueError(f"the saved map takes {features.n_inputs} features, not {n_features}.")
+    return features

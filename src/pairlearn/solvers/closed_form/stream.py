@@ -1,0 +1,407 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A stream of mapped rows, learned by its class moments in blocks.
+
+Rows are collected in a block of 128, or of two rows a feature. When a block is full it is learned:
+its table is added (`past`), the scores that all memories gave its rows choose the memory
+(`recent_scores`), and from time to time folds of kept rows choose the ridge. Then the coefficients
+of all memories are found, which score the rows of the next block. Blocks begin at fixed places of
+the stream, so that chunks do not matter, nor when somebody asks for a model.
+
+A model is made of all rows, those of the open block included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pairlearn.features import FeatureMap
+from pairlearn.restored import restored_array, restored_count, restored_number
+from pairlearn.solvers.closed_form.mapped_moments import ridges_for
+from pairlearn.solvers.closed_form.moment_values import MomentValues
+from pairlearn.solvers.closed_form.past import Block, Choice, Past, Settings, widened_block
+from pairlearn.solvers.closed_form.recent_scores import RecentScores
+from pairlearn.solvers.closed_form.table import Directions, Table
+from pairlearn.typing import Mask, Vector
+from pairlearn.validation import DivergenceError, as_counts
+
+#: The most features whose moments a stream keeps by default: with more of them the moments cost
+#: too much beside steps of descent.
+MOST_BY_MOMENTS = 256
+#: The fewest rows of a block, and rows for each feature: a solution costs as much as their moments.
+_BLOCK, _ROWS_PER_FEATURE = 128, 2
+#: Rows after which coefficients are first found; then whenever their number has doubled.
+_YOUNG = 8
+#: The ridge is chosen anew when the rows grew by this share.
+_GROWTH = 0.5
+#: Models of fewer rows than this choose their ridge when they are asked for.
+_SHORT = 8192
+#: A choice for a model is good until the rows grew by one in so many.
+_GOOD = 16
+#: What a stream that starts anew keeps of its past: the weight of this many rows.
+_KEPT = 250.0
+
+#: Scores, which of them are of positive examples, and their weights.
+Window = tuple[Vector, Mask, Vector]
+#: Returns scores relative to that halfway between the classes, labels and weights.
+Finder = Callable[[], Window]
+
+
+class MomentModel(NamedTuple):
+    """Coefficients, the map that they belong to, and how the ridge was chosen."""
+
+    features: FeatureMap
+    coef: Vector
+    ridge: float | None
+    auc: float | None
+    #: The score halfway between the classes.
+    middle: float = 0.0
+    #: Whether it is Fisher's discriminant.
+    pooled: bool = False
+
+
+def next_double(n: int) -> int:
+    """Return the first of 8, 16, 32, ... that is above n.
+
+    >>> next_double(0), next_double(8), next_double(100)
+    (8, 16, 128)
+    """
+    return max(_YOUNG, 1 << n.bit_length())
+
+
+class MomentStream:
+    """The moments of mapped rows so far, and the model that follows from them.
+
+    Parameters
+    ----------
+    features : FeatureMap
+        The fitted map of the rows.
+    half_lives : tuple of float
+        Numbers of rows after which a row counts half, the longest first.
+    ridge : float or None
+        The ridge; None for the best by held-out AUC.
+    margin : float
+        The margin of the square loss.
+    scaled : bool
+        Whether the ridge refers to features of mean variance 1.
+    free : bool, default=False
+        Whether the covariance of all examples may be taken instead of the sum of those of the
+        classes, which is Fisher's discriminant.
+
+    Examples
+    --------
+    >>> from pairlearn.features.base import Identity
+    >>> stream = MomentStream(Identity.of(1), (np.inf,), ridge=0.1, margin=1.0, scaled=False)
+    >>> X, y = np.arange(20.0)[:, np.newaxis], np.where(np.arange(20) < 10, -1.0, 1.0)
+    >>> stream.learn(X, y, np.ones(20))[:8], stream.n
+    (array([0., 0., 0., 0., 0., 0., 0., 0.]), 20)
+    >>> stream.model()[0].coef.round(4)
+    array([0.0857])
+    """
+
+    def __init__(
+        self,
+        features: FeatureMap,
+        half_lives: tuple[float, ...],
+        *,
+        ridge: float | None,
+        margin: float,
+        scaled: bool,
+        free: bool = False,
+    ) -> None:
+        free = free and scaled and ridge is None
+        settings = Settings(features, tuple(half_lives), ridge, margin, scaled, free)
+        # What full blocks have taught: the past, the memory and the ridge, and since when.
+        self._past = Past.none(settings)
+        self._recent = RecentScores.none(len(half_lives))
+        self._best = 0
+        self._choice = Choice(ridges_for(features)[1] if ridge is None else ridge)
+        self._chosen_at = 0
+        # The rows of the open block, and the directions that score the next ones.
+        self._open: tuple[Block, ...] = ()
+        self._directions: Directions | None = None
+        self._due = _YOUNG
+        # What models take from the first rows, by their number. Found when a model asks for it.
+        self._for_models: tuple[int, Choice, Finder] | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_for_models": None}  # A copy finds it anew.
+
+    @property
+    def features(self) -> FeatureMap:
+        """The map of the rows."""
+        return self._past.settings.features
+
+    @property
+    def _n_open(self) -> int:
+        return sum(len(own.y) for own in self._open)
+
+    @property
+    def n(self) -> int:
+        """Rows since the start."""
+        return self._past.n + self._n_open
+
+    @property
+    def half_life(self) -> float:
+        """The half-life that is chosen now."""
+        return float(self._past.settings.half_lives[self._best])
+
+    @property
+    def _side(self) -> int:
+        """The rows of a block, a power of two."""
+        return 1 << (max(_BLOCK, _ROWS_PER_FEATURE * self.features.n_outputs) - 1).bit_length()
+
+    @property
+    def until_refresh(self) -> int:
+        """The number of rows until coefficients are found anew."""
+        return self._due - self.n
+
+    def learn(self, Z: Vector, y: Vector, weight: Vector) -> Vector:
+        """Learn mapped rows with labels -1 and 1; return the scores that they had before.
+
+        Rows that fail leave the stream as it was.
+        """
+        before, scores, at = dict(vars(self)), np.empty(len(y)), 0
+        try:
+            while at < len(y):
+                now = slice(at, min(len(y), at + self.until_refresh))
+                part = Z[now].astype(np.float64)
+                found = np.zeros((len(part), len(self._past.settings.half_lives)))
+                if self._directions is not None:
+                    found = self._directions.scores(part)
+                scores[now] = found[:, self._best]
+                own = Block(part, y[now].astype(np.float64), weight[now].astype(np.float64), found)
+                self._open = (*self._open, own)
+                at = now.stop
+                if self.n == self._due:
+                    self._refresh()
+        except BaseException:
+            vars(self).update(before)
+            raise
+        return scores
+
+    def _refresh(self) -> None:
+        """Learn the open block if it is full, and find what scores the next rows."""
+        now = self._now()
+        if self._n_open == self._side:
+            block = Block.joined(self._open)
+            self._recent, self._past, self._open = self._recent.plus(block.scores, block.y), now, ()
+            self._best = self._recent.best()
+            if now.settings.ridge is None and now.n >= (1.0 + _GROWTH) * self._chosen_at:
+                self._chosen_at = now.n
+                self._choice = now.best_choice(repeated=now.n >= _SHORT) or self._choice
+        if now.knows_both:
+            found = now.directions(self._choice)
+            if np.isfinite(found.weights).all():  # else those of before are as good
+                self._directions = found
+        self._due = self._next_due()
+
+    def _next_due(self) -> int:
+        end = self._past.n + self._side
+        return end if self._past.n else min(end, next_double(self.n))
+
+    def _now(self) -> Past:
+        """Return the past with the rows of the open block."""
+        return self._past.plus(Block.joined(self._open)) if self._open else self._past
+
+    def model(self) -> tuple[MomentModel, Finder] | None:
+        """Return the model of all rows, and what finds scores, labels and weights to decide from.
+
+        These scores are relative to `middle`; models that decide alike have the same finder. None
+        before both classes were seen.
+        """
+        now = self._now()
+        if not now.knows_both:
+            return None
+        choice, find = self._choice_for_models(now)
+        found = now.directions(choice)
+        if not np.isfinite(found.weights[self._best]).all():
+            if now.settings.ridge is not None:
+                raise ValueError(
+                    f"The ridge {choice.ridge:g} is too small for the rounding of the moments; use "
+                    "a larger one."
+                )
+            raise DivergenceError(
+                "Some examples weigh so much more than others that rounding hides the others, and "
+                "no ridge makes up for it; give weights that differ by less than a factor of 1e8."
+            )
+        coef, middle = self._coefficients(found)
+        auc = choice.auc
+        if self._best:
+            auc = self._recent.auc(self._best)
+        return MomentModel(self.features, coef, choice.ridge, auc, middle, choice.pooled), find
+
+    def _choice_for_models(self, now: Past) -> tuple[Choice, Finder]:
+        """Return the choice of a model, and what finds the scores that it decides by.
+
+        They are those of the first rows, up to one in 16 fewer than all, so that models which are
+        asked for often take them from those before. They do not depend on who asked before.
+        """
+        step = 1 << max((now.n // _GOOD).bit_length() - 1, 0)
+        n_first = max(now.n - now.n % step, self._past.n)
+        first = self._past
+        if n_first > first.n:
+            block = Block.joined(self._open)
+            first = first.plus(Block(*(part[: n_first - first.n] for part in block)))
+        if (now.counts[0] > (1.0 + 1.5 / _GOOD) * first.counts[0]).any():
+            first = now  # Most rows of a class came late.
+        if self._for_models is None or self._for_models[0] != first.n:
+            choice = self._choice
+            if first.settings.ridge is None and first.n < _SHORT:
+                choice = first.best_choice(repeated=True) or choice
+            find = partial(_window, first, choice, self._recent, self._best)
+            self._for_models = first.n, choice, find
+        return self._for_models[1:]
+
+    def _coefficients(self, found: Directions) -> tuple[Vector, float]:
+        unit = found.factor(self._best, self._past.settings.margin)
+        return found.weights[self._best] * unit, float(found.middle[self._best]) * unit
+
+    def lately(self) -> tuple[Vector, float] | None:
+        """Return the coefficients that were found last, and the score halfway between the classes.
+
+        None before both classes were seen.
+        """
+        return None if self._directions is None else self._coefficients(self._directions)
+
+    def whole(self) -> MomentValues:
+        """Return the moments of all rows, as the longest memory has them."""
+        now = self._now()
+        return now.table[0].values(0.0 if now.origin is None else now.origin)
+
+    def widen(self, features: FeatureMap, half_lives: tuple[float, ...]) -> None:
+        """Make room for new features, which were 0 until now.
+
+        `features` is the wider map, `half_lives` are those from now on, as many as before.
+        """
+        more = features.n_outputs - self.features.n_outputs
+        settings = self._past.settings._replace(features=features, half_lives=tuple(half_lives))
+        self._past = self._past.widened(settings)
+        self._open = tuple(widened_block(own, more) for own in self._open)
+        if self._directions is not None:
+            own = self._directions
+            wider = np.pad(own.weights, ((0, 0), (0, more)))
+            self._directions = Directions(wider, own.middle, own.sizes)
+        self._for_models, self._due = None, self._next_due()
+
+    def restart(self) -> None:
+        """Forget all but the latest past; blocks begin anew."""
+        self._past = self._now().restarted(_KEPT)
+        self._recent = RecentScores.none(len(self._past.settings.half_lives))
+        self._choice = self._choice._replace(pooled=False)
+        self._best = self._chosen_at = 0
+        self._open, self._for_models, self._due = (), None, _YOUNG
+
+    # ------------------------------------------------------------------------------- state
+
+    def state(self) -> dict[str, Any]:
+        """Return everything that the next rows depend on, as plain values and arrays."""
+        past, found = self._past, self._directions
+        known = past.origin is not None
+        blocks = [own for _, own in past.held]
+        return {
+            "n": past.n,
+            "sums": past.table.sums,
+            "counts": past.counts,
+            "origin": past.origin,
+            "low": past.low if known else None,
+            "high": past.high if known else None,
+            "held": _packed(tuple(blocks)),
+            "held_at": [n for n, _ in past.held],
+            "held_sizes": [len(own.y) for own in blocks],
+            "open": _packed(self._open),
+            "positives": self._recent.positives,
+            "negatives": self._recent.negatives,
+            "best": self._best,
+            "ridge": self._choice.ridge,
+            "pooled": int(self._choice.pooled),
+            "auc": self._choice.auc,
+            "chosen_at": self._chosen_at,
+            "directions": None if found is None else vars(found),
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go back to a state."""
+        empty = Past.none(self._past.settings)
+        m, n_memories = len(empty.low), len(empty.counts)
+        shapes = {"sums": empty.table.sums.shape, "counts": (n_memories, 2)}
+        for side in ("positives", "negatives"):
+            shapes[side] = (None, n_memories)
+        if state["origin"] is not None:
+            shapes |= dict.fromkeys(("origin", "low", "high"), (m,))
+        own = {name: restored_array(state, name, shape) for name, shape in shapes.items()}
+        held, sizes = _unpacked(state["held"], m, n_memories), np.cumsum(state["held_sizes"])
+        if len(sizes) and sizes[-1] != len(held.y):
+            raise ValueError("the saved rows are not as many as their blocks say.")
+        parts = zip(*(np.split(part, sizes[:-1]) for part in held), strict=True)
+        self._past = Past(
+            empty.settings,
+            Table(own["sums"]),
+            own["counts"],
+            own.get("origin"),
+            own.get("low", empty.low),
+            own.get("high", empty.high),
+            tuple((int(n), Block(*part)) for n, part in zip(state["held_at"], parts, strict=False)),
+            restored_count(state, "n"),
+        )
+        rest = _unpacked(state["open"], m, n_memories)
+        if len(rest.y) >= self._side:
+            raise ValueError("the saved block is too long.")
+        self._open = (rest,) if len(rest.y) else ()
+        self._recent = RecentScores(own["positives"], own["negatives"])
+        self._best = restored_count(state, "best", maximum=n_memories - 1)
+        auc = None if state["auc"] is None else restored_number(state, "auc", low=0.0, high=1.0)
+        ridge = restored_number(state, "ridge", low=0.0)
+        self._choice = Choice(ridge, bool(restored_count(state, "pooled", maximum=1)), auc)
+        self._chosen_at = restored_count(state, "chosen_at")
+        self._directions, found = None, state["directions"]
+        if found is not None:
+            sides = {"weights": (n_memories, m), "middle": (n_memories,), "sizes": (n_memories,)}
+            self._directions = Directions(*(restored_array(found, *side) for side in sides.items()))
+        self._for_models, self._due = None, self._next_due()
+
+
+def _packed(blocks: tuple[Block, ...]) -> dict[str, Vector] | None:
+    return Block.joined(blocks)._asdict() if blocks else None
+
+
+def _unpacked(state: Any, m: int, n_memories: int) -> Block:
+    """Return the rows of a saved state; none if there are none."""
+    if state is None:
+        return Block.none(m, n_memories)
+    y = restored_array(state, "y", (None,))
+    if not (np.abs(y) == 1.0).all():
+        raise ValueError("the saved labels are not -1 and 1.")
+    shapes = {"Z": (len(y), m), "y": (len(y),), "weight": (len(y),), "scores": (len(y), n_memories)}
+    return Block(*(restored_array(state, name, shape) for name, shape in shapes.items()))
+
+
+def _window(past: Past, choice: Choice, recent: RecentScores, best: int) -> Window:
+    """Return scores relative to that halfway between the classes, labels and weights.
+
+    No score is of an example that its model had learned: in-sample scores are too sure, most of all
+    with many features and few rows. While everything is remembered they are those of folds of the
+    kept rows, else those of recent examples before they were learned. Only an example that is alone
+    in its class cannot be held out.
+    """
+    margin = past.settings.margin
+    if best:
+        scores, positive = recent.of(best)
+        shares = past.counts[best] / np.maximum([positive.sum(), (~positive).sum()], 1)
+        unit = past.directions(choice).factor(best, margin)
+        return scores * unit, positive, np.where(positive, *shares)
+    ridges, parts = np.array([choice.ridge]), []
+    for rest, counts, held in past.folds(repeated=False, every=True):
+        found = rest.directions(past.scale(rest), ridges, counts=counts if choice.pooled else None)
+        scores = (past.from_zero(found).scores(held.Z))[:, 0] * found.factor(0, margin)
+        if np.isfinite(scores).all():  # Rounding may hide what is left without the fold.
+            parts.append((scores, held.y > 0, held.weight))
+    if parts:
+        scores, positive, weight = (np.concatenate(own) for own in zip(*parts, strict=True))
+        if 0 < positive.sum() < len(positive):
+            return scores, positive, as_counts(weight)
+    found, rows = past.directions(choice), past.rows()[0]
+    return found.scores(rows.Z)[:, 0] * found.factor(0, margin), rows.y > 0, as_counts(rows.weight)
