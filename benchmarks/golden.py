@@ -139,7 +139,8 @@ def compare(now: dict[str, Any], before: dict[str, Any]) -> None:
         gap = np.array([now[name][k][0] - before[name][k][0] for k in both])
         cost = sum(now[name][k][1] for k in both) / max(sum(before[name][k][1] for k in both), 1e-9)
         print(
-            f"{name:12s} {len(both):4d} figures, mean {gap.mean():+.5f}, processor time x {cost:.2f}"
+            f"{name:12s} {len(both):4d} figures, mean {gap.mean():+.5f}, "
+            f"processor time x {cost:.2f}"
         )
         for k in np.argsort(gap):
             if abs(gap[k]) > NOISE:

@@ -15,8 +15,14 @@ from typing import Any
 import numpy as np
 
 from pairlearn import AUCClassifier
-from pairlearn.cluster import ColumnExtents, LabelMoments, OnArrow, fit_on
-from pairlearn.cluster.sql import batch_moments, class_moments
+from pairlearn.cluster import (
+    ColumnExtents,
+    LabelMoments,
+    OnArrow,
+    batch_moments,
+    class_moments,
+    fit_on,
+)
 from pairlearn.solvers import Grid
 
 

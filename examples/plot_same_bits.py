@@ -158,7 +158,7 @@ def frame(index):
 
 def by_spark(index):
     """Return a model of a Spark frame."""
-    classifier = import_module("pairlearn.cluster.spark").SparkAUCClassifier
+    classifier = import_module("pairlearn.cluster").SparkAUCClassifier
     learner = classifier(AUCClassifier(solver=solver), featuresCol=names, labelCol="y")
     return learner.fit(frame(index))
 

@@ -8,7 +8,7 @@ import duckdb
 import matplotlib.pyplot as plt
 import numpy as np
 
-from pairlearn.cluster.sql import class_moments
+from pairlearn.cluster import class_moments
 
 rng = np.random.default_rng(0)
 noise, y = rng.normal(size=2000), rng.integers(0, 2, size=2000).tolist()

@@ -5,7 +5,7 @@ import sys
 
 from pyspark.sql import SparkSession
 
-from pairlearn.cluster.spark import SparkAUCClassifier
+from pairlearn.cluster import SparkAUCClassifier
 
 
 def main(folder, model):

@@ -2,7 +2,7 @@
 """Many machines: `fit_on` runs an estimator of one machine where the rows are.
 
 An engine is ``run(statistic) -> state`` over partitioned rows: `OnDask`, `OnArrow` (DuckDB,
-Polars, Arrow), `spark.OnSpark`, or a function of your own. A statistic (`statistic.Statistic`)
+Polars, Arrow), `OnSpark`, or a function of your own. A statistic (`statistic.Statistic`)
 makes a state of a chunk, and states merge. `fitting` begins a fit; `auc`, `multiclass`, `metric`
 and `ranking` know what to ask. `sql` sums moments inside a database, `spark` has an estimator of
 ``pyspark.ml``.
@@ -10,9 +10,11 @@ and `ranking` know what to ask. `sql` sums moments inside a database, `spark` ha
 
 from __future__ import annotations
 
+from typing import Any
+
 from pairlearn.lazy import door
 
-__getattr__, __dir__, __all__ = door(
+_load, __dir__, __all__ = door(
     __name__,
     {
         "arrow": "OnArrow",
@@ -26,6 +28,22 @@ __getattr__, __dir__, __all__ = door(
         "queries": "QueryGradient QueryMoments QueryPairs",
         "sample": "RowSample SampledRows",
         "scores": "HistogramAUC ModelScores ScoreHistogram score_edges",
+        "spark.engine": "OnSpark SparkJobError",
+        "spark.ml": "SparkAUCClassifier SparkAUCModel",
+        "sql.dialects": "DIALECTS Dialect",
+        "sql.moments": "TableMoments batch_moments",
+        "sql.reading": "class_moments",
         "statistic": "Mapped RowContent Statistic Together",
     },
 )
+
+
+def __getattr__(name: str) -> Any:
+    try:
+        return _load(name)
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in ("pyspark", "py4j", "pyarrow"):
+            raise
+        raise ImportError(
+            f"{name} needs {error.name}, which is not installed: pip install 'pairlearn[spark]'"
+        ) from None

@@ -161,7 +161,7 @@ class OnDask:
             return False
         except OSError as error:
             raise WorkersLostError(_lost_scheduler(str(error))) from error
-        return sum(found.values()) > 0
+        return bool(sum(found.values()))
 
     def _result(self, future: Any) -> Any:
         """Return the result of a task; raise if no worker is left."""

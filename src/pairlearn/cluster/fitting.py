@@ -33,7 +33,7 @@ def fit_on(
     Parameters
     ----------
     engine : object with `run`, or callable
-        `OnDask`, `OnArrow` or `pairlearn.cluster.spark.OnSpark`; or a function that takes a
+        `OnDask`, `OnArrow` or `OnSpark`; or a function that takes a
         statistic, calls ``statistic.partial_state(X, y, sample_weight)`` for each partition and
         returns ``statistic.merge_all(states)``. It has to give the same rows in every pass.
     estimator : AUCClassifier, MulticlassAUCClassifier, MetricLearner or PairwiseRanker

@@ -62,7 +62,7 @@ class Passes:
         if not callable(self._run):
             raise TypeError(
                 f"engine must have a method run, or be a function from a statistic to its state, "
-                f"got {type(engine).__name__}; OnDask, OnArrow and spark.OnSpark make engines."
+                f"got {type(engine).__name__}; OnDask, OnArrow and OnSpark make engines."
             )
         names = getattr(engine, "feature_names", None)
         self.feature_names: list[str] | None = None if names is None else list(names)

@@ -14,8 +14,17 @@ from pyspark.ml.tuning import CrossValidator, CrossValidatorModel, ParamGridBuil
 from pyspark.sql import functions as F  # noqa: N812
 
 from pairlearn import AUCClassifier, Moments, load_model
-from pairlearn.cluster import ColumnExtents, LabelMoments, RowsChangedError, fit_on, score_on
-from pairlearn.cluster.spark import OnSpark, SparkAUCClassifier, SparkAUCModel, SparkJobError
+from pairlearn.cluster import (
+    ColumnExtents,
+    LabelMoments,
+    OnSpark,
+    RowsChangedError,
+    SparkAUCClassifier,
+    SparkAUCModel,
+    SparkJobError,
+    fit_on,
+    score_on,
+)
 from pairlearn.cluster.spark.engine import cause_of
 from pairlearn.metrics import roc_auc
 from pairlearn.models import ModelFileError
@@ -117,7 +126,7 @@ def test_a_model_in_a_folder_is_the_same_model(frame, model, tmp_path):
     assert found.summary == model.summary
     first, again = (one.transform(frame.limit(5)).toArrow() for one in (model, found))
     assert first.equals(again)
-    with pytest.raises(ModelFileError, match=r"not a 'pairlearn\.cluster\.spark\.SparkAUCC"):
+    with pytest.raises(ModelFileError, match=r"not a 'pairlearn\.cluster\.SparkAUCC"):
         SparkAUCClassifier.load(folder)
     model.write().overwrite().save(folder)
     found.estimator.save(tmp_path / "one.safetensors")

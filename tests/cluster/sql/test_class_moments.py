@@ -10,7 +10,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from pairlearn import AUCClassifier, Moments
-from pairlearn.cluster.sql import batch_moments, class_moments
+from pairlearn.cluster import batch_moments, class_moments
 from pairlearn.cluster.sql.reading import read_moments
 from pairlearn.cluster.sql.statements import Limbs, MomentsSelect, Rows, rounded, scaled
 from pairlearn.solvers import ClassMoments, Extents, Grid

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pairlearn.cluster.sql import class_moments
+from pairlearn.cluster import class_moments
 from pairlearn.solvers import ClassMoments, Extents, Grid
 
 pytestmark = pytest.mark.slow

@@ -167,7 +167,7 @@ class SparkAUCClassifier(Estimator, Stored, _HasColumns):  # type: ignore[misc]
 
     Examples
     --------
-    >>> from pairlearn.cluster.spark import SparkAUCClassifier
+    >>> from pairlearn.cluster import SparkAUCClassifier
     >>> auc = SparkAUCClassifier(featuresCol=["age", "income"])  # doctest: +SKIP
     >>> model = auc.fit(frame)  # doctest: +SKIP
     >>> model.transform(frame).select("prediction", "probability")  # doctest: +SKIP
@@ -282,7 +282,7 @@ class SparkAUCModel(Model, Stored, _HasColumns):  # type: ignore[misc]
 
     Examples
     --------
-    >>> from pairlearn.cluster.spark import SparkAUCModel
+    >>> from pairlearn.cluster import SparkAUCModel
     >>> model = SparkAUCModel.load("folder")  # doctest: +SKIP
     >>> model.summary.training_auc, model.estimator.coef_  # doctest: +SKIP
     """

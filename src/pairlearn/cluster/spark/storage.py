@@ -27,7 +27,7 @@ from pairlearn.models.parts import decode, encode
 from pairlearn.models.registry import spec_of
 
 #: Saved folders name classes by their door, so that a class may move to another file.
-_DOOR = "pairlearn.cluster.spark"
+_DOOR = "pairlearn.cluster"
 
 
 class _Writer(MLWriter):  # type: ignore[misc]

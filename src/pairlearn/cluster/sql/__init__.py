@@ -5,16 +5,3 @@
 them and reads the answers). `batch_moments` sums batches of Arrow instead, with no limit on values.
 Both give `TableMoments` (`moments`): a state that merges, gives rows back and makes a model.
 """
-
-from __future__ import annotations
-
-from pairlearn.lazy import door
-
-__getattr__, __dir__, __all__ = door(
-    __name__,
-    {
-        "dialects": "DIALECTS Dialect",
-        "moments": "TableMoments batch_moments",
-        "reading": "class_moments",
-    },
-)

@@ -22,6 +22,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from pairlearn.cluster.sql.dialects import Dialect, dialect_of
 from pairlearn.solvers.closed_form.grid import Extents, Grid
@@ -81,7 +82,9 @@ class Rows:
             # On lines of their own: a query may end with a comment.
             return f"FROM (\n{self.query.strip().rstrip(';')}\n) AS source"
         assert self.table is not None
-        parts = list(self.table) if isinstance(self.table, (list, tuple)) else [self.table]
+        parts: list[Any] = [self.table]
+        if isinstance(self.table, (list, tuple)):
+            parts = list(self.table)
         return f"FROM {'.'.join(self.own.quoted(part) for part in parts)} AS source"
 
     def _column(self, name: str) -> str:
