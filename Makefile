@@ -24,7 +24,7 @@ TORCH ?= torch==2.13.0
 # Without byte code on disk, each of the many processes of the tests would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test coverage test-lowest test-thorough test-slow test-browser test-torch test-ray test-spark test-postgres test-survival record-survival lint bench bench-private bench-survival fuzz mutants docs dist clean
+.PHONY: demo test coverage test-lowest test-thorough test-slow test-browser test-torch test-ray test-spark test-postgres test-survival record-survival lint bench bench-private bench-survival mutants docs dist clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -157,13 +157,9 @@ test-survival: $(SURVIVAL)/.survival
 record-survival: $(SURVIVAL)/.survival
 	$(SURVIVAL)/bin/python tests/metrics/record_concordance.py
 
-# Hostile input and kills, some minutes of them; ARGS="--seed 7 --inputs 1000000 --kills 1000" for more.
-fuzz: $(VENV)/.test
-	$(BIN)/python -m fuzzing $(ARGS)
-
-# Small faults, one at a time, and the tests that notice them; ARGS="--only privacy,metrics --number 300 --thorough".
+# Small faults, one at a time, and the tests that notice them; ARGS="privacy 50".
 mutants: $(VENV)/.test
-	$(BIN)/python -m mutants $(ARGS)
+	$(BIN)/python tools/mutants.py $(ARGS)
 
 # The site; a warning or a broken reference is an error. GALLERY=0 leaves out the runs of the programs in examples, which
 # take minutes and run in the tests, too (tests/docs/test_site.py).

@@ -24,34 +24,15 @@ def run(effort: Effort) -> list[Row]:
 
 def kernel_call(steps: Steps) -> Any:
     """Return a function that runs our kernel over the plan."""
-    from pairlearn.kernels.steps.dense import HINGE
-    from pairlearn.solvers.descent.step_kernels import KERNELS, dense_kernel
-    from pairlearn.solvers.rows import NO_WEIGHTS
+    from pairlearn.kernels.steps.dense import descend
+    from pairlearn.kernels.steps.pieces import HINGE
 
-    flat, before = steps.X.reshape(-1), np.zeros_like(steps.w)
-    place, room = dense_kernel(len(steps.w), steps.w.dtype, hinge=True)
-    descend = KERNELS[place]
+    before, room = np.zeros_like(steps.w), np.zeros_like(steps.w)
+    plan = (steps.y, steps.left, steps.right, steps.step_sizes, steps.paid, steps.active)
+    iterates = (steps.w, steps.weighted_sum, before, room)
 
     def call() -> None:
-        status = descend(
-            flat,
-            NO_WEIGHTS,
-            steps.y,
-            steps.left,
-            steps.right,
-            steps.step_sizes,
-            steps.paid,
-            steps.active,
-            len(steps.active),
-            steps.w,
-            steps.weighted_sum,
-            before,
-            room,
-            steps.state,
-            RADIUS,
-            HINGE,
-            MARGIN,
-        )
+        status = descend(steps.X, *plan, *iterates, RADIUS, HINGE, MARGIN)
         if status:
             raise RuntimeError(f"The kernel stopped with status {status}.")
 

@@ -33,7 +33,6 @@ def run(effort: Effort) -> list[Row]:
         *(_uniform_pairs(d, effort) for d in (D, 8, 256)),
         *_exact(effort),
         _localized(effort),
-        *_accelerated(effort),
     ]
 
 
@@ -175,44 +174,3 @@ def _localized(effort: Effort) -> Row:
     X, y = samples.dense(n, D, positives=0.5)
     trace = RECIPES["localized"].solve(X, y, step_size=10.0, radius=100.0, rng=0).trace
     return Row("localized SGD, gradients / n", trace.n_gradients, n, "pairs", 2.0, 2.0, True)
-
-
-def _accelerated(effort: Effort) -> list[Row]:
-    """Compare the excess of F_S after ten passes with that of Algorithm 1; shown, without a bar.
-
-    Every method has the best of the same step sizes, by F_S itself, and the best of its average
-    and its last iterate: no method is tuned more than another.
-    """
-    from pairlearn import Constant, DivergenceError, LinearScore, PairwiseSGD, Problem, SquaredHinge
-    from pairlearn.metrics import pair_risk
-    from pairlearn.solvers import ExactSolver, MomentumSGD, VarianceReducedSGD
-
-    X, y = samples.dense(effort.pick(2_000, 10_000), D, positives=samples.DENSE[D])
-    problem = Problem(LinearScore(), SquaredHinge())
-    optimum = pair_risk("squared_hinge", X @ ExactSolver(tolerance=1e-14).solve(X, y).w, y)
-    methods: dict[str, Callable[[float], Any]] = {
-        "Algorithm 1": lambda step: PairwiseSGD(schedule=Constant(step)),
-        "heavy ball 0.9": lambda step: MomentumSGD(schedule=Constant(0.1 * step)),
-        "Nesterov 0.9": lambda step: MomentumSGD(nesterov=True, schedule=Constant(0.1 * step)),
-        "variance reduction": VarianceReducedSGD,
-    }
-
-    def excess(make: Callable[[float], Any]) -> float:
-        found = []
-        for step in STEPS:
-            try:
-                solution = make(step).solve(problem, X, y, n_passes=PASSES, rng=0)
-            except DivergenceError:
-                continue
-            found += [
-                pair_risk("squared_hinge", X @ w, y) / optimum - 1.0
-                for w in (solution.average, solution.w)
-            ]
-        return min(found)
-
-    found = {name: excess(make) for name, make in methods.items()}
-    plain = found.pop("Algorithm 1")
-    return [
-        Row(f"{name}: excess of F_S / Algorithm 1 (shown)", e, plain, "", math.inf, math.inf, True)
-        for name, e in found.items()
-    ]

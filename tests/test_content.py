@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from pairlearn import content
 from pairlearn.content import mixed, row_hashes, with_column
 
 ALL = 2**64 - 1
@@ -82,56 +81,3 @@ def test_a_further_column_adds_a_term_of_its_own():
     assert len({*one[:2].tolist(), *two[:2].tolist(), *hashes.tolist()}) == 7
     with pytest.raises(ValueError, match="operands could not be broadcast"):
         with_column(hashes, [1.0, 2.0], 1)
-
-
-@pytest.mark.parametrize("d", [1, 7, 8, 60])
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_kernels_hash_as_numpy_does(rng, dtype, d):
-    X = rng.normal(size=(200_001 // d + 2, d)).astype(dtype)
-    X[rng.random(X.shape) < 0.2] = -0.0
-    expected = content._dense_hashes(X)
-    found, largest, sums = content.hashes_and_sums(X)
-    np.testing.assert_array_equal(found, expected)
-    assert largest == np.abs(X).max()
-    assert sums is not None
-    excess = X.astype(np.float64) - X[0]
-    known = (X.min(axis=0), X.max(axis=0), X[0], excess.sum(axis=0), (excess**2).sum(axis=0))
-    for one, other in zip(sums, known, strict=True):
-        # a sum of 200,000 terms, in another order
-        np.testing.assert_allclose(one, other, rtol=1e-11, atol=1e-9)
-    found, largest, _ = content.hashes_and_sums(np.asfortranarray(X))
-    np.testing.assert_array_equal(found, expected)
-    assert largest == np.abs(X).max()
-    wide = scipy.sparse.csr_array(np.repeat(X, 2, axis=1))
-    np.testing.assert_array_equal(row_hashes(wide), content._sparse_hashes(wide))
-    for value in (math.inf, math.nan, -math.nan):
-        X[7, d // 2] = value
-        found, largest, sums = content.hashes_and_sums(X)
-        np.testing.assert_array_equal(found, content._dense_hashes(X))
-        np.testing.assert_array_equal(row_hashes(np.asfortranarray(X)), found)
-        assert largest is None
-        assert sums is None
-
-
-def test_many_numbers_are_mixed_by_a_kernel(rng):
-    z = rng.integers(0, 2**64, size=150_000, dtype=np.uint64)
-    np.testing.assert_array_equal(mixed(z)[:1_000], mixed(z[:1_000]))
-    assert int(mixed(z)[5]) == splitmix(int(z[5]))
-
-
-def test_a_damaged_sparse_matrix_is_not_read_outside():
-    X = scipy.sparse.csr_array(np.ones((500, 500)))
-    X.has_canonical_format = True
-    X.indptr[7] = 10**9
-    hashes = content.row_hashes(X)
-    assert len(hashes) == 500
-
-
-@pytest.mark.parametrize("d", [5, 13])
-@pytest.mark.parametrize("n", [50_000, 50_001])
-def test_nothing_after_the_last_row_counts(n, d):
-    room = np.ones(d * n + 16)
-    room[-16:] = 9.0
-    found, largest, _ = content.hashes_and_sums(room[:-16].reshape(n, d))
-    assert largest == 1.0
-    assert len(np.unique(found)) == 1

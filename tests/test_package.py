@@ -306,6 +306,7 @@ RESULTS = {
     "QueryPairs",
     "Recipe",
     "SampledRows",
+    "TableMoments",
     "load_model",
 }
 #: Rooms whose names are looked at.

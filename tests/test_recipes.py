@@ -18,7 +18,7 @@ from pairlearn.averaging import DelayedByStepSize
 from pairlearn.recipes import RECIPES
 
 #: A step size that suits each (the sums of OAM are up to a hundred times larger).
-STEP = {"oam_gra": 1e-2, "oam_gra_released": 1e-3, "oam_seq": 1e-2, "opauc": 0.02}
+STEP = {"oam_gra": 1e-2, "oam_gra_released": 1e-3, "opauc": 0.02}
 STEP |= {"opauc_sketch": 0.02, "oam_rs1": 1e-4, "oam_rs1_released": 1e-4}
 #: Methods whose partner hardly ever changes need not learn.
 STUCK = {"frozen_example", "olp_rs1", "oam_rs1", "oam_rs1_released"}

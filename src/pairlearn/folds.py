@@ -2,26 +2,19 @@
 """Folds of held-out examples: shuffle each group, deal it to folds, list training and test rows.
 
 `deal` gives the fold of each example, `splits_of` turns folds into pairs of index arrays, and
-`stratified` does both for classes. `Keys` shuffle by what the examples hold, so that folds depend
-on neither the order of the rows nor the machine.
+`stratified` does both for classes, as scikit-learn's ``StratifiedKFold(shuffle=True)`` does.
+`Keys` shuffle by a seed and the places of the examples.
 """
 
 from __future__ import annotations
 
 import copy
-import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-
-from pairlearn.content import MANY, STRIDE, Hashes, mixed, repeats, row_hashes, with_column
-
-#: A group of more examples is dealt by its keys modulo the number of folds, so that no one has to
-#: know all of them. A smaller group is dealt by the rank of its keys: every fold gets its share.
-_MANY = 10_000
 
 #: With fewer examples of the rarest class folds are dealt several times: one choice is noise.
 FEW = 60
@@ -54,210 +47,58 @@ def members_of(labels: NDArray[Any], kinds: Iterable[Any] | None = None) -> list
 
 
 class Keys:
-    """64 random bits of each example: a function of a seed and of what the example holds.
-
-    Equal examples of a group have different keys: the second one has a key of its own. Which of
-    them has it makes no difference.
-
-    Parameters
-    ----------
-    hashes : ndarray of uint64 or callable
-        The hash of each example, see `pairlearn.content`, or what returns all of them when they are
-        needed.
-    seed : int, default=0
-        Another seed makes other keys.
-    weight : ndarray, optional
-        Of equal examples the one of less weight is the first. Weights are not part of a key: they
-        say how much an example counts, in any unit.
+    """A random number for each of n examples; the order of the numbers shuffles them.
 
     Examples
     --------
-    >>> X = np.array([[1.0], [2.0], [3.0], [4.0]])
-    >>> X[Keys.of(X, seed=1).permutation(np.arange(4))].ravel()
-    array([3., 1., 4., 2.])
-    >>> X[::-1][Keys.of(X[::-1], seed=1).permutation(np.arange(4))].ravel()
-    array([3., 1., 4., 2.])
+    >>> Keys(5, seed=1).permutation(np.arange(5))
+    array([2, 4, 0, 3, 1])
     """
 
-    def __init__(
-        self,
-        hashes: Hashes | Callable[[], Hashes],
-        seed: int = 0,
-        weight: NDArray[np.float64] | None = None,
-    ) -> None:
-        self._given, self.seed = hashes, int(seed)
-        self._weight = weight if weight is not None and len(weight) else None
-        #: Groups as flags, how many of each were asked for, and the examples that were found.
-        self._found: list[tuple[NDArray[Any], int, NDArray[np.int64]]] = []
+    def __init__(self, n: int, seed: int = 0) -> None:
+        self.n, self.seed = n, int(seed)
 
     @classmethod
-    def of(
-        cls, X: Any, *columns: Any, weight: Any = None, seed: int | np.random.Generator = 0
-    ) -> Self:
-        """Return keys of rows and of further columns; they are computed when they are needed.
-
-        `X` is a table, a CSR matrix, or rows that know their hashes. `seed` may be a generator, see
-        `seed_of`.
-        """
-        if isinstance(seed, np.random.Generator):
-            seed = seed_of(seed)
-
-        def hashes() -> Hashes:
-            found = X.hashes if hasattr(X, "hashes") else row_hashes(X)
-            for number, column in enumerate(columns, start=1):
-                found = with_column(found, column, number)
-            return found
-
-        return cls(hashes, seed, weight)
+    def of(cls, X: Any, *, seed: int | np.random.Generator = 0) -> Self:
+        """Return keys of the rows of X; `seed` may be a generator, which stays as it was."""
+        return cls(X.shape[0], seed_of(seed) if isinstance(seed, np.random.Generator) else seed)
 
     @cached_property
-    def hashes(self) -> Hashes:
-        """The hash of each example."""
-        return self._given() if callable(self._given) else self._given
+    def _numbers(self) -> NDArray[np.float64]:
+        return np.random.default_rng(self.seed).random(self.n)
 
     def take(self, index: NDArray[np.int64]) -> Keys:
         """Return the keys of some examples."""
-        weight = None if self._weight is None else self._weight[index]
-        return Keys(self.hashes[index], self.seed, weight)
+        some = Keys(len(index), self.seed)
+        some.__dict__["_numbers"] = self._numbers[index]
+        return some
 
     def again(self, number: int) -> Keys:
         """Return other keys of the same examples, those of this number; 0 for these keys."""
-        if not number:
-            return self
-        seed = _bits_of(self.seed + number * int(STRIDE))
-        return Keys(self.hashes, seed, self._weight)
+        return Keys(self.n, self.seed + number) if number else self
 
     def of_groups(self, names: Any) -> tuple[NDArray[np.int64], Keys]:
-        """Return the number of each example's group, and the keys of whole groups.
-
-        The key of a group comes from what its examples hold, in whatever order they come: its hash
-        is the sum of theirs, each mixed.
-        """
+        """Return the number of each example's group, and the keys of whole groups."""
         kinds, place = np.unique(names, return_inverse=True)
-        sums = np.zeros(len(kinds), dtype=np.uint64)
-        np.add.at(sums, place, mixed(self.hashes + STRIDE))
-        return place, Keys(sums, self.seed)
-
-    @cached_property
-    def plain(self) -> Hashes:
-        """A key of each example, the same one for all copies: that of the first copy."""
-        return mixed(self.hashes, _bits_of(self.seed))
+        return place, Keys(len(kinds), self.seed)
 
     def first(self, group: NDArray[Any], count: int) -> NDArray[np.int64]:
-        """Return the examples of the smallest keys, at most so many, in the order of their keys.
-
-        `group` holds the positions of the examples, or a flag for each one of all. What was found
-        by flags is kept: fewer examples of the same group need no second search.
-        """
-        flags = group.dtype == bool
-        if not flags:
-            return self._first(group, count)
-        for known, n_known, found in self._found:
-            if n_known >= count and np.array_equal(known, group):
-                return found[:count]
-        found = self._first(group, count)
-        self._found.append((group, count, found))
-        return found
-
-    def _first(self, group: NDArray[Any], count: int) -> NDArray[np.int64]:
-        flags = group.dtype == bool
-        size = int(np.count_nonzero(group)) if flags else len(group)
-        if size > count and not self._repeats:
-            # The rest need not be sorted. Keys are uniform: nearly always, enough of them are below
-            # a bound that lies six standard deviations too high.
-            share = (count + 6.0 * math.sqrt(count)) / size
-            bound = np.uint64(min(share, 0.9) * 2.0**64)
-            low = (self.plain if flags else self.plain[group]) < bound
-            few = _places_of(low & group) if flags else group[low]
-            if len(few) >= count:
-                return self.permutation(few)[:count]
-        if flags:
-            group = _places_of(group)
-        return self.permutation(group)[:count]
+        """Return at most so many examples of a group, given by positions or by a flag for each."""
+        members = np.flatnonzero(group) if group.dtype == bool else group
+        if len(members) <= count:
+            return self.permutation(members)
+        keys = self._numbers[members]
+        nearest = np.argpartition(keys, count)[:count]
+        return np.asarray(members[nearest[np.argsort(keys[nearest])]])
 
     def permutation(self, group: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return some examples in the order of their keys, as a generator would shuffle them."""
-        return group[self._ranked(group)[1]]
-
-    def remainders(self, group: NDArray[np.int64], divisor: int) -> NDArray[np.int64]:
-        """Return the keys of some examples modulo a number."""
-        return np.asarray((self._ranked(group)[0] % np.uint64(divisor)).astype(np.int64))
-
-    @cached_property
-    def _repeats(self) -> bool:
-        """Whether there are equal examples."""
-        return repeats(self.plain)
-
-    def _ranked(self, group: NDArray[np.int64]) -> tuple[Hashes, NDArray[np.int64]]:
-        """Return the keys of a group, and the places of the group in their order."""
-        keys = self.plain[group]
-        order = np.argsort(keys)
-        ranked = keys[order]
-        is_new = np.append(True, ranked[1:] != ranked[:-1])[: len(keys)]
-        if is_new.all():
-            return keys, order
-        order = np.argsort(keys, kind="stable")
-        if self._weight is not None:
-            order = np.lexsort((self._weight[group], keys))
-        place = np.arange(len(keys))
-        copies = place - np.maximum.accumulate(np.where(is_new, place, 0))
-        other = mixed(ranked + copies.astype(np.uint64) * STRIDE)
-        keys[order] = np.where(is_new, ranked, other)
-        return keys, np.argsort(keys, kind="stable")
-
-
-class Places:
-    """Draws examples by their places and not by what they hold: nobody looks at all of them.
-
-    It stands for `Keys` where the result follows the order of the rows anyway.
-
-    Examples
-    --------
-    >>> drawn = Places(seed=1).first(np.arange(9) % 3 > 0, 4)
-    >>> len(set(drawn.tolist())), set(drawn.tolist()) <= {1, 2, 4, 5, 7, 8}
-    (4, True)
-    """
-
-    def __init__(self, seed: int = 0) -> None:
-        self._rng = np.random.default_rng(seed)
-
-    def first(self, group: NDArray[np.bool_], count: int) -> NDArray[np.int64]:
-        """Return examples of a group, at most so many; `group` is a flag for each one of all."""
-        size = int(np.count_nonzero(group))
-        if 2 * size > len(group) and size > count:
-            # Of a large group, places are drawn until enough are members: nobody lists all of them.
-            share = (count + 6.0 * math.sqrt(count)) / size
-            some = self._rng.choice(len(group), int(min(share, 1.0) * len(group)), replace=False)
-            some = some[group[some]]
-            if len(some) >= count:
-                return some[:count]
-        members = _places_of(group)
-        if size <= count:
-            return members
-        return members[self._rng.choice(len(members), count, replace=False, shuffle=False)]
-
-
-def _places_of(flags: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Return the positions of the flags that are set."""
-    if len(flags) <= MANY:
-        return np.flatnonzero(flags)
-    # NumPy takes four times as long where one flag in ten is set: it looks for them one by one.
-    from pairlearn.kernels.plan import find_flags
-
-    places = np.empty(int(np.count_nonzero(flags)) + 1, dtype=np.int64)
-    find_flags(flags, places)
-    return places[:-1]
+        return group[np.argsort(self._numbers[group], kind="stable")]
 
 
 def seed_of(rng: np.random.Generator) -> int:
     """Return the seed of the keys of a fit; the generator is as it was before."""
-    # A copy of the bits alone is made in half the time that a copy of the generator takes.
     return int(np.random.Generator(copy.copy(rng.bit_generator)).integers(2**63))
-
-
-def _bits_of(seed: int) -> int:
-    """Return 64 random bits of a seed."""
-    return int(mixed(np.array([(seed + int(STRIDE)) % 2**64], dtype=np.uint64))[0])
 
 
 def deal(
@@ -272,17 +113,13 @@ def deal(
     """Return the fold of each of n examples, or -1 for one that is in no group.
 
     Each group (the positions of one class) is shuffled by a generator or by keys, if given, and
-    dealt to the folds in turn. By keys, the fold of a member of a large group is its key modulo
-    the number of folds. With `sizes`, the first fold takes that many members of the group, the next
-    fold the next. Every group begins with the first fold, or `onward` from where the one before
-    ended, so that the sizes of folds differ by at most one.
+    dealt to the folds in turn. With `sizes`, the first fold takes that many members of the group,
+    the next fold the next. Every group begins with the first fold, or `onward` from where the one
+    before ended, so that the sizes of folds differ by at most one.
     """
     fold = np.full(n, -1, dtype=np.int64)
     first = 0
     for k, group in enumerate(groups):
-        if isinstance(by, Keys) and sizes is None and len(group) > _MANY:
-            fold[group] = by.remainders(group, n_folds)
-            continue
         places = np.arange(first, first + len(group))
         order = group if by is None else by.permutation(group)
         fold[order] = places % n_folds if sizes is None else places // sizes[k]

@@ -26,7 +26,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from pairlearn.averaging import Averaging, DelayedByStepSize, LastIterate, Tail, Uniform
+from pairlearn.averaging import Averaging, DelayedByStepSize, Tail, Uniform
 from pairlearn.domains import Ball, WholeSpace, ball_or_whole
 from pairlearn.losses import LOSSES, PairLoss
 from pairlearn.pairings import (
@@ -47,7 +47,6 @@ from pairlearn.scores import LinearScore
 from pairlearn.solvers.closed_form.opauc import OPAUC
 from pairlearn.solvers.descent.localized import LocalizedSGD
 from pairlearn.solvers.descent.pairwise_sgd import PairwiseSGD
-from pairlearn.solvers.descent.passive_aggressive import PassiveAggressive
 from pairlearn.solvers.descent.saddle import SOLAM, SPAUC
 from pairlearn.solvers.descent.sweep import Sweep, SweepSolution
 from pairlearn.solvers.exact.batch import ExactSolver
@@ -307,11 +306,6 @@ def _opauc(rank: int | None) -> Run:
     return run
 
 
-def _oam_seq(setting: Setting, rows: Rows, y: Vector, rng: Any) -> Solution:
-    solver = PassiveAggressive(schedule=Constant(setting.step_size), averaging=LastIterate())
-    return solver.solve(rows, y, n_passes=setting.n_passes, rng=rng, **setting.watched)
-
-
 def _localized(setting: Setting, rows: Rows, y: Vector, rng: Any) -> Solution:
     if math.isinf(setting.radius):
         raise ValueError("localized needs a finite radius: its theorem is about a bounded domain.")
@@ -406,9 +400,6 @@ _PUBLISHED: dict[str, dict[str, Any]] = {
     ),
     "oam_gra_released": _oam(_YANG, _OAM_ZERO, _RELEASED, 5, factor=1.0)(
         "OAM_gra as in the paper's code: reservoirs filled with zeros, steps C_t"
-    ),
-    "oam_seq": _published(_ZHAO, _oam_seq, 1, tunes_radius=False)(
-        "a reservoir of 100 for each class, passive-aggressive steps one by one"
     ),
     "oam_rs1": _oam(_ZHAO, _OAM_1, Uniform(), 30)(
         "OAM_gra with one slot for each class; its steps grow with t"

@@ -46,7 +46,6 @@ class Scalar:
     def __init__(self, function: ScalarFunction) -> None:
         self.function = function
         self._compiled: Any = None
-        self._compiled_rows: dict[str, Any] = {}
         functools.update_wrapper(self, function)
 
     def __call__(self, score: float, y: float, y_partner: float, parameter: float = 0.0) -> float:
@@ -80,16 +79,6 @@ class Scalar:
         if self._compiled is None:
             self._compiled = _compile(self.function)
         return int(self._compiled.address)
-
-    def row_address(self, dtype: Any) -> int:
-        """Address of ``f(row, n, *others)``, which replaces each of n numbers by its value.
-
-        The loop compiles to vector code, much faster than a call for each number.
-        """
-        name = np.dtype(dtype).name
-        if name not in self._compiled_rows:
-            self._compiled_rows[name] = _compile_row(self.function, name)
-        return int(self._compiled_rows[name].address)
 
 
 class GapScalar(Scalar):
@@ -168,7 +157,7 @@ def _inlined(part: Scalar) -> Any:
 
 
 def _compile_joined(function: ScalarFunction) -> Any:
-    """Compile a function of other functions, not cached on disk: the key would not see those."""
+    """Compile a function that is not cached on disk: the key would not see what it calls."""
     import numba
 
     return numba.cfunc(_SIGNATURE, error_model="numpy")(function)
@@ -201,52 +190,14 @@ def scalar(function: ScalarFunction) -> Scalar:
 
 
 def _compile(function: ScalarFunction) -> Any:
-    from numba.core.ccallback import CFunc
-    from numba.core.sigutils import normalize_signature
+    """Return the compiled function, from the disk if it stands alone and was compiled before."""
+    import numba
 
-    from pairlearn.kernels._native import WarmCache
-
-    signature: Any = normalize_signature(_SIGNATURE)
-    compiled: Any = CFunc(function, signature, locals={}, options={"error_model": "numpy"})
-    return _cached(compiled, WarmCache, function)
-
-
-def _cached(compiled: Any, cache: Any, function: ScalarFunction) -> Any:
-    """Return what is compiled, or loaded from the disk if the function stands alone."""
     if _stands_alone(function):
         # RuntimeError: no place for a cache, in a prompt, a notebook or a read-only installation.
         with contextlib.suppress(RuntimeError):
-            compiled._cache = cache(function)
-    compiled.compile()
-    return compiled
-
-
-def _compile_row(function: ScalarFunction, dtype: str) -> Any:
-    """Return the compiled loop over a row, cached on disk if the function stands alone."""
-    import numba
-    from numba.core.ccallback import CFunc
-
-    from pairlearn.kernels._native import WarmCache
-
-    base: Any = WarmCache
-    inner: Any = numba.njit(function, error_model="numpy")
-
-    def every(row: Any, n: int, b: float, c: float, d: float) -> None:
-        for k in range(n):
-            row[k] = inner(row[k], b, c, d)
-
-    class Cache(base):  # type: ignore[misc]
-        """A cache whose key covers the text and file of the inner function, and this loop."""
-
-        def _index_key(self, *arguments: Any) -> Any:
-            return (*super()._index_key(*arguments), every.__code__.co_code)
-
-    numbers: Any = numba.types
-    others = [numbers.float64] * 3
-    arguments = (numbers.CPointer(getattr(numbers, dtype)), numbers.intp, *others)
-    options = {"error_model": "numpy"}
-    compiled: Any = CFunc(every, (arguments, numbers.void), locals={}, options=options)
-    return _cached(compiled, Cache, function)
+            return numba.cfunc(_SIGNATURE, cache=True, error_model="numpy")(function)
+    return _compile_joined(function)
 
 
 def check_compiled(

@@ -51,9 +51,6 @@ ELSEWHERE = {
         "benchmarks/test_league.py::test_the_program_prints_a_line_for_each_task"
     ),
     "python -m benchmarks.survival_speed": "benchmarks/test_survival.py::test_the_programs_print",
-    "python -m fuzzing --only": (
-        "fuzzing/test_campaign.py::test_the_program_tells_and_writes_what_it_found"
-    ),
 }
 
 IN_CI = "CI runs it (.ci/run, or a workflow)"
@@ -71,7 +68,6 @@ NOT_RUN = {
     "make bench": MINUTES,
     "make bench-private": "it installs other packages, and measures for hours",
     "make bench-survival": "it installs other packages, and measures for minutes",
-    "make mutants": BY_HAND,
     "make test-ray": "it installs Ray",
     "pip install": "it needs a package index; `make dist` installs the wheel",
     "pytest": TEST,
@@ -95,8 +91,6 @@ NOT_RUN = {
     },
     "PAIRLEARN_DATA=DIR python -m benchmarks.many_classes": NEEDS_DATA,
     "PAIRLEARN_DATA=DIR python -m benchmarks.top_of_list": NEEDS_DATA,
-    "python -m fuzzing": BY_HAND,
-    "python -m mutants": BY_HAND,
     "python tests/test_stability.py": "it writes the list of public names anew",
 }
 

@@ -21,8 +21,8 @@ from pairlearn import (
     PairwiseSGD,
     Problem,
 )
-from pairlearn.estimators.shared.scaling import fit_scaling, scaled_rows
-from pairlearn.solvers.rows import DenseRows, LaterRows, as_rows
+from pairlearn.estimators.shared.scaling import fit_scaling
+from pairlearn.solvers.rows import DenseRows, as_rows
 
 #: What a change of units may move the test AUC by: a row in other units has other bytes, and comes
 #: to another fold, so that folds may choose another ridge or step size.
@@ -209,7 +209,7 @@ def test_weights_count_as_repetitions(store):
 
 
 def test_the_bare_algorithm_is_one_argument_away():
-    from pairlearn import Constant, Hinge, LinearScore, PairwiseSGD, Problem
+    from pairlearn import Constant
 
     X, y = sample()
     model = AUCClassifier(solver=SGD(step_size=0.01, n_passes=3), scaling=None, random_state=7).fit(
@@ -256,37 +256,6 @@ def test_what_would_be_ignored_is_refused(given, message):
     X, y = sample(n=60)
     with pytest.raises(ValueError, match=message):
         AUCClassifier(**given).fit(X, y)
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_rows_that_are_made_later_give_the_same(weighted, dtype):
-    rng = np.random.default_rng(3)
-    X = (10.0 ** rng.uniform(-3, 3, 30) * rng.normal(size=(9_000, 30)) + 5.0).astype(dtype)
-    y = np.where(rng.random(9_000) < 0.2, 1.0, -1.0)
-    weight = rng.random(9_000) + 0.5 if weighted else None
-    scaling, later = scaled_rows("auto", as_rows(X))
-    assert isinstance(later, LaterRows)
-    at_once = scaling.apply(as_rows(X))
-    solver, problem = PairwiseSGD(), Problem(LinearScore(), Hinge())
-    found = [
-        solver.solve(problem, rows, y, n_steps=9_000, rng=0, example_weight=weight)
-        for rows in (later, at_once)
-    ]
-    # The difference of two rows is scaled, or scaled rows are subtracted.
-    rounding = 1e-11 if dtype == np.float64 else 1e-3
-    np.testing.assert_allclose(*(one.average for one in found), rtol=rounding, atol=rounding)
-    assert not later.is_made
-    np.testing.assert_array_equal(later.take(np.arange(7)).X, at_once.X[:7])
-    for index in (rng.permutation(9_000), np.array([-1, 3, 3]), np.empty(0, dtype=np.int64)):
-        np.testing.assert_array_equal(later.take(index).X, at_once.X[index])
-    with pytest.raises(IndexError, match="9000"):
-        later.take(np.array([0, 9_000]))
-    assert not later.is_made
-    # Many passes ask for all of them.
-    solver.solve(problem, later, y, n_steps=99_000, rng=0)
-    assert later.is_made
-    np.testing.assert_array_equal(later.X, at_once.X)
 
 
 def test_large_dense_text_is_told_from_a_table():

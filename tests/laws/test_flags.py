@@ -15,7 +15,6 @@ from pairlearn.losses import GapWeighted
 from pairlearn.metrics import ConcordanceIndex, HandTill, PartialAUC
 from pairlearn.models import ModelFileError, write_model
 from pairlearn.privacy import NoiseSource, private_roc_auc
-from pairlearn.solvers import MomentumSGD
 
 ROOMS = ("losses", "features", "pairings", "solvers", "metrics", "privacy", "estimators")
 #: What the library makes by itself, and a field that is documented to be ignored.
@@ -76,7 +75,6 @@ USES = {
     ),
     "standardised": lambda flag: PartialAUC(standardised=flag),
     "pairs": lambda flag: HandTill(pairs=flag),
-    "nesterov": lambda flag: MomentumSGD(nesterov=flag),
     "cumulative": lambda flag: Hats(cumulative=flag),
     "keep_state": lambda flag: pl.Moments(keep_state=flag),
     "secure": lambda flag: NoiseSource(secure=flag),

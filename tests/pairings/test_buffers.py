@@ -251,9 +251,7 @@ def expected(loss, X, y, pairing, n_steps, *, seed, domain, step_size, weight=No
 @pytest.mark.parametrize("d", [1, 4, 9])
 @pytest.mark.parametrize("loss", [Hinge(), Hinge(one_sided=True), Logistic(), Square()], ids=repr)
 @pytest.mark.parametrize("name", PAIRINGS)
-def test_solver_follows_the_plan(name, loss, d, monkeypatch):
-    from pairlearn.solvers.descent import descent
-
+def test_solver_follows_the_plan(name, loss, d):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(40, d)), labels_of(40)
     domain, step_size, n_steps = Ball(0.5), 0.05, 90
@@ -262,15 +260,13 @@ def test_solver_follows_the_plan(name, loss, d, monkeypatch):
         loss, X, y, pairing, n_steps, seed=1, domain=domain, step_size=step_size
     )
     solver = PairwiseSGD(pairing, InverseSqrt(step_size), domain)
-    for smallest_by_label in (1, 10**9):
-        monkeypatch.setattr(descent, "BY_LABEL_FROM", smallest_by_label)
-        found = solver.solve(Problem(LinearScore(), loss), X, y, n_steps=n_steps, rng=1)
-        np.testing.assert_allclose(found.w, last, rtol=1e-12, atol=1e-13)
-        np.testing.assert_allclose(found.average, average, rtol=1e-12, atol=1e-13)
-        if not loss.one_sided and name != "classes-zero":
-            met = plan.right[: plan.offsets[-1]]
-            differs = y[np.repeat(plan.left, np.diff(plan.offsets))] != y[met]
-            assert found.trace.n_gradients == np.count_nonzero(differs)
+    found = solver.solve(Problem(LinearScore(), loss), X, y, n_steps=n_steps, rng=1)
+    np.testing.assert_allclose(found.w, last, rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(found.average, average, rtol=1e-12, atol=1e-13)
+    if not loss.one_sided and name != "classes-zero":
+        met = plan.right[: plan.offsets[-1]]
+        differs = y[np.repeat(plan.left, np.diff(plan.offsets))] != y[met]
+        assert found.trace.n_gradients == np.count_nonzero(differs)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -308,12 +304,8 @@ def test_sparse_stream():
     assert sparse.n_gradients == dense.n_gradients
 
 
-@pytest.mark.parametrize("smallest_by_label", [1, 10**9])
 @pytest.mark.parametrize("name", PAIRINGS)
-def test_example_weights(name, smallest_by_label, monkeypatch):
-    from pairlearn.solvers.descent import descent
-
-    monkeypatch.setattr(descent, "BY_LABEL_FROM", smallest_by_label)
+def test_example_weights(name):
     rng = np.random.default_rng(0)
     X, y, weight = rng.normal(size=(30, 3)), labels_of(30), rng.random(30)
     options = {"seed": 2, "domain": WholeSpace(), "step_size": 0.03}

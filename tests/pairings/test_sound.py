@@ -1,7 +1,7 @@
 """Plans of pairings of one's own are looked at before a kernel follows them."""
 
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,8 +11,6 @@ from pairlearn.pairings import Arrival, FrozenExample, OnlineSource, Pairing, Pl
 from pairlearn.pairings.given import ListedPairs
 from pairlearn.pairings.plans import EMPTY, ZERO_POSITIVE
 from pairlearn.pairings.sound import check_plan, is_own
-from pairlearn.solvers.descent.accelerated import MomentumSGD
-from pairlearn.solvers.descent.passive_aggressive import PassiveAggressive
 from pairlearn.solvers.descent.sweep import Sweep
 
 PROBLEM = Problem(LinearScore(), Hinge())
@@ -45,11 +43,6 @@ class _OwnArrivals(OnlineSource):
         return self.make(len(y))
 
 
-@dataclass(frozen=True)
-class OwnBuffer(Own):
-    one_pair_a_step: ClassVar[bool] = False
-
-
 def pairs(count, left=0, right=1, **changes):
     return Plan(np.full(count, left), np.full(count, right), **changes)
 
@@ -71,7 +64,6 @@ WRONG = {
 SOLVERS = {
     "PairwiseSGD": lambda p: PairwiseSGD(p).solve(PROBLEM, X, Y, n_steps=50, rng=0),
     "Sweep": lambda p: Sweep((0.1,), (1.0,), p).solve(PROBLEM, X, Y, n_steps=50, rng=0),
-    "MomentumSGD": lambda p: MomentumSGD(pairing=p).solve(PROBLEM, X, Y, n_passes=2, rng=0),
 }
 
 
@@ -131,18 +123,8 @@ def test_a_slot_may_be_met_from_the_step_after_it_was_filled():
 
 
 def test_wrong_kinds_of_plan_are_refused_by_name():
-    with pytest.raises(ValueError, match="one pair a step"):
-        MomentumSGD(pairing=Own(slots)).solve(PROBLEM, X, Y, n_passes=1, rng=0)
-    with pytest.raises(ValueError, match="needs a buffer"):
-        PassiveAggressive(OwnBuffer(pairs)).solve(X, Y, rng=0)
-    with pytest.raises(ValueError, match="zero rows"):
-        PassiveAggressive(
-            OwnBuffer(lambda count: slots(count, start=[ZERO_POSITIVE, EMPTY]))
-        ).solve(X, Y, rng=0)
-    with pytest.raises(ValueError, match="OwnBuffer: left"):
-        PassiveAggressive(OwnBuffer(lambda count: slots(count, left=np.full(count, N)))).solve(
-            X, Y, rng=0
-        )
+    with pytest.raises(ValueError, match="one pair at a step"):
+        Sweep((0.1,), (1.0,), Own(slots)).solve(PROBLEM, X, Y, n_steps=4, rng=0)
 
 
 @pytest.mark.parametrize(

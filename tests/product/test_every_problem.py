@@ -46,9 +46,6 @@ from pairlearn.solvers import (
     SPAUC,
     ExactSolver,
     LocalizedSGD,
-    MomentumSGD,
-    PassiveAggressive,
-    VarianceReducedSGD,
 )
 
 N, D = 30, 4
@@ -94,8 +91,6 @@ def refusal(problem, pairing, domain, storage, online, rule):
         return "needs the number of steps beforehand"
     if online and not pairing.has_online_form:
         return "needs all examples at once"
-    if isinstance(domain, ElasticNet) and storage is not np.asarray:
-        return "moves every coordinate"
     if metric and storage is not np.asarray:
         return "needs dense rows|one pair at a step"
     if metric and isinstance(pairing, FifoBuffer):
@@ -219,8 +214,6 @@ SOLVERS = {
     "stream": lambda score, loss, domain: (
         PairwiseSGD(domain=domain).start(Problem(score, loss), D).learn_many(X, SIGNS)
     ),
-    "MomentumSGD": problem_solver(lambda domain: MomentumSGD(domain=domain)),
-    "VarianceReducedSGD": problem_solver(lambda domain: VarianceReducedSGD(domain=domain)),
     "Sweep": lambda score, loss, _: Sweep((0.1,), (0.1,)).solve(
         Problem(score, loss), X, SIGNS, n_steps=60, rng=0
     ),
@@ -231,13 +224,9 @@ SOLVERS = {
     "SPAUC": lambda _, __, domain: SPAUC(domain=domain).solve(X, SIGNS, rng=0),
     "SOLAM": lambda _, __, domain: SOLAM(domain=domain).solve(X, SIGNS, rng=0),
     "OPAUC": lambda _, __, domain: OPAUC(domain=domain).solve(X, SIGNS, rng=0),
-    "PassiveAggressive": lambda _, __, domain: PassiveAggressive(domain=domain).solve(
-        X, SIGNS, rng=0
-    ),
 }
 #: What a solver is not told: there the plainest part stands for all.
-NO_DOMAIN, NO_PROBLEM = ("Sweep", "LocalizedSGD", "ExactSolver"), ("SPAUC", "SOLAM", "OPAUC",
-                         "PassiveAggressive")  # fmt: skip
+NO_DOMAIN, NO_PROBLEM = ("Sweep", "LocalizedSGD", "ExactSolver"), ("SPAUC", "SOLAM", "OPAUC")
 
 
 def sees_a_distance(loss):
@@ -295,10 +284,6 @@ def test_parts_are_refused_before_the_examples_are_looked_at():
         LocalizedSGD(1.0).solve(metric, Untouchable(), Untouchable())
     with pytest.raises(ValueError, match="Sweep does not run MahalanobisScore"):
         Sweep((0.1,), (1.0,)).solve(metric, Untouchable(), Untouchable(), n_steps=3)
-    with pytest.raises(ValueError, match="MomentumSGD does not run MahalanobisScore"):
-        MomentumSGD().solve(metric, Untouchable(), Untouchable())
-    with pytest.raises(ValueError, match="VarianceReducedSGD does not run MahalanobisScore"):
-        VarianceReducedSGD().solve(metric, Untouchable(), Untouchable())
     linear = Problem(LinearScore(), Hinge())
     for domain, reason in (
         (Orthant(), "got .*Orthant.*whose project its kernel would not call.*CoordinatewiseDomain"),

@@ -7,7 +7,6 @@ import pytest
 from pairlearn.domains import Box
 from pairlearn.losses import Square, SquaredHinge
 from pairlearn.scores import LinearScore
-from pairlearn.solvers.block_sizes import BlockSizes
 from pairlearn.solvers.closed_form.fisher import fisher_direction, with_fisher
 from pairlearn.solvers.closed_form.mapped_moments import MappedMoments, score_mapped
 from pairlearn.solvers.exact.batch import PairObjective, pair_mean
@@ -18,17 +17,7 @@ from pairlearn.solvers.streams.running_scales import RunningScales
 from pairlearn.solvers.support import check_parts
 from pairlearn.solvers.top.objectives import Push, worst_share
 from pairlearn.solvers.top.stream import TopStream
-from pairlearn.solvers.turns import Turns
 from pairlearn.validation import DivergenceError
-
-
-def test_blocksizes():
-    from pairlearn.averaging import Uniform
-    from pairlearn.schedules import Constant
-
-    sizes = BlockSizes(Constant(0.5), Uniform(), horizon=3)
-    sizes.open(0, 1)
-    assert repr(sizes.step_sizes) == "array([0.5, 0.5, 0.5])"
 
 
 def test_fisher_direction():
@@ -121,12 +110,6 @@ def test_topstream():
     stream = TopStream(Push(8.0), SquaredHinge(), 3)
     stream.learn(DenseRows(X), y, np.empty(0))
     assert bool(stream.average[0] > 3 * abs(stream.average[1:]).max())
-
-
-def test_turns():
-    turns = Turns()
-    with pytest.raises(RuntimeError, match="learning already, in this very thread;"), turns, turns:
-        pass
 
 
 def test_check_squares():

@@ -30,7 +30,7 @@ from pairlearn.losses import METRIC_LOSSES
 from pairlearn.pairings import AllPrevious, PreviousOpposite, RandomPair, ReservoirBuffer
 from pairlearn.reference import average_of, pairwise_sgd
 from pairlearn.scores import MahalanobisScore
-from pairlearn.solvers import PassiveAggressive
+from pairlearn.solvers import SPAUC
 from pairlearn.solvers.descent.sweep import Sweep
 from pairlearn.solvers.streams.running_scales import RunningScales
 
@@ -102,11 +102,9 @@ def test_chunks_states_and_copies_make_no_difference(size, kind, data, block_ste
     for cuts in ([], [1, 2, 3, 30], [17, 33], list(range(1, N))):
         more = {"scales": RunningScales(D)} if kind == "scaled" else {}
         runs.append(feed(started(size, **options, **more), X, y, cuts).average)
+    tolerance = 1e-4 if kind == "float32" else 1e-10
     for other in runs[1:]:
-        if kind == "csr":
-            np.testing.assert_allclose(other, runs[0], rtol=1e-10)
-        else:
-            assert np.array_equal(other, runs[0])
+        np.testing.assert_allclose(other, runs[0], rtol=tolerance)
     more = {"scales": RunningScales(D)} if kind == "scaled" else {}
     half = feed(started(size, **options, **more), X[:25], y[:25], [])
     again = started(size, **options, **({"scales": RunningScales(D)} if more else {}))
@@ -114,10 +112,7 @@ def test_chunks_states_and_copies_make_no_difference(size, kind, data, block_ste
     copied = pickle.loads(pickle.dumps(half))
     for stream in (half, again, copied):
         found = feed(stream, X[25:], y[25:], []).average
-        if kind == "csr":
-            np.testing.assert_allclose(found, runs[0], rtol=1e-10)
-        else:
-            assert np.array_equal(found, runs[0])
+        np.testing.assert_allclose(found, runs[0], rtol=tolerance)
 
 
 def test_a_state_without_the_past_is_refused(data):
@@ -126,7 +121,7 @@ def test_a_state_without_the_past_is_refused(data):
     with pytest.raises(ValueError, match="the averaging DelayedByStepSize"):
         started(3).restore(state)
     unnamed = {name: value for name, value in state.items() if name != "averaging"}
-    with pytest.raises(ValueError, match="no past iterates"):
+    with pytest.raises(ValueError, match="the saved past has shape"):
         started(3).restore(unnamed)
     state = feed(started(3), X, y, []).state()
     state["descent"]["past"][0, 0] = np.nan
@@ -209,9 +204,7 @@ def test_what_cannot_hold_is_refused():
     with pytest.raises(ValueError, match=r"too short .* use DelayedPastBuffer\(5\)"):
         started(5, averaging=DelayedPastBuffer(4))
     with pytest.raises(ValueError, match="which this solver has not"):
-        PassiveAggressive(averaging=DelayedPastBuffer(2)).solve(
-            np.eye(4), [1, -1, 1, -1], n_passes=1
-        )
+        SPAUC(averaging=DelayedPastBuffer(2)).solve(np.eye(4), [1, -1, 1, -1], n_passes=1)
     sweep = Sweep((0.1,), (1.0,), RandomPair(), averaging=DelayedPastBuffer())
     assert sweep.averaging == DelayedPastBuffer(1)
 

@@ -19,9 +19,7 @@ from pairlearn import (
 )
 from pairlearn.solvers.closed_form.moments import ClassMoments, solve_square_auc
 from pairlearn.solvers.closed_form.opauc import OPAUC
-from pairlearn.solvers.descent.accelerated import MomentumSGD, VarianceReducedSGD
 from pairlearn.solvers.descent.localized import LocalizedSGD
-from pairlearn.solvers.descent.passive_aggressive import PassiveAggressive
 from pairlearn.solvers.descent.saddle import SOLAM, SPAUC
 from pairlearn.solvers.descent.sweep import Sweep
 from pairlearn.solvers.exact.batch import ExactSolver
@@ -40,12 +38,9 @@ ENTRIES = {
     "Stream": lambda X: PairwiseSGD().start(PROBLEM, D).learn_many(X, Y),
     "Sweep": lambda X: Sweep((0.1,), (math.inf,)).solve(PROBLEM, X, Y, n_steps=9, rng=0),
     "LocalizedSGD": lambda X: LocalizedSGD(1.0).solve(PROBLEM, X, Y, rng=0),
-    "MomentumSGD": lambda X: MomentumSGD().solve(PROBLEM, X, Y, n_passes=1, rng=0),
-    "VarianceReducedSGD": lambda X: VarianceReducedSGD().solve(PROBLEM, X, Y, n_passes=1, rng=0),
     "SPAUC": lambda X: SPAUC().solve(X, Y, n_passes=1, rng=0),
     "SOLAM": lambda X: SOLAM().solve(X, Y, n_passes=1, rng=0),
     "OPAUC": lambda X: OPAUC().solve(X, Y, rng=0),
-    "PassiveAggressive": lambda X: PassiveAggressive().solve(X, Y, rng=0),
     "ExactSolver": lambda X: ExactSolver().solve(X, Y),
     "ClassMoments": lambda X: ClassMoments(D).add(X, Y),
     "solve_square_auc": lambda X: solve_square_auc(X, Y),
@@ -235,13 +230,10 @@ def test_sums_over_the_columns_notice_what_is_not_finite(monkeypatch, value, pla
                 AUCClassifier(solver=SGD(step_size=0.1)).fit(given, Y, weight)
 
 
-def test_norms_that_solvers_need_say_whether_all_values_are_finite(monkeypatch):
-    from pairlearn.solvers import rows as module
-
-    monkeypatch.setattr(module, "_FEW", 0)
+def test_large_and_finite_values_are_sound():
     matrix = sp.csr_array(DENSE)
-    assert "norms" in vars(as_rows(matrix))
-    assert as_rows(matrix * 1e200).norms.max() == math.inf  # large, and finite
+    with np.errstate(over="ignore"):
+        assert as_rows(matrix * 1e200).norms.max() == math.inf
     for value in (math.nan, math.inf):
         matrix.data[7] = value
         with pytest.raises(ValueError, match="NaN or infinity"):
@@ -288,7 +280,7 @@ def test_a_restored_buffer_is_looked_at():
 
 
 @pytest.mark.parametrize("scale", [1e153, 1e200, 1e307])
-@pytest.mark.parametrize("entry", list(ENTRIES)[:12])
+@pytest.mark.parametrize("entry", list(ENTRIES)[:9])
 def test_overflow_gives_a_finite_model_or_says_so(entry, scale):
     try:
         found = ENTRIES[entry](DENSE / np.abs(DENSE).max() * scale)

@@ -69,7 +69,7 @@ class Options:
 @click.option("--protocol", type=click.Choice(["honest", "paper"]), default="honest",
               show_default=True, help="honest: scaled and tuned on the training part; paper: on "
                                       "all examples, as published.")  # fmt: skip
-@result_options("pairlearn-compare.sqlite")
+@result_options("pairlearn-compare.jsonl")
 @training_options
 @json_option
 def command(**given: Any) -> None:

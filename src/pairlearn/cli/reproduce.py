@@ -36,7 +36,7 @@ NAMES = (
 @click.option("--workers", default=1, show_default=True, type=click.IntRange(1), help="Processes.")
 @click.option("--data", "datasets", default="", metavar="A,B,...", help="Other data sets.")
 @click.option("--methods", default="", metavar="A,B,...", help="Only these methods or mechanisms.")
-@result_options("pairlearn-reproduce.sqlite")
+@result_options("pairlearn-reproduce.jsonl")
 def command(
     names: tuple[str, ...],
     datasets: str,

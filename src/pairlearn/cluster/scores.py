@@ -140,10 +140,7 @@ class HistogramAUC:
         return (weight * mean).sum(axis=0) / total[there], weight[1] / total[there], total[there]
 
     def interval(self, confidence: float = 0.95) -> AUCInterval:
-        """Return DeLong's interval for scores tied within bins, wider by the half-width.
-
-        With weights there is none: its ends are NaN.
-        """
+        """Return DeLong's interval of tied scores, wider by the half-width; NaN with weights."""
         negatives, positives = self.bins.weight
         if self.n_examples != self.bins.weight.sum() or (self.bins.weight % 1.0).any():
             return AUCInterval(self.auc, math.nan, math.nan, math.nan, confidence)

@@ -9,8 +9,8 @@ recompiles all kernels.
   argument tuples that several kernels take.
 - `plan`, `reservoirs` with `splitmix`: which examples are paired.
 - `steps`: the steps of solvers; `pieces` holds what they share. `dense`, `short_rows`, `sparse`:
-  one pair a step; `buffers`, `sparse_buffers`, `passive_aggressive`: a buffer a step; `sweep`:
-  many models; `anchored`, `accelerated`: other steps; `saddle`, `moments`: the square loss by its
+  one pair a step; `buffers`, `sparse_buffers`: a buffer a step; `sweep`:
+  many models; `anchored`: other steps; `saddle`, `moments`: the square loss by its
   moments; `mahalanobis` with `eigenpair`: metric learning.
 - `neighbors`: nearest examples by label; `risk`: all pairs at once; `concordance`: pairs in time.
 - `scales`, `running_scales`: units of features; `hashes`: what rows hold; `order`: the order of

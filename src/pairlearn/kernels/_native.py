@@ -3,15 +3,13 @@
 
 import contextlib
 import hashlib
-import sys
+import shutil
 from pathlib import Path
 
 import numba
 from llvmlite import ir
 from numba import types
-from numba.core.caching import CompileResultCacheImpl, FunctionCache
 from numba.core.compiler import Compiler
-from numba.core.runtime import rtsys
 from numba.extending import intrinsic
 
 #: Allows vectorised sums, but keeps NaN and infinity so that divergence is noticed.
@@ -25,73 +23,45 @@ LOSS_IS_NAN = 2
 
 def _stamp():
     """Return a hash of the names and contents of all kernel source files."""
-    folder = Path(__file__).parent
-    digest = hashlib.sha256()
+    folder, digest = Path(__file__).parent, hashlib.sha256()
     for path in sorted(folder.rglob("*.py")):
         text = path.read_bytes()
         digest.update(f"{path.relative_to(folder).as_posix()} {len(text)}\n".encode() + text)
     return digest.hexdigest()[:16]
 
 
-#: Machine code contains what it inlines from other files, and numba's cache does not check those.
-#: So an edit of any file makes all cached code stale.
-_STAMP = _stamp()
+def _cache_folder():
+    """Return the folder of the machine code of these sources, or None if no folder is writable.
 
-
-#: What stands in the names of functions of numba's runtime, and of what it resolves at run time.
-_RUNTIME = (b"NRT_", b".numba.unresolved$")
-
-
-class _Rebuilt(CompileResultCacheImpl):
-    """Makes loaded machine code ready to run."""
-
-    def rebuild(self, target_context, payload):
-        # The functions that count references are machine code of their own, and are called by name.
-        # Compiling them takes longer than loading a kernel, and kernels need none of them.
-        _, kind, parts = payload[0]
-        if kind != "object" or any(name in part for part in parts for name in _RUNTIME):
-            rtsys.initialize(target_context)
-        return super().rebuild(target_context, payload)
-
-
-class _StampedNames(_Rebuilt):
-    """Names of cache files that contain the stamp, so code from other sources has other names."""
-
-    def get_filename_base(self, fullname, abiflags):
-        return f"{fullname}-{_STAMP}.{sys.implementation.cache_tag}{abiflags}"
-
-
-class WarmCache(FunctionCache):
-    """A disk cache that gives machine code without what only a compiler needs.
-
-    Numba's own first fills its tables of all functions, which takes longer than loading numba. The
-    compiler fills them when it is asked to compile.
+    Machine code contains what it inlines from other files, and numba's cache does not look at
+    those. So each version of the sources has a folder of its own.
     """
+    beside = Path(__file__).parent / "__pycache__"
+    given = numba.config.CACHE_DIR
+    for base in [Path(given)] if given else [beside, Path("~/.cache/pairlearn").expanduser()]:
+        folder = base / f"kernels-{_stamp()}"
+        with contextlib.suppress(OSError):
+            folder.mkdir(parents=True, exist_ok=True)
+            for old in beside.glob("kernels-*"):
+                if old != folder:
+                    shutil.rmtree(old, ignore_errors=True)
+            return str(folder)
+    return None
 
-    _impl_class = _Rebuilt
 
-    def load_overload(self, sig, target_context):
-        with self._guard_against_spurious_io_errors():
-            return self._load_overload(sig, target_context)
+_FOLDER = _cache_folder()
 
 
-class _Cache(WarmCache):
-    """The disk cache of a kernel; it keeps the code of one version of the sources."""
-
-    _impl_class = _StampedNames
-
-    def save_overload(self, sig, data):
-        if _stamp() != _STAMP:
-            return  # edited since this process started: its version is unknown
-        try:
-            super().save_overload(sig, data)
-        except OSError:
-            return  # a full disk: this process has the code, the next one compiles it again
-        function = self._impl.filename_base.partition("-")[0]
-        for path in Path(self.cache_path).glob(f"{function}-*"):
-            if _STAMP not in path.name:
-                with contextlib.suppress(OSError):
-                    path.unlink()
+def keep_on_disk(compiled):
+    """Give a compiled function the disk cache of kernels, where one is possible."""
+    before = numba.config.CACHE_DIR
+    numba.config.CACHE_DIR = _FOLDER
+    try:
+        compiled.enable_caching()
+    except RuntimeError:
+        return  # no folder is writable: compile in each process
+    finally:
+        numba.config.CACHE_DIR = before
 
 
 def jit(function=None, *, cache=True, nogil=True, **options):
@@ -104,16 +74,9 @@ def jit(function=None, *, cache=True, nogil=True, **options):
     if function is None:
         return lambda function: jit(function, cache=cache, nogil=nogil, **options)
     compiled = numba.njit(nogil=nogil, error_model="numpy", _nrt=False, **options)(function)
-    if cache:
-        keep_on_disk(compiled, function)
+    if cache and _FOLDER is not None:
+        keep_on_disk(compiled)
     return compiled
-
-
-def keep_on_disk(compiled, function):
-    """Give machine code of a function the disk cache of kernels, where one is possible."""
-    # RuntimeError: no folder is writable (a container with an odd user); compile per process.
-    with contextlib.suppress(RuntimeError):
-        compiled._cache = _Cache(function)
 
 
 #: Makes a piece that is inlined into its callers.
@@ -180,43 +143,22 @@ def double_bits(typingctx, value):
 
 
 @intrinsic
-def stay_apart(typingctx):
-    """Mark a function, by its first statement, as never inlined into compiled callers.
-
-    Inlined, it might be simplified and round differently, so results would depend on the caller.
-    """
+def prefetch(typingctx, array, index):
+    """Prefetch the cache line that holds the number `index` of a C-contiguous array."""
 
     def codegen(context, builder, signature, args):
-        builder.function.attributes.add("noinline")
+        numbers = context.make_array(signature.args[0])(context, builder, args[0]).data
+        bytes_, flag = ir.IntType(8).as_pointer(), ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [bytes_, flag, flag, flag])
+        ask = builder.module.declare_intrinsic("llvm.prefetch", [bytes_], kind)
+        address = builder.bitcast(builder.gep(numbers, [args[1]]), bytes_)
+        builder.call(ask, [address, flag(0), flag(3), flag(1)])
         return context.get_dummy_value()
 
-    return types.void(), codegen
+    return types.void(array, types.uintp), codegen
 
 
-def _prefetching(locality):
-    @intrinsic
-    def ask(typingctx, array, index):
-        """Prefetch the cache line of ``array[index]`` of a flat array."""
-
-        def codegen(context, builder, signature, args):
-            array_type, _ = signature.args
-            value = context.make_array(array_type)(context, builder, args[0])
-            address = builder.gep(value.data, [args[1]])
-            byte_pointer = ir.IntType(8).as_pointer()
-            pointer = builder.bitcast(address, byte_pointer)
-            flag = ir.IntType(32)
-            kind = ir.FunctionType(ir.VoidType(), [byte_pointer, flag, flag, flag])
-            function = builder.module.declare_intrinsic("llvm.prefetch", [byte_pointer], kind)
-            builder.call(function, [pointer, flag(0), flag(locality), flag(1)])
-            return context.get_dummy_value()
-
-        return types.void(array, types.uintp), codegen
-
-    return ask
-
-
-#: Prefetch the cache line of ``array[index]``: into all levels, or into the second and below.
-prefetch, prefetch_second = _prefetching(3), _prefetching(2)
+prefetch_second = prefetch
 
 
 @kernel

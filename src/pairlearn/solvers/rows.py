@@ -11,16 +11,13 @@ they are finite marks the rows by `known_finite`.
 from __future__ import annotations
 
 import math
-from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.content import Hashes, Sums, hashes_and_sums
-from pairlearn.solvers.blas_threads import FEW_NUMBERS, one_thread
 from pairlearn.typing import Vector
 from pairlearn.validation import DivergenceError, real_array, refuse_masked
 
@@ -44,10 +41,6 @@ class DenseRows:
         """Type of the numbers."""
         return self.X.dtype
 
-    def made_later(self, maker: Maker) -> LaterRows:
-        """Return rows that `maker` computes from these when they are needed."""
-        return _note(LaterRows(self, maker), _INSIDE)
-
     def checked(self) -> DenseRows:
         """Return the rows themselves; raise if a kernel could not read them."""
         if not _knows(self, _INSIDE):
@@ -67,20 +60,12 @@ class DenseRows:
         """Return the rows themselves, marked as finite: the caller has checked the values."""
         return _note(self, _FINITE)
 
-    @cached_property
-    def hashes(self) -> Hashes:
-        """The hash of each row, see `pairlearn.content`; many rows are known to be finite then."""
-        return _hashes(self)
-
     @property
-    def known_sums(self) -> Sums | None:
-        """Sums of columns, see `pairlearn.content`, if the rows were hashed and are many."""
-        known: Sums | None = vars(self).get(_SUMS)
-        return known
-
-    def as_differences(self) -> tuple[NDArray[Any], Vector]:
-        """Return flat rows and the factors of their differences; empty factors mean 1."""
-        return self.flat, _NO_UNITS
+    def arrays(self) -> NDArray[Any]:
+        """The table as kernels take it: read-only, so that they see one type of array."""
+        table = self.X.view()
+        table.flags.writeable = False
+        return table
 
     @property
     def matrix(self) -> Any:
@@ -137,67 +122,6 @@ class DenseRows:
         return np.asarray(w.astype(self.X.dtype, copy=False) @ self.X.T, dtype=np.float64)
 
 
-class Maker(Protocol):
-    """Computes rows from rows, one from each, of the same type."""
-
-    def apply(self, rows: DenseRows) -> Any:
-        """Return the computed rows."""
-
-    def take(self, rows: DenseRows, index: NDArray[np.int64]) -> Any:
-        """Return the computed rows of an index."""
-
-    @property
-    def units_of_differences(self) -> Vector | None:
-        """The factors of differences of rows; None if the differences are not simple multiples."""
-
-
-class LaterRows(DenseRows):
-    """Rows that are computed from others when somebody reads the array.
-
-    One pass of SGD reads only the differences of active pairs. Computing all rows would write them
-    to memory and read them again.
-    """
-
-    source: DenseRows
-    maker: Maker
-
-    def __init__(self, source: DenseRows, maker: Maker) -> None:
-        vars(self).update(source=source, maker=maker)
-
-    def __getattr__(self, name: str) -> Any:
-        if name != "X":
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        vars(self)["X"] = made = self.maker.apply(self.source).X
-        return made
-
-    @property
-    def is_made(self) -> bool:
-        """Whether the array has been computed."""
-        return "X" in vars(self)
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Number of rows and of features."""
-        return self.source.shape
-
-    @property
-    def dtype(self) -> Any:
-        """Type of the numbers."""
-        return self.source.dtype
-
-    def take(self, index: NDArray[np.int64]) -> DenseRows:
-        """Return a copy of some rows; only these are computed."""
-        if self.is_made:
-            return super().take(index)
-        some = DenseRows(self.maker.take(self.source, index).X)
-        return _as_known_as(some, self)
-
-    def as_differences(self) -> tuple[NDArray[Any], Vector]:
-        """Return rows and factors whose differences equal those of these rows."""
-        units = None if self.is_made else self.maker.units_of_differences
-        return super().as_differences() if units is None else (self.source.flat, units)
-
-
 @dataclass(frozen=True)
 class CsrRows:
     """Rows of a CSR matrix."""
@@ -218,6 +142,11 @@ class CsrRows:
         """Number of rows and of features."""
         return (len(self.indptr) - 1, self.n_features)
 
+    @property
+    def dtype(self) -> Any:
+        """Type of the iterate on these rows."""
+        return np.dtype(np.float64)
+
     def checked(self) -> CsrRows:
         """Return the rows themselves; raise if a kernel could not read them."""
         if not _knows(self, _INSIDE):
@@ -226,10 +155,7 @@ class CsrRows:
             _check_compressed(self.data, self.indices, self.indptr, *self.shape)
             _note(self, _INSIDE)
         if not _knows(self, _FINITE):
-            # Solvers need the norms anyway, and a finite sum of squares proves finite values. For
-            # few values, loading the norm kernel takes longer than a separate scan.
-            total = np.inf if len(self.data) <= _FEW else float(self.norms.sum())
-            vars(self)[_SQUARES] = total if np.isfinite(total) else _check_finite(self.data)
+            vars(self)[_SQUARES] = _check_finite(self.data)
             _note(self, _FINITE)
         return self
 
@@ -237,19 +163,18 @@ class CsrRows:
         """Return the rows themselves, marked as finite: the caller has checked the values."""
         return _note(self, _FINITE)
 
-    @cached_property
-    def hashes(self) -> Hashes:
-        """The hash of each row, see `pairlearn.content`; many rows are known to be finite then."""
-        return _hashes(self)
+    @property
+    def arrays(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+        """The arrays as kernels take them."""
+        return self.data, self.indices, self.indptr
 
     @cached_property
     def norms(self) -> Vector:
         """Squared norm of each row."""
-        from pairlearn.kernels.steps.sparse import row_norms
-
-        norms = np.empty(self.shape[0])
-        row_norms(self.data, self.indptr, norms)
-        return norms
+        with np.errstate(over="ignore"):
+            squares = self.data.astype(np.float64) ** 2
+        row = np.repeat(np.arange(self.shape[0]), np.diff(self.indptr))
+        return np.bincount(row, squares, minlength=self.shape[0])
 
     def spread(self, weight: Vector = NO_WEIGHTS) -> tuple[Vector, float]:
         """Return the mean row and the mean squared distance of a row from it, as dense rows do."""
@@ -320,14 +245,10 @@ R = TypeVar("R", bound=DenseRows | CsrRows)
 _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 #: Facts known of rows: indices stay inside the arrays; values are finite.
 _INSIDE, _FINITE = "_inside", "_finite"
-#: The sum of squares of all values, the largest absolute value, and sums of columns, if they were
-#: computed.
-_SQUARES, _SIZE, _SUMS = "_squares", "_size", "_sums"
+#: The sum of squares of all values, if it was computed.
+_SQUARES = "_squares"
 #: Between these bounds, squares and products of two squares neither underflow nor overflow.
 _SMALLEST, _LARGEST = 1e-70, 1e70
-#: Up to this many values, NumPy finishes before a kernel would be loaded.
-_FEW = 200_000
-_NO_UNITS = np.empty(0)
 
 
 def is_sparse(X: Any) -> bool:
@@ -448,13 +369,11 @@ def check_squares(rows: R, *, whole: bool = False) -> R:
     """
     checked = rows.checked()
     values = (checked.data if isinstance(checked, CsrRows) else checked.X).reshape(-1)
-    largest = vars(rows).get(_SIZE)  # known if the rows were hashed
-    if largest is None:
-        total = vars(rows).get(_SQUARES)  # known if the scan for NaN computed it
-        total = _check_finite(values) if total is None else total
-        if 1e-30 < total < 1e30 or not len(values):
-            return rows
-        largest = float(max(values.max(), -values.min()))
+    total = vars(rows).get(_SQUARES)  # known if the scan for NaN computed it
+    total = _check_finite(values) if total is None else total
+    if 1e-30 < total < 1e30 or not len(values):
+        return rows
+    largest = float(max(values.max(), -values.min()))
     if largest > _LARGEST or (whole and 0.0 < largest < _SMALLEST):
         rule = f"at most {_LARGEST:g}" if largest > 1.0 else f"not all below {_SMALLEST:g}"
         raise DivergenceError(
@@ -477,16 +396,6 @@ def mean_pair_distance(rows: Rows, weight: Vector = NO_WEIGHTS) -> float:
         )
     scale = 2.0 * spread if spread > 0 else float(mean @ mean)
     return scale if scale > 0 else 1.0
-
-
-def _hashes(rows: Rows) -> Hashes:
-    """Return the hashes of rows, and note what the same loop saw of the values."""
-    found, largest, sums = hashes_and_sums(rows.matrix)
-    if largest is not None:
-        rows.known_finite()
-        vars(rows)[_SIZE] = largest
-        vars(rows)[_SUMS] = sums
-    return found
 
 
 def _as_known_as(rows: R, *origins: Rows, facts: tuple[str, ...] = (_INSIDE, _FINITE)) -> R:
@@ -539,8 +448,7 @@ def _check_finite(array: NDArray[Any]) -> float:
     """Refuse NaN and infinity; return the sum of squares."""
     # A finite sum of squares proves that every entry is finite, in one pass and without a mask.
     flat = array.reshape(-1)
-    alone = one_thread if len(flat) >= FEW_NUMBERS else nullcontext()
-    with alone, np.errstate(over="ignore", invalid="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         total = flat.dot(flat)
     if not np.isfinite(total) and not np.isfinite(array).all():
         raise ValueError(

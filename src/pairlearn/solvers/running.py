@@ -4,8 +4,11 @@
 from __future__ import annotations
 
 import math
+import signal
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, Protocol
@@ -13,7 +16,6 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.solvers.interrupts import deferred_interrupt
 from pairlearn.solvers.solution import Trace
 from pairlearn.typing import Vector
 from pairlearn.validation import warn_caller
@@ -83,6 +85,24 @@ class Running:
 Callback = Callable[[Running], None]
 
 
+@contextmanager
+def _ctrl_c_between_blocks() -> Iterator[list[int]]:
+    """Note Ctrl-C in a list instead of raising in the middle of a block.
+
+    Only the main thread receives signals, and a handler of the user's own stays.
+    """
+    pressed: list[int] = []
+    main = threading.current_thread() is threading.main_thread()
+    if not main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield pressed
+        return
+    signal.signal(signal.SIGINT, lambda number, _: pressed.append(number))
+    try:
+        yield pressed
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def run_blocks(
     state: State,
     advance: Callable[[int], int],
@@ -106,14 +126,14 @@ def run_blocks(
         )
     trace, begin, cpu_seconds = Trace(), time.perf_counter(), 0.0
     try:
-        # Once per run: replacing a signal handler costs as much as a thousand steps.
-        with deferred_interrupt() as deliver:
+        with _ctrl_c_between_blocks() as pressed:
             for stop in stops:
                 while state.n_steps < stop:
                     start = time.process_time()
                     trace.n_repeats += advance(min(block, stop - state.n_steps))
                     cpu_seconds += time.process_time() - start
-                    deliver()
+                    if pressed:
+                        raise KeyboardInterrupt
                     if not callbacks or (pauses and state.n_steps < stop):
                         continue
                     seconds = time.perf_counter() - begin

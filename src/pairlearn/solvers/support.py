@@ -38,12 +38,9 @@ TABLE: dict[str, tuple[Run, ...]] = {
     ),
     "Sweep": (_LINEAR,),
     "LocalizedSGD": (_LINEAR._replace(domains=(Ball,)),),
-    "MomentumSGD": (_LINEAR,),
-    "VarianceReducedSGD": (_LINEAR,),
     "SPAUC": (_AUC,),
     "SOLAM": (_AUC,),
     "OPAUC": (_AUC,),
-    "PassiveAggressive": (_AUC,),
     "ExactSolver": (_AUC._replace(domains=(WholeSpace,)),),
 }
 

@@ -163,12 +163,9 @@ class NamedDescent:
             return
         saved = self._stream.state()
         descent = saved["descent"]
-        for name in ("w", "weighted_sum", "left_iterate", "total"):
+        for name in ("w", "left_iterate", "total"):
             descent[name] = np.pad(descent[name], (0, more))
-        if "past" in descent:
-            descent["past"] = np.pad(descent["past"], ((0, 0), (0, more)))
-        # only sparse steps maintain the squared norm of the iterate
-        descent["state"][1] = descent["w"] @ descent["w"]
+        descent["past"] = np.pad(descent["past"], ((0, 0), (0, more)))
         if saved["buffer"] is not None:
             saved["buffer"] = widened(saved["buffer"], width)
         if self._scaled:

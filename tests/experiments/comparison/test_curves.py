@@ -8,8 +8,14 @@ import numpy as np
 import pytest
 from sklearn.metrics import precision_recall_curve, roc_curve
 
-from pairlearn.experiments.comparison.curve_points import BINS, PLACES, coefficients, curves_on
-from pairlearn.experiments.comparison.curves import bands, mean_coefficients
+from pairlearn.experiments.comparison.curves import (
+    BINS,
+    PLACES,
+    bands,
+    coefficients,
+    curves_on,
+    mean_coefficients,
+)
 from pairlearn.experiments.comparison.runner import HONEST, Comparison
 from pairlearn.experiments.comparison.store import Result, Store
 
@@ -48,9 +54,9 @@ def test_coefficients_of_what_has_them():
     class Wide:
         coef_ = np.zeros(1000)
 
-    assert coefficients(Linear()) == [1.0, -2.0]
-    assert coefficients(Wide()) == []
-    assert coefficients(object()) == []
+    assert coefficients(Linear()) == {"coefficients": [1.0, -2.0]}
+    assert coefficients(Wide()) == {}
+    assert coefficients(object()) == {}
 
 
 def result(split, curves):
@@ -63,7 +69,7 @@ def test_bands_and_the_store(tmp_path):
                    "predicted": [0.2, 0.0], "observed": [0.25 * k, 0.0], "coefficients": [k, 1.0]})
         for k in range(3)
     ]  # fmt: skip
-    with Store(tmp_path / "s.sqlite") as store:
+    with Store(tmp_path / "s.jsonl") as store:
         for row in rows:
             store.put(str(row.split), row)
         assert list(store.get("012").values()) == rows
@@ -87,23 +93,6 @@ def test_splits_with_other_models_have_no_mean_coefficients(other):
     done = Comparison(rows, [], ("d",), ("m",), 2, 0, HONEST, 2)
     mean, sd = mean_coefficients(done, "d", "m")
     assert len(mean) == len(sd) == 0
-
-
-def test_a_store_of_the_first_version_is_taken_up(tmp_path):
-    import sqlite3
-
-    path = tmp_path / "s.sqlite"
-    with Store(path) as store:
-        store.put("a", result(0, {}))
-    db = sqlite3.connect(path)
-    with db:
-        db.execute("ALTER TABLE results DROP COLUMN curves")
-        db.execute("PRAGMA user_version = 1")
-    db.close()
-    with Store(path) as store:
-        assert store.get(["a"]) == {"a": result(0, {})}
-        store.put("b", result(1, {"roc": [1.0]}))
-        assert store.get(["b"])["b"].curves == {"roc": [1.0]}
 
 
 @pytest.mark.parametrize("method", ["ours", "linear"])
@@ -138,7 +127,7 @@ rng = np.random.default_rng(0)
 X = rng.normal(size=(2600, 30))
 y = np.where(X[:, 0] + rng.normal(size=2600) > 0, 1.0, -1.0)
 data = Dataset(X, y, "d", "", (-1.0, 1.0), "here", "0" * 64)
-compare([data], [find_method({method!r})], store="s.sqlite", n_splits=2)
+compare([data], [find_method({method!r})], store="s.jsonl", n_splits=2)
 print(json.dumps(compiled))
 """
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
+import json
 import os
 import signal
-import sqlite3
 import subprocess
 import sys
 import time
@@ -106,7 +106,7 @@ def test_cells_are_measured_and_ordered(tmp_path):
     done = compare(
         [toy(), toy(name="other")],
         methods,
-        store=tmp_path / "s.sqlite",
+        store=tmp_path / "s.jsonl",
         n_splits=2,
         progress=lambda *step: seen.append(step),
     )
@@ -122,27 +122,26 @@ def test_cells_are_measured_and_ordered(tmp_path):
     assert first.checkpoints[0][2] == pytest.approx(1 - first.auc)
     assert first.cpu_seconds >= 0
     assert [step[:2] for step in seen] == [(k, 8) for k in range(9)]
-    assert not Path(f"{tmp_path / 's.sqlite'}.arrays").exists()
 
 
 @pytest.mark.thorough
 def test_same_numbers_with_one_and_two_workers(tmp_path, cancer):
-    one = compare([cancer], [SVC, SGD], store=tmp_path / "1.sqlite", n_splits=3, workers=1)
-    two = compare([cancer], [SVC, SGD], store=tmp_path / "2.sqlite", n_splits=3, workers=2)
+    one = compare([cancer], [SVC, SGD], store=tmp_path / "1.jsonl", n_splits=3, workers=1)
+    two = compare([cancer], [SVC, SGD], store=tmp_path / "2.jsonl", n_splits=3, workers=2)
     assert numbers(one) == numbers(two)
-    other = compare([cancer], [SVC, SGD], store=tmp_path / "3.sqlite", n_splits=3, seed=1)
+    other = compare([cancer], [SVC, SGD], store=tmp_path / "3.jsonl", n_splits=3, seed=1)
     assert numbers(one) != numbers(other)
 
 
 def test_a_method_does_not_change_the_numbers_of_another(tmp_path):
     a, b = MeanDifference(name="a"), MeanDifference(name="b")
-    alone = compare([toy()], [b], store=tmp_path / "1.sqlite", n_splits=2)
-    both = compare([toy()], [a, b], store=tmp_path / "2.sqlite", n_splits=2)
+    alone = compare([toy()], [b], store=tmp_path / "1.jsonl", n_splits=2)
+    both = compare([toy()], [a, b], store=tmp_path / "2.jsonl", n_splits=2)
     assert numbers(alone) == [row for row in numbers(both) if row[2] == "b"]
 
 
 def test_second_run_computes_only_what_is_missing(tmp_path):
-    store = tmp_path / "s.sqlite"
+    store = tmp_path / "s.jsonl"
     a, b = MeanDifference(name="a"), MeanDifference(name="b")
     first = compare([toy()], [a], store=store, n_splits=2)
     assert first.n_computed == 2
@@ -154,9 +153,8 @@ def test_second_run_computes_only_what_is_missing(tmp_path):
     changed = compare([toy()], [MeanDifference(name="a", noise=0.2)], store=store, n_splits=2)
     assert changed.n_computed == 2
     assert compare([toy(120)], [a], store=store, n_splits=1).n_computed == 1
-    db = sqlite3.connect(store)
-    assert db.execute("SELECT COUNT(*) FROM runs").fetchone() == (5,)
-    db.close()
+    kinds = [json.loads(line)["kind"] for line in store.read_text().splitlines()]
+    assert kinds.count("run") == 5
 
 
 SCRIPT = """
@@ -170,16 +168,7 @@ if __name__ == "__main__":
 
 
 def stored(path):
-    if not path.exists():
-        return 0
-    try:
-        with sqlite3.connect(path) as db:
-            return db.execute("SELECT count(*) FROM results").fetchone()[0]
-    except sqlite3.OperationalError:
-        return 0
-    finally:
-        if "db" in locals():
-            db.close()
+    return path.read_text().count('"kind": "result"') if path.exists() else 0
 
 
 def children_of(pid):
@@ -197,7 +186,7 @@ def children_of(pid):
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 @pytest.mark.thorough
 def test_a_killed_run_goes_on_where_it_stopped(tmp_path, cancer):
-    store, script = tmp_path / "s.sqlite", tmp_path / "run.py"
+    store, script = tmp_path / "s.jsonl", tmp_path / "run.py"
     script.write_text(SCRIPT)
     environment = os.environ | {"PYTHONPATH": str(Path(pairlearn.__file__).parents[1])}
     process = subprocess.Popen([sys.executable, script, store], env=environment)
@@ -212,7 +201,7 @@ def test_a_killed_run_goes_on_where_it_stopped(tmp_path, cancer):
     forest = EstimatorMethod(name="forest", path="sklearn.ensemble.RandomForestClassifier")
     resumed = compare([cancer], [forest], store=store, n_splits=8)
     assert resumed.n_computed == 8 - before
-    fresh = compare([cancer], [forest], store=tmp_path / "fresh.sqlite", n_splits=8)
+    fresh = compare([cancer], [forest], store=tmp_path / "fresh.jsonl", n_splits=8)
     assert numbers(resumed) == numbers(fresh)
     assert workers
     deadline = time.monotonic() + 30
@@ -222,7 +211,7 @@ def test_a_killed_run_goes_on_where_it_stopped(tmp_path, cancer):
 
 
 def test_a_failing_cell_stops_nothing_and_is_tried_again(tmp_path):
-    store = tmp_path / "s.sqlite"
+    store = tmp_path / "s.jsonl"
     methods = [Fails(name="bad"), MeanDifference(name="good")]
     done = compare([toy()], methods, store=store, n_splits=2)
     assert [r.method for r in done.results] == ["good", "good"]
@@ -236,7 +225,7 @@ def test_failing_cells_in_workers(tmp_path, cancer):
     bad = EstimatorMethod(
         name="bad", path="sklearn.linear_model.LogisticRegression", fixed={"C": -1.0}
     )
-    done = compare([cancer], [bad], store=tmp_path / "s.sqlite", n_splits=2, workers=2)
+    done = compare([cancer], [bad], store=tmp_path / "s.jsonl", n_splits=2, workers=2)
     assert len(done.failures) == 2
     assert "InvalidParameterError" in done.failures[0].message
 
@@ -244,7 +233,7 @@ def test_failing_cells_in_workers(tmp_path, cancer):
 @pytest.mark.thorough
 def test_a_worker_that_dies_is_named_and_nothing_done_is_lost(tmp_path, cancer):
     dies = EstimatorMethod(name="dies", path="os._exit", fixed={"status": 3})
-    store = tmp_path / "s.sqlite"
+    store = tmp_path / "s.jsonl"
     with pytest.raises(ComparisonError, match="fewer workers"):
         compare([cancer], [dies], store=store, n_splits=2, workers=2)
     assert stored(store) == 0
@@ -253,12 +242,12 @@ def test_a_worker_that_dies_is_named_and_nothing_done_is_lost(tmp_path, cancer):
 
 
 def test_warnings_are_kept_and_not_swallowed(tmp_path):
-    done = compare([toy()], [Warns(name="w")], store=tmp_path / "s.sqlite", n_splits=1)
+    done = compare([toy()], [Warns(name="w")], store=tmp_path / "s.jsonl", n_splits=1)
     assert done.results[0].warnings == ["it did not converge"]
 
 
 def test_parameters_chosen_once(tmp_path):
-    store = tmp_path / "s.sqlite"
+    store = tmp_path / "s.jsonl"
     method = TunedOnce(name="once")
     done = compare([toy()], [method], store=store, n_splits=3)
     assert len({r.params["shift"] for r in done.results}) == 1
@@ -273,7 +262,7 @@ def test_the_papers_protocol_tunes_on_everything(tmp_path):
     done = compare(
         [toy()],
         [MeanDifference(name="a")],
-        store=tmp_path / "s.sqlite",
+        store=tmp_path / "s.jsonl",
         n_splits=2,
         protocol=PAPER,
     )
@@ -316,7 +305,7 @@ def test_sparse_examples(tmp_path):
     method = EstimatorMethod(name="lr", path="sklearn.linear_model.LogisticRegression")
     raw = Protocol(scaling="none")
     done = [
-        compare([d], [method], store=tmp_path / f"{k}.sqlite", n_splits=1, protocol=raw)
+        compare([d], [method], store=tmp_path / f"{k}.jsonl", n_splits=1, protocol=raw)
         for k, d in enumerate((data, thin))
     ]
     assert done[0].results[0].auc == pytest.approx(done[1].results[0].auc, abs=1e-6)
@@ -324,26 +313,10 @@ def test_sparse_examples(tmp_path):
 
 def test_two_runs_do_not_share_a_store(tmp_path):
     with (
-        Store(tmp_path / "s.sqlite"),
+        Store(tmp_path / "s.jsonl"),
         pytest.raises(StoreError, match="another run"),
     ):
-        compare([toy()], [MeanDifference(name="a")], store=tmp_path / "s.sqlite")
-
-
-def test_a_file_that_is_no_store(tmp_path):
-    path = tmp_path / "s.sqlite"
-    path.write_bytes(b"something else entirely, and longer than a header" * 100)
-    with pytest.raises(StoreError, match="not a store"):
-        Store(path)
-
-
-def test_a_store_of_another_version(tmp_path):
-    path = tmp_path / "s.sqlite"
-    db = sqlite3.connect(path)
-    db.execute("PRAGMA user_version = 99")
-    db.close()
-    with pytest.raises(StoreError, match="version 99"):
-        Store(path)
+        compare([toy()], [MeanDifference(name="a")], store=tmp_path / "s.jsonl")
 
 
 @pytest.mark.parametrize(
@@ -356,7 +329,7 @@ def test_a_store_of_another_version(tmp_path):
 )
 def test_what_cannot_be_compared(tmp_path, datasets, methods, message):
     with pytest.raises(ValueError, match=message):
-        compare(datasets, methods, store=tmp_path / "s.sqlite")
+        compare(datasets, methods, store=tmp_path / "s.jsonl")
 
 
 def test_protocol_names_its_choices():

@@ -9,6 +9,7 @@ import pytest
 
 pytest.importorskip("matplotlib", reason="figures need matplotlib")
 
+from pairlearn.experiments.comparison.curves import trajectories
 from pairlearn.experiments.comparison.runner import HONEST, PAPER, Comparison, Failure
 from pairlearn.experiments.comparison.store import Result
 from pairlearn.experiments.comparison.tables import (
@@ -19,7 +20,6 @@ from pairlearn.experiments.comparison.tables import (
     matrix,
     paper_rows,
 )
-from pairlearn.experiments.comparison.trajectories import trajectories
 from pairlearn.experiments.report.page import Cell, Facts, Figure, Page, Table, Text, write_page
 from pairlearn.experiments.report.sections import write_report
 

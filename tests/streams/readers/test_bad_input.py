@@ -449,11 +449,3 @@ def test_a_position_of_an_absurd_reader_is_refused_in_a_short_line():
     with pytest.raises(ReadError, match="this is csv") as error:
         reader.restore(replace(reader.position, format=5000 * "x"))
     assert len(str(error.value)) < 300
-
-
-def test_a_category_that_a_damaged_file_does_not_have(tmp_path):
-    from fuzzing.campaign import run_one
-    from fuzzing.tables import ArrowTable
-
-    # A Parquet file whose dictionary has lost an entry that its rows refer to.
-    assert run_one(ArrowTable(), 301, 36135, tmp_path) is False

@@ -140,7 +140,7 @@ class TableMoments:
         ----------
         ridge : float
             The weight of the squared norm of the coefficients, for features of mean variance 1.
-        scaling, decision
+        scaling, decision : see `AUCClassifier`
             As of `AUCClassifier`.
 
         Returns
@@ -207,7 +207,7 @@ def batch_moments(
 
     Parameters
     ----------
-    source, query, target, columns, weight, batch_rows
+    source, query, target, columns, weight, batch_rows : see `OnArrow`
         As of `OnArrow`.
     like : TableMoments, optional
         Moments whose grid, columns and labels to take, so that the new ones can be merged with them

@@ -24,7 +24,6 @@ from pairlearn.estimators.auc.forgetting import (
 from pairlearn.estimators.auc.many import fit_pairs
 from pairlearn.estimators.auc.shapes import Explanation, explain
 from pairlearn.estimators.auc.task import Task
-from pairlearn.estimators.shared.decisions import SCORES_PER_CLASS
 from pairlearn.estimators.shared.evidence import Choice
 from pairlearn.estimators.shared.examples import find_classes, with_weight
 from pairlearn.estimators.shared.features_seen import rows_and_labels, see_features
@@ -41,7 +40,7 @@ from pairlearn.estimators.shared.weights import (
     unit_of_pairs,
 )
 from pairlearn.features import FeatureMap, Hats, Identity
-from pairlearn.folds import Keys, Places
+from pairlearn.folds import Keys
 from pairlearn.losses import PairLoss
 from pairlearn.models.provenance import data_fingerprint
 from pairlearn.solvers.blas_threads import with_one_thread
@@ -50,7 +49,6 @@ from pairlearn.solvers.rows import Rows, as_rows
 from pairlearn.solvers.running import Callback
 from pairlearn.solvers.solution import Trace
 from pairlearn.solvers.top.objectives import Objective
-from pairlearn.solvers.turns import one_at_a_time
 from pairlearn.typing import Labels, Mask, Vector
 from pairlearn.validation import check_generator
 
@@ -216,7 +214,6 @@ class AUCClassifier(AUCForgetting, ClassifierMixin, BaseEstimator):  # type: ign
         self.warm_start, self.callbacks, self.n_jobs = warm_start, callbacks, n_jobs
         self.random_state, self.verbose = random_state, verbose
 
-    @one_at_a_time
     @all_or_nothing
     @with_one_thread
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -256,10 +253,7 @@ class AUCClassifier(AUCForgetting, ClassifierMixin, BaseEstimator):  # type: ign
         y = signs.astype(np.float64)
         rng = check_generator(self.random_state)
         counts = chunk_weights(sample_weight, len(y))
-        keys = Keys.of(given, weight=counts, seed=rng)
-        by_place = isinstance(parts.solver, SGD) and not parts.solver.chooses
-        if len(y) > 2 * SCORES_PER_CLASS and not by_place:
-            _ = keys.hashes  # scores are drawn by them, and the loop that finds them looks for NaN
+        keys = Keys.of(given, seed=rng)
         # Weights of classes are one factor of all pairs, so they are for the decision alone.
         importance = example_weights(sample_weight, self.class_weight, labels)
         importance = opposite_pair_weights(importance, signs > 0, classes)
@@ -313,12 +307,9 @@ class AUCClassifier(AUCForgetting, ClassifierMixin, BaseEstimator):  # type: ign
             self._kept = Kept(fitted.kept, fitted.choice, *ways, *weights)
         coef = (fitted.w if scaling is None else scaling.to_user(fitted.w))[np.newaxis]
         publish(self, coef_=coef, classes_=classes, features_=features, **{DEFERRED: ()})
-        # A descent without a choice follows the order of the rows, so the drawn scores may, too.
-        drawn_by = Places(keys.seed) if by_place else keys
-        self._decide_from(given, signs, importance, drawn_by)
+        self._decide_from(given, signs, importance, keys)
         return self
 
-    @one_at_a_time
     def adopt_solution(
         self,
         w: Vector,

@@ -30,7 +30,6 @@ from pairlearn.estimators.shared.weights import (
 )
 from pairlearn.solvers.closed_form.forgetting import ForgettingCertificate
 from pairlearn.solvers.closed_form.mapped_moments import MappedMoments
-from pairlearn.solvers.turns import one_at_a_time
 from pairlearn.typing import Vector
 from pairlearn.validation import warn_caller
 
@@ -103,7 +102,6 @@ def told_weight(moments: MappedMoments, n_examples: int) -> float | None:
 class AUCForgetting(AUCStreams):
     """Rows that an `AUCClassifier` learned and gives back."""
 
-    @one_at_a_time
     def partial_unfit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Forget rows that `fit` or a stream learned, as if they had never come.
 
@@ -177,7 +175,6 @@ class AUCForgetting(AUCStreams):
         kept: Kept | None = self._kept
         return 1.0 if kept is None or kept.moments.has_given_grid else kept.unit
 
-    @one_at_a_time
     def take_back(
         self,
         gone: MappedMoments,

@@ -46,7 +46,6 @@ from pairlearn.solvers.blas_threads import with_one_thread
 from pairlearn.solvers.rows import Rows
 from pairlearn.solvers.solution import Trace
 from pairlearn.solvers.streams.settings import check_map, keep_settings
-from pairlearn.solvers.turns import one_at_a_time
 from pairlearn.typing import Labels, Mask, Vector
 from pairlearn.validation import check_fraction, check_generator
 
@@ -152,7 +151,6 @@ class AUCStreams(AUCPredictions):
         self.score_and_learn(X, y, classes, sample_weight)
         return self
 
-    @one_at_a_time
     @with_one_thread
     def score_and_learn(
         self,
@@ -361,7 +359,6 @@ class AUCStreams(AUCPredictions):
             setattr(self, name, value)
         publish(self, classes_=classes, **stream.published())
 
-    @one_at_a_time
     def finish_stream(self) -> None:
         """Find the model of a stream that leaves it for later, if examples came since.
 
@@ -378,7 +375,6 @@ class AUCStreams(AUCPredictions):
             self._singles = None
             publish(self, **stream.finish(self))
 
-    @one_at_a_time
     def restart_stream(self) -> None:
         """Forget the past: the next chunk starts from the present coefficients.
 
@@ -403,14 +399,12 @@ class AUCStreams(AUCPredictions):
             self._known_scales, self._known_origin = stream.scales, stream.grid.origin
         self._stream, self._restarted = None, True
 
-    @one_at_a_time
     def stream_state(self) -> dict[str, Any]:
         """Return the state that the next chunk depends on; empty before the first chunk."""
         if self._stream is None:
             return {}
         return {**seen_features(self), "classes": self.classes_, **self._stream.state()}
 
-    @one_at_a_time
     def restore_stream(self, state: Mapping[str, Any]) -> None:
         """Continue from a state that `stream_state` of an equal estimator returned."""
         if not state:

@@ -209,7 +209,7 @@ class MulticlassAUCClassifier(ClosedForm, ClassifierMixin, BaseEstimator):  # ty
         found = self._compact(given, counts, what, cure=cure, mapped=mapped)
         rows = found.rows
         rng = check_generator(self.random_state)
-        keys = Keys.of(given if source is None else source, weight=counts, seed=rng)
+        keys = Keys.of(given if source is None else source, seed=rng)
         folds = deal_folds(codes, weight, self.validation_fraction, keys)
         n_classes = len(classes)
         tests = [test for _, test in folds]

@@ -203,7 +203,7 @@ class MultilabelAUCClassifier(ClosedForm, ClassifierMixin, BaseEstimator):  # ty
         ready = self._compact(given, counts, what, cure=cure)
         rows = ready.rows
         rng = check_generator(self.random_state)
-        keys = Keys.of(given, *labels.T, weight=counts, seed=rng)
+        keys = Keys.of(given, seed=rng)
         n_folds = n_folds_of(self.validation_fraction, n)
         fold = deal([np.arange(n)], n, keys, n_folds=n_folds)
         parts = [held for _, held in splits_of(fold)]

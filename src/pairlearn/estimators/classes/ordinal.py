@@ -178,7 +178,7 @@ class OrdinalAUCClassifier(ClosedForm, ClassifierMixin, BaseEstimator):  # type:
         found = self._compact(given, counts, what, cure="PairwiseRanker")
         rows = found.rows
         rng = check_generator(self.random_state)
-        keys = Keys.of(given, weight=counts, seed=rng)
+        keys = Keys.of(given, seed=rng)
         held = [
             (test, ClassSystems.of(rows.take(train), codes[train], len(classes), weight[train]))
             for train, test in deal_folds(codes, weight, self.validation_fraction, keys)

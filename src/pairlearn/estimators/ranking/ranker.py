@@ -194,7 +194,7 @@ class PairwiseRanker(RankerPredictions, BaseEstimator):  # type: ignore[misc]
         keep, weight = weigh(sample_weight, n)
         if keep is not None:
             rows, y, query = rows.take(keep), y[keep], query[keep]
-        keys = Keys.of(rows, y, weight=weight, seed=rng)
+        keys = Keys.of(rows, seed=rng)
         useful, counts = count_queries(query, y)
         if not useful.all():
             keep = np.flatnonzero(useful)

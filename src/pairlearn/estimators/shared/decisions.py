@@ -17,7 +17,7 @@ from pairlearn.estimators.shared.examples import mapped_product, validate_data
 from pairlearn.estimators.shared.published import Attribute, published
 from pairlearn.estimators.shared.rules import Decision, DecisionRule, Scored, as_rule
 from pairlearn.features import Identity
-from pairlearn.folds import Keys, Places
+from pairlearn.folds import Keys
 from pairlearn.metrics import roc_auc
 from pairlearn.metrics._inputs import which_positive
 from pairlearn.models.record import ModelFileError
@@ -209,7 +209,7 @@ class ScoreDecisions:
     _decision: Any = Attribute()
 
     def _decide_from(
-        self, rows: Rows, signs: NDArray[np.int8], example_weight: Vector, keys: Keys | Places
+        self, rows: Rows, signs: NDArray[np.int8], example_weight: Vector, keys: Keys
     ) -> None:
         """Set threshold and calibration from training scores; `signs` are the labels."""
         keep, weight = [], []

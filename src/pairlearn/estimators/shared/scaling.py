@@ -32,7 +32,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -152,11 +151,6 @@ class Scaling:
         scale_taken(rows.flat, places, *self._arrays, scaled.reshape(-1))
         return DenseRows(scaled)
 
-    @cached_property
-    def units_of_differences(self) -> Vector | None:
-        """The factor of the difference of two rows; None if the difference may overflow."""
-        return self.factor if (self.inverse == 1.0).all() else None
-
     def to_user(self, w: Vector) -> Vector:
         """Return coefficients of the user's columns, for one model or for several in rows."""
         return np.asarray(w * self.weights)
@@ -181,8 +175,6 @@ def scaled_rows(
         return fitted, fitted.apply(rows)
     # A column that varies does so by 1e-10 of its largest value at least, and its scale is no less
     # than its deviation: no value that was counted leaves 1e-30 to 1e30.
-    if isinstance(rows, DenseRows) and rows.X.size > _SMALL:
-        return fitted, rows.made_later(fitted).known_finite()
     return fitted, fitted.apply(rows).known_finite()
 
 
@@ -499,14 +491,12 @@ def _columns(rows: Rows, weight: Vector, inverse: Vector) -> Columns:
         with np.errstate(over="ignore", invalid="ignore"):
             variance = (squares + absent * mean**2) / n
     else:
-        sums = None if len(weight) or (inverse != 1.0).any() else rows.known_sums
         with np.errstate(over="ignore", invalid="ignore"):
-            if sums is None:
-                # Whole vectors of columns; the last entries belong to none.
-                room = np.zeros((6, -(-d // LANES) * LANES))
-                room[5, :d] = inverse
-                column_sums(rows.flat, rows.shape[0], weight, room[5], *room[:5])
-                sums = tuple(room[:5, :d])
+            # Whole vectors of columns; the last entries belong to none.
+            room = np.zeros((6, -(-d // LANES) * LANES))
+            room[5, :d] = inverse
+            column_sums(rows.flat, rows.shape[0], weight, room[5], *room[:5])
+            sums = tuple(room[:5, :d])
             low, high, shift, total, squares = sums
             if _may_be_text(rows):
                 column_counts(rows.flat, _all(weight, rows), inverse, atom, votes, count)

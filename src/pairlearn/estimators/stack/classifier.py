@@ -42,7 +42,6 @@ from pairlearn.estimators.stack.members import (
 from pairlearn.estimators.stack.storage import StackStorage
 from pairlearn.folds import Fold, Keys, members_of, stratified
 from pairlearn.models.provenance import data_fingerprint
-from pairlearn.solvers.turns import one_at_a_time
 from pairlearn.typing import Mask, Vector
 from pairlearn.validation import as_counts, check_count, check_generator
 
@@ -185,7 +184,6 @@ class AUCStack(StackStorage, ClassifierMixin, BaseEstimator):  # type: ignore[mi
         self.fit_watched(X, y, sample_weight)
         return self
 
-    @one_at_a_time
     @all_or_nothing
     def fit_watched(
         self,
@@ -228,7 +226,7 @@ class AUCStack(StackStorage, ClassifierMixin, BaseEstimator):  # type: ignore[mi
         y = positive.astype(np.int64)
         filling = Filling.of(X)
         rows = Rows.of(X, filling)
-        splits = self._splits(positive, Keys.of(X, weight=weight, seed=rng))
+        splits = self._splits(positive, Keys.of(X, seed=rng))
         fitted, Z, centres, spreads = self._train(members, rows, y, weight, splits, told)
         counts = weight if len(weight) else np.ones(len(y))
         pairs = opposite_pair_weights(counts, positive, classes)

@@ -200,7 +200,7 @@ class SurvivalRanker(SurvivalPredictions, BaseEstimator):  # type: ignore[misc]
         keep, weight = weigh(sample_weight, len(labels))
         if keep is not None:
             rows, labels = rows.take(keep), labels[keep]
-        task = replace(task, keys=Keys.of(rows, labels["time"], weight=weight, seed=task.rng))
+        task = replace(task, keys=Keys.of(rows, seed=task.rng))
         pairs = comparable_pairs(labels, self.tau)  # refuses labels without a pair
         rows = self._fit_map(rows, task.rng, weight)
         unit = weight if len(weight) else np.ones(len(labels))

@@ -7,29 +7,20 @@ slow minute affects all of them. Only the parent process writes results, each as
 
 from __future__ import annotations
 
-import contextlib
+import functools
 import os
 import platform
-import shutil
+import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass, field, replace
 from importlib import metadata
-from multiprocessing import active_children, get_context
 from pathlib import Path
 from typing import Any
 
 from pairlearn import __version__
 from pairlearn.data.dataset import Dataset
-from pairlearn.experiments.comparison.cell import (
-    ArrayFiles,
-    Protocol,
-    Task,
-    Tuning,
-    run_task,
-    start_worker,
-)
+from pairlearn.experiments.comparison.cell import Protocol, Task, Tuning, run_task
 from pairlearn.experiments.comparison.statistics import Interval, resampled_mean
 from pairlearn.experiments.comparison.store import Result, Store, make_key
 from pairlearn.experiments.methods.base import Method
@@ -42,7 +33,6 @@ HONEST = Protocol()
 PAPER = Protocol(scaling="paper", splits="folds", tuning="all")
 
 _PACKAGES = ("pairlearn", "numpy", "scipy", "scikit-learn", "numba", "matplotlib")
-_THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 class ComparisonError(Exception):
@@ -156,7 +146,7 @@ def compare(
     methods : sequence of Method
         The methods; the others are compared with the first.
     store : str or Path
-        The SQLite file of results. Cells that it holds are not computed again.
+        The file of results, JSON lines. Cells that it holds are not computed again.
     n_splits : int, default=25
         Splits of each data set.
     seed : int, default=0
@@ -182,13 +172,68 @@ def compare(
     >>> from pairlearn.experiments import find_method
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     done = compare([load("breast_cancer")], [find_method("logistic")],
-    ...                    store=f"{folder}/results.sqlite", n_splits=1)
+    ...                    store=f"{folder}/results.jsonl", n_splits=1)
     >>> done.results[0].auc > 0.95
     True
     """
     check_count("n_splits", n_splits)
     check_count("workers", workers)
     check_count("seed", seed, minimum=0)
+    _check_kinds(datasets, methods, protocol)
+    _check_names("data sets", [data.name for data in datasets])
+    _check_names("methods", [method.name for method in methods])
+    cells = [
+        Task(data, method, protocol, seed, split)
+        for data in datasets
+        for split in range(n_splits)
+        for method in methods
+    ]
+    keys = [_key(task) for task in cells]
+    with Store(store) as results:
+        results.put_run(
+            command=command,
+            datasets=[data.name for data in datasets],
+            methods=[method.settings() for method in methods],
+            protocol=asdict(protocol),
+            settings={"n_splits": n_splits, "seed": seed, "workers": workers},
+            environment=environment(),
+        )
+        known = results.get(keys)
+        missing = [task for task, key in zip(cells, keys, strict=True) if key not in known]
+        ready, errors = _with_shared_params(missing, results, workers)
+        n_done = len(known) + len(errors)
+        if progress is not None:
+            progress(n_done, len(cells), "")
+        n_computed = 0
+        for task, outcome in _outcomes(ready, workers):
+            if isinstance(outcome, Result):
+                results.put(_key(task), outcome)
+                known[_key(task)] = outcome
+                n_computed += 1
+            else:
+                errors[_key(task)] = str(outcome)
+            n_done += 1
+            if progress is not None:
+                progress(n_done, len(cells), task.label)
+        failures = []
+        for task, key in zip(cells, keys, strict=True):
+            if key in errors:
+                failures.append(Failure(task.data.name, task.split, task.method.name, errors[key]))
+                results.put_failure(key, asdict(failures[-1]))
+    return Comparison(
+        results=[known[key] for key in keys if key in known],
+        failures=failures,
+        datasets=tuple(data.name for data in datasets),
+        methods=tuple(method.name for method in methods),
+        n_splits=n_splits,
+        seed=seed,
+        protocol=protocol,
+        n_computed=n_computed,
+        feature_names={data.name: data.feature_names for data in datasets if data.feature_names},
+    )
+
+
+def _check_kinds(datasets: Any, methods: Any, protocol: Any) -> None:
     for given, kind, cure in (
         (datasets, Dataset, "pairlearn.data.load(name)"),
         (methods, Method, "find_method(name)"),
@@ -201,47 +246,6 @@ def compare(
                 f"compare takes each {kind.__name__} as an object, got {wrong[0]!r}; pass {cure}"
                 + ("." if kind is Protocol else ", in a list.")
             )
-    _check_names("data sets", [data.name for data in datasets])
-    _check_names("methods", [method.name for method in methods])
-    with Store(store) as results:
-        folder = Path(f"{results.path}.arrays")
-        files = {data.name: ArrayFiles(data.name, data.sha256, str(folder)) for data in datasets}
-        results.put_run(
-            command=command,
-            settings={
-                "datasets": [data.name for data in datasets],
-                "methods": [method.settings() for method in methods],
-                "n_splits": n_splits,
-                "seed": seed,
-                "protocol": asdict(protocol),
-                "workers": workers,
-            },
-            environment=environment(),
-        )
-        run = _Run(results, workers, progress)
-        cells = [
-            Task(files[data.name], method, protocol, seed, split)
-            for data in datasets
-            for split in range(n_splits)
-            for method in methods
-        ]
-        try:
-            for data in datasets:
-                files[data.name].write(data.X, data.y)
-            finished, failures = run.cells(cells)
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
-    return Comparison(
-        results=finished,
-        failures=failures,
-        datasets=tuple(data.name for data in datasets),
-        methods=tuple(method.name for method in methods),
-        n_splits=n_splits,
-        seed=seed,
-        protocol=protocol,
-        n_computed=run.n_computed,
-        feature_names={data.name: data.feature_names for data in datasets if data.feature_names},
-    )
 
 
 def _check_names(what: str, names: Sequence[str]) -> None:
@@ -256,147 +260,76 @@ def _key(task: Task) -> str:
     return make_key({**task.identity(), "version": __version__})
 
 
-@dataclass
-class _Run:
-    """One run of a comparison: finds the missing cells and computes them."""
+def _with_shared_params(
+    missing: Sequence[Task], results: Store, workers: int
+) -> tuple[list[Task], dict[str, str]]:
+    """Choose the parameters that splits share once, and pass them to every cell.
 
-    store: Store
-    workers: int
-    progress: Callable[[int, int, str], None] | None
-    total: int = 0
-    done: int = 0
-    n_computed: int = 0
-
-    def cells(self, cells: list[Task]) -> tuple[list[Result], list[Failure]]:
-        """Return the results of all cells, and the failures."""
-        self.total = len(cells)
-        keys = [_key(task) for task in cells]
-        have = self.store.get(keys)
-        missing = [task for task, key in zip(cells, keys, strict=True) if key not in have]
-        self.done = len(cells) - len(missing)
-        self._tell("")
-        errors: dict[str, str] = {}
-        with self._executor(len(missing)) as submit:
-            missing, errors = self._with_shared_params(missing, submit)
-            for task, outcome in self._outcomes(missing, submit):
-                key = _key(task)
-                if isinstance(outcome, Result):
-                    self.store.put(key, outcome)
-                    have[key] = outcome
-                    self.n_computed += 1
-                else:
-                    errors[key] = str(outcome)
-                self.done += 1
-                self._tell(f"{task.data.name} split {task.split} {task.method.name}")
-        failures = []
-        for task, key in zip(cells, keys, strict=True):
-            if key in errors:
-                where = {"dataset": task.data.name, "split": task.split, "method": task.method.name}
-                failure = Failure(**where, message=errors[key])  # type: ignore[arg-type]
-                failures.append(failure)
-                self.store.put_failure(key, **asdict(failure))
-        return [have[key] for key in keys if key in have], failures
-
-    def _with_shared_params(
-        self, missing: list[Task], submit: Callable[[Task], Future[Any]]
-    ) -> tuple[list[Task], dict[str, str]]:
-        """Choose the parameters that splits share once, and pass them to every cell."""
-        shared: dict[str, Task] = {}
-        of_cell: dict[int, str] = {}
-        for index, task in enumerate(missing):
-            if task.method.tuned_once or task.protocol.tuning == "all":
-                tuning = replace(task, split=-1)
-                of_cell[index] = _key(tuning)
-                shared[of_cell[index]] = tuning
-        params = self.store.get_tunings(shared)
-        failed: dict[str, str] = {}
-        absent = [task for key, task in shared.items() if key not in params]
-        for task, outcome in self._outcomes(absent, submit):
-            key = _key(task)
-            if isinstance(outcome, Tuning):
-                self.store.put_tuning(key, **asdict(outcome))
-                params[key] = outcome.params
-            else:
-                failed[key] = f"while tuning: {outcome}"
-        ready, errors = [], {}
-        for index, task in enumerate(missing):
-            tuning_key = of_cell.get(index)
-            if tuning_key is None:
-                ready.append(task)
-            elif tuning_key in params:
-                ready.append(replace(task, params=params[tuning_key]))
-            else:
-                errors[_key(task)] = failed[tuning_key]
-                self.done += 1
-        return ready, errors
-
-    def _tell(self, label: str) -> None:
-        if self.progress is not None:
-            self.progress(self.done, self.total, label)
-
-    @contextlib.contextmanager
-    def _executor(self, n_tasks: int) -> Iterator[Callable[[Task], Future[Any]]]:
-        """Yield a function that submits a task: in this process, or to a pool of workers."""
-        if self.workers == 1 or n_tasks == 0:
-            yield _run_here
-            return
-        # Workers must see one thread per process before they import numerical libraries.
-        before = {name: os.environ.get(name) for name in _THREAD_VARIABLES}
-        os.environ.update(dict.fromkeys(_THREAD_VARIABLES, "1"))
-        others = set(active_children())
-        pool = ProcessPoolExecutor(
-            min(self.workers, n_tasks), mp_context=get_context("spawn"), initializer=start_worker
-        )
-        try:
-            yield lambda task: pool.submit(run_task, task)
-        except BaseException:
-            # Running cells may take minutes; they are not stored yet and will run again.
-            for process in set(active_children()) - others:
-                process.terminate()
-            raise
-        finally:
-            pool.shutdown(wait=True, cancel_futures=True)
-            for name, value in before.items():
-                if value is None:
-                    os.environ.pop(name, None)
-                else:
-                    os.environ[name] = value
-
-    def _outcomes(
-        self, tasks: list[Task], submit: Callable[[Task], Future[Any]]
-    ) -> Iterator[tuple[Task, Result | Tuning | str]]:
-        """Yield each task with its outcome, or with the error as text, as they finish."""
-        todo = iter(tasks)
-        pending: dict[Future[Any], Task] = {}
-        while True:
-            # A short queue keeps workers busy and lets Ctrl-C take effect at once.
-            while len(pending) < (1 if self.workers == 1 else 2 * self.workers):
-                task = next(todo, None)
-                if task is None:
-                    break
-                pending[submit(task)] = task
-            if not pending:
-                return
-            for future in wait(pending, return_when=FIRST_COMPLETED).done:
-                task = pending.pop(future)
-                try:
-                    yield task, future.result()
-                except BrokenProcessPool as error:
-                    raise ComparisonError(
-                        "a worker process died, perhaps for lack of memory; use fewer workers. "
-                        "Finished cells are stored, and the same command continues from there."
-                    ) from error
-                except Exception as error:
-                    yield task, f"{type(error).__name__}: {' '.join(str(error).split())}"
+    Returns the cells that can be computed, and for others why not.
+    """
+    shared = {
+        _key(tuning): tuning
+        for tuning in (replace(task, split=-1) for task in missing if _shares(task))
+    }
+    absent = [tuning for key, tuning in shared.items() if results.get_tuning(key) is None]
+    failed = {}
+    for task, outcome in _outcomes(absent, workers):
+        if isinstance(outcome, Tuning):
+            results.put_tuning(_key(task), outcome.params, outcome.cpu_seconds)
+        else:
+            failed[_key(task)] = f"while tuning: {outcome}"
+    ready, errors = [], {}
+    for task in missing:
+        key = _key(replace(task, split=-1)) if _shares(task) else ""
+        if key in failed:
+            errors[_key(task)] = failed[key]
+        else:
+            ready.append(replace(task, params=results.get_tuning(key)) if key else task)
+    return ready, errors
 
 
-def _run_here(task: Task) -> Future[Any]:
-    future: Future[Any] = Future()
+def _shares(task: Task) -> bool:
+    return task.method.tuned_once or task.protocol.tuning == "all"
+
+
+def _outcomes(tasks: Sequence[Task], workers: int) -> Iterator[tuple[Task, Result | Tuning | str]]:
+    """Yield each task with its outcome, as they finish."""
+    if workers == 1 or len(tasks) < 2:
+        for task in tasks:
+            yield task, run_task(task)
+        return
+    from joblib import Parallel, delayed
+    from joblib.externals.loky.process_executor import BrokenProcessPool
+
+    # joblib writes large arrays to files once, and its processes map them.
+    pool = Parallel(n_jobs=min(workers, len(tasks)), return_as="generator_unordered", batch_size=1)
+    found = pool(delayed(_numbered)(k, task) for k, task in enumerate(tasks))
     try:
-        future.set_result(run_task(task))
-    except Exception as error:
-        future.set_exception(error)
-    return future
+        for k, outcome in found:
+            yield tasks[k], outcome
+    except BrokenProcessPool as error:
+        raise ComparisonError(
+            "a worker process died, perhaps for lack of memory; use fewer workers. Finished cells "
+            "are stored, and the same command continues from there."
+        ) from error
+
+
+def _numbered(k: int, task: Task) -> tuple[int, Result | Tuning | str]:
+    _leave_with_parent()
+    return k, run_task(task)
+
+
+@functools.cache
+def _leave_with_parent() -> None:
+    """Let this process exit when its parent is gone, even if that was killed."""
+    parent = os.getppid()
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1.0)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def environment() -> dict[str, str]:

@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 from pairlearn.data.sources import PAPER_SETS
+from pairlearn.experiments.comparison.curves import trajectories
 from pairlearn.experiments.comparison.runner import Comparison
 from pairlearn.experiments.comparison.tables import auc_rows
-from pairlearn.experiments.comparison.trajectories import trajectories
 from pairlearn.experiments.methods.table import TABLE
 from pairlearn.experiments.paper.outcome import Outcome, Settings, Shelf, cost_text, run_comparison
 from pairlearn.experiments.plain_text import mean_sd, paragraph, text_table

@@ -16,8 +16,8 @@ from pairlearn.data.dataset import Dataset
 from pairlearn.data.preparation import prepare
 from pairlearn.data.sources import PAPER_SETS
 from pairlearn.experiments.comparison.cell import child_seed, split_of
+from pairlearn.experiments.comparison.curves import Trajectory, trajectories
 from pairlearn.experiments.comparison.runner import Comparison
-from pairlearn.experiments.comparison.trajectories import Trajectory, trajectories
 from pairlearn.experiments.methods.base import Method
 from pairlearn.experiments.methods.pairwise import RecipeMethod
 from pairlearn.experiments.paper.outcome import Outcome, Settings, Shelf, run_comparison

@@ -11,7 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from pairlearn.experiments.comparison.curves import bands, mean_coefficients
+from pairlearn.experiments.comparison.curves import bands, mean_coefficients, trajectories
 from pairlearn.experiments.comparison.runner import Comparison, environment
 from pairlearn.experiments.comparison.statistics import Interval
 from pairlearn.experiments.comparison.tables import (
@@ -23,7 +23,6 @@ from pairlearn.experiments.comparison.tables import (
     matrix,
     paper_rows,
 )
-from pairlearn.experiments.comparison.trajectories import trajectories
 from pairlearn.experiments.methods.table import explain
 from pairlearn.experiments.plain_text import mean_sd
 from pairlearn.experiments.published import CITATION, Beside, Published

@@ -49,7 +49,7 @@ class Builtin:
         types_of = (types.intp,) * (3 if self._many else 2)
         options = {"error_model": "numpy", "_nrt": False}
         compiled = CFunc(self._function, (types_of, types.intp), locals={}, options=options)
-        keep_on_disk(compiled, self._function)
+        keep_on_disk(compiled)
         compiled.compile()
         name = self._function.__name__.encode()
         made = _Definition(name, compiled.address, _MANY if self._many else _ONE, None)

@@ -19,12 +19,11 @@ Arrays (float64)
 X : shape (n * d,)
     Examples, row after row.
 y, left, right, step_sizes, paid, active
-    As in `kernels.steps.dense`.
+    As in `kernels.steps.dense`; sums, too, are paid to the end of the plan.
 w, weighted_sum, left_iterate : shape (d * d,), (d,) or (d * r,)
     Modified in place: W (symmetric), its diagonal, or L with W = L L', row after row.
-state : shape (2,)
-    Modified in place: the value of `paid` up to which the sum holds the iterate, and a lower
-    bound of the least eigenvalue.
+floor : shape (1,)
+    Modified in place: a lower bound of the least eigenvalue.
 counts : int64, shape (2,)
     Modified in place: the number of searches for the eigenvalue, and of their iterations.
 """
@@ -35,36 +34,19 @@ import numpy as np
 
 from pairlearn.kernels._native import DIVERGED, FINE, LOSS_IS_NAN, call_scalar, kernel
 from pairlearn.kernels.steps.eigenpair import negative_eigenpair
-from pairlearn.kernels.steps.pieces import copy, keep_in_ball
+from pairlearn.kernels.steps.pieces import copy, keep_in_ball, pay
 
 
 @kernel
 def descend_full(
-    X,
-    y,
-    left,
-    right,
-    step_sizes,
-    paid,
-    active,
-    n_active,
-    w,
-    weighted_sum,
-    left_iterate,
-    state,
-    radius,
-    slope_address,
-    parameter,
-    exact,
-    scratch,
-    counts,
-):
+    X, y, left, right, step_sizes, paid, active, w, weighted_sum, left_iterate, radius,
+    slope_address, parameter, exact, floor, scratch, counts,
+):  # fmt: skip
     """Take the active steps for a full matrix; `scratch` has d * d + 6 d entries.
 
     With `exact`, every pulling step is projected onto the PSD cone. Otherwise the caller projects
-    from time to time (without a ball, `free_metric.descend_free` is then faster). The ball is a
-    scaling after the cone: for a ball around the apex of a cone, projecting onto the cone and then
-    onto the ball gives the projection onto the intersection.
+    from time to time. The ball is a scaling after the cone: for a ball around the apex of a cone,
+    projecting onto the cone and then onto the ball gives the projection onto the intersection.
     """
     size = len(w)
     d = np.int64(math.sqrt(size) + 0.5)
@@ -76,13 +58,12 @@ def descend_full(
     s = scratch[5 * d : 6 * d]
     basis = scratch[6 * d :]
     radius_squared = radius * radius
-    base = state[0]
-    floor = state[1]
-    for p in range(n_active):
+    base = 0.0
+    for p in range(len(active)):
         t = active[p]
         i = left[t]
         j = right[t]
-        if p == n_active - 1:
+        if p == len(active) - 1:
             copy(w, left_iterate)
         norm_squared = 0.0
         for a in range(d):
@@ -104,13 +85,13 @@ def descend_full(
         mu = 0.0
         if exact and c > 0.0:
             fall = c * norm_squared
-            if floor >= fall:
-                floor -= fall
+            if floor[0] >= fall:
+                floor[0] -= fall
             else:
                 mu = negative_eigenpair(
                     w, v, Wv, norm_squared, c, d, basis, alpha, beta, s, q, counts
                 )
-                floor = 0.0
+                floor[0] = 0.0
         owed = paid[t] - base
         base = paid[t]
         sign = -1.0 if c > 0.0 else 1.0
@@ -123,9 +104,8 @@ def descend_full(
             for a in range(d):
                 q[a] *= length
         if owed != 0.0:
-            # A separate loop: before the tail of a tail average there is nothing to add.
-            for a in range(size):
-                weighted_sum[a] += owed * w[a]
+            # Before the tail of a tail average there is nothing to add.
+            pay(w, owed, weighted_sum)
         frobenius = 0.0
         for a in range(d):
             v_a = sign * v[a]
@@ -140,41 +120,26 @@ def descend_full(
             if not frobenius < np.inf:
                 return DIVERGED + 4 * np.int64(t)
             shrink = radius / math.sqrt(frobenius)
-            floor *= shrink
+            floor[0] *= shrink
             for a in range(size):
                 w[a] *= shrink
-    state[0] = base
-    state[1] = floor
+    pay(w, paid[-1] - base, weighted_sum)
     return np.int64(FINE)
 
 
 @kernel
 def descend_diagonal(
-    X,
-    y,
-    left,
-    right,
-    step_sizes,
-    paid,
-    active,
-    n_active,
-    w,
-    weighted_sum,
-    left_iterate,
-    state,
-    radius,
-    slope_address,
-    parameter,
-    scratch,
-):
+    X, y, left, right, step_sizes, paid, active, w, weighted_sum, left_iterate, radius,
+    slope_address, parameter, scratch,
+):  # fmt: skip
     """Take the active steps for a diagonal matrix: projection is setting entries to zero."""
     d = len(w)
-    base = state[0]
-    for p in range(n_active):
+    base = 0.0
+    for p in range(len(active)):
         t = active[p]
         i = left[t]
         j = right[t]
-        if p == n_active - 1:
+        if p == len(active) - 1:
             copy(w, left_iterate)
         score = 0.0
         for a in range(d):
@@ -200,30 +165,15 @@ def descend_diagonal(
             norm_squared += w_a * w_a
         if not keep_in_ball(w, norm_squared, radius):
             return DIVERGED + 4 * np.int64(t)
-    state[0] = base
+    pay(w, paid[-1] - base, weighted_sum)
     return np.int64(FINE)
 
 
 @kernel
 def descend_low_rank(
-    X,
-    y,
-    left,
-    right,
-    step_sizes,
-    paid,
-    active,
-    n_active,
-    w,
-    weighted_sum,
-    left_iterate,
-    state,
-    radius,
-    slope_address,
-    parameter,
-    rank,
-    scratch,
-):
+    X, y, left, right, step_sizes, paid, active, w, weighted_sum, left_iterate, radius,
+    slope_address, parameter, rank, scratch,
+):  # fmt: skip
     """Take the active steps for W = L L': the gradient in L is 2 slope v (L'v)'.
 
     `scratch` has d + rank entries; `radius` bounds the Frobenius norm of L.
@@ -232,12 +182,12 @@ def descend_low_rank(
     d = size // rank
     v = scratch[:d]
     z = scratch[d:]
-    base = state[0]
-    for p in range(n_active):
+    base = 0.0
+    for p in range(len(active)):
         t = active[p]
         i = left[t]
         j = right[t]
-        if p == n_active - 1:
+        if p == len(active) - 1:
             copy(w, left_iterate)
         for b in range(rank):
             z[b] = 0.0
@@ -267,5 +217,5 @@ def descend_low_rank(
                 norm_squared += w_k * w_k
         if not keep_in_ball(w, norm_squared, radius):
             return DIVERGED + 4 * np.int64(t)
-    state[0] = base
+    pay(w, paid[-1] - base, weighted_sum)
     return np.int64(FINE)

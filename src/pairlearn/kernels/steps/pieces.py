@@ -1,18 +1,44 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Pieces that several step kernels share."""
+"""Pieces that several step kernels share.
+
+`rows` is a table, or the tuple (data, indices, indptr) of CSR rows, no index twice in a row.
+"""
 
 import math
 
 import numpy as np
+from numba import types
+from numba.extending import overload
 
-from pairlearn.kernels._native import part
+from pairlearn.kernels._native import FASTMATH, call_scalar, part
+
+#: The address that stands for the hinge loss with margin `parameter`, which is built in.
+HINGE = 0
+_OPTIONS = {"fastmath": set(FASTMATH), "error_model": "numpy", "forceinline": True, "_nrt": False}
+
+
+@part
+def slope_of(address, score, y, y_partner, parameter):
+    """Return the slope of the loss of a pair at its score."""
+    if address != HINGE:
+        return call_scalar(address, score, y, y_partner, parameter)
+    sign = 1.0 if y > y_partner else -1.0
+    return -sign if sign * score < parameter else 0.0
 
 
 @part
 def copy(source, target):
     """Copy a vector."""
-    for k in range(np.uintp(len(target))):
+    for k in range(len(target)):
         target[k] = source[k]
+
+
+@part
+def pay(w, owed, weighted_sum):
+    """Add the iterate with the weight that it is owed to the weighted sum."""
+    real = w.dtype.type
+    for k in range(len(w)):
+        weighted_sum[k] += real(owed) * w[k]
 
 
 @part
@@ -30,7 +56,7 @@ def keep_in_ball(w, norm_squared, radius):
     if not norm_squared < np.inf:
         return False
     shrink = real(radius / math.sqrt(norm_squared))
-    for k in range(np.uintp(len(w))):
+    for k in range(len(w)):
         w[k] *= shrink
     return True
 
@@ -39,39 +65,55 @@ def keep_in_ball(w, norm_squared, radius):
 def squared_norm(w):
     """Return ||w||^2."""
     total = w.dtype.type(0.0)
-    for k in range(np.uintp(len(w))):
+    for k in range(len(w)):
         total += w[k] * w[k]
     return total
 
 
-@part
-def bounds(rows, i):
-    """Return the begin and the end of a CSR row."""
-    i = np.uintp(i)
-    return np.uintp(rows.indptr[i]), np.uintp(rows.indptr[i + np.uintp(1)])
+def dot(rows, i, w):
+    """Return <w, x_i>."""
+    raise NotImplementedError("numba takes the version for the type of the rows")
 
 
-@part
-def dot(rows, i, v):
-    """Return <x, v> of a CSR row."""
-    total = 0.0
-    first, last = bounds(rows, i)
-    for q in range(first, last):
-        total += rows.data[q] * v[np.uintp(rows.indices[q])]
+def add_multiple(rows, i, factor, w):
+    """Add a multiple of row i to w."""
+    raise NotImplementedError("numba takes the version for the type of the rows")
+
+
+def _dense_dot(rows, i, w):
+    x = rows[np.uintp(i)]
+    total = w.dtype.type(0.0)
+    for k in range(np.uintp(len(w))):
+        total += w[k] * x[k]
     return total
 
 
-@part
-def add_multiple(rows, i, factor, v):
-    """Add a multiple of a CSR row to v."""
-    first, last = bounds(rows, i)
-    for q in range(first, last):
-        v[np.uintp(rows.indices[q])] += factor * rows.data[q]
+def _sparse_dot(rows, i, w):
+    data, indices, indptr = rows
+    total = 0.0
+    for q in range(np.uintp(indptr[i]), np.uintp(indptr[i + 1])):
+        total += data[q] * w[np.uintp(indices[q])]
+    return total
 
 
-@part
-def label_of(row, y):
-    """Return the label of a row in a slot; rows -2 and -3 are zeros of label -1 and +1."""
-    if row >= 0:
-        return y[row]
-    return 1.0 if row == -3 else -1.0
+def _dense_add_multiple(rows, i, factor, w):
+    x = rows[np.uintp(i)]
+    factor = w.dtype.type(factor)
+    for k in range(np.uintp(len(w))):
+        w[k] += factor * x[k]
+
+
+def _sparse_add_multiple(rows, i, factor, w):
+    data, indices, indptr = rows
+    for q in range(np.uintp(indptr[i]), np.uintp(indptr[i + 1])):
+        w[np.uintp(indices[q])] += factor * data[q]
+
+
+@overload(dot, jit_options=_OPTIONS)
+def _choose_dot(rows, i, w):
+    return _dense_dot if isinstance(rows, types.Array) else _sparse_dot
+
+
+@overload(add_multiple, jit_options=_OPTIONS)
+def _choose_add_multiple(rows, i, factor, w):
+    return _dense_add_multiple if isinstance(rows, types.Array) else _sparse_add_multiple

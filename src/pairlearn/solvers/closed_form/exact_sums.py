@@ -151,7 +151,8 @@ class ExactSums:
 
 def _dense(rows: Rows, now: slice) -> NDArray[Any]:
     if isinstance(rows, CsrRows):
-        return rows.part(slice(now.start, min(now.stop, rows.shape[0]))).matrix.toarray()
+        part = rows.part(slice(now.start, min(now.stop, rows.shape[0])))
+        return np.asarray(part.matrix.toarray())
     return rows.X[now]
 
 
@@ -174,11 +175,11 @@ def _sums_of(grid: Grid, X: NDArray[Any], weight: NDArray[np.int64] | None) -> W
         if largest > _EXACT:
             far[now] = np.abs(K).max(axis=1) > _EXACT
             K = K[~far[now]]
-        Z = [np.ones((len(K), 1)), K]
+        digits = [K]
         if largest > _DIGIT:
             high = np.rint(K / _DIGIT)
-            Z[1:] = [K - _DIGIT * high, high]
-        table = np.concatenate(Z, axis=1)
+            digits = [K - _DIGIT * high, high]
+        table = np.concatenate([np.ones((len(K), 1)), *digits], axis=1)
         m = table.shape[1]
         found[:m, :m] += (table.T @ table).astype(np.int64)
     # The digits of a row put together: S = B F B'.

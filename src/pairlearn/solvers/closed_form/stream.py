@@ -44,6 +44,9 @@ _GOOD = 16
 #: What a stream that starts anew keeps of its past: the weight of this many rows.
 _KEPT = 250.0
 
+#: The parts of a block in a state.
+_BLOCK_PARTS = ("Z", "y", "weight", "scores")
+
 #: Scores, which of them are of positive examples, and their weights.
 Window = tuple[Vector, Mask, Vector]
 #: Returns scores relative to that halfway between the classes, labels and weights.
@@ -162,8 +165,14 @@ class MomentStream:
     def learn(self, Z: Vector, y: Vector, weight: Vector) -> Vector:
         """Learn mapped rows with labels -1 and 1; return the scores that they had before.
 
-        Rows that fail leave the stream as it was.
+        Rows of weight 0 are scored and counted nowhere. Rows that fail leave the stream as it was.
         """
+        if not weight.all():
+            scored, counted = np.zeros(len(y)), weight > 0.0
+            if self._directions is not None:
+                scored[:] = self._directions.scores(Z.astype(np.float64))[:, self._best]
+            scored[counted] = self.learn(Z[counted], y[counted], weight[counted])
+            return scored
         before, scores, at = dict(vars(self)), np.empty(len(y)), 0
         try:
             while at < len(y):
@@ -365,7 +374,7 @@ class MomentStream:
 
 
 def _packed(blocks: tuple[Block, ...]) -> dict[str, Vector] | None:
-    return Block.joined(blocks)._asdict() if blocks else None
+    return dict(zip(_BLOCK_PARTS, Block.joined(blocks), strict=True)) if blocks else None
 
 
 def _unpacked(state: Any, m: int, n_memories: int) -> Block:

@@ -24,9 +24,10 @@ from pairlearn.pairings import PreviousExample
 from pairlearn.problem import Problem
 from pairlearn.schedules import StronglyConvex
 from pairlearn.solvers.iterates import iterate_weights
-from pairlearn.solvers.rows import CsrRows, Rows, as_rows
+from pairlearn.solvers.rows import Rows, as_rows
 from pairlearn.solvers.solution import Solution, Trace
 from pairlearn.solvers.support import check_parts
+from pairlearn.solvers.two_classes import check_finished
 from pairlearn.typing import Vector
 from pairlearn.validation import (
     DivergenceError,
@@ -223,30 +224,23 @@ def _run_stage(
     trace: Trace,
 ) -> tuple[Vector, Vector]:
     """Return the average and the last iterate of a stage on pairs: labels, left, right."""
-    from pairlearn.kernels.steps.anchored import descend_anchored, descend_anchored_csr
+    from pairlearn.kernels.steps.every_step import descend_every
 
+    y, left, right = pairs
     schedule = StronglyConvex.of(stage.strong_convexity)
-    steps = schedule.step_sizes(1, stage.n_steps)
+    lengths = schedule.step_sizes(1, stage.n_steps)
     shares = iterate_weights(DelayedLinear(), schedule, stage.n_steps)
-    dtype = np.float64 if isinstance(rows, CsrRows) else rows.X.dtype
-    anchor = centre.astype(dtype)
-    w, average, counts = anchor.copy(), np.zeros_like(anchor), np.zeros(1, dtype=np.int64)
-    if isinstance(rows, CsrRows):
-        storage: tuple[Any, ...] = (rows.data, rows.indices, rows.indptr)
-        kernel = descend_anchored_csr
-    else:
-        storage, kernel = (rows.flat,), descend_anchored
-    pulls = (steps, steps * stage.strong_convexity, shares[:-1], anchor)
-    rule = (loss.derivative.address, loss.parameter, loss.one_sided, not loss.opposite_labels_only)
-    status = kernel(*storage, *pairs, *pulls, w, average, radius, *rule, counts)
-    if status:
-        step = trace.n_steps + (int(status) >> 2) + 1
-        if int(status) & 3 == 2:
-            raise DivergenceError(f"{type(loss).__name__} returned NaN at step {step}.")
-        raise DivergenceError(
-            f"The iterate stopped being finite at step {step}; take a smaller locality or scale "
-            "the features (StandardScaler)."
-        )
+    active = np.ones(len(left), dtype=bool)
+    if loss.opposite_labels_only:
+        active = y[left] > y[right] if loss.one_sided else y[left] != y[right]
+    anchor = centre.astype(rows.dtype)
+    w, average = anchor.copy(), np.zeros_like(anchor)
+    status = descend_every(
+        rows.arrays, *pairs, lengths * active, np.add.accumulate(shares[:-1]), w, average,
+        np.empty_like(w), radius, loss.derivative.address, loss.parameter,
+        lengths * stage.strong_convexity, anchor, (lengths, 0, 0.0, 0.0),
+    )  # fmt: skip
+    check_finished(status, loss, first=trace.n_steps)
     trace.n_steps += stage.n_steps
-    trace.n_gradients += int(counts[0])
+    trace.n_gradients += int(np.count_nonzero(active))
     return (average + shares[-1] * w).astype(np.float64), w.astype(np.float64)

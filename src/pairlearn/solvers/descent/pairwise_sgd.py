@@ -22,7 +22,7 @@ from pairlearn.solvers.descent.coordinatewise import CoordinatewiseDescent
 from pairlearn.solvers.descent.descent import Descent, Parts
 from pairlearn.solvers.descent.mahalanobis import MahalanobisDescent
 from pairlearn.solvers.descent.stream import Stream
-from pairlearn.solvers.rows import NO_WEIGHTS, DenseRows, LaterRows, Rows, as_rows
+from pairlearn.solvers.rows import NO_WEIGHTS, DenseRows, Rows, as_rows
 from pairlearn.solvers.running import Callback, run_blocks
 from pairlearn.solvers.solution import Solution
 from pairlearn.solvers.streams.running_scales import RunningScales
@@ -36,8 +36,6 @@ from pairlearn.validation import (
     check_weights,
 )
 
-#: From here on it pays to compute all rows beforehand, instead of the differences of pairs.
-_MANY_PASSES = 10
 #: Number of pairs of a block from which the running risk is estimated.
 _RISK_PAIRS = 1024
 
@@ -143,11 +141,8 @@ class PairwiseSGD:
         n_steps = check_steps(n, n_steps, n_passes)
         weight = NO_WEIGHTS if example_weight is None else check_weights(example_weight, n)
         generator = check_generator(rng)
-        if isinstance(rows, LaterRows) and n_steps > _MANY_PASSES * n:
-            rows = DenseRows(rows.X).checked()
         dtype = rows.dtype if isinstance(rows, DenseRows) else np.float64
         descent = _descent_for(parts, rows.shape[1], dtype=dtype, w_start=w_start, horizon=n_steps)
-        descent.keep_signs(y)
         source = sound_source(self.pairing, n, generator, y)
         plan: Plan | SlotPlan
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A sample of each class that depends on what the examples hold, and on nothing else.
 
-The key of an example is a hash of its row and of a seed (`pairlearn.folds.Keys`). The sample has
-the different examples with the smallest keys of each class, and how much all copies of each of them
+The key of an example is a hash of its row and of a seed (`content.keys_of`). The sample has the
+different examples with the smallest keys of each class, and how much all copies of each of them
 weigh. So neither order nor chunks of the examples matter, and samples of parts make the sample of
 all. A class of few different examples is in the sample as a whole.
 """
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.content import Hashes, row_hashes
+from pairlearn.content import Hashes, keys_of, row_hashes
 from pairlearn.folds import Keys
 from pairlearn.restored import restored_array, restored_count, restored_weights
 from pairlearn.solvers.rows import CsrRows, Rows
@@ -95,27 +95,28 @@ def with_copies(
     return kept, np.empty(0) if (weight == 1.0).all() else weight
 
 
-def drawn_from(rows: Rows, y: Vector, weight: Vector, keys: Keys) -> Drawn:
+def drawn_from(rows: Rows, y: Vector, weight: Vector, seed: int) -> Drawn:
     """Return the sample that `ContentSample` draws from chunks, of all examples at once.
 
     `weight` is positive, or empty.
 
     >>> from pairlearn.solvers.rows import as_rows
     >>> X, y = np.repeat(np.arange(9000.0), 2)[:, None], np.tile([-1.0, 1.0], 9000)
-    >>> drawn = drawn_from(as_rows(X), y, np.empty(0), Keys.of(X, seed=3))
+    >>> drawn = drawn_from(as_rows(X), y, np.empty(0), 3)
     >>> other = ContentSample(1, seed=3).add(as_rows(X), y).drawn()
     >>> all(np.array_equal(a, b) for a, b in zip(drawn[:3], other[:3], strict=True))
     True
     """
+    keys = keys_of(row_hashes(rows.matrix), seed)
     own, ones = weight if len(weight) else np.ones(len(y)), np.ones(len(y), dtype=np.int64)
     cap, found = cap_of(SIZE, rows.shape[1]), []
     for sign in _SIGNS:
-        index = candidates(np.flatnonzero(y == sign), keys.plain, cap)
-        found.append(different(index, keys.plain, cap, own, ones))
+        index = candidates(np.flatnonzero(y == sign), keys, cap)
+        found.append(different(index, keys, cap, own, ones))
     kept, weights, copies = (np.concatenate(parts) for parts in zip(*found, strict=True))
     listed, weights = with_copies(y[kept], weights, copies, cap)
     index = kept[listed]
-    return Drawn(_dense(rows.take(index)), y[index], weights, Keys(keys.hashes[index], keys.seed))
+    return Drawn(_dense(rows.take(index)), y[index], weights, Keys(len(index), seed))
 
 
 class _Examples(NamedTuple):
@@ -184,7 +185,7 @@ class ContentSample:
 
     def add(self, rows: Rows, y: Vector, weight: Vector | None = None) -> ContentSample:
         """Add examples with labels -1 and 1; `weight` may be None or empty."""
-        hashes = rows.hashes
+        hashes = row_hashes(rows.matrix)
         keys = self._keys(hashes)
         own = np.ones(len(y)) if weight is None or not len(weight) else weight
         chosen = []
@@ -204,7 +205,7 @@ class ContentSample:
         return self
 
     def _keys(self, hashes: Hashes) -> Hashes:
-        return Keys(hashes, self.seed).plain
+        return keys_of(hashes, self.seed)
 
     def _sort(self) -> None:
         """Join copies, and leave out what is beyond the limits."""
@@ -260,7 +261,7 @@ class ContentSample:
         places = [np.flatnonzero(self._found.y == sign)[: self._cap] for sign in _SIGNS]
         found = self._found.take(np.concatenate(places))
         kept, weight = with_copies(found.y, found.weight, found.copies, self._cap)
-        return Drawn(found.X[kept], found.y[kept], weight, Keys(found.hashes[kept], self.seed))
+        return Drawn(found.X[kept], found.y[kept], weight, Keys(len(kept), self.seed))
 
     def state(self) -> dict[str, Any]:
         """Return the arrays from which `from_state` makes the sample again."""

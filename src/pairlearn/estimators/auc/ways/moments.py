@@ -96,7 +96,7 @@ class ByMoments:
             moments.add(rows, y, example_weight=own)
             if ridge is None:
                 assert task.keys is not None
-                choice = ridge_on(drawn_from(rows, y, weight, task.keys), moments, task, None)
+                choice = ridge_on(drawn_from(rows, y, weight, task.keys.seed), moments, task, None)
         else:
             assert task.keys is not None
             fold, n_held = deal_held_out(y, weight, task.validation_fraction, task.keys)
