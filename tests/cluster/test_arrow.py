@@ -13,7 +13,7 @@ from pairlearn.cluster import LabelMoments, OnArrow, RowsChangedError, fit_on, f
 pa = pytest.importorskip("pyarrow")
 dataset = pytest.importorskip("pyarrow.dataset")
 
-MODEL = AUCClassifier(solver="moments", random_state=0)
+MODEL = AUCClassifier(solver=Moments(0.1), random_state=0)
 NAMES = ["x0", "x1", "x2"]
 
 
@@ -31,9 +31,8 @@ def test_duckdb_gives_the_bits_of_rows_in_memory(connection, examples, order):
     X, y, _ = examples
     query = f"SELECT x0, x1, x2, y FROM rows {order}"
     engine = OnArrow(connection, query, target="y", batch_rows=700)
-    model, memory = fit_on(engine, MODEL), AUCClassifier(**MODEL.get_params()).fit(X, y)
+    model, memory = fit_on(engine, MODEL), AUCClassifier(solver=MODEL.solver).fit(X, y)
     assert np.array_equal(model.coef_, memory.coef_)
-    assert model.ridge_ == memory.ridge_
     assert model.feature_names_in_.tolist() == NAMES
     assert score_on(engine, model).auc == memory.score(X, y)
 

@@ -54,14 +54,14 @@ def fit_on(
     Examples
     --------
     >>> import numpy as np
-    >>> from pairlearn import AUCClassifier
+    >>> from pairlearn import AUCClassifier, Moments
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(300, 2))
     >>> y = np.where(X[:, 0] + rng.normal(size=300) > 0, "yes", "no")
     >>> def run(statistic):
     ...     return statistic.merge_all(statistic.partial_state(X[k::3], y[k::3]) for k in range(3))
-    >>> model = fit_on(run, AUCClassifier(random_state=0))
-    >>> memory = AUCClassifier(solver="moments", random_state=0).fit(X, y)
+    >>> model = fit_on(run, AUCClassifier(solver=Moments(0.1)))
+    >>> memory = AUCClassifier(solver=Moments(0.1)).fit(X, y)
     >>> bool((model.coef_ == memory.coef_).all()), model.cluster_report_.n_passes
     (True, 3)
     """

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from pairlearn.cluster.rows import as_chunk, comparable, labels_of, mark_of, same_width
 from pairlearn.cluster.statistic import State, Statistic
-from pairlearn.content import mixed, row_hashes
+from pairlearn.content import keys_of, mixed, row_hashes
 from pairlearn.folds import Keys
 from pairlearn.solvers.streams.sample import SIZE, candidates, cap_of, different, with_copies
 from pairlearn.typing import Vector
@@ -73,7 +73,7 @@ class RowSample(Statistic):
         classes, code = chunk.coded
         marks = np.array([mark_of(label) for label in classes.tolist()], dtype=np.uint64)
         cap, found = self._cap(chunk.shape[1]), []
-        keys = Keys(hashes, self.seed).plain
+        keys = keys_of(hashes, self.seed)
         for k in range(len(classes)):
             index = candidates(np.flatnonzero(code == k), keys, cap)
             found.append(different(index, keys, cap, chunk.weight, np.ones(len(keys), np.int64)))
@@ -94,7 +94,7 @@ class RowSample(Statistic):
         comparable(a["labels"], b["labels"])
         sums = {name: a[name] + b[name] for name in ("total", "n_examples")}
         both = {name: np.concatenate([a[name], b[name]]) for name in a if name not in sums}
-        keys, cap = Keys(both["hashes"], self.seed).plain, self._cap(a["rows"].shape[1])
+        keys, cap = keys_of(both["hashes"], self.seed), self._cap(a["rows"].shape[1])
         found = []
         for label in np.unique(both["labels"]):
             index = np.flatnonzero(both["labels"] == label)
@@ -113,7 +113,7 @@ class RowSample(Statistic):
             state["rows"][kept],
             labels[kept],
             weight,
-            Keys(state["hashes"][kept], self.seed),
+            Keys(len(kept), self.seed),
             hashlib.sha256(told.encode()).hexdigest()[:32],
         )
 
